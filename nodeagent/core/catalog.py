@@ -1,0 +1,212 @@
+"""The catalog: every table row, rule, pattern and deciding setting, immutable, as the core sees them.
+
+It answers "what does the table say of this code". It never loads, checks or merges files: that is
+``nodeagent.tables``. It judges nothing: that is ``classify`` and the rules.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+from nodeagent.core.model import Kind, Level
+
+SECOND_NS = 1_000_000_000
+
+_HEX_DIGITS = frozenset("0123456789ABCDEF")
+
+
+class Affects(StrEnum):
+    """Whose verdict a condition changes: nobody schedules onto a port."""
+
+    SELF = "self"
+    CHIPS_BEHIND = "chips_behind"
+    NODE = "node"
+
+
+class Mode(StrEnum):
+    RESCHEDULING = "rescheduling"
+    GRACEFUL = "graceful"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClearOn:
+    """What closes a condition of the row; any of them suffices."""
+
+    recover: bool = False
+    reset: bool = False
+    reboot: bool = False
+    job_end: bool = False
+    operator: bool = False
+    quiet_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What the tables say of one code. ``file`` is where the winning row stands, ``FILE:LINE``.
+
+    A ``code`` that ends in ``*`` is a family row: it classifies codes of the family that have no row
+    of their own, and such a condition is marked unknown.
+    """
+
+    code: str
+    kind: Kind
+    vendor: str
+    name: str
+    level: Level
+    user_induced: bool = False
+    affects: Affects = Affects.SELF
+    clear_on: ClearOn = field(default_factory=ClearOn)
+    description: str = ""
+    action: str = ""
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrequencyRule:
+    """``times`` occurrences in ``time_window_ns`` promote to ``level``.
+
+    ``release_ns`` None: only a person releases. ``at_least``: the rule counts only faults whose
+    level is this or worse by precedence (for the rule on every code). A rule whose codes hold "*"
+    yields to any that names the code.
+    """
+
+    id: str
+    codes: tuple[str, ...]
+    times: int
+    time_window_ns: int
+    level: Level
+    release_ns: int | None = None
+    burst_ns: int = 0
+    correlation_ns: int = 30 * SECOND_NS
+    at_least: Level | None = None
+    kind: Kind = Kind.CHIP
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DurationRule:
+    """Present strictly longer than ``fault_timeout_ns`` -> ``level``; gone strictly longer than ``recover_timeout_ns`` -> cleared."""
+
+    id: str
+    codes: tuple[str, ...]
+    fault_timeout_ns: int
+    recover_timeout_ns: int
+    level: Level
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThresholdRule:
+    id: str
+    code: str
+    metric: str
+    above: float
+    clear_below: float
+    for_ns: int
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CounterRule:
+    id: str
+    code: str
+    metric: str
+    increase: int
+    time_window_ns: int
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelationRule:
+    id: str
+    code: str
+    with_codes: tuple[str, ...]
+    within_ns: int
+    same: Literal["device", "node", "job"]
+    then: Literal["absorb", "level", "cancel"]
+    level: Level | None = None
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pattern:
+    """A kernel-log pattern. ``code`` may name regex groups, ``XID_{code}``; ``device`` is ``node`` or a group's name."""
+
+    id: str
+    code: str
+    regex: str
+    device: str
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The configuration that changes a decision; all else of the configuration is not the core's."""
+
+    mode: Mode = Mode.RESCHEDULING
+    request_tolerance_ns: int = 60 * SECOND_NS
+    business_tolerance_ns: int = 60 * SECOND_NS
+    self_healing_ns: int = 15 * SECOND_NS
+    once_hold_ns: int = 60 * SECOND_NS
+    stale_after_ns: int = 30 * SECOND_NS
+    start_deadline_ns: int = 30 * SECOND_NS
+    unknown_level: Level | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalog:
+    """All of it. ``rows`` are keyed by ``canonical(code)``; families end in ``*``.
+
+    ``digest`` is the sha256 (hex) of the rest in canonical form, so equal digests decide alike.
+    """
+
+    digest: str
+    rows: Mapping[str, Row] = field(default_factory=dict)
+    frequency: tuple[FrequencyRule, ...] = ()
+    duration: tuple[DurationRule, ...] = ()
+    threshold: tuple[ThresholdRule, ...] = ()
+    counter: tuple[CounterRule, ...] = ()
+    relation: tuple[RelationRule, ...] = ()
+    patterns: tuple[Pattern, ...] = ()
+    settings: Settings = field(default_factory=Settings)
+
+    def row(self, code: str) -> Row | None:
+        """The row of the code, else that of the closest family, else None."""
+        key = canonical(code)
+        if (row := self.rows.get(key)) is not None:
+            return row
+        for length in range(len(key), -1, -1):
+            if (family := self.rows.get(key[:length] + "*")) is not None:
+                return family
+        return None
+
+    def frequency_rule(self, code: str, kind: Kind) -> FrequencyRule | None:
+        """The rule that names the code (the first, as the vendor does), else the one for every code."""
+        key = canonical(code)
+        fallback = None
+        for rule in self.frequency:
+            if key in map(canonical, rule.codes):
+                return rule
+            if fallback is None and "*" in rule.codes and rule.kind is kind:
+                fallback = rule
+        return fallback
+
+    def duration_rule(self, code: str) -> DurationRule | None:
+        key = canonical(code)
+        for rule in self.duration:
+            if key in map(canonical, rule.codes):
+                return rule
+        return None
+
+
+def canonical(code: str) -> str:
+    """The form in which codes are compared: upper case; hexadecimal codes by value.
+
+    >>> canonical("020001002") == canonical("20001002")
+    True
+    """
+    upper = code.strip().upper()
+    if len(upper) in (8, 9) and _HEX_DIGITS.issuperset(upper):
+        return f"{int(upper, 16):08X}"
+    return upper
