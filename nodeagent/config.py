@@ -1,0 +1,277 @@
+"""nodeagent.toml: its schema, its defaults, and loading it. Every key has a default; no unknown key passes.
+
+The configuration says where things are and how patient to be. It never says what a fault means: that is
+the tables' part, save the few settings of ``Config.settings`` that change a decision.
+"""
+
+import re
+import socket
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, field
+
+from nodeagent.core.catalog import SECOND_NS, Mode, Settings
+from nodeagent.core.model import Level
+from nodeagent.toml.fields import nearest, read_form, refuse_unknown_keys, shown
+from nodeagent.toml.lines import KeyPath
+from nodeagent.toml.problem import Problem, Problems
+from nodeagent.toml.quantities import parse_duration_ns, parse_size_bytes
+from nodeagent.toml.source import Source, read_source
+
+DEFAULT_PATH = Path("/etc/nodeagent/nodeagent.toml")
+PATH_VARIABLE = "NODEAGENT_CONFIG"
+DRIVER_NAMES = ("ascend", "host", "kmsg", "link", "nvidia")
+SOCKET_PATH_LIMIT_BYTES = 107
+"""``sun_path`` of a unix socket holds 108 bytes with its end mark (unix(7))."""
+
+_DAY_NS = 86_400 * SECOND_NS
+_MILLISECOND_NS = SECOND_NS // 1000
+
+_ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]]*):(\d{1,5})")
+
+Patience = Annotated[
+    int,
+    Meta(ge=0, le=_DAY_NS, description='a duration from "0s" to "1d"', extra={"reads": parse_duration_ns}),
+]
+Interval = Annotated[
+    int,
+    Meta(
+        ge=10 * _MILLISECOND_NS,
+        le=3600 * SECOND_NS,
+        description='a duration from "10ms" to "1h"',
+        extra={"reads": parse_duration_ns},
+    ),
+]
+Retention = Annotated[
+    int,
+    Meta(
+        ge=_DAY_NS,
+        le=3650 * _DAY_NS,
+        description='a duration from "1d" to "3650d"',
+        extra={"reads": parse_duration_ns},
+    ),
+]
+StoreSize = Annotated[
+    int,
+    Meta(
+        ge=16 << 20,
+        le=1 << 40,
+        description='a size from "16MiB" to "1TiB"',
+        extra={"reads": parse_size_bytes},
+    ),
+]
+FilePath = Annotated[str, Meta(min_length=1, max_length=4096, description="a path in quotes")]
+
+
+class AgentConfig(Struct, frozen=True, kw_only=True):
+    """``[agent]``. ``node_name`` "" is the host name; ``unknown_level`` overrides that of unknown codes."""
+
+    state_dir: FilePath = "/var/lib/nodeagent"
+    socket: FilePath = "/run/nodeagent/nodeagent.sock"
+    control_socket: FilePath = "/run/nodeagent/control.sock"
+    mode: Mode = Mode.RESCHEDULING
+    tables: Annotated[
+        tuple[FilePath, ...],
+        Meta(min_length=1, max_length=16, description="a list of one or more folders, later ones winning"),
+    ] = ("/usr/share/nodeagent/fault_codes", "/etc/nodeagent/fault_codes")
+    request_tolerance_ns: Patience = field(default=60 * SECOND_NS, name="request_tolerance")
+    stale_after_ns: Patience = field(default=30 * SECOND_NS, name="stale_after")
+    once_hold_ns: Patience = field(default=60 * SECOND_NS, name="once_hold")
+    unknown_level: Level | None = None
+    node_name: Annotated[str, Meta(max_length=253, description="the node's name in quotes")] = ""
+
+    def name(self) -> str:
+        """The node's name: as configured, else the host name."""
+        return self.node_name or socket.gethostname()
+
+
+class MetricsConfig(Struct, frozen=True, kw_only=True):
+    """``[metrics]``. ``listen`` "" serves none."""
+
+    listen: str = "127.0.0.1:9108"
+
+
+class GrpcConfig(Struct, frozen=True, kw_only=True):
+    """``[grpc]``: the TCP door, by mutual TLS only. ``roles`` is by the client certificate's name."""
+
+    listen: str = ""
+    tls_cert: str = ""
+    tls_key: str = ""
+    tls_client_ca: str = ""
+    roles: Mapping[str, Literal["reader", "operator"]] = field(default_factory=dict)
+
+
+class DriverConfig(Struct, frozen=True, kw_only=True):
+    """``[drivers.NAME]``. A lost ``required`` source makes the node UNKNOWN; ``library`` "" is the usual one."""
+
+    enabled: bool = True
+    required: bool = False
+    poll_interval_ns: Interval = field(default=SECOND_NS, name="poll_interval")
+    call_deadline_ns: Interval = field(default=5 * SECOND_NS, name="call_deadline")
+    library: str = ""
+
+
+class KmsgConfig(DriverConfig, frozen=True, kw_only=True):
+    """``[drivers.kmsg]``. ``trust_userspace`` takes lines that user space wrote for faults: they can be forged."""
+
+    required: bool = True
+    path: FilePath = "/dev/kmsg"
+    trust_userspace: bool = False
+
+
+class ResetConfig(Struct, frozen=True, kw_only=True):
+    """``[reset]``."""
+
+    mode: Literal["off", "dry-run", "ask", "on"] = "dry-run"
+
+
+class StoreConfig(Struct, frozen=True, kw_only=True):
+    """``[store]``: what is kept of events and inputs, at most."""
+
+    retention_ns: Retention = field(default=30 * _DAY_NS, name="retention")
+    max_size_bytes: StoreSize = field(default=1 << 30, name="max_size")
+
+
+class Config(Struct, frozen=True, kw_only=True):
+    """The whole configuration; ``drivers`` has an entry for every driver, mentioned or not."""
+
+    agent: AgentConfig = field(default_factory=AgentConfig)
+    metrics: MetricsConfig = field(default_factory=MetricsConfig)
+    grpc: GrpcConfig = field(default_factory=GrpcConfig)
+    reset: ResetConfig = field(default_factory=ResetConfig)
+    store: StoreConfig = field(default_factory=StoreConfig)
+    drivers: Mapping[str, DriverConfig]
+
+    @property
+    def kmsg(self) -> KmsgConfig:
+        """``[drivers.kmsg]`` with the keys that only it has."""
+        kmsg = self.drivers["kmsg"]
+        if not isinstance(kmsg, KmsgConfig):
+            raise TypeError("drivers.kmsg must be a KmsgConfig")
+        return kmsg
+
+    def settings(self) -> Settings:
+        """The part of the configuration that changes a decision, for the catalog."""
+        return Settings(
+            mode=self.agent.mode,
+            request_tolerance_ns=self.agent.request_tolerance_ns,
+            once_hold_ns=self.agent.once_hold_ns,
+            stale_after_ns=self.agent.stale_after_ns,
+            unknown_level=self.agent.unknown_level,
+        )
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used; str() is one line for each problem."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__("\n".join(map(str, problems)))
+        self.problems = problems
+
+
+_SECTIONS: Mapping[str, type[Struct]] = {
+    "agent": AgentConfig,
+    "metrics": MetricsConfig,
+    "grpc": GrpcConfig,
+    "reset": ResetConfig,
+    "store": StoreConfig,
+}
+
+
+def load_config(
+    path: Path | None, environ: Mapping[str, str], driver_names: Collection[str] = DRIVER_NAMES
+) -> Config:
+    """Reads the file at ``path``, else at ``$NODEAGENT_CONFIG``, else at the default place if there is one.
+
+    Raises ConfigError with every problem of the file; a file that was named must exist.
+    """
+    if path is None and (named := environ.get(PATH_VARIABLE)):
+        path = Path(named)
+    if path is None:
+        if not DEFAULT_PATH.exists():
+            return Config(drivers={name: _driver_form(name)() for name in driver_names})
+        path = DEFAULT_PATH
+    problems = Problems()
+    source = read_source(path, problems.add)
+    config = None if source is None else _read(source, driver_names, problems)
+    if config is None or problems:
+        raise ConfigError(problems.told())
+    return config
+
+
+def _read(source: Source, driver_names: Collection[str], problems: Problems) -> Config | None:
+    def report(key: KeyPath, reason: str) -> None:
+        problems.add(source.problem(key, reason))
+
+    refuse_unknown_keys(source.data, (*_SECTIONS, "drivers"), (), report)
+    sections: dict[str, Any] = {}
+    for name, form in _SECTIONS.items():
+        if (section := read_form(form, source.data.get(name, {}), (name,), report)) is not None:
+            sections[name] = section
+    drivers = _read_drivers(source.data.get("drivers", {}), driver_names, report)
+    if problems:
+        return None
+    config = Config(drivers=drivers, **sections)
+    _check(config, report)
+    return config
+
+
+def _read_drivers(
+    tables: object, driver_names: Collection[str], report: Callable[[KeyPath, str], None]
+) -> dict[str, DriverConfig]:
+    if not isinstance(tables, Mapping):
+        report(("drivers",), f"{shown(tables)} stands where tables such as [drivers.kmsg] are needed")
+        return {}
+    for name in tables:
+        if name not in driver_names:
+            report(("drivers", name), f"no such driver; {nearest(name, sorted(driver_names))}")
+    drivers: dict[str, DriverConfig] = {}
+    for name in driver_names:
+        section = read_form(_driver_form(name), tables.get(name, {}), ("drivers", name), report)
+        if section is not None:
+            drivers[name] = section
+    return drivers
+
+
+def _driver_form(name: str) -> type[DriverConfig]:
+    return KmsgConfig if name == "kmsg" else DriverConfig
+
+
+def _check(config: Config, report: Callable[[KeyPath, str], None]) -> None:
+    """What no single key can tell."""
+    agent = config.agent
+    for key, socket_path in (("socket", agent.socket), ("control_socket", agent.control_socket)):
+        if len(socket_path.encode()) > SOCKET_PATH_LIMIT_BYTES:
+            reason = f"{shown(socket_path)}: a socket's path has at most {SOCKET_PATH_LIMIT_BYTES} bytes"
+            report(("agent", key), reason)
+    if agent.socket == agent.control_socket:
+        report(("agent", "control_socket"), f"{shown(agent.socket)}: must differ from agent.socket")
+    if agent.unknown_level is not None and agent.unknown_level not in _LEVELS_FOR_UNKNOWN:
+        levels = ", ".join(_LEVELS_FOR_UNKNOWN)
+        report(("agent", "unknown_level"), f"{shown(str(agent.unknown_level))}: must be one of {levels}")
+    for section, listen in (("metrics", config.metrics.listen), ("grpc", config.grpc.listen)):
+        match = _ADDRESS.fullmatch(listen)
+        if listen and (match is None or not 0 <= int(match[1]) <= 65535):
+            report(
+                (section, "listen"), f'{shown(listen)}: must be "HOST:PORT", such as "127.0.0.1:9108", or ""'
+            )
+    if config.grpc.listen:
+        for key in ("tls_cert", "tls_key", "tls_client_ca"):
+            if not getattr(config.grpc, key):
+                report(
+                    ("grpc", key), "missing; it must be a file's path, for grpc.listen is by mutual TLS only"
+                )
+
+
+_LEVELS_FOR_UNKNOWN = (
+    Level.NOT_HANDLE,
+    Level.SUB_HEALTH,
+    Level.RESTART_REQUEST,
+    Level.RESTART_BUSINESS,
+    Level.FREE_RESTART_NPU,
+    Level.RESTART_NPU,
+    Level.PRE_SEPARATE_NPU,
+    Level.SEPARATE_NPU,
+)

@@ -1,0 +1,127 @@
+"""Reads a TOML table into a msgspec struct field by field, so that every wrong key is told.
+
+A field says in its type what would be right: ``Annotated[int, Meta(ge=1, le=100, description="a whole
+number from 1 to 100")]``. A parser under ``extra={"reads": ...}`` turns text into the number first.
+"""
+
+import difflib
+import enum
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+
+from nodeagent.toml.lines import KeyPath
+
+Report = Callable[[KeyPath, str], None]
+"""Told the path of the key and the reason."""
+
+Form = TypeVar("Form", bound=msgspec.Struct)
+
+_PLAIN_TYPES: Mapping[object, str] = {
+    str: "text in quotes",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+}
+
+
+def read_form(form: type[Form], table: object, path: KeyPath, report: Report) -> Form | None:
+    """The table as a ``form``, or None after every wrong, unknown and missing key was reported."""
+    if not isinstance(table, Mapping):
+        report(path, f"{shown(table)} stands where a table is needed")
+        return None
+    fields = {field.encode_name: field for field in msgspec.structs.fields(form)}
+    sound = refuse_unknown_keys(table, fields, path, report)
+    values: dict[str, Any] = {}
+    for key, field in fields.items():
+        if key not in table:
+            if field.required:
+                report((*path, key), f"missing; it must be {_what_is_right(field.type)}")
+                sound = False
+            continue
+        try:
+            values[field.name] = _convert(table[key], field.type)
+        except ValueError as error:
+            report((*path, key), f"{shown(table[key])}: {error}")
+            sound = False
+    return form(**values) if sound else None
+
+
+def refuse_unknown_keys(table: Iterable[str], known: Iterable[str], path: KeyPath, report: Report) -> bool:
+    """Reports every key that is not known, with the nearest known one; whether there was none."""
+    known, sound = tuple(known), True
+    for key in table:
+        if key not in known:
+            report((*path, key), f"unknown key; {nearest(key, known)}")
+            sound = False
+    return sound
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """``the nearest known is "level"``, or else all that are known."""
+    known = tuple(known)
+    by_lower = {choice.lower(): choice for choice in known}
+    if close := difflib.get_close_matches(word.lower(), by_lower, n=1):
+        return f'the nearest known is "{by_lower[close[0]]}"'
+    return f"known here: {', '.join(known)}"
+
+
+def shown(value: object) -> str:
+    """The value as it would stand in the file, cut short."""
+    match value:
+        case bool():
+            text = "true" if value else "false"
+        case str():
+            text = f'"{value}"'
+        case Mapping():
+            text = "a table"
+        case _:
+            text = str(value)
+    return text if len(text) <= 80 else text[:76] + "..."
+
+
+def _convert(value: object, annotation: Any) -> Any:
+    meta = _meta(annotation)
+    if meta is not None and meta.extra is not None and (reads := meta.extra.get("reads")) is not None:
+        value = reads(value)
+    try:
+        return msgspec.convert(value, annotation)
+    except msgspec.ValidationError:
+        reason = f"must be {_what_is_right(annotation)}"
+        choices = _choices(annotation)
+        if choices and isinstance(value, str):
+            reason += f"; {nearest(value, choices)}"
+        raise ValueError(reason) from None
+
+
+def _what_is_right(annotation: Any) -> str:
+    meta = _meta(annotation)
+    if meta is not None and meta.description:
+        return meta.description
+    if choices := _choices(annotation):
+        return f"one of {', '.join(choices)}"
+    return _PLAIN_TYPES.get(annotation, "a value of another type")
+
+
+def _meta(annotation: Any) -> msgspec.Meta | None:
+    if typing.get_origin(annotation) is Annotated:
+        for item in annotation.__metadata__:
+            if isinstance(item, msgspec.Meta):
+                return item
+    for argument in typing.get_args(annotation):
+        if (meta := _meta(argument)) is not None:
+            return meta
+    return None
+
+
+def _choices(annotation: Any) -> tuple[str, ...]:
+    if isinstance(annotation, type) and issubclass(annotation, enum.StrEnum):
+        return tuple(member.value for member in annotation)
+    if typing.get_origin(annotation) is Literal:
+        return tuple(str(argument) for argument in typing.get_args(annotation))
+    for argument in typing.get_args(annotation):
+        if choices := _choices(argument):
+            return choices
+    return ()

@@ -1,0 +1,102 @@
+"""Finds the line on which each table and key of a TOML text begins, which ``tomllib`` does not tell.
+
+It reads only text that ``tomllib`` has accepted, splits it into statements and asks ``tomllib`` again for
+the meaning of any key that is not a bare word. It interprets no values.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from typing import Any
+
+KeyPath = tuple[str | int, ...]
+"""Keys and, in arrays of tables, indexes from the top of the file: ``("frequency", 0, "times")``."""
+
+_TOKEN = re.compile(
+    r'"""(?:\\.|[^\\])*?"{3,5}'
+    r"|'''.*?'{3,5}"
+    r'|"(?:\\.|[^"\\\n])*"'
+    r"|'[^'\n]*'"
+    r"|\#[^\n]*|\n|[\[{]|[\]}]"
+    r"""|[^"'#\n\[\]{}]+|.""",
+    re.DOTALL,
+)
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_KEY_OF_STATEMENT = re.compile(r"""((?:[^="']|"(?:\\.|[^"\\])*"|'[^']*')*)=""")
+
+
+class KeyLines:
+    """Line numbers, from 1, of the tables and keys of one TOML text."""
+
+    def __init__(self, text: str) -> None:
+        self._lines: dict[KeyPath, int] = {}
+        self._array_lengths: dict[KeyPath, int] = {}
+        self._table: KeyPath = ()
+        for line, statement in _statements(text):
+            self._take(line, statement)
+
+    def of(self, path: KeyPath) -> int | None:
+        """The line of the key or, where it has none (inline tables), of the closest one around it."""
+        for length in range(len(path), 0, -1):
+            if (line := self._lines.get(path[:length])) is not None:
+                return line
+        return None
+
+    def _take(self, line: int, statement: str) -> None:
+        if statement.startswith("[["):
+            array = self._within_arrays(_key_parts(statement[2:-2]))
+            index = self._array_lengths.get(array, 0)
+            self._array_lengths[array] = index + 1
+            self._table = (*array, index)
+            self._note(self._table, line)
+        elif statement.startswith("["):
+            self._table = self._within_arrays(_key_parts(statement[1:-1]))
+            self._note(self._table, line)
+        elif (key := _KEY_OF_STATEMENT.match(statement)) is not None:
+            self._note((*self._table, *_key_parts(key[1])), line)
+
+    def _note(self, path: KeyPath, line: int) -> None:
+        for length in range(1, len(path) + 1):
+            self._lines.setdefault(path[:length], line)
+
+    def _within_arrays(self, parts: tuple[str, ...]) -> KeyPath:
+        """``[a.b]`` under ``[[a]]`` means the last element of a."""
+        path: KeyPath = ()
+        for position, part in enumerate(parts):
+            path = (*path, part)
+            length = self._array_lengths.get(path)
+            if length is not None and position < len(parts) - 1:
+                path = (*path, length - 1)
+        return path
+
+
+def _statements(text: str) -> Iterator[tuple[int, str]]:
+    line, depth = 1, 0
+    begun, parts = 1, list[str]()
+    for match in _TOKEN.finditer(text):
+        token = match[0]
+        if token == "\n" and depth == 0:
+            if statement := "".join(parts).strip():
+                yield begun, statement
+            parts.clear()
+        elif not token.startswith("#"):
+            if not parts:
+                begun = line
+            if parts or token.strip():
+                parts.append(token)
+            depth += (token in "[{") - (token in "]}")
+        line += token.count("\n")
+    if statement := "".join(parts).strip():
+        yield begun, statement
+
+
+def _key_parts(key: str) -> tuple[str, ...]:
+    key = key.strip()
+    if _BARE_KEY.fullmatch(key):
+        return (key,)
+    parts = list[str]()
+    value: Any = tomllib.loads(f"{key} = 0")
+    while isinstance(value, dict):
+        ((part, value),) = value.items()
+        parts.append(part)
+    return tuple(parts)

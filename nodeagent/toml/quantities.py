@@ -1,0 +1,35 @@
+"""Durations and sizes as people write them in TOML: ``"20s"``, ``"24h"``, ``"1GiB"``.
+
+One whole number and one unit, nothing else: a bare number is refused, because nobody can see its unit.
+"""
+
+import re
+
+_DURATION = re.compile(r"([0-9]{1,15})(ms|s|m|h|d)")
+_DURATION_UNITS_NS = {
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "m": 60 * 1_000_000_000,
+    "h": 3_600 * 1_000_000_000,
+    "d": 86_400 * 1_000_000_000,
+}
+_SIZE = re.compile(r"([0-9]{1,15})(B|KiB|MiB|GiB|TiB)")
+_SIZE_UNITS_BYTES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+
+
+def parse_duration_ns(text: object) -> int:
+    """Nanoseconds of ``"500ms"``, ``"20s"``, ``"3m"``, ``"24h"``, ``"10d"``; ValueError says what is right."""
+    match = _DURATION.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise ValueError('a duration is a whole number and one of ms, s, m, h, d, in quotes, such as "20s"')
+    return int(match[1]) * _DURATION_UNITS_NS[match[2]]
+
+
+def parse_size_bytes(text: object) -> int:
+    """Bytes of ``"64MiB"`` or ``"1GiB"``; ValueError says what would be right."""
+    match = _SIZE.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise ValueError(
+            'a size is a whole number and one of B, KiB, MiB, GiB, TiB, in quotes, such as "1GiB"'
+        )
+    return int(match[1]) * _SIZE_UNITS_BYTES[match[2]]
