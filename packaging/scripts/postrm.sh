@@ -1,0 +1,13 @@
+#!/bin/sh
+# Forgets the service; a purge also removes what the daemon wrote. The groups stay: files may still belong to them.
+set -e
+
+if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
+    systemctl daemon-reload
+fi
+if [ "$1" = purge ]; then
+    if command -v deb-systemd-helper >/dev/null; then
+        deb-systemd-helper purge nodeagent.service >/dev/null
+    fi
+    rm -rf /var/lib/nodeagent
+fi

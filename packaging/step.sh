@@ -1,0 +1,30 @@
+# shellcheck shell=bash
+# For the scripts that build and set up. Expects LOG, the file for the words of the current step.
+
+say() { printf '==> %s\n' "$*" >&2; }
+
+die() {
+    printf 'failed: %s\n' "$*" >&2
+    exit 1
+}
+
+# step WHAT COMMAND...: one line for people; the command's own words only when it fails.
+step() {
+    local what=$1 status
+    shift
+    say "$what"
+    mkdir -p "${LOG%/*}"
+    # Not as a condition: inside one, a function would run on after its first failure.
+    set +e
+    (
+        set -e
+        "$@"
+    ) >"$LOG" 2>&1 </dev/null
+    status=$?
+    set -e
+    if ((status)); then
+        printf 'the last lines of %s:\n' "$LOG" >&2
+        tail -n 25 "$LOG" | sed 's/^/    /' >&2
+        die "$what (status $status)"
+    fi
+}
