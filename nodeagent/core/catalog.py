@@ -9,19 +9,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
+from nodeagent.core.model import Affects as Affects
 from nodeagent.core.model import Kind, Level
 
 SECOND_NS = 1_000_000_000
 
 _HEX_DIGITS = frozenset("0123456789ABCDEF")
-
-
-class Affects(StrEnum):
-    """Whose verdict a condition changes: nobody schedules onto a port."""
-
-    SELF = "self"
-    CHIPS_BEHIND = "chips_behind"
-    NODE = "node"
 
 
 class Mode(StrEnum):
@@ -86,7 +79,7 @@ class FrequencyRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DurationRule:
-    """Present strictly longer than ``fault_timeout_ns`` -> ``level``; gone strictly longer than ``recover_timeout_ns`` -> cleared."""
+    """Present strictly longer than the fault time-out: ``level``; gone longer than the other: cleared."""
 
     id: str
     codes: tuple[str, ...]
@@ -131,7 +124,7 @@ class RelationRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern:
-    """A kernel-log pattern. ``code`` may name regex groups, ``XID_{code}``; ``device`` is ``node`` or a group's name."""
+    """For the kernel log. ``code`` may name groups, ``XID_{code}``; ``device`` is ``node`` or a group's name."""
 
     id: str
     code: str
@@ -179,24 +172,6 @@ class Catalog:
         for length in range(len(key), -1, -1):
             if (family := self.rows.get(key[:length] + "*")) is not None:
                 return family
-        return None
-
-    def frequency_rule(self, code: str, kind: Kind) -> FrequencyRule | None:
-        """The rule that names the code (the first, as the vendor does), else the one for every code."""
-        key = canonical(code)
-        fallback = None
-        for rule in self.frequency:
-            if key in map(canonical, rule.codes):
-                return rule
-            if fallback is None and "*" in rule.codes and rule.kind is kind:
-                fallback = rule
-        return fallback
-
-    def duration_rule(self, code: str) -> DurationRule | None:
-        key = canonical(code)
-        for rule in self.duration:
-            if key in map(canonical, rule.codes):
-                return rule
         return None
 
 

@@ -76,6 +76,14 @@ class Handling(StrEnum):
     RESCHEDULE = "RESCHEDULE"
 
 
+class Affects(StrEnum):
+    """Whose verdict a condition changes besides its own device's: nobody schedules onto a port."""
+
+    SELF = "self"
+    CHIPS_BEHIND = "chips_behind"
+    NODE = "node"
+
+
 class EventKind(StrEnum):
     RAISED = "raised"
     LEVEL_CHANGED = "level_changed"
@@ -324,9 +332,12 @@ class Condition:
     """A fault open on a device. ``id`` = device id, code, ordinal.
 
     ``level`` is the level in force (after duration and relation rules), ``base_level`` the row's.
-    ``by_set`` tells that an ``occur`` or an ActiveSet showed it, so an ActiveSet may close it;
-    otherwise only ``once`` signals did. ``recovered_ns`` is set while a recovery is awaited to last.
-    ``present_ns`` is the start of the present uninterrupted presence, None for ``once``.
+    ``present_ns`` is the start of the uninterrupted presence that an ``occur`` or an ActiveSet showed,
+    None where only ``once`` signals came; only a presence is closed by an ActiveSet.
+    ``recovered_ns`` is set while a recovery must still last, ``judged`` once this presence reached its
+    duration rule's time-out, ``timed_out`` while that rule's level is in force. ``phase`` counts the
+    steps a level takes with time (RestartRequest after its tolerance). ``held_by`` are the processes
+    on the device when it opened, None where unknown.
     """
 
     id: str
@@ -339,14 +350,16 @@ class Condition:
     opened_ns: int
     last_ns: int
     count: int = 1
-    by_set: bool = False
     present_ns: int | None = None
     recovered_ns: int | None = None
+    judged: bool = False
     timed_out: bool = False
-    escalated: bool = False
+    phase: int = 0
     level_since_ns: int = 0
+    held_by: tuple[Holder, ...] | None = None
     severity: int | None = None
     unknown: bool = False
+    affects: Affects = Affects.SELF
     user_induced: bool = False
     rescheduling: bool = False
     injected: bool = False
@@ -366,7 +379,10 @@ class Ordinal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """Occurrences of one code on one device that a frequency rule still counts, oldest first."""
+    """Occurrences of one code on one device that a rule still counts, oldest first.
+
+    ``burst_last_ns`` is the last signal of the burst that the newest occurrence stands for.
+    """
 
     device_id: str
     code: str
@@ -377,13 +393,14 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promotion:
-    """A condition that a rule raised; it outlives the fault. Not ``effective`` while correlation is awaited."""
+    """A condition that a rule raised; it outlives the fault. Not ``effective`` while it may be correlated."""
 
     id: str
     device_id: str
     rule: str
     code: str
     name: str
+    source: str
     level: Level
     fired_ns: int
     effective: bool
@@ -395,15 +412,6 @@ class Promotion:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
     """When a (device, code) last occurred, for correlation across chips; forgotten after that window."""
-
-    device_id: str
-    code: str
-    occurrences_ns: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserCount:
-    """Occurrences of a user-induced code within 24 h, oldest first."""
 
     device_id: str
     code: str
@@ -453,7 +461,8 @@ class Source:
     """What is known of a source, or of one device of it (``device_id``).
 
     ``lost_ns`` is None while it observes. ``awaited`` is true from ``Started`` or ``SourceLost``
-    until its first complete read: timers of its conditions are held meanwhile.
+    until its first complete read: timers of its conditions are held meanwhile. ``stale`` is true once
+    that has lasted so long that the last verdict no longer stands.
     """
 
     name: str
@@ -463,6 +472,7 @@ class Source:
     required: bool = False
     awaited: bool = False
     awaited_since_ns: int = 0
+    stale: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -492,7 +502,6 @@ Cell = (
     | Window
     | Promotion
     | Sighting
-    | UserCount
     | Noticed
     | Hold
     | Severity
@@ -548,7 +557,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """What changed or was done. ``level``, ``verdict``, ``handling`` and ``reasons`` are the device's after it.
+    """What changed or was done. ``level``, ``verdict``, ``handling``, ``reasons`` are the device's after it.
 
     ``at_ns`` is on the rule clock: for a deadline, the deadline. The store adds the sequence
     number and the wall time. ``condition_level`` is that of the condition or promotion concerned.

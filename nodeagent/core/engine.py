@@ -1,0 +1,199 @@
+"""The engine: one input at a time in, ordered outcomes out. It wires the rules and decides nothing itself.
+
+    engine.step(now_ns, input) -> Outcome    total: any input at any time, first fires what is due
+    engine.next_deadline()     -> int | None when it wants to be called again
+    engine.view()                            what it holds, immutable
+
+Time is the rule clock's, an argument that never steps back. Equal inputs at equal times give equal
+outcomes: that is what replay and crash recovery rest on. A stored input is replayed with
+``replay``, which does the same and tells nothing; ``resume`` ends a replay.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nodeagent.core import clearing, devices, frequency, holds, notices, reload, signals, sources
+from nodeagent.core.catalog import Catalog
+from nodeagent.core.model import (
+    NODE,
+    ActiveSet,
+    Carried,
+    CatalogChanged,
+    Condition,
+    Device,
+    DeviceGone,
+    DeviceSeen,
+    DeviceView,
+    Held,
+    Hold,
+    Holders,
+    Input,
+    Operator,
+    Outcome,
+    Promotion,
+    Signal,
+    Source,
+    SourceBack,
+    SourceLost,
+    Started,
+    TablesRejected,
+    View,
+)
+from nodeagent.core.state import State
+from nodeagent.core.telling import judgement, observed_ns, settle, show_as_told
+
+_MAX_FIRINGS = 1_000_000
+
+
+def _held(state: State, given: Holders) -> bool:
+    device = devices.find(state, given.device)
+    if device is None:
+        return False
+    before = state.get(Held, device.id)
+    if before is not None and before.holders == given.holders:
+        return False
+    state.put(Held(device_id=device.id, holders=given.holders))
+    clearing.close_after_job(state, device.id, given)
+    state.mark((device.id,))
+    return True
+
+
+def _carried(state: State, given: Carried) -> bool:
+    state.put(given.cell)
+    return False
+
+
+_HANDLERS: dict[type, Callable[[State, Any], bool]] = {
+    Signal: signals.signalled,
+    ActiveSet: signals.polled,
+    DeviceSeen: devices.seen,
+    DeviceGone: devices.gone,
+    SourceLost: sources.lost,
+    SourceBack: sources.back,
+    CatalogChanged: reload.changed,
+    TablesRejected: reload.rejected,
+    Started: sources.started,
+    Operator: holds.ordered,
+    Holders: _held,
+    Carried: _carried,
+}
+"""An input without a handler lets only time pass."""
+
+_DUE: dict[str, tuple[type, Callable[[State, Any], None]]] = {
+    "condition": (Condition, clearing.due),
+    "promotion": (Promotion, frequency.due),
+    "source": (Source, sources.due),
+    "hold": (Hold, holds.due),
+}
+
+
+class Engine:
+    """``catalogs`` maps digests to catalogs; the shell adds one before it steps a CatalogChanged to it."""
+
+    def __init__(self, catalogs: Mapping[str, Catalog]) -> None:
+        self._state = State(catalogs)
+        devices.resolve(self._state, NODE, None)
+
+    @property
+    def now_ns(self) -> int:
+        return self._state.now_ns
+
+    @property
+    def digest(self) -> str:
+        """Of the catalog in force, "" before the first CatalogChanged."""
+        return self._state.era.digest
+
+    def step(self, now_ns: int, given: Input) -> Outcome:
+        """Fire every deadline at or before ``now_ns``, in order, then take the input.
+
+        ``Started`` comes first: what fell due while nothing was observed waits for a read.
+        """
+        state = self._state
+        state.now_ns = max(state.now_ns, now_ns)
+        state.events = []
+        if not isinstance(given, Started):
+            self._fire()
+        changed = self._take(given)
+        self._fire()
+        records = (given,) if changed else ()
+        return Outcome(records=records, events=tuple(state.events))
+
+    def replay(self, now_ns: int, given: Input) -> None:
+        """As ``step``, telling nothing: for inputs whose events were told before."""
+        self._state.muted = True
+        self.step(now_ns, given)
+
+    def resume(self, now_ns: int) -> None:
+        """End a replay at the time up to which deadlines were told."""
+        state = self._state
+        state.muted = True
+        state.now_ns = max(state.now_ns, now_ns)
+        self._fire()
+        show_as_told(state)
+        state.muted = False
+
+    def next_deadline(self) -> int | None:
+        return self._state.timers.next_ns()
+
+    def carry(self) -> tuple[Carried, ...]:
+        """Every live cell, for compaction; what no rule could ask for any more is left out."""
+        state = self._state
+        state.moment_ns = state.now_ns
+        notices.forget_old(state)
+        frequency.forget_spent(state)
+        return tuple(Carried(cell=cell) for cells in state.cells.values() for cell in cells.values())
+
+    def view(self) -> View:
+        state = self._state
+        views = [self._device_view(device) for device in state.all(Device)]
+        return View(
+            now_ns=state.now_ns,
+            boot_id=state.era.boot_id,
+            digest=state.era.digest,
+            devices=tuple(sorted(views, key=lambda view: (view.name != NODE, view.name))),
+            conditions=tuple(state.all(Condition)),
+            promotions=tuple(state.all(Promotion)),
+            holds=tuple(state.all(Hold)),
+            sources=tuple(state.all(Source)),
+        )
+
+    def _take(self, given: Input) -> bool:
+        state = self._state
+        handler = _HANDLERS.get(type(given))
+        if handler is None:
+            return False
+        state.moment_ns = state.now_ns
+        changed = handler(state, given)
+        settle(state)
+        return changed
+
+    def _fire(self) -> None:
+        state = self._state
+        for _ in range(_MAX_FIRINGS):
+            due = state.timers.pop_due(state.now_ns)
+            if due is None:
+                return
+            state.moment_ns, key = due
+            of, handler = _DUE[key[0]]
+            cell = state.cells[of].get(key)
+            if cell is not None:
+                handler(state, cell)
+                settle(state)
+        raise AssertionError("deadlines do not come to rest")
+
+    def _device_view(self, device: Device) -> DeviceView:
+        now = judgement(self._state, device)
+        return DeviceView(
+            id=device.id,
+            name=device.name,
+            kind=device.kind,
+            vendor=device.vendor,
+            level=now.level,
+            verdict=now.verdict,
+            handling=now.handling,
+            subhealthy=now.subhealthy,
+            observed=now.observed,
+            observed_ns=observed_ns(self._state, device),
+            reasons=now.reasons,
+            attributes=device.attributes,
+        )

@@ -1,0 +1,58 @@
+"""Notices: told, but nothing opens. The same one is told once a minute at most, with how often it came."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from nodeagent.core.catalog import SECOND_NS
+from nodeagent.core.model import Device, EventKind, Level, Noticed
+from nodeagent.core.state import State
+from nodeagent.core.telling import tell
+
+REPEAT_NS = 60 * SECOND_NS
+MAX_NOTICED = 1024
+
+
+def notice(
+    state: State,
+    device: Device,
+    *,
+    code: str,
+    why: str,
+    source: str,
+    name: str = "",
+    level: Level | None = None,
+    count: int = 1,
+    userspace: bool = False,
+    evidence: Mapping[str, str] | None = None,
+) -> bool:
+    """Tell it, or count it towards the next one. False where too many different ones came at once."""
+    at_ns = state.moment_ns
+    before = state.get(Noticed, device.id, code)
+    if before is not None and at_ns - before.told_ns < REPEAT_NS:
+        state.put(replace(before, untold=before.untold + count))
+        return True
+    if before is None and len(state.cells[Noticed]) >= MAX_NOTICED:
+        forget_old(state)
+        if len(state.cells[Noticed]) >= MAX_NOTICED:
+            return False
+    state.put(Noticed(device_id=device.id, code=code, told_ns=at_ns))
+    tell(
+        state,
+        EventKind.NOTICE,
+        device,
+        code=code,
+        name=name,
+        condition_level=level,
+        source=source,
+        count=count + (before.untold if before else 0),
+        userspace=userspace,
+        why=why,
+        evidence=evidence,
+    )
+    return True
+
+
+def forget_old(state: State) -> None:
+    for cell in list(state.all(Noticed)):
+        if state.moment_ns - cell.told_ns >= REPEAT_NS:
+            state.drop(cell)

@@ -1,0 +1,195 @@
+"""Events: what is told of a device, with the state it is in after the change.
+
+It sees to it that every change of verdict or handling is in exactly one event. It changes nothing
+but the record of what was last shown.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from nodeagent.core.model import (
+    NODE,
+    Affects,
+    Condition,
+    Device,
+    Event,
+    EventKind,
+    Handling,
+    Hold,
+    Kind,
+    Level,
+    Promotion,
+    Reason,
+    Shown,
+    Source,
+    Verdict,
+)
+from nodeagent.core.state import State
+from nodeagent.core.verdict import Contribution, Judgement, judge, stance, user_induced_stance
+
+
+def judgement(state: State, device: Device) -> Judgement:
+    """The device's level, verdict and handling as they follow from everything open on it or reaching it."""
+    unobserved = unobserved_reason(state, device)
+    unknown = unobserved is not None and _stands_no_longer(state, device)
+    return judge(_contributions(state, device), unobserved, unknown)
+
+
+def _contributions(state: State, device: Device) -> Iterator[Contribution]:
+    for cell in state.on_device.get(device.id, {}).values():
+        match cell:
+            case Condition() if cell.affect_verdict:
+                yield _of_condition(state, cell, cell.level)
+            case Promotion() if cell.effective:
+                code, text = cell.code, cell.name
+                reason = Reason(kind="promotion", id=cell.id, code=code, level=cell.level, text=text)
+                taken = stance(cell.level, 0, state.lookup.settings)
+                yield Contribution(reason=reason, stance=taken, level=cell.level)
+            case Hold():
+                yield Contribution(
+                    reason=Reason(kind="hold", id=cell.id, text=f"{cell.owner}: {cell.reason}"),
+                    stance=(Verdict.ISOLATE, Handling.RESCHEDULE),
+                )
+            case _:
+                pass
+    for condition in state.reaching.values():
+        if condition.device_id == device.id or not condition.affect_verdict:
+            continue
+        if _reaches(state, condition, device):
+            yield _of_condition(state, condition, None)
+
+
+def _of_condition(state: State, condition: Condition, level: Level | None) -> Contribution:
+    if condition.user_induced:
+        taken = user_induced_stance(condition.rescheduling)
+    else:
+        taken = stance(condition.level, condition.phase, state.lookup.settings)
+    reason = Reason(
+        kind="condition", id=condition.id, code=condition.code, level=condition.level, text=condition.name
+    )
+    return Contribution(reason=reason, stance=taken, level=level)
+
+
+def _reaches(state: State, condition: Condition, device: Device) -> bool:
+    if condition.affects is Affects.NODE:
+        return device.name == NODE
+    port = state.device(condition.device_id).attributes.get("pci")
+    upstream = device.attributes.get("upstream", "").split(",")
+    return device.kind is Kind.CHIP and port is not None and port in upstream
+
+
+def unobserved_reason(state: State, device: Device) -> Reason | None:
+    """Why the device is not observed now, None if it is. The node is, unless a required source is lost."""
+    if device.name == NODE:
+        for source in state.all(Source):
+            if source.required and source.lost_ns is not None and not source.device_id:
+                return Reason(kind="source", id=source.name, text=f"{source.name}: {source.reason}")
+        return None
+    if device.gone:
+        return Reason(kind="device", id=device.id, text=device.gone)
+    if not device.seen:
+        return Reason(kind="device", id=device.id, text="never read by a driver")
+    seen_by = state.source_of(device.source, device.id)
+    if seen_by is None:
+        return None
+    if seen_by.lost_ns is not None:
+        return Reason(kind="source", id=seen_by.name, text=f"{seen_by.name}: {seen_by.reason}")
+    if seen_by.awaited or seen_by.stale:
+        return Reason(kind="source", id=seen_by.name, text=f"{seen_by.name}: not read since start")
+    return None
+
+
+def _stands_no_longer(state: State, device: Device) -> bool:
+    """False for a while after a start in the same boot: the last verdict stands though nothing was read."""
+    seen_by = state.source_of(device.source, device.id)
+    fresh = seen_by is not None and seen_by.lost_ns is None and seen_by.awaited and not seen_by.stale
+    return not (fresh and device.seen and not device.gone) or state.era.rebooted
+
+
+def observed_ns(state: State, device: Device) -> int:
+    """When the device was last known to be observed, rule clock; 0 if never."""
+    if unobserved_reason(state, device) is None:
+        return state.now_ns
+    seen_by = state.source_of(device.source, device.id)
+    if seen_by is None or not device.seen:
+        return 0
+    return seen_by.lost_ns if seen_by.lost_ns is not None else seen_by.awaited_since_ns
+
+
+def tell(
+    state: State,
+    kind: EventKind,
+    device: Device,
+    *,
+    about: Condition | Promotion | None = None,
+    condition_level: Level | None = None,
+    code: str = "",
+    name: str = "",
+    rule: str = "",
+    source: str = "",
+    count: int = 1,
+    userspace: bool = False,
+    why: str = "",
+    evidence: Mapping[str, str] | None = None,
+) -> None:
+    """Add one event about the device. ``about`` fills the fields that concern a condition or promotion."""
+    if state.muted:
+        return
+    now = judgement(state, device)
+    shown = Shown(device_id=device.id, level=now.level, verdict=now.verdict, handling=now.handling)
+    if state.get(Shown, device.id) != shown:
+        state.put(shown)
+    condition = about if isinstance(about, Condition) else None
+    state.events.append(
+        Event(
+            kind=kind,
+            at_ns=state.moment_ns,
+            device=device.name,
+            device_id=device.id,
+            device_kind=device.kind,
+            level=now.level,
+            verdict=now.verdict,
+            handling=now.handling,
+            subhealthy=now.subhealthy,
+            observed=now.observed,
+            code=about.code if about else code,
+            name=about.name if about else name,
+            condition_id=about.id if about else "",
+            condition_level=about.level if about else condition_level,
+            rule=about.rule if isinstance(about, Promotion) else rule,
+            source=about.source if about else source,
+            count=condition.count if condition else count,
+            user_induced=condition.user_induced if condition else False,
+            unknown=condition.unknown if condition else False,
+            injected=condition.injected if condition else False,
+            userspace=userspace,
+            why=why,
+            reasons=now.reasons,
+            evidence=evidence if evidence is not None else (condition.evidence if condition else {}),
+        )
+    )
+
+
+def settle(state: State) -> None:
+    """Tell the changes of verdict or handling that no event has carried yet."""
+    if state.muted:
+        return
+    while state.dirty:
+        device_id = next(iter(state.dirty))
+        del state.dirty[device_id]
+        device = state.get(Device, device_id)
+        if device is None:
+            continue
+        now = judgement(state, device)
+        shown = state.get(Shown, device_id)
+        before = (shown.verdict, shown.handling) if shown else (Verdict.ALLOW, Handling.NONE)
+        if (now.verdict, now.handling) != before:
+            why = f"{before[0]}, {before[1]} -> {now.verdict}, {now.handling}"
+            tell(state, EventKind.VERDICT_CHANGED, device, why=why)
+
+
+def show_as_told(state: State) -> None:
+    """After a muted replay: what the told events would have shown is what now follows."""
+    state.dirty.clear()
+    for device in state.all(Device):
+        now = judgement(state, device)
+        state.put(Shown(device_id=device.id, level=now.level, verdict=now.verdict, handling=now.handling))
