@@ -104,7 +104,7 @@ class GrpcConfig(Struct, frozen=True, kw_only=True):
 
 
 class DriverConfig(Struct, frozen=True, kw_only=True):
-    """``[drivers.NAME]``. A lost ``required`` source makes the node UNKNOWN; ``library`` "" is the usual one."""
+    """``[drivers.NAME]``. A lost ``required`` source makes the node UNKNOWN."""
 
     enabled: bool = True
     required: bool = False
@@ -114,7 +114,7 @@ class DriverConfig(Struct, frozen=True, kw_only=True):
 
 
 class KmsgConfig(DriverConfig, frozen=True, kw_only=True):
-    """``[drivers.kmsg]``. ``trust_userspace`` takes lines that user space wrote for faults: they can be forged."""
+    """``[drivers.kmsg]``. ``trust_userspace`` takes lines from user space for faults."""
 
     required: bool = True
     path: FilePath = "/dev/kmsg"

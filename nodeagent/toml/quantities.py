@@ -18,7 +18,7 @@ _SIZE_UNITS_BYTES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "Ti
 
 
 def parse_duration_ns(text: object) -> int:
-    """Nanoseconds of ``"500ms"``, ``"20s"``, ``"3m"``, ``"24h"``, ``"10d"``; ValueError says what is right."""
+    """Nanoseconds of ``"500ms"``, ``"20s"``, ``"3m"``, ``"10d"``; ValueError says what is right."""
     match = _DURATION.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise ValueError('a duration is a whole number and one of ms, s, m, h, d, in quotes, such as "20s"')

@@ -1,0 +1,1 @@
+"""Fault tables: TOML folders in, one checked and immutable catalog out."""

@@ -1,0 +1,38 @@
+"""A catalog as bytes and back: JSON with sorted keys, so that equal catalogs are equal bytes."""
+
+import hashlib
+from dataclasses import replace
+
+import msgspec
+
+from nodeagent.core.catalog import Catalog
+
+_ENCODER = msgspec.json.Encoder(order="sorted")
+_DECODER = msgspec.json.Decoder(Catalog)
+
+
+def encode_catalog(catalog: Catalog) -> bytes:
+    """The catalog in its one canonical form, digest included."""
+    return _ENCODER.encode(catalog)
+
+
+def decode_catalog(encoded: bytes) -> Catalog:
+    """The catalog of ``encode_catalog``; ValueError where the bytes are none or do not match their digest."""
+    try:
+        catalog = _DECODER.decode(encoded)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"not a catalog: {error}") from None
+    if catalog.digest != (found := digest(catalog)):
+        raise ValueError(
+            f"a catalog damaged since it was written: its digest is {found}, not {catalog.digest}"
+        )
+    return catalog
+
+
+def digest(catalog: Catalog) -> str:
+    """sha256, hexadecimal, of the canonical form with an empty digest."""
+    return hashlib.sha256(encode_catalog(replace(catalog, digest=""))).hexdigest()
+
+
+def with_digest(catalog: Catalog) -> Catalog:
+    return replace(catalog, digest=digest(catalog))

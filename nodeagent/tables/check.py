@@ -1,0 +1,121 @@
+"""Checks what no entry can tell alone: codes without a row, wrong levels, rows that nothing closes."""
+
+from collections.abc import Callable, Iterator
+
+from nodeagent.core.catalog import (
+    Catalog,
+    CounterRule,
+    DurationRule,
+    FrequencyRule,
+    Pattern,
+    RelationRule,
+    Row,
+    ThresholdRule,
+    canonical,
+)
+from nodeagent.core.model import Kind, Level
+from nodeagent.tables.entry import Entry
+from nodeagent.tables.layers import Merged
+from nodeagent.tables.levels import is_stricter, objection
+from nodeagent.tables.rules import Rule
+from nodeagent.tables.templates import produces
+from nodeagent.toml.problem import Problem
+
+Report = Callable[[Problem], None]
+Warn = Callable[[str], None]
+
+
+def check(merged: Merged, catalog: Catalog, report: Report, warn: Warn) -> None:
+    """Reports what makes the tables unfit, and warns of what is allowed but hardly meant."""
+    for rule in merged.rules:
+        _check_codes(rule, merged, catalog, report, warn)
+        _check_levels(rule, catalog, report)
+    _warn_of_shared_codes(merged, FrequencyRule, "frequency", warn)
+    _warn_of_shared_codes(merged, DurationRule, "duration", warn)
+    for row in merged.rows.values():
+        _check_closing(row, catalog, report, warn)
+
+
+def _check_codes(rule: Entry[Rule], merged: Merged, catalog: Catalog, report: Report, warn: Warn) -> None:
+    for key, code in _named_codes(rule.value):
+        if code.endswith("*") or catalog.row(code) is not None:
+            continue
+        if (place := merged.removed.get(canonical(code))) is not None:
+            warn(f"{rule.place}: {rule.key} names {code}, which {place} takes away")
+        else:
+            report(rule.source.problem((*rule.path, key), f'"{code}": no row has this code'))
+    if isinstance(rule.value, Pattern):
+        template = rule.value.code
+        if any(produces(template, row.code) for row in catalog.rows.values()):
+            return
+        if any(produces(template, code) for code in merged.removed):
+            warn(f"{rule.place}: {rule.key} produces only codes that are taken away")
+        else:
+            reason = f'"{template}": no row has a code that this could produce'
+            report(rule.source.problem((*rule.path, "code"), reason))
+
+
+def _named_codes(rule: Rule | None) -> Iterator[tuple[str, str]]:
+    """Pairs of the key and a code it names. A pattern's code is a template and is not among them."""
+    match rule:
+        case FrequencyRule() | DurationRule():
+            yield from (("codes", code) for code in rule.codes)
+        case ThresholdRule() | CounterRule():
+            yield "code", rule.code
+        case RelationRule():
+            yield "code", rule.code
+            yield from (("with", code) for code in rule.with_codes)
+
+
+def _check_levels(rule: Entry[Rule], catalog: Catalog, report: Report) -> None:
+    """The level of a rule must be one that each code it names may have."""
+    value = rule.value
+    match value:
+        case FrequencyRule() | DurationRule():
+            codes, level = value.codes, value.level
+        case RelationRule(level=Level() as level):
+            codes = (value.code,)
+        case _:
+            return
+    kinds = {row.kind: code for code in codes if code != "*" and (row := catalog.row(code)) is not None}
+    for kind, code in kinds.items():
+        if reason := objection(level, kind, by_frequency=isinstance(value, FrequencyRule)):
+            report(rule.source.problem((*rule.path, "level"), f"{reason} ({code} is of that kind)"))
+
+
+def _warn_of_shared_codes(merged: Merged, sort: type[Rule], word: str, warn: Warn) -> None:
+    """The first rule that names a code counts; a later one is dead for it."""
+    first_of = dict[str, Entry[Rule]]()
+    for rule in merged.rules:
+        if not isinstance(rule.value, sort):
+            continue
+        for _, code in _named_codes(rule.value):
+            first = first_of.setdefault(canonical(code), rule)
+            if first is not rule and code != "*":
+                what = f"{word} rule {rule.key} names {code}"
+                warn(f"{rule.place}: {what}, but {first.key} at {first.place} counts for it")
+
+
+def _check_closing(entry: Entry[Row], catalog: Catalog, report: Report, warn: Warn) -> None:
+    """A kernel line is only ever ``once``: a fault that it opens is never reported as recovered."""
+    row = entry.value
+    if row is None:
+        return
+    by_pattern = next((rule.id for rule in catalog.patterns if produces(rule.code, row.code)), None)
+    clear_on = row.clear_on
+    may_reset = row.kind is Kind.CHIP and (clear_on.reset or clear_on.job_end)
+    if clear_on.reboot or clear_on.operator or clear_on.quiet_ns is not None or may_reset:
+        return
+    if clear_on.recover and by_pattern is None:
+        return
+    if by_pattern is not None and clear_on.recover:
+        reason = f"nothing could close it: kernel lines ({by_pattern}) never report a recovery"
+    else:
+        reason = f"nothing could close it: kind {row.kind} has no reset and no jobs"
+    problem = entry.source.problem(
+        (*entry.path, "clear_on"), f"{reason}; add reboot, operator or a quiet time"
+    )
+    if is_stricter(row.level, Level.SUB_HEALTH):
+        report(problem)
+    else:
+        warn(str(problem))

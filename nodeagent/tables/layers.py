@@ -1,0 +1,126 @@
+"""Lays folders of tables over one another: within a folder the stricter row wins, a later folder wins always.
+
+It reads the folders' files and does not ask whether the result makes sense: that is ``check``.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nodeagent.core.catalog import Row
+from nodeagent.tables.entry import Entry
+from nodeagent.tables.levels import is_stricter
+from nodeagent.tables.rows import read_rows
+from nodeagent.tables.rules import Rule, read_rules
+from nodeagent.tables.schema import RULE_FORMS, FileForm
+from nodeagent.toml.fields import read_form, refuse_unknown_keys
+from nodeagent.toml.lines import KeyPath
+from nodeagent.toml.problem import Problem
+from nodeagent.toml.source import Source, read_source
+
+FILES_PER_FOLDER = 256
+
+_HEAD_KEYS = ("kind", "vendor")
+_FILE_KEYS = (*_HEAD_KEYS, "codes", *RULE_FORMS)
+
+
+@dataclass(slots=True)
+class Layer:
+    """What the files of one folder say together. Rows by canonical code, rules by id, in the order read."""
+
+    rows: dict[str, Entry[Row]] = field(default_factory=dict)
+    rules: dict[str, Entry[Rule]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """All layers together. ``removed`` are the codes that a layer took away: where that stands."""
+
+    rows: Mapping[str, Entry[Row]]
+    rules: tuple[Entry[Rule], ...]
+    removed: Mapping[str, str]
+
+
+def read_layer(folder: Path, report: Callable[[Problem], None], warn: Callable[[str], None]) -> Layer:
+    """Every ``*.toml`` file of the folder, in the order of their names; dot files are no tables."""
+    layer = Layer()
+    for path in _table_files(folder, report):
+        if (source := read_source(path, report)) is not None:
+            _take_file(layer, source, report, warn)
+    return layer
+
+
+def merge(layers: Sequence[Layer], warn: Callable[[str], None]) -> Merged:
+    """A later layer wins per row and per id. Its rules come first: the first that names a code counts."""
+    rows, removed = dict[str, Entry[Row]](), dict[str, str]()
+    for layer in layers:
+        for key, entry in layer.rows.items():
+            if entry.value is not None:
+                rows[key] = entry
+                removed.pop(key, None)
+            elif rows.pop(key, None) is not None:
+                removed[key] = entry.place
+            else:
+                warn(f"{entry.place}: {entry.path[-1]}: enabled = false, but there is no such row")
+    latest = dict[str, Entry[Rule]]()
+    for layer in reversed(layers):
+        for key, rule in layer.rules.items():
+            latest.setdefault(key, rule)
+    earlier = set[str]()
+    for layer in layers:
+        for key, rule in layer.rules.items():
+            if rule.value is None and key not in earlier:
+                warn(f'{rule.place}: "{key}": enabled = false, but there is no such rule')
+        earlier.update(layer.rules)
+    return Merged(rows, tuple(rule for rule in latest.values() if rule.value is not None), removed)
+
+
+def _table_files(folder: Path, report: Callable[[Problem], None]) -> list[Path]:
+    try:
+        files = sorted(
+            path for path in folder.iterdir() if path.suffix == ".toml" and not path.name.startswith(".")
+        )
+    except OSError as error:
+        reason = f"cannot be read as a folder of tables: {error.strerror or error}"
+        report(Problem(file=str(folder), line=None, key="", reason=reason))
+        return []
+    if len(files) > FILES_PER_FOLDER:
+        reason = f"holds {len(files)} tables; at most {FILES_PER_FOLDER} are read"
+        report(Problem(file=str(folder), line=None, key="", reason=reason))
+        return []
+    return files
+
+
+def _take_file(
+    layer: Layer, source: Source, report: Callable[[Problem], None], warn: Callable[[str], None]
+) -> None:
+    def report_key(path: KeyPath, reason: str) -> None:
+        report(source.problem(path, reason))
+
+    refuse_unknown_keys(source.data, _FILE_KEYS, (), report_key)
+    head = {key: source.data[key] for key in _HEAD_KEYS if key in source.data}
+    defaults = read_form(FileForm, head, (), report_key) or FileForm()
+    for row in read_rows(source, defaults, report_key):
+        first_row = layer.rows.setdefault(row.key, row)
+        if first_row is not row:
+            layer.rows[row.key] = _stricter(first_row, row, warn)
+    for rule in read_rules(source, defaults, report_key):
+        if (first := layer.rules.setdefault(rule.key, rule)) is not rule:
+            report_key((*rule.path, "id"), f'"{rule.key}" stands already at {first.place}; each id once')
+
+
+def _stricter(first: Entry[Row], second: Entry[Row], warn: Callable[[str], None]) -> Entry[Row]:
+    if first.value is None or second.value is None:
+        wins = second if first.value is None else first
+    else:
+        wins = second if is_stricter(second.value.level, first.value.level) else first
+    loses = first if wins is second else second
+    warn(
+        f"{loses.place}: {loses.path[-1]} stands also at {wins.place}; the stricter counts:"
+        f" {_level(wins)}, not {_level(loses)}"
+    )
+    return wins
+
+
+def _level(entry: Entry[Row]) -> str:
+    return "enabled = false" if entry.value is None else str(entry.value.level)

@@ -1,0 +1,48 @@
+"""Which levels each kind of device may use, and the words that refuse another. It knows no file."""
+
+from collections.abc import Mapping
+
+from nodeagent.core.model import Kind, Level
+from nodeagent.core.verdict import PRECEDENCE
+
+_UNIFIEDBUS = (
+    Level.NOT_HANDLE,
+    Level.SUB_HEALTH,
+    Level.RESTART_REQUEST_FAULT,
+    Level.RESET_FAULT,
+    Level.SEPARATE_FAULT,
+)
+
+LEVELS_OF_KIND: Mapping[Kind, tuple[Level, ...]] = {
+    Kind.CHIP: (
+        Level.NOT_HANDLE,
+        Level.SUB_HEALTH,
+        Level.RESTART_REQUEST,
+        Level.RESTART_BUSINESS,
+        Level.FREE_RESTART_NPU,
+        Level.RESTART_NPU,
+        Level.PRE_SEPARATE_NPU,
+        Level.SEPARATE_NPU,
+    ),
+    Kind.UNIFIEDBUS: _UNIFIEDBUS,
+    Kind.NODE: (Level.NOT_HANDLE, Level.PRE_SEPARATE_FAULT, Level.SEPARATE_FAULT),
+    Kind.PUBLIC: (Level.NOT_HANDLE, Level.SUB_HEALTH, Level.PRE_SEPARATE_NPU, Level.SEPARATE_NPU),
+    Kind.LINK: (*_UNIFIEDBUS, Level.PRE_SEPARATE_FAULT),
+    Kind.HOST: (Level.NOT_HANDLE, Level.SUB_HEALTH, Level.PRE_SEPARATE_FAULT, Level.SEPARATE_FAULT),
+}
+"""The levels a row may have. ManuallySeparateNPU is in none: only a frequency rule on chips may give it."""
+
+
+def objection(level: Level, kind: Kind, *, by_frequency: bool = False) -> str:
+    """Why ``level`` may not stand on something of ``kind``, or ""."""
+    if level is Level.MANUALLY_SEPARATE_NPU:
+        if not by_frequency:
+            return f"{level} may be given by a frequency rule only"
+        return "" if kind is Kind.CHIP else f"{level} is for chips, not for kind {kind}"
+    if level in LEVELS_OF_KIND[kind]:
+        return ""
+    return f"{level} is not a level of kind {kind}; those are {', '.join(LEVELS_OF_KIND[kind])}"
+
+
+def is_stricter(level: Level, than: Level) -> bool:
+    return PRECEDENCE[level] > PRECEDENCE[than]

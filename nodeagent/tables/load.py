@@ -1,0 +1,87 @@
+"""Loads folders of fault tables into one catalog, or says everything that is wrong with them.
+
+Nothing is half applied: one problem anywhere and there is no catalog.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from nodeagent.core.catalog import (
+    Catalog,
+    CounterRule,
+    DurationRule,
+    FrequencyRule,
+    Pattern,
+    RelationRule,
+    Settings,
+    ThresholdRule,
+)
+from nodeagent.tables.canonical import with_digest
+from nodeagent.tables.check import check
+from nodeagent.tables.layers import Merged, merge, read_layer
+from nodeagent.tables.rules import Rule
+from nodeagent.toml.problem import Problem, Problems
+
+R = TypeVar("R", bound=Rule)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A sound catalog, and what is allowed but hardly meant, one line each."""
+
+    catalog: Catalog
+    warnings: tuple[str, ...]
+
+
+class TablesError(Exception):
+    """The tables cannot be used; str() is one line for each problem."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__("\n".join(map(str, problems)))
+        self.problems = problems
+
+
+def load_catalog(folders: Sequence[Path], settings: Settings) -> Loaded:
+    """Lays the folders over one another, later ones winning. The first must exist; another may be absent.
+
+    Raises TablesError with every problem found.
+    """
+    problems, warnings = Problems(), list[str]()
+    layers = []
+    for position, folder in enumerate(folders):
+        if position and not folder.exists():
+            warnings.append(f"{folder}: no such folder; taken as empty")
+        else:
+            layers.append(read_layer(folder, problems.add, warnings.append))
+    merged = merge(layers, warnings.append)
+    if not merged.rows and not problems:
+        named = ", ".join(map(str, folders)) or "no folder"
+        problems.add(Problem(file=named, line=None, key="", reason="holds no table with a code"))
+    catalog = _catalog(merged, settings)
+    # With entries missing, what refers to them would be told as a second, false problem.
+    if not problems:
+        check(merged, catalog, problems.add, warnings.append)
+    if problems:
+        raise TablesError(problems.told())
+    return Loaded(with_digest(catalog), tuple(warnings))
+
+
+def _catalog(merged: Merged, settings: Settings) -> Catalog:
+    rows = {key: entry.value for key, entry in merged.rows.items() if entry.value is not None}
+    return Catalog(
+        digest="",
+        rows=rows,
+        frequency=_of_sort(merged, FrequencyRule),
+        duration=_of_sort(merged, DurationRule),
+        threshold=_of_sort(merged, ThresholdRule),
+        counter=_of_sort(merged, CounterRule),
+        relation=_of_sort(merged, RelationRule),
+        patterns=_of_sort(merged, Pattern),
+        settings=settings,
+    )
+
+
+def _of_sort(merged: Merged, sort: type[R]) -> tuple[R, ...]:
+    return tuple(rule.value for rule in merged.rules if isinstance(rule.value, sort))

@@ -1,0 +1,91 @@
+"""Reads the ``[codes.X]`` tables of one file into catalog rows, with the checks that need only the file."""
+
+import re
+from collections.abc import Mapping
+
+from nodeagent.core.catalog import ClearOn, Row, canonical
+from nodeagent.core.model import Kind
+from nodeagent.tables.entry import Entry, is_removal, removal_is_sound
+from nodeagent.tables.levels import objection
+from nodeagent.tables.schema import CODE_PATTERN, FileForm, RowForm
+from nodeagent.toml.fields import Report, nearest, read_form, shown
+from nodeagent.toml.lines import KeyPath
+from nodeagent.toml.quantities import parse_duration_ns
+from nodeagent.toml.source import Source
+
+_CLEAR_WORDS = ("recover", "reset", "reboot", "job_end", "operator")
+_CODE = re.compile(CODE_PATTERN)
+
+
+def read_rows(source: Source, defaults: FileForm, report: Report) -> list[Entry[Row]]:
+    """Every sound row; what is wrong with the others is reported."""
+    tables = source.data.get("codes", {})
+    if not isinstance(tables, Mapping):
+        report(("codes",), f"{shown(tables)} stands where tables such as [codes.80E18005] are needed")
+        return []
+    first_of = dict[str, str]()
+    entries = list[Entry[Row]]()
+    for code, table in tables.items():
+        path, key = ("codes", code), canonical(code)
+        if _CODE.fullmatch(code) is None:
+            report(path, 'not a code: 1 to 64 characters without blanks, of which only the last may be "*"')
+        elif (first := first_of.setdefault(key, code)) != code:
+            report(path, f"the same code as {first} at {source.place(('codes', first))}; keep one")
+        elif is_removal(table):
+            if removal_is_sound(RowForm, table, path, report):
+                entries.append(Entry(key, None, source, path))
+        elif (row := _read_row(source, code, table, defaults, report)) is not None:
+            entries.append(Entry(key, row, source, path))
+    return entries
+
+
+def _read_row(source: Source, code: str, table: object, defaults: FileForm, report: Report) -> Row | None:
+    path = ("codes", code)
+    form = read_form(RowForm, table, path, report)
+    if form is None:
+        return None
+    clear_on = _read_clear_on(form.clear_on, (*path, "clear_on"), report)
+    kind = form.kind or defaults.kind
+    if kind is None:
+        report(
+            (*path, "kind"), f"missing here and at the top of the file; it must be one of {', '.join(Kind)}"
+        )
+        return None
+    if reason := objection(form.level, kind):
+        report((*path, "level"), reason)
+        return None
+    if clear_on is None:
+        return None
+    return Row(
+        code=code,
+        kind=kind,
+        vendor=defaults.vendor if form.vendor is None else form.vendor,
+        name=form.name,
+        level=form.level,
+        user_induced=form.user_induced,
+        affects=form.affects,
+        clear_on=clear_on,
+        description=form.description.strip(),
+        action=form.action.strip(),
+        file=source.place(path),
+    )
+
+
+def _read_clear_on(words: tuple[str, ...], path: KeyPath, report: Report) -> ClearOn | None:
+    if not words:
+        report(path, "empty: nothing could ever close the fault")
+        return None
+    flags = {word: True for word in words if word in _CLEAR_WORDS}
+    quiet_times = [word for word in words if word not in _CLEAR_WORDS]
+    quiet_ns, sound = None, True
+    for word in quiet_times:
+        try:
+            quiet_ns = parse_duration_ns(word)
+        except ValueError:
+            reason = f'neither a quiet time such as "10m" nor a known word; {nearest(word, _CLEAR_WORDS)}'
+            report(path, f"{shown(word)}: {reason}")
+            sound = False
+    if sound and (len(quiet_times) > 1 or quiet_ns == 0):
+        report(path, f"{shown(quiet_times[-1])}: there may be one quiet time, longer than zero")
+        sound = False
+    return ClearOn(**flags, quiet_ns=quiet_ns) if sound else None

@@ -1,0 +1,174 @@
+"""The TOML forms of the tables: which keys there are, of what type, in what range.
+
+What a form cannot say by itself (levels of a kind, codes that exist) is checked elsewhere.
+Ranges of frequency and duration rules are the vendor's.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+from nodeagent.core.catalog import SECOND_NS
+from nodeagent.core.model import Affects, Kind, Level
+from nodeagent.toml.quantities import parse_duration_ns
+
+_READS_DURATION = {"reads": parse_duration_ns}
+_DAY_NS = 86_400 * SECOND_NS
+RELEASE_LIMIT_NS = 4_294_967_296 * SECOND_NS
+"""The vendor's longest release window, which means never."""
+
+Name = Annotated[str, Meta(min_length=1, max_length=200, description="a short text in quotes")]
+Prose = Annotated[str, Meta(max_length=4000, description="a text in quotes, of at most 4000 characters")]
+Identifier = Annotated[
+    str,
+    Meta(
+        pattern=r"\A[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z",
+        description="a word of at most 64 letters, digits, and _ . -",
+    ),
+]
+CODE_PATTERN = r"\A(?:[!-)+-~]{1,64}|[!-)+-~]{0,63}\*)\Z"
+Code = Annotated[
+    str,
+    Meta(
+        pattern=CODE_PATTERN,
+        description='a code in quotes, without blanks; "*" may only end it',
+    ),
+]
+Codes = Annotated[
+    tuple[Code, ...],
+    Meta(min_length=1, max_length=4096, description="a list of one or more codes in quotes"),
+]
+Finite = Annotated[float, Meta(ge=-1e300, le=1e300, description="a number")]
+TimeWindow = Annotated[
+    int,
+    Meta(
+        ge=60 * SECOND_NS,
+        le=10 * _DAY_NS,
+        description='a duration from "60s" to "10d"',
+        extra=_READS_DURATION,
+    ),
+]
+UpToTenMinutes = Annotated[
+    int,
+    Meta(ge=0, le=600 * SECOND_NS, description='a duration from "0s" to "10m"', extra=_READS_DURATION),
+]
+UpToOneDay = Annotated[
+    int, Meta(ge=0, le=_DAY_NS, description='a duration from "0s" to "24h"', extra=_READS_DURATION)
+]
+UpToOneHour = Annotated[
+    int, Meta(ge=0, le=3600 * SECOND_NS, description='a duration from "0s" to "1h"', extra=_READS_DURATION)
+]
+ReleaseWindow = Annotated[
+    int,
+    Meta(
+        ge=0,
+        le=RELEASE_LIMIT_NS,
+        description='a duration from "60s" to "49710d", or "0s" for never',
+        extra=_READS_DURATION,
+    ),
+]
+
+
+class FileForm(Struct, frozen=True, kw_only=True):
+    """The keys of a file beside its rows and rules: what they say of those that do not say it themselves."""
+
+    kind: Kind | None = None
+    vendor: Annotated[str, Meta(max_length=64, description="a word in quotes")] = ""
+
+
+class RowForm(Struct, frozen=True, kw_only=True):
+    """``[codes.CODE]``"""
+
+    name: Name
+    level: Level
+    kind: Kind | None = None
+    vendor: Annotated[str, Meta(max_length=64, description="a word in quotes")] | None = None
+    user_induced: bool = False
+    affects: Affects = Affects.SELF
+    clear_on: Annotated[
+        tuple[str, ...],
+        Meta(max_length=8, description="a list of recover, reset, reboot, job_end, operator or a quiet time"),
+    ] = ("recover", "reset", "reboot")
+    description: Prose = ""
+    action: Prose = ""
+    enabled: bool = True
+
+
+class RuleForm(Struct, frozen=True, kw_only=True):
+    """What every rule and pattern has. Its other fields are named as those of the catalog's rule."""
+
+    id: Identifier
+    enabled: bool = True
+
+
+class FrequencyForm(RuleForm, frozen=True, kw_only=True):
+    """``[[frequency]]``"""
+
+    codes: Codes
+    times: Annotated[int, Meta(ge=1, le=100, description="a whole number from 1 to 100")]
+    time_window_ns: TimeWindow = field(name="time_window")
+    level: Level
+    release_ns: ReleaseWindow | None = field(default=None, name="release_time_window")
+    burst_ns: UpToOneHour = field(default=0, name="burst")
+    correlation_ns: UpToTenMinutes = field(default=30 * SECOND_NS, name="correlation")
+    at_least: Level | None = None
+    kind: Kind | None = None
+
+
+class DurationForm(RuleForm, frozen=True, kw_only=True):
+    """``[[duration]]``"""
+
+    codes: Codes
+    fault_timeout_ns: UpToTenMinutes = field(name="fault_timeout")
+    recover_timeout_ns: UpToOneDay = field(name="recover_timeout")
+    level: Level
+
+
+class ThresholdForm(RuleForm, frozen=True, kw_only=True):
+    """``[[threshold]]``"""
+
+    code: Code
+    metric: Identifier
+    above: Finite
+    clear_below: Finite
+    for_ns: UpToOneDay = field(name="for")
+
+
+class CounterForm(RuleForm, frozen=True, kw_only=True):
+    """``[[counter]]``"""
+
+    code: Code
+    metric: Identifier
+    increase: Annotated[int, Meta(ge=1, le=2**63 - 1, description="a whole number of 1 or more")]
+    time_window_ns: TimeWindow = field(name="time_window")
+
+
+class RelationForm(RuleForm, frozen=True, kw_only=True):
+    """``[[relation]]``"""
+
+    code: Code
+    with_codes: Codes = field(name="with")
+    within_ns: UpToOneDay = field(name="within")
+    same: Literal["device", "node", "job"]
+    then: Literal["absorb", "level", "cancel"]
+    level: Level | None = None
+
+
+class PatternForm(RuleForm, frozen=True, kw_only=True):
+    """``[[pattern]]``: of the kernel log. ``device`` is "node" or the name of a group of ``regex``."""
+
+    code: Annotated[str, Meta(min_length=1, max_length=128, description="a code that may name {groups}")]
+    regex: Annotated[str, Meta(min_length=1, max_length=2000, description="a regular expression in quotes")]
+    device: Annotated[str, Meta(min_length=1, max_length=64, description='"node" or the name of a group')]
+
+
+RULE_FORMS: Mapping[str, type[RuleForm]] = {
+    "frequency": FrequencyForm,
+    "duration": DurationForm,
+    "threshold": ThresholdForm,
+    "counter": CounterForm,
+    "relation": RelationForm,
+    "pattern": PatternForm,
+}
+"""The arrays of tables a file may hold, by the key they stand under."""

@@ -1,0 +1,64 @@
+"""Kernel-log patterns as tables see them: is the regex sound, which codes can it produce.
+
+It matches no kernel line: that is the kmsg driver's part.
+"""
+
+import re
+import string
+import warnings
+from collections.abc import Iterator
+
+from nodeagent.core.catalog import canonical
+from nodeagent.core.model import NODE
+
+
+def template_pieces(template: str) -> tuple[tuple[str, str | None], ...]:
+    """``XID_{code}`` as pairs of literal text and the group after it; ValueError where it is no template."""
+    pieces = list[tuple[str, str | None]]()
+    for literal, group, spec, conversion in string.Formatter().parse(template):
+        if spec or conversion or (group is not None and not group.isidentifier()):
+            raise ValueError("braces hold the name of a group and nothing else")
+        pieces.append((literal, group))
+    return tuple(pieces)
+
+
+def pattern_objections(code: str, regex: str, device: str) -> Iterator[tuple[str, str]]:
+    """What is wrong with a pattern: pairs of key and reason."""
+    groups: tuple[str, ...] | None = None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            compiled = re.compile(regex)
+    except (re.error, RecursionError, OverflowError, Warning) as error:
+        yield "regex", f"not a regular expression: {error}"
+    else:
+        groups = tuple(compiled.groupindex)
+        if compiled.search("") is not None:
+            yield "regex", "matches an empty line, and so every line"
+    try:
+        named = tuple(group for _, group in template_pieces(code) if group is not None)
+    except ValueError as error:
+        yield "code", f'"{code}": {error}'
+        named = ()
+    if groups is None:
+        return
+    has = f"the groups of its regex are {', '.join(groups)}" if groups else "its regex names no group"
+    for group in named:
+        if group not in groups:
+            yield "code", f'names the group "{group}"; {has}'
+    if device != NODE and device not in groups:
+        yield "device", f'"{device}" is neither "node" nor a group; {has}'
+
+
+def produces(template: str, code: str) -> bool:
+    """Whether a pattern with this code template can produce ``code``, or for ``XID_*`` one of its family."""
+    pieces = template_pieces(template)
+    if code.endswith("*"):
+        family, prefix = canonical(code[:-1]), pieces[0][0].upper()
+        if len(pieces) == 1 and pieces[0][1] is None:
+            return prefix.startswith(family)
+        return prefix.startswith(family) or family.startswith(prefix)
+    if all(group is None for _, group in pieces):
+        return canonical("".join(literal for literal, _ in pieces)) == canonical(code)
+    expression = "".join(re.escape(literal) + (".+" if group else "") for literal, group in pieces)
+    return re.fullmatch(expression, code, re.IGNORECASE) is not None
