@@ -51,11 +51,11 @@ export_variables() {
     PYTHON_SINCE=3.$minor PYTHON_BEFORE=3.$((minor + 1))
     VERSION=$("$PYTHON" -c 'import nodeagent; print(nodeagent.__version__)')
     ARCH=$(dpkg --print-architecture)
-    BUILT_AT=$(git log -1 --format=%cI 2>/dev/null || date --iso-8601=seconds)
-    export PYTHON_SINCE PYTHON_BEFORE VERSION ARCH BUILT_AT
+    SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || date +%s)
+    export PYTHON_SINCE PYTHON_BEFORE VERSION ARCH SOURCE_DATE_EPOCH
 }
 
-rm -rf "$BUILD"
+rm -rf build # setuptools packs what it finds in build/lib, also what the sources have no more
 mkdir -p "$BUILD" dist
 export_variables
 step "building the wheels with $("$PYTHON" --version)" build_wheels

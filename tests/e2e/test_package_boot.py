@@ -1,0 +1,143 @@
+"""The package, installed in a machine that systemd booted: what an operator gets from `apt install`."""
+
+import json
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import WriteKernelLine
+from tests.e2e.machine import KMSG, Machine, booted, until
+from tests.e2e.tree import unpack_tree
+
+pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(300)]
+
+UNIT = "nodeagent.service"
+# The one thing that differs from a node: the kernel log has another name, and its lines come from user space.
+DROP_IN = f"""
+[Service]
+Environment=NODEAGENT_CONFIG=/etc/nodeagent-test.toml
+DeviceAllow={KMSG} r
+"""
+CONFIGURATION = f"""
+[drivers.kmsg]
+path = "{KMSG}"
+trust_userspace = true
+"""
+
+
+@pytest.fixture(scope="module")
+def node(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    """A booted machine with the package installed and nothing else done to it."""
+    root = tmp_path_factory.mktemp("node") / "tree"
+    unpack_tree(root)
+    with booted(root) as machine:
+        machine.write("/etc/nodeagent-test.toml", CONFIGURATION)
+        machine.write(f"/etc/systemd/system/{UNIT}.d/test.conf", DROP_IN)
+        machine.write("/root/nodeagent.deb", package.read_bytes())
+        machine.run("dpkg", "--install", "/root/nodeagent.deb")
+        yield machine
+
+
+def new_device() -> str:
+    """A PCI address that nobody has: the kernel log still holds the lines of earlier runs."""
+    return f"{0x1000 + secrets.randbelow(0xE000):04x}:{secrets.randbelow(256):02x}:00"
+
+
+def fallen_off_the_bus(device: str) -> str:
+    return f"NVRM: Xid (PCI:{device}): 79, pid=1234, name=python, GPU has fallen off the bus."
+
+
+def events_of(node: Machine, *devices: str) -> list[dict[str, Any]]:
+    lines = node.read("nodeagent", "events", "-o", "json").splitlines()
+    return [event for event in map(json.loads, lines) if event["device"].removesuffix(".0") in devices]
+
+
+def raised(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    return [
+        (event["device"].removesuffix(".0"), event["code"]) for event in events if event["kind"] == "raised"
+    ]
+
+
+def test_installing_starts_and_enables_the_service(node: Machine) -> None:
+    assert node.property_of(UNIT, "ActiveState") == "active"
+    assert node.property_of(UNIT, "UnitFileState") == "enabled"
+    assert node.property_of(UNIT, "NRestarts") == "0"
+
+
+def test_unit_is_sound_and_confined(node: Machine) -> None:
+    verified = node.run("systemd-analyze", "verify", UNIT)
+    judged = node.run("systemd-analyze", "security", "--offline=true", "--threshold=30", UNIT, check=False)
+
+    assert verified.stderr == ""
+    assert judged.returncode == 0, judged.stdout
+
+
+def test_sockets_are_for_their_groups_only(node: Machine) -> None:
+    listed = node.read(
+        "stat", "-c", "%n %a %G", "/run/nodeagent/nodeagent.sock", "/run/nodeagent/control.sock"
+    )
+
+    assert listed.splitlines() == [
+        "/run/nodeagent/nodeagent.sock 660 nodeagent",
+        "/run/nodeagent/control.sock 660 nodeagent-admin",
+    ]
+
+
+def test_injected_kernel_line_becomes_an_event_and_a_condition(
+    node: Machine, write_kernel_line: WriteKernelLine
+) -> None:
+    device = new_device()
+
+    write_kernel_line(fallen_off_the_bus(device))
+
+    events = until(lambda: events_of(node, device), lambda events: (device, "XID_79") in raised(events))
+    status = json.loads(node.read("nodeagent", "status", "-o", "json"))
+    assert raised(events) == [(device, "XID_79")]
+    assert (f"{device}.0", "XID_79") in [(open_["device"], open_["code"]) for open_ in status["conditions"]]
+
+
+def test_reload_keeps_the_process(node: Machine) -> None:
+    before = node.property_of(UNIT, "MainPID")
+
+    node.run("systemctl", "reload", UNIT)
+
+    assert node.property_of(UNIT, "MainPID") == before
+    assert node.property_of(UNIT, "ActiveState") == "active"
+
+
+def test_watchdog_restarts_a_stopped_daemon_with_nothing_lost(
+    node: Machine, write_kernel_line: WriteKernelLine
+) -> None:
+    before, during, after = new_device(), new_device(), new_device()
+    write_kernel_line(fallen_off_the_bus(before))
+    told_before = until(lambda: events_of(node, before), lambda events: bool(raised(events)))
+    stopped = node.property_of(UNIT, "MainPID")
+
+    node.run("systemctl", "kill", "--kill-whom=main", "--signal=STOP", UNIT)
+    write_kernel_line(fallen_off_the_bus(during))
+    until(lambda: node.property_of(UNIT, "NRestarts"), lambda restarts: restarts == "1")
+    until(lambda: node.property_of(UNIT, "ActiveState"), lambda state: state == "active")
+    write_kernel_line(fallen_off_the_bus(after))
+
+    events = until(
+        lambda: events_of(node, before, during, after),
+        lambda events: after in dict(raised(events)),
+        timeout_s=30,
+    )
+    assert node.property_of(UNIT, "MainPID") != stopped
+    assert raised(events) == [(before, "XID_79"), (during, "XID_79"), (after, "XID_79")]
+    assert events[: len(told_before)] == told_before
+    every = [json.loads(line)["seq"] for line in node.read("nodeagent", "events", "-o", "json").splitlines()]
+    assert every == list(range(every[0], every[0] + len(every)))
+    assert "Watchdog timeout" in node.read("journalctl", "--unit", UNIT, "--no-pager")
+
+
+def test_purge_leaves_nothing_behind(node: Machine) -> None:
+    node.run("dpkg", "--purge", "nodeagent")
+
+    folders = ("/usr/lib/nodeagent", "/usr/share/nodeagent", "/var/lib/nodeagent", "/run/nodeagent")
+    assert [folder for folder in folders if node.run("test", "-e", folder, check=False).returncode == 0] == []
+    assert node.property_of(UNIT, "LoadState") == "not-found"

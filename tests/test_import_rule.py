@@ -1,0 +1,56 @@
+"""The import rule of the core, as a list of what is allowed: import-linter only knows what is forbidden."""
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+CORE = ROOT / "nodeagent/core"
+ALLOWED_OF_THE_STANDARD_LIBRARY = {"bisect", "collections", "dataclasses", "enum", "heapq", "typing"}
+VOCABULARY = {"nodeagent.core.catalog", "nodeagent.core.model"}
+
+
+def imported_by(source: Path) -> Iterator[str]:
+    """Every module that the file names in an import, wherever in the file it stands."""
+    for node in ast.walk(ast.parse(source.read_text(), str(source))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module == "nodeagent.core":
+            yield from (f"nodeagent.core.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or "."
+
+
+def core_sources() -> list[Path]:
+    return sorted(CORE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("source", core_sources(), ids=lambda source: source.stem)
+def test_core_imports_only_a_handful_of_pure_modules_and_itself(source: Path) -> None:
+    foreign = {
+        module
+        for module in imported_by(source)
+        if module.split(".")[0] not in ALLOWED_OF_THE_STANDARD_LIBRARY
+        and not module.startswith("nodeagent.core.")
+    }
+
+    assert foreign == set()
+
+
+@pytest.mark.parametrize("module", sorted(VOCABULARY))
+def test_vocabulary_of_the_core_knows_nothing_of_its_rules(module: str) -> None:
+    source = ROOT / module.replace(".", "/")
+    of_core = {name for name in imported_by(source.with_suffix(".py")) if name.startswith("nodeagent.")}
+
+    assert of_core <= VOCABULARY
+
+
+def test_every_part_of_the_package_has_a_floor() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    floors = " ".join(next(contract["layers"] for contract in contracts if contract["type"] == "layers"))
+    parts = {path.stem for path in (ROOT / "nodeagent").iterdir() if not path.name.startswith("__")}
+
+    assert {part for part in parts if f"nodeagent.{part}" not in floors} == set()
