@@ -1,1 +1,1 @@
-"""Durability: inputs and events in one SQLite file, sequence numbers, epochs, retention. It decides nothing."""
+"""Durability: inputs and events in one SQLite file, sequence numbers, epochs, retention. Decides nothing."""

@@ -1,0 +1,37 @@
+"""What the store raises. Disk trouble is not among it for writes: those go on in memory."""
+
+
+class StoreInUseError(Exception):
+    """Another process holds this state directory; two writers would give one number two meanings."""
+
+
+class StoreUnreadableError(Exception):
+    """A read could not be answered: the disk is in trouble and memory does not hold the answer."""
+
+
+class StoreDamagedError(Exception):
+    """The file is not a store of ours, or parts of it cannot be read back."""
+
+
+class UnreadLifeError(Exception):
+    """The disk answers again, but it holds a state the start could not read: only a restart can load it."""
+
+
+class ConsumerError(Exception):
+    """An acknowledgement that cannot be taken; the text says why and what would be right."""
+
+
+class OtherStoreError(ConsumerError):
+    """The acknowledged number belongs to another store id."""
+
+
+class BeyondLastError(ConsumerError):
+    """The acknowledged number was never given."""
+
+
+class OtherOwnerError(ConsumerError):
+    """The consumer belongs to another identity."""
+
+
+class TooManyConsumersError(ConsumerError):
+    """The limit of named consumers is reached."""

@@ -1,0 +1,272 @@
+"""The only door to the store: numbers what is committed, and answers for it.
+
+A commit is never refused for disk trouble: it is then kept in memory under another store id and
+written when the disk answers again. The ledger decides nothing about faults and knows no rule.
+"""
+
+import sqlite3
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from nodeagent.core.model import Carried
+from nodeagent.store import codec, reader
+from nodeagent.store.change import AuditRow, Base, Change, Numbers
+from nodeagent.store.consumers import Consumer, Consumers
+from nodeagent.store.durability import Durability, Limits
+from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
+from nodeagent.store.opening import Identity
+from nodeagent.store.records import (
+    ClockAnchor,
+    Committed,
+    Recovery,
+    StoredEvent,
+    StoreId,
+    Transaction,
+)
+
+T = TypeVar("T")
+
+PAGE_EVENTS = 1_000
+
+
+class Ledger:
+    """One per process and directory; all calls from one event loop.
+
+    ``carry`` gives the live cells as of everything committed so far; it is called in the loop when
+    the disk comes back and memory could not keep all inputs. ``on_durability_change`` is called in
+    the loop when ``degraded`` has changed. ``wall_ns`` is CLOCK_REALTIME.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        machine_id: str,
+        *,
+        limits: Limits | None = None,
+        carry: Callable[[], Sequence[Carried]] | None = None,
+        on_durability_change: Callable[[], None] | None = None,
+        wall_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self.carry = carry
+        self.on_durability_change = on_durability_change
+        self._wall_ns = wall_ns
+        limits = limits or Limits()
+        self._last = Numbers()
+        self._visible_seq = 0
+        self._oldest_seq = 1
+        self._engine_now_ns = 0
+        self._base_input = 0
+        self._consumers = Consumers(())
+        identity = Identity(machine_id=machine_id, new_uuid=str(uuid.uuid4()), wall_ns=wall_ns)
+        self._durability = Durability(
+            directory, identity, limits, lambda: self._last, self._fresh_base, self._durability_changed
+        )
+        self._reader = reader.Reader(self._durability.path, limits.commit_deadline_s)
+
+    async def open(self) -> Recovery:
+        """Open and read the last life back, or begin in memory where the disk refuses.
+
+        Raises StoreInUseError if another process has the directory open, and nothing for disk trouble.
+        """
+        life = await self._durability.open()
+        if life is None:
+            return Recovery(
+                store_id=self.store_id,
+                last_seq=0,
+                engine_now_ns=0,
+                anchor=None,
+                cursors={},
+                carried=(),
+                carried_at_seq=0,
+                carried_at_ns=0,
+                inputs=(),
+                durable=self.durable,
+            )
+        self._last = life.state.last
+        self._visible_seq = self._last.seq
+        self._oldest_seq = life.state.oldest_seq
+        self._engine_now_ns = life.state.engine_now_ns
+        self._base_input = life.state.base_input
+        self._consumers = Consumers(life.consumers)
+        return replace(life.recovery, store_id=self.store_id, durable=self.durable)
+
+    async def close(self) -> None:
+        """Write what is queued and close; what hangs is left behind within the commit deadline."""
+        await self._reader.close()
+        await self._durability.close()
+
+    @property
+    def store_id(self) -> StoreId:
+        return self._durability.store_id
+
+    @property
+    def durable(self) -> bool:
+        return not self._durability.degraded
+
+    @property
+    def degraded(self) -> str:
+        """Why commits are not durable; empty while they are."""
+        return self._durability.degraded
+
+    @property
+    def last_seq(self) -> int:
+        """The greatest number whose commit was answered."""
+        return self._visible_seq
+
+    @property
+    def oldest_seq(self) -> int:
+        """The lowest number that can surely be read; ``last_seq + 1`` if none can."""
+        if self.durable:
+            return self._oldest_seq
+        events = self._durability.tail.events
+        return events[0][0] if events else self._visible_seq + 1
+
+    @property
+    def inputs_since_base(self) -> int:
+        """How many inputs a restart would replay: the measure of when to compact."""
+        return self._last.input - self._base_input
+
+    @property
+    def dropped(self) -> tuple[int, int]:
+        """(events, inputs) that memory could not keep while the disk was in trouble, in all."""
+        tail = self._durability.tail
+        return tail.dropped_events, tail.dropped_inputs
+
+    async def commit(self, transaction: Transaction) -> Committed:
+        """Number the events and write all of it, or keep it in memory; answer which.
+
+        Transactions are written in the order of calls, also when several are under way.
+        """
+        inputs = [
+            (number, stamped.rule_ns, stamped.wall_ns, *codec.encode_input(stamped.input))
+            for number, stamped in enumerate(transaction.inputs, self._last.input + 1)
+        ]
+        events = tuple(
+            StoredEvent(seq=seq, wall_ns=wall_ns, event=event)
+            for seq, (wall_ns, event) in enumerate(transaction.events, self._last.seq + 1)
+        )
+        change = Change(
+            inputs=inputs,
+            events=[(one.seq, one.wall_ns, codec.encode_event(one.event)) for one in events],
+            engine_now_ns=transaction.engine_now_ns,
+            anchor=transaction.anchor,
+            cursors=transaction.cursors,
+        )
+        self._last = replace(
+            self._last, input=self._last.input + len(inputs), seq=self._last.seq + len(events)
+        )
+        self._engine_now_ns = max(self._engine_now_ns, transaction.engine_now_ns)
+        last_seq = self._last.seq
+        durable = await self._durability.write(change)
+        self._visible_seq = max(self._visible_seq, last_seq)
+        return Committed(store_id=self.store_id, events=events, last_seq=last_seq, durable=durable)
+
+    async def compact(
+        self, carried: Sequence[Carried], engine_now_ns: int, anchor: ClockAnchor | None = None
+    ) -> bool:
+        """Let a replay begin here: ``carried`` are the live cells after everything committed so far.
+
+        Answers whether it is on the disk; else memory holds it and needs no earlier input.
+        """
+        self._engine_now_ns = max(self._engine_now_ns, engine_now_ns)
+        base = self._base(carried)
+        return await self._durability.write(Change(base=base, engine_now_ns=engine_now_ns, anchor=anchor))
+
+    async def read_events(self, after_seq: int, limit: int = PAGE_EVENTS) -> list[StoredEvent]:
+        """At most ``limit`` (and at most 1,000) events beyond ``after_seq``, oldest first.
+
+        They begin later than ``after_seq + 1`` if retention has ended there, or while only memory can
+        be read: see ``oldest_seq``. Raises StoreUnreadableError where a durable store does not answer.
+        """
+        limit = min(limit, PAGE_EVENTS)
+        tail = [row for row in self._durability.tail.events if row[0] > after_seq]
+        disk_until = tail[0][0] - 1 if tail else self._visible_seq
+        found: list[StoredEvent] = []
+        if disk_until > after_seq:
+            try:
+                found = await self._read(
+                    lambda connection: reader.read_events(connection, after_seq, disk_until, limit)
+                )
+            except StoreUnreadableError:
+                if self.durable:
+                    raise
+        wanted = [row for row in tail if row[0] <= self._visible_seq][: limit - len(found)]
+        return found + codec.decode_events(wanted)
+
+    async def put_catalog(self, digest: str, body: bytes, reason: str) -> bool:
+        """Keep a catalog and make it the last good one; whether it is on the disk."""
+        row = (digest, self._wall_ns(), reason, body)
+        return await self._durability.write(Change(catalogs=(row,)))
+
+    async def get_catalog(self, digest: str) -> bytes | None:
+        """The catalog with this digest, None if it is not kept; raises StoreUnreadableError."""
+        kept = self._durability.tail.catalogs.get(digest)
+        if kept is not None:
+            return kept[3]
+        return await self._read(lambda connection: reader.read_catalog(connection, digest))
+
+    async def last_good_catalog(self) -> tuple[str, bytes] | None:
+        """(digest, body) of the catalog put last; raises StoreUnreadableError."""
+        catalogs = self._durability.tail.catalogs
+        if catalogs:
+            digest = next(reversed(catalogs))
+            return digest, catalogs[digest][3]
+        return await self._read(reader.read_last_catalog)
+
+    async def ack(self, consumer: str, owner: str, store_id: StoreId, seq: int) -> Consumer:
+        """Note that ``consumer`` has taken everything up to ``seq``; the answer is how it stands.
+
+        Raises OtherStoreError, BeyondLastError, OtherOwnerError or TooManyConsumersError (all ConsumerError).
+        """
+        asked = Consumer(name=consumer, owner=owner, seq=seq, acked_wall_ns=self._wall_ns())
+        taken, rows = self._consumers.ack(asked, store_id, self.store_id, self._visible_seq)
+        await self._durability.write(Change(consumers=rows))
+        return taken
+
+    def consumers(self) -> tuple[Consumer, ...]:
+        return self._consumers.all(self._wall_ns())
+
+    def consumer(self, name: str) -> Consumer | None:
+        return self._consumers.get(name, self._wall_ns())
+
+    async def audit(self, wall_ns: int, who: str, what: str, target: str, result: str) -> bool:
+        """Note what was asked of the daemon and what came of it; whether it is on the disk."""
+        self._last = replace(self._last, audit=self._last.audit + 1)
+        row = (self._last.audit, wall_ns, who, what, target, result)
+        return await self._durability.write(Change(audits=(row,)))
+
+    async def read_audit(self, after_number: int = 0, limit: int = PAGE_EVENTS) -> list[AuditRow]:
+        """Rows (number, wall_ns, who, what, target, result), oldest first; raises StoreUnreadableError."""
+        limit = min(limit, PAGE_EVENTS)
+        tail = [row for row in self._durability.tail.audits if row[0] > after_number]
+        first = tail[0][0] if tail else self._last.audit + 1
+        rows = await self._read(lambda connection: reader.read_audits(connection, after_number, limit))
+        return ([row for row in rows if row[0] < first] + tail)[:limit]
+
+    async def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            return await self._reader.read(query)
+        except StoreDamagedError as damage:
+            self._durability.damaged(str(damage))
+            raise StoreUnreadableError(str(damage)) from damage
+
+    def _base(self, carried: Sequence[Carried]) -> Base:
+        self._base_input = self._last.input
+        return Base(
+            cells=tuple(codec.encode_cells(carried)),
+            number=self._last.input,
+            seq=self._last.seq,
+            at_ns=self._engine_now_ns,
+        )
+
+    def _fresh_base(self) -> Base | None:
+        return None if self.carry is None else self._base(self.carry())
+
+    def _durability_changed(self) -> None:
+        self._reader.reset()
+        if self.on_durability_change is not None:
+            self.on_durability_change()

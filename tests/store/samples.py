@@ -1,0 +1,79 @@
+"""Values to store: numbered, so that a test can tell them apart after a round trip."""
+
+from nodeagent.core.model import (
+    Assertion,
+    Carried,
+    Condition,
+    Event,
+    EventKind,
+    Handling,
+    Kind,
+    Level,
+    Reason,
+    Signal,
+    Verdict,
+)
+from nodeagent.store.records import ClockAnchor, Cursor, Stamped, Transaction
+
+
+def event(number: int) -> Event:
+    return Event(
+        kind=EventKind.RAISED,
+        at_ns=number,
+        device="npu0",
+        device_id="die-7",
+        device_kind=Kind.CHIP,
+        level=Level.RESTART_NPU,
+        verdict=Verdict.ISOLATE,
+        handling=Handling.RESCHEDULE,
+        code="80E18005",
+        condition_id=f"die-7:80E18005:{number}",
+        condition_level=Level.RESTART_NPU,
+        reasons=(Reason(kind="condition", id=f"die-7:80E18005:{number}", level=Level.RESTART_NPU),),
+        evidence={"number": str(number)},
+    )
+
+
+def signal(number: int) -> Signal:
+    return Signal(
+        source="ascend",
+        device="npu0",
+        code="80E18005",
+        assertion=Assertion.OCCUR,
+        severity=2,
+        evidence={"number": str(number)},
+    )
+
+
+def condition(number: int) -> Carried:
+    return Carried(
+        cell=Condition(
+            id=f"die-7:80E18005:{number}",
+            device_id="die-7",
+            code="80E18005",
+            name="on-chip memory error",
+            source="ascend",
+            base_level=Level.RESTART_NPU,
+            level=Level.RESTART_NPU,
+            opened_ns=number,
+            last_ns=number,
+        )
+    )
+
+
+def anchor(number: int) -> ClockAnchor:
+    return ClockAnchor(boot_id="boot-1", boottime_ns=number, rule_ns=number, wall_ns=number)
+
+
+def transaction(number: int, *, inputs: int = 1, events: int = 1, wall_ns: int | None = None) -> Transaction:
+    """``number`` names its first input and event, the following ones count on."""
+    at_ns = number if wall_ns is None else wall_ns
+    return Transaction(
+        inputs=tuple(
+            Stamped(rule_ns=one, wall_ns=at_ns, input=signal(one)) for one in range(number, number + inputs)
+        ),
+        events=tuple((at_ns, event(one)) for one in range(number, number + events)),
+        engine_now_ns=number,
+        anchor=anchor(number),
+        cursors={"kmsg": Cursor(boot_id="boot-1", seq=number)},
+    )
