@@ -100,7 +100,10 @@ class GrpcConfig(Struct, frozen=True, kw_only=True):
     tls_cert: str = ""
     tls_key: str = ""
     tls_client_ca: str = ""
-    roles: Mapping[str, Literal["reader", "operator"]] = field(default_factory=dict)
+    roles: Annotated[
+        Mapping[str, Literal["reader", "operator"]],
+        Meta(description='a table that gives each certificate name "reader" or "operator"'),
+    ] = field(default_factory=dict)
 
 
 class DriverConfig(Struct, frozen=True, kw_only=True):
@@ -260,9 +263,7 @@ def _check(config: Config, report: Callable[[KeyPath, str], None]) -> None:
     if config.grpc.listen:
         for key in ("tls_cert", "tls_key", "tls_client_ca"):
             if not getattr(config.grpc, key):
-                report(
-                    ("grpc", key), "missing; it must be a file's path, for grpc.listen is by mutual TLS only"
-                )
+                report(("grpc", key), "missing; grpc.listen is by mutual TLS only and needs this file's path")
 
 
 _LEVELS_FOR_UNKNOWN = (

@@ -38,15 +38,17 @@ def check(merged: Merged, catalog: Catalog, report: Report, warn: Warn) -> None:
 
 def _check_codes(rule: Entry[Rule], merged: Merged, catalog: Catalog, report: Report, warn: Warn) -> None:
     for key, code in _named_codes(rule.value):
-        if code.endswith("*") or catalog.row(code) is not None:
+        key_of_code = canonical(code)
+        if code.endswith("*") or key_of_code in merged.refused or catalog.row(code) is not None:
             continue
-        if (place := merged.removed.get(canonical(code))) is not None:
+        if (place := merged.removed.get(key_of_code)) is not None:
             warn(f"{rule.place}: {rule.key} names {code}, which {place} takes away")
         else:
             report(rule.source.problem((*rule.path, key), f'"{code}": no row has this code'))
     if isinstance(rule.value, Pattern):
         template = rule.value.code
-        if any(produces(template, row.code) for row in catalog.rows.values()):
+        codes = (*(row.code for row in catalog.rows.values()), *merged.refused)
+        if any(produces(template, code) for code in codes):
             return
         if any(produces(template, code) for code in merged.removed):
             warn(f"{rule.place}: {rule.key} produces only codes that are taken away")

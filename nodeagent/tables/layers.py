@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nodeagent.core.catalog import Row
+from nodeagent.core.catalog import Row, canonical
 from nodeagent.tables.entry import Entry
 from nodeagent.tables.levels import is_stricter
 from nodeagent.tables.rows import read_rows
@@ -26,19 +26,29 @@ _FILE_KEYS = (*_HEAD_KEYS, "codes", *RULE_FORMS)
 
 @dataclass(slots=True)
 class Layer:
-    """What the files of one folder say together. Rows by canonical code, rules by id, in the order read."""
+    """What the files of one folder say together. Rows by canonical code, rules by id, in the order read.
+
+    ``refused`` are the codes whose rows were not sound; ``whole`` is false where a file could not be read.
+    """
 
     rows: dict[str, Entry[Row]] = field(default_factory=dict)
     rules: dict[str, Entry[Rule]] = field(default_factory=dict)
+    refused: set[str] = field(default_factory=set)
+    whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """All layers together. ``removed`` are the codes that a layer took away: where that stands."""
+    """All layers together. ``removed`` are the codes that a layer took away: where that stands.
+
+    ``refused`` and ``whole`` as in the layers: what names a refused code is not wrong for that.
+    """
 
     rows: Mapping[str, Entry[Row]]
     rules: tuple[Entry[Rule], ...]
     removed: Mapping[str, str]
+    refused: frozenset[str]
+    whole: bool
 
 
 def read_layer(folder: Path, report: Callable[[Problem], None], warn: Callable[[str], None]) -> Layer:
@@ -47,6 +57,8 @@ def read_layer(folder: Path, report: Callable[[Problem], None], warn: Callable[[
     for path in _table_files(folder, report):
         if (source := read_source(path, report)) is not None:
             _take_file(layer, source, report, warn)
+        else:
+            layer.whole = False
     return layer
 
 
@@ -72,7 +84,13 @@ def merge(layers: Sequence[Layer], warn: Callable[[str], None]) -> Merged:
             if rule.value is None and key not in earlier:
                 warn(f'{rule.place}: "{key}": enabled = false, but there is no such rule')
         earlier.update(layer.rules)
-    return Merged(rows, tuple(rule for rule in latest.values() if rule.value is not None), removed)
+    return Merged(
+        rows=rows,
+        rules=tuple(rule for rule in latest.values() if rule.value is not None),
+        removed=removed,
+        refused=frozenset().union(*(layer.refused for layer in layers)),
+        whole=all(layer.whole for layer in layers),
+    )
 
 
 def _table_files(folder: Path, report: Callable[[Problem], None]) -> list[Path]:
@@ -100,7 +118,11 @@ def _take_file(
     refuse_unknown_keys(source.data, _FILE_KEYS, (), report_key)
     head = {key: source.data[key] for key in _HEAD_KEYS if key in source.data}
     defaults = read_form(FileForm, head, (), report_key) or FileForm()
-    for row in read_rows(source, defaults, report_key):
+    rows = read_rows(source, defaults, report_key)
+    if isinstance(tables := source.data.get("codes"), Mapping):
+        layer.refused.update(map(canonical, tables))
+        layer.refused.difference_update(row.key for row in rows)
+    for row in rows:
         first_row = layer.rows.setdefault(row.key, row)
         if first_row is not row:
             layer.rows[row.key] = _stricter(first_row, row, warn)

@@ -6,6 +6,7 @@ number from 1 to 100")]``. A parser under ``extra={"reads": ...}`` turns text in
 
 import difflib
 import enum
+import functools
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal, TypeVar
@@ -32,7 +33,7 @@ def read_form(form: type[Form], table: object, path: KeyPath, report: Report) ->
     if not isinstance(table, Mapping):
         report(path, f"{shown(table)} stands where a table is needed")
         return None
-    fields = {field.encode_name: field for field in msgspec.structs.fields(form)}
+    fields = _fields(form)
     sound = refuse_unknown_keys(table, fields, path, report)
     values: dict[str, Any] = {}
     for key, field in fields.items():
@@ -62,9 +63,8 @@ def refuse_unknown_keys(table: Iterable[str], known: Iterable[str], path: KeyPat
 def nearest(word: str, known: Iterable[str]) -> str:
     """``the nearest known is "level"``, or else all that are known."""
     known = tuple(known)
-    by_lower = {choice.lower(): choice for choice in known}
-    if close := difflib.get_close_matches(word.lower(), by_lower, n=1):
-        return f'the nearest known is "{by_lower[close[0]]}"'
+    if (close := _close(word, known)) is not None:
+        return f'the nearest known is "{close}"'
     return f"known here: {', '.join(known)}"
 
 
@@ -76,10 +76,15 @@ def shown(value: object) -> str:
         case str():
             text = f'"{value}"'
         case Mapping():
-            text = "a table"
+            text = "{" + ", ".join(f" {key} = {shown(item)}" for key, item in value.items()) + " }"
         case _:
             text = str(value)
     return text if len(text) <= 80 else text[:76] + "..."
+
+
+@functools.cache
+def _fields(form: type[msgspec.Struct]) -> Mapping[str, msgspec.structs.FieldInfo]:
+    return {field.encode_name: field for field in msgspec.structs.fields(form)}
 
 
 def _convert(value: object, annotation: Any) -> Any:
@@ -90,10 +95,15 @@ def _convert(value: object, annotation: Any) -> Any:
         return msgspec.convert(value, annotation)
     except msgspec.ValidationError:
         reason = f"must be {_what_is_right(annotation)}"
-        choices = _choices(annotation)
-        if choices and isinstance(value, str):
-            reason += f"; {nearest(value, choices)}"
+        if isinstance(value, str) and (close := _close(value, _choices(annotation))) is not None:
+            reason += f'; the nearest is "{close}"'
         raise ValueError(reason) from None
+
+
+def _close(word: str, known: Iterable[str]) -> str | None:
+    by_lower = {choice.lower(): choice for choice in known}
+    matches = difflib.get_close_matches(word.lower(), by_lower, n=1)
+    return by_lower[matches[0]] if matches else None
 
 
 def _what_is_right(annotation: Any) -> str:

@@ -1,0 +1,117 @@
+"""How files and folders of tables lie over one another."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nodeagent.core.model import Level
+from nodeagent.tables.load import Loaded, TablesError
+
+Load = Callable[..., Loaded]
+
+
+def row(level: str, code: str = "A1") -> str:
+    return f'[codes.{code}]\nkind = "chip"\nname = "{level}"\nlevel = "{level}"\n'
+
+
+def frequency(identifier: str, times: int, codes: str = '"A1"') -> str:
+    return (
+        f'[[frequency]]\nid = "{identifier}"\ncodes = [{codes}]\ntimes = {times}\n'
+        'time_window = "24h"\nlevel = "ManuallySeparateNPU"\n'
+    )
+
+
+def test_the_stricter_row_wins_within_a_folder_with_a_warning(load: Load, tmp_path: Path) -> None:
+    loaded = load(
+        {"a.toml": row("RestartNPU"), "b.toml": row("SeparateNPU"), "c.toml": row("SubHealthFault")}
+    )
+    assert loaded.catalog.rows["A1"].level is Level.SEPARATE_NPU
+    assert loaded.warnings == (
+        (
+            f"{tmp_path}/1/a.toml:1: A1 stands also at {tmp_path}/1/b.toml:1;"
+            " the stricter counts: SeparateNPU, not RestartNPU"
+        ),
+        (
+            f"{tmp_path}/1/c.toml:1: A1 stands also at {tmp_path}/1/b.toml:1;"
+            " the stricter counts: SeparateNPU, not SubHealthFault"
+        ),
+    )
+
+
+def test_a_later_folder_wins_as_a_whole_row_also_when_laxer(load: Load, tmp_path: Path) -> None:
+    loaded = load(
+        {"a.toml": row("SeparateNPU") + 'user_induced = true\ndescription = "shipped"\n'},
+        {"z.toml": row("NotHandleFault")},
+    )
+    winner = loaded.catalog.rows["A1"]
+    assert (winner.level, winner.user_induced, winner.description, winner.file, loaded.warnings) == (
+        Level.NOT_HANDLE,
+        False,
+        "",
+        f"{tmp_path}/2/z.toml:1",
+        (),
+    )
+
+
+def test_a_later_folder_wins_over_another_spelling_and_prints_its_own(load: Load) -> None:
+    loaded = load({"a.toml": row("SeparateNPU", "020001002")}, {"a.toml": row("NotHandleFault", "20001002")})
+    assert [(key, found.code, found.level) for key, found in loaded.catalog.rows.items()] == [
+        ("20001002", "20001002", Level.NOT_HANDLE)
+    ]
+
+
+def test_enabled_false_takes_a_row_and_a_rule_away(load: Load) -> None:
+    loaded = load(
+        {"a.toml": row("SeparateNPU") + row("SeparateNPU", "B1") + frequency("r", 3, '"B1"')},
+        {"a.toml": '[codes.A1]\nenabled = false\n[[frequency]]\nid = "r"\nenabled = false\n'},
+    )
+    assert (list(loaded.catalog.rows), loaded.catalog.frequency, loaded.warnings) == (["B1"], (), ())
+
+
+def test_a_shipped_rule_that_names_a_code_the_site_took_away_is_warned_of(load: Load, tmp_path: Path) -> None:
+    loaded = load(
+        {"a.toml": row("SeparateNPU") + row("SeparateNPU", "B1") + frequency("r", 3, '"A1", "B1"')},
+        {"a.toml": "[codes.A1]\nenabled = false\n"},
+    )
+    assert loaded.warnings == (f"{tmp_path}/1/a.toml:9: r names A1, which {tmp_path}/2/a.toml:1 takes away",)
+
+
+def test_taking_away_what_is_not_there_is_warned_of(load: Load, tmp_path: Path) -> None:
+    loaded = load({"a.toml": row("SeparateNPU")}, {"a.toml": "[codes.A2]\nenabled = false\n"})
+    assert loaded.warnings == (f"{tmp_path}/2/a.toml:1: A2: enabled = false, but there is no such row",)
+
+
+def test_a_later_folder_replaces_a_rule_by_its_id(load: Load) -> None:
+    loaded = load({"a.toml": row("SeparateNPU") + frequency("r", 3)}, {"a.toml": frequency("r", 5)})
+    assert [rule.times for rule in loaded.catalog.frequency] == [5]
+
+
+def test_a_sites_own_rule_on_a_code_comes_before_the_shipped_one(load: Load, tmp_path: Path) -> None:
+    loaded = load({"a.toml": row("SeparateNPU") + frequency("shipped", 3)}, {"a.toml": frequency("site", 5)})
+    assert [rule.id for rule in loaded.catalog.frequency] == ["site", "shipped"]
+    assert loaded.warnings == (
+        (
+            f"{tmp_path}/1/a.toml:5: frequency rule shipped names A1,"
+            f" but site at {tmp_path}/2/a.toml:1 counts for it"
+        ),
+    )
+
+
+def test_one_id_in_two_files_of_a_folder_is_refused(load: Load, tmp_path: Path) -> None:
+    with pytest.raises(TablesError) as refused:
+        load({"a.toml": row("SeparateNPU") + frequency("r", 3), "b.toml": frequency("r", 3)})
+    assert str(refused.value) == (
+        f'{tmp_path}/1/b.toml:2: frequency[0].id: "r" stands already at {tmp_path}/1/a.toml:5; each id once'
+    )
+
+
+def test_a_mild_row_that_nothing_closes_is_only_warned_of(load: Load, tmp_path: Path) -> None:
+    pattern = '[[pattern]]\nid = "P"\ncode = "A{n}"\nregex = "x(?P<n>1)"\ndevice = "node"\n'
+    loaded = load({"a.toml": row("SubHealthFault") + 'clear_on = ["recover"]\n' + pattern})
+    assert loaded.warnings == (
+        (
+            f"{tmp_path}/1/a.toml:5: codes.A1.clear_on: nothing could close it:"
+            " kernel lines (P) never report a recovery; add reboot, operator or a quiet time"
+        ),
+    )

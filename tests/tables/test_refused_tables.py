@@ -1,0 +1,317 @@
+"""Each way in which a table can be wrong, and the words that say so: file, line, key, reason."""
+
+from collections.abc import Callable
+
+import pytest
+
+ROW = """kind = "chip"
+[codes.A1]
+name = "a fault"
+level = "RestartNPU"
+"""
+"""Four lines; what a story adds begins on line 5."""
+
+Story = tuple[str, str, str]
+
+ROWS: list[Story] = [
+    (
+        "a level that does not exist",
+        'kind = "node"\n[codes.A1]\nname = "a"\nlevel = "SeparateFalt"\n',
+        (
+            't.toml:4: codes.A1.level: "SeparateFalt": must be one of NotHandleFault, SubHealthFault,'
+            " RestartRequest, RestartBusiness, FreeRestartNPU, RestartNPU, PreSeparateNPU, SeparateNPU,"
+            " ManuallySeparateNPU, RestartRequestFault, ResetFault, PreSeparateFault, SeparateFault;"
+            ' the nearest is "SeparateFault"'
+        ),
+    ),
+    (
+        "a level of another kind",
+        'kind = "node"\n[codes.A1]\nname = "a"\nlevel = "SeparateNPU"\n',
+        (
+            "t.toml:4: codes.A1.level: SeparateNPU is not a level of kind node;"
+            " those are NotHandleFault, PreSeparateFault, SeparateFault"
+        ),
+    ),
+    (
+        "manual separation by a row",
+        'kind = "chip"\n[codes.A1]\nname = "a"\nlevel = "ManuallySeparateNPU"\n',
+        "t.toml:4: codes.A1.level: ManuallySeparateNPU may be given by a frequency rule only",
+    ),
+    (
+        "the same code twice",
+        ROW + '[codes.A1]\nname = "again"\n',
+        "t.toml:5: codes.A1: stands twice in this file; keep one",
+    ),
+    (
+        "two spellings of one hexadecimal code",
+        (
+            'kind = "chip"\n[codes.020001002]\nname = "a"\nlevel = "SeparateNPU"\n'
+            '[codes.20001002]\nname = "b"\nlevel = "RestartNPU"\n'
+        ),
+        "t.toml:5: codes.20001002: the same code as 020001002 at t.toml:2; keep one",
+    ),
+    (
+        "an unknown key in a row",
+        ROW + 'descripton = "typo"\n',
+        't.toml:5: codes.A1.descripton: unknown key; the nearest known is "description"',
+    ),
+    (
+        "an unknown key in a file",
+        ROW + "[[frequencies]]\n",
+        't.toml:5: frequencies: unknown key; the nearest known is "frequency"',
+    ),
+    (
+        "a missing key",
+        'kind = "chip"\n[codes.A1]\nlevel = "RestartNPU"\n',
+        "t.toml:2: codes.A1.name: missing; it must be a short text in quotes",
+    ),
+    (
+        "a row without a kind",
+        '[codes.A1]\nname = "a"\nlevel = "RestartNPU"\n',
+        (
+            "t.toml:1: codes.A1.kind: missing here and at the top of the file;"
+            " it must be one of chip, unifiedbus, node, public, link, host"
+        ),
+    ),
+    (
+        "a value of another type",
+        ROW + 'user_induced = "yes"\n',
+        't.toml:5: codes.A1.user_induced: "yes": must be true or false',
+    ),
+    (
+        "an unknown kind",
+        'kind = "gpu"\n',
+        't.toml:1: kind: "gpu": must be one of chip, unifiedbus, node, public, link, host',
+    ),
+    (
+        "a row that closes on nothing",
+        ROW + "clear_on = []\n",
+        "t.toml:5: codes.A1.clear_on: empty: nothing could ever close the fault",
+    ),
+    (
+        "a bad word in clear_on",
+        ROW + 'clear_on = ["recovr"]\n',
+        (
+            't.toml:5: codes.A1.clear_on: "recovr": neither a quiet time such as "10m" nor a known word;'
+            ' the nearest known is "recover"'
+        ),
+    ),
+    (
+        "two quiet times in clear_on",
+        ROW + 'clear_on = ["5m", "10m"]\n',
+        't.toml:5: codes.A1.clear_on: "10m": there may be one quiet time, longer than zero',
+    ),
+    (
+        "a row of a kernel pattern that waits for a recovery",
+        ROW + 'clear_on = ["recover"]\n[[pattern]]\nid = "P"\ncode = "A1"\nregex = "x"\ndevice = "node"\n',
+        (
+            "t.toml:5: codes.A1.clear_on: nothing could close it: kernel lines (P) never report a recovery;"
+            " add reboot, operator or a quiet time"
+        ),
+    ),
+    (
+        "a link that waits for a reset",
+        'kind = "link"\n[codes.A1]\nname = "a"\nlevel = "ResetFault"\nclear_on = ["reset"]\n',
+        (
+            "t.toml:5: codes.A1.clear_on: nothing could close it: kind link has no reset and no jobs;"
+            " add reboot, operator or a quiet time"
+        ),
+    ),
+    (
+        "a code with a blank",
+        'kind = "chip"\n[codes."A 1"]\nname = "a"\nlevel = "RestartNPU"\n',
+        (
+            "t.toml:2: codes.A 1: not a code: 1 to 64 characters without blanks,"
+            ' of which only the last may be "*"'
+        ),
+    ),
+    (
+        "rows that are no table",
+        "codes = 3\n",
+        "t.toml:1: codes: 3 stands where tables such as [codes.80E18005] are needed",
+    ),
+    (
+        "rules that are no list",
+        ROW + "[frequency]\n",
+        "t.toml:5: frequency: { } stands where tables under [[frequency]] are needed",
+    ),
+    (
+        "a row that is no table",
+        'kind = "chip"\n[codes]\nA1 = "RestartNPU"\n',
+        't.toml:3: codes.A1: "RestartNPU" stands where a table is needed',
+    ),
+]
+
+FREQUENCY = ROW + '[[frequency]]\nid = "r"\ncodes = ["A1"]\nlevel = "ManuallySeparateNPU"\n'
+"""Eight lines; a story adds times and time_window."""
+
+RULES: list[Story] = [
+    (
+        "a bad duration",
+        FREQUENCY + 'times = 3\ntime_window = "1 day"\n',
+        (
+            't.toml:10: frequency[0].time_window: "1 day": a duration is a whole number and one of'
+            ' ms, s, m, h, d, in quotes, such as "20s"'
+        ),
+    ),
+    (
+        "a duration without a unit",
+        FREQUENCY + "times = 3\ntime_window = 86400\n",
+        (
+            "t.toml:10: frequency[0].time_window: 86400: a duration is a whole number and one of"
+            ' ms, s, m, h, d, in quotes, such as "20s"'
+        ),
+    ),
+    (
+        "a window beyond the vendor's range",
+        FREQUENCY + 'times = 3\ntime_window = "11d"\n',
+        't.toml:10: frequency[0].time_window: "11d": must be a duration from "60s" to "10d"',
+    ),
+    (
+        "a count beyond the vendor's range",
+        FREQUENCY + 'times = 0\ntime_window = "1d"\n',
+        "t.toml:9: frequency[0].times: 0: must be a whole number from 1 to 100",
+    ),
+    (
+        "a release window shorter than a minute",
+        FREQUENCY + 'times = 3\ntime_window = "1d"\nrelease_time_window = "59s"\n',
+        't.toml:11: frequency[0].release_time_window: must be "60s" or more, or "0s" for never',
+    ),
+    (
+        "a promotion to a lower level that nothing would release",
+        ROW
+        + '[[frequency]]\nid = "r"\ncodes = ["A1"]\nlevel = "SeparateNPU"\ntimes = 3\ntime_window = "1d"\n',
+        (
+            "t.toml:5: frequency[0].release_time_window: missing; where nobody but a person releases,"
+            " the level must be ManuallySeparateNPU"
+        ),
+    ),
+    (
+        "manual separation of a link",
+        (
+            'kind = "link"\n[[frequency]]\nid = "r"\ncodes = ["*"]\nlevel = "ManuallySeparateNPU"\n'
+            'times = 3\ntime_window = "1d"\n[codes.A1]\nname = "a"\nlevel = "ResetFault"\n'
+        ),
+        "t.toml:5: frequency[0].level: ManuallySeparateNPU is for chips, not for kind link",
+    ),
+    (
+        "a code that no row has",
+        ROW + '[[frequency]]\nid = "r"\ncodes = ["A1", "A2"]\nlevel = "ManuallySeparateNPU"\n'
+        'times = 3\ntime_window = "1d"\n',
+        't.toml:7: frequency[0].codes: "A2": no row has this code',
+    ),
+    (
+        "a frequency rule on a family",
+        ROW + '[[frequency]]\nid = "r"\ncodes = ["A*"]\nlevel = "ManuallySeparateNPU"\n'
+        'times = 3\ntime_window = "1d"\n',
+        (
+            't.toml:7: frequency[0].codes: "A*": codes are counted one by one; name them,'
+            ' or say "*" for every one'
+        ),
+    ),
+    (
+        "the same id twice",
+        ROW + '[[duration]]\nid = "r"\ncodes = ["A1"]\nfault_timeout = "1s"\nrecover_timeout = "1s"\n'
+        'level = "SeparateNPU"\n[[duration]]\nid = "r"\ncodes = ["A1"]\nfault_timeout = "1s"\n'
+        'recover_timeout = "1s"\nlevel = "SeparateNPU"\n',
+        't.toml:12: duration[1].id: "r" stands already at t.toml:5; each id once',
+    ),
+    (
+        "manual separation by a duration rule",
+        ROW + '[[duration]]\nid = "r"\ncodes = ["A1"]\nfault_timeout = "1s"\nrecover_timeout = "1s"\n'
+        'level = "ManuallySeparateNPU"\n',
+        "t.toml:10: duration[0].level: ManuallySeparateNPU may be given by a frequency rule only",
+    ),
+    (
+        "a time-out beyond the vendor's range",
+        ROW + '[[duration]]\nid = "r"\ncodes = ["A1"]\nfault_timeout = "601s"\nrecover_timeout = "1s"\n'
+        'level = "SeparateNPU"\n',
+        't.toml:8: duration[0].fault_timeout: "601s": must be a duration from "0s" to "10m"',
+    ),
+    (
+        "a rule's level that its code's kind does not have",
+        ROW + '[[duration]]\nid = "r"\ncodes = ["A1"]\nfault_timeout = "1s"\nrecover_timeout = "1s"\n'
+        'level = "SeparateFault"\n',
+        (
+            "t.toml:10: duration[0].level: SeparateFault is not a level of kind chip; those are"
+            " NotHandleFault, SubHealthFault, RestartRequest, RestartBusiness, FreeRestartNPU, RestartNPU,"
+            " PreSeparateNPU, SeparateNPU (A1 is of that kind)"
+        ),
+    ),
+    (
+        "a threshold that clears above itself",
+        ROW + '[[threshold]]\nid = "hot"\ncode = "A1"\nmetric = "temperature_celsius"\nabove = 90\n'
+        'clear_below = 95\nfor = "60s"\n',
+        "t.toml:10: threshold[0].clear_below: 95.0: must not exceed above, 90.0",
+    ),
+    (
+        "a relation that sets a level without one",
+        ROW + '[[relation]]\nid = "rel"\ncode = "A1"\nwith = ["A*"]\nwithin = "3m"\nsame = "device"\n'
+        'then = "level"\n',
+        't.toml:5: relation[0].level: missing; then = "level" needs one',
+    ),
+    (
+        "a regex that does not compile",
+        ROW + '[[pattern]]\nid = "P"\ncode = "A1"\nregex = "a("\ndevice = "node"\n',
+        (
+            "t.toml:8: pattern[0].regex: not a regular expression:"
+            " missing ), unterminated subpattern at position 1"
+        ),
+    ),
+    (
+        "a regex that matches every line",
+        ROW + '[[pattern]]\nid = "P"\ncode = "A1"\nregex = "x*"\ndevice = "node"\n',
+        "t.toml:8: pattern[0].regex: matches an empty line, and so every line",
+    ),
+    (
+        "a pattern's code that names a missing group",
+        ROW + '[[pattern]]\nid = "P"\ncode = "A{nr}"\nregex = "x(?P<code>1)"\ndevice = "node"\n',
+        't.toml:7: pattern[0].code: names the group "nr"; the groups of its regex are code',
+    ),
+    (
+        "a pattern's device that names a missing group",
+        ROW + '[[pattern]]\nid = "P"\ncode = "A1"\nregex = "x"\ndevice = "pci"\n',
+        't.toml:9: pattern[0].device: "pci" is neither "node" nor a group; its regex names no group',
+    ),
+    (
+        "a pattern whose code has no row",
+        ROW + '[[pattern]]\nid = "P"\ncode = "B_{n}"\nregex = "x(?P<n>1)"\ndevice = "node"\n',
+        't.toml:7: pattern[0].code: "B_{n}": no row has a code that this could produce',
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), [pytest.param(*story[1:], id=story[0]) for story in ROWS + RULES])
+def test_it_is_refused_with_file_line_key_and_reason(
+    refusals: Callable[[str], list[str]], text: str, said: str
+) -> None:
+    assert refusals(text) == [said]
+
+
+def test_a_rule_is_told_of_beside_refused_rows_and_not_for_their_codes(
+    refusals: Callable[[str], list[str]],
+) -> None:
+    text = (
+        'kind = "chip"\n[codes.A1]\nname = "a"\nlevel = "Bad"\n'
+        '[[frequency]]\nid = "r"\ncodes = ["A1", "A2"]\n'
+        'times = 3\ntime_window = "1d"\nlevel = "ManuallySeparateNPU"\n'
+    )
+    assert [line.split(": ")[1:3] for line in refusals(text)] == [
+        ["codes.A1.level", '"Bad"'],
+        ["frequency[0].codes", '"A2"'],
+    ]
+
+
+def test_all_problems_are_told_at_once(refusals: Callable[[str], list[str]]) -> None:
+    text = 'kind = "chip"\n[codes.A1]\nnme = "a"\nlevel = 3\nclear_on = "recover"\n[[frequency]]\nid = "-"\n'
+    assert [line.split(": ")[1] for line in refusals(text)] == [
+        "codes.A1.nme",
+        "codes.A1.name",
+        "codes.A1.level",
+        "codes.A1.clear_on",
+        "frequency[0].id",
+        "frequency[0].codes",
+        "frequency[0].times",
+        "frequency[0].time_window",
+        "frequency[0].level",
+    ]

@@ -1,0 +1,79 @@
+"""Files and folders that cannot be tables, and what is said of them."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from nodeagent.core.catalog import Settings
+from nodeagent.tables.load import TablesError, load_catalog
+from nodeagent.toml.source import FILE_LIMIT_BYTES
+
+ROW = 'kind = "chip"\n[codes.A1]\nname = "a"\nlevel = "RestartNPU"\n'
+
+
+def refusal(*folders: Path) -> str:
+    with pytest.raises(TablesError) as refused:
+        load_catalog(folders, Settings())
+    return str(refused.value)
+
+
+def test_a_first_folder_that_does_not_exist(tmp_path: Path) -> None:
+    folder = tmp_path / "none"
+    assert refusal(folder) == f"{folder}: cannot be read as a folder of tables: No such file or directory"
+
+
+def test_a_site_folder_that_does_not_exist_is_only_warned_of(tmp_path: Path) -> None:
+    (tmp_path / "t.toml").write_text(ROW)
+    assert load_catalog([tmp_path, tmp_path / "site"], Settings()).warnings == (
+        f"{tmp_path}/site: no such folder; taken as empty",
+    )
+
+
+def test_a_folder_without_tables(tmp_path: Path) -> None:
+    assert refusal(tmp_path) == f"{tmp_path}: holds no table with a code"
+
+
+def test_a_table_that_is_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "t.toml").mkdir()
+    assert refusal(tmp_path) == f"{tmp_path}/t.toml: cannot be read: Is a directory"
+
+
+def test_a_table_that_is_a_pipe_does_not_hang_the_loader(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "t.toml")
+    assert refusal(tmp_path) == f"{tmp_path}/t.toml: not a file"
+
+
+def test_a_table_that_is_a_broken_link(tmp_path: Path) -> None:
+    (tmp_path / "t.toml").symlink_to(tmp_path / "gone")
+    assert refusal(tmp_path) == f"{tmp_path}/t.toml: cannot be read: No such file or directory"
+
+
+def test_a_table_that_is_not_utf8(tmp_path: Path) -> None:
+    (tmp_path / "t.toml").write_bytes(b'kind = "chip"\nvendor = "\xff"\n')
+    assert refusal(tmp_path) == f"{tmp_path}/t.toml:2: not UTF-8: byte 0xff"
+
+
+def test_a_table_that_is_huge(tmp_path: Path) -> None:
+    with (tmp_path / "t.toml").open("wb") as file:
+        file.truncate(FILE_LIMIT_BYTES + 1)
+    assert refusal(tmp_path) == f"{tmp_path}/t.toml: larger than 16 MiB"
+
+
+def test_a_table_that_is_not_toml(tmp_path: Path) -> None:
+    (tmp_path / "t.toml").write_text(ROW + "level RestartNPU\n")
+    said = "not valid TOML: Expected '=' after a key in a key/value pair"
+    assert refusal(tmp_path) == f"{tmp_path}/t.toml:5: {said}"
+
+
+def test_a_table_that_nests_without_end(tmp_path: Path) -> None:
+    (tmp_path / "t.toml").write_text("a = " + "[" * 100_000)
+    assert refusal(tmp_path) == f"{tmp_path}/t.toml: not valid TOML: nested too deeply"
+
+
+def test_other_files_beside_the_tables_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "t.toml").write_text(ROW)
+    (tmp_path / ".t.toml.swp").write_text("?")
+    (tmp_path / ".#t.toml").symlink_to("gone")
+    (tmp_path / "README.md").write_text("?")
+    assert list(load_catalog([tmp_path], Settings()).catalog.rows) == ["A1"]

@@ -1,0 +1,247 @@
+"""nodeagent.toml: defaults, where it is looked for, and what is said of each thing that can be wrong."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from nodeagent import config as config_module
+from nodeagent.config import Config, ConfigError, KmsgConfig, load_config
+from nodeagent.core.catalog import SECOND_NS, Mode, Settings
+from nodeagent.core.model import Level
+
+SHIPPED = Path(__file__).parents[1] / "packaging/nodeagent.toml"
+
+
+@pytest.fixture
+def defaults(tmp_path: Path) -> Config:
+    empty = tmp_path / "empty.toml"
+    empty.touch()
+    return load_config(empty, {})
+
+
+def read(tmp_path: Path, text: str) -> Config:
+    (tmp_path / "c.toml").write_text(text)
+    return load_config(tmp_path / "c.toml", {})
+
+
+def test_the_shipped_file_says_what_the_defaults_are(defaults: Config) -> None:
+    assert load_config(SHIPPED, {}) == defaults
+
+
+def test_every_key_the_shipped_file_shows_is_one_and_shows_its_default(
+    defaults: Config, tmp_path: Path
+) -> None:
+    shown = re.sub(r"^# (?=[a-z_]+ = )", "", SHIPPED.read_text(), flags=re.MULTILINE)
+    shown = re.sub(r"^(roles|tls_\w+|unknown_level) = .*$", "", shown, flags=re.MULTILINE)
+    assert read(tmp_path, shown) == defaults
+
+
+def test_the_examples_of_the_shipped_file_are_valid(tmp_path: Path) -> None:
+    examples = re.findall(r"^# ((?:roles|unknown_level) = .*)$", SHIPPED.read_text(), flags=re.MULTILINE)
+    roles, level = sorted(examples)
+    config = read(tmp_path, f"[agent]\n{level}\n[grpc]\n{roles}\n")
+    assert (config.agent.unknown_level, config.grpc.roles) == (
+        Level.PRE_SEPARATE_NPU,
+        {"scheduler.example.org": "reader"},
+    )
+
+
+def test_the_kernel_log_alone_is_required_by_default(defaults: Config) -> None:
+    assert {name: driver.required for name, driver in defaults.drivers.items()} == {
+        "ascend": False,
+        "host": False,
+        "kmsg": True,
+        "link": False,
+        "nvidia": False,
+    }
+
+
+def test_keys_are_read_in_their_units(tmp_path: Path) -> None:
+    config = read(
+        tmp_path,
+        '[agent]\nmode = "graceful"\nrequest_tolerance = "0s"\nstale_after = "500ms"\nonce_hold = "2m"\n'
+        '[drivers.kmsg]\npath = "/tmp/kmsg"\ntrust_userspace = true\npoll_interval = "250ms"\n'
+        '[drivers.nvidia]\nenabled = false\nlibrary = "/opt/libnvidia-ml.so.1"\n'
+        '[store]\nretention = "7d"\nmax_size = "64MiB"\n',
+    )
+    assert config.settings() == Settings(
+        mode=Mode.GRACEFUL,
+        request_tolerance_ns=0,
+        stale_after_ns=SECOND_NS // 2,
+        once_hold_ns=120 * SECOND_NS,
+    )
+    assert config.kmsg == KmsgConfig(path="/tmp/kmsg", trust_userspace=True, poll_interval_ns=SECOND_NS // 4)
+    assert (config.drivers["nvidia"].enabled, config.drivers["nvidia"].library) == (
+        False,
+        "/opt/libnvidia-ml.so.1",
+    )
+    assert (config.store.retention_ns, config.store.max_size_bytes) == (7 * 86_400 * SECOND_NS, 64 << 20)
+
+
+def test_the_defaults_decide_as_the_core_does_by_itself(defaults: Config) -> None:
+    assert defaults.settings() == Settings()
+
+
+def test_the_option_wins_over_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "option.toml").write_text('[agent]\nnode_name = "by-option"\n')
+    environ = {"NODEAGENT_CONFIG": str(tmp_path / "none.toml")}
+    assert load_config(tmp_path / "option.toml", environ).agent.name() == "by-option"
+
+
+def test_the_environment_wins_over_the_default_place(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text('[agent]\nnode_name = "by-environment"\n')
+    assert load_config(None, {"NODEAGENT_CONFIG": str(tmp_path / "c.toml")}).agent.name() == "by-environment"
+
+
+def test_without_any_file_all_is_default(
+    defaults: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config_module, "DEFAULT_PATH", tmp_path / "none.toml")
+    assert load_config(None, {}) == defaults
+
+
+def test_a_file_that_was_named_must_exist(tmp_path: Path) -> None:
+    missing = tmp_path / "none.toml"
+    with pytest.raises(ConfigError) as refused:
+        load_config(None, {"NODEAGENT_CONFIG": str(missing)})
+    assert str(refused.value) == f"{missing}: cannot be read: No such file or directory"
+
+
+STORIES = [
+    (
+        "an unknown key, and the nearest known one",
+        '[agent]\nstate_directory = "/x"\n',
+        'c.toml:2: agent.state_directory: unknown key; the nearest known is "state_dir"',
+    ),
+    (
+        "an unknown key that is near to none",
+        "[reset]\nxyz = 1\n",
+        "c.toml:2: reset.xyz: unknown key; known here: mode",
+    ),
+    (
+        "an unknown section",
+        "[metric]\n",
+        'c.toml:1: metric: unknown key; the nearest known is "metrics"',
+    ),
+    (
+        "an unknown driver",
+        "[drivers.nvidea]\nenabled = true\n",
+        'c.toml:1: drivers.nvidea: no such driver; the nearest known is "nvidia"',
+    ),
+    (
+        "a key that only another driver has",
+        "[drivers.nvidia]\ntrust_userspace = true\n",
+        (
+            "c.toml:2: drivers.nvidia.trust_userspace: unknown key;"
+            " known here: enabled, required, poll_interval, call_deadline, library"
+        ),
+    ),
+    (
+        "a word that is not among the choices",
+        '[agent]\nmode = "gracefull"\n',
+        'c.toml:2: agent.mode: "gracefull": must be one of rescheduling, graceful; the nearest is "graceful"',
+    ),
+    (
+        "a duration without a unit",
+        "[drivers.kmsg]\ncall_deadline = 5\n",
+        (
+            "c.toml:2: drivers.kmsg.call_deadline: 5: a duration is a whole number and one of"
+            ' ms, s, m, h, d, in quotes, such as "20s"'
+        ),
+    ),
+    (
+        "a duration out of range",
+        '[drivers.kmsg]\npoll_interval = "0s"\n',
+        'c.toml:2: drivers.kmsg.poll_interval: "0s": must be a duration from "10ms" to "1h"',
+    ),
+    (
+        "a size in decimal units",
+        '[store]\nmax_size = "1GB"\n',
+        (
+            'c.toml:2: store.max_size: "1GB": a size is a whole number and one of'
+            ' B, KiB, MiB, GiB, TiB, in quotes, such as "1GiB"'
+        ),
+    ),
+    (
+        "text where a truth value is needed",
+        '[drivers.kmsg]\nrequired = "no"\n',
+        'c.toml:2: drivers.kmsg.required: "no": must be true or false',
+    ),
+    (
+        "one folder where a list is needed",
+        '[agent]\ntables = "/etc/tables"\n',
+        'c.toml:2: agent.tables: "/etc/tables": must be a list of one or more folders, later ones winning',
+    ),
+    (
+        "a level that no unknown chip code may have",
+        '[agent]\nunknown_level = "SeparateFault"\n',
+        (
+            'c.toml:2: agent.unknown_level: "SeparateFault": must be one of NotHandleFault, SubHealthFault,'
+            " RestartRequest, RestartBusiness, FreeRestartNPU, RestartNPU, PreSeparateNPU, SeparateNPU"
+        ),
+    ),
+    (
+        "an address without a port",
+        '[metrics]\nlisten = "localhost"\n',
+        'c.toml:2: metrics.listen: "localhost": must be "HOST:PORT", such as "127.0.0.1:9108", or ""',
+    ),
+    (
+        "a socket path that no socket can have",
+        f'[agent]\nsocket = "/{"s" * 107}"\n',
+        f"c.toml:2: agent.socket: \"/{'s' * 74}...: a socket's path has at most 107 bytes",
+    ),
+    (
+        "both sockets in one place",
+        '[agent]\nsocket = "/run/x"\ncontrol_socket = "/run/x"\n',
+        'c.toml:3: agent.control_socket: "/run/x": must differ from agent.socket',
+    ),
+    (
+        "a TCP door without a client authority",
+        '[grpc]\nlisten = ":9109"\ntls_cert = "/c"\ntls_key = "/k"\n',
+        "c.toml:1: grpc.tls_client_ca: missing; grpc.listen is by mutual TLS only and needs this file's path",
+    ),
+    (
+        "a role that does not exist",
+        '[grpc]\nroles = { "a.example.org" = "root" }\n',
+        (
+            'c.toml:2: grpc.roles: { a.example.org = "root" }: must be a table that gives each certificate name'
+            ' "reader" or "operator"'
+        ),
+    ),
+    (
+        "a value where a section is needed",
+        "agent = 1\n",
+        "c.toml:1: agent: 1 stands where a table is needed",
+    ),
+    (
+        "a value where the drivers' sections are needed",
+        "drivers = 1\n",
+        "c.toml:1: drivers: 1 stands where tables such as [drivers.kmsg] are needed",
+    ),
+    (
+        "a file that is not TOML",
+        "[agent\n",
+        "c.toml:1: not valid TOML: Expected ']' at the end of a table declaration",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), [pytest.param(*story[1:], id=story[0]) for story in STORIES])
+def test_it_is_refused_with_file_line_key_and_what_would_be_right(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        read(tmp_path, text)
+    assert str(refused.value) == f"{tmp_path}/{said}"
+
+
+def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as refused:
+        read(tmp_path, '[agent]\nmode = 1\nnode = "x"\n[store]\nretention = "0s"\n[drivers.gpu]\n')
+    assert [problem.key for problem in refused.value.problems] == [
+        "agent.node",
+        "agent.mode",
+        "store.retention",
+        "drivers.gpu",
+    ]
