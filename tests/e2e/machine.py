@@ -1,8 +1,8 @@
 """A machine of one's own for a test: a small Debian tree, booted by its own systemd under systemd-nspawn.
 
 It has this machine's kernel, and with it this machine's kernel log, under another name (``KMSG``): at its
-usual place the machine's journal would read the whole log, and write to it. Device rules of units are enforced
-in it, limits on memory and tasks only where this machine's cgroups are all of version 2.
+usual place the machine's journal would read the whole log, and write to it. Device rules of units are
+enforced in it, limits on memory and tasks only where this machine's cgroups are all of version 2.
 """
 
 import contextlib
