@@ -205,8 +205,8 @@ STORIES = [
         "a role that does not exist",
         '[grpc]\nroles = { "a.example.org" = "root" }\n',
         (
-            'c.toml:2: grpc.roles: { a.example.org = "root" }: must be a table that gives each certificate name'
-            ' "reader" or "operator"'
+            'c.toml:2: grpc.roles: { a.example.org = "root" }: must be a table that gives each certificate'
+            ' name "reader" or "operator"'
         ),
     ),
     (
