@@ -39,6 +39,7 @@ from nodeagent.core.model import (
     TablesRejected,
     View,
 )
+from nodeagent.core.rebuilt import Told, reconcile
 from nodeagent.core.state import State
 from nodeagent.core.telling import judgement, observed_ns, settle, show_as_told
 
@@ -131,6 +132,14 @@ class Engine:
         self._fire()
         show_as_told(state)
         state.muted = False
+
+    def reconcile(self, told: Told) -> tuple[Outcome, int]:
+        """After ``resume``: tell where the replayed state differs from what the stored events told, and how often."""
+        state = self._state
+        state.events = []
+        differences = reconcile(state, told)
+        settle(state)
+        return Outcome(events=tuple(state.events)), differences
 
     def next_deadline(self) -> int | None:
         return self._state.timers.next_ns()

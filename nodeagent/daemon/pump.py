@@ -1,0 +1,196 @@
+"""The pump: deliveries in, the core stepped, one commit, then published. The only user of the engine.
+
+One turn takes what has arrived (bounded), steps it in order, writes records and events in one
+transaction, and only then shows them. Nothing is visible before it is durable, or before the store
+said that it cannot be.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from nodeagent.core.engine import Engine
+from nodeagent.core.model import Assertion, Event, Input, Outcome, Signal, Tick, View
+from nodeagent.daemon.clock import Clock
+from nodeagent.daemon.delivery import Delivery
+from nodeagent.store.board import Board
+from nodeagent.store.ledger import Ledger
+from nodeagent.store.records import Committed, Cursor, Publication, Stamped, Transaction
+
+QUEUE_DELIVERIES = 1024
+MAX_INPUTS_A_TURN = 2048
+HEARTBEAT_S = 5.0
+COMPACT_EVERY_S = 3600.0
+
+
+@dataclass(slots=True)
+class PumpStatistics:
+    """For the metrics: counts since start, seconds."""
+
+    inputs: int = 0
+    events: int = 0
+    commit_last_s: float = 0.0
+    commit_total_s: float = 0.0
+    commits: int = 0
+
+
+@dataclass(slots=True)
+class _Turn:
+    """What one turn has gathered for its commit."""
+
+    inputs: list[Stamped] = field(default_factory=list)
+    events: list[tuple[int, Event]] = field(default_factory=list)
+    cursors: dict[str, Cursor] = field(default_factory=dict)
+
+
+class Pump:
+    """``beat`` is called after every turn whose commit was answered: that is what the watchdog hears."""
+
+    def __init__(
+        self, engine: Engine, ledger: Ledger, board: Board, clock: Clock, beat: Callable[[], None]
+    ) -> None:
+        self._engine = engine
+        self._ledger = ledger
+        self._board = board
+        self._clock = clock
+        self._beat = beat
+        self._queue: deque[Delivery] = deque()
+        self._room = asyncio.Semaphore(QUEUE_DELIVERIES)
+        self._woken = asyncio.Event()
+        self._told_degraded: str | None = None
+        self._view = View()
+        self._beat_at_s = 0.0
+        self._compact_at_s = time.monotonic() + COMPACT_EVERY_S
+        self.statistics = PumpStatistics()
+        ledger.on_durability_change = self._woken.set
+
+    @property
+    def queued(self) -> int:
+        return len(self._queue)
+
+    async def submit(self, delivery: Delivery) -> None:
+        """Hand over inputs; waits while the queue is full, so that no source outruns the store."""
+        await self._room.acquire()
+        self._queue.append(delivery)
+        self._woken.set()
+
+    async def begin(self, outcome: Outcome, inputs: Iterable[Input]) -> None:
+        """The first turn of a process: what rebuilding found, then its own first inputs; published at once."""
+        turn = _Turn()
+        self._gather(turn, self._clock.rule_ns(), outcome)
+        for given in inputs:
+            self._step(turn, given)
+        self._tell_durability(turn)
+        await self._commit(turn)
+
+    async def run(self) -> None:
+        """Until cancelled. A turn begins with a delivery, a deadline, a change of the store, or the heartbeat."""
+        while True:
+            await self._wait()
+            self._woken.clear()
+            turn = _Turn()
+            for delivery in self._arrived():
+                for given in delivery.inputs:
+                    self._step(turn, given)
+                if delivery.cursor is not None:
+                    turn.cursors[delivery.source] = delivery.cursor
+            self._step(turn, Tick())
+            self._tell_durability(turn)
+            if turn.inputs or turn.events or turn.cursors or time.monotonic() >= self._beat_at_s:
+                await self._commit(turn)
+            await self._compact_if_due()
+
+    async def compact(self) -> None:
+        """Write the live cells as the base from which the next start replays."""
+        await self._ledger.compact(self._engine.carry(), self._engine.now_ns, self._clock.anchor())
+
+    async def _wait(self) -> None:
+        """Until something was submitted or changed, a deadline of the core is reached, or the heartbeat is due."""
+        if self._queue:
+            return
+        wait_s = self._beat_at_s - time.monotonic()
+        deadline_ns = self._engine.next_deadline()
+        if deadline_ns is not None:
+            wait_s = min(wait_s, (deadline_ns - self._clock.rule_ns()) / 1e9)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, wait_s)):
+                await self._woken.wait()
+
+    def _arrived(self) -> Iterator[Delivery]:
+        taken = 0
+        while self._queue and taken < MAX_INPUTS_A_TURN:
+            delivery = self._queue.popleft()
+            self._room.release()
+            taken += max(1, len(delivery.inputs))
+            yield delivery
+
+    def _step(self, turn: _Turn, given: Input) -> None:
+        now_ns = self._clock.rule_ns()
+        self._gather(turn, now_ns, self._engine.step(now_ns, given))
+        self.statistics.inputs += 1
+
+    def _gather(self, turn: _Turn, now_ns: int, outcome: Outcome) -> None:
+        offset_ns = self._clock.wall_offset_ns()
+        for record in outcome.records:
+            turn.inputs.append(Stamped(rule_ns=now_ns, wall_ns=now_ns + offset_ns, input=record))
+        turn.events.extend((event.at_ns + offset_ns, event) for event in outcome.events)
+
+    def _tell_durability(self, turn: _Turn) -> None:
+        """The store's trouble is a fault like any other, raised and cleared by this machinery."""
+        degraded = self._ledger.degraded
+        if degraded == self._told_degraded:
+            return
+        self._told_degraded = degraded
+        signal = Signal(
+            source="agent",
+            device="node",
+            code="store_degraded",
+            assertion=Assertion.OCCUR if degraded else Assertion.RECOVER,
+            evidence={"reason": degraded} if degraded else {},
+        )
+        self._step(turn, signal)
+
+    async def _commit(self, turn: _Turn) -> None:
+        begun_s = time.monotonic()
+        committed = await self._ledger.commit(
+            Transaction(
+                inputs=tuple(turn.inputs),
+                events=tuple(turn.events),
+                engine_now_ns=self._engine.now_ns,
+                anchor=self._clock.anchor(),
+                cursors=turn.cursors,
+            )
+        )
+        if turn.inputs or turn.events:
+            self._view = self._engine.view()
+        self._publish(committed)
+        self._count(turn, time.monotonic() - begun_s)
+        self._beat_at_s = time.monotonic() + HEARTBEAT_S
+        self._beat()
+
+    def _publish(self, committed: Committed) -> None:
+        self._board.publish(
+            Publication(
+                view=self._view,
+                store_id=committed.store_id,
+                seq=committed.last_seq,
+                durable=committed.durable,
+                wall_offset_ns=self._clock.wall_offset_ns(),
+            ),
+            committed.events,
+        )
+
+    def _count(self, turn: _Turn, took_s: float) -> None:
+        statistics = self.statistics
+        statistics.commits += 1
+        statistics.events += len(turn.events)
+        statistics.commit_last_s = took_s
+        statistics.commit_total_s += took_s
+
+    async def _compact_if_due(self) -> None:
+        if time.monotonic() >= self._compact_at_s and not self._ledger.degraded:
+            self._compact_at_s = time.monotonic() + COMPACT_EVERY_S
+            await self.compact()

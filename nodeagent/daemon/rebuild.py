@@ -1,0 +1,58 @@
+"""From what the store kept to a running engine: replay the inputs, compare with what was told.
+
+Restart and crash recovery are this one path. It reads; what must be told it returns.
+"""
+
+import logging
+from collections.abc import Mapping
+
+from nodeagent.core.catalog import Catalog
+from nodeagent.core.engine import Engine
+from nodeagent.core.model import CatalogChanged, Era, Outcome
+from nodeagent.core.rebuilt import told_by
+from nodeagent.store.ledger import Ledger
+from nodeagent.store.records import Recovery
+from nodeagent.tables.canonical import decode_catalog
+
+log = logging.getLogger(__name__)
+
+_PAGE_EVENTS = 4096
+
+
+class CatalogMissing(Exception):
+    """The store names a catalog that it does not hold: its inputs cannot be judged again."""
+
+
+async def load_catalogs(ledger: Ledger, recovery: Recovery) -> dict[str, Catalog]:
+    """Every catalog that the stored inputs were judged under, by digest. Raises CatalogMissing."""
+    digests = [stamped.input.digest for stamped in recovery.inputs if isinstance(stamped.input, CatalogChanged)]
+    digests += [carried.cell.digest for carried in recovery.carried if isinstance(carried.cell, Era)]
+    catalogs: dict[str, Catalog] = {}
+    for digest in dict.fromkeys(filter(None, digests)):
+        stored = await ledger.get_catalog(digest)
+        if stored is None:
+            raise CatalogMissing(f"the store lacks catalog {digest}")
+        catalogs[digest] = decode_catalog(stored)
+    return catalogs
+
+
+async def rebuild(ledger: Ledger, recovery: Recovery, catalogs: Mapping[str, Catalog]) -> tuple[Engine, Outcome]:
+    """The engine as it was when the last commit was made, and the differences to what had been told (normally none)."""
+    engine = Engine(catalogs)
+    for carried in recovery.carried:
+        engine.replay(recovery.carried_at_ns, carried)
+    for stamped in recovery.inputs:
+        engine.replay(stamped.rule_ns, stamped.input)
+    engine.resume(recovery.engine_now_ns)
+    told = told_by(recovery.carried)
+    after_seq = recovery.carried_at_seq
+    while after_seq < recovery.last_seq:
+        page = await ledger.read_events(after_seq, _PAGE_EVENTS)
+        if not page:
+            break
+        told.add(stored.event for stored in page)
+        after_seq = page[-1].seq
+    outcome, differences = engine.reconcile(told)
+    if differences:
+        log.error("%d conditions differ from what the stored events told; told again", differences)
+    return engine, outcome
