@@ -94,15 +94,15 @@ class MetricsConfig(Struct, frozen=True, kw_only=True):
 
 
 class GrpcConfig(Struct, frozen=True, kw_only=True):
-    """``[grpc]``: the TCP door, by mutual TLS only. ``roles`` is by the client certificate's name."""
+    """``[grpc]``: the TCP door, by mutual TLS only. ``roles`` is by the client certificate's name, "*" any other."""
 
     listen: str = ""
     tls_cert: str = ""
     tls_key: str = ""
     tls_client_ca: str = ""
     roles: Annotated[
-        Mapping[str, Literal["reader", "operator"]],
-        Meta(description='a table that gives each certificate name "reader" or "operator"'),
+        Mapping[str, Literal["none", "reader", "operator"]],
+        Meta(description='a table that gives each certificate name "none", "reader" or "operator"'),
     ] = field(default_factory=dict)
 
 

@@ -206,7 +206,7 @@ STORIES = [
         '[grpc]\nroles = { "a.example.org" = "root" }\n',
         (
             'c.toml:2: grpc.roles: { a.example.org = "root" }: must be a table that gives each certificate'
-            ' name "reader" or "operator"'
+            ' name "none", "reader" or "operator"'
         ),
     ),
     (
