@@ -1,0 +1,94 @@
+"""ControlService: taken from operators only, and every call is audited, refused ones too.
+
+No call is served yet: an operator is told UNIMPLEMENTED. What comes later is one coroutine more here,
+found by the method's name.
+"""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+
+import grpc
+from google.protobuf.message import Message
+
+from nodeagent.outlets import rpc
+from nodeagent.outlets.credentials import Caller, Identify, Role
+from nodeagent.outlets.refusal import Refusal, Status
+from nodeagent.store.ledger import Ledger
+
+MAX_REFUSALS = 60
+REFUSALS_WINDOW_S = 60.0
+
+_MAX_TARGET_LENGTH = 256
+_TARGET_FIELDS = ("device", "action_id")
+
+_log = logging.getLogger(__name__)
+
+
+class RefusalLimit:
+    """So many refusals in a window are written to the audit log; nobody fills the disk by being refused."""
+
+    def __init__(
+        self,
+        most: int = MAX_REFUSALS,
+        window_s: float = REFUSALS_WINDOW_S,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._most = most
+        self._window_s = window_s
+        self._now_s = now_s
+        self._written: deque[float] = deque()
+        self._unwritten = 0
+
+    def admit(self) -> int | None:
+        """None: do not write this one. Else how many before it were not written."""
+        now = self._now_s()
+        while self._written and self._written[0] <= now - self._window_s:
+            self._written.popleft()
+        if len(self._written) >= self._most:
+            self._unwritten += 1
+            return None
+        self._written.append(now)
+        unwritten, self._unwritten = self._unwritten, 0
+        return unwritten
+
+
+class ControlService:
+    """The service behind one door. ``refusals`` is shared by all doors."""
+
+    def __init__(self, ledger: Ledger, identify: Identify, refusals: RefusalLimit) -> None:
+        self._ledger = ledger
+        self._identify = identify
+        self._refusals = refusals
+
+    def behaviour_of(self, method: str) -> rpc.Behaviour:
+        async def answer(request: Message, context: grpc.aio.ServicerContext) -> Message:
+            caller = self._identify(context)
+            target = _target(request)
+            if caller.role is not Role.OPERATOR:
+                await self._record_refusal(caller, method, target)
+                raise Refusal(Status.PERMISSION_DENIED, f"{method} is for operators: {caller.advice}")
+            await self._record(caller, method, target, "unimplemented")
+            raise Refusal(Status.UNIMPLEMENTED, f"{method} is not served by this version")
+
+        return answer
+
+    async def _record_refusal(self, caller: Caller, method: str, target: str) -> None:
+        unwritten = self._refusals.admit()
+        if unwritten is None:
+            return
+        before = f" ({unwritten} more before it were not written)" if unwritten else ""
+        await self._record(caller, method, target, f"refused: {caller.advice}{before}")
+
+    async def _record(self, caller: Caller, method: str, target: str, result: str) -> None:
+        _log.info("audit: %s asked for %s %s: %s", caller.who, method, target, result)
+        await self._ledger.audit(time.time_ns(), caller.who, method, target, result)
+
+
+def _target(request: Message) -> str:
+    """What a call is about, where the request names it: cut to a bounded length."""
+    for field in _TARGET_FIELDS:
+        if field in request.DESCRIPTOR.fields_by_name:
+            return str(getattr(request, field))[:_MAX_TARGET_LENGTH]
+    return ""
