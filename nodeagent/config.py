@@ -94,7 +94,7 @@ class MetricsConfig(Struct, frozen=True, kw_only=True):
 
 
 class GrpcConfig(Struct, frozen=True, kw_only=True):
-    """``[grpc]``: the TCP door, by mutual TLS only. ``roles`` is by the client certificate's name, "*" any other."""
+    """``[grpc]``: TCP, by mutual TLS only. ``roles`` is by the client certificate's name, "*" any other."""
 
     listen: str = ""
     tls_cert: str = ""
