@@ -1,0 +1,8 @@
+"""The drivers, one line each. A new vendor is its folder, its table, and one line here."""
+
+from typing import Final
+
+DRIVERS: Final[dict[str, str]] = {
+    "kmsg": "nodeagent.drivers.kmsg.driver",
+}
+"""Name -> module; imported only in the worker that hosts it. See ``drivers.api`` for what a module offers."""

@@ -1,0 +1,138 @@
+"""What a driver is: the code for one source, hosted by one worker process.
+
+A driver module offers one function,
+
+    def create(settings: Configure, emit: Emit) -> Driver: ...
+
+and the object it returns follows ``Driver``. ``create`` only looks at its settings (ValueError: they
+make no sense); everything that may fail or hang for the machine's sake belongs into ``open``.
+
+Threads, which the worker makes and the driver may rely on:
+
+- ``open``, ``devices`` and ``follow`` run in the *source thread*, in this order;
+- ``poll(device)`` runs in that device's own thread, never twice at a time for one device, at the
+  same time as other devices' polls;
+- ``reload`` runs in a thread of its own; ``close`` runs at the end, whatever else still hangs.
+
+A call into a vendor's library is made in the thread that will answer for it; if it never returns,
+the daemon sees that this device's reply is late, and that is the whole mechanism. A library's own
+callback does nothing but ``emit.enqueue``, which never waits; what overflows there is counted, and
+the next complete ``Reading`` heals it.
+
+A driver never imports another driver, nor the core beyond ``core.model``; it starts no command,
+writes no file, holds no table of levels, and retries only what it says it retries.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from nodeagent.worker.protocol import (
+    Active,
+    Batch,
+    CaughtUp,
+    Configure,
+    Device,
+    Holder,
+    Lost,
+    Missing,
+    Pattern,
+    Poll,
+)
+
+
+class Emit(Protocol):
+    """The way out of a driver, besides its readings."""
+
+    def __call__(self, report: Batch | CaughtUp | Lost) -> None:
+        """Send it; waits while the daemon is behind. For the source thread."""
+
+    def enqueue(self, report: Batch) -> None:
+        """Hand it over without waiting; dropped and counted when too many wait. For a library's callback."""
+
+
+class Unavailable(Exception):
+    """The source cannot be opened. ``absent``: there is nothing here to open, which may be quite in order."""
+
+    def __init__(self, reason: str, *, errno: int = 0, absent: bool = False) -> None:
+        super().__init__(reason)
+        self.errno = errno
+        self.absent = absent
+
+
+class CallFailed(Exception):
+    """A library call came back with a failure; ``errno`` is its code where it has one."""
+
+    def __init__(self, reason: str, *, errno: int = 0) -> None:
+        super().__init__(reason)
+        self.errno = errno
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Population:
+    """The devices there are, and those that ought to be there and are not."""
+
+    devices: Sequence[Device] = ()
+    missing: Sequence[Missing] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What one poll of one device found.
+
+    ``active``: the codes active now, None if the source has no such list; ``complete`` is false when
+    the list may lack codes (a call failed, a buffer was filled). ``readings``: telemetry by metric
+    name in base units. ``holders``: the processes on the device, None if unknown, () if it is free.
+    """
+
+    active: Sequence[Active] | None = None
+    complete: bool = True
+    readings: Mapping[str, float] = field(default_factory=dict)
+    holders: Sequence[Holder] | None = None
+
+
+class Link(Protocol):
+    """What a following driver waits on besides its source."""
+
+    def fileno(self) -> int:
+        """Readable when the daemon asks something, or when it is time to end."""
+
+    def asked(self) -> Sequence[Poll]:
+        """What the daemon asks of the source since the last call; clears ``fileno``."""
+
+    def answer(self, poll: Poll, reading: Reading, *, begun_ns: int) -> None:
+        """Answer it, from the thread that reads the source."""
+
+    @property
+    def closed(self) -> bool:
+        """The worker ends: return from ``follow``."""
+
+
+class Driver(Protocol):
+    """One source with zero or more devices."""
+
+    def open(self) -> None:
+        """Load the library, open the descriptor. Raises ``Unavailable``."""
+
+    def devices(self) -> Population:
+        """Enumerate; called after ``open`` and at every poll of the source. Raises ``CallFailed``."""
+
+    def poll(self, device: str) -> Reading:
+        """Ask one device. Raises ``CallFailed``."""
+
+    def reload(self, patterns: Sequence[Pattern]) -> None:
+        """Take new patterns; a driver without patterns does nothing. Raises ``ValueError``: the old ones stay."""
+
+    def close(self) -> None:
+        """Let go. Called once, possibly while another thread hangs in a call."""
+
+
+@runtime_checkable
+class Follower(Driver, Protocol):
+    """A driver that also follows a stream: it says ``CaughtUp`` once what lay there has been sent."""
+
+    def follow(self, link: Link) -> None:
+        """Read until ``link.closed``. Runs in the source thread and answers the source's polls itself."""
+
+
+Create = Callable[[Configure, Emit], Driver]

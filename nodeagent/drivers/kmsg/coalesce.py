@@ -1,0 +1,96 @@
+"""Storms: the same fault a thousand times a second becomes one signal at once and one count a second.
+
+The first signal of a key (device, code, trusted) passes at once and opens a window. What follows in
+the window is only counted, and told as one signal when the window ends; if there was any, the next
+window begins.
+
+Whenever anything is told, everything counted so far is told with it. So after each batch nothing
+read is untold, and the batch's cursor is exact: a crash repeats no signal and drops none.
+
+Pure: the time is an argument, and whoever calls decides whose time it is.
+"""
+
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from nodeagent.worker.protocol import Signal
+
+WINDOW_NS = 1_000_000_000
+MAX_KEYS = 256
+
+Key = tuple[str, str, bool]
+
+
+@dataclass(slots=True)
+class _Window:
+    ends_ns: int
+    counted: Signal | None = None
+
+
+class Coalescer:
+    """Bounded: at most ``max_keys`` windows are open; one more closes them all, after telling what they counted."""
+
+    def __init__(self, window_ns: int = WINDOW_NS, max_keys: int = MAX_KEYS) -> None:
+        self._window_ns = window_ns
+        self._max_keys = max_keys
+        self._windows: dict[Key, _Window] = {}
+        self._untold = 0
+
+    @property
+    def untold(self) -> bool:
+        """Whether something is counted that no batch has told."""
+        return self._untold > 0
+
+    @property
+    def due_ns(self) -> int | None:
+        """When ``expire`` has something to do."""
+        return min((window.ends_ns for window in self._windows.values() if window.counted), default=None)
+
+    def add(self, signal: Signal, now_ns: int) -> list[Signal]:
+        """What is to be told now: nothing, or the counted ones and then ``signal``."""
+        key = (signal.device, signal.code, signal.trusted)
+        window = self._windows.get(key)
+        if window is not None and now_ns < window.ends_ns:
+            self._count(window, signal)
+            return []
+        told = self.flush(now_ns)
+        if len(self._windows) >= self._max_keys:
+            self._windows = {k: w for k, w in self._windows.items() if now_ns < w.ends_ns}
+        if len(self._windows) >= self._max_keys:
+            self._windows.clear()
+        self._windows[key] = _Window(now_ns + self._window_ns)
+        return [*told, signal]
+
+    def expire(self, now_ns: int) -> list[Signal]:
+        """Everything counted, if any window that counted has ended; otherwise nothing."""
+        due_ns = self.due_ns
+        return self.flush(now_ns) if due_ns is not None and due_ns <= now_ns else []
+
+    def flush(self, now_ns: int) -> list[Signal]:
+        """Everything counted, whatever the time. A window that had counted begins anew."""
+        if not self._untold:
+            return []
+        told = []
+        for window in self._windows.values():
+            if window.counted is not None:
+                told.append(window.counted)
+                window.counted = None
+                window.ends_ns = now_ns + self._window_ns
+        self._untold = 0
+        return told
+
+    def reset(self) -> None:
+        """Forget the windows: what comes next is a first occurrence again. Only when nothing is untold."""
+        assert not self._untold
+        self._windows.clear()
+
+    def _count(self, window: _Window, signal: Signal) -> None:
+        counted = window.counted
+        window.counted = signal if counted is None else _merged(counted, signal)
+        self._untold += 1
+
+
+def _merged(earlier: Signal, later: Signal) -> Signal:
+    """One signal for both, with the evidence of the later."""
+    return replace(later, count=earlier.count + later.count, first_ns=earlier.first_ns)

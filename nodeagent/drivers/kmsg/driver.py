@@ -1,0 +1,241 @@
+"""The kernel log as a driver: read, match, coalesce, tell; and say exactly how far it has come.
+
+    ring ──read──> records ──match──> signals ──coalesce──> Batch(signals, lost, cursor)
+
+Everything read before the ring's end was reached for the first time is history: its signals are
+``backdated`` with the kernel's own stamps. Then ``CaughtUp``, and from there on lines are live.
+
+A batch's cursor covers all it tells and nothing untold, so a worker killed at any moment repeats
+nothing and drops nothing. It decides nothing about faults: no levels, no clearing.
+"""
+
+import select
+import sys
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from nodeagent.drivers.api import CallFailed, Driver, Emit, Link, Population, Reading, Unavailable
+from nodeagent.drivers.kmsg.coalesce import Coalescer
+from nodeagent.drivers.kmsg.match import Match, Matcher, as_name
+from nodeagent.drivers.kmsg.parse import KERNEL, Record, printable
+from nodeagent.drivers.kmsg.reader import Account, KernelLog, SourceGone
+from nodeagent.worker.protocol import (
+    MAX_EVIDENCE,
+    Batch,
+    CaughtUp,
+    Configure,
+    Cursor,
+    Lost,
+    Pattern,
+    Signal,
+)
+
+CURSOR_INTERVAL_NS: Final = 5_000_000_000
+LOSS_INTERVAL_NS: Final = 50_000_000
+HISTORY_LIMIT_NS: Final = 5_000_000_000
+"""A writer faster than this reader may keep the ring's end out of reach: from then on lines are live."""
+
+REOPEN_FIRST_S: Final = 0.05
+REOPEN_LIMIT_S: Final = 5.0
+MAX_LINE: Final = 1024
+MAX_VALUE: Final = 256
+
+
+def create(configure: Configure, emit: Emit) -> Driver:
+    """``config`` keys: ``path`` and ``trust_userspace``. Raises ``ValueError``."""
+    return KernelLogDriver(
+        path=str(configure.config.get("path", "/dev/kmsg")),
+        trust_userspace=bool(configure.config.get("trust_userspace", False)),
+        patterns=configure.patterns,
+        account=Account(_position(configure.cursor, configure.boot_id)),
+        emit=emit,
+    )
+
+
+def _position(cursor: Cursor | None, boot_id: str) -> int | None:
+    """Without a cursor nothing was promised before. One of another boot promised this boot from its record 0."""
+    if cursor is None:
+        return None
+    return cursor.seq if cursor.boot_id == boot_id else -1
+
+
+class KernelLogDriver:
+    """Has no devices of its own to poll: the records name them."""
+
+    def __init__(
+        self, *, path: str, trust_userspace: bool, patterns: Sequence[Pattern], account: Account, emit: Emit
+    ) -> None:
+        self._log = KernelLog(path)
+        self._trust_userspace = trust_userspace
+        self._matcher = Matcher(patterns)
+        self._account = account
+        self._emit = emit
+        self._coalescer = Coalescer()
+        self._history = True
+        self._begun_ns = 0
+        self._lost = 0
+        self._lost_told_ns = 0
+        self._told_position = account.position
+        self._told_ns = 0
+        self._totals = {"records_total": 0.0, "malformed_total": 0.0, "matched_total": 0.0}
+
+    def open(self) -> None:
+        self._begun_ns = self._told_ns = _now_ns()
+        self._log.open()
+
+    def devices(self) -> Population:
+        return Population()
+
+    def poll(self, device: str) -> Reading:
+        raise CallFailed(f"the kernel log has no device {device!r} to poll")
+
+    def reload(self, patterns: Sequence[Pattern]) -> None:
+        self._matcher = Matcher(patterns)
+
+    def close(self) -> None:
+        """The process ends next and closes the descriptor; a reader may still be in it now."""
+
+    def follow(self, link: Link) -> None:
+        while not link.closed:
+            try:
+                self._read(link)
+            except SourceGone as gone:
+                self._emit(Lost(reason=str(gone), errno=gone.errno))
+                self._reopen(link)
+
+    # ------------------------------------------------------------------ reading
+
+    def _read(self, link: Link) -> None:
+        poller = select.poll()
+        poller.register(self._log.fileno(), select.POLLIN)
+        poller.register(link.fileno(), select.POLLIN)
+        while not link.closed:
+            chunk = self._log.read()
+            self._totals["records_total"] += len(chunk.records)
+            self._totals["malformed_total"] += chunk.malformed
+            self._take(chunk.records)
+            if self._history and (chunk.drained or _now_ns() - self._begun_ns > HISTORY_LIMIT_NS):
+                self._end_history()
+            self._answer(link)
+            if chunk.drained:
+                poller.poll(self._patience_ms())
+
+    def _reopen(self, link: Link) -> None:
+        poller = select.poll()
+        poller.register(link.fileno(), select.POLLIN)
+        pause_s = REOPEN_FIRST_S
+        while not link.closed:
+            try:
+                self.open()
+            except Unavailable as error:
+                print(error, file=sys.stderr, flush=True)
+            else:
+                self._history = True
+                return
+            self._answer(link)
+            poller.poll(pause_s * 1000)
+            pause_s = min(pause_s * 2, REOPEN_LIMIT_S)
+
+    def _answer(self, link: Link) -> None:
+        for poll in link.asked():
+            link.answer(poll, Reading(readings=dict(self._totals)), begun_ns=_now_ns())
+
+    def _end_history(self) -> None:
+        if self._account.disown():
+            print("the stored cursor lies beyond this kernel log; reading all of it", file=sys.stderr, flush=True)
+            self._log.rewind()
+            return
+        self._tell(self._coalescer.flush(_now_ns()))
+        self._coalescer.reset()
+        self._history = False
+        self._emit(CaughtUp(begun_ns=self._begun_ns))
+
+    # ------------------------------------------------------------------ telling
+
+    def _take(self, records: Sequence[Record]) -> None:
+        now_ns = _now_ns()
+        fresh = []
+        for record in records:
+            lost = self._account.admit(record.seq)
+            if lost is not None:
+                fresh.append(record)
+                self._lost += lost
+        told: list[Signal] = []
+        for record, match in zip(fresh, self._matcher.match([r.message for r in fresh]), strict=True):
+            if match is not None:
+                self._totals["matched_total"] += 1
+                signal = self._signal(record, match, now_ns)
+                told += self._coalescer.add(signal, signal.last_ns if self._history else now_ns)
+        if not self._history:
+            told += self._coalescer.expire(now_ns)
+        if told or self._loss_due_ns(now_ns) <= now_ns or self._cursor_due_ns(now_ns) <= now_ns:
+            told += self._coalescer.flush(told[-1].last_ns if self._history and told else now_ns)
+            self._tell(told)
+
+    def _tell(self, signals: Sequence[Signal]) -> None:
+        position = self._account.position
+        if signals or self._lost or position != self._told_position:
+            now_ns = _now_ns()
+            if self._lost:
+                self._lost_told_ns = now_ns
+            self._emit(
+                Batch(
+                    signals=tuple(signals),
+                    lost=self._lost,
+                    cursor=None if position is None or position < 0 else position,
+                )
+            )
+            self._lost = 0
+            self._told_position, self._told_ns = position, now_ns
+
+    def _signal(self, record: Record, match: Match, now_ns: int) -> Signal:
+        stamp_ns = min(record.boottime_us * 1000, now_ns)
+        return Signal(
+            device=match.device,
+            code=match.code,
+            first_ns=stamp_ns,
+            last_ns=stamp_ns,
+            evidence=_evidence(record, match),
+            backdated=self._history,
+            trusted=record.facility == KERNEL or self._trust_userspace,
+        )
+
+    # ------------------------------------------------------------------ waiting
+
+    def _loss_due_ns(self, now_ns: int) -> int:
+        return self._lost_told_ns + LOSS_INTERVAL_NS if self._lost else now_ns + CURSOR_INTERVAL_NS
+
+    def _cursor_due_ns(self, now_ns: int) -> int:
+        advanced = self._account.position != self._told_position
+        return self._told_ns + CURSOR_INTERVAL_NS if advanced else now_ns + CURSOR_INTERVAL_NS
+
+    def _patience_ms(self) -> float | None:
+        """How long nothing has to be done unless something comes; None: for ever."""
+        now_ns = _now_ns()
+        dues = [self._coalescer.due_ns]
+        if self._lost:
+            dues.append(self._loss_due_ns(now_ns))
+        if self._account.position != self._told_position:
+            dues.append(self._cursor_due_ns(now_ns))
+        first_ns = min((due for due in dues if due is not None), default=None)
+        return None if first_ns is None else max(0.0, (first_ns - now_ns) / 1e6)
+
+
+def _evidence(record: Record, match: Match) -> dict[str, str]:
+    """The line, where it stood, and what the pattern made of it; every value bounded and printable."""
+    evidence = {
+        "line": printable(record.message)[:MAX_LINE],
+        "kernel_seq": str(record.seq),
+        "kernel_time_us": str(record.boottime_us),
+        "pattern": printable(match.pattern)[:MAX_VALUE],
+    }
+    for name, value in (*match.groups.items(), *record.continuation.items()):
+        if len(evidence) >= MAX_EVIDENCE:
+            break
+        evidence.setdefault(as_name(name), printable(value)[:MAX_VALUE])
+    return evidence
+
+
+def _now_ns() -> int:
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)

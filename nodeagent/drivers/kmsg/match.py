@@ -1,0 +1,186 @@
+"""Which pattern a kernel line matches, and what that makes of it: code, device, named groups.
+
+The rule's own ``re`` decides, always: the first pattern in the tables' order whose ``search`` finds
+something. Hyperscan only says which patterns need not be tried. It may say "perhaps" too often,
+never too seldom; wherever its dialect could differ from Python's, the pattern or the line goes to
+``re`` unfiltered. Without Hyperscan everything does, and the answers are the same.
+
+Never one big alternation: that is the slowest way in every engine.
+"""
+
+import re
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from nodeagent.core.model import NODE
+from nodeagent.worker.protocol import Pattern
+
+try:
+    import hyperscan
+except ImportError:
+    hyperscan = None
+
+_UNPRINTABLE: Final = re.compile(r"[^!-~]+")
+_PLAIN_LINE: Final = re.compile(r"[\t\n -~]*")
+"""Lines on which both engines agree what a space, a word and a digit are."""
+
+_DIALECTS_DIFFER: Final = re.compile(r"[^\x00-\x7f]|\\[AZux0-9]|\{,|\[[:.=]|\(\?\w*[aLux]")
+r"""Hints in a pattern that Python may read it otherwise: anchors of the whole text (lines are scanned
+joined), octal and ``\x``, ``{,n}``, POSIX classes, and the inline flags a, L, u, x."""
+
+_PCI: Final = re.compile(
+    r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}):([0-9a-f]{2})(?:\.([0-7]))?", re.IGNORECASE | re.ASCII
+)
+_MAX_NAME: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """``pattern`` is its id; ``groups`` are the named groups that took part, unbounded as they stood."""
+
+    pattern: str
+    code: str
+    device: str
+    groups: Mapping[str, str]
+
+
+class Matcher:
+    """All patterns, compiled. ``prefiltered`` false: plain ``re`` only, by wish or for want of Hyperscan."""
+
+    def __init__(self, patterns: Sequence[Pattern], *, prefiltered: bool = True) -> None:
+        """Raises ``ValueError`` naming the pattern that does not compile."""
+        self._rules = [_Rule(pattern) for pattern in patterns]
+        self._everything = range(len(self._rules))
+        self._filter = _Prefilter(self._rules) if prefiltered and hyperscan is not None else None
+
+    def match(self, messages: Sequence[str]) -> list[Match | None]:
+        """What each line is, None for most."""
+        if self._filter is None:
+            return [self._first(message, self._everything) for message in messages]
+        plain = [bool(_PLAIN_LINE.fullmatch(message)) for message in messages]
+        hopeful = self._filter.any([message for message, is_plain in zip(messages, plain, strict=True) if is_plain])
+        found: list[Match | None] = []
+        for message, is_plain in zip(messages, plain, strict=True):
+            if not is_plain:
+                candidates: Sequence[int] = self._everything
+            elif hopeful:
+                candidates = self._filter.candidates(message)
+            else:
+                candidates = self._filter.unfiltered
+            found.append(self._first(message, candidates) if candidates else None)
+        return found
+
+    def _first(self, message: str, candidates: Sequence[int]) -> Match | None:
+        for number in candidates:
+            rule = self._rules[number]
+            if hit := rule.regex.search(message):
+                return rule.describe(hit)
+        return None
+
+
+class _Rule:
+    def __init__(self, pattern: Pattern) -> None:
+        try:
+            self.regex = re.compile(pattern.regex)
+        except re.error as error:
+            raise ValueError(f"pattern {pattern.id}: {error}") from error
+        self._id = pattern.id
+        self._code = list(string.Formatter().parse(pattern.code))
+        self._device = pattern.device
+        used = {name for _, name, _, _ in self._code if name is not None}
+        if pattern.device != NODE:
+            used.add(pattern.device)
+        if absent := used - self.regex.groupindex.keys():
+            raise ValueError(f"pattern {pattern.id}: no group named {', '.join(sorted(absent))}")
+
+    def describe(self, hit: re.Match[str]) -> Match:
+        groups = {name: value for name, value in hit.groupdict().items() if value is not None}
+        code = "".join(
+            literal + (groups.get(name, "") if name is not None else "") for literal, name, _, _ in self._code
+        )
+        device = NODE if self._device == NODE else device_name(groups.get(self._device, ""))
+        return Match(self._id, as_name(code), device, groups)
+
+
+def device_name(text: str) -> str:
+    """The name of a device: a PCI address in one form, anything else as it is; the node if empty.
+
+    >>> device_name("0000:3B:00"), device_name("3b:00.1"), device_name("00000000:3b:00.0")
+    ('0000:3b:00.0', '0000:3b:00.1', '0000:3b:00.0')
+    """
+    if (address := _PCI.fullmatch(text)) is None:
+        return as_name(text) if text.strip() else NODE
+    domain, bus, slot, function = address.groups()
+    return f"{int(domain or '0', 16):04x}:{bus}:{slot}.{function or '0'}".lower()
+
+
+def as_name(text: str) -> str:
+    """Fit for a name: printable ASCII without spaces, bounded, never empty."""
+    return _UNPRINTABLE.sub("_", text)[:_MAX_NAME] or "_"
+
+
+class _Prefilter:
+    """Hyperscan over the patterns it can take. ``unfiltered`` are the others: tried on every line."""
+
+    def __init__(self, rules: Sequence[_Rule]) -> None:
+        taken = [n for n, rule in enumerate(rules) if not _DIALECTS_DIFFER.search(rule.regex.pattern)]
+        self._database: Any = None
+        while taken and self._database is None:
+            taken = self._compile(rules, taken)
+        self.unfiltered = [n for n in range(len(rules)) if n not in set(taken)]
+
+    def _compile(self, rules: Sequence[_Rule], numbers: list[int]) -> list[int]:
+        """Sets the database, or returns the numbers that compile one by one."""
+        try:
+            self._database = _database(rules, numbers)
+        except hyperscan.error:
+            return [n for n in numbers if _compiles(rules, n)]
+        return numbers
+
+    def any(self, messages: Sequence[str]) -> bool:
+        """Whether any pattern may match any of the lines: one scan over all of them."""
+        if self._database is None:
+            return False
+        hits: list[int] = []
+        self._database.scan("\n".join(messages).encode(), match_event_handler=_collect, context=hits)
+        return bool(hits)
+
+    def candidates(self, message: str) -> list[int]:
+        """The numbers of the patterns worth trying on the line, ascending."""
+        hits = list(self.unfiltered)
+        self._database.scan(message.encode(), match_event_handler=_collect, context=hits)
+        hits.sort()
+        return hits
+
+
+def _database(rules: Sequence[_Rule], numbers: Sequence[int]) -> Any:
+    """Flags: an over-approximation where Hyperscan lacks a construct, one report a pattern, ``^`` and
+    ``$`` at each of the joined lines. Raises ``hyperscan.error``."""
+    flags = (
+        hyperscan.HS_FLAG_PREFILTER
+        | hyperscan.HS_FLAG_SINGLEMATCH
+        | hyperscan.HS_FLAG_MULTILINE
+        | hyperscan.HS_FLAG_ALLOWEMPTY
+    )
+    database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
+    database.compile(
+        expressions=[rules[number].regex.pattern.encode() for number in numbers],
+        ids=list(numbers),
+        flags=[flags] * len(numbers),
+    )
+    database.scratch = hyperscan.Scratch(database)
+    return database
+
+
+def _compiles(rules: Sequence[_Rule], number: int) -> bool:
+    try:
+        _database(rules, [number])
+    except hyperscan.error:
+        return False
+    return True
+
+
+def _collect(number: int, start: int, end: int, flags: int, hits: list[int]) -> None:
+    hits.append(number)

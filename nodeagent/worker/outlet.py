@@ -1,0 +1,126 @@
+"""The two doors of a worker's threads: reports out (one lock, whole lines), the source's polls in.
+
+Writing waits while the daemon is behind; that is the back-pressure, and it reaches the source. Only
+``enqueue`` never waits: it is for a library's callbacks, and counts what it must drop.
+"""
+
+import os
+import queue
+import select
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+
+from nodeagent.drivers.api import CallFailed, Reading
+from nodeagent.worker import protocol
+from nodeagent.worker.protocol import MAX_TEXT, SOURCE, Batch, CaughtUp, Lost, Poll
+
+MAX_ENQUEUED = 1024
+MAX_ASKED = 64
+
+
+class Outlet:
+    """Implements ``drivers.api.Emit`` for the driver, and sends the worker's own reports."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._lock = threading.Lock()
+        self._enqueued: queue.Queue[Batch] = queue.Queue(MAX_ENQUEUED)
+        self._sender: threading.Thread | None = None
+        self._dropped = 0
+
+    def __call__(self, report: Batch | CaughtUp | Lost) -> None:
+        self.send(report)
+
+    def send(self, report: protocol.Report) -> None:
+        """Write the whole line. Without a reader the process ends: its daemon is gone."""
+        view = memoryview(protocol.encode(report))
+        with self._lock:
+            try:
+                while view:
+                    view = view[os.write(self._descriptor, view) :]
+            except BrokenPipeError:
+                os._exit(0)
+
+    def enqueue(self, report: Batch) -> None:
+        try:
+            self._enqueued.put_nowait(report)
+        except queue.Full:
+            self._dropped += 1
+        if self._sender is None:
+            self._sender = threading.Thread(target=self._send_enqueued, name="callbacks", daemon=True)
+            self._sender.start()
+
+    def reply(self, poll_id: int, device: str, begun_ns: int, outcome: Reading | CallFailed) -> None:
+        """Answer for one device; ``begun_ns`` 0: no call was made."""
+        now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        begun_ns = begun_ns or now_ns
+        took_ns = now_ns - begun_ns
+        if isinstance(outcome, CallFailed):
+            error = str(outcome)[:MAX_TEXT] or "failed without saying why"
+            reply = protocol.Reply(
+                id=poll_id, device=device, begun_ns=begun_ns, took_ns=took_ns, error=error, errno=outcome.errno
+            )
+        else:
+            readings = dict(outcome.readings)
+            if device == SOURCE and self._dropped:
+                readings["dropped_callbacks_total"] = float(self._dropped)
+            reply = protocol.Reply(
+                id=poll_id,
+                device=device,
+                begun_ns=begun_ns,
+                took_ns=took_ns,
+                active=None if outcome.active is None else tuple(outcome.active),
+                complete=outcome.complete,
+                readings=readings,
+                holders=None if outcome.holders is None else tuple(outcome.holders),
+            )
+        self.send(reply)
+
+    def _send_enqueued(self) -> None:
+        while True:
+            self.send(self._enqueued.get())
+
+
+class SourceLink:
+    """The polls of the source as a whole, on a descriptor; implements ``drivers.api.Link``."""
+
+    def __init__(self, outlet: Outlet) -> None:
+        self._outlet = outlet
+        self._event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._asked: deque[Poll] = deque(maxlen=MAX_ASKED)
+        self._closed = False
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def fileno(self) -> int:
+        return self._event
+
+    def ask(self, poll: Poll) -> None:
+        self._asked.append(poll)
+        os.eventfd_write(self._event, 1)
+
+    def close(self) -> None:
+        self._closed = True
+        os.eventfd_write(self._event, 1)
+
+    def asked(self) -> Sequence[Poll]:
+        try:
+            os.eventfd_read(self._event)
+        except BlockingIOError:
+            return ()
+        polls = []
+        while self._asked:
+            polls.append(self._asked.popleft())
+        return polls
+
+    def wait(self) -> Sequence[Poll]:
+        """The same, after waiting for it."""
+        select.select([self._event], [], [])
+        return self.asked()
+
+    def answer(self, poll: Poll, reading: Reading, *, begun_ns: int) -> None:
+        self._outlet.reply(poll.id, SOURCE, begun_ns, reading)

@@ -1,0 +1,276 @@
+"""What the daemon and a worker process say to each other: one JSON object a line, both ways.
+
+Every message is a tagged struct whose fields carry their bounds, so that decoding is the check: a
+worker that lies, babbles or is corrupted yields ``ProtocolError`` and nothing else. All stamps are
+nanoseconds of CLOCK_BOOTTIME as the worker read it; only the daemon knows the rule clock.
+
+It does no I/O, and it names no source: who is speaking is known from the pipe, never from the text.
+
+    daemon -> worker                         worker -> daemon
+    Configure   always the first line        Hello        the driver is open; its devices
+    Poll        one call per device asked    Unavailable  it could not be opened; the worker exits
+    Patterns    after a reload               Devices      the devices changed
+                                             Batch        signals, lost records, cursor
+                                             Reply        to one device of one Poll
+                                             CaughtUp     the history of the source is read
+                                             Lost         the source went away; the worker retries
+"""
+
+from typing import Annotated, Final, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+MAX_LINE_BYTES: Final = 4 * 1024 * 1024
+MAX_SIGNALS: Final = 512
+MAX_DEVICES: Final = 256
+MAX_TEXT: Final = 2048
+MAX_EVIDENCE: Final = 24
+
+SOURCE: Final = "*"
+"""In ``Poll`` and ``Reply``: the source as a whole, answered by the thread that reads or lists it."""
+
+Name = Annotated[str, Meta(min_length=1, max_length=128, pattern="^[!-~]+$")]
+Text = Annotated[str, Meta(max_length=MAX_TEXT)]
+Natural = Annotated[int, Meta(ge=0, le=2**62)]
+Evidence = Annotated[dict[Name, Text], Meta(max_length=MAX_EVIDENCE)]
+Attributes = Annotated[dict[Name, Text], Meta(max_length=64)]
+
+
+class ProtocolError(ValueError):
+    """A line that is no message: the text says what was wrong with it, and shows its beginning."""
+
+
+class _Message(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+# --------------------------------------------------------------------------- parts
+
+
+class Pattern(_Message):
+    """A kernel-log pattern as the tables have it (see ``core.catalog.Pattern``)."""
+
+    id: str
+    code: str
+    regex: str
+    device: str
+
+
+class Cursor(_Message):
+    """How far the source was read before: every record up to ``seq`` of that boot is accounted for."""
+
+    boot_id: str
+    seq: Natural
+
+
+class Device(_Message):
+    """A device the driver can see. ``identity`` is the part's own id, "" where it cannot be read."""
+
+    device: Name
+    kind: Name
+    vendor: Name
+    identity: Text = ""
+    attributes: Attributes = {}
+
+
+class Missing(_Message):
+    """A device that ought to be there (the configuration or PCI says so) and is not."""
+
+    device: Name
+    reason: Text
+
+
+class Signal(_Message):
+    """A raw report. ``assertion`` is ``occur``, ``recover`` or ``once``; ``severity`` is 0..3."""
+
+    device: Name
+    code: Name
+    assertion: Annotated[str, Meta(pattern="^(occur|recover|once)$")] = "once"
+    severity: Annotated[int, Meta(ge=0, le=3)] | None = None
+    count: Annotated[int, Meta(ge=1, le=2**53)] = 1
+    first_ns: Natural = 0
+    last_ns: Natural = 0
+    evidence: Evidence = {}
+    backdated: bool = False
+    trusted: bool = True
+
+
+class Active(_Message):
+    """A code that is active now."""
+
+    code: Name
+    severity: Annotated[int, Meta(ge=0, le=3)] | None = None
+
+
+class Holder(_Message):
+    """A process on the device; ``start_time`` in clock ticks since boot tells reused pids apart."""
+
+    pid: Natural
+    start_time: Natural
+    command: Text
+    job: Text = ""
+
+
+# --------------------------------------------------------------------------- daemon -> worker
+
+
+class Configure(_Message, tag="configure"):
+    """The first line. ``config`` is the driver's section of the configuration, ``skip`` devices not to touch."""
+
+    driver: str
+    boot_id: str
+    config: dict[str, str | int | float | bool] = {}
+    patterns: tuple[Pattern, ...] = ()
+    cursor: Cursor | None = None
+    skip: tuple[str, ...] = ()
+
+
+class Poll(_Message, tag="poll"):
+    """Ask each of ``devices`` once; each answers for itself with a ``Reply`` of this ``id``."""
+
+    id: Natural
+    devices: Annotated[tuple[str, ...], Meta(max_length=MAX_DEVICES + 1)]
+
+
+class Patterns(_Message, tag="patterns"):
+    """New patterns, all of them, in order."""
+
+    patterns: tuple[Pattern, ...]
+
+
+# --------------------------------------------------------------------------- worker -> daemon
+
+
+class _Population(_Message):
+    """All devices of the source, and all that are missing, as of now."""
+
+    devices: Annotated[tuple[Device, ...], Meta(max_length=MAX_DEVICES)] = ()
+    missing: Annotated[tuple[Missing, ...], Meta(max_length=MAX_DEVICES)] = ()
+
+
+class Devices(_Population, tag="devices"):
+    """The devices are these now, and no others."""
+
+
+class Hello(_Population, tag="hello"):
+    """The driver is open. ``follows``: it also reads a history and will say ``CaughtUp``."""
+
+    follows: bool = False
+
+
+class Unavailable(_Message, tag="unavailable"):
+    """The driver could not be opened. ``absent``: there is nothing here to open (no library, no such file)."""
+
+    reason: Text
+    errno: Natural = 0
+    absent: bool = False
+
+
+class Batch(_Message, tag="batch"):
+    """Signals in order. With ``cursor``, everything up to that record is accounted for by this and
+    earlier batches; ``lost`` records of it were overwritten before they could be read.
+    """
+
+    signals: Annotated[tuple[Signal, ...], Meta(max_length=MAX_SIGNALS)] = ()
+    lost: Natural = 0
+    cursor: Natural | None = None
+
+
+class Reply(_Message, tag="reply"):
+    """One device's answer. ``error`` non-empty: the call came back, with a failure.
+
+    ``active`` None: the driver has no such list. ``complete`` false: the list may lack codes.
+    ``holders`` None: unknown.
+    """
+
+    id: Natural
+    device: Name
+    begun_ns: Natural
+    took_ns: Natural
+    active: Annotated[tuple[Active, ...], Meta(max_length=1024)] | None = None
+    complete: bool = True
+    readings: Annotated[dict[Name, float], Meta(max_length=512)] = {}
+    holders: Annotated[tuple[Holder, ...], Meta(max_length=1024)] | None = None
+    error: Text = ""
+    errno: Natural = 0
+
+
+class CaughtUp(_Message, tag="caught_up"):
+    """Everything that lay in the source at ``begun_ns`` has been read and sent."""
+
+    begun_ns: Natural
+
+
+class Lost(_Message, tag="lost"):
+    """The source cannot be read for now; ``CaughtUp`` will tell when it can again."""
+
+    reason: Text
+    errno: Natural = 0
+
+
+Order = Configure | Poll | Patterns
+Report = Hello | Unavailable | Devices | Batch | Reply | CaughtUp | Lost
+
+_Decoded = TypeVar("_Decoded")
+
+_encoder = msgspec.json.Encoder()
+_orders: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
+_reports: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
+
+
+def encode(message: Order | Report) -> bytes:
+    """One line, newline included. Raises ``ProtocolError`` if it would be longer than the other side reads."""
+    line = _encoder.encode(message) + b"\n"
+    if len(line) > MAX_LINE_BYTES:
+        raise ProtocolError(f"{type(message).__name__} of {len(line)} bytes; at most {MAX_LINE_BYTES} are sent")
+    return line
+
+
+def decode_order(line: bytes) -> Order:
+    """What the daemon said. Raises ``ProtocolError``."""
+    return _decode(_orders, line)
+
+
+def decode_report(line: bytes) -> Report:
+    """What a worker said. Raises ``ProtocolError``, whatever the bytes are."""
+    return _decode(_reports, line)
+
+
+def _decode(decoder: msgspec.json.Decoder[_Decoded], line: bytes) -> _Decoded:
+    try:
+        return decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ProtocolError(f"{error}; the line begins {line[:80]!r}") from error
+
+
+class LineSplitter:
+    """Cuts a byte stream into lines; one that grows beyond the bound is dropped up to its end and counted."""
+
+    def __init__(self, max_bytes: int = MAX_LINE_BYTES) -> None:
+        self.oversized = 0
+        self._max_bytes = max_bytes
+        self._begun = bytearray()
+        self._dropping = False
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The lines completed by ``chunk``, without their newline."""
+        *ended, rest = chunk.split(b"\n")
+        lines = []
+        for part in ended:
+            self._add(part)
+            if self._dropping:
+                self.oversized += 1
+            else:
+                lines.append(bytes(self._begun))
+            self._begun.clear()
+            self._dropping = False
+        self._add(rest)
+        return lines
+
+    def _add(self, part: bytes) -> None:
+        if len(self._begun) + len(part) > self._max_bytes:
+            self._dropping = True
+            self._begun.clear()
+        if not self._dropping:
+            self._begun += part
