@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from nodeagent.store.ballast import Ballast
 from nodeagent.store.change import Base, Change, Numbers
@@ -34,6 +35,8 @@ from nodeagent.store.reader import State
 from nodeagent.store.records import StoreId
 from nodeagent.store.tail import Tail
 from nodeagent.store.writer import Database, Writer
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -82,6 +85,7 @@ class Durability:
         self._last = last
         self._fresh_base = fresh_base
         self._changed = changed
+        self.space_short = asyncio.Event()
         self._lock = DirectoryLock(directory)
         self._writer: Writer | None = None
         self._pending: deque[_Pending] = deque()
@@ -143,6 +147,11 @@ class Durability:
         self._writer.write(change).add_done_callback(partial(self._written, pending))
         return await asyncio.shield(durable)
 
+    async def on_disk(self, call: Callable[[Database], T]) -> T | None:
+        """Run ``call`` between commits; None, and no call, while degraded. Raises what it raises."""
+        writer = self._writer
+        return None if writer is None else await writer.run(lambda: call(writer.database))
+
     def damaged(self, reason: str) -> None:
         """A reader found the file damaged: leave it, so that rejoining sets it aside."""
         if not self.degraded:
@@ -169,6 +178,9 @@ class Durability:
         if error is not None:
             self._degrade(f"a commit failed: {error}")
             return
+        if self._writer is not None and self._writer.database.space_was_short:
+            self._writer.database.space_was_short = False
+            self.space_short.set()
         self._pending.popleft()
         pending.late.cancel()
         if not pending.durable.done():

@@ -4,6 +4,7 @@ A commit is never refused for disk trouble: it is then kept in memory under anot
 written when the disk answers again. The ledger decides nothing about faults and knows no rule.
 """
 
+import asyncio
 import sqlite3
 import time
 import uuid
@@ -27,6 +28,7 @@ from nodeagent.store.records import (
     StoreId,
     Transaction,
 )
+from nodeagent.store.upkeep import Keep, Upkeep
 
 T = TypeVar("T")
 
@@ -46,6 +48,7 @@ class Ledger:
         directory: Path,
         machine_id: str,
         *,
+        keep: Keep | None = None,
         limits: Limits | None = None,
         carry: Callable[[], Sequence[Carried]] | None = None,
         on_durability_change: Callable[[], None] | None = None,
@@ -65,6 +68,8 @@ class Ledger:
         self._durability = Durability(
             directory, identity, limits, lambda: self._last, self._fresh_base, self._durability_changed
         )
+        self._upkeep = Upkeep(self._durability, keep or Keep(), wall_ns, self._trimmed)
+        self._upkeep_task: asyncio.Task[None] | None = None
         self._reader = reader.Reader(self._durability.path, limits.commit_deadline_s)
 
     async def open(self) -> Recovery:
@@ -73,6 +78,7 @@ class Ledger:
         Raises StoreInUseError if another process has the directory open, and nothing for disk trouble.
         """
         life = await self._durability.open()
+        self._upkeep_task = asyncio.create_task(self._upkeep.run(), name="store-upkeep")
         if life is None:
             return Recovery(
                 store_id=self.store_id,
@@ -96,6 +102,8 @@ class Ledger:
 
     async def close(self) -> None:
         """Write what is queued and close; what hangs is left behind within the commit deadline."""
+        if self._upkeep_task is not None:
+            self._upkeep_task.cancel()
         await self._reader.close()
         await self._durability.close()
 
@@ -197,6 +205,10 @@ class Ledger:
         wanted = [row for row in tail if row[0] <= self._visible_seq][: limit - len(found)]
         return found + codec.decode_events(wanted)
 
+    async def trim(self) -> None:
+        """Delete now what retention allows, as happens by itself from time to time."""
+        await self._upkeep.trim()
+
     async def put_catalog(self, digest: str, body: bytes, reason: str) -> bool:
         """Keep a catalog and make it the last good one; whether it is on the disk."""
         row = (digest, self._wall_ns(), reason, body)
@@ -265,6 +277,9 @@ class Ledger:
 
     def _fresh_base(self) -> Base | None:
         return None if self.carry is None else self._base(self.carry())
+
+    def _trimmed(self, oldest_seq: int) -> None:
+        self._oldest_seq = oldest_seq
 
     def _durability_changed(self) -> None:
         self._reader.reset()

@@ -9,9 +9,13 @@ import asyncio
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+
+class AbandonedError(Exception):
+    """The call was queued on a thread that hangs: it was not made, or its outcome is unknown."""
 
 
 class DiskThread:
@@ -22,6 +26,7 @@ class DiskThread:
         self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._closing = closing
         self._abandoned = False
+        self._waiting: set[asyncio.Future[Any]] = set()
         self._finished = threading.Event()
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
@@ -33,8 +38,10 @@ class DiskThread:
         return self._finished.is_set()
 
     def run(self, call: Callable[[], T]) -> asyncio.Future[T]:
-        """Queue ``call``; the future has its result or exception, or stays open after ``abandon``."""
+        """Queue ``call``; the future has its result or exception, AbandonedError after ``abandon``."""
         future: asyncio.Future[T] = self._loop.create_future()
+        self._waiting.add(future)
+        future.add_done_callback(self._waiting.discard)
 
         def serve() -> None:
             try:
@@ -51,6 +58,11 @@ class DiskThread:
         """Run nothing more but the closing call. Returns at once, whatever the thread is stuck in."""
         self._abandoned = True
         self._calls.put(None)
+        for future in tuple(self._waiting):
+            if not future.done():
+                future.set_exception(AbandonedError("the disk hangs or failed"))
+                # Read once here, so that nobody needs to wait for it.
+                future.exception()
 
     def finish(self) -> asyncio.Future[None]:
         """Run what is queued, then the closing call; the future ends after it."""

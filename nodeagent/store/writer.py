@@ -171,6 +171,9 @@ class Writer:
         return group, self._failure
 
     def _settle(self, taken: "asyncio.Future[_Group]") -> None:
+        if taken.exception() is not None:
+            # Abandoned: whoever did so has taken the changes back.
+            return
         group, error = taken.result()
         for written in group:
             if written.done():
@@ -180,7 +183,7 @@ class Writer:
             else:
                 written.set_exception(error)
         if self.database.checkpoint_due and error is None:
-            self._thread.run(self.database.checkpoint).add_done_callback(_report)
+            self._thread.run(self.database.checkpoint)
 
 
 _Group = tuple[list[asyncio.Future[None]], Exception | None]
@@ -193,8 +196,3 @@ def is_full(error: sqlite3.Error) -> bool:
 def is_damage(error: sqlite3.Error) -> bool:
     """Whether the file itself is bad, rather than the disk out of reach."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-
-
-def _report(checked: "asyncio.Future[None]") -> None:
-    if not checked.cancelled() and (error := checked.exception()) is not None:
-        _log.error("store: a checkpoint failed in an unforeseen way", exc_info=error)

@@ -15,6 +15,9 @@ from nodeagent.core.model import (
 )
 from nodeagent.store.records import ClockAnchor, Cursor, Stamped, Transaction
 
+MACHINE = "machine-a"
+WALL_NS = 1_700_000_000_000_000_000
+
 
 def event(number: int) -> Event:
     return Event(
@@ -67,7 +70,7 @@ def anchor(number: int) -> ClockAnchor:
 
 def transaction(number: int, *, inputs: int = 1, events: int = 1, wall_ns: int | None = None) -> Transaction:
     """``number`` names its first input and event, the following ones count on."""
-    at_ns = number if wall_ns is None else wall_ns
+    at_ns = WALL_NS + number if wall_ns is None else wall_ns
     return Transaction(
         inputs=tuple(
             Stamped(rule_ns=one, wall_ns=at_ns, input=signal(one)) for one in range(number, number + inputs)

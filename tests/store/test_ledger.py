@@ -8,13 +8,15 @@ import pytest
 from nodeagent.store.errors import StoreInUseError
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Cursor
-from tests.store.samples import anchor, condition, event, signal, transaction
+from tests.store.samples import MACHINE, WALL_NS, anchor, condition, event, signal, transaction
 
-MACHINE = "machine-a"
+
+def ledger_in(directory: Path, machine_id: str = MACHINE) -> Ledger:
+    return Ledger(directory, machine_id, wall_ns=lambda: WALL_NS)
 
 
 async def test_a_first_start_finds_an_empty_durable_store(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "state", MACHINE)
+    ledger = ledger_in(tmp_path / "state")
     recovery = await ledger.open()
     assert (recovery.last_seq, recovery.inputs, recovery.carried, recovery.durable) == (0, (), (), True)
     assert (ledger.oldest_seq, ledger.last_seq, ledger.degraded) == (1, 0, "")
@@ -22,7 +24,7 @@ async def test_a_first_start_finds_an_empty_durable_store(tmp_path: Path) -> Non
 
 
 async def test_a_commit_numbers_its_events_and_is_found_at_the_next_start(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path, MACHINE)
+    ledger = ledger_in(tmp_path)
     await ledger.open()
     first = await ledger.commit(transaction(1, events=2))
     second = await ledger.commit(transaction(10, inputs=3, events=1))
@@ -30,7 +32,7 @@ async def test_a_commit_numbers_its_events_and_is_found_at_the_next_start(tmp_pa
     assert (second.last_seq, second.durable) == (3, True)
     await ledger.close()
 
-    again = Ledger(tmp_path, MACHINE)
+    again = ledger_in(tmp_path)
     recovery = await again.open()
     assert recovery.store_id == first.store_id
     assert [one.input for one in recovery.inputs] == [signal(1), signal(10), signal(11), signal(12)]
@@ -43,7 +45,7 @@ async def test_a_commit_numbers_its_events_and_is_found_at_the_next_start(tmp_pa
 
 
 async def test_commits_under_way_together_keep_the_order_of_calls(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path, MACHINE)
+    ledger = ledger_in(tmp_path)
     await ledger.open()
     committed = await asyncio.gather(*(ledger.commit(transaction(number)) for number in range(1, 301)))
     assert [one.events[0].seq for one in committed] == list(range(1, 301))
@@ -52,7 +54,7 @@ async def test_commits_under_way_together_keep_the_order_of_calls(tmp_path: Path
 
 
 async def test_events_are_read_in_pages_beyond_a_number(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path, MACHINE)
+    ledger = ledger_in(tmp_path)
     await ledger.open()
     await ledger.commit(transaction(1, events=10))
     assert [one.seq for one in await ledger.read_events(3, limit=4)] == [4, 5, 6, 7]
@@ -61,7 +63,7 @@ async def test_events_are_read_in_pages_beyond_a_number(tmp_path: Path) -> None:
 
 
 async def test_a_replay_begins_at_the_last_compaction(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path, MACHINE)
+    ledger = ledger_in(tmp_path)
     await ledger.open()
     await ledger.commit(transaction(1, inputs=5, events=2))
     assert ledger.inputs_since_base == 5
@@ -70,7 +72,7 @@ async def test_a_replay_begins_at_the_last_compaction(tmp_path: Path) -> None:
     await ledger.commit(transaction(8))
     await ledger.close()
 
-    again = Ledger(tmp_path, MACHINE)
+    again = ledger_in(tmp_path)
     recovery = await again.open()
     assert recovery.carried == (condition(1), condition(2))
     assert (recovery.carried_at_seq, recovery.carried_at_ns) == (2, 7)
@@ -80,12 +82,12 @@ async def test_a_replay_begins_at_the_last_compaction(tmp_path: Path) -> None:
 
 
 async def test_another_machine_gets_another_store_id_and_keeps_the_history(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path, MACHINE)
+    ledger = ledger_in(tmp_path)
     await ledger.open()
     committed = await ledger.commit(transaction(1))
     await ledger.close()
 
-    copied = Ledger(tmp_path, "machine-b")
+    copied = ledger_in(tmp_path, "machine-b")
     recovery = await copied.open()
     assert recovery.store_id.uuid != committed.store_id.uuid
     assert recovery.last_seq == 1
@@ -94,16 +96,16 @@ async def test_another_machine_gets_another_store_id_and_keeps_the_history(tmp_p
 
 
 async def test_a_directory_in_use_is_refused_to_a_second_ledger(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path, MACHINE)
+    ledger = ledger_in(tmp_path)
     await ledger.open()
     with pytest.raises(StoreInUseError, match="in use by another nodeagent"):
-        await Ledger(tmp_path, MACHINE).open()
+        await ledger_in(tmp_path).open()
     assert (await ledger.commit(transaction(1))).durable
     await ledger.close()
 
 
 async def test_catalogs_are_kept_by_digest_and_the_last_one_put_is_the_last_good(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path, MACHINE)
+    ledger = ledger_in(tmp_path)
     await ledger.open()
     assert await ledger.last_good_catalog() is None
     await ledger.put_catalog("aa", b"first", "start")
@@ -111,7 +113,7 @@ async def test_catalogs_are_kept_by_digest_and_the_last_one_put_is_the_last_good
     await ledger.put_catalog("aa", b"first", "reload")
     await ledger.close()
 
-    again = Ledger(tmp_path, MACHINE)
+    again = ledger_in(tmp_path)
     await again.open()
     assert await again.last_good_catalog() == ("aa", b"first")
     assert await again.get_catalog("bb") == b"second"
@@ -120,7 +122,7 @@ async def test_catalogs_are_kept_by_digest_and_the_last_one_put_is_the_last_good
 
 
 async def test_what_was_asked_of_the_daemon_can_be_read_back(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path, MACHINE)
+    ledger = ledger_in(tmp_path)
     await ledger.open()
     await ledger.audit(5, "uid 1000", "IsolateDevice", "npu0", "PERMISSION_DENIED")
     await ledger.audit(6, "uid 0", "IsolateDevice", "npu0", "OK")

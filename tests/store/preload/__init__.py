@@ -1,0 +1,77 @@
+"""Disks in trouble for a process under test: libraries built here and loaded by LD_PRELOAD.
+
+``DiskFault`` makes a directory hang or fail while it is told to; ``LosableCache`` keeps beside a
+directory what a disk would hold if the machine lost its power now. The process must be a child:
+``env`` is what it is to be started with, and several can be joined by ``joined``.
+"""
+
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+_SOURCES = Path(__file__).parent
+
+
+def _build(name: str, folder: Path) -> Path:
+    library = folder / f"{name}.so"
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, _SOURCES / f"{name}.c", "-ldl"],
+        check=True,
+    )
+    return library
+
+
+class DiskFault:
+    """Calls on files under ``watched`` can be made to hang or fail; ``folder`` is for its own files."""
+
+    def __init__(self, watched: Path, folder: Path) -> None:
+        self._flag = folder / "fault"
+        self.env: Mapping[str, str] = {
+            "LD_PRELOAD": str(_build("fault", folder)),
+            "NODEAGENT_FAULT_DIR": str(watched),
+            "NODEAGENT_FAULT_FLAG": str(self._flag),
+        }
+
+    def begin(self, mode: str, calls: str = "orws") -> None:
+        """``mode`` is hang, eio, enospc or erofs; ``calls`` some of o(pen), r(ead), w(rite), s(ync)."""
+        fresh = self._flag.with_suffix(".fresh")
+        fresh.write_text(f"{mode} {calls}")
+        fresh.rename(self._flag)
+
+    def end(self) -> None:
+        self._flag.unlink(missing_ok=True)
+
+
+class LosableCache:
+    """Watches ``directory``; ``lose`` leaves there only what had been synced. Kill the process first."""
+
+    def __init__(self, directory: Path, folder: Path) -> None:
+        self._directory = directory
+        self._shadow = folder / "synced"
+        self._shadow.mkdir()
+        self.env: Mapping[str, str] = {
+            "LD_PRELOAD": str(_build("lose", folder)),
+            "NODEAGENT_LOSE_DIR": str(directory),
+            "NODEAGENT_LOSE_SHADOW": str(self._shadow),
+        }
+
+    def lose(self) -> None:
+        for file in self._directory.iterdir():
+            file.unlink()
+        for file in self._shadow.iterdir():
+            if file.suffix != ".fresh":
+                shutil.copy(file, self._directory)
+
+    def take(self) -> None:
+        """Count what lies in the directory now as synced, after another process has worked there."""
+        for file in self._shadow.iterdir():
+            file.unlink()
+        for file in self._directory.iterdir():
+            shutil.copy(file, self._shadow)
+
+
+def joined(*envs: Mapping[str, str]) -> dict[str, str]:
+    """One environment that loads the libraries of all."""
+    together = {name: value for env in envs for name, value in env.items()}
+    return together | {"LD_PRELOAD": ":".join(env["LD_PRELOAD"] for env in envs)}
