@@ -124,7 +124,7 @@ class RelationRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern:
-    """For the kernel log. ``code`` may name groups, ``XID_{code}``; ``device`` is ``node`` or a group's name."""
+    """For the kernel log. ``code`` may name groups, ``XID_{code}``; ``device`` is ``node`` or a group."""
 
     id: str
     code: str

@@ -134,7 +134,7 @@ class Engine:
         state.muted = False
 
     def reconcile(self, told: Told) -> tuple[Outcome, int]:
-        """After ``resume``: tell where the replayed state differs from what the stored events told, and how often."""
+        """After ``resume``: tell where the state differs from what the stored events told; also how often."""
         state = self._state
         state.events = []
         differences = reconcile(state, told)

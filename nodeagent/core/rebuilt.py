@@ -16,7 +16,7 @@ REBUILT = "rebuilt"
 
 @dataclass(slots=True)
 class Told:
-    """The fold of stored events: conditions open, by id, and what was last shown of each device, by its id."""
+    """The fold of stored events: conditions open by id, and what was last shown of each device by its id."""
 
     conditions: dict[str, Event | Condition] = field(default_factory=dict)
     shown: dict[str, Shown] = field(default_factory=dict)

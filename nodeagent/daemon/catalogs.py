@@ -31,7 +31,7 @@ class Catalogs:
         self.current = Catalog(digest="")
 
     async def load(self, folders: Sequence[Path], settings: Settings, in_force: str) -> tuple[Input, ...]:
-        """The inputs that bring the tables on disk into force. ``in_force`` is the engine's digest, "" for none.
+        """The inputs that bring the tables on disk into force. ``in_force`` is the engine's digest, or "".
 
         Bad tables keep what is in force, else the last good ones, else the shipped folder alone.
         Raises NoTables where nothing is left.

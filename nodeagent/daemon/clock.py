@@ -15,7 +15,7 @@ from nodeagent.store.records import ClockAnchor
 log = logging.getLogger(__name__)
 
 MAX_OFF_NS = 10 * 86_400 * 1_000_000_000
-"""A machine that seems to have been off for longer has a wrong wall clock, or no window that still matters."""
+"""A machine that seems to have been off for longer has a wrong wall clock, or no window that matters."""
 
 
 def _boottime_ns() -> int:
@@ -24,7 +24,7 @@ def _boottime_ns() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """``offset_ns`` takes CLOCK_BOOTTIME to the rule clock. The two readers are arguments for the tests' sake."""
+    """``offset_ns`` takes CLOCK_BOOTTIME to the rule clock; the two readers are the kernel's clocks."""
 
     boot_id: str
     offset_ns: int

@@ -24,6 +24,8 @@ QUEUE_DELIVERIES = 1024
 MAX_INPUTS_A_TURN = 2048
 HEARTBEAT_S = 5.0
 COMPACT_EVERY_S = 3600.0
+COMPACT_BEYOND_INPUTS = 20_000
+"""So many inputs replay in well under a second: what bounds the time of a start after a storm."""
 
 
 @dataclass(slots=True)
@@ -78,7 +80,7 @@ class Pump:
         self._woken.set()
 
     async def begin(self, outcome: Outcome, inputs: Iterable[Input]) -> None:
-        """The first turn of a process: what rebuilding found, then its own first inputs; published at once."""
+        """The first turn of a process: what rebuilding found, then its own first inputs."""
         turn = _Turn()
         self._gather(turn, self._clock.rule_ns(), outcome)
         for given in inputs:
@@ -87,7 +89,7 @@ class Pump:
         await self._commit(turn)
 
     async def run(self) -> None:
-        """Until cancelled. A turn begins with a delivery, a deadline, a change of the store, or the heartbeat."""
+        """Turn after turn, until cancelled."""
         while True:
             await self._wait()
             self._woken.clear()
@@ -108,7 +110,7 @@ class Pump:
         await self._ledger.compact(self._engine.carry(), self._engine.now_ns, self._clock.anchor())
 
     async def _wait(self) -> None:
-        """Until something was submitted or changed, a deadline of the core is reached, or the heartbeat is due."""
+        """Until something came, the store changed, the core has a deadline, or the heartbeat is due."""
         if self._queue:
             return
         wait_s = self._beat_at_s - time.monotonic()
@@ -191,6 +193,7 @@ class Pump:
         statistics.commit_total_s += took_s
 
     async def _compact_if_due(self) -> None:
-        if time.monotonic() >= self._compact_at_s and not self._ledger.degraded:
+        due = time.monotonic() >= self._compact_at_s
+        if (due or self._ledger.inputs_since_base > COMPACT_BEYOND_INPUTS) and not self._ledger.degraded:
             self._compact_at_s = time.monotonic() + COMPACT_EVERY_S
             await self.compact()

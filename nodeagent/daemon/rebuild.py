@@ -25,7 +25,9 @@ class CatalogMissing(Exception):
 
 async def load_catalogs(ledger: Ledger, recovery: Recovery) -> dict[str, Catalog]:
     """Every catalog that the stored inputs were judged under, by digest. Raises CatalogMissing."""
-    digests = [stamped.input.digest for stamped in recovery.inputs if isinstance(stamped.input, CatalogChanged)]
+    digests = [
+        stamped.input.digest for stamped in recovery.inputs if isinstance(stamped.input, CatalogChanged)
+    ]
     digests += [carried.cell.digest for carried in recovery.carried if isinstance(carried.cell, Era)]
     catalogs: dict[str, Catalog] = {}
     for digest in dict.fromkeys(filter(None, digests)):
@@ -36,8 +38,10 @@ async def load_catalogs(ledger: Ledger, recovery: Recovery) -> dict[str, Catalog
     return catalogs
 
 
-async def rebuild(ledger: Ledger, recovery: Recovery, catalogs: Mapping[str, Catalog]) -> tuple[Engine, Outcome]:
-    """The engine as it was when the last commit was made, and the differences to what had been told (normally none)."""
+async def rebuild(
+    ledger: Ledger, recovery: Recovery, catalogs: Mapping[str, Catalog]
+) -> tuple[Engine, Outcome]:
+    """The engine as it was at the last commit, and what differs from what had been told (normally nothing)."""
     engine = Engine(catalogs)
     for carried in recovery.carried:
         engine.replay(recovery.carried_at_ns, carried)
