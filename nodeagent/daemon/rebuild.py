@@ -41,7 +41,7 @@ async def load_catalogs(ledger: Ledger, recovery: Recovery) -> dict[str, Catalog
 async def rebuild(
     ledger: Ledger, recovery: Recovery, catalogs: Mapping[str, Catalog]
 ) -> tuple[Engine, Outcome]:
-    """The engine as it was at the last commit, and what differs from what had been told (normally nothing)."""
+    """The engine as it was at the last commit, and what differs from what was told (normally nothing)."""
     engine = Engine(catalogs)
     for carried in recovery.carried:
         engine.replay(recovery.carried_at_ns, carried)

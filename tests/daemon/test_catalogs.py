@@ -1,0 +1,116 @@
+"""Which tables are in force: what is on disk if it is sound, else the last good, also over a restart."""
+
+from pathlib import Path
+
+import pytest
+
+from nodeagent.core.catalog import Catalog, Settings
+from nodeagent.core.model import CatalogChanged, Level, TablesRejected
+from nodeagent.daemon.catalogs import Catalogs, NoTables
+from nodeagent.store.ledger import Ledger
+
+SHIPPED = """
+kind = "host"
+vendor = "linux"
+
+[codes.HUNG_TASK]
+name = "Task blocked"
+level = "SubHealthFault"
+clear_on = ["10m"]
+description = "A task waits in the kernel for very long."
+action = "Look at what it waits for."
+"""
+STRICTER = SHIPPED.replace("SubHealthFault", "PreSeparateFault")
+BROKEN = SHIPPED.replace("SubHealthFault", "VeryBadFault")
+
+
+@pytest.fixture
+def shipped(tmp_path: Path) -> Path:
+    folder = tmp_path / "shipped"
+    folder.mkdir()
+    (folder / "kernel.toml").write_text(SHIPPED)
+    return folder
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    return folder
+
+
+async def begin(state: Path) -> tuple[Ledger, Catalogs, dict[str, Catalog]]:
+    ledger = Ledger(state, "machine")
+    await ledger.open()
+    known: dict[str, Catalog] = {}
+    return ledger, Catalogs(ledger, known), known
+
+
+def level(catalogs: Catalogs) -> Level:
+    row = catalogs.current.row("HUNG_TASK")
+    assert row is not None
+    return row.level
+
+
+async def test_sound_tables_come_into_force(tmp_path: Path, shipped: Path, site: Path) -> None:
+    ledger, catalogs, known = await begin(tmp_path / "state")
+    inputs = await catalogs.load([shipped, site], Settings(), "")
+    assert inputs == (CatalogChanged(digest=catalogs.current.digest),)
+    assert catalogs.current.digest in known
+    await ledger.close()
+
+
+async def test_unchanged_tables_are_no_input(tmp_path: Path, shipped: Path, site: Path) -> None:
+    ledger, catalogs, _ = await begin(tmp_path / "state")
+    await catalogs.load([shipped, site], Settings(), "")
+    assert await catalogs.load([shipped, site], Settings(), catalogs.current.digest) == ()
+    await ledger.close()
+
+
+async def test_a_bad_table_keeps_what_is_in_force_and_says_why(
+    tmp_path: Path, shipped: Path, site: Path
+) -> None:
+    ledger, catalogs, _ = await begin(tmp_path / "state")
+    await catalogs.load([shipped, site], Settings(), "")
+    in_force = catalogs.current.digest
+    (site / "kernel.toml").write_text(BROKEN)
+    (rejected,) = await catalogs.load([shipped, site], Settings(), in_force)
+    assert isinstance(rejected, TablesRejected)
+    assert f"{site}/kernel.toml:7" in rejected.reason
+    assert "VeryBadFault" in rejected.reason
+    assert catalogs.current.digest == in_force
+    await ledger.close()
+
+
+async def test_a_bad_table_keeps_the_last_good_one_over_a_restart(
+    tmp_path: Path, shipped: Path, site: Path
+) -> None:
+    ledger, catalogs, _ = await begin(tmp_path / "state")
+    (site / "kernel.toml").write_text(STRICTER)
+    await catalogs.load([shipped, site], Settings(), "")
+    await ledger.close()
+    (site / "kernel.toml").write_text(BROKEN)
+    ledger, catalogs, _ = await begin(tmp_path / "state")
+    changed, rejected = await catalogs.load([shipped, site], Settings(), "")
+    assert changed == CatalogChanged(digest=catalogs.current.digest)
+    assert isinstance(rejected, TablesRejected)
+    assert level(catalogs) is Level.PRE_SEPARATE_FAULT
+    await ledger.close()
+
+
+async def test_on_a_first_start_a_bad_site_table_leaves_the_shipped_ones(
+    tmp_path: Path, shipped: Path, site: Path
+) -> None:
+    (site / "kernel.toml").write_text(BROKEN)
+    ledger, catalogs, _ = await begin(tmp_path / "state")
+    await catalogs.load([shipped, site], Settings(), "")
+    assert level(catalogs) is Level.SUB_HEALTH
+    await ledger.close()
+
+
+async def test_without_any_sound_table_there_is_nothing_to_judge_by(tmp_path: Path, shipped: Path) -> None:
+    (shipped / "kernel.toml").write_text(BROKEN)
+    ledger, catalogs, _ = await begin(tmp_path / "state")
+    with pytest.raises(NoTables, match="VeryBadFault"):
+        await catalogs.load([shipped], Settings(), "")
+    await ledger.close()
