@@ -107,17 +107,17 @@ def certificate_caller(roles: Mapping[str, str]) -> Identify:
 
 
 def _caller_by_name(names: list[str], roles: Mapping[str, str]) -> Caller:
-    ranks = list(Role)
-    best_name, best = (names[0] if names else ""), Role.NONE
-    for name in names:
-        role = Role(roles.get(name, roles.get(ANY_NAME, Role.NONE)))
-        if ranks.index(role) > ranks.index(best):
-            best_name, best = name, role
+    """A name of its own role goes before "*"; one that is refused refuses the certificate."""
+    named = [(name, Role(roles[name])) for name in names if name in roles]
+    if not named and names and ANY_NAME in roles:
+        named = [(names[0], Role(roles[ANY_NAME]))]
+    found = {role: name for name, role in reversed(named)}
+    role = next((each for each in (Role.NONE, Role.OPERATOR, Role.READER) if each in found), Role.NONE)
+    name = found.get(role, names[0] if names else "")
+    told = ", ".join(names) or "a certificate without a name"
     return Caller(
-        identity=f"certificate:{best_name}",
-        role=best,
-        who=f"certificate {best_name or 'without a name'}",
-        advice=f"no role in grpc.roles for {', '.join(names)}"
-        if best is Role.NONE
-        else f'grpc.roles: "{best}"',
+        identity=f"certificate:{name}",
+        role=role,
+        who=f"certificate {name}",
+        advice=f"grpc.roles gives {told} " + (f'the role "{role}"' if named else "no role"),
     )
