@@ -1,0 +1,46 @@
+"""The library schedulers use: follow a node's faults, across restarts, without loss.
+
+    with Client() as client:
+        for told in client.watch(after=position):
+            ...
+
+``Client`` blocks, ``AsyncClient`` is the same for asyncio.
+"""
+
+from nodeagent.client.aio import AsyncClient
+from nodeagent.client.errors import ClientError
+from nodeagent.client.sync import Client
+from nodeagent.client.values import (
+    Bookmark,
+    Condition,
+    Device,
+    Event,
+    Hold,
+    Position,
+    Promotion,
+    Reason,
+    Snapshot,
+    Told,
+)
+from nodeagent.core.model import EventKind, Handling, Kind, Level, Verdict
+
+__all__ = [
+    "AsyncClient",
+    "Bookmark",
+    "Client",
+    "ClientError",
+    "Condition",
+    "Device",
+    "Event",
+    "EventKind",
+    "Handling",
+    "Hold",
+    "Kind",
+    "Level",
+    "Position",
+    "Promotion",
+    "Reason",
+    "Snapshot",
+    "Told",
+    "Verdict",
+]

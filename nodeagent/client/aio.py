@@ -1,0 +1,115 @@
+"""The same client for asyncio; the methods say no more than those of ``Client``."""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Iterable
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+from google.protobuf.message import Message
+
+from nodeagent.client import calls, values
+from nodeagent.client.course import Course
+from nodeagent.client.errors import ClientError
+from nodeagent.client.values import Condition, Device, Position, Told
+from nodeagent.core.model import EventKind, Level
+from nodeagent.outlets import messages
+from nodeagent.outlets.pb import fault_service_pb2 as pb
+from nodeagent.outlets.pb import types_pb2
+
+
+class AsyncClient:
+    """One daemon. Make it in the loop that uses it."""
+
+    def __init__(
+        self,
+        socket: str | os.PathLike[str] | None = None,
+        credentials: grpc.ChannelCredentials | None = None,
+        timeout_s: float = calls.CALL_TIMEOUT_S,
+    ) -> None:
+        target = calls.target(socket)
+        self._timeout_s = timeout_s
+        if credentials is None:
+            self._channel = grpc.aio.insecure_channel(target, options=calls.OPTIONS)
+        else:
+            self._channel = grpc.aio.secure_channel(target, credentials, options=calls.OPTIONS)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._channel.close()
+
+    async def watch(
+        self,
+        after: Position | None = None,
+        *,
+        consumer: str = "",
+        snapshot: str = "if_needed",
+        kinds: Iterable[EventKind] = (),
+        devices: Iterable[str] = (),
+        minimum_level: Level | None = None,
+    ) -> AsyncGenerator[Told, None]:
+        """As ``Client.watch``."""
+        course = Course(
+            after=after,
+            consumer=consumer,
+            snapshot=snapshot,
+            kinds=kinds,
+            devices=devices,
+            minimum_level=minimum_level,
+        )
+        while True:
+            request = course.request()
+            stream = self._channel.unary_stream(
+                calls.path_of(request),
+                request_serializer=pb.WatchRequest.SerializeToString,
+                response_deserializer=pb.WatchResponse.FromString,
+            )(request)
+            try:
+                async for response in stream:
+                    for told in course.told(response):
+                        yield told
+                ended = ClientError("UNAVAILABLE", "the daemon ended the stream")
+            except grpc.aio.AioRpcError as failure:
+                ended = calls.error_of(failure)
+            finally:
+                stream.cancel()
+            await asyncio.sleep(course.pause_s(ended))
+
+    async def ack(self, consumer: str, position: Position) -> int:
+        """As ``Client.ack``."""
+        store_id = types_pb2.StoreId(uuid=position.uuid, epoch=position.epoch)
+        answer = await self.call(pb.AckRequest(consumer=consumer, store_id=store_id, seq=position.seq))
+        return int(answer.seq)
+
+    async def devices(self, names: Iterable[str] = ()) -> tuple[Device, ...]:
+        """As ``Client.devices``."""
+        answer = await self.call(pb.ListDevicesRequest(devices=names))
+        return tuple(values.device(each) for each in answer.devices)
+
+    async def conditions(
+        self, devices: Iterable[str] = (), minimum_level: Level | None = None
+    ) -> tuple[Condition, ...]:
+        """As ``Client.conditions``."""
+        level = messages.level_number(minimum_level)
+        answer = await self.call(pb.ListConditionsRequest(devices=devices, minimum_level=level))
+        return tuple(values.condition(each) for each in answer.conditions)
+
+    async def call(self, request: Message) -> Any:
+        """As ``Client.call``."""
+        method = self._channel.unary_unary(
+            calls.path_of(request),
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=calls.response_class(request).FromString,
+        )
+        try:
+            return await method(request, timeout=self._timeout_s)
+        except grpc.aio.AioRpcError as failure:
+            raise calls.error_of(failure) from failure

@@ -1,0 +1,54 @@
+"""Which method a request belongs to: its type's name says it, since every method has its own request."""
+
+import os
+from typing import Any
+
+import grpc
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+from nodeagent.client.errors import ClientError
+from nodeagent.outlets.pb import control_service_pb2, fault_service_pb2
+
+DEFAULT_SOCKET = "/run/nodeagent/nodeagent.sock"
+SOCKET_VARIABLE = "NODEAGENT_SOCKET"
+CALL_TIMEOUT_S = 10.0
+
+OPTIONS = (
+    ("grpc.max_receive_message_length", 64 << 20),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+    ("grpc.enable_http_proxy", 0),
+)
+
+_SERVICES = (
+    *fault_service_pb2.DESCRIPTOR.services_by_name.values(),
+    *control_service_pb2.DESCRIPTOR.services_by_name.values(),
+)
+_METHODS = {method.input_type.full_name: method for service in _SERVICES for method in service.methods}
+
+
+def target(socket: str | os.PathLike[str] | None) -> str:
+    """What gRPC connects to: the socket given, else ``$NODEAGENT_SOCKET``, else where the daemon listens.
+
+    A name with a colon and no slash is ``HOST:PORT``.
+    """
+    path = os.fspath(socket or os.environ.get(SOCKET_VARIABLE) or DEFAULT_SOCKET)
+    is_address = ":" in path and "/" not in path
+    return path if is_address else f"unix:{os.path.abspath(path)}"  # noqa: PTH100 # no file is touched
+
+
+def path_of(request: Message) -> str:
+    """``/package.Service/Method``."""
+    method = _METHODS[request.DESCRIPTOR.full_name]
+    return f"/{method.containing_service.full_name}/{method.name}"
+
+
+def response_class(request: Message) -> Any:
+    return GetMessageClass(_METHODS[request.DESCRIPTOR.full_name].output_type)
+
+
+def error_of(failure: grpc.RpcError) -> ClientError:
+    code: grpc.StatusCode = failure.code()
+    return ClientError(code.name, failure.details() or "")

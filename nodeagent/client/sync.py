@@ -1,0 +1,119 @@
+"""The client that blocks."""
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+from google.protobuf.message import Message
+
+from nodeagent.client import calls, values
+from nodeagent.client.course import Course
+from nodeagent.client.errors import ClientError
+from nodeagent.client.values import Condition, Device, Position, Told
+from nodeagent.core.model import EventKind, Level
+from nodeagent.outlets import messages
+from nodeagent.outlets.pb import fault_service_pb2 as pb
+from nodeagent.outlets.pb import types_pb2
+
+
+class Client:
+    """One daemon. ``socket`` is a path, or ``HOST:PORT`` with ``credentials`` for mutual TLS."""
+
+    def __init__(
+        self,
+        socket: str | os.PathLike[str] | None = None,
+        credentials: grpc.ChannelCredentials | None = None,
+        timeout_s: float = calls.CALL_TIMEOUT_S,
+    ) -> None:
+        target = calls.target(socket)
+        self._timeout_s = timeout_s
+        if credentials is None:
+            self._channel = grpc.insecure_channel(target, options=calls.OPTIONS)
+        else:
+            self._channel = grpc.secure_channel(target, credentials, options=calls.OPTIONS)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def watch(
+        self,
+        after: Position | None = None,
+        *,
+        consumer: str = "",
+        snapshot: str = "if_needed",
+        kinds: Iterable[EventKind] = (),
+        devices: Iterable[str] = (),
+        minimum_level: Level | None = None,
+    ) -> Iterator[Told]:
+        """Follows the node without end, across restarts of the daemon, each event once and in order.
+
+        Store ``told.position`` together with its effect and give it as ``after`` the next time. With
+        a ``consumer`` and no ``after`` it goes on after the last ``ack``. ``snapshot`` is always,
+        if_needed or never. Raises ``ClientError`` only where trying again cannot help.
+        """
+        course = Course(
+            after=after,
+            consumer=consumer,
+            snapshot=snapshot,
+            kinds=kinds,
+            devices=devices,
+            minimum_level=minimum_level,
+        )
+        while True:
+            request = course.request()
+            stream = self._channel.unary_stream(
+                calls.path_of(request),
+                request_serializer=pb.WatchRequest.SerializeToString,
+                response_deserializer=pb.WatchResponse.FromString,
+            )(request)
+            try:
+                for response in stream:
+                    yield from course.told(response)
+                ended = ClientError("UNAVAILABLE", "the daemon ended the stream")
+            except grpc.RpcError as failure:
+                ended = calls.error_of(failure)
+            finally:
+                stream.cancel()
+            time.sleep(course.pause_s(ended))
+
+    def ack(self, consumer: str, position: Position) -> int:
+        """Remembers in the daemon how far a consumer has come; the answer is the number remembered."""
+        store_id = types_pb2.StoreId(uuid=position.uuid, epoch=position.epoch)
+        answer = self.call(pb.AckRequest(consumer=consumer, store_id=store_id, seq=position.seq))
+        return int(answer.seq)
+
+    def devices(self, names: Iterable[str] = ()) -> tuple[Device, ...]:
+        """The devices as they stand, the node itself first."""
+        answer = self.call(pb.ListDevicesRequest(devices=names))
+        return tuple(values.device(each) for each in answer.devices)
+
+    def conditions(
+        self, devices: Iterable[str] = (), minimum_level: Level | None = None
+    ) -> tuple[Condition, ...]:
+        """The open conditions."""
+        level = messages.level_number(minimum_level)
+        answer = self.call(pb.ListConditionsRequest(devices=devices, minimum_level=level))
+        return tuple(values.condition(each) for each in answer.conditions)
+
+    def call(self, request: Message) -> Any:
+        """Any method that answers once: the request's type says which. Raises ``ClientError``."""
+        method = self._channel.unary_unary(
+            calls.path_of(request),
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=calls.response_class(request).FromString,
+        )
+        try:
+            return method(request, timeout=self._timeout_s)
+        except grpc.RpcError as failure:
+            raise calls.error_of(failure) from failure
