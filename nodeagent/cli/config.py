@@ -1,0 +1,51 @@
+"""``nodeagent config check``."""
+
+import os
+from pathlib import Path
+
+import click
+
+from nodeagent.cli.failure import EXIT_FAILED
+from nodeagent.cli.options import Output, config_option, output_option
+from nodeagent.cli.output import problem_form, write, write_json
+from nodeagent.config import DEFAULT_PATH, PATH_VARIABLE, ConfigError, load_config
+
+
+@click.group("config")
+def command() -> None:
+    """Check the configuration."""
+
+
+@command.command("check")
+@click.argument("path", type=click.Path(path_type=Path), required=False)
+@config_option
+@output_option
+def check(path: Path | None, config_path: Path | None, output: Output) -> None:
+    """Say everything that is wrong with the configuration at PATH.
+
+    Without PATH it is the file the daemon would read. Exit status: 0 sound, 1 not.
+    """
+    path = path or config_path
+    try:
+        load_config(path, os.environ)
+    except ConfigError as error:
+        problems = error.problems
+    else:
+        problems = ()
+    if output == Output.JSON:
+        shown = [problem_form(each) for each in problems]
+        write_json({"ok": not problems, "file": _file(path), "problems": shown})
+    elif problems:
+        for problem in problems:
+            write(str(problem))
+    else:
+        write(f"{_file(path) or f'no {DEFAULT_PATH}, so every key has its default'}: ok")
+    if problems:
+        raise SystemExit(EXIT_FAILED)
+
+
+def _file(path: Path | None) -> str:
+    """The file that was read; "" where there is none and every key has its default."""
+    if path is not None:
+        return str(path)
+    return os.environ.get(PATH_VARIABLE) or (str(DEFAULT_PATH) if DEFAULT_PATH.exists() else "")

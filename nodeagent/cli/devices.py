@@ -1,0 +1,40 @@
+"""``nodeagent devices``: the devices as they stand, the node itself first."""
+
+from pathlib import Path
+
+import click
+
+from nodeagent.cli import door, forms
+from nodeagent.cli.lines import word
+from nodeagent.cli.options import Output, output_option, public_socket, socket_option
+from nodeagent.cli.output import write_json, write_table
+from nodeagent.outlets import messages
+from nodeagent.outlets.pb import fault_service_pb2 as pb
+
+
+@click.command("devices")
+@click.argument("devices", metavar="[DEVICE]...", nargs=-1)
+@socket_option
+@output_option
+def command(devices: tuple[str, ...], socket: Path | None, config_path: Path | None, output: Output) -> None:
+    """List the devices with verdict and handling; all, or those of these names or ids."""
+    request = pb.ListDevicesRequest(devices=devices)
+    with door.opened(public_socket(socket, config_path)) as daemon:
+        listed = daemon.call(request, pb.ListDevicesResponse).devices
+    if output == Output.JSON:
+        for device in listed:
+            write_json(forms.device(device))
+        return
+    rows = [
+        [
+            device.name,
+            word(messages.KIND_OF, device.kind),
+            device.vendor or "-",
+            word(messages.VERDICT_OF, device.verdict),
+            word(messages.HANDLING_OF, device.handling),
+            "yes" if device.observed else "no",
+            device.id,
+        ]
+        for device in listed
+    ]
+    write_table(["DEVICE", "KIND", "VENDOR", "VERDICT", "HANDLING", "OBSERVED", "ID"], rows)

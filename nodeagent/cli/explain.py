@@ -1,0 +1,79 @@
+"""``nodeagent explain CODE...``: from the daemon's tables in force, else from those on disk."""
+
+from pathlib import Path
+
+import click
+
+from nodeagent.cli import forms
+from nodeagent.cli.failure import EXIT_CONFIG, EXIT_FAILED, Failure
+from nodeagent.cli.lines import word
+from nodeagent.cli.options import Output, output_option, public_socket, read_config, socket_option
+from nodeagent.cli.output import note, write, write_json
+from nodeagent.outlets import messages
+from nodeagent.outlets.pb import fault_service_pb2 as pb
+
+
+@click.command("explain")
+@click.argument("codes", metavar="CODE...", nargs=-1, required=True)
+@socket_option
+@output_option
+def command(codes: tuple[str, ...], socket: Path | None, config_path: Path | None, output: Output) -> None:
+    """Say what fault codes mean, how they are handled, and what to do.
+
+    Hexadecimal codes compare by value. Without a daemon the configured tables are read. Exit status 1 where a
+    code is in no table.
+    """
+    told = _ask(codes, public_socket(socket, config_path))
+    if told is None:
+        told = _look_up(codes, config_path)
+        note("nodeagent: no daemon answers; this is what the tables on disk say")
+    for number, explanation in enumerate(told):
+        if output == Output.JSON:
+            write_json(forms.explanation(explanation))
+        else:
+            if number:
+                write()
+            _write(explanation)
+    if not all(explanation.known for explanation in told):
+        raise SystemExit(EXIT_FAILED)
+
+
+def _ask(codes: tuple[str, ...], socket: Path) -> list[pb.CodeExplanation] | None:
+    """None where no daemon answers."""
+    from nodeagent.cli import door
+
+    try:
+        with door.opened(socket) as daemon:
+            request = pb.ExplainCodeRequest(codes=codes)
+            return list(daemon.call(request, pb.ExplainCodeResponse).explanations)
+    except door.Unreachable:
+        return None
+
+
+def _look_up(codes: tuple[str, ...], config_path: Path | None) -> list[pb.CodeExplanation]:
+    from nodeagent.cli.folders import configured
+    from nodeagent.outlets.explain import explanation
+    from nodeagent.tables.load import TablesError, load_catalog
+
+    config = read_config(config_path)
+    try:
+        catalog = load_catalog(configured(config), config.settings()).catalog
+    except TablesError as refused:
+        raise Failure(str(refused), EXIT_CONFIG) from refused
+    return [explanation(catalog, code) for code in codes]
+
+
+def _write(told: pb.CodeExplanation) -> None:
+    if not told.known:
+        write(f"{told.code}: in no table")
+        return
+    induced = ", caused by the application" if told.user_induced else ""
+    family = f" (as {told.family}: it has no row of its own)" if told.family else ""
+    write(f"{told.code}: {told.name}{family}")
+    write(f"  level     {word(messages.LEVEL_OF, told.level)}{induced}")
+    write(f"  kind      {word(messages.KIND_OF, told.kind)}, {told.vendor}")
+    write(f"  clears on {', '.join(told.clear_on)}")
+    write(f"  rules     {', '.join(told.rules) or 'none'}")
+    write(f"  means     {told.description}")
+    write(f"  do        {told.action}")
+    write(f"  table     {told.file}")

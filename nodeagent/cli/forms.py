@@ -1,0 +1,175 @@
+"""The JSON forms: what ``-o json`` shows of an event, a device, a condition. Others read these fields.
+
+Each form is a plain dict made from the API's message, whether the message came from the daemon or
+was made by a replay. A field that has nothing to say is "" or null; none is ever left out.
+"""
+
+from typing import Any
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from nodeagent.cli.times import rfc3339
+from nodeagent.outlets import messages
+from nodeagent.outlets.pb import fault_service_pb2, types_pb2
+
+Form = dict[str, Any]
+
+
+def event(told: types_pb2.Event) -> Form:
+    """The one form of an event. ``seq`` is 0 in a replay; ``condition_level`` may be null."""
+    return {
+        "seq": told.seq,
+        "at": rfc3339(told.at),
+        "kind": _word(messages.EVENT_KIND_OF, told.kind),
+        "code": told.code,
+        "name": told.name,
+        "device": told.device,
+        "level": _word(messages.LEVEL_OF, told.level),
+        "condition_level": _word(messages.LEVEL_OF, told.condition_level),
+        "verdict": _word(messages.VERDICT_OF, told.verdict),
+        "handling": _word(messages.HANDLING_OF, told.handling),
+        "condition_id": told.condition_id,
+        "user_induced": told.user_induced,
+        "evidence": dict(told.evidence),
+        "reasons": [reason(each) for each in told.reasons],
+        "why": told.why,
+        "rule": told.rule,
+        "source": told.source,
+        "count": told.count,
+        "device_id": told.device_id,
+        "device_kind": _word(messages.KIND_OF, told.device_kind),
+        "subhealthy": told.subhealthy,
+        "observed": told.observed,
+        "unknown": told.unknown,
+        "injected": told.injected,
+        "userspace": told.userspace,
+    }
+
+
+def reason(told: types_pb2.Reason) -> Form:
+    return {
+        "kind": _word(messages.REASON_KIND_OF, told.kind),
+        "id": told.id,
+        "code": told.code,
+        "level": _word(messages.LEVEL_OF, told.level),
+        "text": told.text,
+    }
+
+
+def device(told: types_pb2.Device) -> Form:
+    return {
+        "name": told.name,
+        "id": told.id,
+        "kind": _word(messages.KIND_OF, told.kind),
+        "vendor": told.vendor,
+        "level": _word(messages.LEVEL_OF, told.level),
+        "verdict": _word(messages.VERDICT_OF, told.verdict),
+        "handling": _word(messages.HANDLING_OF, told.handling),
+        "subhealthy": told.subhealthy,
+        "observed": told.observed,
+        "observed_at": _time(told.observed_at),
+        "reasons": [reason(each) for each in told.reasons],
+        "attributes": dict(told.attributes),
+    }
+
+
+def condition(told: types_pb2.Condition) -> Form:
+    return {
+        "id": told.id,
+        "code": told.code,
+        "name": told.name,
+        "device": told.device,
+        "device_id": told.device_id,
+        "source": told.source,
+        "level": _word(messages.LEVEL_OF, told.level),
+        "base_level": _word(messages.LEVEL_OF, told.base_level),
+        "opened_at": _time(told.opened_at),
+        "last_at": _time(told.last_at),
+        "count": told.count,
+        "user_induced": told.user_induced,
+        "unknown": told.unknown,
+        "injected": told.injected,
+        "affects_verdict": told.affects_verdict,
+        "evidence": dict(told.evidence),
+    }
+
+
+def promotion(told: types_pb2.Promotion) -> Form:
+    return {
+        "id": told.id,
+        "rule": told.rule,
+        "code": told.code,
+        "name": told.name,
+        "device": told.device,
+        "device_id": told.device_id,
+        "level": _word(messages.LEVEL_OF, told.level),
+        "fired_at": _time(told.fired_at),
+        "effective": told.effective,
+        "occurrences": [rfc3339(each) for each in told.occurrences],
+    }
+
+
+def hold(told: types_pb2.Hold) -> Form:
+    return {
+        "id": told.id,
+        "device": told.device,
+        "device_id": told.device_id,
+        "owner": told.owner,
+        "reason": told.reason,
+        "since": _time(told.since),
+        "until": _time(told.until),
+    }
+
+
+def source(told: types_pb2.Source) -> Form:
+    return {
+        "name": told.name,
+        "observing": told.observing,
+        "required": told.required,
+        "lost_at": _time(told.lost_at),
+        "reason": told.reason,
+        "device_id": told.device_id,
+    }
+
+
+def explanation(told: fault_service_pb2.CodeExplanation) -> Form:
+    """What the tables say of a code; ``known`` is false where no row covers it."""
+    return {
+        "code": told.code,
+        "kind": _word(messages.KIND_OF, told.kind),
+        "vendor": told.vendor,
+        "name": told.name,
+        "level": _word(messages.LEVEL_OF, told.level),
+        "user_induced": told.user_induced,
+        "clear_on": list(told.clear_on),
+        "description": told.description,
+        "action": told.action,
+        "rules": list(told.rules),
+        "file": told.file,
+        "known": told.known,
+        "family": told.family,
+    }
+
+
+def contribution(told: fault_service_pb2.Contribution) -> Form:
+    """One reason of a verdict and what stands behind it; null for what it is not."""
+    return {
+        "reason": reason(told.reason),
+        "condition": condition(told.condition) if told.HasField("condition") else None,
+        "promotion": promotion(told.promotion) if told.HasField("promotion") else None,
+        "hold": hold(told.hold) if told.HasField("hold") else None,
+        "source": source(told.source) if told.HasField("source") else None,
+        "explanation": explanation(told.explanation) if told.HasField("explanation") else None,
+        "events": [event(each) for each in told.events],
+    }
+
+
+def _word(words: dict[Any, Any], number: int) -> str | None:
+    """The word of an enum's number; null for one that is not set or that this version does not know."""
+    word = words.get(number)
+    return None if word is None else str(word)
+
+
+def _time(stamp: Timestamp) -> str | None:
+    """Null where it was not set."""
+    return rfc3339(stamp) if stamp.seconds or stamp.nanos else None

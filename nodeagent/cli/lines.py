@@ -1,0 +1,64 @@
+"""One event, reason or device as text for people: a line in a pipe, a line or two on a terminal."""
+
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+from nodeagent.cli.output import coloured, on_terminal, width, write
+from nodeagent.cli.times import for_people
+from nodeagent.outlets import messages
+from nodeagent.outlets.pb import types_pb2
+
+_INDENT = " " * 25
+"""The length of a time and a space: what goes on is told below the first line's kind."""
+
+
+def write_event(event: types_pb2.Event) -> None:
+    """Time, kind, device, code; then what it is and what follows from it."""
+    kind = messages.EVENT_KIND_OF.get(event.kind, "?")
+    head = [for_people(event.at), f"{kind:<15}", event.device, *filter(None, [event.code])]
+    rest = _what(event)
+    verdict = _verdict(event)
+    plain = " ".join([*head, verdict, rest]).rstrip()
+    if not on_terminal() or len(plain) <= width():
+        head[1] = coloured(head[1].strip()) + " " * (15 - len(kind))
+        write(" ".join([*head, _coloured_words(verdict), rest]).rstrip())
+        return
+    head[1] = coloured(head[1].strip())
+    write(" ".join([*head, _coloured_words(verdict)]))
+    for line in textwrap.wrap(rest, width(), initial_indent=_INDENT, subsequent_indent=_INDENT):
+        write(line)
+
+
+def _verdict(event: types_pb2.Event) -> str:
+    verdict, handling = messages.VERDICT_OF.get(event.verdict), messages.HANDLING_OF.get(event.handling)
+    return f"{verdict}" if handling in (None, "NONE") else f"{verdict} {handling}"
+
+
+def _coloured_words(text: str) -> str:
+    return " ".join(map(coloured, text.split(" ")))
+
+
+def _what(event: types_pb2.Event) -> str:
+    """The fault's name and level, why it is told, and what a reader must know of it."""
+    level = messages.LEVEL_OF.get(event.condition_level)
+    fault = f"{event.name} ({level})" if level else event.name
+    marks = [
+        word
+        for word, is_set in (
+            ("user-induced", event.user_induced),
+            ("unknown code", event.unknown),
+            ("injected", event.injected),
+            ("userspace", event.userspace),
+            ("not observed", not event.observed),
+            (f"{event.count} times", event.count > 1),
+        )
+        if is_set
+    ]
+    told = "; ".join(filter(None, (fault, event.why)))
+    return f"{told} [{', '.join(marks)}]" if marks else told
+
+
+def word(words: Mapping[Any, object], number: int) -> str:
+    """The word of an enum's number, "-" where none is set."""
+    return str(words.get(number, "-"))

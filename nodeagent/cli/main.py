@@ -1,0 +1,55 @@
+"""The commands by name. A command's module is imported when it is called, so that ``status`` starts fast.
+
+It holds no command of its own, and turns nothing but a reader that went away into an exit status.
+"""
+
+import importlib
+from collections.abc import Mapping
+from typing import Final
+
+import click
+
+COMMANDS: Final[Mapping[str, str]] = {
+    "run": "Start the daemon in the foreground.",
+    "status": "Show verdicts, open conditions and holds.",
+    "scan": "Answer with the exit status whether this node is good.",
+    "events": "Show events, or follow them.",
+    "devices": "List the devices with verdict and handling.",
+    "why": "Say why a device has its verdict.",
+    "explain": "Say what fault codes mean.",
+    "tables": "Check or reload the fault tables.",
+    "config": "Check the configuration.",
+    "replay": "Run a kernel log or a file of signals through the tables.",
+    "inject": "Make a fault for a rehearsal.",
+    "probe": "Run one source by hand.",
+    "version": "Show the version.",
+}
+"""Name -> one line of help; the command of that name in ``nodeagent.cli.NAME`` is imported when called."""
+
+
+class LazyGroup(click.Group):
+    """Knows its commands by ``COMMANDS`` and imports only the one that is called."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"nodeagent.cli.{cmd_name}")
+        command = module.command
+        if not isinstance(command, click.Command):
+            raise TypeError(f"nodeagent.cli.{cmd_name}.command is no command")
+        return command
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Finds out which chip, link or host part of this node is faulty, and tells everybody.
+
+    Every command but run has "-o json": one JSON object, or one a line for lists and streams.
+    """

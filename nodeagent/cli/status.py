@@ -1,0 +1,127 @@
+"""``nodeagent status``: everything that is open, and what it means for placing work."""
+
+from pathlib import Path
+
+import click
+
+from nodeagent.cli import door, forms, snapshot
+from nodeagent.cli.lines import word
+from nodeagent.cli.options import Output, output_option, public_socket, socket_option
+from nodeagent.cli.output import coloured, write, write_json, write_table
+from nodeagent.cli.times import for_people, rfc3339
+from nodeagent.core.model import NODE
+from nodeagent.outlets import messages
+from nodeagent.outlets.pb import fault_service_pb2 as pb
+from nodeagent.outlets.pb import types_pb2
+
+
+@click.command("status")
+@socket_option
+@output_option
+def command(socket: Path | None, config_path: Path | None, output: Output) -> None:
+    """Show verdicts, open conditions and holds."""
+    with door.opened(public_socket(socket, config_path)) as daemon:
+        state = snapshot.take(daemon)
+        node = daemon.call(pb.GetNodeRequest(), pb.GetNodeResponse)
+    if output == Output.JSON:
+        write_json(_form(state, node))
+    else:
+        _write(state, node)
+
+
+def _form(state: pb.WatchResponse, node: pb.GetNodeResponse) -> forms.Form:
+    told = state.snapshot
+    return {
+        "node": {
+            "name": state.node.node_name,
+            "id": state.node.node_id,
+            "boot_id": state.node.boot_id,
+            **{
+                key: value
+                for key, value in forms.device(_node_device(told)).items()
+                if key not in ("name", "id", "attributes")
+            },
+        },
+        "devices": [forms.device(each) for each in told.devices],
+        "conditions": [forms.condition(each) for each in told.conditions],
+        "promotions": [forms.promotion(each) for each in told.promotions],
+        "holds": [forms.hold(each) for each in told.holds],
+        "sources": [forms.source(each) for each in told.sources],
+        "at": rfc3339(told.at),
+        "seq": told.seq,
+        "store_id": {"uuid": state.store_id.uuid, "epoch": state.store_id.epoch},
+        "durable": state.durable,
+        "catalog_digest": told.catalog_digest,
+        "version": node.version,
+        "started_at": rfc3339(node.started_at),
+    }
+
+
+def _node_device(told: pb.Snapshot) -> types_pb2.Device:
+    return next((each for each in told.devices if each.name == NODE), types_pb2.Device(name=NODE))
+
+
+def _write(state: pb.WatchResponse, node: pb.GetNodeResponse) -> None:
+    told = state.snapshot
+    write(f"{state.node.node_name}: {_stance(_node_device(told))}")
+    write(
+        f"nodeagent {node.version}, running since {for_people(node.started_at)}, {told.seq} events,"
+        f" tables {told.catalog_digest[:12]}"
+    )
+    if not state.durable:
+        write(coloured("UNKNOWN") + ": the store's disk fails; events are kept in memory only")
+    for source in told.sources:
+        if not source.observing:
+            write(f"source {source.name} does not observe: {source.reason}")
+    _write_devices(told)
+    _write_conditions(told)
+    for promotion in told.promotions:
+        waits = "" if promotion.effective else ", not yet in force"
+        level = word(messages.LEVEL_OF, promotion.level)
+        write(
+            f"promoted: {promotion.device} by rule {promotion.rule} ({promotion.code}) to {level}"
+            f" at {for_people(promotion.fired_at)}{waits}"
+        )
+    for hold in told.holds:
+        until = f" until {for_people(hold.until)}" if hold.HasField("until") else ""
+        write(f"held: {hold.device} by {hold.owner}{until}: {hold.reason}")
+
+
+def _write_devices(told: pb.Snapshot) -> None:
+    rows = [
+        [
+            device.name,
+            word(messages.VERDICT_OF, device.verdict),
+            word(messages.HANDLING_OF, device.handling),
+            word(messages.LEVEL_OF, device.level) if device.reasons else "-",
+        ]
+        for device in told.devices
+        if device.name != NODE
+    ]
+    if rows:
+        write()
+        write_table(["DEVICE", "VERDICT", "HANDLING", "LEVEL"], rows)
+
+
+def _write_conditions(told: pb.Snapshot) -> None:
+    write()
+    if not told.conditions:
+        write("no open conditions")
+        return
+    rows = [
+        [
+            condition.device,
+            condition.code,
+            word(messages.LEVEL_OF, condition.level),
+            for_people(condition.opened_at),
+            condition.name,
+        ]
+        for condition in told.conditions
+    ]
+    write_table(["DEVICE", "CODE", "LEVEL", "SINCE", "FAULT"], rows)
+
+
+def _stance(device: types_pb2.Device) -> str:
+    verdict = coloured(word(messages.VERDICT_OF, device.verdict))
+    handling = word(messages.HANDLING_OF, device.handling)
+    return verdict if handling in ("-", "NONE") else f"{verdict}, {handling}"

@@ -1,0 +1,114 @@
+"""``nodeagent tables check`` and ``nodeagent tables reload``."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from nodeagent.cli.failure import EXIT_FAILED
+from nodeagent.cli.options import (
+    Output,
+    config_option,
+    control_socket,
+    control_socket_option,
+    output_option,
+    read_config,
+)
+from nodeagent.cli.output import problem_form, write, write_json
+from nodeagent.core.catalog import Catalog
+from nodeagent.toml.problem import Problem
+
+
+@click.group("tables")
+def command() -> None:
+    """Check or reload the fault tables."""
+
+
+@command.command("check")
+@click.argument("folders", metavar="[FOLDER]...", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--alone", is_flag=True, help="Check the FOLDERs by themselves, without the shipped tables.")
+@config_option
+@output_option
+def check(folders: tuple[Path, ...], alone: bool, config_path: Path | None, output: Output) -> None:
+    """Say everything that is wrong with the fault tables: file, line or key, and reason.
+
+    Without FOLDER the configured folders are checked. FOLDERs are laid over the shipped tables in place of
+    the site's own, later ones winning. Exit status: 0 sound (warnings are allowed), 1 not.
+    """
+    from nodeagent.cli.folders import configured, shipped
+    from nodeagent.tables.load import TablesError, load_catalog
+
+    if alone and not folders:
+        raise click.UsageError("--alone needs a FOLDER")
+    config = read_config(config_path)
+    base = () if alone else (shipped(config),)
+    chosen = (*base, *folders) if folders else configured(config)
+    problems = _missing(folders)
+    catalog: Catalog | None = None
+    warnings: tuple[str, ...] = ()
+    try:
+        if not problems:
+            loaded = load_catalog(chosen, config.settings())
+            catalog, warnings = loaded.catalog, loaded.warnings
+    except TablesError as refused:
+        problems = refused.problems
+    if output == Output.JSON:
+        write_json(
+            {
+                "ok": not problems,
+                "folders": list(map(str, chosen)),
+                "problems": [problem_form(each) for each in problems],
+                "warnings": list(warnings),
+                "codes": len(catalog.rows) if catalog else 0,
+                "digest": catalog.digest if catalog else "",
+            }
+        )
+    else:
+        for line in (*map(str, problems), *(f"warning: {warning}" for warning in warnings)):
+            write(line)
+        if catalog:
+            where = ", ".join(map(str, chosen))
+            write(f"ok: {len(catalog.rows)} codes from {where}, digest {catalog.digest[:12]}")
+    if problems:
+        raise SystemExit(EXIT_FAILED)
+
+
+def _missing(folders: Sequence[Path]) -> tuple[Problem, ...]:
+    """A configured folder may be absent; one that was named may not."""
+    return tuple(
+        Problem(file=str(folder), line=None, key="", reason="no such folder")
+        for folder in folders
+        if not folder.exists()
+    )
+
+
+@command.command("reload")
+@click.option("--dry-run", is_flag=True, help="Only check what the daemon would load.")
+@control_socket_option
+@output_option
+def reload(dry_run: bool, socket: Path | None, config_path: Path | None, output: Output) -> None:
+    """Let the daemon load its tables again. Exit status: 0 in force, 1 refused and nothing changed."""
+    from nodeagent.cli import door
+    from nodeagent.outlets.pb import control_service_pb2 as pb
+
+    request = pb.ReloadTablesRequest(dry_run=dry_run)
+    with door.opened(control_socket(socket, config_path)) as daemon:
+        told = daemon.call(request, pb.ReloadTablesResponse)
+    if output == Output.JSON:
+        write_json(
+            {
+                "ok": told.accepted,
+                "problems": list(told.problems),
+                "warnings": list(told.warnings),
+                "digest": told.catalog_digest,
+            }
+        )
+    else:
+        for problem in told.problems:
+            write(problem)
+        for warning in told.warnings:
+            write(f"warning: {warning}")
+        if told.accepted:
+            write(f"ok: tables {told.catalog_digest[:12]}")
+    if not told.accepted:
+        raise SystemExit(EXIT_FAILED)

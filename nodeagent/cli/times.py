@@ -1,0 +1,16 @@
+"""Times as people and programs read them. Wall time in, RFC 3339 in UTC out; no clock is read here."""
+
+from datetime import UTC, datetime
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+
+def rfc3339(stamp: Timestamp) -> str:
+    """With microseconds and Z: ``2026-01-02T03:04:05.678901Z``."""
+    whole = datetime.fromtimestamp(stamp.seconds, UTC).replace(tzinfo=None)
+    return f"{whole.isoformat()}.{stamp.nanos // 1000:06d}Z"
+
+
+def for_people(stamp: Timestamp) -> str:
+    """With milliseconds, as lines of text show it."""
+    return rfc3339(stamp)[:-4] + "Z"

@@ -1,0 +1,71 @@
+"""``nodeagent why DEVICE``: from the verdict back to conditions, rules, table rows and what was seen."""
+
+from pathlib import Path
+
+import click
+
+from nodeagent.cli import door, forms
+from nodeagent.cli.lines import word, write_event
+from nodeagent.cli.options import Output, output_option, public_socket, socket_option
+from nodeagent.cli.output import coloured, write, write_json
+from nodeagent.cli.times import for_people
+from nodeagent.outlets import messages
+from nodeagent.outlets.pb import fault_service_pb2 as pb
+
+
+@click.command("why")
+@click.argument("device")
+@socket_option
+@output_option
+def command(device: str, socket: Path | None, config_path: Path | None, output: Output) -> None:
+    """Say why DEVICE has its verdict; "node" is the node itself."""
+    with door.opened(public_socket(socket, config_path)) as daemon:
+        told = daemon.call(pb.WhyDeviceRequest(device=device), pb.WhyDeviceResponse)
+    if output == Output.JSON:
+        write_json(
+            {
+                "device": forms.device(told.device),
+                "contributions": [forms.contribution(each) for each in told.contributions],
+                "seq": told.seq,
+            }
+        )
+    else:
+        _write(told)
+
+
+def _write(told: pb.WhyDeviceResponse) -> None:
+    device = told.device
+    verdict = coloured(word(messages.VERDICT_OF, device.verdict))
+    write(f"{device.name}: {verdict}, handling {word(messages.HANDLING_OF, device.handling)}")
+    if not told.contributions:
+        write("nothing is open on it" + ("" if device.observed else "; it is not observed"))
+    for contribution in told.contributions:
+        write()
+        _write_contribution(contribution)
+
+
+def _write_contribution(contribution: pb.Contribution) -> None:
+    reason = contribution.reason
+    level = messages.LEVEL_OF.get(reason.level)
+    kind = word(messages.REASON_KIND_OF, reason.kind)
+    write(f"because of the {kind} {reason.id}" + (f" at {level}" if level else ""))
+    write(f"  {' '.join(filter(None, (reason.code, reason.text)))}")
+    if contribution.HasField("promotion"):
+        promotion = contribution.promotion
+        write(f"  rule: {promotion.rule}, fired at {for_people(promotion.fired_at)}")
+    if contribution.HasField("condition"):
+        condition = contribution.condition
+        write(
+            f"  from {condition.source}, {condition.count} signals, {for_people(condition.opened_at)}"
+            f" to {for_people(condition.last_at)}"
+        )
+        for key, value in condition.evidence.items():
+            write(f"    {key}: {value}")
+    if contribution.explanation.known:
+        explanation = contribution.explanation
+        write(f"  table: {explanation.file}")
+        write(f"  rules: {', '.join(explanation.rules) or 'none'}")
+        write(f"  means: {explanation.description}")
+        write(f"  do: {explanation.action}")
+    for event in contribution.events:
+        write_event(event)
