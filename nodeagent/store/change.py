@@ -14,8 +14,8 @@ SqlValue = int | str | bytes | None
 Statement = tuple[str, Sequence[tuple[SqlValue, ...]]]
 """One SQL text and the rows it is executed with."""
 
-CatalogRow = tuple[str, int, str, bytes]
-"""digest, ordinal, reason, body."""
+CatalogRow = tuple[str, str, bytes]
+"""digest, reason, body."""
 
 ConsumerRow = tuple[str, str, int, int]
 """name, owner, seq, acked_wall_ns."""
@@ -69,7 +69,8 @@ class Change:
 
 
 _PUT_CATALOG = """
-INSERT INTO catalog (digest, ordinal, reason, body) VALUES (?, ?, ?, ?)
+INSERT INTO catalog (digest, ordinal, reason, body)
+VALUES (?, (SELECT COALESCE(MAX(ordinal), 0) + 1 FROM catalog), ?, ?)
 ON CONFLICT (digest) DO UPDATE SET ordinal = excluded.ordinal, reason = excluded.reason
 """
 _ADVANCE = """

@@ -22,7 +22,6 @@ from nodeagent.store.ballast import Ballast
 from nodeagent.store.change import Base, Change, Numbers
 from nodeagent.store.errors import StoreDamagedError, StoreInUseError, UnreadLifeError
 from nodeagent.store.opening import (
-    FILE_NAME,
     DirectoryLock,
     Identity,
     Life,
@@ -31,7 +30,7 @@ from nodeagent.store.opening import (
     open_life,
     read_life,
 )
-from nodeagent.store.reader import State
+from nodeagent.store.reader import Reader, State
 from nodeagent.store.records import StoreId
 from nodeagent.store.tail import Tail
 from nodeagent.store.writer import Database, Writer
@@ -68,9 +67,10 @@ class Durability:
 
     def __init__(
         self,
-        directory: Path,
+        path: Path,
         identity: Identity,
         limits: Limits,
+        reader: Reader,
         last: Callable[[], Numbers],
         fresh_base: Callable[[], Base | None],
         changed: Callable[[], None],
@@ -78,7 +78,8 @@ class Durability:
         self.store_id = StoreId(uuid=identity.new_uuid, epoch=0)
         self.degraded = ""
         self.tail = Tail(event_cap=limits.tail_events, input_cap=limits.tail_inputs)
-        self.path = directory / FILE_NAME
+        self.path = path
+        directory = path.parent
         self.ballast = Ballast(directory / "ballast", limits.ballast_size)
         self._identity = identity
         self._limits = limits
@@ -90,6 +91,7 @@ class Durability:
         self._writer: Writer | None = None
         self._pending: deque[_Pending] = deque()
         self._unread = False
+        self._reader = reader
         self._left: Writer | None = None
         self._rejoining: asyncio.Task[None] | None = None
         self._retry_s = limits.retry_s
@@ -219,25 +221,36 @@ class Durability:
             await asyncio.sleep(self._retry_s)
             if self._left is not None and not self._left.finished:
                 continue
+            if not await self._reader.pause():
+                continue
             self._left = writer = self._new_writer()
             try:
                 await self._write_back(writer)
             except UnreadLifeError as unread:
                 writer.abandon()
+                self._reader.resume()
                 self.degraded = f"{unread}: restart to load it"
                 _log.critical("store: %s", self.degraded)
                 self._changed()
                 return
-            except (sqlite3.Error, OSError, StoreDamagedError, StoreInUseError) as error:
+            except Exception as error:  # noqa: BLE001 - the task's rim: any trouble is tried again later
+                foreseen = isinstance(error, sqlite3.Error | OSError | StoreDamagedError | StoreInUseError)
                 writer.abandon()
                 self._retry_s = min(2 * self._retry_s, LONGEST_RETRY_S)
-                _log.warning("store: still not durable, next try in %g s: %s", self._retry_s, error)
+                _log.warning(
+                    "store: still not durable, next try in %g s: %s",
+                    self._retry_s,
+                    error,
+                    exc_info=None if foreseen else error,
+                )
+                self._reader.resume()
             else:
                 self._be_durable(writer)
                 return
 
     def _be_durable(self, writer: Writer) -> None:
         self._left, self._writer = None, writer
+        self._reader.resume()
         self._unread = False
         self._rejoining = None
         self._durable_since_s = asyncio.get_running_loop().time()

@@ -19,7 +19,7 @@ from nodeagent.store.change import AuditRow, Base, Change, Numbers
 from nodeagent.store.consumers import Consumer, Consumers
 from nodeagent.store.durability import Durability, Limits
 from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
-from nodeagent.store.opening import Identity
+from nodeagent.store.opening import FILE_NAME, Identity
 from nodeagent.store.records import (
     ClockAnchor,
     Committed,
@@ -65,12 +65,19 @@ class Ledger:
         self._base_input = 0
         self._consumers = Consumers(())
         identity = Identity(machine_id=machine_id, new_uuid=str(uuid.uuid4()), wall_ns=wall_ns)
+        path = directory / FILE_NAME
+        self._reader = reader.Reader(path, limits.commit_deadline_s)
         self._durability = Durability(
-            directory, identity, limits, lambda: self._last, self._fresh_base, self._durability_changed
+            path,
+            identity,
+            limits,
+            self._reader,
+            last=lambda: self._last,
+            fresh_base=self._fresh_base,
+            changed=self._durability_changed,
         )
         self._upkeep = Upkeep(self._durability, keep or Keep(), wall_ns, self._trimmed)
         self._upkeep_task: asyncio.Task[None] | None = None
-        self._reader = reader.Reader(self._durability.path, limits.commit_deadline_s)
 
     async def open(self) -> Recovery:
         """Open and read the last life back, or begin in memory where the disk refuses.
@@ -129,7 +136,7 @@ class Ledger:
     def oldest_seq(self) -> int:
         """The lowest number that can surely be read; ``last_seq + 1`` if none can."""
         if self.durable:
-            return self._oldest_seq
+            return max(self._oldest_seq, self._durability.tail.history_from)
         events = self._durability.tail.events
         return events[0][0] if events else self._visible_seq + 1
 
@@ -191,6 +198,7 @@ class Ledger:
         be read: see ``oldest_seq``. Raises StoreUnreadableError where a durable store does not answer.
         """
         limit = min(limit, PAGE_EVENTS)
+        after_seq = max(after_seq, self._durability.tail.history_from - 1)
         tail = [row for row in self._durability.tail.events if row[0] > after_seq]
         disk_until = tail[0][0] - 1 if tail else self._visible_seq
         found: list[StoredEvent] = []
@@ -211,14 +219,14 @@ class Ledger:
 
     async def put_catalog(self, digest: str, body: bytes, reason: str) -> bool:
         """Keep a catalog and make it the last good one; whether it is on the disk."""
-        row = (digest, self._wall_ns(), reason, body)
+        row = (digest, reason, body)
         return await self._durability.write(Change(catalogs=(row,)))
 
     async def get_catalog(self, digest: str) -> bytes | None:
         """The catalog with this digest, None if it is not kept; raises StoreUnreadableError."""
         kept = self._durability.tail.catalogs.get(digest)
         if kept is not None:
-            return kept[3]
+            return kept[2]
         return await self._read(lambda connection: reader.read_catalog(connection, digest))
 
     async def last_good_catalog(self) -> tuple[str, bytes] | None:
@@ -226,7 +234,7 @@ class Ledger:
         catalogs = self._durability.tail.catalogs
         if catalogs:
             digest = next(reversed(catalogs))
-            return digest, catalogs[digest][3]
+            return digest, catalogs[digest][2]
         return await self._read(reader.read_last_catalog)
 
     async def ack(self, consumer: str, owner: str, store_id: StoreId, seq: int) -> Consumer:
@@ -282,6 +290,5 @@ class Ledger:
         self._oldest_seq = oldest_seq
 
     def _durability_changed(self) -> None:
-        self._reader.reset()
         if self.on_durability_change is not None:
             self.on_durability_change()

@@ -99,8 +99,10 @@ def open_life(database: Database, identity: Identity) -> Life:
     except (sqlite3.Error, StoreDamagedError) as error:
         if not _is_bad_file(error):
             raise
-        set_aside(database, str(error))
-        return _open_life(database, identity)
+        why = str(error)
+    # Not within the handler: the error's frames may keep a statement, and so the file, open.
+    set_aside(database, why)
+    return _open_life(database, identity)
 
 
 def open_again(database: Database, identity: Identity, ours: Ours) -> State:
@@ -121,7 +123,8 @@ def open_again(database: Database, identity: Identity, ours: Ours) -> State:
     except (sqlite3.Error, StoreDamagedError) as error:
         if not _is_bad_file(error):
             raise
-        set_aside(database, str(error))
+        why = str(error)
+    set_aside(database, why)
     _connect(database, identity)
     return reader.read_state(database.connection)
 
@@ -136,9 +139,15 @@ def read_life(path: Path) -> Life:
 
 
 def set_aside(database: Database, why: str) -> None:
-    """Move the file and its log to a name with the time, for a person to look at; raise OSError."""
+    """Move the file and its log to a name with the time, for a person to look at; raise OSError.
+
+    Refused while this process has the file open elsewhere: SQLite removes the log by its name when
+    the last connection closes, and that name will be the new store's.
+    """
     database.close()
     path = database.path
+    if _is_open(path):
+        raise OSError(f"{path} is damaged ({why}) and cannot be set aside: it is still being read")
     stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime()) + f"-{time.time_ns() % 1_000_000_000:09d}"
     aside = path.with_name(f"{path.name}{_SET_ASIDE}{stamp}")
     _log.critical("store: %s is damaged (%s): moved to %s, a new store begins", path, why, aside.name)
@@ -152,6 +161,17 @@ def set_aside(database: Database, why: str) -> None:
         old.unlink(missing_ok=True)
         old.with_name(old.name + "-wal").unlink(missing_ok=True)
     _sync_directory(path.parent)
+
+
+def _is_open(path: Path) -> bool:
+    for link in Path("/proc/self/fd").iterdir():
+        try:
+            if link.samefile(path):
+                return True
+        except OSError:
+            # A descriptor that was closed meanwhile, or one of something that has no file.
+            continue
+    return False
 
 
 def _open_life(database: Database, identity: Identity) -> Life:

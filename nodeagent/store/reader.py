@@ -15,12 +15,10 @@ from nodeagent.store import codec
 from nodeagent.store.change import AuditRow, ConsumerRow, Numbers
 from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
 from nodeagent.store.records import ClockAnchor, Cursor, Stamped, StoredEvent, StoreId
-from nodeagent.store.thread import DiskThread
+from nodeagent.store.thread import AbandonedError, DiskThread
 from nodeagent.store.writer import is_damage
 
 T = TypeVar("T")
-
-_FETCH_ROWS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +68,11 @@ def read_state(connection: sqlite3.Connection) -> State:
 
 def read_inputs(connection: sqlite3.Connection, after_number: int) -> tuple[Stamped, ...]:
     """All inputs beyond ``after_number``, in order. Raise StoreDamagedError where one cannot be decoded."""
-    cursor = connection.execute(
+    rows = connection.execute(
         "SELECT number, rule_ns, wall_ns, kind, body FROM input WHERE number > ? ORDER BY number",
         (after_number,),
-    )
-    cursor.arraysize = _FETCH_ROWS
-    return codec.decode_inputs(cursor)
+    ).fetchall()
+    return codec.decode_inputs(rows)
 
 
 def read_cursors(connection: sqlite3.Connection) -> dict[str, Cursor]:
@@ -171,10 +168,22 @@ class Reader:
         self._deadline_s = deadline_s
         self._open: tuple[DiskThread, _ReadConnection] | None = None
         self._left: DiskThread | None = None
+        self._paused = False
 
     async def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         """Run ``query``; raise StoreUnreadableError (disk trouble) or StoreDamagedError."""
-        thread, connection = self._open or self._start()
+        try:
+            return await self._read(query)
+        except AbandonedError:
+            # Reset under way: the file may be another one now.
+            pass
+        try:
+            return await self._read(query)
+        except AbandonedError as error:
+            raise StoreUnreadableError(str(error)) from error
+
+    async def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        thread, connection = self._open or await self._start()
         future = thread.run(lambda: connection.query(query))
         done, _ = await asyncio.wait((future,), timeout=self._deadline_s)
         if not done:
@@ -188,6 +197,15 @@ class Reader:
                 raise StoreDamagedError(str(error)) from error
             raise StoreUnreadableError(f"the disk refuses reads: {error}") from error
 
+    async def pause(self) -> bool:
+        """Close the file and answer no read until ``resume``; whether it is closed by now."""
+        self._paused = True
+        self.reset()
+        return self._left is None or await self._has_ended(self._left)
+
+    def resume(self) -> None:
+        self._paused = False
+
     def reset(self) -> None:
         """Leave the connection and its thread behind; the next read opens another."""
         if self._open is not None:
@@ -200,9 +218,18 @@ class Reader:
             thread, self._open = self._open[0], None
             await asyncio.wait((thread.finish(),), timeout=self._deadline_s)
 
-    def _start(self) -> tuple[DiskThread, _ReadConnection]:
-        if self._left is not None and not self._left.finished:
+    async def _start(self) -> tuple[DiskThread, _ReadConnection]:
+        if self._left is not None and not await self._has_ended(self._left):
             raise StoreUnreadableError("an earlier read still hangs in the disk")
+        if self._paused:
+            raise StoreUnreadableError("the file is being opened again after disk trouble")
+        if self._open is not None:
+            return self._open
         connection = _ReadConnection(self._path)
         self._open = (DiskThread("store-reader", connection.close), connection)
         return self._open
+
+    async def _has_ended(self, thread: DiskThread) -> bool:
+        if not thread.finished:
+            await asyncio.wait((thread.ended,), timeout=self._deadline_s)
+        return thread.finished

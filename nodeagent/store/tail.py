@@ -17,7 +17,10 @@ KEPT_CATALOGS = 8
 
 @dataclass(slots=True, kw_only=True)
 class Tail:
-    """``event_cap`` and ``input_cap`` bound it; ``dropped_*`` count what fell out unwritten."""
+    """``event_cap`` and ``input_cap`` bound it; ``dropped_*`` count what fell out unwritten.
+
+    ``history_from`` is the number after the last hole in the events, 0 if there never was one.
+    """
 
     event_cap: int
     input_cap: int
@@ -33,6 +36,7 @@ class Tail:
     dropped_events: int = 0
     dropped_inputs: int = 0
     additions: int = 0
+    history_from: int = 0
 
     def add(self, change: Change) -> None:
         """Take one change in; the oldest events and inputs beyond the caps are forgotten and counted."""
@@ -52,7 +56,7 @@ class Tail:
         if change.base is not None:
             self._rest_on(change.base)
         while len(self.events) > self.event_cap:
-            self.events.popleft()
+            self.history_from = self.events.popleft()[0] + 1
             self.dropped_events += 1
         while len(self.inputs) > self.input_cap:
             self.inputs.popleft()
@@ -83,6 +87,7 @@ class Tail:
 
     def forget(self, written: Change, on_disk: Numbers) -> None:
         """Let go of what is on the disk now; what was added since stays."""
+        self.history_from = max(self.history_from, written.oldest_seq)
         while self.events and self.events[0][0] <= on_disk.seq:
             self.events.popleft()
         while self.inputs and self.inputs[0][0] <= on_disk.input:

@@ -19,7 +19,7 @@ class AbandonedError(Exception):
 
 
 class DiskThread:
-    """Runs calls one after the other; ``closing`` is the last one, also after ``abandon``."""
+    """Runs calls one after the other; ``closing`` is the last one, also after ``abandon``; then ``ended``."""
 
     def __init__(self, name: str, closing: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -28,7 +28,7 @@ class DiskThread:
         self._abandoned = False
         self._waiting: set[asyncio.Future[Any]] = set()
         self._finished = threading.Event()
-        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self.ended: asyncio.Future[None] = self._loop.create_future()
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
 
@@ -67,7 +67,7 @@ class DiskThread:
     def finish(self) -> asyncio.Future[None]:
         """Run what is queued, then the closing call; the future ends after it."""
         self._calls.put(None)
-        return self._ended
+        return self.ended
 
     def _serve(self) -> None:
         while (call := self._calls.get()) is not None and not self._abandoned:
@@ -77,7 +77,7 @@ class DiskThread:
             self._closing()
         finally:
             self._finished.set()
-            self._post(_resolve, self._ended, None)
+            self._post(_resolve, self.ended, None)
 
     def _post(self, settle: Callable[..., None], *arguments: object) -> None:
         try:

@@ -51,6 +51,8 @@ class Child:
         )
         async for order in _orders():
             match order["do"]:
+                case "number":
+                    self.number = order["next"] - 1
                 case "commit":
                     self._tell([await self._commit() for _ in range(order["count"])])
                 case "commit_together":
@@ -74,6 +76,7 @@ class Child:
         last = committed[-1]
         _say(
             committed=[event.seq for one in committed for event in one.events],
+            numbers=[event.event.at_ns for one in committed for event in one.events],
             store_id=str(last.store_id),
             durable=last.durable,
         )

@@ -1,0 +1,83 @@
+"""Every value the store may hold comes back equal from its bytes."""
+
+import dataclasses
+import types
+from enum import StrEnum
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodeagent.core.model import Carried, Cell, Event, Input
+from nodeagent.store import codec
+from nodeagent.store.errors import StoreDamagedError
+from tests.store.samples import event, signal
+
+STORED_INTEGERS = st.integers(min_value=-(2**63), max_value=2**63 - 1)
+
+
+def values_of(hint: Any) -> st.SearchStrategy[Any]:
+    """Any value of a type that occurs in the model."""
+    simple = {
+        int: STORED_INTEGERS,
+        str: st.text(max_size=8),
+        bool: st.booleans(),
+        float: st.floats(allow_nan=False),
+        types.NoneType: st.none(),
+    }
+    if hint in simple:
+        return simple[hint]
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return st.one_of([values_of(one) for one in arguments])
+    if origin is Literal:
+        return st.sampled_from(arguments)
+    if origin is tuple:
+        return st.lists(values_of(arguments[0]), max_size=2).map(tuple)
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        hints = get_type_hints(hint)
+        fields = {field.name: values_of(hints[field.name]) for field in dataclasses.fields(hint)}
+        return st.fixed_dictionaries(fields).map(lambda values: hint(**values))
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return st.sampled_from(list(hint))
+    return st.dictionaries(st.text(max_size=4), st.text(max_size=4), max_size=2)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in get_args(Input) if kind is not Carried])
+def test_every_kind_of_input_comes_back_equal(kind: type[Input]) -> None:
+    @given(values_of(kind))
+    def comes_back(value: Input) -> None:
+        assert codec.decode_input(*codec.encode_input(value)) == value
+
+    comes_back()
+
+
+@pytest.mark.parametrize("kind", get_args(Cell))
+def test_every_kind_of_cell_comes_back_equal(kind: type[Cell]) -> None:
+    @given(values_of(kind))
+    def comes_back(cell: Cell) -> None:
+        carried = Carried(cell=cell)
+        assert codec.decode_cells(codec.encode_cells([carried])) == (carried,)
+        assert codec.decode_input(*codec.encode_input(carried)) == carried
+
+    comes_back()
+
+
+@given(values_of(Event))
+def test_an_event_comes_back_equal(value: Event) -> None:
+    found = codec.decode_events([(1, 2, codec.encode_event(value))])
+    assert [(one.seq, one.wall_ns, one.event) for one in found] == [(1, 2, value)]
+
+
+def test_an_input_that_cannot_be_read_is_named_by_its_number() -> None:
+    kind, body = codec.encode_input(signal(1))
+    with pytest.raises(StoreDamagedError, match="input 7: an input of kind Signal cannot be decoded"):
+        codec.decode_inputs([(6, 0, 0, kind, body), (7, 0, 0, kind, body[:-3])])
+    with pytest.raises(StoreDamagedError, match="input 8: an input of unknown kind 'Later'"):
+        codec.decode_inputs([(8, 0, 0, "Later", body)])
+
+
+def test_an_event_that_cannot_be_read_is_named_by_its_number() -> None:
+    with pytest.raises(StoreDamagedError, match="event 7 cannot be decoded"):
+        codec.decode_events([(7, 0, codec.encode_event(event(1))[:-3])])
