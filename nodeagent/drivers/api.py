@@ -121,7 +121,7 @@ class Driver(Protocol):
         """Ask one device. Raises ``CallFailed``."""
 
     def reload(self, patterns: Sequence[Pattern]) -> None:
-        """Take new patterns; a driver without patterns does nothing. Raises ``ValueError``: the old ones stay."""
+        """Take new patterns, where the driver has any. Raises ``ValueError``: the old ones stay."""
 
     def close(self) -> None:
         """Let go. Called once, possibly while another thread hangs in a call."""

@@ -24,6 +24,8 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn, cast
 
@@ -44,7 +46,9 @@ SWITCH_INTERVAL_S = 0.0005
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Serve until stdin ends or SIGTERM comes. ``--module`` names a driver module that is not in the list."""
-    parser = argparse.ArgumentParser(prog="nodeagent.worker", description="Run one driver, fed by the daemon.")
+    parser = argparse.ArgumentParser(
+        prog="nodeagent.worker", description="Run one driver, fed by the daemon."
+    )
     parser.add_argument("name", help=f"driver: {', '.join(DRIVERS)}")
     parser.add_argument("--module", help="a driver module in place of the listed one; for contract tests")
     options = parser.parse_args(arguments)
@@ -125,7 +129,12 @@ class Host:
                 self._thread("reload", _or_report(lambda: driver.reload(order.patterns)))
 
     def _thread(self, name: str, target: Callable[[], None]) -> None:
-        threading.Thread(target=target, name=name, daemon=True).start()
+        def run() -> None:
+            # The daemon reads it in /proc to tell which device's call is stuck; the kernel keeps 15 bytes.
+            Path(f"/proc/self/task/{threading.get_native_id()}/comm").write_text(name[:15])
+            target()
+
+        threading.Thread(target=run, name=name, daemon=True).start()
 
     # ------------------------------------------------------------------ source thread
 
@@ -142,7 +151,7 @@ class Host:
                 )
             )
             os._exit(EXIT_UNAVAILABLE)
-        except Exception:
+        except Exception:  # noqa: BLE001  the rim of the source thread; the daemon reports the exit
             _give_up()
         try:
             self._settle(population)
@@ -158,7 +167,7 @@ class Host:
                 self._list_devices(driver, population)
             if not self._link.closed:
                 raise RuntimeError("the driver stopped following its source")
-        except Exception:
+        except Exception:  # noqa: BLE001  the rim of the source thread; the daemon reports the exit
             _give_up()
 
     def _open(self, configure: Configure) -> Driver:
@@ -172,8 +181,8 @@ class Host:
         for device in population.devices:
             name = device.device
             if name not in self._devices and name not in self._skip:
-                self._devices[name] = asked = queue.SimpleQueue()
-                self._thread(name, lambda name=name, asked=asked: self._run_device(name, asked))  # type: ignore[misc]
+                self._devices[name] = queue.SimpleQueue()
+                self._thread(name, partial(self._run_device, name, self._devices[name]))
 
     def _list_devices(self, driver: Driver, known: Population) -> None:
         """The source's polls of a driver that only polls: enumerate again, tell what changed."""
@@ -208,7 +217,7 @@ class Host:
                 outcome = driver.poll(device)
             except CallFailed as error:
                 outcome = error
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001  the rim of the device's thread; the reply reports it
                 traceback.print_exc()
                 outcome = CallFailed(f"the driver failed: {error!r}")
             self._outlet.reply(poll_id, device, begun_ns, outcome)
@@ -220,7 +229,7 @@ def _or_report(call: Callable[[], None]) -> Callable[[], None]:
     def run() -> None:
         try:
             call()
-        except Exception:
+        except Exception:  # noqa: BLE001  this is the rim
             traceback.print_exc()
 
     return run
@@ -232,7 +241,7 @@ def _give_up() -> NoReturn:
     os._exit(EXIT_BUG)
 
 
-def _on_sigterm(number: int, frame: FrameType | None) -> None:
+def _on_sigterm(_number: int, _frame: FrameType | None) -> None:
     raise _End
 
 

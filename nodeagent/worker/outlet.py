@@ -60,7 +60,12 @@ class Outlet:
         if isinstance(outcome, CallFailed):
             error = str(outcome)[:MAX_TEXT] or "failed without saying why"
             reply = protocol.Reply(
-                id=poll_id, device=device, begun_ns=begun_ns, took_ns=took_ns, error=error, errno=outcome.errno
+                id=poll_id,
+                device=device,
+                begun_ns=begun_ns,
+                took_ns=took_ns,
+                error=error,
+                errno=outcome.errno,
             )
         else:
             readings = dict(outcome.readings)

@@ -21,11 +21,13 @@ from typing import Annotated, Final, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
+from nodeagent.core.model import Assertion, Kind
+
 MAX_LINE_BYTES: Final = 4 * 1024 * 1024
 MAX_SIGNALS: Final = 512
 MAX_DEVICES: Final = 256
 MAX_TEXT: Final = 2048
-MAX_EVIDENCE: Final = 24
+MAX_EVIDENCE: Final = 16
 
 SOURCE: Final = "*"
 """In ``Poll`` and ``Reply``: the source as a whole, answered by the thread that reads or lists it."""
@@ -48,7 +50,7 @@ class _Message(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 # --------------------------------------------------------------------------- parts
 
 
-class Pattern(_Message):
+class Pattern(_Message, frozen=True):
     """A kernel-log pattern as the tables have it (see ``core.catalog.Pattern``)."""
 
     id: str
@@ -57,36 +59,36 @@ class Pattern(_Message):
     device: str
 
 
-class Cursor(_Message):
+class Cursor(_Message, frozen=True):
     """How far the source was read before: every record up to ``seq`` of that boot is accounted for."""
 
     boot_id: str
     seq: Natural
 
 
-class Device(_Message):
+class Device(_Message, frozen=True):
     """A device the driver can see. ``identity`` is the part's own id, "" where it cannot be read."""
 
     device: Name
-    kind: Name
+    kind: Kind
     vendor: Name
     identity: Text = ""
     attributes: Attributes = {}
 
 
-class Missing(_Message):
+class Missing(_Message, frozen=True):
     """A device that ought to be there (the configuration or PCI says so) and is not."""
 
     device: Name
     reason: Text
 
 
-class Signal(_Message):
-    """A raw report. ``assertion`` is ``occur``, ``recover`` or ``once``; ``severity`` is 0..3."""
+class Signal(_Message, frozen=True):
+    """A raw report; ``severity`` is Ascend's, 0..3."""
 
     device: Name
     code: Name
-    assertion: Annotated[str, Meta(pattern="^(occur|recover|once)$")] = "once"
+    assertion: Assertion = Assertion.ONCE
     severity: Annotated[int, Meta(ge=0, le=3)] | None = None
     count: Annotated[int, Meta(ge=1, le=2**53)] = 1
     first_ns: Natural = 0
@@ -96,14 +98,14 @@ class Signal(_Message):
     trusted: bool = True
 
 
-class Active(_Message):
+class Active(_Message, frozen=True):
     """A code that is active now."""
 
     code: Name
     severity: Annotated[int, Meta(ge=0, le=3)] | None = None
 
 
-class Holder(_Message):
+class Holder(_Message, frozen=True):
     """A process on the device; ``start_time`` in clock ticks since boot tells reused pids apart."""
 
     pid: Natural
@@ -115,8 +117,10 @@ class Holder(_Message):
 # --------------------------------------------------------------------------- daemon -> worker
 
 
-class Configure(_Message, tag="configure"):
-    """The first line. ``config`` is the driver's section of the configuration, ``skip`` devices not to touch."""
+class Configure(_Message, frozen=True, tag="configure"):
+    """The first line. ``config`` is the driver's section of the configuration; devices in ``skip`` are
+    not to be touched.
+    """
 
     driver: str
     boot_id: str
@@ -126,14 +130,14 @@ class Configure(_Message, tag="configure"):
     skip: tuple[str, ...] = ()
 
 
-class Poll(_Message, tag="poll"):
+class Poll(_Message, frozen=True, tag="poll"):
     """Ask each of ``devices`` once; each answers for itself with a ``Reply`` of this ``id``."""
 
     id: Natural
     devices: Annotated[tuple[str, ...], Meta(max_length=MAX_DEVICES + 1)]
 
 
-class Patterns(_Message, tag="patterns"):
+class Patterns(_Message, frozen=True, tag="patterns"):
     """New patterns, all of them, in order."""
 
     patterns: tuple[Pattern, ...]
@@ -142,32 +146,32 @@ class Patterns(_Message, tag="patterns"):
 # --------------------------------------------------------------------------- worker -> daemon
 
 
-class _Population(_Message):
+class _Population(_Message, frozen=True):
     """All devices of the source, and all that are missing, as of now."""
 
     devices: Annotated[tuple[Device, ...], Meta(max_length=MAX_DEVICES)] = ()
     missing: Annotated[tuple[Missing, ...], Meta(max_length=MAX_DEVICES)] = ()
 
 
-class Devices(_Population, tag="devices"):
+class Devices(_Population, frozen=True, tag="devices"):
     """The devices are these now, and no others."""
 
 
-class Hello(_Population, tag="hello"):
+class Hello(_Population, frozen=True, tag="hello"):
     """The driver is open. ``follows``: it also reads a history and will say ``CaughtUp``."""
 
     follows: bool = False
 
 
-class Unavailable(_Message, tag="unavailable"):
-    """The driver could not be opened. ``absent``: there is nothing here to open (no library, no such file)."""
+class Unavailable(_Message, frozen=True, tag="unavailable"):
+    """The driver could not be opened. ``absent``: there is nothing here to open (no library, no file)."""
 
     reason: Text
     errno: Natural = 0
     absent: bool = False
 
 
-class Batch(_Message, tag="batch"):
+class Batch(_Message, frozen=True, tag="batch"):
     """Signals in order. With ``cursor``, everything up to that record is accounted for by this and
     earlier batches; ``lost`` records of it were overwritten before they could be read.
     """
@@ -177,7 +181,7 @@ class Batch(_Message, tag="batch"):
     cursor: Natural | None = None
 
 
-class Reply(_Message, tag="reply"):
+class Reply(_Message, frozen=True, tag="reply"):
     """One device's answer. ``error`` non-empty: the call came back, with a failure.
 
     ``active`` None: the driver has no such list. ``complete`` false: the list may lack codes.
@@ -196,13 +200,16 @@ class Reply(_Message, tag="reply"):
     errno: Natural = 0
 
 
-class CaughtUp(_Message, tag="caught_up"):
-    """Everything that lay in the source at ``begun_ns`` has been read and sent."""
+class CaughtUp(_Message, frozen=True, tag="caught_up"):
+    """Everything that lay in the source at ``begun_ns`` has been read and sent. ``active``: all codes
+    that are active by it, on no matter which device; None: the source has no such list.
+    """
 
     begun_ns: Natural
+    active: Annotated[tuple[Active, ...], Meta(max_length=1024)] | None = None
 
 
-class Lost(_Message, tag="lost"):
+class Lost(_Message, frozen=True, tag="lost"):
     """The source cannot be read for now; ``CaughtUp`` will tell when it can again."""
 
     reason: Text
@@ -220,10 +227,12 @@ _reports: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
 
 
 def encode(message: Order | Report) -> bytes:
-    """One line, newline included. Raises ``ProtocolError`` if it would be longer than the other side reads."""
+    """One line, newline included. Raises ``ProtocolError`` if it is longer than the other side reads."""
     line = _encoder.encode(message) + b"\n"
     if len(line) > MAX_LINE_BYTES:
-        raise ProtocolError(f"{type(message).__name__} of {len(line)} bytes; at most {MAX_LINE_BYTES} are sent")
+        raise ProtocolError(
+            f"{type(message).__name__} of {len(line)} bytes; at most {MAX_LINE_BYTES} are sent"
+        )
     return line
 
 

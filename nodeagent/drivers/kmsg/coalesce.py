@@ -29,7 +29,7 @@ class _Window:
 
 
 class Coalescer:
-    """Bounded: at most ``max_keys`` windows are open; one more closes them all, after telling what they counted."""
+    """Bounded: of ``max_keys`` open windows, one more closes them all, after telling what they counted."""
 
     def __init__(self, window_ns: int = WINDOW_NS, max_keys: int = MAX_KEYS) -> None:
         self._window_ns = window_ns

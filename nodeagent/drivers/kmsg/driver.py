@@ -54,7 +54,7 @@ def create(configure: Configure, emit: Emit) -> Driver:
 
 
 def _position(cursor: Cursor | None, boot_id: str) -> int | None:
-    """Without a cursor nothing was promised before. One of another boot promised this boot from its record 0."""
+    """A cursor of another boot is a promise to tell of this boot from its record 0 on."""
     if cursor is None:
         return None
     return cursor.seq if cursor.boot_id == boot_id else -1
@@ -143,13 +143,17 @@ class KernelLogDriver:
 
     def _end_history(self) -> None:
         if self._account.disown():
-            print("the stored cursor lies beyond this kernel log; reading all of it", file=sys.stderr, flush=True)
+            print(
+                "the stored cursor lies beyond this kernel log; reading all of it",
+                file=sys.stderr,
+                flush=True,
+            )
             self._log.rewind()
             return
         self._tell(self._coalescer.flush(_now_ns()))
         self._coalescer.reset()
         self._history = False
-        self._emit(CaughtUp(begun_ns=self._begun_ns))
+        self._emit(CaughtUp(begun_ns=self._begun_ns, active=()))
 
     # ------------------------------------------------------------------ telling
 

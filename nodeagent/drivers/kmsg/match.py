@@ -20,7 +20,7 @@ from nodeagent.worker.protocol import Pattern
 try:
     import hyperscan
 except ImportError:
-    hyperscan = None
+    hyperscan = None  # type: ignore[assignment]
 
 _UNPRINTABLE: Final = re.compile(r"[^!-~]+")
 _PLAIN_LINE: Final = re.compile(r"[\t\n -~]*")
@@ -60,7 +60,9 @@ class Matcher:
         if self._filter is None:
             return [self._first(message, self._everything) for message in messages]
         plain = [bool(_PLAIN_LINE.fullmatch(message)) for message in messages]
-        hopeful = self._filter.any([message for message, is_plain in zip(messages, plain, strict=True) if is_plain])
+        hopeful = self._filter.any(
+            [message for message, is_plain in zip(messages, plain, strict=True) if is_plain]
+        )
         found: list[Match | None] = []
         for message, is_plain in zip(messages, plain, strict=True):
             if not is_plain:
@@ -182,5 +184,5 @@ def _compiles(rules: Sequence[_Rule], number: int) -> bool:
     return True
 
 
-def _collect(number: int, start: int, end: int, flags: int, hits: list[int]) -> None:
+def _collect(number: int, _start: int, _end: int, _flags: int, hits: list[int]) -> None:
     hits.append(number)

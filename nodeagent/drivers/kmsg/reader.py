@@ -12,6 +12,7 @@ import errno
 import os
 import stat
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from nodeagent.drivers.api import Unavailable
@@ -64,7 +65,7 @@ class KernelLog:
         """Open (anew) at the oldest record. Raises ``Unavailable`` that says what to change."""
         self.close()
         try:
-            mode = os.stat(self._path).st_mode
+            mode = Path(self._path).stat().st_mode
             if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
                 raise Unavailable(
                     f"{self._path} is neither a character device nor a FIFO; to read a log file use"
@@ -141,7 +142,7 @@ class Account:
         return lost
 
     def disown(self) -> bool:
-        """True if the log ends before ``position``: that position is of another log. Begins at its oldest then."""
+        """Whether the log ends before ``position``, which then is of another log and is given up."""
         foreign = self._newest is not None and self.position is not None and self._newest < self.position
         if foreign:
             self.position = None

@@ -1,0 +1,91 @@
+"""What a worker's report means for its source: the inputs to deliver, and what is noted of the worker.
+
+It waits for nothing and ends nothing. A report that cannot be true raises ``Nonsense``.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+
+from nodeagent.core.model import Input
+from nodeagent.daemon.delivery import Delivery
+from nodeagent.daemon.lifecycle import State, Trigger
+from nodeagent.daemon.observation import Observation
+from nodeagent.daemon.running import Worker
+from nodeagent.daemon.source import Statistics
+from nodeagent.store.records import Cursor
+from nodeagent.worker import protocol
+
+log = logging.getLogger(__name__)
+
+
+class Nonsense(Exception):
+    """A well-formed report that its worker had no cause to send."""
+
+
+class Hearing:
+    """For all workers of one source, one after another."""
+
+    def __init__(self, source: str, boot_id: str, observation: Observation, statistics: Statistics) -> None:
+        self._source = source
+        self._boot_id = boot_id
+        self._observation = observation
+        self._statistics = statistics
+
+    def take(self, worker: Worker, report: protocol.Report) -> Delivery:
+        """The delivery it makes, maybe an empty one. Raises ``Nonsense``."""
+        inputs = self._inputs(worker, report)
+        cursor = None
+        if isinstance(report, protocol.Batch):
+            self._statistics.records_lost += report.lost
+            if report.cursor is not None:
+                cursor = Cursor(boot_id=self._boot_id, seq=report.cursor)
+        return Delivery(source=self._source, inputs=tuple(inputs), cursor=cursor)
+
+    def _inputs(self, worker: Worker, report: protocol.Report) -> Sequence[Input]:
+        observation = self._observation
+        if isinstance(report, protocol.Unavailable):
+            worker.unavailable = report
+            log.warning("%s: %s", self._source, report.reason)
+            return observation.unavailable(report)
+        if isinstance(report, protocol.Hello):
+            return self._hello(worker, report)
+        if worker.state is State.STARTING:
+            raise Nonsense(f"{type(report).__name__} before hello")
+        match report:
+            case protocol.Devices():
+                self._expect(worker, report.devices)
+                return observation.population(report)
+            case protocol.Batch():
+                return observation.batch(report)
+            case protocol.Reply():
+                return self._reply(worker, report)
+            case protocol.CaughtUp():
+                return observation.caught_up(report)
+            case protocol.Lost():
+                log.warning("%s: %s", self._source, report.reason)
+                return observation.lost(report.reason)
+
+    def _hello(self, worker: Worker, hello: protocol.Hello) -> Sequence[Input]:
+        if worker.state is not State.STARTING:
+            raise Nonsense("hello a second time")
+        worker.take(Trigger.HELLO)
+        worker.due_s = time.monotonic()
+        self._expect(worker, hello.devices)
+        return self._observation.hello(hello, worker.skip)
+
+    def _reply(self, worker: Worker, reply: protocol.Reply) -> Sequence[Input]:
+        if not worker.lateness.answer(reply.id, reply.device):
+            raise Nonsense(f"an answer of {reply.device} to poll {reply.id}, which nobody asked")
+        statistics = self._statistics
+        statistics.polls += 1
+        statistics.poll_failures += bool(reply.error)
+        statistics.last_poll_duration_s = reply.took_ns / 1e9
+        statistics.last_poll_ok = not reply.error
+        statistics.readings[reply.device] = reply.readings
+        return self._observation.reply(reply)
+
+    def _expect(self, worker: Worker, devices: Sequence[protocol.Device]) -> None:
+        worker.expect(devices)
+        readings, expected = self._statistics.readings, worker.lateness.expected
+        self._statistics.readings = {name: readings[name] for name in expected if name in readings}

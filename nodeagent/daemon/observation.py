@@ -1,0 +1,205 @@
+"""What of a source is observed now, and the inputs that follow when that changes. Pure, one per source.
+
+It outlives the workers: a device that did not answer the last worker is still told as unresponsive
+until a poll of it succeeds. Each method takes what was said or noticed and returns the inputs for it.
+
+At the first success after a start of the daemon a ``recover`` is sent for a fault this process never
+raised: an earlier one may have, and only a success can close it.
+"""
+
+from collections.abc import Collection, Mapping
+
+from nodeagent.core.model import (
+    NODE,
+    Assertion,
+    DeviceGone,
+    Holder,
+    Input,
+    SourceBack,
+    SourceLost,
+)
+from nodeagent.daemon.translate import (
+    DEVICE_LOST,
+    DRIVER_UNRESPONSIVE,
+    LOG_GAP,
+    WORKER_CRASHED,
+    Clock,
+    active_set,
+    device_seen,
+    fault,
+    holders,
+    signals,
+)
+from nodeagent.worker import protocol
+from nodeagent.worker.protocol import SOURCE
+
+
+class Observation:
+    """``required``: without this source the node's state is unknown."""
+
+    def __init__(self, source: str, required: bool, clock: Clock) -> None:
+        self._source = source
+        self._required = required
+        self._clock = clock
+        self._devices: dict[str, protocol.Device] = {}
+        self._missing: dict[str, str] = {}
+        self._unobserved: dict[str, str] = {}
+        self._unresponsive: set[str] = set()
+        self._vouched: set[tuple[str, str]] = set()
+        self._crashed = False
+        self._awaited: set[str] = set()
+        self._follows = False
+        self._caught_up: protocol.CaughtUp | None = None
+        self._observing = False
+        self._observed_before = False
+        self._lost = False
+        self._holders: dict[str, tuple[Holder, ...]] = {}
+
+    @property
+    def observing(self) -> bool:
+        """A first complete read was made, and the source was not lost since."""
+        return self._observing
+
+    def hello(self, hello: protocol.Hello, skip: Collection[str]) -> list[Input]:
+        """A worker is ready; it will not touch the devices in ``skip``."""
+        inputs = self.population(hello)
+        self._awaited = self._devices.keys() - set(skip)
+        self._follows = hello.follows
+        self._caught_up = None
+        for device in skip:
+            inputs += self._unobserve(device, "skipped: a call for it hangs in an abandoned worker")
+        return [*inputs, *self._settle()]
+
+    def population(self, said: protocol.Hello | protocol.Devices) -> list[Input]:
+        """These devices there are, and these are missing."""
+        devices = {device.device: device for device in said.devices}
+        missing = {lost.device: lost.reason for lost in said.missing if lost.device not in devices}
+        inputs: list[Input] = []
+        for name in self._devices.keys() - devices.keys():
+            reason = missing.get(name, "the driver no longer lists it")
+            inputs += [DeviceGone(source=self._source, device=name, reason=reason), *self._forget(name)]
+        for name, device in devices.items():
+            if self._devices.get(name) != device:
+                inputs.append(device_seen(self._source, device))
+            inputs += self._recovered(DEVICE_LOST, name, stood=name in self._missing)
+        for name in self._missing.keys() - missing.keys() - devices.keys():
+            inputs.append(self._fault(DEVICE_LOST, name, Assertion.RECOVER))
+        for name in missing.keys() - self._missing.keys():
+            inputs.append(self._fault(DEVICE_LOST, name, Assertion.OCCUR, missing[name]))
+        self._devices, self._missing = devices, missing
+        known = {NODE, SOURCE, *devices}
+        self._vouched = {(code, name) for code, name in self._vouched if name in known}
+        return [*inputs, *(self._settle() if isinstance(said, protocol.Devices) else ())]
+
+    def batch(self, batch: protocol.Batch) -> list[Input]:
+        inputs: list[Input] = []
+        if batch.lost:
+            reason = f"{batch.lost} records were overwritten before they could be read"
+            inputs.append(self._fault(LOG_GAP, NODE, Assertion.ONCE, reason, count=batch.lost))
+        return [*inputs, *signals(self._source, batch, self._clock)]
+
+    def reply(self, reply: protocol.Reply) -> list[Input]:
+        """A device answered, be it with a failure."""
+        device = reply.device
+        self._awaited.discard(device)
+        inputs: list[Input] = []
+        if reply.error:
+            if device != SOURCE:
+                inputs += self._unobserve(device, f"the driver answers: {reply.error}")
+            return [*inputs, *self._settle()]
+        inputs += self._recovered(DRIVER_UNRESPONSIVE, device, stood=device in self._unresponsive)
+        self._unresponsive.discard(device)
+        if self._unobserved.pop(device, None) is not None and self._observing:
+            inputs.append(SourceBack(source=self._source, device=device))
+        if (active := active_set(self._source, reply, self._clock)) is not None:
+            inputs.append(active)
+        if (held := holders(reply)) is not None and self._holders.get(device) != held.holders:
+            self._holders[device] = held.holders
+            inputs.append(held)
+        return [*inputs, *self._settle()]
+
+    def caught_up(self, said: protocol.CaughtUp) -> list[Input]:
+        self._caught_up = said
+        return self._settle()
+
+    def late(self, devices: Collection[str], reason: str) -> list[Input]:
+        """These devices owe an answer for too long."""
+        inputs: list[Input] = []
+        for device in devices:
+            self._awaited.discard(device)
+            if device not in self._unresponsive:
+                self._unresponsive.add(device)
+                inputs.append(self._fault(DRIVER_UNRESPONSIVE, device, Assertion.OCCUR, reason))
+            if device != SOURCE:
+                inputs += self._unobserve(device, reason)
+        return [*inputs, *self._settle()]
+
+    def lost(self, reason: str) -> list[Input]:
+        """Nothing of the source is observed any more."""
+        self._observing = False
+        self._caught_up = None
+        self._unobserved.clear()
+        if self._lost:
+            return []
+        self._lost = True
+        return [SourceLost(source=self._source, reason=reason, required=self._required)]
+
+    def unavailable(self, said: protocol.Unavailable) -> list[Input]:
+        """It cannot be opened. Where nothing is to be expected, nothing is lost."""
+        if said.absent and not self._required and not self._observed_before:
+            return []
+        return self.lost(said.reason)
+
+    def crashed(self, reason: str) -> list[Input]:
+        self._crashed = True
+        return [self._fault(WORKER_CRASHED, NODE, Assertion.OCCUR, reason), *self.lost(f"worker {reason}")]
+
+    # ------------------------------------------------------------------ in pieces
+
+    def _settle(self) -> list[Input]:
+        """The first complete read: every device has answered or failed to, and the history is read."""
+        if self._observing or self._awaited or (self._follows and self._caught_up is None):
+            return []
+        if self._devices and self._unobserved.keys() >= self._devices.keys():
+            return self._all_unobserved(self._unobserved)
+        self._observing = self._observed_before = True
+        self._lost = False
+        inputs: list[Input] = []
+        if self._caught_up is not None:
+            active = active_set(self._source, self._caught_up, self._clock)
+            inputs += [] if active is None else [active]
+        inputs.append(SourceBack(source=self._source))
+        for device, reason in self._unobserved.items():
+            inputs.append(SourceLost(source=self._source, reason=reason, device=device))
+        inputs += self._recovered(WORKER_CRASHED, NODE, stood=self._crashed)
+        self._crashed = False
+        return inputs
+
+    def _all_unobserved(self, unobserved: Mapping[str, str]) -> list[Input]:
+        if self._lost:
+            return []
+        self._lost = True
+        reason = f"no device can be read; {', '.join(f'{name}: {why}' for name, why in unobserved.items())}"
+        return [SourceLost(source=self._source, reason=reason[:1024], required=self._required)]
+
+    def _unobserve(self, device: str, reason: str) -> list[Input]:
+        if self._unobserved.get(device) == reason:
+            return []
+        self._unobserved[device] = reason
+        return [SourceLost(source=self._source, reason=reason, device=device)] if self._observing else []
+
+    def _forget(self, device: str) -> list[Input]:
+        self._awaited.discard(device)
+        self._unobserved.pop(device, None)
+        self._holders.pop(device, None)
+        stood = device in self._unresponsive
+        self._unresponsive.discard(device)
+        return [self._fault(DRIVER_UNRESPONSIVE, device, Assertion.RECOVER)] if stood else []
+
+    def _recovered(self, code: str, device: str, *, stood: bool) -> list[Input]:
+        first = (code, device) not in self._vouched
+        self._vouched.add((code, device))
+        return [self._fault(code, device, Assertion.RECOVER)] if stood or first else []
+
+    def _fault(self, code: str, device: str, assertion: Assertion, reason: str = "", count: int = 1) -> Input:
+        return fault(code, device, assertion, source=self._source, reason=reason, count=count)

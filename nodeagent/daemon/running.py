@@ -1,0 +1,105 @@
+"""One worker process with its state and what is due for it: asked, dismissed, killed, or left alone.
+
+It decides how a worker ends, never whether, nor what comes after; that is the supervisor's.
+"""
+
+import logging
+import signal
+import time
+from collections.abc import Iterable
+from typing import Final
+
+from nodeagent.daemon.child import Child
+from nodeagent.daemon.lateness import Lateness
+from nodeagent.daemon.lifecycle import State, Trigger, after
+from nodeagent.daemon.source import WorkerSpec
+from nodeagent.worker.protocol import SOURCE, Device, Poll, Unavailable
+
+log = logging.getLogger(__name__)
+
+HANG_UP_LIMIT_S: Final = 2.0
+SIGKILL_LIMIT_S: Final = 5.0
+"""A process that outlives SIGKILL for this long is stuck in the kernel."""
+
+
+class Worker:
+    """``due_s`` is when to look again: for the hello, the next poll, or the next step of killing.
+
+    ``suspect`` is the device whose call an abandoned worker hangs in, "" if none can be named.
+    """
+
+    def __init__(self, child: Child, spec: WorkerSpec, skip: frozenset[str], now_s: float) -> None:
+        self.child = child
+        self.skip = skip
+        self.state = State.STARTING
+        self.lateness = Lateness(spec.call_deadline_s)
+        self.started_s = now_s
+        self.due_s = now_s + spec.hello_deadline_s
+        self.unavailable: Unavailable | None = None
+        self.garbled = 0
+        self.suspect = ""
+        self._spec = spec
+        self._killed = False
+
+    def take(self, trigger: Trigger) -> None:
+        """Go on in the table. Raises ``IllegalTransition``."""
+        log.debug("worker %d: %s, was %s", self.child.pid, trigger, self.state)
+        self.state = after(self.state, trigger)
+
+    def expect(self, devices: Iterable[Device]) -> None:
+        """These it is to be asked for from now on."""
+        self.lateness.expect(device.device for device in devices if device.device not in self.skip)
+
+    def poll(self, poll_id: int, now_s: float) -> None:
+        """Ask every device that owes no answer, and say when to do so next."""
+        self.due_s = max(self.due_s + self._spec.poll_interval_s, now_s)
+        if devices := self.lateness.free():
+            self.lateness.ask(poll_id, devices, now_s)
+            self.child.send(Poll(id=poll_id, devices=devices))
+
+    async def dismiss(self) -> None:
+        """It must go: by SIGTERM, or, if it is stuck in the driver, by being abandoned."""
+        if stuck := await self.child.stuck_threads():
+            self._abandon(stuck)
+            return
+        self.take(Trigger.DISMISSED)
+        self.child.signal(signal.SIGTERM)
+        self.due_s = time.monotonic() + self._spec.terminate_grace_s
+
+    async def kill(self) -> None:
+        """SIGTERM did not help in time: SIGKILL; when that has not helped in time either, abandon it."""
+        stuck = await self.child.stuck_threads()
+        if stuck or self._killed:
+            self._abandon(stuck)
+            return
+        self._killed = True
+        self.child.signal(signal.SIGKILL)
+        self.due_s = time.monotonic() + SIGKILL_LIMIT_S
+
+    async def end(self) -> None:
+        """For good, in bounded time: the end of its stdin first, then signals, none if it is stuck."""
+        child = self.child
+        child.hang_up()
+        if self.state is State.ABANDONED or await child.wait(HANG_UP_LIMIT_S):
+            return
+        for number, limit_s in (
+            (signal.SIGTERM, self._spec.terminate_grace_s),
+            (signal.SIGKILL, SIGKILL_LIMIT_S),
+        ):
+            if await child.stuck_threads():
+                return
+            child.signal(number)
+            if await child.wait(limit_s):
+                return
+
+    def _abandon(self, stuck: Iterable[str]) -> None:
+        """The suspect is the device whose thread is stuck; else the one that has waited longest."""
+        names = set(stuck)
+        late = [device for device in self.lateness.late if device != SOURCE]
+        self.suspect = next((device for device in late if device[:15] in names), late[0] if late else "")
+        self.take(Trigger.STUCK)
+        log.error(
+            "worker %d hangs in the kernel (%s) and is left behind",
+            self.child.pid,
+            ", ".join(sorted(names)) or "it outlived SIGKILL",
+        )

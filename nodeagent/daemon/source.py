@@ -1,0 +1,70 @@
+"""What a supervisor is given of its source, and what it shows of it. Values only."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from nodeagent.core.catalog import Pattern
+from nodeagent.store.records import Cursor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSpec:
+    """What to run and how patiently; times in seconds. ``config`` is the driver's own section.
+
+    A worker that ends is started again after ``backoff_first_s``, doubled each time up to the limit; where
+    a source that is not required is absent, it is looked for again after ``absent_retry_s``.
+    ``command`` empty: this interpreter's ``nodeagent.worker`` for ``source``. ``cursor`` is the stored
+    one; later workers go on from what was delivered since.
+    """
+
+    source: str
+    boot_id: str
+    config: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    patterns: Sequence[Pattern] = ()
+    cursor: Cursor | None = None
+    required: bool = False
+    poll_interval_s: float = 1.0
+    call_deadline_s: float = 5.0
+    hello_deadline_s: float = 30.0
+    terminate_grace_s: float = 10.0
+    backoff_first_s: float = 0.25
+    backoff_limit_s: float = 30.0
+    absent_retry_s: float = 300.0
+    command: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceHealth:
+    """For the metrics. ``state`` is the worker's, or ``waiting`` before a respawn, or ``abandoned`` when
+    nothing but a stuck process is left. ``readings`` are the last of each device (``*``: of the source).
+    """
+
+    source: str
+    state: str
+    observing: bool
+    pid: int | None
+    abandoned_pids: tuple[int, ...]
+    restarts: int
+    polls: int
+    poll_failures: int
+    last_poll_duration_s: float | None
+    last_poll_ok: bool | None
+    late_devices: tuple[str, ...]
+    records_lost: int
+    garbled: int
+    cursor_seq: int | None
+    readings: Mapping[str, Mapping[str, float]]
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What a supervisor counts; all since its start."""
+
+    spawned: int = 0
+    polls: int = 0
+    poll_failures: int = 0
+    last_poll_duration_s: float | None = None
+    last_poll_ok: bool | None = None
+    records_lost: int = 0
+    garbled: int = 0
+    readings: dict[str, Mapping[str, float]] = field(default_factory=dict)

@@ -1,0 +1,312 @@
+"""One source, kept going: its worker is started, asked, watched, ended, left behind and replaced.
+
+The life of a worker process is the table in ``lifecycle``, its acts are in ``running``, the process
+and its pipes in ``child``; what it says means what ``hearing`` and ``observation`` make of it. Here
+they meet, in one task that takes what was heard and what has fallen due, one thing after the other:
+
+    worker ──stdout──> Child ──bounded queue──> Supervisor ──await deliver──> the pump
+       ^                                            │
+       └──────────────── stdin, never waited for ───┘
+
+While the pump is behind, the worker waits on its pipe; nobody is called late for that time. It never
+touches a device, never judges a fault, and waits for no child longer than a limit it names.
+"""
+
+import asyncio
+import logging
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Final
+
+from nodeagent.core.catalog import Pattern
+from nodeagent.core.model import Input
+from nodeagent.daemon.child import Child, Exited, Garbled, Happening, Said
+from nodeagent.daemon.delivery import Delivery
+from nodeagent.daemon.hearing import Hearing, Nonsense
+from nodeagent.daemon.lifecycle import State, Trigger
+from nodeagent.daemon.observation import Observation
+from nodeagent.daemon.running import Worker
+from nodeagent.daemon.source import SourceHealth, Statistics, WorkerSpec
+from nodeagent.daemon.translate import Clock
+from nodeagent.worker import protocol
+from nodeagent.worker.protocol import SOURCE
+
+log = logging.getLogger(__name__)
+
+MAX_HEARD: Final = 8
+MAX_GARBLED: Final = 100
+TOLD_GARBLED: Final = 3
+OVERSLEPT_S: Final = 0.5
+"""A loop that wakes later than this was itself held up; the drivers are not late by it."""
+
+
+class Supervisor:
+    """``deliver`` may wait; ``to_rule_ns`` turns CLOCK_BOOTTIME stamps into rule time."""
+
+    def __init__(
+        self,
+        spec: WorkerSpec,
+        deliver: Callable[[Delivery], Awaitable[None]],
+        to_rule_ns: Callable[[int], int],
+    ) -> None:
+        self._spec = spec
+        self._deliver_to = deliver
+        self._statistics = Statistics()
+        clock = Clock(boottime_ns=lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME), to_rule_ns=to_rule_ns)
+        self._observation = Observation(spec.source, spec.required, clock)
+        self._hearing = Hearing(spec.source, spec.boot_id, self._observation, self._statistics)
+        self._command = spec.command or (sys.executable, "-m", "nodeagent.worker", spec.source)
+        self._patterns = _for_worker(spec.patterns)
+        self._cursor = spec.cursor
+        self._heard: asyncio.Queue[Happening] = asyncio.Queue(MAX_HEARD)
+        self._worker: Worker | None = None
+        self._abandoned: list[Worker] = []
+        self._spawn_at_s: float | None = None
+        self._failures = 0
+        self._poll_id = 0
+        self._stopping = False
+        self._task: asyncio.Task[None] | None = None
+        self._ended = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until ``stop`` or cancelled; ends every worker that can be ended."""
+        self._task = asyncio.current_task()
+        self._spawn_at_s = time.monotonic()
+        try:
+            while not self._stopping:
+                await self._do_due()
+                if (happening := await self._hear()) is not None:
+                    await self._take(happening)
+        except asyncio.CancelledError:
+            if not self._stopping:
+                raise
+        finally:
+            await self._end_all()
+            self._ended.set()
+
+    async def stop(self) -> None:
+        """End the workers; returns when ``run`` has. What was not delivered is read again next time."""
+        stopping, self._stopping = self._stopping, True
+        if self._task is not None:
+            if not stopping:
+                self._task.cancel()
+            await self._ended.wait()
+
+    def reload(self, patterns: Sequence[Pattern]) -> None:
+        """From now on match these."""
+        self._patterns = _for_worker(patterns)
+        if self._worker is not None and self._worker.state in (State.STARTING, State.READY):
+            self._worker.child.send(protocol.Patterns(patterns=self._patterns))
+
+    def health(self) -> SourceHealth:
+        worker, statistics = self._worker, self._statistics
+        idle = "abandoned" if self._abandoned and self._spawn_at_s is None else "waiting"
+        return SourceHealth(
+            source=self._spec.source,
+            state=worker.state.value if worker else idle,
+            observing=self._observation.observing,
+            pid=worker.child.pid if worker else None,
+            abandoned_pids=tuple(abandoned.child.pid for abandoned in self._abandoned),
+            restarts=max(0, statistics.spawned - 1),
+            polls=statistics.polls,
+            poll_failures=statistics.poll_failures,
+            last_poll_duration_s=statistics.last_poll_duration_s,
+            last_poll_ok=statistics.last_poll_ok,
+            late_devices=worker.lateness.late if worker else (),
+            records_lost=statistics.records_lost,
+            garbled=statistics.garbled,
+            cursor_seq=self._cursor.seq if self._cursor else None,
+            readings=dict(statistics.readings),
+        )
+
+    # ------------------------------------------------------------------ what is due
+
+    async def _hear(self) -> Happening | None:
+        """The next happening, or None when something is due before it."""
+        due_s = self._due_s()
+        wait_s = None if due_s is None else due_s - time.monotonic()
+        try:
+            async with asyncio.timeout(wait_s):
+                return await self._heard.get()
+        except TimeoutError:
+            overslept_s = time.monotonic() - (due_s or 0.0)
+            if self._worker is not None and overslept_s > OVERSLEPT_S:
+                self._worker.lateness.excuse(overslept_s)
+            return None
+
+    def _due_s(self) -> float | None:
+        worker = self._worker
+        if worker is None:
+            return self._spawn_at_s
+        late_s = worker.lateness.due_s() if worker.state is State.READY else None
+        return worker.due_s if late_s is None else min(worker.due_s, late_s)
+
+    async def _do_due(self) -> None:
+        now_s = time.monotonic()
+        worker = self._worker
+        if worker is None:
+            if self._spawn_at_s is not None and self._spawn_at_s <= now_s:
+                await self._spawn()
+            return
+        # Only one who has heard everything may say that something was not said.
+        if worker.state is State.READY and self._heard.empty():
+            await self._judge_lateness(worker, now_s)
+        if worker.due_s > now_s:
+            return
+        match worker.state:
+            case State.READY:
+                self._poll_id += 1
+                worker.poll(self._poll_id, now_s)
+            case State.STARTING:
+                reason = f"its worker did not say hello within {self._spec.hello_deadline_s:g} s"
+                await self._deliver(self._observation.late([SOURCE], reason))
+                await self._dismiss(worker, reason)
+            case State.KILLING:
+                await worker.kill()
+                self._replace_if_abandoned(worker)
+
+    async def _judge_lateness(self, worker: Worker, now_s: float) -> None:
+        late = worker.lateness.newly_late(now_s)
+        if not late:
+            return
+        reason = f"a call has not come back within {self._spec.call_deadline_s:g} s"
+        log.warning("%s: %s: %s", self._spec.source, ", ".join(late), reason)
+        await self._deliver(self._observation.late(late, reason))
+        if worker.lateness.all_late:
+            await self._dismiss(worker, "no device answers")
+
+    # ------------------------------------------------------------------ workers come and go
+
+    async def _spawn(self) -> None:
+        skip = frozenset(abandoned.suspect for abandoned in self._abandoned)
+        self._spawn_at_s = None
+        try:
+            child = await Child.spawn(self._command, self._heard, log)
+        except OSError as error:
+            await self._deliver(self._observation.lost(f"cannot start its worker: {error}"))
+            self._respawn_later()
+            return
+        self._statistics.spawned += 1
+        self._worker = Worker(child, self._spec, skip, time.monotonic())
+        cursor = self._cursor
+        child.send(
+            protocol.Configure(
+                driver=self._spec.source,
+                boot_id=self._spec.boot_id,
+                config=dict(self._spec.config),
+                patterns=self._patterns,
+                cursor=protocol.Cursor(boot_id=cursor.boot_id, seq=cursor.seq) if cursor else None,
+                skip=tuple(skip),
+            )
+        )
+
+    def _respawn_later(self) -> None:
+        pause_s = min(self._spec.backoff_first_s * 2**self._failures, self._spec.backoff_limit_s)
+        self._failures = min(self._failures + 1, 32)
+        self._spawn_at_s = time.monotonic() + pause_s
+
+    async def _dismiss(self, worker: Worker, reason: str) -> None:
+        log.warning("%s: worker %d has to go: %s", self._spec.source, worker.child.pid, reason)
+        await self._deliver(self._observation.lost(reason))
+        await worker.dismiss()
+        self._replace_if_abandoned(worker)
+
+    def _replace_if_abandoned(self, worker: Worker) -> None:
+        """One replacement, and only one that can avoid the device the other hangs in."""
+        if worker.state is State.ABANDONED:
+            replaced = bool(worker.suspect) and not self._abandoned
+            self._worker = None
+            self._abandoned.append(worker)
+            self._spawn_at_s = time.monotonic() if replaced else None
+
+    async def _take_exit(self, worker: Worker, how: str) -> None:
+        before = worker.state
+        worker.take(Trigger.EXITED)
+        await worker.child.release()
+        if before is State.ABANDONED:
+            self._abandoned.remove(worker)
+            await self._respawn_whole()
+            return
+        self._worker = None
+        if before is not State.KILLING and not worker.unavailable:
+            words = worker.child.last_words
+            reason = f"ended by itself: {how}" + (f"; its last words: {words}" if words else "")
+            log.error("%s: worker %d %s", self._spec.source, worker.child.pid, reason)
+            await self._deliver(self._observation.crashed(reason))
+        if time.monotonic() - worker.started_s > self._spec.backoff_limit_s:
+            self._failures = 0
+        if worker.unavailable and worker.unavailable.absent and not self._spec.required:
+            self._spawn_at_s = time.monotonic() + self._spec.absent_retry_s
+        elif before is not State.KILLING or not self._abandoned:
+            self._respawn_later()
+
+    async def _respawn_whole(self) -> None:
+        """Nothing is stuck any more: a worker that skips a device gives way to one that does not."""
+        if self._abandoned:
+            return
+        worker = self._worker
+        if worker is None:
+            self._spawn_at_s = time.monotonic()
+        elif worker.skip and worker.state is not State.KILLING:
+            await self._dismiss(worker, "it gives way to a worker for all devices")
+
+    async def _end_all(self) -> None:
+        workers = [*self._abandoned, *([self._worker] if self._worker else [])]
+        self._worker, self._abandoned = None, []
+        for worker in workers:
+            await worker.end()
+            await worker.child.release()
+
+    # ------------------------------------------------------------------ what was heard
+
+    async def _take(self, happening: Happening) -> None:
+        known = [*self._abandoned, *([self._worker] if self._worker else [])]
+        worker = next((worker for worker in known if worker.child is happening.child), None)
+        if worker is None:
+            return
+        match happening:
+            case Exited(how=how):
+                await self._take_exit(worker, how)
+            case Said(report=protocol.Reply()) if worker.state is State.ABANDONED:
+                # The call it was stuck in came back, so it can end as any other does.
+                worker.child.hang_up()
+            case _ if worker.state not in (State.STARTING, State.READY):
+                pass
+            case Garbled(reason=reason):
+                await self._garbled(worker, reason)
+            case Said(report=report):
+                try:
+                    delivery = self._hearing.take(worker, report)
+                except Nonsense as error:
+                    await self._garbled(worker, str(error))
+                else:
+                    await self._hand_over(delivery)
+
+    async def _garbled(self, worker: Worker, reason: str) -> None:
+        self._statistics.garbled += 1
+        worker.garbled += 1
+        if worker.garbled <= TOLD_GARBLED:
+            log.warning("%s: worker %d: %s", self._spec.source, worker.child.pid, reason)
+        if worker.garbled >= MAX_GARBLED:
+            told = f"was ended: {MAX_GARBLED} of its lines made no sense, the last: {reason}"
+            await self._deliver(self._observation.crashed(told))
+            await self._dismiss(worker, told)
+
+    async def _deliver(self, inputs: Sequence[Input]) -> None:
+        await self._hand_over(Delivery(source=self._spec.source, inputs=tuple(inputs)))
+
+    async def _hand_over(self, delivery: Delivery) -> None:
+        """The time it takes is not the driver's."""
+        if not delivery.inputs and delivery.cursor is None:
+            return
+        begun_s = time.monotonic()
+        await self._deliver_to(delivery)
+        if delivery.cursor is not None:
+            self._cursor = delivery.cursor
+        if self._worker is not None:
+            self._worker.lateness.excuse(time.monotonic() - begun_s)
+
+
+def _for_worker(patterns: Iterable[Pattern]) -> tuple[protocol.Pattern, ...]:
+    return tuple(protocol.Pattern(id=p.id, code=p.code, regex=p.regex, device=p.device) for p in patterns)

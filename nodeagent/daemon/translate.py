@@ -1,0 +1,121 @@
+"""From what a worker says to what the core takes. Pure.
+
+Stamps come in on CLOCK_BOOTTIME and leave on the rule clock; one from the future is brought back to
+now, for no source can have seen what has not happened yet. The source's name is ours, not the worker's.
+The agent's own faults are made here too, so that their words stand in one place.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from nodeagent.core.model import (
+    ALL_DEVICES,
+    NODE,
+    ActiveCode,
+    ActiveSet,
+    Assertion,
+    DeviceSeen,
+    Holder,
+    Holders,
+    Signal,
+)
+from nodeagent.worker import protocol
+
+AGENT = "agent"
+"""The source of the agent's own faults."""
+
+DRIVER_UNRESPONSIVE = "driver_unresponsive"
+WORKER_CRASHED = "worker_crashed"
+LOG_GAP = "log_gap"
+DEVICE_LOST = "device_lost"
+
+MAX_EVIDENCE = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """``boottime_ns`` is now on CLOCK_BOOTTIME; ``to_rule_ns`` turns such a stamp into rule time."""
+
+    boottime_ns: Callable[[], int]
+    to_rule_ns: Callable[[int], int]
+
+    def rule_ns(self, stamp_ns: int) -> int:
+        return self.to_rule_ns(min(stamp_ns, self.boottime_ns()))
+
+
+def signals(source: str, batch: protocol.Batch, clock: Clock) -> list[Signal]:
+    return [
+        Signal(
+            source=source,
+            device=said.device,
+            code=said.code,
+            assertion=said.assertion,
+            severity=said.severity,
+            count=said.count,
+            first_ns=clock.rule_ns(min(said.first_ns, said.last_ns)),
+            last_ns=clock.rule_ns(said.last_ns),
+            evidence=said.evidence,
+            backdated=said.backdated,
+            trusted=said.trusted,
+        )
+        for said in batch.signals
+    ]
+
+
+def active_set(source: str, said: protocol.Reply | protocol.CaughtUp, clock: Clock) -> ActiveSet | None:
+    """None if the source has no list of what is active now."""
+    if said.active is None:
+        return None
+    return ActiveSet(
+        source=source,
+        device=ALL_DEVICES if isinstance(said, protocol.CaughtUp) else said.device,
+        codes=tuple(ActiveCode(code=active.code, severity=active.severity) for active in said.active),
+        begun_ns=clock.rule_ns(said.begun_ns),
+        complete=isinstance(said, protocol.CaughtUp) or said.complete,
+    )
+
+
+def holders(reply: protocol.Reply) -> Holders | None:
+    if reply.holders is None:
+        return None
+    return Holders(
+        device=reply.device,
+        holders=tuple(
+            Holder(pid=said.pid, start_time=said.start_time, command=said.command, job=said.job)
+            for said in reply.holders
+        ),
+    )
+
+
+def device_seen(source: str, device: protocol.Device) -> DeviceSeen:
+    return DeviceSeen(
+        source=source,
+        device=device.device,
+        kind=device.kind,
+        vendor=device.vendor,
+        identity=device.identity,
+        attributes=device.attributes,
+    )
+
+
+def fault(
+    code: str, device: str, assertion: Assertion, *, source: str, reason: str = "", count: int = 1
+) -> Signal:
+    """A fault of the agent itself, concerning ``source``. A source as a whole stands for the node."""
+    evidence = {"source": source}
+    if reason:
+        evidence["reason"] = reason[:MAX_EVIDENCE]
+    return Signal(
+        source=AGENT,
+        device=NODE if device == protocol.SOURCE else device,
+        code=code,
+        assertion=assertion,
+        count=count,
+        evidence=evidence,
+    )
+
+
+def faults(
+    code: str, devices: Iterable[str], assertion: Assertion, *, source: str, reason: str = ""
+) -> list[Signal]:
+    return [fault(code, device, assertion, source=source, reason=reason) for device in devices]
