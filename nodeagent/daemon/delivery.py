@@ -8,7 +8,7 @@ from nodeagent.store.records import Cursor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """``inputs`` in order; with ``cursor``, everything up to it is accounted for by this and earlier deliveries."""
+    """``inputs`` in order; everything up to ``cursor`` is accounted for by this and earlier deliveries."""
 
     source: str
     inputs: tuple[Input, ...] = ()

@@ -62,6 +62,7 @@ class Pump:
         self._queue: deque[Delivery] = deque()
         self._room = asyncio.Semaphore(QUEUE_DELIVERIES)
         self._woken = asyncio.Event()
+        self._finishing = False
         self._told_degraded: str | None = None
         self._view = View()
         self._beat_at_s = 0.0
@@ -89,8 +90,8 @@ class Pump:
         await self._commit(turn)
 
     async def run(self) -> None:
-        """Turn after turn, until cancelled."""
-        while True:
+        """Turn after turn, until ``finish`` was called and everything that came is committed."""
+        while self._queue or not self._finishing:
             await self._wait()
             self._woken.clear()
             turn = _Turn()
@@ -104,6 +105,11 @@ class Pump:
             if turn.inputs or turn.events or turn.cursors or time.monotonic() >= self._beat_at_s:
                 await self._commit(turn)
             await self._compact_if_due()
+
+    def finish(self) -> None:
+        """Let ``run`` end; nothing may be submitted any more."""
+        self._finishing = True
+        self._woken.set()
 
     async def compact(self) -> None:
         """Write the live cells as the base from which the next start replays."""

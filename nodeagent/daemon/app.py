@@ -1,0 +1,199 @@
+"""The daemon, part by part, in the order things happen: recover, judge, serve, stop.
+
+It only wires. What a part does, and why, is in its own file.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+
+from nodeagent import __version__
+from nodeagent.config import Config, ConfigError, load_config
+from nodeagent.core.model import NODE, DeviceSeen, Kind, Started, TablesRejected, View
+from nodeagent.daemon import identity, systemd, workers
+from nodeagent.daemon.catalogs import Catalogs, NoTables
+from nodeagent.daemon.clock import carry_on
+from nodeagent.daemon.delivery import Delivery
+from nodeagent.daemon.pump import Pump
+from nodeagent.daemon.rebuild import load_catalogs, rebuild
+from nodeagent.daemon.supervisor import Supervisor
+from nodeagent.outlets import journal
+from nodeagent.outlets.grpc_server import GrpcServer
+from nodeagent.outlets.metrics import NodeMetrics
+from nodeagent.outlets.metrics_http import MetricsServer
+from nodeagent.outlets.node import NodeFacts
+from nodeagent.outlets.sockets import OutletError
+from nodeagent.store.board import Board
+from nodeagent.store.errors import StoreInUseError
+from nodeagent.store.ledger import Ledger
+
+log = logging.getLogger(__name__)
+
+EXIT_FAILED = 1
+EXIT_CONFIG = 78
+"""sysexits.h EX_CONFIG: what is configured cannot work; systemd does not try it again."""
+
+
+def run(config: Config, config_path: Path | None, stream: bool) -> int:
+    """Serve until told to stop; the answer is the exit status. ``stream`` prints events on stdout."""
+    status = os.EX_OK
+    try:
+        asyncio.run(Daemon(config, config_path, stream).serve())
+    except* (NoTables, OutletError) as refused:
+        status = _report(refused, EXIT_CONFIG)
+    except* StoreInUseError as refused:
+        status = _report(refused, EXIT_FAILED)
+    return status
+
+
+class Daemon:
+    """One life of the daemon, from the store it finds to the store it leaves."""
+
+    def __init__(self, config: Config, config_path: Path | None, stream: bool) -> None:
+        self._config = config
+        self._config_path = config_path
+        self._stream = stream
+        self._stop = asyncio.Event()
+        self._reload = asyncio.Event()
+
+    async def serve(self) -> None:
+        config = self._config
+        async with contextlib.AsyncExitStack() as parts:
+            ledger = Ledger(Path(config.agent.state_dir), identity.machine_id())
+            recovery = await ledger.open()
+            parts.push_async_callback(ledger.close)
+
+            clock = carry_on(recovery.anchor, identity.boot_id())
+            known = await load_catalogs(ledger, recovery)
+            engine, differences = await rebuild(ledger, recovery, known)
+            ledger.carry = engine.carry
+            catalogs = Catalogs(ledger, known)
+            tables = await catalogs.load(_folders(config), config.settings(), engine.digest)
+
+            board = Board()
+            pump = Pump(engine, ledger, board, clock, systemd.watchdog)
+            started = Started(boot_id=clock.boot_id, version=__version__)
+            await pump.begin(differences, (started, _node(config), *tables))
+
+            sources = workers.supervisors(config, catalogs.current, clock, recovery.cursors, pump.submit)
+            facts = NodeFacts(
+                node_id=identity.machine_id(),
+                node_name=config.agent.name(),
+                boot_id=clock.boot_id,
+                version=__version__,
+                started_wall_ns=clock.wall_ns(),
+            )
+            grpc = GrpcServer(
+                board=board, ledger=ledger, catalog=lambda: catalogs.current, facts=facts, config=config
+            )
+            metrics = NodeMetrics(
+                board=board,
+                ledger=ledger,
+                facts=facts,
+                health=lambda: workers.health(pump, ledger, sources),
+            )
+            await grpc.start()
+            parts.push_async_callback(grpc.stop)
+            self._serve_metrics(metrics, parts)
+
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(pump.run())
+                for source in sources:
+                    tasks.create_task(source.run())
+                outlets = [
+                    tasks.create_task(metrics.run(recovery.last_seq)),
+                    tasks.create_task(self._tell(board, ledger, recovery.last_seq)),
+                    tasks.create_task(_tell_readiness(board, grpc)),
+                    tasks.create_task(self._reload_on_demand(catalogs, pump, sources)),
+                ]
+                self._listen_to_signals()
+                systemd.ready()
+                log.info("nodeagent %s serves on %s", __version__, config.agent.socket)
+                await self._stop.wait()
+                systemd.stopping()
+                await asyncio.gather(*(source.stop() for source in sources))
+                pump.finish()
+                for outlet in outlets:
+                    outlet.cancel()
+            await pump.compact()
+
+    def _listen_to_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self._stop.set)
+        loop.add_signal_handler(signal.SIGINT, self._stop.set)
+        loop.add_signal_handler(signal.SIGHUP, self._reload.set)
+
+    async def _tell(self, board: Board, ledger: Ledger, after_seq: int) -> None:
+        if self._stream:
+            await journal.tell(board, ledger, after_seq, journal.line_writer(sys.stdout))
+        elif journal.runs_under_journal(os.environ):
+            await journal.tell(board, ledger, after_seq, journal.journal_writer())
+
+    def _serve_metrics(self, metrics: NodeMetrics, parts: contextlib.AsyncExitStack) -> None:
+        """A port that is taken costs the metrics, not the daemon: better not scraped than blind."""
+        if not self._config.metrics.listen:
+            return
+        server = MetricsServer(self._config.metrics.listen, metrics)
+        try:
+            server.start()
+        except OutletError as error:
+            log.error("no metrics: %s", error)
+        else:
+            parts.callback(server.stop)
+
+    async def _reload_on_demand(self, catalogs: Catalogs, pump: Pump, sources: list[Supervisor]) -> None:
+        """On SIGHUP: the tables, and those keys of the configuration that change a decision."""
+        while True:
+            await self._reload.wait()
+            self._reload.clear()
+            systemd.reloading()
+            try:
+                config = load_config(self._config_path, os.environ)
+            except ConfigError as error:
+                log.error("configuration refused, the old one stays: %s", error)
+                await pump.submit(Delivery(source="agent", inputs=(TablesRejected(reason=str(error)),)))
+            else:
+                inputs = await catalogs.load(_folders(config), config.settings(), catalogs.current.digest)
+                await pump.submit(Delivery(source="agent", inputs=inputs))
+                for source in sources:
+                    source.reload(catalogs.current.patterns)
+            systemd.ready()
+
+
+async def _tell_readiness(board: Board, grpc: GrpcServer) -> None:
+    """Ready while every required source observes: what a load balancer or a scheduler's probe asks."""
+    while True:
+        publication = board.current
+        await grpc.set_serving(_observes(publication.view))
+        await board.wait_change(publication)
+
+
+def _observes(view: View) -> bool:
+    return not any(source.required and source.lost_ns is not None for source in view.sources)
+
+
+def _folders(config: Config) -> list[Path]:
+    return [Path(folder) for folder in config.agent.tables]
+
+
+def _node(config: Config) -> DeviceSeen:
+    """The node itself, which the daemon stands for."""
+    return DeviceSeen(
+        source="agent",
+        device=NODE,
+        kind=Kind.NODE,
+        vendor="",
+        identity=identity.machine_id(),
+        attributes={"hostname": config.agent.name()},
+    )
+
+
+def _report(refused: BaseExceptionGroup[BaseException], status: int) -> int:
+    for error in refused.exceptions:
+        for line in str(error).splitlines():
+            log.critical("%s", line)
+    return status

@@ -1,0 +1,82 @@
+"""The workers of this node: one supervisor for each enabled driver, as the configuration has them."""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+import msgspec
+
+from nodeagent.config import Config, DriverConfig
+from nodeagent.core.catalog import Catalog
+from nodeagent.daemon.clock import Clock
+from nodeagent.daemon.delivery import Delivery
+from nodeagent.daemon.pump import QUEUE_DELIVERIES, Pump
+from nodeagent.daemon.source import WorkerSpec
+from nodeagent.daemon.supervisor import Supervisor
+from nodeagent.drivers import DRIVERS
+from nodeagent.outlets.health import Health, SourceHealth
+from nodeagent.store.ledger import Ledger
+from nodeagent.store.records import Cursor
+
+_NOT_THE_DRIVERS = frozenset(DriverConfig.__struct_fields__) - {"library"}
+"""Keys of a driver's section that are the supervisor's business."""
+
+
+def supervisors(
+    config: Config,
+    catalog: Catalog,
+    clock: Clock,
+    cursors: Mapping[str, Cursor],
+    deliver: Callable[[Delivery], Awaitable[None]],
+) -> list[Supervisor]:
+    return [
+        Supervisor(
+            _spec(name, config.drivers[name], catalog, clock, cursors), deliver, clock.rule_of_boottime
+        )
+        for name in DRIVERS
+        if config.drivers[name].enabled
+    ]
+
+
+def _spec(
+    name: str, section: DriverConfig, catalog: Catalog, clock: Clock, cursors: Mapping[str, Cursor]
+) -> WorkerSpec:
+    own = {
+        key: value for key, value in msgspec.structs.asdict(section).items() if key not in _NOT_THE_DRIVERS
+    }
+    return WorkerSpec(
+        source=name,
+        boot_id=clock.boot_id,
+        config=own,
+        patterns=catalog.patterns,
+        cursor=cursors.get(name),
+        required=section.required,
+        poll_interval_s=section.poll_interval_ns / 1e9,
+        call_deadline_s=section.call_deadline_ns / 1e9,
+    )
+
+
+def health(pump: Pump, ledger: Ledger, workers: list[Supervisor]) -> Health:
+    """How the daemon does, for the metrics; reads attributes only, from any thread."""
+    statistics = pump.statistics
+    return Health(
+        queue_depth=pump.queued,
+        queue_capacity=QUEUE_DELIVERIES,
+        inputs=statistics.inputs,
+        commits=statistics.commits,
+        commit_total_s=statistics.commit_total_s,
+        commit_last_s=statistics.commit_last_s,
+        degraded=ledger.degraded,
+        sources=tuple(_source_health(worker) for worker in workers),
+    )
+
+
+def _source_health(worker: Supervisor) -> SourceHealth:
+    now = worker.health()
+    return SourceHealth(
+        name=now.source,
+        state=now.state,
+        pid=now.pid,
+        restarts=now.restarts,
+        poll_duration_s=now.last_poll_duration_s,
+        poll_success=now.last_poll_ok,
+        records_lost=now.records_lost,
+    )
