@@ -93,6 +93,7 @@ class Durability:
         self._unread = False
         self._reader = reader
         self._left: Writer | None = None
+        self._closed = False
         self._rejoining: asyncio.Task[None] | None = None
         self._retry_s = limits.retry_s
         self._durable_since_s = float("-inf")
@@ -154,13 +155,14 @@ class Durability:
         writer = self._writer
         return None if writer is None else await writer.run(lambda: call(writer.database))
 
-    def damaged(self, reason: str) -> None:
-        """A reader found the file damaged: leave it, so that rejoining sets it aside."""
+    def leave(self, reason: str) -> None:
+        """Write to this file no more; rejoining sets it aside if it is damaged, or begins another."""
         if not self.degraded:
-            self._degrade(f"the file is damaged: {reason}")
+            self._degrade(reason)
 
     async def close(self) -> None:
         """Finish what is queued, within the deadline; what hangs is left behind."""
+        self._closed = True
         if self._rejoining is not None:
             self._rejoining.cancel()
         if self._writer is not None:
@@ -205,6 +207,8 @@ class Durability:
             self.tail.add(one.change)
             if not one.durable.done():
                 one.durable.set_result(False)
+        if self._closed:
+            return
         loop = asyncio.get_running_loop()
         if loop.time() - self._durable_since_s > STEADY_S:
             self._retry_s = self._limits.retry_s

@@ -271,7 +271,7 @@ class Ledger:
         try:
             return await self._reader.read(query)
         except StoreDamagedError as damage:
-            self._durability.damaged(str(damage))
+            self._durability.leave(f"the file is damaged: {damage}")
             raise StoreUnreadableError(str(damage)) from damage
 
     def _base(self, carried: Sequence[Carried]) -> Base:

@@ -69,9 +69,12 @@ class DirectoryLock:
 
     def take(self) -> None:
         """Make the directory if need be; raise StoreInUseError if another process holds it, else OSError."""
-        if self._fd is not None:
-            return
         self._directory.mkdir(parents=True, exist_ok=True, mode=0o750)
+        if self._fd is not None:
+            if os.path.samestat(os.fstat(self._fd), self._directory.stat()):
+                return
+            # The directory that was locked has been removed and is another one now.
+            self.give()
         fd = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

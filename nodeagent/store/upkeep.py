@@ -66,6 +66,9 @@ class Upkeep:
 
         Raises sqlite3.Error, OSError, StoreDamagedError, or AbandonedError when the disk hangs meanwhile.
         """
+        if await self._durability.on_disk(lambda database: database.is_in_place()) is False:
+            self._durability.leave(f"{self._durability.path} was removed or replaced while in use")
+            return
         short_of_space = self._durability.space_short.is_set()
         self._durability.space_short.clear()
         max_size = await self._durability.on_disk(

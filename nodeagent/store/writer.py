@@ -35,6 +35,7 @@ class Database:
         self.ballast = ballast
         self.space_was_short = False
         self._connection: sqlite3.Connection | None = None
+        self._file = (0, 0)
         self._commits = 0
         self._rows = 0
 
@@ -45,7 +46,7 @@ class Database:
         return self._connection
 
     def connect(self) -> None:
-        """Open or create the file; raise sqlite3.Error."""
+        """Open or create the file; raise sqlite3.Error or OSError."""
         connection = sqlite3.connect(
             self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
         )
@@ -57,6 +58,16 @@ class Database:
         connection.execute(f"PRAGMA journal_size_limit = {JOURNAL_SIZE_LIMIT}")
         # Checkpoints run between commits, so that no commit pays for one.
         connection.execute("PRAGMA wal_autocheckpoint = 0")
+        named = self.path.stat()
+        self._file = (named.st_dev, named.st_ino)
+
+    def is_in_place(self) -> bool:
+        """Whether the file that is written still has its name: one removed would be lost at the end."""
+        try:
+            named = self.path.stat()
+        except FileNotFoundError:
+            return False
+        return (named.st_dev, named.st_ino) == self._file
 
     def execute(self, work: Iterable[Statement]) -> None:
         """Run statements in one transaction; at the first full disk give up the ballast and try once more."""

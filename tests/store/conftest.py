@@ -43,6 +43,10 @@ class Process:
         """Wait for the next change of durability."""
         return self._changes.pop(0) if self._changes else await self.hear()
 
+    async def ended(self) -> int:
+        """Wait for it to end by itself; its exit code."""
+        return await self._process.wait()
+
     async def kill(self) -> list[dict[str, Any]]:
         """Kill -9; give all it had still said."""
         self._process.kill()

@@ -250,7 +250,21 @@ async def test_a_start_on_a_read_only_disk_knows_the_last_life(
         assert [event.seq for event in await one.ledger.read_events(0)] == [1, 2, 3, 4, 5, 6, 7]
 
 
-async def test_a_directory_that_vanishes_and_comes_back_is_no_reason_to_stop(tmp_path: Path) -> None:
+async def test_a_file_removed_while_in_use_is_made_anew_from_the_live_cells(tmp_path: Path) -> None:
+    directory = tmp_path / "state"
+    before = await fill(directory)
+    async with opened(directory, carry=lambda: [condition(1)]) as one:
+        shutil.rmtree(directory)
+        await one.ledger.trim()
+        assert [await one.changes.get(), await one.changes.get()] == [False, True]
+        assert (await one.ledger.commit(transaction(6))).last_seq == 6
+    async with opened(directory) as again:
+        assert again.recovery.store_id.uuid == before.store_id.uuid
+        assert again.recovery.carried == (condition(1),)
+        assert [stamped.input for stamped in again.recovery.inputs] == [signal(6)]
+
+
+async def test_a_state_directory_that_cannot_be_made_is_no_reason_to_stop(tmp_path: Path) -> None:
     directory = tmp_path / "state"
     directory.write_text("a file where the directory should be")
     async with opened(directory) as one:
@@ -264,4 +278,3 @@ async def test_a_directory_that_vanishes_and_comes_back_is_no_reason_to_stop(tmp
     async with opened(directory) as again:
         assert again.recovery.store_id == committed.store_id
         assert [stamped.input for stamped in again.recovery.inputs] == [signal(1)]
-    shutil.rmtree(directory)

@@ -14,7 +14,7 @@ from tests.store.conftest import Process, StartChild
 from tests.store.preload import DiskFault
 from tests.store.samples import MACHINE, condition
 
-DEADLINE_S = 0.3
+DEADLINE_S = 0.5
 LIMITS = {"commit_deadline_s": DEADLINE_S, "retry_s": 0.05}
 
 
@@ -196,6 +196,17 @@ async def test_a_state_that_the_start_could_not_read_is_left_alone_and_asks_for_
     await child.kill()
     recovery, events = await find(directory)
     assert (str(recovery.store_id), [one.seq for one in events]) == (opened, [1, 2, 3, 4, 5])
+
+
+async def test_a_process_whose_disk_hangs_can_still_end(
+    directory: Path, fault: DiskFault, start_child: StartChild
+) -> None:
+    child = await start_child(directory, fault.env, **LIMITS)
+    await child.hear()
+    fault.begin("hang")
+    assert not (await child.ask("commit", count=1))["durable"]
+    assert (await child.ask("close"))["closed"]
+    assert await child.ended() == 0
 
 
 @pytest.mark.parametrize("seed", range(3))
