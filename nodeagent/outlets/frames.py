@@ -31,6 +31,11 @@ class Frames:
         self._newest = 0
         self._header: tuple[StoreId, bool, bytes] | None = None
 
+    @property
+    def kept(self) -> Sequence[int]:
+        """Numbers of the events whose bytes are kept."""
+        return tuple(self._events)
+
     def snapshot(self, store_id: StoreId, durable: bool, snapshot: pb.Snapshot) -> bytes:
         return self._response(store_id, durable, snapshot=snapshot)
 

@@ -1,0 +1,25 @@
+"""A stage for each test, in a folder whose path is short and that other users may enter."""
+
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.outlets.stage import Stage
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="nodeagent-") as folder:
+        path = Path(folder)
+        path.chmod(0o755)
+        yield path
+
+
+@pytest.fixture
+async def stage(place: Path) -> AsyncIterator[Stage]:
+    opened = Stage(place)
+    await opened.open()
+    yield opened
+    await opened.close()

@@ -1,0 +1,88 @@
+"""Slow subscribers and many of them: each gets everything, in order, and none costs the others."""
+
+import asyncio
+
+import grpc
+import pytest
+
+from nodeagent.outlets import fault_service, messages
+from nodeagent.outlets.frames import Frames
+from nodeagent.outlets.pb import fault_service_pb2 as pb
+from nodeagent.store.records import StoredEvent, StoreId
+from tests.outlets.samples import event
+from tests.outlets.stage import FACTS, Stage
+from tests.outlets.watching import after, watching
+
+SUBSCRIBERS = 100
+
+
+async def test_a_subscriber_that_does_not_read_loses_nothing_and_holds_up_nobody(stage: Stage) -> None:
+    async with (
+        watching(stage.socket, after(stage.ledger.store_id, 0)) as slow,
+        watching(stage.socket, after(stage.ledger.store_id, 0)) as quick,
+    ):
+        assert (await slow.bookmark(), await quick.bookmark()) == (0, 0)
+        for _ in range(12):
+            await stage.commit(*(event() for _ in range(500)))
+        assert await quick.numbers(6000) == list(range(1, 6001))
+        assert await slow.numbers(6000) == list(range(1, 6001))
+
+
+async def test_a_hundred_subscribers_all_get_every_event_in_order(stage: Stage) -> None:
+    async def subscriber(ready: asyncio.Semaphore) -> list[int]:
+        async with watching(stage.socket) as stream:
+            await stream.snapshot()
+            ready.release()
+            return await stream.numbers(200)
+
+    ready = asyncio.Semaphore(0)
+    async with asyncio.TaskGroup() as subscribers:
+        tasks = [subscribers.create_task(subscriber(ready)) for _ in range(SUBSCRIBERS)]
+        for _ in range(SUBSCRIBERS):
+            await ready.acquire()
+        for _ in range(20):
+            await stage.commit(*(event() for _ in range(10)))
+    assert [task.result() for task in tasks] == [list(range(1, 201))] * SUBSCRIBERS
+
+
+async def test_streams_beyond_the_limit_are_refused_and_the_place_of_a_closed_one_is_free(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fault_service, "MAX_STREAMS", 1)
+    async with watching(stage.socket) as first:
+        await first.snapshot()
+        async with watching(stage.socket) as second:
+            status, words = await second.refusal()
+    assert status is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert words == "1 streams are open; close some and retry"
+    async with watching(stage.socket) as third:
+        await third.snapshot()
+
+
+def test_a_batch_put_together_from_bytes_is_what_protobuf_would_have_written() -> None:
+    frames = Frames(FACTS)
+    stored = [StoredEvent(seq=number, wall_ns=number, event=event()) for number in range(1, 65)]
+    store_id = StoreId(uuid="u" * 36, epoch=1_700_000_000_000)
+    expected = pb.WatchResponse(
+        node=messages.node_identity(FACTS),
+        store_id=messages.store_id(store_id),
+        durable=True,
+        batch=pb.EventBatch(events=[messages.event(each) for each in stored]),
+    )
+    assert pb.WatchResponse.FromString(frames.batch(store_id, True, stored)) == expected
+
+
+def test_serialised_events_are_kept_up_to_a_bound_and_newest_first() -> None:
+    frames = Frames(FACTS, capacity=10)
+    stored = [StoredEvent(seq=number, wall_ns=number, event=event()) for number in range(1, 101)]
+    frames.batch(StoreId(uuid="u", epoch=1), True, stored)
+    frames.batch(StoreId(uuid="u", epoch=1), True, stored[:5])
+    assert list(frames.kept) == list(range(91, 101))
+
+
+def test_the_same_number_in_another_epoch_is_another_event() -> None:
+    frames = Frames(FACTS)
+    for epoch, device in ((1, "gpu0"), (2, "gpu1")):
+        stored = [StoredEvent(seq=1, wall_ns=1, event=event(device))]
+        response = pb.WatchResponse.FromString(frames.batch(StoreId(uuid="u", epoch=epoch), True, stored))
+        assert [told.device for told in response.batch.events] == [device]

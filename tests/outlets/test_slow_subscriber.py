@@ -1,0 +1,95 @@
+"""A stream that is read so slowly that what it still wants is gone: it is told from which number on.
+
+The stream is driven here without gRPC, whose buffers would decide how far behind it is.
+"""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from nodeagent.core.model import View
+from nodeagent.outlets.frames import Frames
+from nodeagent.outlets.pb import fault_service_pb2 as pb
+from nodeagent.outlets.watch import MAX_BATCH, SCAN_EVENTS, Pace, Position, Subscription
+from nodeagent.store.board import Board
+from nodeagent.store.ledger import Ledger
+from nodeagent.store.records import Publication, StoredEvent, StoreId, Transaction
+from nodeagent.store.upkeep import Keep
+from tests.outlets.samples import event
+from tests.outlets.stage import FACTS, until
+
+LONG_AGO_NS = 1_700_000_000_000_000_000
+RING = 10
+
+
+@asynccontextmanager
+async def opened(place: Path) -> AsyncIterator[Ledger]:
+    ledger = Ledger(place, "machine-a", keep=Keep(upkeep_s=0.01))
+    await ledger.open()
+    yield ledger
+    await ledger.close()
+
+
+def publication(store_id: StoreId, seq: int) -> Publication:
+    return Publication(view=View(), store_id=store_id, seq=seq, durable=True, wall_offset_ns=0)
+
+
+async def commit(ledger: Ledger, board: Board, count: int, wall_ns: int) -> None:
+    committed = await ledger.commit(Transaction(events=tuple((wall_ns, event()) for _ in range(count))))
+    board.publish(publication(committed.store_id, committed.last_seq), committed.events)
+
+
+def subscription(ledger: Ledger, board: Board) -> Subscription:
+    return Subscription(
+        board=board,
+        ledger=ledger,
+        frames=Frames(FACTS),
+        request=pb.WatchRequest(),
+        position=Position(store_id=ledger.store_id, seq=0),
+        pace=Pace(),
+    )
+
+
+async def test_a_stream_whose_next_event_left_retention_gets_a_snapshot_and_goes_on(place: Path) -> None:
+    board = Board(capacity=RING)
+    async with opened(place) as ledger:
+        board.publish(publication(ledger.store_id, 0))
+        stream = subscription(ledger, board).responses()
+        opening = pb.WatchResponse.FromString(await anext(stream))
+        await commit(ledger, board, 2 * RING, LONG_AGO_NS)
+        await until(lambda: ledger.oldest_seq == 2 * RING + 1)
+        told = pb.WatchResponse.FromString(await anext(stream)).snapshot
+        await commit(ledger, board, 1, time.time_ns())
+        following = pb.WatchResponse.FromString(await anext(stream)).batch
+        await stream.aclose()
+
+    assert opening.bookmark.seq == 0
+    assert told.reason == pb.SNAPSHOT_REASON_FELL_BEHIND
+    assert (told.missed_from_seq, told.seq) == (1, 2 * RING)
+    assert [each.seq for each in following.events] == [2 * RING + 1]
+
+
+async def test_a_stream_too_far_behind_when_the_epoch_changes_is_told_from_where_it_misses(
+    place: Path,
+) -> None:
+    board = Board(capacity=RING)
+    async with opened(place) as ledger:
+        board.publish(publication(ledger.store_id, 0))
+        stream = subscription(ledger, board).responses()
+        await anext(stream)
+        for _ in range(2):
+            await commit(ledger, board, SCAN_EVENTS, time.time_ns())
+        read = [pb.WatchResponse.FromString(await anext(stream))]
+        epoch = StoreId(uuid=ledger.store_id.uuid, epoch=ledger.store_id.epoch + 1)
+        last = StoredEvent(seq=2 * SCAN_EVENTS + 1, wall_ns=1, event=event())
+        board.publish(publication(epoch, last.seq), (last,))
+        while read[-1].WhichOneof("told") == "batch":
+            read.append(pb.WatchResponse.FromString(await anext(stream)))
+        await stream.aclose()
+
+    assert sum(len(message.batch.events) for message in read) == SCAN_EVENTS
+    assert max(len(message.batch.events) for message in read) == MAX_BATCH
+    assert read[-1].snapshot.reason == pb.SNAPSHOT_REASON_EPOCH_CHANGED
+    assert read[-1].snapshot.missed_from_seq == SCAN_EVENTS + 1
+    assert read[-1].store_id.epoch == epoch.epoch
