@@ -30,7 +30,7 @@ def event(told: types_pb2.Event) -> Form:
         "handling": _word(messages.HANDLING_OF, told.handling),
         "condition_id": told.condition_id,
         "user_induced": told.user_induced,
-        "evidence": dict(told.evidence),
+        "evidence": dict(sorted(told.evidence.items())),
         "reasons": [reason(each) for each in told.reasons],
         "why": told.why,
         "rule": told.rule,
@@ -69,7 +69,7 @@ def device(told: types_pb2.Device) -> Form:
         "observed": told.observed,
         "observed_at": _time(told.observed_at),
         "reasons": [reason(each) for each in told.reasons],
-        "attributes": dict(told.attributes),
+        "attributes": dict(sorted(told.attributes.items())),
     }
 
 
@@ -90,7 +90,7 @@ def condition(told: types_pb2.Condition) -> Form:
         "unknown": told.unknown,
         "injected": told.injected,
         "affects_verdict": told.affects_verdict,
-        "evidence": dict(told.evidence),
+        "evidence": dict(sorted(told.evidence.items())),
     }
 
 

@@ -59,7 +59,7 @@ def _write_contribution(contribution: pb.Contribution) -> None:
             f"  from {condition.source}, {condition.count} signals, {for_people(condition.opened_at)}"
             f" to {for_people(condition.last_at)}"
         )
-        for key, value in condition.evidence.items():
+        for key, value in sorted(condition.evidence.items()):
             write(f"    {key}: {value}")
     if contribution.explanation.known:
         explanation = contribution.explanation

@@ -1,0 +1,149 @@
+"""``nodeagent probe NAME``: a source's worker run by hand, as the daemon runs it, its reports shown."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+from nodeagent.cli.failure import EXIT_INTERRUPTED, EXIT_UNAVAILABLE, Failure
+from nodeagent.cli.folders import configured
+from nodeagent.cli.options import Output, config_option, output_option, read_config
+from nodeagent.cli.output import write, write_json
+from nodeagent.config import Config, DriverConfig
+from nodeagent.daemon import identity
+from nodeagent.drivers import DRIVERS
+from nodeagent.tables.load import TablesError, load_catalog
+from nodeagent.worker import protocol
+from nodeagent.worker.protocol import SOURCE
+
+DEADLINE_S: Final = 15.0
+_POLL_ID: Final = 1
+_DAEMONS_KEYS: Final = frozenset(DriverConfig.__struct_fields__) - {"library"}
+
+
+@click.command("probe")
+@click.argument("name", type=click.Choice(list(DRIVERS)))
+@click.option("--follow", is_flag=True, help="Go on with what comes, until interrupted.")
+@config_option
+@output_option
+def command(name: str, follow: bool, config_path: Path | None, output: Output) -> None:
+    """Run the worker of source NAME once and show what it reports. The daemon is neither needed nor asked."""
+    config = read_config(config_path)
+    try:
+        patterns = load_catalog(configured(config), config.settings()).catalog.patterns
+    except TablesError as refused:
+        raise Failure(str(refused)) from refused
+    configure = protocol.Configure(
+        driver=name,
+        boot_id=identity.boot_id(),
+        config=_section(config, name),
+        patterns=tuple(
+            protocol.Pattern(id=each.id, code=each.code, regex=each.regex, device=each.device)
+            for each in patterns
+        ),
+    )
+    try:
+        for report in _converse(name, configure, follow):
+            if output == Output.JSON:
+                write_json(report)
+            else:
+                _write(report)
+            if isinstance(report, protocol.Unavailable):
+                raise SystemExit(EXIT_UNAVAILABLE)
+    except KeyboardInterrupt:
+        raise SystemExit(EXIT_INTERRUPTED) from None
+
+
+def _section(config: Config, name: str) -> dict[str, str | int | float | bool]:
+    section = msgspec.structs.asdict(config.drivers[name])
+    return {key: value for key, value in section.items() if key not in _DAEMONS_KEYS}
+
+
+def _converse(name: str, configure: protocol.Configure, follow: bool) -> Iterator[protocol.Report]:
+    """Every report until all has been told once. Raises Failure where that does not come to an end."""
+    begun_s = time.monotonic()
+    with subprocess.Popen(
+        [sys.executable, "-m", "nodeagent.worker", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as worker:
+        if worker.stdin is None or worker.stdout is None:
+            raise TypeError("the worker has no pipes")
+        deadline = threading.Timer(DEADLINE_S, worker.kill)
+        if not follow:
+            deadline.start()
+        try:
+            worker.stdin.write(protocol.encode(configure))
+            worker.stdin.flush()
+            awaited = {SOURCE}
+            for line in worker.stdout:
+                report = protocol.decode_report(line)
+                yield report
+                awaited = _still_awaited(awaited, report)
+                if isinstance(report, protocol.Hello):
+                    names = tuple(device.device for device in report.devices)
+                    worker.stdin.write(protocol.encode(protocol.Poll(id=_POLL_ID, devices=(SOURCE, *names))))
+                    worker.stdin.flush()
+                if not awaited and not follow:
+                    return
+        finally:
+            deadline.cancel()
+            worker.terminate()
+    late = time.monotonic() - begun_s >= DEADLINE_S
+    waiting = f"{', '.join(sorted(awaited))} did not answer within {DEADLINE_S:g} s"
+    raise Failure(waiting if late else f"the worker ended by itself, status {worker.returncode}")
+
+
+def _still_awaited(awaited: set[str], report: protocol.Report) -> set[str]:
+    """A following source is read when it has caught up, every device when it has replied."""
+    match report:
+        case protocol.Hello():
+            devices = {device.device for device in report.devices}
+            return {SOURCE, *devices, *(["history"] if report.follows else [])}
+        case protocol.Reply():
+            return awaited - {report.device}
+        case protocol.CaughtUp():
+            return awaited - {"history"}
+        case protocol.Unavailable():
+            return set()
+        case _:
+            return awaited
+
+
+def _write(report: protocol.Report) -> None:
+    match report:
+        case protocol.Hello() | protocol.Devices():
+            write(f"open: {len(report.devices)} devices")
+            for device in report.devices:
+                write(
+                    f"  {device.device} {device.kind} {device.vendor} {device.identity or 'without identity'}"
+                )
+            for missing in report.missing:
+                write(f"  missing: {missing.device}: {missing.reason}")
+        case protocol.Unavailable():
+            write(f"unavailable: {report.reason}")
+        case protocol.Batch():
+            for signal in report.signals:
+                line = signal.evidence.get("line", "")
+                write(f"signal: {signal.device} {signal.code} {signal.assertion} {line}".rstrip())
+            if report.lost:
+                write(f"lost: {report.lost} records")
+        case protocol.Reply():
+            _write_reply(report)
+        case protocol.CaughtUp():
+            write("caught up: the history is read")
+        case protocol.Lost():
+            write(f"lost: {report.reason}")
+
+
+def _write_reply(reply: protocol.Reply) -> None:
+    name = "source" if reply.device == SOURCE else reply.device
+    write(f"{name}: {reply.error or 'answered'} in {reply.took_ns / 1e6:.1f} ms")
+    for active in reply.active or ():
+        write(f"  active: {active.code}")
+    for metric, value in sorted(reply.readings.items()):
+        write(f"  {metric}: {value:g}")

@@ -1,0 +1,41 @@
+"""One entry of ``journalctl -o json``: its time and message, where the kernel's log is what it came from."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from nodeagent.replay.kernel_text import LogLine
+
+_MICROSECOND_NS: Final = 1000
+
+
+def is_entry(data: dict[str, Any]) -> bool:
+    return "__REALTIME_TIMESTAMP" in data or "MESSAGE" in data
+
+
+def read(data: dict[str, Any], report: Callable[[str, str], None]) -> LogLine | None:
+    """None for an entry of another program, or one that was reported by field and reason."""
+    if data.get("_TRANSPORT", "kernel") != "kernel" or data.get("SYSLOG_IDENTIFIER", "kernel") is None:
+        return None
+    stamp = data.get("__REALTIME_TIMESTAMP")
+    if not isinstance(stamp, str) or not stamp.isdecimal():
+        report("__REALTIME_TIMESTAMP", f"{stamp!r}: must be microseconds since 1970, in quotes")
+        return None
+    message = _text(data.get("MESSAGE"))
+    if message is None:
+        report("MESSAGE", "must be text, or a list of bytes")
+        return None
+    trusted = data.get("SYSLOG_FACILITY", "0") == "0"
+    return LogLine(int(stamp) * _MICROSECOND_NS, message, trusted=trusted)
+
+
+def _text(message: object) -> str | None:
+    """The journal writes what is no UTF-8 as a list of numbers, and what is too long as null."""
+    match message:
+        case str():
+            return message
+        case None:
+            return ""
+        case list() if all(isinstance(byte, int) and 0 <= byte <= 255 for byte in message):
+            return bytes(message).decode("utf-8", "backslashreplace")
+        case _:
+            return None

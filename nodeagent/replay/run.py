@@ -1,0 +1,78 @@
+"""Steps an engine through what was heard, in the file's own time, and hands out the events.
+
+The rule clock is the file's wall time. All devices that the file names are announced before its first
+moment, so that correlation knows how many there are; what that and the tables' coming into force would
+tell is left out. After the last moment time stands still: later deadlines do not fire.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from nodeagent.core.catalog import Catalog
+from nodeagent.core.engine import Engine
+from nodeagent.core.model import NODE, CatalogChanged, DeviceSeen, Kind, Signal, Tick
+from nodeagent.replay.formats import Log, Signals
+from nodeagent.replay.matching import matched
+from nodeagent.replay.signal_line import Moment
+from nodeagent.store.records import StoredEvent
+
+SEQ: Final = 0
+"""No store numbers these events."""
+
+_KIND_OF_SOURCE: Final = {
+    "ascend": Kind.CHIP,
+    "nvidia": Kind.CHIP,
+    "unifiedbus": Kind.UNIFIEDBUS,
+    "link": Kind.LINK,
+}
+_PCI: Final = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_KIND_OF_DEVICE: Final = {Kind.HOST: Kind.NODE, Kind.PUBLIC: Kind.CHIP}
+
+
+def moments(heard: Log | Signals, catalog: Catalog, *, trust_userspace: bool) -> list[Moment]:
+    """In order of time, equal times as in the file; a log is matched with the catalog's patterns."""
+    if isinstance(heard, Log):
+        found: Iterable[Moment] = matched(heard.lines, catalog.patterns, trust_userspace=trust_userspace)
+    else:
+        found = heard.moments
+    return sorted(found, key=lambda moment: moment.at_ns)
+
+
+def replay(ordered: Sequence[Moment], catalog: Catalog) -> Iterator[StoredEvent]:
+    """The events that would have been told, each with the number 0."""
+    if not ordered:
+        return
+    engine = Engine({catalog.digest: catalog})
+    begun_ns = ordered[0].at_ns
+    engine.step(begun_ns, CatalogChanged(digest=catalog.digest))
+    for device in _devices(ordered, catalog):
+        engine.step(begun_ns, device)
+    for moment in ordered:
+        outcome = engine.step(moment.at_ns, moment.signal or Tick())
+        for event in outcome.events:
+            yield StoredEvent(seq=SEQ, wall_ns=event.at_ns, event=event)
+
+
+def _devices(ordered: Iterable[Moment], catalog: Catalog) -> list[DeviceSeen]:
+    """The node, and each device in the order in which the file first names it."""
+    found = {NODE: DeviceSeen(source="agent", device=NODE, kind=Kind.NODE, vendor="", identity=NODE)}
+    for moment in ordered:
+        if moment.signal is not None and moment.signal.device not in found:
+            found[moment.signal.device] = _device(moment.signal, catalog)
+    return list(found.values())
+
+
+def _device(signal: Signal, catalog: Catalog) -> DeviceSeen:
+    row = catalog.row(signal.code)
+    kind = _KIND_OF_SOURCE.get(signal.source)
+    if kind is None:
+        kind = _KIND_OF_DEVICE.get(row.kind, row.kind) if row is not None else Kind.CHIP
+    return DeviceSeen(
+        source=signal.source,
+        device=signal.device,
+        kind=kind,
+        vendor=row.vendor if row is not None else "",
+        identity=signal.device,
+        attributes={"pci": signal.device} if _PCI.fullmatch(signal.device) else {},
+    )
