@@ -18,7 +18,7 @@ from nodeagent.daemon import identity, systemd, workers
 from nodeagent.daemon.catalogs import Catalogs, NoTables
 from nodeagent.daemon.clock import carry_on
 from nodeagent.daemon.delivery import Delivery
-from nodeagent.daemon.pump import Pump
+from nodeagent.daemon.pump import Pump, RestartNeeded
 from nodeagent.daemon.rebuild import load_catalogs, rebuild
 from nodeagent.daemon.supervisor import Supervisor
 from nodeagent.outlets import journal
@@ -30,6 +30,7 @@ from nodeagent.outlets.sockets import OutletError
 from nodeagent.store.board import Board
 from nodeagent.store.errors import StoreInUseError
 from nodeagent.store.ledger import Ledger
+from nodeagent.store.upkeep import Keep
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ def run(config: Config, config_path: Path | None, stream: bool) -> int:
         asyncio.run(Daemon(config, config_path, stream).serve())
     except* (NoTables, OutletError) as refused:
         status = _report(refused, EXIT_CONFIG)
-    except* StoreInUseError as refused:
+    except* (StoreInUseError, RestartNeeded) as refused:
         status = _report(refused, EXIT_FAILED)
     return status
 
@@ -63,7 +64,8 @@ class Daemon:
     async def serve(self) -> None:
         config = self._config
         async with contextlib.AsyncExitStack() as parts:
-            ledger = Ledger(Path(config.agent.state_dir), identity.machine_id())
+            keep = Keep(retention_ns=config.store.retention_ns, max_size=config.store.max_size_bytes)
+            ledger = Ledger(Path(config.agent.state_dir), identity.machine_id(), keep=keep)
             recovery = await ledger.open()
             parts.push_async_callback(ledger.close)
 

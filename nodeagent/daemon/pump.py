@@ -28,6 +28,10 @@ COMPACT_BEYOND_INPUTS = 20_000
 """So many inputs replay in well under a second: what bounds the time of a start after a storm."""
 
 
+class RestartNeeded(Exception):
+    """This process began without the state that the store now shows: the next one can load it."""
+
+
 @dataclass(slots=True)
 class PumpStatistics:
     """For the metrics: counts since start, seconds."""
@@ -90,7 +94,10 @@ class Pump:
         await self._commit(turn)
 
     async def run(self) -> None:
-        """Turn after turn, until ``finish`` was called and everything that came is committed."""
+        """Turn after turn, until ``finish`` was called and everything that came is committed.
+
+        Raises RestartNeeded.
+        """
         while self._queue or not self._finishing:
             await self._wait()
             self._woken.clear()
@@ -105,6 +112,8 @@ class Pump:
             if turn.inputs or turn.events or turn.cursors or time.monotonic() >= self._beat_at_s:
                 await self._commit(turn)
             await self._compact_if_due()
+            if self._ledger.earlier_life_waits:
+                raise RestartNeeded(self._ledger.degraded)
 
     def finish(self) -> None:
         """Let ``run`` end; nothing may be submitted any more."""

@@ -94,6 +94,7 @@ class Durability:
         self._reader = reader
         self._left: Writer | None = None
         self._closed = False
+        self.earlier_life_waits = False
         self._rejoining: asyncio.Task[None] | None = None
         self._retry_s = limits.retry_s
         self._durable_since_s = float("-inf")
@@ -234,6 +235,7 @@ class Durability:
                 writer.abandon()
                 self._reader.resume()
                 self.degraded = f"{unread}: restart to load it"
+                self.earlier_life_waits = True
                 _log.critical("store: %s", self.degraded)
                 self._changed()
                 return

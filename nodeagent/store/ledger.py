@@ -128,6 +128,11 @@ class Ledger:
         return self._durability.degraded
 
     @property
+    def earlier_life_waits(self) -> bool:
+        """The disk, unreadable at the start, now shows an earlier life: a new process can go on from it."""
+        return self._durability.earlier_life_waits
+
+    @property
     def last_seq(self) -> int:
         """The greatest number whose commit was answered."""
         return self._visible_seq
