@@ -28,7 +28,8 @@ MAX_UNSENT_BYTES: Final = 2 * protocol.MAX_LINE_BYTES
 MAX_STDERR_LINE: Final = 2000
 STDERR_LINES_PER_PERIOD: Final = 40
 STDERR_PERIOD_S: Final = 10.0
-LAST_WORDS: Final = 6
+LAST_WORDS: Final = 12
+MAX_LAST_WORDS: Final = 800
 
 D_SAMPLES: Final = 3
 D_SAMPLE_PAUSE_S: Final = 0.03
@@ -94,7 +95,7 @@ class Child:
     @property
     def last_words(self) -> str:
         """The last lines of its stderr."""
-        return "\n".join(self._last_words)
+        return "\n".join(self._last_words)[-MAX_LAST_WORDS:]
 
     def send(self, order: protocol.Order) -> bool:
         """Put the order into the pipe's buffer; false if it does not take its orders out."""

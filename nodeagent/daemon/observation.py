@@ -66,6 +66,7 @@ class Observation:
         self._awaited = self._devices.keys() - set(skip)
         self._follows = hello.follows
         self._caught_up = None
+        self._unobserved.clear()
         for device in skip:
             inputs += self._unobserve(device, "skipped: a call for it hangs in an abandoned worker")
         return [*inputs, *self._settle()]
@@ -138,7 +139,6 @@ class Observation:
         """Nothing of the source is observed any more."""
         self._observing = False
         self._caught_up = None
-        self._unobserved.clear()
         if self._lost:
             return []
         self._lost = True

@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 MAX_HEARD: Final = 8
 MAX_GARBLED: Final = 100
 TOLD_GARBLED: Final = 3
+NO_ANSWER: Final = "no device answers"
 OVERSLEPT_S: Final = 0.5
 """A loop that wakes later than this was itself held up; the drivers are not late by it."""
 
@@ -172,9 +173,11 @@ class Supervisor:
             return
         reason = f"a call has not come back within {self._spec.call_deadline_s:g} s"
         log.warning("%s: %s: %s", self._spec.source, ", ".join(late), reason)
-        await self._deliver(self._observation.late(late, reason))
         if worker.lateness.all_late:
-            await self._dismiss(worker, "no device answers")
+            await self._deliver([*self._observation.lost(NO_ANSWER), *self._observation.late(late, reason)])
+            await self._dismiss(worker, NO_ANSWER)
+        else:
+            await self._deliver(self._observation.late(late, reason))
 
     # ------------------------------------------------------------------ workers come and go
 

@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     module = options.module or DRIVERS.get(options.name)
     if module is None:
         parser.error(f"no driver {options.name!r}; there are: {', '.join(DRIVERS)}")
-    faulthandler.enable()
+    faulthandler.enable(all_threads=False)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     orders, reports = _take_over_pipes()

@@ -74,7 +74,7 @@ class KernelLog:
                 )
             # A FIFO open for reading only would be at its end whenever no writer is there.
             access = os.O_RDWR if stat.S_ISFIFO(mode) else os.O_RDONLY
-            self._descriptor = os.open(self._path, access | os.O_NONBLOCK | os.O_CLOEXEC)
+            self._descriptor = os.open(self._path, access | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         except OSError as error:
             number = error.errno or 0
             hint = _HINTS.get(number, "").format(path=self._path)

@@ -1,0 +1,104 @@
+"""A driver that does what files in its control folder say: the worst that real ones have done.
+
+``config``: ``control`` (the folder) and ``devices`` (their names, space separated). In the folder:
+
+    hang-DEVICE      a FIFO: polls of the device block in opening it, interruptibly
+    stuck-DEVICE     a FIFO: polls of the device block in the kernel, in uninterruptible sleep
+    fail-DEVICE      polls of the device come back with the error in the file
+    lost-DEVICE      the device is not listed but reported missing, for the reason in the file
+    hang-open        a FIFO: opening the library blocks
+    absent, broken   opening the library fails
+    crash-DEVICE     a poll of the device reads from address 0
+    deaf             SIGTERM is ignored
+    mutter           every poll prints many lines on both standard streams
+"""
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from nodeagent.core.model import Kind
+from nodeagent.drivers.api import CallFailed, Driver, Emit, Population, Reading, Unavailable
+from nodeagent.worker.protocol import Active, Configure, Device, Missing, Pattern
+
+MUTTERED_LINES = 2000
+
+
+def create(configure: Configure, emit: Emit) -> Driver:
+    return FakeDriver(Path(str(configure.config["control"])), str(configure.config["devices"]).split())
+
+
+class FakeDriver:
+    def __init__(self, control: Path, devices: Sequence[str]) -> None:
+        self._control = control
+        self._devices = devices
+        self._libc = ctypes.CDLL(None, use_errno=True)
+
+    def open(self) -> None:
+        self._hang("hang-open")
+        if (self._control / "deaf").exists():
+            ignore = ctypes.c_void_p(1)
+            self._libc.signal.restype = ctypes.c_void_p
+            self._libc.signal(ctypes.c_int(signal.SIGTERM), ignore)
+        if (self._control / "absent").exists():
+            raise Unavailable("libfake.so: no such library", absent=True)
+        if (self._control / "broken").exists():
+            raise Unavailable("libfake.so: wrong version", errno=8)
+
+    def devices(self) -> Population:
+        lost = {name for name in self._devices if (self._control / f"lost-{name}").exists()}
+        return Population(
+            devices=[
+                Device(device=name, kind=Kind.CHIP, vendor="fake", identity=f"id-{name}")
+                for name in self._devices
+                if name not in lost
+            ],
+            missing=[
+                Missing(device=name, reason=(self._control / f"lost-{name}").read_text())
+                for name in sorted(lost)
+            ],
+        )
+
+    def poll(self, device: str) -> Reading:
+        if (self._control / f"crash-{device}").exists():
+            ctypes.string_at(0)
+        if (self._control / "mutter").exists():
+            self._mutter()
+        self._hang(f"hang-{device}")
+        self._stick(f"stuck-{device}")
+        if (failure := self._control / f"fail-{device}").exists():
+            raise CallFailed(failure.read_text(), errno=16)
+        return Reading(active=[Active(code="CAFE")], readings={"temperature_celsius": 41.5})
+
+    def reload(self, patterns: Sequence[Pattern]) -> None:
+        (self._control / "reloaded").write_text(" ".join(pattern.id for pattern in patterns))
+
+    def close(self) -> None:
+        (self._control / "closed").touch()
+
+    def _hang(self, name: str) -> None:
+        fifo = self._control / name
+        if fifo.exists():
+            os.close(os.open(fifo, os.O_RDONLY))
+
+    def _stick(self, name: str) -> None:
+        """A thread whose vfork child has not yet executed is in D state; this child first opens a FIFO."""
+        fifo = self._control / name
+        if not fifo.exists():
+            return
+        actions = ctypes.create_string_buffer(256)
+        self._libc.posix_spawn_file_actions_init(actions)
+        self._libc.posix_spawn_file_actions_addopen(actions, 0, bytes(fifo), os.O_RDONLY, 0)
+        arguments = (ctypes.c_char_p * 2)(b"true", None)
+        environment = (ctypes.c_char_p * 1)(None)
+        pid = ctypes.c_int()
+        self._libc.posix_spawn(ctypes.byref(pid), b"/bin/true", actions, None, arguments, environment)
+        os.waitpid(pid.value, 0)
+
+    def _mutter(self) -> None:
+        for number in range(MUTTERED_LINES):
+            print("a library's idle talk", number)
+            print("and its complaints", number, file=sys.stderr)

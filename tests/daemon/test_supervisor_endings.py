@@ -1,0 +1,192 @@
+"""How workers end: by themselves, by signals, by being left behind, and with the daemon."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from nodeagent.core.model import SourceBack, SourceLost
+from nodeagent.daemon.source import WorkerSpec
+from tests.daemon.staged import is_alive, release_fifo, staged, worker_spec
+
+FAKE = "tests.daemon.fake_driver"
+
+
+@pytest.fixture
+def control(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def fake(control: Path, devices: str = "chip0 chip1", **given: object) -> WorkerSpec:
+    return worker_spec(FAKE, config={"control": str(control), "devices": devices}, **given)
+
+
+async def test_crash_is_told_with_its_signal_and_the_worker_comes_back(control: Path) -> None:
+    async with staged(fake(control)) as stage:
+        await stage.back()
+        first = stage.health.pid
+        (control / "crash-chip0").touch()
+        told = await stage.signal("worker_crashed", "node", "occur")
+        (control / "crash-chip0").unlink()
+        await stage.lost()
+        after = stage.inputs.index(told)
+        await stage.back(after=after)
+        await stage.signal("worker_crashed", "node", "recover", after=after)
+        assert told.evidence["source"] == "fake"
+        assert told.evidence["reason"].startswith("ended by itself: killed by SIGSEGV; its last words: ")
+        assert "in poll" in told.evidence["reason"]
+        assert stage.health.pid != first
+
+
+async def test_all_devices_hang_and_the_worker_is_replaced(control: Path) -> None:
+    for device in ("chip0", "chip1"):
+        os.mkfifo(control / f"hang-{device}")
+    async with staged(fake(control)) as stage:
+        await stage.lost()
+        first = stage.health.pid
+        for device in ("chip0", "chip1"):
+            (control / f"hang-{device}").unlink()
+        await stage.back()
+        assert stage.health.pid != first
+        assert first is not None
+        assert not is_alive(first)
+        for device in ("chip0", "chip1"):
+            assert ("driver_unresponsive", (device, "occur")) in [
+                ("driver_unresponsive", told) for told in stage.faults("driver_unresponsive")
+            ]
+            await stage.signal("driver_unresponsive", device, "recover")
+        assert stage.faults("worker_crashed") == []
+
+
+async def test_worker_deaf_to_sigterm_is_killed(control: Path) -> None:
+    (control / "deaf").touch()
+    os.mkfifo(control / "hang-chip0")
+    async with staged(fake(control, "chip0")) as stage:
+        await stage.until(lambda: stage.health.state == "killing", "killing")
+        (control / "hang-chip0").unlink()
+        (control / "deaf").unlink()
+        await stage.back()
+        assert stage.health.restarts == 1
+
+
+async def test_hang_in_the_kernel_is_left_alone_and_one_replacement_skips_the_device(control: Path) -> None:
+    os.mkfifo(control / "stuck-chip1")
+    os.mkfifo(control / "hang-chip0")
+    async with staged(fake(control)) as stage:
+        (pid,) = await stage.until(lambda: stage.health.abandoned_pids, "an abandoned worker")
+        for device in ("chip0", "chip1"):
+            await stage.signal("driver_unresponsive", device, "occur")
+        (control / "hang-chip0").unlink()
+        await stage.until(lambda: stage.health.observing or None, "the replacement's first read")
+        await stage.signal("driver_unresponsive", "chip0", "recover")
+        await stage.polled("chip0", times=12)
+        back = stage.inputs.index(SourceBack(source="fake"))
+        skipped = await stage.lost("chip1", after=back)
+
+        assert skipped.reason == "skipped: a call for it hangs in an abandoned worker"
+        assert is_alive(pid)
+        assert list(stage.health.abandoned_pids) == [pid]
+        assert stage.health.restarts == 1
+        assert ("chip1", "recover") not in stage.faults("driver_unresponsive")
+
+        release_fifo(control / "stuck-chip1")
+        (control / "stuck-chip1").unlink()
+        await stage.signal("driver_unresponsive", "chip1", "recover")
+        assert not stage.health.abandoned_pids
+        assert not is_alive(pid)
+
+
+async def test_replacement_that_wedges_too_is_the_last(control: Path) -> None:
+    for device in ("chip0", "chip1"):
+        os.mkfifo(control / f"stuck-{device}")
+    async with staged(fake(control)) as stage:
+        pids = await stage.until(
+            lambda: stage.health.abandoned_pids if len(stage.health.abandoned_pids) == 2 else None,
+            "two abandoned workers",
+        )
+        assert stage.health.state == "abandoned"
+        assert stage.health.pid is None
+        assert all(map(is_alive, pids))
+        assert [
+            given.reason for given in stage.inputs if isinstance(given, SourceLost) and not given.device
+        ] == ["no device answers"]
+
+        for device in ("chip0", "chip1"):
+            fifo = control / f"stuck-{device}"
+            fifo.rename(control / "released")
+            release_fifo(control / "released")
+        await stage.back()
+        assert not stage.health.abandoned_pids
+        assert stage.health.restarts == 2
+
+
+async def test_no_hello_in_time(control: Path) -> None:
+    os.mkfifo(control / "hang-open")
+    async with staged(fake(control, hello_deadline_s=0.5)) as stage:
+        told = await stage.signal("driver_unresponsive", "node", "occur")
+        assert told.evidence["reason"] == "its worker did not say hello within 0.5 s"
+        (control / "hang-open").unlink()
+        await stage.back()
+        await stage.signal("driver_unresponsive", "node", "recover")
+
+
+async def test_absent_library_is_no_fault_where_nothing_is_required(control: Path) -> None:
+    (control / "absent").touch()
+    async with staged(fake(control, absent_retry_s=0.05)) as stage:
+        await stage.until(lambda: stage.health.restarts >= 2, "another look for it")
+        assert stage.inputs == []
+        (control / "absent").unlink()
+        await stage.back()
+
+
+@pytest.mark.parametrize(
+    ("why", "required", "reason"),
+    [
+        ("absent", True, "libfake.so: no such library"),
+        ("broken", False, "libfake.so: wrong version"),
+    ],
+)
+async def test_unusable_library_is_a_lost_source_told_once(
+    control: Path, why: str, required: bool, reason: str
+) -> None:
+    (control / why).touch()
+    async with staged(fake(control, required=required)) as stage:
+        await stage.until(lambda: stage.health.restarts >= 2, "another look for it")
+        assert stage.inputs == [SourceLost(source="fake", reason=reason, required=required)]
+        (control / why).unlink()
+        await stage.back()
+
+
+async def test_worker_that_cannot_be_started_is_a_lost_source(control: Path) -> None:
+    async with staged(fake(control, command=("/no/such/program",))) as stage:
+        lost = await stage.lost()
+        assert lost.reason.startswith("cannot start its worker: [Errno 2]")
+
+
+async def test_stop_closes_the_driver(control: Path) -> None:
+    async with staged(fake(control)) as stage:
+        await stage.back()
+        pid = stage.health.pid
+    assert (control / "closed").exists()
+    assert pid is not None
+    assert not is_alive(pid)
+
+
+async def test_stop_ends_a_worker_whose_calls_all_hang(control: Path) -> None:
+    os.mkfifo(control / "hang-chip0")
+    async with staged(fake(control, "chip0", call_deadline_s=60.0)) as stage:
+        pid = await stage.until(lambda: stage.health.pid, "a worker")
+    assert not is_alive(pid)
+
+
+async def test_stop_leaves_behind_what_is_stuck_in_the_kernel(control: Path) -> None:
+    os.mkfifo(control / "stuck-chip0")
+    async with staged(fake(control, "chip0")) as stage:
+        (pid,) = await stage.until(lambda: stage.health.abandoned_pids, "an abandoned worker")
+        # Ours is stuck only as far as a signal: stopped, it can no more end itself than a real one.
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        assert is_alive(pid)
+    finally:
+        os.kill(pid, signal.SIGKILL)
