@@ -50,6 +50,9 @@ class MetricsServer:
 
     def stop(self) -> None:
         if self._server is not None:
+            self._server.socket.shutdown(
+                socket.SHUT_RDWR
+            )  # wakes the thread, which else looks up twice a second
             self._server.shutdown()
             self._server.server_close()
             self._server = None
@@ -58,6 +61,7 @@ class MetricsServer:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
+    request_queue_size = 2 * MAX_REQUESTS
 
     def __init__(self, address: tuple[str, int], registry: CollectorRegistry) -> None:
         if ":" in address[0]:

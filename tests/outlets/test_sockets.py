@@ -38,9 +38,9 @@ async def test_a_second_daemon_does_not_take_the_socket_of_the_first(stage: Stag
 async def test_a_file_in_the_place_of_the_socket_is_left_alone(place: Path) -> None:
     stage = Stage(place)
     stage.control_socket.write_text("precious")
-    words = await failure(stage)
-    assert words == (
-        f"agent.control_socket: {stage.control_socket} exists and is no socket; remove it or choose another path"
+    assert await failure(stage) == (
+        f"agent.control_socket: {stage.control_socket} exists and is no socket;"
+        " remove it or choose another path"
     )
     assert stage.control_socket.read_text() == "precious"
     assert not stage.socket.exists()

@@ -1,0 +1,43 @@
+"""Every word of the core has its number in the API, and every value of it arrives whole."""
+
+import dataclasses
+from collections.abc import Mapping
+from enum import StrEnum
+
+import pytest
+
+from nodeagent.core.model import Assertion, Event, EventKind, Handling, Kind, Level, Verdict
+from nodeagent.outlets import messages
+from nodeagent.outlets.pb import types_pb2
+from nodeagent.store.records import StoredEvent
+from tests.outlets.samples import event
+
+
+@pytest.mark.parametrize(
+    ("words", "numbers", "enum"),
+    [
+        (Kind, messages.KINDS, types_pb2.Kind),
+        (Level, messages.LEVELS, types_pb2.Level),
+        (Verdict, messages.VERDICTS, types_pb2.Verdict),
+        (Handling, messages.HANDLINGS, types_pb2.Handling),
+        (EventKind, messages.EVENT_KINDS, types_pb2.EventKind),
+        (Assertion, messages.ASSERTIONS, types_pb2.Assertion),
+    ],
+)
+def test_words_and_numbers_are_one_to_one(
+    words: type[StrEnum], numbers: Mapping[StrEnum, int], enum: type[types_pb2.Kind]
+) -> None:
+    assert set(numbers) == set(words)
+    assert sorted(numbers.values()) == sorted(enum.values())[1:]  # the first is _UNSPECIFIED
+
+
+def test_every_field_of_an_event_is_in_its_message() -> None:
+    of_the_core = {field.name for field in dataclasses.fields(Event)} - {"at_ns"}
+    in_the_api = set(types_pb2.Event.DESCRIPTOR.fields_by_name) - {"seq", "at"}
+    assert in_the_api == of_the_core
+
+
+def test_a_time_arrives_to_the_nanosecond() -> None:
+    at_ns = 1_700_000_000_123_456_789
+    message = messages.event(StoredEvent(seq=1, wall_ns=at_ns, event=event()))
+    assert messages.wall_ns(message.at) == at_ns

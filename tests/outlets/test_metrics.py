@@ -1,0 +1,183 @@
+"""/metrics: scraped over HTTP as Prometheus does, while the loop works and while it does not."""
+
+import asyncio
+import http.client
+import socket
+from collections.abc import AsyncIterator
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from nodeagent.core.model import EventKind, Level
+from nodeagent.outlets.health import Health, SourceHealth
+from nodeagent.outlets.metrics import NodeMetrics
+from nodeagent.outlets.metrics_http import MAX_REQUESTS, MetricsServer
+from nodeagent.outlets.sockets import OutletError
+from tests.outlets.samples import event
+from tests.outlets.stage import FACTS, Stage, until
+
+HEALTH = Health(
+    queue_depth=3,
+    queue_capacity=1024,
+    inputs=17,
+    commits=4,
+    commit_total_s=0.5,
+    commit_last_s=0.125,
+    sources=(
+        SourceHealth(
+            name="kmsg", state="ready", restarts=2, poll_duration_s=0.25, poll_success=True, records_lost=7
+        ),
+    ),
+)
+
+
+@pytest.fixture
+async def served(stage: Stage) -> AsyncIterator[MetricsServer]:
+    metrics = NodeMetrics(board=stage.board, ledger=stage.ledger, facts=FACTS, health=lambda: HEALTH)
+    server = MetricsServer("127.0.0.1:0", metrics)
+    server.start()
+    counting = asyncio.create_task(metrics.run(after_seq=0))
+    yield server
+    counting.cancel()
+    server.stop()
+
+
+def get(server: MetricsServer, path: str = "/metrics") -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    body = answer.read().decode()
+    connection.close()
+    return answer.status, body
+
+
+def scrape(server: MetricsServer) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    status, body = get(server)
+    assert status == 200
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(body)
+        for sample in family.samples
+    }
+
+
+def series(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:
+    return name, frozenset(labels.items())
+
+
+async def test_each_state_of_a_device_is_a_series_and_one_of_them_is_1(
+    stage: Stage, served: MetricsServer
+) -> None:
+    await stage.commit(event("gpu0"))
+    samples = await asyncio.to_thread(scrape, served)
+    of = {"device": "gpu0", "kind": "chip"}
+    assert samples[series("nodeagent_device_verdict", **of, verdict="ISOLATE")] == 1
+    assert samples[series("nodeagent_device_verdict", **of, verdict="ALLOW")] == 0
+    assert samples[series("nodeagent_device_level", **of, level="SeparateNPU")] == 1
+    assert samples[series("nodeagent_device_level", **of, level="ManuallySeparateNPU")] == 0
+    assert samples[series("nodeagent_device_handling", **of, handling="RESCHEDULE")] == 1
+    assert samples[series("nodeagent_device_observed", **of)] == 1
+    verdicts = [value for (name, _), value in samples.items() if name == "nodeagent_device_verdict"]
+    assert sum(verdicts) == 2  # the node's and the chip's
+
+
+async def test_conditions_are_counted_by_device_and_code_and_go_when_they_are_cleared(
+    stage: Stage, served: MetricsServer
+) -> None:
+    await stage.commit(event("gpu0"))
+    open_one = series(
+        "nodeagent_conditions", device="gpu0", code="XID_79", level="SeparateNPU", injected="false"
+    )
+    assert (await asyncio.to_thread(scrape, served))[open_one] == 1
+    await stage.commit(event("gpu0", Level.NOT_HANDLE, EventKind.CLEARED))
+    assert open_one not in await asyncio.to_thread(scrape, served)
+
+
+async def test_events_are_counted_by_kind(stage: Stage, served: MetricsServer) -> None:
+    await stage.commit(event(), event(), event("gpu0", Level.NOT_HANDLE, EventKind.CLEARED))
+    raised = series("nodeagent_events_total", kind="raised")
+    await until(lambda: scrape(served)[raised] > 0)
+    samples = scrape(served)
+    assert samples[raised] == 2
+    assert samples[series("nodeagent_events_total", kind="cleared")] == 1
+    assert samples[series("nodeagent_last_event_number")] == 3
+
+
+async def test_the_daemon_tells_how_it_does_itself(stage: Stage, served: MetricsServer) -> None:
+    await stage.commit(event())
+    samples = await asyncio.to_thread(scrape, served)
+    expected = {
+        series("nodeagent_queue_depth"): 3,
+        series("nodeagent_inputs_total"): 17,
+        series("nodeagent_commit_duration_seconds_count"): 4,
+        series("nodeagent_commit_duration_seconds_sum"): 0.5,
+        series("nodeagent_store_durable"): 1,
+        series("nodeagent_store_degraded"): 0,
+        series("nodeagent_source_up", source="kmsg", required="true"): 1,
+        series("nodeagent_source_poll_duration_seconds", source="kmsg"): 0.25,
+        series("nodeagent_source_poll_success", source="kmsg"): 1,
+        series("nodeagent_source_restarts_total", source="kmsg"): 2,
+        series("nodeagent_log_gap_records_total", source="kmsg"): 7,
+        series("nodeagent_catalog_info", digest="cafe"): 1,
+        series("nodeagent_build_info", version="0.1.0", node="rack7-node3", node_id=FACTS.node_id): 1,
+    }
+    assert {name: samples[name] for name in expected} == expected
+
+
+async def test_a_consumers_lag_is_what_it_has_not_acknowledged(stage: Stage) -> None:
+    await stage.commit(event(), event(), event())
+    await stage.ledger.ack("scheduler", "unix", stage.ledger.store_id, 1)
+    metrics = NodeMetrics(board=stage.board, ledger=stage.ledger, facts=FACTS, health=lambda: HEALTH)
+    counting = asyncio.create_task(metrics.run(after_seq=3))
+
+    def lag() -> list[tuple[dict[str, str], float]]:
+        return [
+            (sample.labels, sample.value)
+            for family in metrics.collect()
+            for sample in family.samples
+            if family.name == "nodeagent_consumer_lag_events"
+        ]
+
+    await until(lambda: bool(lag()))
+    assert lag() == [({"consumer": "scheduler"}, 2)]
+    counting.cancel()
+
+
+async def test_a_scrape_is_answered_while_the_loop_is_busy(served: MetricsServer) -> None:
+    samples = scrape(served)  # called in the loop, which stands still until it is answered
+    assert samples[series("nodeagent_queue_depth")] == 3
+
+
+async def test_nothing_but_metrics_is_served(served: MetricsServer) -> None:
+    assert await asyncio.to_thread(get, served, "/") == (404, "only /metrics is served here\n")
+    assert (await asyncio.to_thread(get, served, "/metrics?name=x"))[0] == 200
+
+
+async def test_connections_that_say_nothing_are_bounded(served: MetricsServer) -> None:
+    silent = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(MAX_REQUESTS)]
+    one_more = socket.create_connection(("127.0.0.1", served.port))
+    assert await asyncio.to_thread(one_more.recv, 1) == b""
+    for connection in (*silent, one_more):
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("127.0.0.1:port", "metrics.listen: cannot listen on 127.0.0.1:port"),
+        ("127.0.0.1:99999", "metrics.listen: cannot listen on 127.0.0.1:99999"),
+        ("192.0.2.1:9108", 'Cannot assign requested address; choose another, or "" for none'),
+    ],
+)
+async def test_an_address_that_cannot_be_listened_on_is_told(stage: Stage, address: str, words: str) -> None:
+    metrics = NodeMetrics(board=stage.board, ledger=stage.ledger, facts=FACTS, health=lambda: HEALTH)
+    with pytest.raises(OutletError) as failed:
+        MetricsServer(address, metrics).start()
+    assert words in str(failed.value)
+
+
+async def test_an_address_that_is_taken_is_told(stage: Stage, served: MetricsServer) -> None:
+    metrics = NodeMetrics(board=stage.board, ledger=stage.ledger, facts=FACTS, health=lambda: HEALTH)
+    with pytest.raises(OutletError) as failed:
+        MetricsServer(f"127.0.0.1:{served.port}", metrics).start()
+    assert "Address already in use" in str(failed.value)

@@ -1,0 +1,183 @@
+"""TCP is open to certificates only, each with the role of its name, and new certificates are taken up."""
+
+import logging
+import shutil
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import grpc
+import pytest
+
+from nodeagent.client import AsyncClient, ClientError
+from nodeagent.config import GrpcConfig
+from nodeagent.outlets.pb import control_service_pb2, fault_service_pb2
+from nodeagent.outlets.sockets import OutletError
+from tests.outlets.certificates import Authority, Certificate
+from tests.outlets.stage import Stage
+
+SERVER_NAMES = "DNS:localhost,IP:127.0.0.1"
+ROLES: Mapping[str, str] = {
+    "scheduler.example.org": "reader",
+    "operator.example.org": "operator",
+    "banned.example.org": "none",
+}
+
+
+@pytest.fixture
+def authority(place: Path) -> Authority:
+    folder = place / "certificates"
+    folder.mkdir()
+    return Authority(folder)
+
+
+def configured(authority: Authority, server: Certificate, roles: Mapping[str, str] = ROLES) -> GrpcConfig:
+    return GrpcConfig(
+        listen="127.0.0.1:0",
+        tls_cert=str(server.certificate),
+        tls_key=str(server.key),
+        tls_client_ca=str(authority.certificate),
+        roles=roles,  # type: ignore[arg-type] # words that the configuration has checked
+    )
+
+
+@asynccontextmanager
+async def opened(place: Path, grpc_config: GrpcConfig) -> AsyncIterator[Stage]:
+    stage = Stage(place, grpc_config)
+    await stage.open()
+    yield stage
+    await stage.close()
+
+
+def client(stage: Stage, authority: Authority, own: Certificate | None) -> AsyncClient:
+    credentials = grpc.ssl_channel_credentials(
+        authority.certificate.read_bytes(),
+        own.key.read_bytes() if own else None,
+        own.certificate.read_bytes() if own else None,
+    )
+    return AsyncClient(f"127.0.0.1:{stage.server.tcp_port}", credentials)
+
+
+async def answer(stage: Stage, authority: Authority, own: Certificate | None, request: object) -> str:
+    async with client(stage, authority, own) as connected:
+        try:
+            await connected.call(request)  # type: ignore[arg-type] # one of two kinds of request
+        except ClientError as error:
+            return f"{error.status}: {error.reason}"
+    return "OK"
+
+
+READ = fault_service_pb2.GetNodeRequest()
+CONTROL = control_service_pb2.QuiesceRequest()
+
+
+async def test_what_a_certificate_may_do_is_told_by_its_name(place: Path, authority: Authority) -> None:
+    server = authority.issue("node.example.org", alternative=SERVER_NAMES)
+    async with opened(place, configured(authority, server)) as stage:
+        reader = authority.issue("scheduler.example.org")
+        assert await answer(stage, authority, reader, READ) == "OK"
+        assert await answer(stage, authority, reader, CONTROL) == (
+            "PERMISSION_DENIED: Quiesce is for operators:"
+            ' grpc.roles gives scheduler.example.org the role "reader"'
+        )
+        operator = authority.issue("operator.example.org")
+        assert await answer(stage, authority, operator, CONTROL) == (
+            "UNIMPLEMENTED: Quiesce is not served by this version"
+        )
+        stranger = authority.issue("stranger.example.org")
+        assert await answer(stage, authority, stranger, READ) == (
+            "PERMISSION_DENIED: certificate stranger.example.org may not read:"
+            " grpc.roles gives stranger.example.org no role"
+        )
+
+
+async def test_an_alternative_name_gives_a_role_as_the_common_name_does(
+    place: Path, authority: Authority
+) -> None:
+    server = authority.issue("node.example.org", alternative=SERVER_NAMES)
+    async with opened(place, configured(authority, server)) as stage:
+        own = authority.issue("pod-17", alternative="DNS:operator.example.org")
+        assert (await answer(stage, authority, own, CONTROL)).startswith("UNIMPLEMENTED")
+
+
+async def test_a_refused_name_is_refused_though_any_other_may_read(place: Path, authority: Authority) -> None:
+    server = authority.issue("node.example.org", alternative=SERVER_NAMES)
+    roles = {**ROLES, "*": "reader"}
+    async with opened(place, configured(authority, server, roles)) as stage:
+        banned = authority.issue("banned.example.org", alternative="DNS:operator.example.org")
+        assert (await answer(stage, authority, banned, READ)).startswith("PERMISSION_DENIED")
+        assert await answer(stage, authority, authority.issue("anybody"), READ) == "OK"
+
+
+async def test_without_a_certificate_of_the_authority_nobody_gets_in(
+    place: Path, authority: Authority
+) -> None:
+    server = authority.issue("node.example.org", alternative=SERVER_NAMES)
+    other = Authority(authority.folder, "other")
+    forged = other.issue("operator.example.org", file_name="forged")
+    async with opened(place, configured(authority, server)) as stage:
+        assert (await answer(stage, authority, None, READ)).startswith("UNAVAILABLE")
+        assert (await answer(stage, authority, forged, READ)).startswith("UNAVAILABLE")
+
+
+async def test_new_certificates_are_used_from_the_next_connection_on(
+    place: Path, authority: Authority
+) -> None:
+    server = authority.issue("node.example.org", alternative=SERVER_NAMES)
+    reader = authority.issue("scheduler.example.org")
+    async with opened(place, configured(authority, server)) as stage:
+        assert await answer(stage, authority, reader, READ) == "OK"
+        renewed = Authority(authority.folder, "renewed")
+        fresh = renewed.issue("node.example.org", file_name="fresh", alternative=SERVER_NAMES)
+        shutil.copy(fresh.key, server.key)
+        shutil.copy(fresh.certificate, server.certificate)
+        assert await answer(stage, renewed, reader, READ) == "OK"
+        assert (await answer(stage, authority, reader, READ)).startswith("UNAVAILABLE")
+
+
+async def test_new_certificates_that_do_not_fit_leave_the_old_ones_in_use(
+    place: Path, authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = authority.issue("node.example.org", alternative=SERVER_NAMES)
+    reader = authority.issue("scheduler.example.org")
+    async with opened(place, configured(authority, server)) as stage:
+        server.key.write_text("no key")
+        with caplog.at_level(logging.ERROR):
+            assert await answer(stage, authority, reader, READ) == "OK"
+    assert "the last good ones stay in use" in caplog.text
+
+
+async def test_a_daemon_does_not_start_with_certificates_that_cannot_work(
+    place: Path, authority: Authority
+) -> None:
+    server = authority.issue("node.example.org", alternative=SERVER_NAMES)
+    another = authority.issue("another.example.org")
+    mixed = Certificate(server.certificate, another.key)
+    missing = Certificate(place / "missing.pem", server.key)
+    assert "do not fit together" in await _failure(place, configured(authority, mixed))
+    assert await _failure(place, configured(authority, missing)) == (
+        f"grpc.tls_cert: {missing.certificate}: No such file or directory"
+    )
+
+
+async def test_an_address_that_is_taken_is_told_with_its_key(place: Path, authority: Authority) -> None:
+    server = authority.issue("node.example.org", alternative=SERVER_NAMES)
+    async with opened(place, configured(authority, server)) as stage:
+        (place / "second").mkdir()
+        taken = GrpcConfig(
+            listen=f"127.0.0.1:{stage.server.tcp_port}",
+            tls_cert=str(server.certificate),
+            tls_key=str(server.key),
+            tls_client_ca=str(authority.certificate),
+        )
+        words = await _failure(place / "second", taken)
+    assert words.startswith(f"grpc.listen: cannot listen on {taken.listen}")
+
+
+async def _failure(place: Path, grpc_config: GrpcConfig) -> str:
+    stage = Stage(place, grpc_config)
+    with pytest.raises(OutletError) as failed:
+        await stage.open()
+    await stage.ledger.close()
+    assert not stage.socket.exists()
+    return str(failed.value)
