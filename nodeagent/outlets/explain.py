@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from nodeagent.core.catalog import Catalog, ClearOn, canonical
+from nodeagent.core.catalog import ClearOn, canonical
+from nodeagent.core.lookup import Lookup
 from nodeagent.core.model import DeviceView, Reason
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import fault_service_pb2 as pb
@@ -17,14 +18,14 @@ _UNITS = (
 )
 
 
-def explanation(catalog: Catalog, code: str) -> pb.CodeExplanation:
+def explanation(lookup: Lookup, code: str) -> pb.CodeExplanation:
     """The row of the code or of its family; ``known`` is false where there is neither."""
-    row = catalog.row(code)
+    facts = lookup.facts(code)
+    row = facts.row
     if row is None:
-        return pb.CodeExplanation(code=code, known=False, rules=rules(catalog, code))
-    is_family = row.code.endswith("*")
+        return pb.CodeExplanation(code=facts.code, known=False, rules=rules(lookup, code))
     return pb.CodeExplanation(
-        code=code if is_family else row.code,
+        code=facts.code,
         known=True,
         kind=messages.KINDS[row.kind],
         vendor=row.vendor,
@@ -34,34 +35,32 @@ def explanation(catalog: Catalog, code: str) -> pb.CodeExplanation:
         clear_on=clear_on(row.clear_on),
         description=row.description,
         action=row.action,
-        rules=rules(catalog, code),
+        rules=rules(lookup, code),
         file=row.file,
-        family=row.code if is_family else "",
+        family=row.code if facts.is_family else "",
     )
 
 
-def rules(catalog: Catalog, code: str) -> list[str]:
-    """Ids of the rules that name the code; a frequency rule for every code stands for what none names."""
-    key = canonical(code)
-
-    def names(codes: Iterable[str]) -> bool:
-        return any(canonical(each) == key or _in_family(key, each) for each in codes)
-
-    row = catalog.row(code)
-    frequency = [rule.id for rule in catalog.frequency if names(rule.codes)]
-    if not frequency and row is not None:
-        frequency = [rule.id for rule in catalog.frequency if "*" in rule.codes and rule.kind is row.kind]
-    return [
-        *frequency,
-        *(rule.id for rule in catalog.duration if names(rule.codes)),
-        *(rule.id for rule in catalog.threshold if names((rule.code,))),
-        *(rule.id for rule in catalog.counter if names((rule.code,))),
-        *(rule.id for rule in catalog.relation if names((rule.code, *rule.with_codes))),
+def rules(lookup: Lookup, code: str) -> list[str]:
+    """Ids of the rules that judge the code, also of the one for every code where none names it."""
+    facts, catalog = lookup.facts(code), lookup.catalog
+    frequency = facts.frequency if facts.row is None else lookup.frequency_rule(facts, facts.row.kind)
+    found = [rule.id for rule in (frequency, facts.duration) if rule is not None]
+    found += [rule.id for rule in catalog.threshold if canonical(rule.code) == facts.key]
+    found += [rule.id for rule in catalog.counter if canonical(rule.code) == facts.key]
+    found += [
+        rule.id
+        for rule in catalog.relation
+        if any(_names(each, facts.key) for each in (rule.code, *rule.with_codes))
     ]
+    return found
 
 
-def _in_family(key: str, family: str) -> bool:
-    return len(family) > 1 and family.endswith("*") and key.startswith(canonical(family[:-1]))
+def _names(pattern: str, key: str) -> bool:
+    """Whether a relation's code, or family of codes, is about this one."""
+    if pattern.endswith("*"):
+        return key.startswith(pattern[:-1].upper())
+    return canonical(pattern) == key
 
 
 def clear_on(value: ClearOn) -> list[str]:
@@ -90,33 +89,34 @@ def _duration(nanoseconds: int) -> str:
 
 
 def contributions(
-    scene: messages.Scene, device: DeviceView, catalog: Catalog, events: Iterable[StoredEvent]
+    scene: messages.Scene, device: DeviceView, lookup: Lookup, events: Iterable[StoredEvent]
 ) -> list[pb.Contribution]:
     """One for each reason of the device, in that order; ``events`` are given to the one they are about."""
     by_id: dict[str, list[StoredEvent]] = {each.id: [] for each in device.reasons}
     for stored in events:
-        if (told := by_id.get(stored.event.condition_id)) is not None:
-            told.append(stored)
-    return [_contribution(scene, device, each, catalog, by_id[each.id]) for each in device.reasons]
+        if (about := by_id.get(stored.event.condition_id)) is not None:
+            about.append(stored)
+    return [_contribution(scene, device, each, lookup, by_id[each.id]) for each in device.reasons]
 
 
 def _contribution(
-    scene: messages.Scene, device: DeviceView, reason: Reason, catalog: Catalog, events: list[StoredEvent]
+    scene: messages.Scene, device: DeviceView, reason: Reason, lookup: Lookup, events: list[StoredEvent]
 ) -> pb.Contribution:
-    view = scene.publication.view
-    told = pb.Contribution(reason=messages.reason(reason), events=[messages.event(each) for each in events])
-    if reason.code:
-        told.explanation.CopyFrom(explanation(catalog, reason.code))
-    for condition in view.conditions:
-        if reason.kind == "condition" and condition.id == reason.id:
-            told.condition.CopyFrom(scene.condition(condition))
-    for promotion in view.promotions:
-        if reason.kind == "promotion" and promotion.id == reason.id:
-            told.promotion.CopyFrom(scene.promotion(promotion))
-    for hold in view.holds:
-        if reason.kind == "hold" and hold.id == reason.id:
-            told.hold.CopyFrom(scene.hold(hold))
-    for source in view.sources:
-        if reason.kind == "source" and source.name == reason.id and source.device_id in ("", device.id):
-            told.source.CopyFrom(scene.source(source))
-    return told
+    view, kind = scene.publication.view, reason.kind
+    conditions = [each for each in view.conditions if kind == "condition" and each.id == reason.id]
+    promotions = [each for each in view.promotions if kind == "promotion" and each.id == reason.id]
+    holds = [each for each in view.holds if kind == "hold" and each.id == reason.id]
+    sources = [
+        each
+        for each in view.sources
+        if kind == "source" and each.name == reason.id and each.device_id in ("", device.id)
+    ]
+    return pb.Contribution(
+        reason=messages.reason(reason),
+        condition=scene.condition(conditions[0]) if conditions else None,
+        promotion=scene.promotion(promotions[0]) if promotions else None,
+        hold=scene.hold(holds[0]) if holds else None,
+        source=scene.source(sources[0]) if sources else None,
+        explanation=explanation(lookup, reason.code) if reason.code else None,
+        events=[messages.event(each) for each in events],
+    )

@@ -6,6 +6,7 @@ from contextlib import aclosing
 import grpc
 
 from nodeagent.core.catalog import Catalog
+from nodeagent.core.lookup import Lookup
 from nodeagent.core.model import NODE, DeviceView
 from nodeagent.outlets import explain, history, messages
 from nodeagent.outlets.credentials import Caller, Identify, Role
@@ -174,11 +175,11 @@ class FaultService:
         self._reader(context)
         if not 0 < len(request.codes) <= MAX_CODES:
             raise Refusal(Status.INVALID_ARGUMENT, f"codes: 1 to {MAX_CODES}, not {len(request.codes)}")
-        catalog = self._shown.catalog()
+        lookup = Lookup(self._shown.catalog())
         return pb.ExplainCodeResponse(
             node=self._shown.node,
-            catalog_digest=catalog.digest,
-            explanations=[explain.explanation(catalog, code) for code in request.codes],
+            catalog_digest=lookup.catalog.digest,
+            explanations=[explain.explanation(lookup, code) for code in request.codes],
         )
 
     async def why_device(
@@ -194,7 +195,7 @@ class FaultService:
             store_id=messages.store_id(current.store_id),
             seq=current.seq,
             device=scene.device(device),
-            contributions=explain.contributions(scene, device, self._shown.catalog(), events),
+            contributions=explain.contributions(scene, device, Lookup(self._shown.catalog()), events),
         )
 
     def _reader(self, context: grpc.aio.ServicerContext) -> Caller:

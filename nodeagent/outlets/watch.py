@@ -84,7 +84,7 @@ class Subscription:
             elif current.seq > self._seq:
                 events = await self._next(current)
                 if events is None:
-                    yield self._snapshot(pb.SNAPSHOT_REASON_FELL_BEHIND, missed_from_seq=self._seq + 1)
+                    yield self._fallen_behind()
                 else:
                     for response in self._batches(events, current):
                         yield response
@@ -162,6 +162,15 @@ class Subscription:
             sources=scene.sources(),
         )
         return self._frames.snapshot(current.store_id, current.durable, snapshot)
+
+    def _fallen_behind(self) -> bytes:
+        if self._mode == pb.SNAPSHOT_MODE_NEVER:
+            raise Refusal(
+                Status.OUT_OF_RANGE,
+                f"read too slowly: event {self._seq + 1} is no longer kept;"
+                f" the oldest is {self._ledger.oldest_seq}; ask with snapshot IF_NEEDED or ALWAYS",
+            )
+        return self._snapshot(pb.SNAPSHOT_REASON_FELL_BEHIND, missed_from_seq=self._seq + 1)
 
     def _bookmark(self, current: Publication) -> bytes:
         self._durable = current.durable

@@ -8,9 +8,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from nodeagent.core.model import View
 from nodeagent.outlets.frames import Frames
 from nodeagent.outlets.pb import fault_service_pb2 as pb
+from nodeagent.outlets.refusal import Refusal, Status
 from nodeagent.outlets.watch import MAX_BATCH, SCAN_EVENTS, Pace, Position, Subscription
 from nodeagent.store.board import Board
 from nodeagent.store.ledger import Ledger
@@ -40,12 +43,14 @@ async def commit(ledger: Ledger, board: Board, count: int, wall_ns: int) -> None
     board.publish(publication(committed.store_id, committed.last_seq), committed.events)
 
 
-def subscription(ledger: Ledger, board: Board) -> Subscription:
+def subscription(
+    ledger: Ledger, board: Board, snapshot: pb.SnapshotMode = pb.SNAPSHOT_MODE_IF_NEEDED
+) -> Subscription:
     return Subscription(
         board=board,
         ledger=ledger,
         frames=Frames(FACTS),
-        request=pb.WatchRequest(),
+        request=pb.WatchRequest(snapshot=snapshot),
         position=Position(store_id=ledger.store_id, seq=0),
         pace=Pace(),
     )
@@ -68,6 +73,21 @@ async def test_a_stream_whose_next_event_left_retention_gets_a_snapshot_and_goes
     assert told.reason == pb.SNAPSHOT_REASON_FELL_BEHIND
     assert (told.missed_from_seq, told.seq) == (1, 2 * RING)
     assert [each.seq for each in following.events] == [2 * RING + 1]
+
+
+async def test_where_no_snapshot_is_wanted_a_stream_that_fell_behind_ends_out_of_range(place: Path) -> None:
+    board = Board(capacity=RING)
+    async with opened(place) as ledger:
+        board.publish(publication(ledger.store_id, 0))
+        stream = subscription(ledger, board, pb.SNAPSHOT_MODE_NEVER).responses()
+        await anext(stream)
+        await commit(ledger, board, 2 * RING, LONG_AGO_NS)
+        await until(lambda: ledger.oldest_seq == 2 * RING + 1)
+        with pytest.raises(Refusal) as refused:
+            await anext(stream)
+
+    assert refused.value.status is Status.OUT_OF_RANGE
+    assert "event 1 is no longer kept; the oldest is 21" in refused.value.reason
 
 
 async def test_a_stream_too_far_behind_when_the_epoch_changes_is_told_from_where_it_misses(
