@@ -1,0 +1,140 @@
+"""tables check, config check, explain and version: answers that need no daemon."""
+
+from pathlib import Path
+
+import pytest
+
+from nodeagent import __version__
+from tests.cli.conftest import ROOT, Nodeagent
+
+ROW = """
+kind = "chip"
+
+[codes.XID_48]
+name = "ECC"
+level = "SeparateNPU"
+clear_on = ["reset", "reboot"]
+description = "Memory is broken."
+action = "Replace the GPU."
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    return folder
+
+
+def test_the_shipped_tables_are_sound(nodeagent: Nodeagent) -> None:
+    ran = nodeagent("tables", "check", "-o", "json")
+
+    assert (ran.status, ran.json[0]["ok"], ran.json[0]["problems"]) == (0, True, [])
+
+
+def test_a_sites_table_is_checked_as_it_lies_over_the_shipped_ones(
+    nodeagent: Nodeagent, folder: Path
+) -> None:
+    (folder / "site.toml").write_text(ROW)
+
+    over, alone = nodeagent("tables", "check", folder), nodeagent("tables", "check", "--alone", folder)
+
+    assert (over.status, alone.status) == (0, 0)
+    assert over.out.startswith("ok: 24 codes from")
+    assert alone.out.startswith(f"ok: 1 codes from {folder}, digest ")
+
+
+def test_a_bad_table_is_told_by_file_line_key_and_reason(nodeagent: Nodeagent, folder: Path) -> None:
+    (folder / "site.toml").write_text(ROW.replace("SeparateNPU", "SeparateGPU"))
+
+    text, form = nodeagent("tables", "check", folder), nodeagent("tables", "check", folder, "-o", "json")
+
+    assert (text.status, form.status) == (1, 1)
+    assert text.out.startswith(f'{folder}/site.toml:6: codes.XID_48.level: "SeparateGPU": ')
+    (problem,) = form.json[0]["problems"]
+    assert (problem["file"], problem["line"], problem["key"]) == (
+        f"{folder}/site.toml",
+        6,
+        "codes.XID_48.level",
+    )
+
+
+def test_what_is_odd_is_a_warning_and_no_failure(nodeagent: Nodeagent, folder: Path) -> None:
+    (folder / "a.toml").write_text(ROW)
+    (folder / "b.toml").write_text(ROW.replace("SeparateNPU", "SubHealthFault"))
+
+    ran = nodeagent("tables", "check", folder)
+
+    assert ran.status == 0
+    assert ran.out.startswith(f"warning: {folder}/b.toml:4: XID_48 stands also at {folder}/a.toml:4")
+
+
+def test_a_folder_that_is_named_must_be_there(nodeagent: Nodeagent, folder: Path) -> None:
+    ran = nodeagent("tables", "check", folder / "none")
+
+    assert (ran.status, ran.out) == (1, f"{folder}/none: no such folder\n")
+
+
+def test_the_shipped_configuration_is_sound(nodeagent: Nodeagent) -> None:
+    ran = nodeagent("config", "check", ROOT / "packaging/nodeagent.toml")
+
+    assert (ran.status, ran.out) == (0, f"{ROOT}/packaging/nodeagent.toml: ok\n")
+
+
+def test_a_wrong_key_of_the_configuration_is_told_with_the_nearest(
+    nodeagent: Nodeagent, configuration: Path
+) -> None:
+    configuration.write_text("[agent]\nsokcet = '/x'\n")
+
+    check, run = nodeagent("config", "check"), nodeagent("run")
+
+    assert (check.status, check.out) == (
+        1,
+        f'{configuration}:2: agent.sokcet: unknown key; the nearest known is "socket"\n',
+    )
+    assert (run.status, run.out, run.err) == (78, "", f"nodeagent: {check.out}")
+
+
+def test_a_code_is_explained_from_the_tables_on_disk_where_no_daemon_answers(nodeagent: Nodeagent) -> None:
+    ran = nodeagent("explain", "-o", "json", "xid_79", "XID_9999", "NO_SUCH")
+
+    fallen, family, unknown = ran.json
+    assert (ran.status, ran.err) == (
+        1,
+        "nodeagent: no daemon answers; this is what the tables on disk say\n",
+    )
+    assert list(fallen)[:11] == [
+        "code",
+        "kind",
+        "vendor",
+        "name",
+        "level",
+        "user_induced",
+        "clear_on",
+        "description",
+        "action",
+        "rules",
+        "file",
+    ]
+    assert (fallen["code"], fallen["level"], fallen["clear_on"], fallen["rules"]) == (
+        "XID_79",
+        "SeparateNPU",
+        ["reboot", "operator"],
+        ["xid-repeat"],
+    )
+    assert fallen["file"].startswith(f"{ROOT}/fault_codes/nvidia.toml:")
+    assert (family["known"], family["family"]) == (True, "XID_*")
+    assert (unknown["code"], unknown["known"], unknown["level"]) == ("NO_SUCH", False, None)
+
+
+def test_version_is_that_of_the_package(nodeagent: Nodeagent) -> None:
+    assert nodeagent("version").out == f"nodeagent {__version__}\n"
+    assert nodeagent("version", "-o", "json").json[0]["version"] == __version__
+
+
+def test_the_output_may_be_chosen_by_the_environment(
+    nodeagent: Nodeagent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NODEAGENT_OUTPUT", "json")
+
+    assert nodeagent("version").json[0]["version"] == __version__

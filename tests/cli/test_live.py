@@ -1,0 +1,217 @@
+"""The commands against a real daemon that reads a kernel log of its own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from tests.cli.conftest import ROOT, Nodeagent
+
+XID = "NVRM: Xid (PCI:0000:3b:00): {xid}, pid=1234, name=python, and so on."
+
+
+@contextmanager
+def running(*arguments: str | Path) -> Iterator[IO[str]]:
+    """The lines that a command prints while it runs; it is ended as a user would end it."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nodeagent.cli", *map(str, arguments)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    try:
+        yield process.stdout
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+
+
+def until(lines: IO[str], words: str) -> str:
+    """The first line with these words; the test's time-out ends a wait in vain."""
+    for line in lines:
+        if words in line:
+            return line
+    raise AssertionError(f"it ended without a line with {words!r}")
+
+
+@dataclass
+class Node:
+    """A daemon on a FIFO in place of the kernel log."""
+
+    configuration: Path
+    log: Path
+    written: int = field(default=0)
+
+    def write(self, message: str) -> None:
+        """As the kernel itself."""
+        self.written += 1
+        with self.log.open("w") as log:
+            log.write(f"3,{self.written},{self.written},-;{message}\n")
+
+    @contextmanager
+    def daemon(self) -> Iterator[IO[str]]:
+        with running("run", "--config", self.configuration, "--stream") as stream:
+            until(stream, "started")
+            yield stream
+
+
+@pytest.fixture
+def node(tmp_path: Path, configuration: Path) -> Node:
+    os.mkfifo(tmp_path / "kmsg")
+    configuration.write_text(
+        f"""
+[agent]
+state_dir = "{tmp_path}/state"
+socket = "{tmp_path}/n.sock"
+control_socket = "{tmp_path}/c.sock"
+tables = ["{ROOT}/fault_codes"]
+
+[metrics]
+listen = ""
+
+[drivers.kmsg]
+path = "{tmp_path}/kmsg"
+"""
+    )
+    return Node(configuration, tmp_path / "kmsg")
+
+
+def test_a_line_of_the_kernel_is_at_once_in_the_stream_the_events_and_the_status(
+    node: Node, nodeagent: Nodeagent
+) -> None:
+    with node.daemon() as stream, running("events", "--follow", "-o", "json") as following:
+        assert nodeagent("scan", "-o", "json").json[0]["by"] == "daemon"
+        node.write(XID.format(xid=79))
+
+        assert "0000:3b:00.0" in until(stream, "XID_79")
+        event = json.loads(until(following, "XID_79"))
+        status = nodeagent("status", "-o", "json").json[0]
+        scan = nodeagent("scan", "-o", "json")
+
+    assert (event["kind"], event["device"], event["verdict"]) == ("raised", "0000:3b:00.0", "ISOLATE")
+    assert [(each["device"], each["code"]) for each in status["conditions"]] == [("0000:3b:00.0", "XID_79")]
+    assert status["holds"] == []
+    assert {each["name"]: each["verdict"] for each in status["devices"]} == {
+        "node": "ALLOW",
+        "0000:3b:00.0": "ISOLATE",
+    }
+    assert (scan.status, [each["name"] for each in scan.json[0]["faulty"]]) == (1, ["0000:3b:00.0"])
+
+
+def test_a_follower_goes_on_where_it_was_when_the_daemon_comes_back(node: Node) -> None:
+    with ExitStack() as stack:
+        with node.daemon():
+            following = stack.enter_context(running("events", "--follow", "--after", "0", "-o", "json"))
+            node.write(XID.format(xid=79))
+            numbers = [json.loads(until(following, "XID_79"))["seq"]]
+        with node.daemon():
+            node.write(XID.format(xid=48))
+            for line in following:
+                numbers.append(json.loads(line)["seq"])
+                if "XID_48" in line:
+                    break
+
+    assert len(numbers) > 1
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+
+
+def test_events_are_found_by_number_device_code_and_kind(node: Node, nodeagent: Nodeagent) -> None:
+    with node.daemon() as stream:
+        for xid in (79, 48):
+            node.write(XID.format(xid=xid))
+            until(stream, f"XID_{xid}")
+
+        every = nodeagent("events", "--after", "0", "-o", "json").json
+        found = {
+            option: [event["code"] for event in nodeagent("events", *option.split(), "-o", "json").json]
+            for option in (
+                "--after 3",
+                "--newest 1",
+                "--code XID_79",
+                "--code XID_*",
+                "--kind raised --device 0000:3b:00.0",
+            )
+        }
+
+    assert [event["seq"] for event in every] == list(range(1, len(every) + 1))
+    assert found == {
+        "--after 3": [event["code"] for event in every[3:]],
+        "--newest 1": ["XID_48"],
+        "--code XID_79": ["XID_79"],
+        "--code XID_*": ["XID_79", "XID_48"],
+        "--kind raised --device 0000:3b:00.0": ["XID_79", "XID_48"],
+    }
+
+
+def test_why_leads_from_the_verdict_to_the_line_of_the_log_and_of_the_table(
+    node: Node, nodeagent: Nodeagent
+) -> None:
+    with node.daemon() as stream:
+        node.write(XID.format(xid=79))
+        until(stream, "XID_79")
+
+        why = nodeagent("why", "0000:3b:00.0", "-o", "json").json[0]
+        text = nodeagent("why", "0000:3b:00.0").out
+        unknown = nodeagent("why", "npu7")
+
+    first = why["contributions"][0]
+    assert (why["device"]["verdict"], first["reason"]["code"]) == ("ISOLATE", "XID_79")
+    assert first["condition"]["evidence"]["line"] == XID.format(xid=79)
+    assert first["explanation"]["file"].startswith(f"{ROOT}/fault_codes/nvidia.toml:")
+    assert [event["kind"] for event in first["events"]] == ["raised"]
+    assert "because of the condition slot:0000:3b:00.0/XID_79#1 at SeparateNPU" in text
+    assert (unknown.status, unknown.err) == (
+        1,
+        "nodeagent: device: 'npu7' is not known; there are: node, 0000:3b:00.0\n",
+    )
+
+
+def test_explain_asks_the_daemon_and_what_it_does_not_serve_it_says(node: Node, nodeagent: Nodeagent) -> None:
+    with node.daemon():
+        explained = nodeagent("explain", "XID_79", "-o", "json")
+        injected = nodeagent("inject", "--device", "node", "--code", "XID_79")
+
+    assert (explained.status, explained.err, explained.json[0]["level"]) == (0, "", "SeparateNPU")
+    assert (injected.status, injected.out) == (1, "")
+    assert injected.err == "nodeagent: the daemon cannot do that: Inject is not served by this version\n"
+
+
+def test_without_a_daemon_scan_reads_the_sources_itself(node: Node, nodeagent_process: Nodeagent) -> None:
+    good = nodeagent_process("scan", "-o", "json")
+    with node.log.open("r+b", buffering=0) as log:
+        log.write(f"3,1,1,-;{XID.format(xid=79)}\n".encode())
+        faulty = nodeagent_process("scan")
+
+    assert (good.status, good.json[0]["by"], good.json[0]["result"]) == (0, "probe", "good")
+    assert faulty.status == 1
+    assert faulty.out.startswith("faulty: 0000:3b:00.0 ISOLATE: XID_79 GPU has fallen off the bus")
+
+
+def test_scan_could_not_tell_where_a_required_source_cannot_be_read(
+    node: Node, nodeagent_process: Nodeagent
+) -> None:
+    node.log.unlink()
+
+    ran = nodeagent_process("scan")
+
+    assert ran.status == 2
+    assert ran.out.startswith("could not tell: kmsg: ")
+
+
+def test_probe_runs_the_worker_by_hand_and_shows_what_it_reports(
+    node: Node, nodeagent_process: Nodeagent
+) -> None:
+    with node.log.open("r+b", buffering=0) as log:
+        log.write(f"3,1,1,-;{XID.format(xid=79)}\n".encode())
+        text = nodeagent_process("probe", "kmsg")
+    form = nodeagent_process("probe", "kmsg", "-o", "json")
+
+    assert (text.status, form.status) == (0, 0)
+    assert f"signal: 0000:3b:00.0 XID_79 once {XID.format(xid=79)}\n" in text.out
+    assert {"hello", "caught_up"} <= {report["type"] for report in form.json}
