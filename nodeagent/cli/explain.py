@@ -52,6 +52,7 @@ def _ask(codes: tuple[str, ...], socket: Path) -> list[pb.CodeExplanation] | Non
 
 def _look_up(codes: tuple[str, ...], config_path: Path | None) -> list[pb.CodeExplanation]:
     from nodeagent.cli.folders import configured
+    from nodeagent.core.lookup import Lookup
     from nodeagent.outlets.explain import explanation
     from nodeagent.tables.load import TablesError, load_catalog
 
@@ -60,7 +61,8 @@ def _look_up(codes: tuple[str, ...], config_path: Path | None) -> list[pb.CodeEx
         catalog = load_catalog(configured(config), config.settings()).catalog
     except TablesError as refused:
         raise Failure(str(refused), EXIT_CONFIG) from refused
-    return [explanation(catalog, code) for code in codes]
+    lookup = Lookup(catalog)
+    return [explanation(lookup, code) for code in codes]
 
 
 def _write(told: pb.CodeExplanation) -> None:
