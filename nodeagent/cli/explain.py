@@ -8,7 +8,7 @@ from nodeagent.cli import forms
 from nodeagent.cli.failure import EXIT_CONFIG, EXIT_FAILED, Failure
 from nodeagent.cli.lines import word
 from nodeagent.cli.options import Output, output_option, public_socket, read_config, socket_option
-from nodeagent.cli.output import note, write, write_json
+from nodeagent.cli.output import note, write, write_field, write_json
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 
@@ -72,10 +72,10 @@ def _write(told: pb.CodeExplanation) -> None:
     induced = ", caused by the application" if told.user_induced else ""
     family = f" (as {told.family}: it has no row of its own)" if told.family else ""
     write(f"{told.code}: {told.name}{family}")
-    write(f"  level     {word(messages.LEVEL_OF, told.level)}{induced}")
-    write(f"  kind      {word(messages.KIND_OF, told.kind)}, {told.vendor}")
-    write(f"  clears on {', '.join(told.clear_on)}")
-    write(f"  rules     {', '.join(told.rules) or 'none'}")
-    write(f"  means     {told.description}")
-    write(f"  do        {told.action}")
-    write(f"  table     {told.file}")
+    write_field("level    ", f"{word(messages.LEVEL_OF, told.level)}{induced}")
+    write_field("kind     ", f"{word(messages.KIND_OF, told.kind)}, {told.vendor}")
+    write_field("clears on", ", ".join(told.clear_on))
+    write_field("rules    ", ", ".join(told.rules) or "none")
+    write_field("means    ", told.description)
+    write_field("do       ", told.action)
+    write_field("table    ", told.file)

@@ -5,6 +5,7 @@ What stands in a pipe or a file is plain, one item a line, and never cut.
 
 import os
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -48,6 +49,18 @@ def write(text: str = "") -> None:
 def note(text: str) -> None:
     """A remark beside the result, on standard error."""
     click.echo(text, err=True)
+
+
+def write_field(label: str, text: str) -> None:
+    """An indented line; on a terminal it is wrapped under its own beginning."""
+    lead = f"  {label} "
+    if not on_terminal():
+        write(lead + text)
+        return
+    for line in textwrap.wrap(text, width(), initial_indent=lead, subsequent_indent=" " * len(lead)) or [
+        lead
+    ]:
+        write(line)
 
 
 def on_terminal() -> bool:

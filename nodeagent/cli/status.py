@@ -65,8 +65,8 @@ def _write(state: pb.WatchResponse, node: pb.GetNodeResponse) -> None:
     told = state.snapshot
     write(f"{state.node.node_name}: {_stance(_node_device(told))}")
     write(
-        f"nodeagent {node.version}, running since {for_people(node.started_at)}, {told.seq} events,"
-        f" tables {told.catalog_digest[:12]}"
+        f"nodeagent {node.version} since {for_people(node.started_at)}, {told.seq} events,"
+        f" tables {told.catalog_digest[:8]}"
     )
     if not state.durable:
         write(coloured("UNKNOWN") + ": the store's disk fails; events are kept in memory only")

@@ -7,7 +7,7 @@ import click
 from nodeagent.cli import door, forms
 from nodeagent.cli.lines import word, write_event
 from nodeagent.cli.options import Output, output_option, public_socket, socket_option
-from nodeagent.cli.output import coloured, write, write_json
+from nodeagent.cli.output import coloured, write, write_field, write_json
 from nodeagent.cli.times import for_people
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import fault_service_pb2 as pb
@@ -60,12 +60,12 @@ def _write_contribution(contribution: pb.Contribution) -> None:
             f" to {for_people(condition.last_at)}"
         )
         for key, value in sorted(condition.evidence.items()):
-            write(f"    {key}: {value}")
+            write_field(f"  {key}:", value)
     if contribution.explanation.known:
         explanation = contribution.explanation
-        write(f"  table: {explanation.file}")
-        write(f"  rules: {', '.join(explanation.rules) or 'none'}")
-        write(f"  means: {explanation.description}")
-        write(f"  do: {explanation.action}")
+        write_field("table:", explanation.file)
+        write_field("rules:", ", ".join(explanation.rules) or "none")
+        write_field("means:", explanation.description)
+        write_field("do:", explanation.action)
     for event in contribution.events:
         write_event(event)

@@ -1,85 +1,20 @@
 """The commands against a real daemon that reads a kernel log of its own."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack
 from pathlib import Path
-from typing import IO
 
 import pytest
 
 from tests.cli.conftest import ROOT, Nodeagent
+from tests.cli.live import Node, running, until
 
 XID = "NVRM: Xid (PCI:0000:3b:00): {xid}, pid=1234, name=python, and so on."
 
 
-@contextmanager
-def running(*arguments: str | Path) -> Iterator[IO[str]]:
-    """The lines that a command prints while it runs; it is ended as a user would end it."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "nodeagent.cli", *map(str, arguments)], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    try:
-        yield process.stdout
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
-
-
-def until(lines: IO[str], words: str) -> str:
-    """The first line with these words; the test's time-out ends a wait in vain."""
-    for line in lines:
-        if words in line:
-            return line
-    raise AssertionError(f"it ended without a line with {words!r}")
-
-
-@dataclass
-class Node:
-    """A daemon on a FIFO in place of the kernel log."""
-
-    configuration: Path
-    log: Path
-    written: int = field(default=0)
-
-    def write(self, message: str) -> None:
-        """As the kernel itself."""
-        self.written += 1
-        with self.log.open("w") as log:
-            log.write(f"3,{self.written},{self.written},-;{message}\n")
-
-    @contextmanager
-    def daemon(self) -> Iterator[IO[str]]:
-        with running("run", "--config", self.configuration, "--stream") as stream:
-            until(stream, "started")
-            yield stream
-
-
 @pytest.fixture
-def node(tmp_path: Path, configuration: Path) -> Node:
-    os.mkfifo(tmp_path / "kmsg")
-    configuration.write_text(
-        f"""
-[agent]
-state_dir = "{tmp_path}/state"
-socket = "{tmp_path}/n.sock"
-control_socket = "{tmp_path}/c.sock"
-tables = ["{ROOT}/fault_codes"]
-
-[metrics]
-listen = ""
-
-[drivers.kmsg]
-path = "{tmp_path}/kmsg"
-"""
-    )
-    return Node(configuration, tmp_path / "kmsg")
+def node(tmp_path: Path) -> Node:
+    return Node.within(tmp_path)
 
 
 def test_a_line_of_the_kernel_is_at_once_in_the_stream_the_events_and_the_status(

@@ -1,0 +1,29 @@
+"""The daemon's own log, on standard error: with priorities for the journal, with the time for people.
+
+It is not the stream of events: what is told of devices is never a log line.
+"""
+
+import logging
+import sys
+from typing import Final
+
+_PRIORITIES: Final = {logging.CRITICAL: 2, logging.ERROR: 3, logging.WARNING: 4, logging.INFO: 6}
+_DEBUG: Final = 7
+
+
+class JournalFormatter(logging.Formatter):
+    """``<4>source: message``, as sd-daemon(3) has it; every line of a traceback gets the prefix too."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        prefix = f"<{_PRIORITIES.get(record.levelno, _DEBUG)}>"
+        return "\n".join(prefix + line for line in super().format(record).splitlines())
+
+
+def begin(*, for_journal: bool) -> None:
+    """From here on everything from INFO up is written."""
+    handler = logging.StreamHandler(sys.stderr)
+    if for_journal:
+        handler.setFormatter(JournalFormatter("%(name)s: %(message)s"))
+    else:
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])

@@ -1,0 +1,78 @@
+"""A real daemon that reads a kernel log of its own: a FIFO that stands for /dev/kmsg."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Self
+
+ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def running(*arguments: str | Path) -> Iterator[IO[str]]:
+    """The lines that a command prints while it runs; it is ended as a user would end it."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nodeagent.cli", *map(str, arguments)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    try:
+        yield process.stdout
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+
+
+def until(lines: IO[str], words: str) -> str:
+    """The first line with these words; the test's time-out ends a wait in vain."""
+    for line in lines:
+        if words in line:
+            return line
+    raise AssertionError(f"it ended without a line with {words!r}")
+
+
+@dataclass
+class Node:
+    """A daemon on a FIFO in place of the kernel log."""
+
+    configuration: Path
+    socket: Path
+    log: Path
+    written: int = field(default=0)
+
+    @classmethod
+    def within(cls, folder: Path) -> Self:
+        """Everything that it needs lies in the folder."""
+        os.mkfifo(folder / "kmsg")
+        (folder / "nodeagent.toml").write_text(
+            f"""
+[agent]
+state_dir = "{folder}/state"
+socket = "{folder}/n.sock"
+control_socket = "{folder}/c.sock"
+tables = ["{ROOT}/fault_codes"]
+
+[metrics]
+listen = ""
+
+[drivers.kmsg]
+path = "{folder}/kmsg"
+"""
+        )
+        return cls(folder / "nodeagent.toml", folder / "n.sock", folder / "kmsg")
+
+    def write(self, message: str) -> None:
+        """As the kernel itself."""
+        self.written += 1
+        with self.log.open("w") as log:
+            log.write(f"3,{self.written},{self.written},-;{message}\n")
+
+    @contextmanager
+    def daemon(self) -> Iterator[IO[str]]:
+        with running("run", "--config", self.configuration, "--stream") as stream:
+            until(stream, "started")
+            yield stream

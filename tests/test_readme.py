@@ -1,0 +1,85 @@
+"""What the README shows is what works: its client program and its table run here as they stand there."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO
+
+from nodeagent.cli.main import COMMANDS
+from nodeagent.core.catalog import Settings
+from nodeagent.tables.load import load_catalog
+from tests.cli.live import ROOT, Node, until
+
+README = (ROOT / "README.md").read_text()
+XID = "NVRM: Xid (PCI:0000:3b:00): {xid}, pid=1234, name=python, and so on."
+
+
+def block(language: str) -> str:
+    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+    return str(found)
+
+
+class Subscriber:
+    """The program of the README, started as a newcomer would."""
+
+    def __init__(self, folder: Path, node: Node) -> None:
+        program = folder / "subscriber.py"
+        program.write_text(block("python"))
+        self._process = subprocess.Popen(
+            [sys.executable, program, folder / "position"],
+            env={**os.environ, "NODEAGENT_SOCKET": str(node.socket), "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> IO[str]:
+        assert self._process.stdout is not None
+        return self._process.stdout
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate(timeout=30)
+
+
+def test_the_client_program_sees_the_state_then_events_and_goes_on_where_it_was(tmp_path: Path) -> None:
+    node = Node.within(tmp_path)
+    with node.daemon():
+        with Subscriber(tmp_path, node) as lines:
+            assert until(lines, "all").startswith("all {'node': ")
+            node.write(XID.format(xid=79))
+            first = until(lines, "XID_79").split()
+        node.write(XID.format(xid=48))
+        with Subscriber(tmp_path, node) as lines:
+            second = until(lines, " ").split()
+
+    assert first[1:] == ["raised", "0000:3b:00.0", "XID_79", "ISOLATE", "RESCHEDULE"]
+    # Killed between an event and its position it is told that event again: at least once, never not.
+    assert int(second[0]) in (int(first[0]), int(first[0]) + 1)
+
+
+def test_the_client_program_has_twenty_lines() -> None:
+    assert len(block("python").splitlines()) <= 20
+
+
+def test_the_table_is_sound_over_the_shipped_ones(tmp_path: Path) -> None:
+    (tmp_path / "site.toml").write_text(block("toml"))
+
+    loaded = load_catalog([ROOT / "fault_codes", tmp_path], Settings())
+
+    assert (loaded.warnings, loaded.catalog.rows["XID_62"].name) == ((), "Internal micro-controller halt")
+
+
+def test_every_command_that_is_shown_exists() -> None:
+    code = " ".join(re.findall(r"^```sh\n.*?^```$|`[^`\n]+`", README, flags=re.MULTILINE | re.DOTALL))
+    shown = set(re.findall(r"\bnodeagent ([a-z]+)", code))
+
+    assert {"status", "events", "replay"} <= shown
+    assert shown - set(COMMANDS) == set()
+
+
+def test_every_file_that_is_named_exists() -> None:
+    named = re.findall(r"\]\(([^)]+)\)", README)
+
+    assert [name for name in named if not (ROOT / name).exists()] == []
