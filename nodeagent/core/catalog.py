@@ -59,9 +59,10 @@ class Row:
 class FrequencyRule:
     """``times`` occurrences in ``time_window_ns`` promote to ``level``.
 
-    ``release_ns`` None: only a person releases. ``at_least``: the rule counts only faults whose
-    level is this or worse by precedence (for the rule on every code). A rule whose codes hold "*"
-    yields to any that names the code.
+    ``release_ns`` None: only a person releases. ``burst_ns`` None: what the source of the signal makes
+    of it (the kernel log tells one fault in many lines, a driver does not). ``at_least``: the rule
+    counts only faults whose level is this or worse by precedence (for the rule on every code). A rule
+    whose codes hold "*" yields to any that names the code.
     """
 
     id: str
@@ -70,7 +71,7 @@ class FrequencyRule:
     time_window_ns: int
     level: Level
     release_ns: int | None = None
-    burst_ns: int = 0
+    burst_ns: int | None = None
     correlation_ns: int = 30 * SECOND_NS
     at_least: Level | None = None
     kind: Kind = Kind.CHIP
@@ -182,6 +183,9 @@ def canonical(code: str) -> str:
     True
     """
     upper = code.strip().upper()
-    if len(upper) in (8, 9) and _HEX_DIGITS.issuperset(upper):
-        return f"{int(upper, 16):08X}"
-    return upper
+    return f"{int(upper, 16):08X}" if is_hexadecimal(upper) else upper
+
+
+def is_hexadecimal(code: str) -> bool:
+    """True for a code that is a number: eight hexadecimal digits, or nine in the vendor's newer form."""
+    return len(code) in (8, 9) and _HEX_DIGITS.issuperset(code.upper())

@@ -6,7 +6,7 @@ It decides a level, never a verdict, and changes nothing.
 from dataclasses import dataclass
 
 from nodeagent.core.catalog import SECOND_NS
-from nodeagent.core.lookup import Lookup
+from nodeagent.core.lookup import Facts, Lookup
 from nodeagent.core.model import Affects, Kind, Level
 
 SHARED_NS = 30 * SECOND_NS
@@ -25,19 +25,19 @@ class Fault:
     unknown: bool = False
 
 
-def classify(lookup: Lookup, source: str, code: str, severity: int | None) -> Fault:
+def classify(lookup: Lookup, source: str, facts: Facts, severity: int | None) -> Fault:
     """``severity`` is the driver's, 0..3, or what was learnt of the code, None if neither."""
-    row = lookup.row(code)
+    row = facts.row
     if row is None:
-        return Fault(name=code, level=_unknown_level(lookup, source, severity), unknown=True)
-    family = row.code.endswith("*")
+        return Fault(name=facts.code, level=_unknown_level(lookup, source, severity), unknown=True)
+    override = lookup.settings.unknown_level if facts.is_family else None
     return Fault(
         name=row.name,
-        level=lookup.settings.unknown_level or row.level if family else row.level,
+        level=override or row.level,
         kind=row.kind,
         affects=row.affects,
         user_induced=row.user_induced,
-        unknown=family,
+        unknown=facts.is_family,
     )
 
 

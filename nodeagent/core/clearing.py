@@ -1,17 +1,23 @@
-"""How conditions end: recovery, quiet, reboot, the end of the job, and the passing of their deadlines."""
+"""How conditions and holds end: recovery, quiet, reboot, the end of the job, the passing of deadlines."""
 
 from dataclasses import replace
 
 from nodeagent.core import deadlines, duration, frequency
-from nodeagent.core.model import Condition, EventKind, Holders
+from nodeagent.core.model import Condition, Device, EventKind, Hold, Holders
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
 
 
-def close(state: State, condition: Condition, why: str, kind: EventKind = EventKind.CLEARED) -> None:
+def close(state: State, condition: Condition, why: str) -> None:
     state.drop(condition)
-    tell(state, kind, state.device(condition.device_id), about=condition, why=why)
-    frequency.recovered(state, condition.device_id, condition.code, state.moment_ns)
+    tell(state, EventKind.CLEARED, state.device(condition.device_id), about=condition, why=why)
+    if not condition.injected:
+        frequency.recovered(state, condition, state.moment_ns)
+
+
+def lift(state: State, hold: Hold, why: str) -> None:
+    state.drop(hold)
+    tell(state, EventKind.RELEASED, state.device(hold.device_id), why=why)
 
 
 def recover(state: State, condition: Condition) -> bool:
@@ -19,9 +25,9 @@ def recover(state: State, condition: Condition) -> bool:
     if condition.recovered_ns is not None:
         return False
     at_ns = state.moment_ns
-    rule = state.lookup.duration_rule(condition.code)
-    closes = deadlines.clear_on(state.lookup, condition.code).recover or condition.injected
-    if closes and not (condition.timed_out and rule is not None):
+    facts = state.lookup.facts(condition.code)
+    closes = facts.clear_on.recover or condition.injected
+    if closes and not (condition.timed_out and facts.duration is not None):
         close(state, condition, "recovered")
         return True
     if closes:
@@ -30,7 +36,7 @@ def recover(state: State, condition: Condition) -> bool:
         return False
     else:
         state.put(replace(condition, present_ns=None, judged=False, last_ns=at_ns))
-    frequency.recovered(state, condition.device_id, condition.code, at_ns)
+    frequency.recovered(state, condition, at_ns)
     return True
 
 
@@ -55,18 +61,20 @@ def _why_time_closed(condition: Condition) -> str:
     return "not seen again"
 
 
-def close_after_reboot(state: State, source: str, still_shown: frozenset[tuple[str, str]]) -> bool:
+def close_after_reboot(
+    state: State, source: str, device: Device | None, still_shown: frozenset[tuple[str, str]]
+) -> bool:
     """After the boot's first complete read: what a reboot clears and was not shown again is over.
 
-    ``still_shown`` holds pairs (device id, code).
+    ``device`` None: the read spoke for all of the source's. ``still_shown`` holds pairs (device id,
+    key of the code).
     """
     changed = False
-    for condition in list(state.all(Condition)):
-        if condition.source != source or condition.boot_id == state.era.boot_id:
+    for condition in state.all(Condition) if device is None else state.on(Condition, device.id):
+        if condition.source != source or condition.boot_id == state.era.boot_id or condition.injected:
             continue
-        if (condition.device_id, condition.code) in still_shown or condition.injected:
-            continue
-        if deadlines.clear_on(state.lookup, condition.code).reboot:
+        facts = state.lookup.facts(condition.code)
+        if facts.clear_on.reboot and (condition.device_id, facts.key) not in still_shown:
             close(state, condition, "not shown again since the reboot")
             changed = True
     return changed
@@ -75,9 +83,9 @@ def close_after_reboot(state: State, source: str, still_shown: frozenset[tuple[s
 def close_after_job(state: State, device_id: str, holders: Holders) -> None:
     """Where a job's end clears: none of the processes that held the device remains."""
     remaining = {(holder.pid, holder.start_time) for holder in holders.holders}
-    for condition in state.conditions_on(device_id):
+    for condition in state.on(Condition, device_id):
         held_by = condition.held_by
-        if not held_by or not deadlines.clear_on(state.lookup, condition.code).job_end:
+        if not held_by or not state.lookup.facts(condition.code).clear_on.job_end:
             continue
         if remaining.isdisjoint((holder.pid, holder.start_time) for holder in held_by):
             close(state, condition, "no process that held the device remains")

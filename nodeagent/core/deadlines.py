@@ -4,70 +4,77 @@ They say when, never what then. A deadline is start + time-out + 1 ns, because "
 the vendor's wording. Because deadlines follow from cells, putting cells back restores every timer.
 """
 
-from nodeagent.core.catalog import SECOND_NS, ClearOn
-from nodeagent.core.lookup import Lookup
+from nodeagent.core.catalog import SECOND_NS
+from nodeagent.core.lookup import Facts, Lookup
 from nodeagent.core.model import Condition, Hold, Promotion, Source
-from nodeagent.core.verdict import phases
 
 INJECTED_NS = 600 * SECOND_NS
 """An injected condition ends by itself after ten minutes."""
-
-_WITHOUT_ROW = ClearOn(recover=True, reset=True, reboot=True)
-
-
-def clear_on(lookup: Lookup, code: str) -> ClearOn:
-    """What closes conditions of the code; a code without any row closes as the driver says."""
-    row = lookup.row(code)
-    return row.clear_on if row is not None else _WITHOUT_ROW
 
 
 def clearing_ns(lookup: Lookup, condition: Condition) -> int | None:
     """When the condition closes if nothing more is heard, None if time does not close it."""
     if condition.injected:
         return condition.opened_ns + INJECTED_NS
+    facts = lookup.facts(condition.code)
     if condition.recovered_ns is not None:
-        rule = lookup.duration_rule(condition.code)
-        return condition.recovered_ns + (rule.recover_timeout_ns + 1 if rule else 0)
+        return condition.recovered_ns + (facts.duration.recover_timeout_ns + 1 if facts.duration else 0)
     if condition.present_ns is not None:
         return None
-    closes_on = clear_on(lookup, condition.code)
-    ends = []
-    if closes_on.recover:
-        ends.append(condition.last_ns + lookup.settings.once_hold_ns + 1)
-    if closes_on.quiet_ns is not None:
-        ends.append(condition.last_ns + closes_on.quiet_ns + 1)
-    return min(ends, default=None)
+    quiet_ns = facts.clear_on.quiet_ns
+    if _is_once_held(facts, condition.source):
+        hold_ns = lookup.settings.once_hold_ns
+        quiet_ns = hold_ns if quiet_ns is None else min(quiet_ns, hold_ns)
+    return None if quiet_ns is None else condition.last_ns + quiet_ns + 1
+
+
+def _is_once_held(facts: Facts, source: str) -> bool:
+    """Whether a ``once`` that nothing else shows is taken as recovered after ``once_hold``.
+
+    An Ascend one is. Elsewhere a row's own quiet time goes first; and the kernel log, which never
+    reports a recovery, cannot be taken to have reported one by its silence.
+    """
+    if not facts.clear_on.recover:
+        return False
+    if source == "ascend" or facts.row is None:
+        return True
+    return facts.clear_on.quiet_ns is None and source != "kmsg"
 
 
 def timeout_ns(lookup: Lookup, condition: Condition) -> int | None:
     """When this presence reaches its duration rule's time-out, None if it has or there is no rule."""
-    if condition.injected or condition.judged or condition.present_ns is None:
+    if condition.present_ns is None or condition.judged or condition.injected:
         return None
     if condition.recovered_ns is not None:
         return None
-    rule = lookup.duration_rule(condition.code)
+    rule = lookup.facts(condition.code).duration
     return condition.present_ns + rule.fault_timeout_ns + 1 if rule else None
 
 
 def phase_ns(lookup: Lookup, condition: Condition) -> int | None:
-    """When the level's present phase ends, None in its last. Being no presence, a ``once`` begins it anew."""
-    if condition.user_induced or condition.injected:
+    """When the level's present phase ends, None in its last, and while the fault is gone.
+
+    A phase runs while the fault is present; being no presence, a ``once`` begins it anew.
+    """
+    if condition.user_induced or condition.injected or condition.recovered_ns is not None:
         return None
-    steps = phases(condition.level, lookup.settings)
+    steps = lookup.phases[condition.level]
     if condition.phase >= len(steps) - 1:
         return None
     length_ns = steps[condition.phase][0]
-    since_ns = condition.level_since_ns if condition.present_ns is not None else condition.last_ns
-    return None if length_ns is None else since_ns + length_ns + 1
+    if length_ns is None:
+        return None
+    if condition.present_ns is None:
+        return condition.last_ns + length_ns + 1
+    return max(condition.level_since_ns, condition.present_ns) + length_ns + 1
 
 
 def of_condition(lookup: Lookup, condition: Condition) -> int | None:
-    due = (
-        clearing_ns(lookup, condition),
-        timeout_ns(lookup, condition),
-        phase_ns(lookup, condition),
-    )
-    return min((at_ns for at_ns in due if at_ns is not None), default=None)
+    due = clearing_ns(lookup, condition)
+    for at_ns in (timeout_ns(lookup, condition), phase_ns(lookup, condition)):
+        if at_ns is not None and (due is None or at_ns < due):
+            due = at_ns
+    return due
 
 
 def of_promotion(lookup: Lookup, promotion: Promotion) -> int | None:
@@ -83,14 +90,22 @@ def of_promotion(lookup: Lookup, promotion: Promotion) -> int | None:
 
 
 def of_source(lookup: Lookup, source: Source) -> int | None:
-    """After a start: when ALLOW turns UNKNOWN, then when held timers run on though nothing was read."""
-    if not source.awaited or source.lost_ns is not None:
+    """After a start: when ALLOW turns UNKNOWN, and when held timers run on though nothing was read."""
+    ends = (held_until_ns(lookup, source), stale_ns(lookup, source))
+    return min((at_ns for at_ns in ends if at_ns is not None), default=None)
+
+
+def held_until_ns(lookup: Lookup, source: Source) -> int | None:
+    """A source known to be lost holds them until it is back, not only for the start deadline."""
+    if not source.awaited or not source.unread:
         return None
-    settings = lookup.settings
-    ends_ns = settings.start_deadline_ns
-    if not source.stale:
-        ends_ns = min(settings.stale_after_ns, ends_ns)
-    return source.awaited_since_ns + ends_ns + 1
+    return source.awaited_since_ns + lookup.settings.start_deadline_ns + 1
+
+
+def stale_ns(lookup: Lookup, source: Source) -> int | None:
+    if not source.unread or source.stale:
+        return None
+    return source.awaited_since_ns + lookup.settings.stale_after_ns + 1
 
 
 def of_hold(hold: Hold) -> int | None:

@@ -6,15 +6,33 @@ renumbering changes names alone.
 
 from dataclasses import replace
 
-from nodeagent.core import clearing, frequency
-from nodeagent.core.model import NODE, Device, DeviceGone, DeviceSeen, EventKind, Kind, Ordinal
+from nodeagent.core import clearing, frequency, limits
+from nodeagent.core.model import (
+    ALL_DEVICES,
+    NODE,
+    Cell,
+    Condition,
+    Device,
+    DeviceGone,
+    DeviceSeen,
+    EventKind,
+    Held,
+    Hold,
+    Kind,
+    Noticed,
+    Ordinal,
+    Promotion,
+    Shown,
+    Sighting,
+    Source,
+    Window,
+)
 from nodeagent.core.notices import notice
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
 
-MAX_DEVICES = 1024
+PROVISIONAL = "slot:"
 
-_PROVISIONAL = "slot:"
 _DEVICE_KINDS = {Kind.HOST: Kind.NODE, Kind.PUBLIC: Kind.CHIP}
 
 
@@ -25,16 +43,16 @@ def find(state: State, name: str) -> Device | None:
 
 
 def resolve(state: State, name: str, kind: Kind | None) -> Device | None:
-    """As ``find``, else a provisional device under that name; None when there are too many already."""
+    """As ``find``, else a provisional device under that name; None where there are too many, or no name."""
     device = find(state, name)
-    if device is not None or len(state.cells[Device]) >= MAX_DEVICES:
+    if device is not None or not limits.room_for_device(state) or name in ("", ALL_DEVICES):
         return device
     if name == NODE:
         device_kind = Kind.NODE
     else:
         device_kind = _DEVICE_KINDS.get(kind, kind) if kind is not None else Kind.CHIP
     device = Device(
-        id=f"{_PROVISIONAL}{name}",
+        id=f"{PROVISIONAL}{name}",
         name=name,
         kind=device_kind,
         vendor="",
@@ -45,23 +63,33 @@ def resolve(state: State, name: str, kind: Kind | None) -> Device | None:
     return device
 
 
+def unread(state: State) -> None:
+    """After a reboot no device was read yet, and any may sit in another slot."""
+    for device in state.all(Device):
+        if device.seen:
+            state.put(replace(device, seen=False))
+
+
 def seen(state: State, given: DeviceSeen) -> bool:
     """A driver reads a device: it is new, known, renamed, identified at last, replaced, or refused."""
-    in_slot = find(state, given.device) or find(state, given.attributes.get("pci", ""))
-    if not given.identity:
-        return _seen_without_identity(state, given, in_slot)
-    known = state.get(Device, given.identity)
-    if known is not None:
-        if _is_double(known, given):
-            return _refuse(state, given, known)
-        return _update(state, known, given)
-    if in_slot is None:
-        return _update(state, None, given)
-    if in_slot.id.startswith(_PROVISIONAL):
-        return _update(state, _identify(state, in_slot, given.identity), given)
-    _replace_part(state, in_slot)
-    _update(state, None, given, EventKind.DEVICE_REPLACED)
-    return True
+    in_slot = _in_slot(state, given)
+    known = state.get(Device, given.identity) if given.identity else in_slot
+    if known is None and in_slot is None and not limits.room_for_device(state):
+        state.overflow = f"{given.device} is one device too many"
+        return False
+    if not given.identity and in_slot is not None and not in_slot.id.startswith(PROVISIONAL):
+        return _unreadable(state, in_slot)
+    if given.identity and known is not None and _is_double(known, given):
+        return _refuse(state, given, known)
+    was = in_slot.id if in_slot is not None else ""
+    if given.identity and in_slot is not None and in_slot is not known:
+        if in_slot.id.startswith(PROVISIONAL):
+            known = _identify(state, in_slot, known, given.identity)
+            return _update(state, known, given, EventKind.DEVICE_SEEN, was)
+        if known is None:
+            _replace_part(state, in_slot)
+            return _update(state, None, given, EventKind.DEVICE_REPLACED, was)
+    return _update(state, known, given)
 
 
 def gone(state: State, given: DeviceGone) -> bool:
@@ -73,9 +101,18 @@ def gone(state: State, given: DeviceGone) -> bool:
     return True
 
 
-def _seen_without_identity(state: State, given: DeviceSeen, in_slot: Device | None) -> bool:
-    if in_slot is None or in_slot.id.startswith(_PROVISIONAL):
-        return _update(state, in_slot, given)
+def _in_slot(state: State, given: DeviceSeen) -> Device | None:
+    """The slot is the PCI address; a name stands for it only where one of the two addresses is not known."""
+    pci = given.attributes.get("pci", "")
+    if pci and (by_pci := find(state, pci)) is not None:
+        return by_pci
+    by_name = find(state, given.device)
+    if by_name is not None and pci and by_name.attributes.get("pci", pci) != pci:
+        return None
+    return by_name
+
+
+def _unreadable(state: State, in_slot: Device) -> bool:
     if not in_slot.seen:
         return False
     state.put(replace(in_slot, seen=False))
@@ -83,12 +120,19 @@ def _seen_without_identity(state: State, given: DeviceSeen, in_slot: Device | No
 
 
 def _update(
-    state: State, known: Device | None, given: DeviceSeen, kind: EventKind = EventKind.DEVICE_SEEN
+    state: State,
+    known: Device | None,
+    given: DeviceSeen,
+    kind: EventKind = EventKind.DEVICE_SEEN,
+    was: str = "",
 ) -> bool:
-    """Put the device as the driver describes it now; tell it only where it was not there before."""
+    """Put the device as the driver describes it now; tell it only where it was not there before.
+
+    ``was`` is the id that ends with this, told as evidence.
+    """
     pci = given.attributes.get("pci", given.device)
     after = Device(
-        id=known.id if known else given.identity or f"{_PROVISIONAL}{pci}",
+        id=known.id if known else given.identity or f"{PROVISIONAL}{pci}",
         name=given.device,
         kind=given.kind,
         vendor=given.vendor,
@@ -96,35 +140,89 @@ def _update(
         attributes=given.attributes,
         seen=True,
     )
-    if known == after:
+    if known == after and not was:
         return False
-    other = state.get(Device, state.names.get(given.device, ""))
-    if known is not None and other is not None and other.id != known.id:
-        state.put(replace(other, name=known.name))
+    _vacate(state, after, known)
     state.put(after)
-    if known is None or known.gone or not known.seen or kind is not EventKind.DEVICE_SEEN:
+    if known is None or known.gone or not known.seen or was:
         why = given.identity or "its identity could not be read"
-        tell(state, kind, after, source=given.source, why=why, evidence=given.attributes)
+        evidence = {**given.attributes, "was": was} if was else given.attributes
+        tell(state, kind, after, source=given.source, why=why, evidence=evidence)
     return True
 
 
-def _identify(state: State, provisional: Device, identity: str) -> Device:
-    """The id has appeared: everything kept under the provisional one moves to it."""
+def _vacate(state: State, arriving: Device, before: Device | None) -> None:
+    """What had the name takes the one that becomes free; what had the address is there no longer."""
+    namesake = state.get(Device, state.names.get(arriving.name, ""))
+    if namesake is not None and namesake.id != arriving.id:
+        free = before.name if before is not None and before.name != arriving.name else namesake.id
+        state.put(replace(namesake, name=free))
+    neighbour = state.get(Device, state.by_pci.get(arriving.attributes.get("pci", ""), ""))
+    if neighbour is not None and neighbour.id != arriving.id:
+        left = {key: value for key, value in neighbour.attributes.items() if key != "pci"}
+        state.put(replace(neighbour, attributes=left))
+
+
+def _identify(state: State, provisional: Device, known: Device | None, identity: str) -> Device:
+    """The id has appeared: everything kept under the provisional one moves to it.
+
+    The numbers given under the provisional id stay with it too: that id may come again.
+    """
+    for condition in state.on(Condition, provisional.id):
+        if known is not None and _is_open_on(state, known, condition):
+            clearing.close(state, condition, f"the same fault is open on {known.id}, which this device is")
     state.drop(provisional)
-    identified = replace(provisional, id=identity)
+    identified = known or replace(provisional, id=identity)
     state.put(identified)
     for cell in state.about(provisional.id):
-        state.drop(cell)
-        state.put(replace(cell, device_id=identity))
+        if not isinstance(cell, Ordinal):
+            state.drop(cell)
+        moved = _merged(state, replace(cell, device_id=identity))
+        if moved is not None:
+            state.put(moved)
     return identified
+
+
+def _is_open_on(state: State, device: Device, condition: Condition) -> bool:
+    key = state.lookup.facts(condition.code).key
+    return state.condition(device.id, key, condition.injected) is not None
+
+
+def _merged(state: State, moved: Cell) -> Cell | None:
+    """What is kept of a cell that moves to a device of which there may be one already; None for nothing."""
+    match moved:
+        case Ordinal():
+            there = state.get(Ordinal, moved.device_id, moved.key)
+            return replace(moved, last=max(moved.last, there.last)) if there else moved
+        case Window():
+            window = state.get(Window, moved.device_id, moved.code, moved.rule)
+            return replace(moved, occurrences_ns=_joined(moved, window)) if window else moved
+        case Sighting():
+            sighting = state.get(Sighting, moved.device_id, moved.code)
+            return replace(moved, occurrences_ns=_joined(moved, sighting)) if sighting else moved
+        case Noticed():
+            return None
+        case Held() | Shown():
+            return moved if state.get(type(moved), moved.device_id) is None else None
+        case Source():
+            return moved if state.get(Source, moved.name, moved.device_id) is None else None
+        case _:
+            return moved
+
+
+def _joined(one: Window | Sighting, other: Window | Sighting) -> tuple[int, ...]:
+    return tuple(sorted((*one.occurrences_ns, *other.occurrences_ns)))
 
 
 def _replace_part(state: State, old: Device) -> None:
     """Another part sits in the slot: close and forget what was known of the old one; its ordinals stay."""
-    for condition in state.conditions_on(old.id):
-        clearing.close(state, condition, EventKind.DEVICE_REPLACED.value)
-    for promotion in state.promotions_on(old.id):
-        frequency.release(state, promotion, EventKind.DEVICE_REPLACED.value)
+    why = EventKind.DEVICE_REPLACED.value
+    for condition in state.on(Condition, old.id):
+        clearing.close(state, condition, why)
+    for promotion in state.on(Promotion, old.id):
+        frequency.release(state, promotion, why)
+    for hold in state.on(Hold, old.id):
+        clearing.lift(state, hold, why)
     for cell in state.about(old.id):
         if not isinstance(cell, Ordinal):
             state.drop(cell)

@@ -14,19 +14,25 @@ from nodeagent.core.verdict import stricter
 
 def level_in_force(state: State, code: str, base: Level, timed_out: bool) -> Level:
     """The row's level, or the rule's once the time-out was reached, whichever is stricter."""
-    rule = state.lookup.duration_rule(code) if timed_out else None
+    rule = state.lookup.facts(code).duration if timed_out else None
     return stricter(base, rule.level) if rule else base
 
 
 def timed_out(state: State, condition: Condition) -> None:
     """This presence has lasted: raise the level, and count one occurrence."""
-    at_ns = state.moment_ns
-    level = level_in_force(state, condition.code, condition.base_level, True)
     after = replace(condition, judged=True, timed_out=True)
-    if level != condition.level:
-        after = replace(after, level=level, level_since_ns=at_ns, phase=0)
+    after = relevel(state, condition, after, "present longer than the time-out of its duration rule")
+    frequency.occurred(state, after, state.moment_ns)
+
+
+def relevel(state: State, before: Condition, after: Condition, why: str) -> Condition:
+    """Put ``after`` with the level that is now in force, and tell it where that is another one."""
+    level = level_in_force(state, after.code, after.base_level, after.timed_out)
+    if level == before.level:
+        state.put(after)
+        return after
+    after = replace(after, level=level, level_since_ns=state.moment_ns, phase=0)
     state.put(after)
-    if level != condition.level:
-        why = f"present longer than the time-out of its duration rule: {condition.level} -> {level}"
-        tell(state, EventKind.LEVEL_CHANGED, state.device(after.device_id), about=after, why=why)
-    frequency.occurred(state, after, at_ns)
+    text = f"{why}: {before.level} -> {level}"
+    tell(state, EventKind.LEVEL_CHANGED, state.device(after.device_id), about=after, why=text)
+    return after

@@ -10,9 +10,10 @@ outcomes: that is what replay and crash recovery rest on. A stored input is repl
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from nodeagent.core import clearing, devices, frequency, holds, notices, reload, signals, sources
+from nodeagent.core import clearing, devices, frequency, holds, polls, reload, signals, sources
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.model import (
     NODE,
@@ -60,13 +61,16 @@ def _held(state: State, given: Holders) -> bool:
 
 
 def _carried(state: State, given: Carried) -> bool:
+    """Put the cell back. The node that every engine is born with gives way to the one that is carried."""
+    if isinstance(given.cell, Device) and given.cell.name == NODE:
+        state.drop(state.device(state.node_id))
     state.put(given.cell)
     return False
 
 
 _HANDLERS: dict[type, Callable[[State, Any], bool]] = {
     Signal: signals.signalled,
-    ActiveSet: signals.polled,
+    ActiveSet: polls.polled,
     DeviceSeen: devices.seen,
     DeviceGone: devices.gone,
     SourceLost: sources.lost,
@@ -110,14 +114,24 @@ class Engine:
         ``Started`` comes first: what fell due while nothing was observed waits for a read.
         """
         state = self._state
-        state.now_ns = max(state.now_ns, now_ns)
         state.events = []
+        if isinstance(given, Started):
+            given = replace(given, resumed_ns=self._resumed(now_ns, given))
+        state.now_ns = max(state.now_ns, now_ns)
         if not isinstance(given, Started):
             self._fire()
         changed = self._take(given)
         self._fire()
         records = (given,) if changed else ()
         return Outcome(records=records, events=tuple(state.events))
+
+    def _resumed(self, now_ns: int, started: Started) -> int:
+        """How far the engine had come when it was stopped: replayed, that is what its own past told it."""
+        state = self._state
+        if started.resumed_ns is not None:
+            state.now_ns = max(state.now_ns, min(now_ns, started.resumed_ns))
+            self._fire()
+        return state.now_ns
 
     def replay(self, now_ns: int, given: Input) -> None:
         """As ``step``, telling nothing: for inputs whose events were told before."""
@@ -145,12 +159,8 @@ class Engine:
         return self._state.timers.next_ns()
 
     def carry(self) -> tuple[Carried, ...]:
-        """Every live cell, for compaction; what no rule could ask for any more is left out."""
-        state = self._state
-        state.moment_ns = state.now_ns
-        notices.forget_old(state)
-        frequency.forget_spent(state)
-        return tuple(Carried(cell=cell) for cells in state.cells.values() for cell in cells.values())
+        """Every live cell, for compaction, in the order in which they can be put back."""
+        return tuple(Carried(cell=cell) for cells in self._state.cells.values() for cell in cells.values())
 
     def view(self) -> View:
         state = self._state
@@ -173,7 +183,10 @@ class Engine:
             return False
         state.moment_ns = state.now_ns
         changed = handler(state, given)
-        settle(state)
+        if state.overflow:
+            changed = signals.overflowed(state) or changed
+        if state.dirty:
+            settle(state)
         return changed
 
     def _fire(self) -> None:
@@ -187,7 +200,8 @@ class Engine:
             cell = state.cells[of].get(key)
             if cell is not None:
                 handler(state, cell)
-                settle(state)
+                if state.dirty:
+                    settle(state)
         raise AssertionError("deadlines do not come to rest")
 
     def _device_view(self, device: Device) -> DeviceView:

@@ -1,7 +1,8 @@
 """A person's orders: isolate and release. A hold isolates until its owner lifts it or its time is over."""
 
-from nodeagent.core import clearing, deadlines, devices, frequency
-from nodeagent.core.model import Device, EventKind, Hold, Operator
+from nodeagent.core import clearing, devices, frequency, limits
+from nodeagent.core.model import Condition, Device, EventKind, Hold, Operator, Promotion
+from nodeagent.core.notices import notice
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
 
@@ -19,15 +20,22 @@ def ordered(state: State, given: Operator) -> bool:
 
 
 def due(state: State, hold: Hold) -> None:
-    state.drop(hold)
-    why = f"the hold of {hold.owner} has ended"
-    tell(state, EventKind.RELEASED, state.device(hold.device_id), why=why)
+    clearing.lift(state, hold, f"the hold of {hold.owner} has ended")
 
 
 def _isolate(state: State, device: Device, given: Operator) -> bool:
     """One hold for each owner and device: ordering again changes its reason and end."""
+    before = _hold_of(state, device, given.who)
+    if before is None and len(state.cells[Hold]) >= limits.MAX_HOLDS:
+        why = f"{given.who} cannot isolate {device.name}: there are {limits.MAX_HOLDS} holds already"
+        return notice(state, device, code="", why=why, source="agent")
+    if before is not None:
+        hold_id = before.id
+    else:
+        key = f"hold:{given.who}"
+        hold_id = f"{device.id}/{key}#{limits.next_ordinal(state, device.id, key)}"
     hold = Hold(
-        id=f"{device.id}/hold:{given.who}",
+        id=hold_id,
         device_id=device.id,
         owner=given.who,
         reason=given.reason,
@@ -42,16 +50,19 @@ def _isolate(state: State, device: Device, given: Operator) -> bool:
 def _release(state: State, device: Device, given: Operator) -> bool:
     """Lift the owner's own hold, the device's promotions, and what only a person may clear."""
     changed = False
-    hold = state.get(Hold, f"{device.id}/hold:{given.who}")
+    hold = _hold_of(state, device, given.who)
     if hold is not None:
-        state.drop(hold)
-        tell(state, EventKind.RELEASED, device, why=f"{given.who}: {given.reason}")
+        clearing.lift(state, hold, f"{given.who}: {given.reason}")
         changed = True
-    for promotion in state.promotions_on(device.id):
+    for promotion in state.on(Promotion, device.id):
         frequency.release(state, promotion, f"released by {given.who}: {given.reason}")
         changed = True
-    for condition in state.conditions_on(device.id):
-        if deadlines.clear_on(state.lookup, condition.code).operator:
+    for condition in state.on(Condition, device.id):
+        if state.lookup.facts(condition.code).clear_on.operator:
             clearing.close(state, condition, f"released by {given.who}: {given.reason}")
             changed = True
     return changed
+
+
+def _hold_of(state: State, device: Device, owner: str) -> Hold | None:
+    return next((hold for hold in state.on(Hold, device.id) if hold.owner == owner), None)

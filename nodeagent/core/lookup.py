@@ -3,15 +3,48 @@
 It adds nothing to the catalog and holds no state of its own but the indexes.
 """
 
-from nodeagent.core.catalog import Catalog, DurationRule, FrequencyRule, Row, canonical
-from nodeagent.core.model import Kind
+from dataclasses import dataclass
+
+from nodeagent.core.catalog import (
+    Catalog,
+    ClearOn,
+    DurationRule,
+    FrequencyRule,
+    Row,
+    canonical,
+    is_hexadecimal,
+)
+from nodeagent.core.model import Kind, Level
+from nodeagent.core.verdict import phases
+
+_REMEMBERED_CODES = 8192
+
+_WITHOUT_ROW = ClearOn(recover=True, reset=True, reboot=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What the catalog says of one code. ``key`` is how it is compared, ``code`` how it is written.
+
+    ``row`` may be its family's (``is_family``); a code with neither closes as the driver says.
+    ``frequency`` is the first rule that names the code.
+    """
+
+    key: str
+    code: str
+    row: Row | None
+    is_family: bool
+    clear_on: ClearOn
+    duration: DurationRule | None
+    frequency: FrequencyRule | None
 
 
 class Lookup:
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
         self.settings = catalog.settings
-        self._rows: dict[str, Row | None] = {}
+        self.phases = {level: phases(level, catalog.settings) for level in Level}
+        self._facts: dict[str, Facts] = {}
         self._frequency_by_id = {rule.id: rule for rule in catalog.frequency}
         self._frequency: dict[str, FrequencyRule] = {}
         self._frequency_for_all: dict[Kind, FrequencyRule] = {}
@@ -26,20 +59,31 @@ class Lookup:
             for code in duration.codes:
                 self._duration.setdefault(canonical(code), duration)
 
-    def row(self, code: str) -> Row | None:
-        """The code's row or its family's, None if it has neither."""
-        if code not in self._rows:
-            if len(self._rows) > 4096:
-                self._rows.clear()
-            self._rows[code] = self.catalog.row(code)
-        return self._rows[code]
+    def facts(self, code: str) -> Facts:
+        facts = self._facts.get(code)
+        if facts is None:
+            if len(self._facts) >= _REMEMBERED_CODES:
+                self._facts.clear()
+            facts = self._facts[code] = self._find(code)
+        return facts
 
-    def frequency_rule(self, code: str, kind: Kind) -> FrequencyRule | None:
+    def frequency_rule(self, facts: Facts, kind: Kind) -> FrequencyRule | None:
         """The first rule that names the code, as the vendor does, else the kind's rule for every code."""
-        return self._frequency.get(canonical(code)) or self._frequency_for_all.get(kind)
+        return facts.frequency or self._frequency_for_all.get(kind)
 
     def frequency_by_id(self, rule_id: str) -> FrequencyRule | None:
         return self._frequency_by_id.get(rule_id)
 
-    def duration_rule(self, code: str) -> DurationRule | None:
-        return self._duration.get(canonical(code))
+    def _find(self, code: str) -> Facts:
+        key, row = canonical(code), self.catalog.row(code)
+        is_family = row is not None and row.code.endswith("*")
+        written = key if is_hexadecimal(code.strip()) else code.strip()
+        return Facts(
+            key=key,
+            code=row.code if row is not None and not is_family else written,
+            row=row,
+            is_family=is_family,
+            clear_on=row.clear_on if row is not None else _WITHOUT_ROW,
+            duration=self._duration.get(key),
+            frequency=self._frequency.get(key),
+        )

@@ -297,10 +297,15 @@ class ActionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """The daemon begins (again). Always the first input that a new process steps for itself."""
+    """The daemon begins (again). Always the first input that a new process steps for itself.
+
+    ``resumed_ns`` is how far the engine had come before: what fell due later waits for a read. The
+    engine fills it in what it gives to be stored.
+    """
 
     boot_id: str
     version: str
+    resumed_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -411,11 +416,15 @@ class Promotion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
-    """When a (device, code) last occurred, for correlation across chips; forgotten after that window."""
+    """When a (device, code) last occurred, for correlation across chips.
+
+    ``suppressed_ns`` is the occurrence that last fired here and was found correlated.
+    """
 
     device_id: str
     code: str
     occurrences_ns: tuple[int, ...]
+    suppressed_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -460,9 +469,10 @@ class Held:
 class Source:
     """What is known of a source, or of one device of it (``device_id``).
 
-    ``lost_ns`` is None while it observes. ``awaited`` is true from ``Started`` or ``SourceLost``
-    until its first complete read: timers of its conditions are held meanwhile. ``stale`` is true once
-    that has lasted so long that the last verdict no longer stands.
+    ``lost_ns`` is set while it is known not to observe, ``unread`` from ``Started`` until its first
+    complete read. ``awaited`` is true from either until that read or the start deadline: timers of its
+    conditions are held meanwhile. ``stale`` is true once it was unread for so long that the last
+    verdict no longer stands.
     """
 
     name: str
@@ -473,6 +483,7 @@ class Source:
     awaited: bool = False
     awaited_since_ns: int = 0
     stale: bool = False
+    unread: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from nodeagent.core.catalog import SECOND_NS
+from nodeagent.core.limits import MAX_NOTICED
 from nodeagent.core.model import Device, EventKind, Level, Noticed
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
 
 REPEAT_NS = 60 * SECOND_NS
-MAX_NOTICED = 1024
 
 
 def notice(
@@ -31,10 +31,8 @@ def notice(
     if before is not None and at_ns - before.told_ns < REPEAT_NS:
         state.put(replace(before, untold=before.untold + count))
         return True
-    if before is None and len(state.cells[Noticed]) >= MAX_NOTICED:
-        forget_old(state)
-        if len(state.cells[Noticed]) >= MAX_NOTICED:
-            return False
+    if before is None and not _make_room(state):
+        return False
     state.put(Noticed(device_id=device.id, code=code, told_ns=at_ns))
     tell(
         state,
@@ -52,7 +50,12 @@ def notice(
     return True
 
 
-def forget_old(state: State) -> None:
-    for cell in list(state.all(Noticed)):
-        if state.moment_ns - cell.told_ns >= REPEAT_NS:
-            state.drop(cell)
+def _make_room(state: State) -> bool:
+    """The one not heard for longest is forgotten, unless it was told within the minute."""
+    if len(state.cells[Noticed]) < MAX_NOTICED:
+        return True
+    oldest: Noticed = next(iter(state.cells[Noticed].values()))
+    if state.moment_ns - oldest.told_ns < REPEAT_NS:
+        return False
+    state.drop(oldest)
+    return True

@@ -1,11 +1,12 @@
-"""A change of the catalog under open conditions: they take the new words; nothing is raised or reopened."""
+"""A change of the catalog under open conditions: they take the new words; nothing is raised or promoted."""
 
 from dataclasses import replace
 
-from nodeagent.core import duration, frequency
-from nodeagent.core.catalog import Catalog
-from nodeagent.core.lookup import Lookup
-from nodeagent.core.model import CatalogChanged, Condition, Device, EventKind, Promotion, TablesRejected
+from nodeagent.core import deadlines, duration, frequency
+from nodeagent.core.catalog import FrequencyRule
+from nodeagent.core.classify import classify
+from nodeagent.core.lookup import Facts
+from nodeagent.core.model import CatalogChanged, Condition, EventKind, Promotion, TablesRejected
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
 
@@ -18,16 +19,17 @@ def changed(state: State, given: CatalogChanged) -> bool:
     before = state.era
     if before.digest == given.digest:
         return False
-    _swap(state, state.catalogs[given.digest])
-    state.mark(device.id for device in state.all(Device))
+    if given.digest not in state.catalogs:
+        raise KeyError(given.digest)
+    state.put(replace(before, digest=given.digest))
     if before.digest:
         why = f"catalog {before.digest[:12]} -> {given.digest[:12]}"
         tell(state, EventKind.TABLES_RELOADED, state.device(state.node_id), source="agent", why=why)
-    for condition in list(state.all(Condition)):
+    for condition in state.all(Condition):
         _reword(state, condition)
-    for promotion in list(state.all(Promotion)):
+    for promotion in state.all(Promotion):
         _review(state, promotion)
-    state.rearm()
+    state.rearm(not_before_ns=state.moment_ns)
     return True
 
 
@@ -37,38 +39,42 @@ def rejected(state: State, given: TablesRejected) -> bool:
     return True
 
 
-def _swap(state: State, catalog: Catalog) -> None:
-    state.lookup = Lookup(catalog)
-    state.put(replace(state.era, digest=catalog.digest))
-
-
 def _reword(state: State, condition: Condition) -> None:
     """The open condition takes the row's level and words. A code without a row keeps what it had."""
-    row = state.lookup.row(condition.code)
-    base = row.level if row is not None else condition.base_level
-    level = duration.level_in_force(state, condition.code, base, condition.timed_out)
-    after = replace(
-        condition,
-        base_level=base,
-        level=level,
-        name=row.name if row is not None else condition.name,
-        affects=row.affects if row is not None else condition.affects,
-        user_induced=row.user_induced if row is not None else condition.user_induced,
-        unknown=condition.unknown and (row is None or row.code.endswith("*")),
-    )
-    if level != condition.level:
-        after = replace(after, level_since_ns=state.moment_ns, phase=0)
-    if after == condition:
-        return
-    state.put(after)
-    if level != condition.level:
-        why = f"the tables changed: {condition.level} -> {level}"
-        tell(state, EventKind.LEVEL_CHANGED, state.device(after.device_id), about=after, why=why)
+    facts = state.lookup.facts(condition.code)
+    after = condition
+    if facts.row is not None:
+        fault = classify(state.lookup, condition.source, facts, condition.severity)
+        after = replace(
+            condition,
+            code=facts.code,
+            name=fault.name,
+            base_level=fault.level,
+            affects=fault.affects,
+            user_induced=fault.user_induced,
+            unknown=fault.unknown,
+        )
+    duration.relevel(state, condition, _in_time(state, after), "the tables changed")
+
+
+def _in_time(state: State, condition: Condition) -> Condition:
+    """Time-outs past by the new tables: their levels follow, and none counts as reached just now."""
+    if state.awaits(condition.source, condition.device_id):
+        return condition
+    if _is_past(state, deadlines.timeout_ns(state.lookup, condition)):
+        condition = replace(condition, judged=True, timed_out=True)
+    while _is_past(state, deadlines.phase_ns(state.lookup, condition)):
+        condition = replace(condition, phase=condition.phase + 1)
+    return condition
+
+
+def _is_past(state: State, at_ns: int | None) -> bool:
+    return at_ns is not None and at_ns <= state.moment_ns
 
 
 def _review(state: State, promotion: Promotion) -> None:
     rule = state.lookup.frequency_by_id(promotion.rule)
-    if rule is None:
+    if rule is None or not _names(rule, state.lookup.facts(promotion.code), state):
         frequency.release(state, promotion, "its rule was removed from the tables")
     elif rule.level != promotion.level:
         after = replace(promotion, level=rule.level)
@@ -76,3 +82,7 @@ def _review(state: State, promotion: Promotion) -> None:
         if after.effective:
             why = f"its rule changed: {promotion.level} -> {rule.level}"
             tell(state, EventKind.LEVEL_CHANGED, state.device(after.device_id), about=after, why=why)
+
+
+def _names(rule: FrequencyRule, facts: Facts, state: State) -> bool:
+    return any(code == "*" or state.lookup.facts(code).key == facts.key for code in rule.codes)

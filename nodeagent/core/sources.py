@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from nodeagent.core import devices
+from nodeagent.core import clearing, deadlines, devices
 from nodeagent.core.model import (
     ALL_DEVICES,
     NODE,
@@ -33,18 +33,28 @@ def started(state: State, given: Started) -> bool:
     names |= {cell.source for cell in state.all(Device)}
     for name in sorted(names - _ALWAYS_HEARD - {""}):
         _await(state, name)
+    if rebooted:
+        devices.unread(state)
     state.rearm()
     why = f"nodeagent {given.version}" + (" after a reboot" if rebooted else "")
     tell(state, EventKind.STARTED, state.device(state.node_id), source="agent", why=why)
+    if rebooted:
+        for name in sorted(_ALWAYS_HEARD):
+            clearing.close_after_reboot(state, name, None, frozenset())
     return True
 
 
 def _await(state: State, name: str) -> None:
-    for cell in list(state.all(Source)):
+    for cell in state.all(Source):
         if cell.name == name and cell.device_id and cell.lost_ns is None:
             state.drop(cell)
-    whole = state.get(Source, name, "") or Source(name=name)
-    state.put(replace(whole, awaited=True, awaited_since_ns=state.now_ns, stale=False))
+        elif cell.name == name and cell.device_id:
+            state.put(_awaited(cell, state.now_ns))
+    state.put(_awaited(state.get(Source, name, "") or Source(name=name), state.now_ns))
+
+
+def _awaited(source: Source, now_ns: int) -> Source:
+    return replace(source, awaited=True, unread=True, awaited_since_ns=now_ns, stale=False)
 
 
 def lost(state: State, given: SourceLost) -> bool:
@@ -54,23 +64,22 @@ def lost(state: State, given: SourceLost) -> bool:
         return False
     device_id = device.id if device else ""
     before = state.get(Source, given.source, device_id)
-    if before is not None and before.lost_ns is not None and before.reason == given.reason:
+    since_ns = before.lost_ns if before is not None and before.lost_ns is not None else state.moment_ns
+    after = Source(
+        name=given.source,
+        device_id=device_id,
+        lost_ns=since_ns,
+        reason=given.reason,
+        required=given.required,
+        awaited=True,
+        awaited_since_ns=since_ns,
+    )
+    if after == before:
         return False
     if not device_id:
-        for cell in list(state.all(Source)):
-            if cell.name == given.source and cell.device_id:
-                state.drop(cell)
-    state.put(
-        Source(
-            name=given.source,
-            device_id=device_id,
-            lost_ns=before.lost_ns if before and before.lost_ns is not None else state.moment_ns,
-            reason=given.reason,
-            required=given.required,
-            awaited=True,
-            awaited_since_ns=state.moment_ns,
-        )
-    )
+        for cell in _of_devices(state, given.source):
+            state.drop(cell)
+    state.put(after)
     state.rearm()
     about = device or state.device(state.node_id)
     tell(state, EventKind.SOURCE_LOST, about, source=given.source, why=given.reason)
@@ -83,36 +92,56 @@ def back(state: State, given: SourceBack) -> bool:
 
 def read(state: State, source: str, device_name: str) -> bool:
     """A complete read of a device, or of all, was made: timers run on from where they were."""
-    everything = device_name == ALL_DEVICES
-    device = None if everything else devices.find(state, device_name)
-    if not everything and device is None:
+    if device_name == ALL_DEVICES:
+        return _read_all(state, source)
+    device = devices.find(state, device_name)
+    before = state.source_of(source, device.id) if device is not None else None
+    if device is None or before is None or _observes(before):
         return False
-    before = state.source_of(source, device.id if device else "")
-    lone = before is not None and bool(before.device_id)
-    if before is not None and not (before.awaited or before.stale or before.lost_ns is not None):
-        return False
-    if before is None and not everything:
-        return False
-    if everything or device is None:
-        for cell in list(state.all(Source)):
-            if cell.name == source and cell.device_id:
-                state.drop(cell)
-        state.put(Source(name=source, required=before.required if before else False))
-    elif lone and before is not None:
-        state.put(Source(name=source, device_id=device.id, required=before.required))
-    else:
-        state.put(Source(name=source, device_id=device.id))
+    state.put(Source(name=source, device_id=device.id))
     state.rearm()
-    if before is not None and before.lost_ns is not None:
-        about = device or state.device(state.node_id)
-        tell(state, EventKind.SOURCE_BACK, about, source=source, why=f"was lost: {before.reason}")
+    _tell_back(state, before, device)
     return True
 
 
+def _read_all(state: State, source: str) -> bool:
+    whole = state.get(Source, source, "")
+    alone = _of_devices(state, source)
+    if whole is not None and _observes(whole) and not alone:
+        return False
+    for cell in alone:
+        state.drop(cell)
+    state.put(Source(name=source, required=whole.required if whole else False))
+    state.rearm()
+    if whole is not None:
+        _tell_back(state, whole, state.device(state.node_id))
+    for cell in alone:
+        _tell_back(state, cell, state.device(cell.device_id))
+    return True
+
+
+def _of_devices(state: State, source: str) -> list[Source]:
+    return [cell for cell in state.all(Source) if cell.name == source and cell.device_id]
+
+
+def _observes(source: Source) -> bool:
+    return source.lost_ns is None and not source.unread
+
+
+def _tell_back(state: State, before: Source, device: Device) -> None:
+    if before.lost_ns is not None:
+        tell(state, EventKind.SOURCE_BACK, device, source=before.name, why=f"was lost: {before.reason}")
+
+
 def due(state: State, source: Source) -> None:
-    """Not read since the start: first the last verdicts no longer stand, then the held timers run on."""
-    settings = state.lookup.settings
-    ended = state.moment_ns > source.awaited_since_ns + settings.start_deadline_ns
-    state.put(replace(source, stale=True, awaited=not ended))
-    if ended:
+    """Not read since the start: the last verdicts stand no longer, or the held timers run on."""
+    held_ns = deadlines.held_until_ns(state.lookup, source)
+    stale_ns = deadlines.stale_ns(state.lookup, source)
+    after = replace(
+        source,
+        awaited=source.awaited and (held_ns is None or held_ns > state.moment_ns),
+        stale=source.stale or (stale_ns is not None and stale_ns <= state.moment_ns),
+    )
+    state.put(after)
+    if after.awaited != source.awaited:
         state.rearm()

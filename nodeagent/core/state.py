@@ -1,14 +1,16 @@
 """All that the engine remembers: cells by key, the indexes over them, and the timers that follow from them.
 
 Putting a cell replaces its predecessor, moves its deadline and marks whose verdict may have changed.
+Everything here is a function of the cells and their order, so putting them back restores everything.
 Nothing here judges or tells.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from nodeagent.core import deadlines
 from nodeagent.core.catalog import Catalog
+from nodeagent.core.cells import KEYS, NEWEST_LAST, TAGS, Key
 from nodeagent.core.lookup import Lookup
 from nodeagent.core.model import (
     NODE,
@@ -18,37 +20,35 @@ from nodeagent.core.model import (
     Device,
     Era,
     Event,
-    Held,
     Hold,
     Kind,
-    Noticed,
-    Ordinal,
     Promotion,
-    Severity,
-    Shown,
     Sighting,
     Source,
-    Window,
 )
-from nodeagent.core.timers import Key, Timers
+from nodeagent.core.timers import Timers
+from nodeagent.core.verdict import Contribution, Judgement
 
 C = TypeVar("C", bound=Cell)
 
-KEYS: dict[type[Cell], Callable[..., Key]] = {
-    Device: lambda cell: ("device", cell.id),
-    Condition: lambda cell: ("condition", cell.id),
-    Ordinal: lambda cell: ("ordinal", cell.device_id, cell.key),
-    Window: lambda cell: ("window", cell.device_id, cell.code, cell.rule),
-    Promotion: lambda cell: ("promotion", cell.id),
-    Sighting: lambda cell: ("sighting", cell.device_id, cell.code),
-    Noticed: lambda cell: ("noticed", cell.device_id, cell.code),
-    Hold: lambda cell: ("hold", cell.id),
-    Severity: lambda cell: ("severity", cell.code),
-    Held: lambda cell: ("held", cell.device_id),
-    Source: lambda cell: ("source", cell.name, cell.device_id),
-    Shown: lambda cell: ("shown", cell.device_id),
-    Era: lambda _: ("era",),
-}
+
+def _same_judged(one: Condition, other: Condition) -> bool:
+    """What of a condition a verdict and its reasons depend on."""
+    return (
+        one.level is other.level
+        and one.phase == other.phase
+        and one.rescheduling is other.rescheduling
+        and one.user_induced is other.user_induced
+        and one.affects is other.affects
+        and one.affect_verdict is other.affect_verdict
+        and one.code == other.code
+        and one.name == other.name
+    )
+
+
+def _same_weighed(one: Promotion, other: Promotion) -> bool:
+    """What of a promotion they do."""
+    return one.level is other.level and one.effective is other.effective
 
 
 class State:
@@ -60,25 +60,39 @@ class State:
         self.now_ns = 0
         self.moment_ns = 0
         self.muted = False
+        self.overflow = ""
         self.events: list[Event] = []
         self.timers = Timers()
-        self.cells: dict[type, dict[Key, Cell]] = {of: {} for of in KEYS}
+        self.cells: dict[type, dict[Key, Any]] = {of: {} for of in KEYS}
         self.dirty: dict[str, None] = {}
         self.names: dict[str, str] = {}
         self.by_pci: dict[str, str] = {}
-        self.open: dict[tuple[str, str, bool], str] = {}
-        self.on_device: dict[str, dict[Key, Condition | Promotion | Hold]] = {}
-        self.reaching: dict[str, Condition] = {}
+        self.open: dict[tuple[str, str, bool], Key] = {}
+        self.on_device: dict[tuple[type, str], dict[Key, None]] = {}
+        self.reaching: dict[Key, None] = {}
+        self.pending: dict[Key, None] = {}
+        self.suppressed: dict[Key, None] = {}
+        self.judged: dict[str, Judgement] = {}
+        self.said: dict[Key, Contribution] = {}
+        self._follow: dict[type, Callable[[Key, Any, Any], None]] = {
+            Condition: self._follow_condition,
+            Promotion: self._follow_promotion,
+            Hold: self._follow_hold,
+            Sighting: self._follow_sighting,
+            Device: self._follow_device,
+            Source: self._follow_source,
+            Era: self._follow_era,
+        }
 
     # ------------------------------------------------------------------ cells
 
     def get(self, of: type[C], *key: str) -> C | None:
-        cell = self.cells[of].get((of.__name__.lower(), *key))
-        return cell if isinstance(cell, of) else None
+        found: C | None = self.cells[of].get((TAGS[of], *key))
+        return found
 
-    def all(self, of: type[C]) -> Iterator[C]:
-        """Every cell of a type, in the order they came; a copy, so the caller may put and drop."""
-        yield from [cell for cell in self.cells[of].values() if isinstance(cell, of)]
+    def all(self, of: type[C]) -> list[C]:
+        """Every cell of a type, in order; a copy, so the caller may put and drop."""
+        return list(self.cells[of].values())
 
     def about(self, device_id: str) -> list[Any]:
         """Every cell, of any type, that is keyed by the device but is not the device."""
@@ -90,95 +104,154 @@ class State:
         ]
 
     def put(self, cell: Cell) -> None:
-        key = KEYS[type(cell)](cell)
-        before = self.cells[type(cell)].get(key)
-        if before is not None:
-            self._unindex(key, before)
-        self.cells[type(cell)][key] = cell
-        self._index(key, cell)
-        self._arm(key, cell)
+        of = type(cell)
+        key = KEYS[of](cell)
+        cells = self.cells[of]
+        before = cells.pop(key, None) if of in NEWEST_LAST else cells.get(key)
+        cells[key] = cell
+        follow = self._follow.get(of)
+        if follow is not None:
+            follow(key, before, cell)
 
     def drop(self, cell: Cell) -> None:
-        key = KEYS[type(cell)](cell)
-        before = self.cells[type(cell)].pop(key)
-        self._unindex(key, before)
-        self.timers.set(key, None)
+        of = type(cell)
+        key = KEYS[of](cell)
+        before = self.cells[of].pop(key)
+        follow = self._follow.get(of)
+        if follow is not None:
+            follow(key, before, None)
 
-    def _index(self, key: Key, cell: Cell) -> None:
-        match cell:
-            case Condition():
-                self.open[cell.device_id, cell.code, cell.injected] = cell.id
-                self.on_device.setdefault(cell.device_id, {})[key] = cell
-                if cell.affects is not Affects.SELF:
-                    self.reaching[cell.id] = cell
+    # ------------------------------------------------------------------ what follows from a change of a cell
+
+    def _follow_condition(self, key: Key, before: Condition | None, after: Condition | None) -> None:
+        if before is None or after is None:
+            self._index_condition(key, before, after)
+        elif _same_judged(before, after):
+            self._arm_condition(key, after)
+            return
+        self.said.pop(key, None)
+        for cell in (before, after):
+            if cell is not None:
                 self._mark_reach(cell)
-            case Promotion() | Hold():
-                self.on_device.setdefault(cell.device_id, {})[key] = cell
-                self.dirty[cell.device_id] = None
-            case Device():
-                if cell.name:
-                    self.names[cell.name] = cell.id
-                if pci := cell.attributes.get("pci"):
-                    self.by_pci[pci] = cell.id
-                self.dirty[cell.id] = None
-            case Source():
-                self.mark(device.id for device in self.all(Device) if device.source == cell.name)
-                self.dirty[self.node_id] = None
-            case Era():
-                self.lookup = Lookup(self.catalogs[cell.digest]) if cell.digest else self.lookup
-            case _:
-                pass
+        if after is None or after.affects is Affects.SELF:
+            self.reaching.pop(key, None)
+        else:
+            self.reaching[key] = None
+        self._arm_condition(key, after)
 
-    def _unindex(self, key: Key, cell: Cell) -> None:
-        match cell:
-            case Condition():
-                self.open.pop((cell.device_id, cell.code, cell.injected), None)
-                self.on_device[cell.device_id].pop(key, None)
-                self.reaching.pop(cell.id, None)
-                self._mark_reach(cell)
-            case Promotion() | Hold():
-                self.on_device[cell.device_id].pop(key, None)
-                self.dirty[cell.device_id] = None
-            case Device():
-                if self.names.get(cell.name) == cell.id:
-                    del self.names[cell.name]
-                if self.by_pci.get(cell.attributes.get("pci", "")) == cell.id:
-                    del self.by_pci[cell.attributes["pci"]]
-            case _:
-                pass
+    def _index_condition(self, key: Key, before: Condition | None, after: Condition | None) -> None:
+        if before is not None:
+            self.open.pop((before.device_id, self.lookup.facts(before.code).key, before.injected), None)
+            self._off_device(key, before)
+        if after is not None:
+            self.open[after.device_id, self.lookup.facts(after.code).key, after.injected] = key
+            self._onto_device(key, after)
 
-    # ------------------------------------------------------------------ what follows from a cell
+    def _follow_promotion(self, key: Key, before: Promotion | None, after: Promotion | None) -> None:
+        self._arm_promotion(key, after)
+        if before is not None and after is not None and _same_weighed(before, after):
+            return
+        self.said.pop(key, None)
+        if after is None or after.effective:
+            self.pending.pop(key, None)
+        else:
+            self.pending[key] = None
+        self._follow_on_device(key, before, after)
 
-    def _arm(self, key: Key, cell: Cell) -> None:
-        match cell:
-            case Condition():
-                held = self.awaits(cell.source, cell.device_id)
-                self.timers.set(key, None if held else deadlines.of_condition(self.lookup, cell))
-            case Promotion():
-                held = self.awaits(cell.source, cell.device_id)
-                self.timers.set(key, None if held else deadlines.of_promotion(self.lookup, cell))
-            case Source():
-                self.timers.set(key, deadlines.of_source(self.lookup, cell))
-            case Hold():
-                self.timers.set(key, deadlines.of_hold(cell))
-            case _:
-                pass
+    def _follow_hold(self, key: Key, before: Hold | None, after: Hold | None) -> None:
+        self.said.pop(key, None)
+        self._follow_on_device(key, before, after)
+        self.timers.set(key, None if after is None else deadlines.of_hold(after))
 
-    def rearm(self) -> None:
+    def _follow_sighting(self, key: Key, _: Sighting | None, after: Sighting | None) -> None:
+        if after is not None and after.suppressed_ns is not None:
+            self.suppressed[key] = None
+        else:
+            self.suppressed.pop(key, None)
+
+    def _follow_on_device(
+        self, key: Key, before: Promotion | Hold | None, after: Promotion | Hold | None
+    ) -> None:
+        if before is not None and after is None:
+            self._off_device(key, before)
+        if after is not None:
+            self._onto_device(key, after)
+        self.mark(cell.device_id for cell in (before, after) if cell is not None)
+
+    def _follow_device(self, _: Key, before: Device | None, after: Device | None) -> None:
+        if before is not None:
+            if self.names.get(before.name) == before.id:
+                del self.names[before.name]
+            if self.by_pci.get(before.attributes.get("pci", "")) == before.id:
+                del self.by_pci[before.attributes["pci"]]
+            self.mark((before.id,))
+        if after is not None:
+            if after.name:
+                self.names[after.name] = after.id
+            if pci := after.attributes.get("pci"):
+                self.by_pci[pci] = after.id
+            self.mark((after.id,))
+            for key in self.reaching:
+                if self.cells[Condition][key].device_id == after.id:
+                    self._mark_reach(self.cells[Condition][key])
+
+    def _follow_source(self, key: Key, before: Source | None, after: Source | None) -> None:
+        name = (after or before or Source(name="")).name
+        self.mark(device.id for device in self.cells[Device].values() if device.source == name)
+        self.mark((self.node_id,))
+        self.timers.set(key, None if after is None else deadlines.of_source(self.lookup, after))
+
+    def _follow_era(self, _: Key, before: Era | None, after: Era | None) -> None:
+        if after is not None and after.digest and (before is None or before.digest != after.digest):
+            self.lookup = Lookup(self.catalogs[after.digest])
+            self.said.clear()
+        self.mark(device.id for device in self.cells[Device].values())
+
+    def _onto_device(self, key: Key, cell: Condition | Promotion | Hold) -> None:
+        self.on_device.setdefault((type(cell), cell.device_id), {})[key] = None
+
+    def _off_device(self, key: Key, cell: Condition | Promotion | Hold) -> None:
+        keys = self.on_device[type(cell), cell.device_id]
+        del keys[key]
+        if not keys:
+            del self.on_device[type(cell), cell.device_id]
+
+    # ------------------------------------------------------------------ timers
+
+    def _arm_condition(self, key: Key, cell: Condition | None, not_before_ns: int = 0) -> None:
+        at_ns = None
+        if cell is not None and (cell.injected or not self.awaits(cell.source, cell.device_id)):
+            at_ns = deadlines.of_condition(self.lookup, cell)
+        self.timers.set(key, None if at_ns is None else max(at_ns, not_before_ns))
+
+    def _arm_promotion(self, key: Key, cell: Promotion | None, not_before_ns: int = 0) -> None:
+        at_ns = None
+        if cell is not None and not self.awaits(cell.source, cell.device_id):
+            at_ns = deadlines.of_promotion(self.lookup, cell)
+        self.timers.set(key, None if at_ns is None else max(at_ns, not_before_ns))
+
+    def rearm(self, not_before_ns: int = 0) -> None:
         """After a source or the catalog changed: every deadline anew from its cell."""
-        for of in (Condition, Promotion, Source):
-            for key, cell in self.cells[of].items():
-                self._arm(key, cell)
+        for key, condition in self.cells[Condition].items():
+            self._arm_condition(key, condition, not_before_ns)
+        for key, promotion in self.cells[Promotion].items():
+            self._arm_promotion(key, promotion, not_before_ns)
+        for key, source in self.cells[Source].items():
+            self.timers.set(key, deadlines.of_source(self.lookup, source))
+
+    # ------------------------------------------------------------------ whose verdict may have changed
 
     def mark(self, device_ids: Iterable[str]) -> None:
-        self.dirty.update(dict.fromkeys(device_ids))
+        for device_id in device_ids:
+            self.dirty[device_id] = None
+            self.judged.pop(device_id, None)
 
     def _mark_reach(self, condition: Condition) -> None:
-        self.dirty[condition.device_id] = None
+        self.mark((condition.device_id,))
         if condition.affects is Affects.NODE:
-            self.dirty[self.node_id] = None
+            self.mark((self.node_id,))
         elif condition.affects is Affects.CHIPS_BEHIND:
-            self.mark(device.id for device in self.all(Device) if device.kind is Kind.CHIP)
+            self.mark(device.id for device in self.cells[Device].values() if device.kind is Kind.CHIP)
 
     # ------------------------------------------------------------------ questions
 
@@ -195,15 +268,15 @@ class State:
         assert device is not None, f"no device {device_id}"
         return device
 
-    def condition(self, device_id: str, code: str, injected: bool = False) -> Condition | None:
-        condition_id = self.open.get((device_id, code, injected))
-        return None if condition_id is None else self.get(Condition, condition_id)
+    def condition(self, device_id: str, code_key: str, injected: bool = False) -> Condition | None:
+        key = self.open.get((device_id, code_key, injected))
+        found: Condition | None = None if key is None else self.cells[Condition][key]
+        return found
 
-    def conditions_on(self, device_id: str) -> list[Condition]:
-        return [cell for cell in self.on_device.get(device_id, {}).values() if isinstance(cell, Condition)]
-
-    def promotions_on(self, device_id: str) -> list[Promotion]:
-        return [cell for cell in self.on_device.get(device_id, {}).values() if isinstance(cell, Promotion)]
+    def on(self, of: type[C], device_id: str) -> list[C]:
+        """The conditions, promotions or holds on a device, in order."""
+        keys = self.on_device.get((of, device_id))
+        return [self.cells[of][key] for key in keys] if keys else []
 
     def source_of(self, name: str, device_id: str) -> Source | None:
         """What is known of the source's view of a device: its own cell, else that of the whole source."""
@@ -213,10 +286,3 @@ class State:
         """True while the source has not been read (again): its timers are held, nothing is judged."""
         cell = self.source_of(source, device_id)
         return cell is not None and cell.awaited
-
-    def next_ordinal(self, device_id: str, key: str) -> int:
-        """Takes the next number for a condition or promotion: ids are never reused."""
-        cell = self.get(Ordinal, device_id, key)
-        last = (cell.last if cell else 0) + 1
-        self.put(Ordinal(device_id=device_id, key=key, last=last))
-        return last

@@ -4,7 +4,9 @@ It sees to it that every change of verdict or handling is in exactly one event. 
 but the record of what was last shown.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import TypeVar
 
 from nodeagent.core.model import (
     NODE,
@@ -26,39 +28,68 @@ from nodeagent.core.model import (
 from nodeagent.core.state import State
 from nodeagent.core.verdict import Contribution, Judgement, judge, stance, user_induced_stance
 
+C = TypeVar("C", Condition, Promotion, Hold)
+
 
 def judgement(state: State, device: Device) -> Judgement:
     """The device's level, verdict and handling as they follow from everything open on it or reaching it."""
-    unobserved = unobserved_reason(state, device)
-    unknown = unobserved is not None and _stands_no_longer(state, device)
-    return judge(_contributions(state, device), unobserved, unknown)
+    known = state.judged.get(device.id)
+    if known is None:
+        unobserved = unobserved_reason(state, device)
+        unknown = unobserved is not None and _stands_no_longer(state, device)
+        known = state.judged[device.id] = judge(_contributions(state, device), unobserved, unknown)
+    return known
 
 
 def _contributions(state: State, device: Device) -> Iterator[Contribution]:
-    for cell in state.on_device.get(device.id, {}).values():
-        match cell:
-            case Condition() if cell.affect_verdict:
-                yield _of_condition(state, cell, cell.level)
-            case Promotion() if cell.effective:
-                code, text = cell.code, cell.name
-                reason = Reason(kind="promotion", id=cell.id, code=code, level=cell.level, text=text)
-                taken = stance(cell.level, 0, state.lookup.settings)
-                yield Contribution(reason=reason, stance=taken, level=cell.level)
-            case Hold():
-                yield Contribution(
-                    reason=Reason(kind="hold", id=cell.id, text=f"{cell.owner}: {cell.reason}"),
-                    stance=(Verdict.ISOLATE, Handling.RESCHEDULE),
-                )
-            case _:
-                pass
-    for condition in state.reaching.values():
-        if condition.device_id == device.id or not condition.affect_verdict:
+    """Conditions, promotions and holds on the device, then what reaches it from others."""
+    for condition in state.on(Condition, device.id):
+        if condition.affect_verdict:
+            yield _said(state, condition, _of_condition)
+    for promotion in state.on(Promotion, device.id):
+        if promotion.effective:
+            yield _said(state, promotion, _of_promotion)
+    for hold in state.on(Hold, device.id):
+        yield _said(state, hold, _of_hold)
+    for key in state.reaching:
+        reaching: Condition = state.cells[Condition][key]
+        if reaching.device_id == device.id or not reaching.affect_verdict:
             continue
-        if _reaches(state, condition, device):
-            yield _of_condition(state, condition, None)
+        if _reaches(state, reaching, device):
+            yield replace(_said(state, reaching, _of_condition), level=None)
 
 
-def _of_condition(state: State, condition: Condition, level: Level | None) -> Contribution:
+def _said(state: State, cell: C, work_out: Callable[[State, C], Contribution]) -> Contribution:
+    """Worked out once, as long as the cell says the same."""
+    key = (type(cell).__name__.lower(), cell.id)
+    said = state.said.get(key)
+    if said is None:
+        said = state.said[key] = work_out(state, cell)
+    return said
+
+
+def _of_promotion(state: State, promotion: Promotion) -> Contribution:
+    return Contribution(
+        reason=Reason(
+            kind="promotion",
+            id=promotion.id,
+            code=promotion.code,
+            level=promotion.level,
+            text=promotion.name,
+        ),
+        stance=stance(promotion.level, 0, state.lookup.settings),
+        level=promotion.level,
+    )
+
+
+def _of_hold(_: State, hold: Hold) -> Contribution:
+    return Contribution(
+        reason=Reason(kind="hold", id=hold.id, text=f"{hold.owner}: {hold.reason}"),
+        stance=(Verdict.ISOLATE, Handling.RESCHEDULE),
+    )
+
+
+def _of_condition(state: State, condition: Condition) -> Contribution:
     if condition.user_induced:
         taken = user_induced_stance(condition.rescheduling)
     else:
@@ -66,7 +97,7 @@ def _of_condition(state: State, condition: Condition, level: Level | None) -> Co
     reason = Reason(
         kind="condition", id=condition.id, code=condition.code, level=condition.level, text=condition.name
     )
-    return Contribution(reason=reason, stance=taken, level=level)
+    return Contribution(reason=reason, stance=taken, level=condition.level)
 
 
 def _reaches(state: State, condition: Condition, device: Device) -> bool:
@@ -80,7 +111,7 @@ def _reaches(state: State, condition: Condition, device: Device) -> bool:
 def unobserved_reason(state: State, device: Device) -> Reason | None:
     """Why the device is not observed now, None if it is. The node is, unless a required source is lost."""
     if device.name == NODE:
-        for source in state.all(Source):
+        for source in state.cells[Source].values():
             if source.required and source.lost_ns is not None and not source.device_id:
                 return Reason(kind="source", id=source.name, text=f"{source.name}: {source.reason}")
         return None
@@ -93,7 +124,7 @@ def unobserved_reason(state: State, device: Device) -> Reason | None:
         return None
     if seen_by.lost_ns is not None:
         return Reason(kind="source", id=seen_by.name, text=f"{seen_by.name}: {seen_by.reason}")
-    if seen_by.awaited or seen_by.stale:
+    if seen_by.unread:
         return Reason(kind="source", id=seen_by.name, text=f"{seen_by.name}: not read since start")
     return None
 
@@ -101,7 +132,7 @@ def unobserved_reason(state: State, device: Device) -> Reason | None:
 def _stands_no_longer(state: State, device: Device) -> bool:
     """False for a while after a start in the same boot: the last verdict stands though nothing was read."""
     seen_by = state.source_of(device.source, device.id)
-    fresh = seen_by is not None and seen_by.lost_ns is None and seen_by.awaited and not seen_by.stale
+    fresh = seen_by is not None and seen_by.lost_ns is None and seen_by.unread and not seen_by.stale
     return not (fresh and device.seen and not device.gone) or state.era.rebooted
 
 

@@ -1,0 +1,70 @@
+"""What bounds the core's memory: how many of each thing it keeps, and what it forgets first.
+
+What changes a verdict is never forgotten: beyond its cap it is refused, and ``too_many_faults`` says
+so. What only counts (windows, sightings, notices) is forgotten, the longest unused first.
+"""
+
+from nodeagent.core.model import (
+    Cell,
+    Condition,
+    Device,
+    Ordinal,
+    Promotion,
+    Severity,
+    Sighting,
+    Window,
+)
+from nodeagent.core.state import State
+
+MAX_DEVICES = 1024
+MAX_CONDITIONS = 4096
+MAX_CONDITIONS_ON_DEVICE = 256
+MAX_PROMOTIONS = 4096
+MAX_HOLDS = 1024
+MAX_NOTICED = 1024
+MAX_ORDINALS = 8192
+
+_REMEMBERED: dict[type[Cell], int] = {Window: 4096, Sighting: 4096, Severity: 4096}
+
+_FORGOTTEN = ""
+"""The key of the ordinal that stands for all of a device's that were forgotten."""
+
+
+def room_for_device(state: State) -> bool:
+    return len(state.cells[Device]) < MAX_DEVICES
+
+
+def room_for_condition(state: State, device: Device | None) -> bool:
+    """``device`` None: it would be a new one."""
+    if len(state.cells[Condition]) >= MAX_CONDITIONS:
+        return False
+    if device is None:
+        return room_for_device(state)
+    return len(state.on_device.get((Condition, device.id), ())) < MAX_CONDITIONS_ON_DEVICE
+
+
+def room_for_promotion(state: State) -> bool:
+    return len(state.cells[Promotion]) < MAX_PROMOTIONS
+
+
+def remember(state: State, cell: Window | Sighting | Severity) -> None:
+    """Put it; where there are too many of its type, the one not put for longest goes."""
+    state.put(cell)
+    cells = state.cells[type(cell)]
+    if len(cells) > _REMEMBERED[type(cell)]:
+        state.drop(next(iter(cells.values())))
+
+
+def next_ordinal(state: State, device_id: str, key: str) -> int:
+    """Takes the next number for a condition or promotion: no id comes twice, even where one was forgotten."""
+    last = 0
+    for cell in (state.get(Ordinal, device_id, key), state.get(Ordinal, device_id, _FORGOTTEN)):
+        last = max(last, cell.last if cell else 0)
+    state.put(Ordinal(device_id=device_id, key=key, last=last + 1))
+    while len(state.cells[Ordinal]) > MAX_ORDINALS:
+        oldest: Ordinal = next(iter(state.cells[Ordinal].values()))
+        state.drop(oldest)
+        of_all = state.get(Ordinal, oldest.device_id, _FORGOTTEN)
+        last_of_all = max(oldest.last, of_all.last if of_all else 0)
+        state.put(Ordinal(device_id=oldest.device_id, key=_FORGOTTEN, last=last_of_all))
+    return last + 1

@@ -1,0 +1,71 @@
+"""What a poll's active set does: it heals lost callbacks both ways. An incomplete set closes nothing."""
+
+from dataclasses import replace
+
+from nodeagent.core import clearing, devices, signals, sources
+from nodeagent.core.model import ALL_DEVICES, ActiveCode, ActiveSet, Assertion, Condition, Device, Signal
+from nodeagent.core.state import State
+
+
+def polled(state: State, given: ActiveSet) -> bool:
+    """Open what is active and not open, close what is open and not active. True if anything changed.
+
+    A set that speaks for every device of its source cannot say on which of them a code is active:
+    such codes open nothing, and are taken as shown wherever they are open.
+    """
+    changed = False
+    everywhere = given.device == ALL_DEVICES
+    for active in given.codes if not everywhere else ():
+        changed = _shown(state, given, active) or changed
+    if not given.complete:
+        return changed
+    device = None if everywhere else devices.find(state, given.device)
+    if device is not None or everywhere:
+        changed = _close_absent(state, given, device) or changed
+    return sources.read(state, given.source, given.device) or changed
+
+
+def _shown(state: State, given: ActiveSet, active: ActiveCode) -> bool:
+    device = devices.find(state, given.device)
+    key = state.lookup.facts(active.code).key
+    condition = state.condition(device.id, key) if device is not None else None
+    if condition is None:
+        return _heal(state, given, active)
+    if condition.recovered_ns is not None:
+        return condition.last_ns < given.begun_ns and _heal(state, given, active)
+    seen = replace(condition, boot_id=state.era.boot_id)
+    if condition.present_ns is None:
+        signals.appear(state, seen, state.moment_ns)
+    elif seen != condition:
+        state.put(seen)
+    else:
+        return False
+    return True
+
+
+def _heal(state: State, given: ActiveSet, active: ActiveCode) -> bool:
+    """The callback that said so was lost."""
+    occur = Signal(
+        source=given.source,
+        device=given.device,
+        code=active.code,
+        assertion=Assertion.OCCUR,
+        severity=active.severity,
+    )
+    return signals.signalled(state, occur)
+
+
+def _close_absent(state: State, given: ActiveSet, device: Device | None) -> bool:
+    """``device`` None: the set speaks for every device of its source."""
+    changed = False
+    shown = {state.lookup.facts(active.code).key for active in given.codes}
+    still: set[tuple[str, str]] = set()
+    for condition in state.all(Condition) if device is None else state.on(Condition, device.id):
+        key = state.lookup.facts(condition.code).key
+        if condition.source != given.source or condition.injected:
+            continue
+        if key in shown:
+            still.add((condition.device_id, key))
+        elif condition.present_ns is not None and condition.last_ns < given.begun_ns:
+            changed = clearing.recover(state, condition) or changed
+    return clearing.close_after_reboot(state, given.source, device, frozenset(still)) or changed

@@ -1,0 +1,154 @@
+"""Random worlds for the property tests: a catalog where everything happens soon, inputs that meet in it."""
+
+from hypothesis import strategies as st
+
+from nodeagent.core.catalog import SECOND_NS, Catalog, ClearOn
+from nodeagent.core.model import (
+    ALL_DEVICES,
+    Affects,
+    CatalogChanged,
+    DeviceGone,
+    Input,
+    Kind,
+    Level,
+    Started,
+    TablesRejected,
+    Tick,
+)
+from tests.core.build import (
+    LINK_DOWN,
+    active,
+    back,
+    catalog,
+    held,
+    lasting,
+    lost,
+    ns,
+    order,
+    repeat,
+    row,
+    seen,
+    signal,
+)
+
+_ROWS = (
+    row(LINK_DOWN),
+    row("XID_79", Level.RESTART_NPU, clear_on=ClearOn(reset=True, reboot=True)),
+    row("XID_13", Level.RESTART_BUSINESS, user_induced=True, clear_on=ClearOn(job_end=True, quiet_ns=ns(40))),
+    row("XID_*", Level.SUB_HEALTH, clear_on=ClearOn(quiet_ns=ns(30))),
+    row("HUNG", Level.PRE_SEPARATE_FAULT, kind=Kind.HOST, clear_on=ClearOn(quiet_ns=ns(20), operator=True)),
+    row("PORT", Level.SEPARATE_FAULT, kind=Kind.LINK, affects=Affects.NODE),
+)
+FIRST: Catalog = catalog(
+    *_ROWS,
+    frequency=(
+        repeat("XID_79", 2, 120, correlation_ns=ns(30), release_ns=ns(60), level=Level.SEPARATE_NPU),
+        repeat(LINK_DOWN, 2, 300),
+        repeat("*", 3, 200, at_least=Level.RESTART_REQUEST, correlation_ns=ns(5)),
+    ),
+    duration=(lasting(LINK_DOWN, 5, 10),),
+)
+SECOND: Catalog = catalog(
+    *_ROWS[:2],
+    row("HUNG", Level.SEPARATE_FAULT, kind=Kind.HOST, clear_on=ClearOn(operator=True)),
+    frequency=(repeat("XID_79", 1, 60, level=Level.MANUALLY_SEPARATE_NPU),),
+    duration=(lasting(LINK_DOWN, 2, 3, level=Level.SEPARATE_NPU),),
+    digest="second",
+    mode="graceful",
+)
+CATALOGS = {FIRST.digest: FIRST, SECOND.digest: SECOND}
+
+CODES = (
+    LINK_DOWN,
+    "XID_79",
+    "XID_13",
+    "XID_99",
+    "HUNG",
+    "PORT",
+    "8BADF00D",
+    "RestartRequest",
+    "RestartBusiness",
+)
+CHIPS = ("npu0", "npu1", "0000:3b:00.0")
+DEVICES = (*CHIPS, "node", "port0")
+SOURCES = ("ascend", "kmsg", "agent")
+
+_codes, _devices, _sources = st.sampled_from(CODES), st.sampled_from(DEVICES), st.sampled_from(SOURCES)
+_assertions = st.sampled_from(("occur", "occur", "recover", "once"))
+
+signals = st.builds(
+    signal,
+    _codes,
+    _assertions,
+    _devices,
+    source=_sources,
+    severity=st.sampled_from((None, None, 0, 3)),
+    count=st.integers(0, 3),
+    injected=st.sampled_from((False, False, False, True)),
+    affect_verdict=st.booleans(),
+    trusted=st.sampled_from((True, True, True, False)),
+    backdated=st.booleans(),
+    last_ns=st.none() | st.integers(0, 100 * SECOND_NS),
+)
+polls = st.builds(
+    lambda codes, device, source, begun_s, complete: active(
+        *codes, device=device, source=source, begun_s=begun_s, complete=complete
+    ),
+    st.lists(_codes, max_size=2),
+    st.sampled_from((*DEVICES, ALL_DEVICES)),
+    _sources,
+    st.integers(0, 300),
+    st.booleans(),
+)
+sightings = st.builds(
+    seen,
+    st.sampled_from(("npu0", "npu1", "gpu0")),
+    st.sampled_from(("", "die0", "die1", "die2")),
+    st.sampled_from(("", "0000:00:00.0", "0000:01:00.0", "0000:3b:00.0")),
+)
+orders = st.builds(
+    lambda what, device, until_s: order(what, device, until_ns=until_s),
+    st.sampled_from(("isolate", "release", "dance")),
+    _devices,
+    st.none() | st.integers(0, 300).map(ns),
+)
+volleys = st.builds(lambda device: signal("XID_79", "once", device), st.sampled_from(CHIPS[:2]))
+inputs: st.SearchStrategy[Input] = st.one_of(
+    volleys,
+    volleys,
+    signals,
+    signals,
+    signals,
+    polls,
+    sightings,
+    orders,
+    st.builds(held, _devices, st.sampled_from((None, "job-a", "job-b", ""))),
+    st.builds(
+        lambda source, device: lost(source, device, required=True), _sources, st.sampled_from(("", *DEVICES))
+    ),
+    st.builds(back, _sources, st.sampled_from(("", *DEVICES))),
+    st.builds(lambda device: DeviceGone(source="ascend", device=device, reason="off the bus"), _devices),
+    st.sampled_from((CatalogChanged(digest="first"), CatalogChanged(digest="second"))),
+    st.just(TablesRejected(reason="kernel.toml:3: level")),
+    st.just(Tick()),
+)
+starts: st.SearchStrategy[Input] = st.builds(
+    lambda boot: Started(boot_id=boot, version="1"), st.sampled_from(("boot-1", "boot-2"))
+)
+_pauses = st.sampled_from((0, 0, 1, ns(1), ns(3), ns(5), ns(10), ns(15), ns(30), ns(61), ns(130)))
+
+
+def histories(given: st.SearchStrategy[Input], most: int = 40) -> st.SearchStrategy[list[tuple[int, Input]]]:
+    """Pairs (rule time ns, input), time never stepping back."""
+
+    def timed(steps: list[tuple[int, Input]]) -> list[tuple[int, Input]]:
+        at_ns, out = ns(1), []
+        for pause_ns, one in steps:
+            at_ns += pause_ns
+            out.append((at_ns, one))
+        return out
+
+    return st.lists(st.tuples(_pauses, given), min_size=most // 2, max_size=most).map(timed)
+
+
+FUTURE: tuple[tuple[int, Input], ...] = tuple((ns(5000 + 20 * index), Tick()) for index in range(3))
