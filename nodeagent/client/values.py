@@ -93,7 +93,7 @@ class Device:
     handling: Handling
     subhealthy: bool
     observed: bool
-    observed_at: datetime
+    observed_at: datetime | None
     reasons: tuple[Reason, ...]
     attributes: Mapping[str, str]
 
@@ -238,7 +238,7 @@ def device(message: types_pb2.Device) -> Device:
         handling=messages.HANDLING_OF.get(message.handling, Handling.NONE),
         subhealthy=message.subhealthy,
         observed=message.observed,
-        observed_at=moment(message.observed_at),
+        observed_at=moment(message.observed_at) if message.HasField("observed_at") else None,
         reasons=tuple(reason(each) for each in message.reasons),
         attributes=dict(message.attributes),
     )

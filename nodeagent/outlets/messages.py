@@ -185,7 +185,7 @@ class Scene:
             handling=HANDLINGS[value.handling],
             subhealthy=value.subhealthy,
             observed=value.observed,
-            observed_at=self.at(value.observed_ns),
+            observed_at=self.at(value.observed_ns) if value.observed_ns else None,
             reasons=[reason(each) for each in value.reasons],
             attributes=value.attributes,
         )

@@ -6,11 +6,11 @@ from enum import StrEnum
 
 import pytest
 
-from nodeagent.core.model import Assertion, Event, EventKind, Handling, Kind, Level, Verdict
+from nodeagent.core.model import Assertion, Event, EventKind, Handling, Kind, Level, Verdict, View
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import types_pb2
-from nodeagent.store.records import StoredEvent
-from tests.outlets.samples import event
+from nodeagent.store.records import Publication, StoredEvent, StoreId
+from tests.outlets.samples import device, event
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,13 @@ def test_a_time_arrives_to_the_nanosecond() -> None:
     at_ns = 1_700_000_000_123_456_789
     message = messages.event(StoredEvent(seq=1, wall_ns=at_ns, event=event()))
     assert messages.wall_ns(message.at) == at_ns
+
+
+def test_a_device_that_was_never_observed_has_no_time_of_it() -> None:
+    never = dataclasses.replace(device(event()), observed=False, observed_ns=0)
+    view = View(devices=(never,))
+    publication = Publication(
+        view=view, store_id=StoreId(uuid="u", epoch=1), seq=1, durable=True, wall_offset_ns=-5
+    )
+    (message,) = messages.Scene(publication).devices()
+    assert not message.HasField("observed_at")
