@@ -1,0 +1,53 @@
+"""The last input, which holds a live cell, and with it the sum of all inputs."""
+
+from dataclasses import dataclass
+
+from nodeagent.core.model.inputs import (
+    ActionResult,
+    ActionStarted,
+    ActiveSet,
+    CatalogChanged,
+    Claims,
+    CounterMark,
+    DeviceGone,
+    DeviceSeen,
+    Edge,
+    Holders,
+    Operator,
+    Signal,
+    SourceBack,
+    SourceLost,
+    Started,
+    TablesRejected,
+    Tick,
+)
+from nodeagent.core.model.live import Cell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """Compaction's input: one live cell, put back as it was."""
+
+    cell: Cell
+
+
+Input = (
+    Signal
+    | ActiveSet
+    | Holders
+    | Edge
+    | CounterMark
+    | DeviceSeen
+    | DeviceGone
+    | SourceLost
+    | SourceBack
+    | CatalogChanged
+    | TablesRejected
+    | Operator
+    | Claims
+    | ActionStarted
+    | ActionResult
+    | Started
+    | Carried
+    | Tick
+)

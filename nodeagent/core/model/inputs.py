@@ -1,0 +1,199 @@
+"""What flows into the core from sources, people and the shell. Exhaustive and self-describing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nodeagent.core.model.words import ActionState, Assertion, Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signal:
+    """A raw report of one code by one source.
+
+    ``device`` is the name the source uses (``npu0``, ``node``, a PCI address such as
+    ``0000:3b:00.0``). ``first_ns``/``last_ns`` are the source's own stamps on the rule clock:
+    evidence only, unless ``backdated`` (this boot's kernel ring read at start, replayed files),
+    when ``last_ns`` is the time of the occurrence. ``severity`` is Ascend's, 0..3. ``trusted`` is
+    false for a line that user space wrote to the kernel log.
+    """
+
+    source: str
+    device: str
+    code: str
+    assertion: Assertion
+    severity: int | None = None
+    count: int = 1
+    first_ns: int | None = None
+    last_ns: int | None = None
+    evidence: Mapping[str, str] = field(default_factory=dict)
+    backdated: bool = False
+    trusted: bool = True
+    injected: bool = False
+    affect_verdict: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActiveCode:
+    code: str
+    severity: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActiveSet:
+    """From a poll: the codes active on ``device`` (or on all of the source's) at ``begun_ns``.
+
+    ``complete`` is false when a call failed or a list was filled to its capacity: such a set may
+    open conditions and never closes one.
+    """
+
+    source: str
+    device: str
+    codes: tuple[ActiveCode, ...]
+    begun_ns: int
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """A process that holds a device; ``start_time`` (clock ticks since boot) tells reused pids apart."""
+
+    pid: int
+    start_time: int
+    command: str
+    job: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holders:
+    """The processes on a device, sent on change only. An empty tuple means known to be free."""
+
+    device: str
+    holders: tuple[Holder, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """Telemetry crossed a threshold rule's bound (``above`` true) or its clear bound."""
+
+    source: str
+    device: str
+    rule: str
+    above: bool
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CounterMark:
+    """A monotone counter's value, sent seldom."""
+
+    source: str
+    device: str
+    metric: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceSeen:
+    """A device answers under ``device`` (its name). ``identity`` is the part's own id, "" if unreadable.
+
+    Attributes in use: ``pci`` (domain:bus:device.function), ``slot``, ``product``, ``board``,
+    ``group`` (reset group), ``serial``, ``firmware``, ``upstream`` (PCI addresses above it, comma
+    separated, nearest first).
+    """
+
+    source: str
+    device: str
+    kind: Kind
+    vendor: str
+    identity: str = ""
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceGone:
+    source: str
+    device: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceLost:
+    """A source cannot observe (``device`` empty: nothing at all; else that device only)."""
+
+    source: str
+    reason: str
+    device: str = ""
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceBack:
+    """A source has made its first complete read again (of ``device``, or of everything)."""
+
+    source: str
+    device: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogChanged:
+    """From here on inputs are judged under the catalog with this digest."""
+
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablesRejected:
+    """New tables were refused; the last good ones stay. ``reason`` names file, line or key."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """A person's order: ``what`` is the verb (isolate, release, quiesce, resume, approve, refuse)."""
+
+    who: str
+    what: str
+    device: str
+    reason: str = ""
+    until_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claims:
+    """A job hook says that ``job`` uses (``claimed``) or has left a device."""
+
+    device: str
+    job: str
+    kind: str
+    claimed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionStarted:
+    action_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionResult:
+    action_id: str
+    state: ActionState
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """The daemon begins (again). Always the first input that a new process steps for itself.
+
+    ``resumed_ns`` is how far the engine had come before: what fell due later waits for a read. The
+    engine fills it in what it gives to be stored.
+    """
+
+    boot_id: str
+    version: str
+    resumed_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """Only time passes. Never stored."""

@@ -1,0 +1,216 @@
+"""The live cells: all that the engine remembers is a set of these values.
+
+A cell is replaced, never changed. A stored ``Carried`` holds one, so compaction needs no knowledge
+of any rule.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nodeagent.core.model.inputs import Holder
+from nodeagent.core.model.words import Affects, Handling, Kind, Level, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """One part, keyed by ``id``: the part's own id, or ``slot:NAME`` while that was never read."""
+
+    id: str
+    name: str
+    kind: Kind
+    vendor: str
+    source: str
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    gone: str = ""
+    seen: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """A fault open on a device. ``id`` = device id, code, ordinal.
+
+    ``level`` is the level in force (after duration and relation rules), ``base_level`` the row's.
+    ``present_ns`` is the start of the uninterrupted presence that an ``occur`` or an ActiveSet showed,
+    None where only ``once`` signals came; only a presence is closed by an ActiveSet.
+    ``recovered_ns`` is set while a recovery must still last, ``judged`` once this presence reached its
+    duration rule's time-out, ``timed_out`` while that rule's level is in force. ``phase`` counts the
+    steps a level takes with time (RestartRequest after its tolerance). ``held_by`` are the processes
+    on the device when it opened, None where unknown.
+    """
+
+    id: str
+    device_id: str
+    code: str
+    name: str
+    source: str
+    base_level: Level
+    level: Level
+    opened_ns: int
+    last_ns: int
+    count: int = 1
+    present_ns: int | None = None
+    recovered_ns: int | None = None
+    judged: bool = False
+    timed_out: bool = False
+    phase: int = 0
+    level_since_ns: int = 0
+    held_by: tuple[Holder, ...] | None = None
+    severity: int | None = None
+    unknown: bool = False
+    affects: Affects = Affects.SELF
+    user_induced: bool = False
+    rescheduling: bool = False
+    injected: bool = False
+    affect_verdict: bool = True
+    boot_id: str = ""
+    evidence: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ordinal:
+    """How many conditions or promotions a (device, code or rule) has had: ids are never reused."""
+
+    device_id: str
+    key: str
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Occurrences of one code on one device that a rule still counts, oldest first.
+
+    ``burst_last_ns`` is the last signal of the burst that the newest occurrence stands for.
+    """
+
+    device_id: str
+    code: str
+    rule: str
+    occurrences_ns: tuple[int, ...] = ()
+    burst_last_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promotion:
+    """A condition that a rule raised; it outlives the fault. Not ``effective`` while it may be correlated."""
+
+    id: str
+    device_id: str
+    rule: str
+    code: str
+    name: str
+    source: str
+    level: Level
+    fired_ns: int
+    effective: bool
+    occurrences_ns: tuple[int, ...] = ()
+    last_occurrence_ns: int = 0
+    quiet_since_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """When a (device, code) last occurred, for correlation across chips.
+
+    ``suppressed_ns`` is the occurrence that last fired here and was found correlated.
+    """
+
+    device_id: str
+    code: str
+    occurrences_ns: tuple[int, ...]
+    suppressed_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noticed:
+    """A notice given for (device, code): repeated at most once a minute, then with the count."""
+
+    device_id: str
+    code: str
+    told_ns: int
+    untold: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """An isolation set by a person, a pending reset or a quiesce."""
+
+    id: str
+    device_id: str
+    owner: str
+    reason: str
+    since_ns: int
+    until_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Severity:
+    """Ascend severity learnt for a code."""
+
+    code: str
+    severity: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """The known holders of a device."""
+
+    device_id: str
+    holders: tuple[Holder, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What is known of a source, or of one device of it (``device_id``).
+
+    ``lost_ns`` is set while it is known not to observe, ``unread`` from ``Started`` until its first
+    complete read. ``awaited`` is true from either until that read or the start deadline: timers of its
+    conditions are held meanwhile. ``stale`` is true once it was unread for so long that the last
+    verdict no longer stands.
+    """
+
+    name: str
+    device_id: str = ""
+    lost_ns: int | None = None
+    reason: str = ""
+    required: bool = False
+    awaited: bool = False
+    awaited_since_ns: int = 0
+    stale: bool = False
+    unread: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What the last event about a device said of it: the fold of events, kept to find changes."""
+
+    device_id: str
+    level: Level
+    verdict: Verdict
+    handling: Handling
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Era:
+    """What the engine is living in: boot, catalog, start of this daemon."""
+
+    boot_id: str
+    started_ns: int
+    digest: str
+    rebooted: bool = False
+
+
+Cell = (
+    Device
+    | Condition
+    | Ordinal
+    | Window
+    | Promotion
+    | Sighting
+    | Noticed
+    | Hold
+    | Severity
+    | Held
+    | Source
+    | Shown
+    | Era
+)

@@ -1,0 +1,106 @@
+"""What flows out of the core, and what it can be seen to hold."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from nodeagent.core.model.carried import Input
+from nodeagent.core.model.live import Condition, Hold, Promotion, Source
+from nodeagent.core.model.words import EventKind, Handling, Kind, Level, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """One contribution to a verdict: ``kind`` condition, promotion, hold, source or device."""
+
+    kind: Literal["condition", "promotion", "hold", "source", "device"]
+    id: str
+    code: str = ""
+    level: Level | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """What changed or was done. ``level``, ``verdict``, ``handling``, ``reasons`` are the device's after it.
+
+    ``at_ns`` is on the rule clock: for a deadline, the deadline. The store adds the sequence
+    number and the wall time. ``condition_level`` is that of the condition or promotion concerned.
+    """
+
+    kind: EventKind
+    at_ns: int
+    device: str
+    device_id: str
+    device_kind: Kind
+    level: Level
+    verdict: Verdict
+    handling: Handling
+    subhealthy: bool = False
+    observed: bool = True
+    code: str = ""
+    name: str = ""
+    condition_id: str = ""
+    condition_level: Level | None = None
+    rule: str = ""
+    source: str = ""
+    count: int = 1
+    user_induced: bool = False
+    unknown: bool = False
+    injected: bool = False
+    userspace: bool = False
+    why: str = ""
+    reasons: tuple[Reason, ...] = ()
+    evidence: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """Something to be done to devices. ``id`` is a function of the inputs."""
+
+    id: str
+    kind: Literal["reset"]
+    devices: tuple[str, ...]
+    reasons: tuple[str, ...]
+    deadline_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Of one step. Order is a contract: records and events in one transaction, then publish, then act."""
+
+    records: tuple[Input, ...] = ()
+    events: tuple[Event, ...] = ()
+    actions: tuple[Action, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceView:
+    """A device as it stands. ``observed_ns`` is the rule time it was last known to be observed."""
+
+    id: str
+    name: str
+    kind: Kind
+    vendor: str
+    level: Level
+    verdict: Verdict
+    handling: Handling
+    subhealthy: bool
+    observed: bool
+    observed_ns: int
+    reasons: tuple[Reason, ...] = ()
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """Everything the outlets may show, of one moment. ``devices`` holds the node itself too, first."""
+
+    now_ns: int = 0
+    boot_id: str = ""
+    digest: str = ""
+    devices: tuple[DeviceView, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    promotions: tuple[Promotion, ...] = ()
+    holds: tuple[Hold, ...] = ()
+    sources: tuple[Source, ...] = ()

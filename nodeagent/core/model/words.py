@@ -1,0 +1,108 @@
+"""The words of design and code: one meaning each, no synonyms."""
+
+from enum import StrEnum
+
+ALL_DEVICES = "*"
+"""In an ``ActiveSet``: the set speaks for every device of its source."""
+
+NODE = "node"
+"""The name of the device that stands for the node itself."""
+
+
+class Assertion(StrEnum):
+    """What a signal claims of its fault (Ascend's words; an Xid or a kernel line is ``once``)."""
+
+    OCCUR = "occur"
+    RECOVER = "recover"
+    ONCE = "once"
+
+
+class Kind(StrEnum):
+    """What sort of part a code speaks of; each kind has its own set of levels."""
+
+    CHIP = "chip"
+    UNIFIEDBUS = "unifiedbus"
+    NODE = "node"
+    PUBLIC = "public"
+    LINK = "link"
+    HOST = "host"
+
+
+class Level(StrEnum):
+    """How a fault is to be handled."""
+
+    NOT_HANDLE = "NotHandleFault"
+    SUB_HEALTH = "SubHealthFault"
+    RESTART_REQUEST = "RestartRequest"
+    RESTART_BUSINESS = "RestartBusiness"
+    FREE_RESTART_NPU = "FreeRestartNPU"
+    RESTART_NPU = "RestartNPU"
+    PRE_SEPARATE_NPU = "PreSeparateNPU"
+    SEPARATE_NPU = "SeparateNPU"
+    MANUALLY_SEPARATE_NPU = "ManuallySeparateNPU"
+    RESTART_REQUEST_FAULT = "RestartRequestFault"
+    RESET_FAULT = "ResetFault"
+    PRE_SEPARATE_FAULT = "PreSeparateFault"
+    SEPARATE_FAULT = "SeparateFault"
+
+
+class Verdict(StrEnum):
+    """May new work be placed on the device."""
+
+    ALLOW = "ALLOW"
+    UNKNOWN = "UNKNOWN"
+    NO_NEW_JOBS = "NO_NEW_JOBS"
+    ISOLATE = "ISOLATE"
+
+
+class Handling(StrEnum):
+    """What is to become of the work that runs on the device."""
+
+    NONE = "NONE"
+    JOB_STRATEGY = "JOB_STRATEGY"
+    RERUN_REQUEST = "RERUN_REQUEST"
+    RESTART_JOB = "RESTART_JOB"
+    RESET_WHEN_IDLE = "RESET_WHEN_IDLE"
+    STOP_RESET_RESTART = "STOP_RESET_RESTART"
+    RESCHEDULE = "RESCHEDULE"
+
+
+class Affects(StrEnum):
+    """Whose verdict a condition changes besides its own device's: nobody schedules onto a port."""
+
+    SELF = "self"
+    CHIPS_BEHIND = "chips_behind"
+    NODE = "node"
+
+
+class EventKind(StrEnum):
+    RAISED = "raised"
+    LEVEL_CHANGED = "level_changed"
+    VERDICT_CHANGED = "verdict_changed"
+    CLEARED = "cleared"
+    NOTICE = "notice"
+    PROMOTED = "promoted"
+    RELEASED = "released"
+    SUPPRESSED = "suppressed"
+    ISOLATED = "isolated"
+    ACTION_PROPOSED = "action_proposed"
+    ACTION_STARTED = "action_started"
+    ACTION_FINISHED = "action_finished"
+    DEVICE_SEEN = "device_seen"
+    DEVICE_GONE = "device_gone"
+    DEVICE_REPLACED = "device_replaced"
+    SOURCE_LOST = "source_lost"
+    SOURCE_BACK = "source_back"
+    QUIESCED = "quiesced"
+    RESUMED = "resumed"
+    TABLES_RELOADED = "tables_reloaded"
+    TABLES_REJECTED = "tables_rejected"
+    STARTED = "started"
+
+
+class ActionState(StrEnum):
+    DONE = "done"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    INTERRUPTED = "interrupted"
+    REFUSED = "refused"
