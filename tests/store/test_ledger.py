@@ -5,14 +5,24 @@ from pathlib import Path
 
 import pytest
 
+from nodeagent.core.model import CatalogChanged
 from nodeagent.store.errors import StoreInUseError
 from nodeagent.store.ledger import Ledger
-from nodeagent.store.records import Cursor
+from nodeagent.store.records import Cursor, Stamped, Transaction
 from tests.store.samples import MACHINE, WALL_NS, anchor, condition, event, signal, transaction
 
 
 def ledger_in(directory: Path, machine_id: str = MACHINE) -> Ledger:
     return Ledger(directory, machine_id, wall_ns=lambda: WALL_NS)
+
+
+def under_catalogs(*digests: str) -> Transaction:
+    """Inputs that name catalogs, so that no upkeep takes them for unused."""
+    return Transaction(
+        inputs=tuple(
+            Stamped(rule_ns=1, wall_ns=WALL_NS, input=CatalogChanged(digest=digest)) for digest in digests
+        )
+    )
 
 
 async def test_a_first_start_finds_an_empty_durable_store(tmp_path: Path) -> None:
@@ -108,6 +118,7 @@ async def test_catalogs_are_kept_by_digest_and_the_last_one_put_is_the_last_good
     ledger = ledger_in(tmp_path)
     await ledger.open()
     assert await ledger.last_good_catalog() is None
+    await ledger.commit(under_catalogs("aa", "bb"))
     await ledger.put_catalog("aa", b"first", "start")
     await ledger.put_catalog("bb", b"second", "reload")
     await ledger.put_catalog("aa", b"first", "reload")
@@ -124,10 +135,10 @@ async def test_catalogs_are_kept_by_digest_and_the_last_one_put_is_the_last_good
 async def test_what_was_asked_of_the_daemon_can_be_read_back(tmp_path: Path) -> None:
     ledger = ledger_in(tmp_path)
     await ledger.open()
-    await ledger.audit(5, "uid 1000", "IsolateDevice", "npu0", "PERMISSION_DENIED")
-    await ledger.audit(6, "uid 0", "IsolateDevice", "npu0", "OK")
+    await ledger.audit(WALL_NS, "uid 1000", "IsolateDevice", "npu0", "PERMISSION_DENIED")
+    await ledger.audit(WALL_NS + 1, "uid 0", "IsolateDevice", "npu0", "OK")
     assert await ledger.read_audit() == [
-        (1, 5, "uid 1000", "IsolateDevice", "npu0", "PERMISSION_DENIED"),
-        (2, 6, "uid 0", "IsolateDevice", "npu0", "OK"),
+        (1, WALL_NS, "uid 1000", "IsolateDevice", "npu0", "PERMISSION_DENIED"),
+        (2, WALL_NS + 1, "uid 0", "IsolateDevice", "npu0", "OK"),
     ]
     await ledger.close()
