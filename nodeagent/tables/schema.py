@@ -110,7 +110,7 @@ class FrequencyForm(RuleForm, frozen=True, kw_only=True):
     time_window_ns: TimeWindow = field(name="time_window")
     level: Level
     release_ns: ReleaseWindow | None = field(default=None, name="release_time_window")
-    burst_ns: UpToOneHour = field(default=0, name="burst")
+    burst_ns: UpToOneHour | None = field(default=None, name="burst")
     correlation_ns: UpToTenMinutes = field(default=30 * SECOND_NS, name="correlation")
     at_least: Level | None = None
     kind: Kind | None = None
