@@ -168,7 +168,7 @@ class Observation:
         if self._caught_up is not None:
             active = active_set(self._source, self._caught_up, self._clock)
             inputs += [] if active is None else [active]
-        inputs.append(SourceBack(source=self._source))
+        inputs.append(SourceBack(source=self._source, required=self._required))
         for device, reason in self._unobserved.items():
             inputs.append(SourceLost(source=self._source, reason=reason, device=device))
         inputs += self._recovered(WORKER_CRASHED, NODE, stood=self._crashed)

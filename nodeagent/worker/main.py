@@ -82,7 +82,7 @@ class Host:
     def __init__(self, module: str, outlet: Outlet) -> None:
         self._module = module
         self._outlet = outlet
-        self._link = SourceLink(outlet)
+        self._link = SourceLink(outlet.reply)
         self._driver: Driver | None = None
         self._devices: dict[str, queue.SimpleQueue[int]] = {}
         self._skip: frozenset[str] = frozenset()

@@ -10,7 +10,7 @@ import select
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from nodeagent.drivers.api import CallFailed, Reading
 from nodeagent.worker import protocol
@@ -18,6 +18,9 @@ from nodeagent.worker.protocol import MAX_TEXT, SOURCE, Batch, CaughtUp, Lost, P
 
 MAX_ENQUEUED = 1024
 MAX_ASKED = 64
+
+Reply = Callable[[int, str, int, Reading | CallFailed], None]
+"""Takes the poll's id, the device, when the call began (see ``Outlet.reply``), and what came of it."""
 
 
 class Outlet:
@@ -91,8 +94,8 @@ class Outlet:
 class SourceLink:
     """The polls of the source as a whole, on a descriptor; implements ``drivers.api.Link``."""
 
-    def __init__(self, outlet: Outlet) -> None:
-        self._outlet = outlet
+    def __init__(self, reply: Reply) -> None:
+        self._reply = reply
         self._event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._asked: deque[Poll] = deque(maxlen=MAX_ASKED)
         self._closed = False
@@ -117,6 +120,9 @@ class SourceLink:
             os.eventfd_read(self._event)
         except BlockingIOError:
             return ()
+        if self._closed:
+            # The end stays readable: whoever took it for a question would wait for ever.
+            os.eventfd_write(self._event, 1)
         polls = []
         while self._asked:
             polls.append(self._asked.popleft())
@@ -128,4 +134,4 @@ class SourceLink:
         return self.asked()
 
     def answer(self, poll: Poll, reading: Reading, *, begun_ns: int) -> None:
-        self._outlet.reply(poll.id, SOURCE, begun_ns, reading)
+        self._reply(poll.id, SOURCE, begun_ns, reading)

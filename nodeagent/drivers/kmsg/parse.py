@@ -20,6 +20,8 @@ KERNEL: Final = 0
 _ESCAPE: Final = re.compile(rb"\\x([0-9a-f]{2})")
 _CONTROLS: Final = {number: f"\\x{number:02x}" for number in (*range(32), 127)}
 _MAX_CONTINUATIONS: Final = 16
+_MAX_NUMBER: Final = 2**52
+"""Microseconds of 140 years; nanoseconds made of them still fit 63 bits."""
 
 
 class MalformedRecord(ValueError):
@@ -48,8 +50,8 @@ def parse(raw: bytes) -> Record:
         prefix, seq, boottime_us = int(fields[0]), int(fields[1]), int(fields[2])
     except ValueError as error:
         raise MalformedRecord(f"not a number at the start of {raw[:80]!r}") from error
-    if prefix < 0 or seq < 0 or boottime_us < 0:
-        raise MalformedRecord(f"a negative number at the start of {raw[:80]!r}")
+    if not all(0 <= number <= _MAX_NUMBER for number in (prefix, seq, boottime_us)):
+        raise MalformedRecord(f"a number out of range at the start of {raw[:80]!r}")
     message, _, rest = body.partition(b"\n")
     return Record(
         seq=seq,

@@ -57,6 +57,7 @@ class KernelLog:
     def __init__(self, path: str) -> None:
         self._path = path
         self._descriptor = -1
+        self._cut_short = b""
 
     def fileno(self) -> int:
         return self._descriptor
@@ -88,6 +89,7 @@ class KernelLog:
         if self._descriptor >= 0:
             os.close(self._descriptor)
         self._descriptor = -1
+        self._cut_short = b""
 
     def rewind(self) -> None:
         """Back to the oldest record; a FIFO has none."""
@@ -114,12 +116,19 @@ class KernelLog:
                 ) from error
             if not data:
                 raise SourceGone(f"{self._path} was closed", 0)
-            for raw in split(data):
+            for raw in split(self._whole(data)):
                 try:
                     chunk.records.append(parse(raw))
                 except MalformedRecord:
                     chunk.malformed += 1
         return chunk
+
+    def _whole(self, data: bytes) -> bytes:
+        """What a FIFO cut short waits for its rest; the device itself gives whole records only."""
+        data = self._cut_short + data
+        end = data.rfind(b"\n") + 1
+        self._cut_short = data[end:][:READ_BYTES]
+        return data[:end]
 
 
 class Account:

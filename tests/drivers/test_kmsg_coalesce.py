@@ -1,0 +1,99 @@
+"""Storms: told at once, then counted; and nothing read stays untold behind a cursor."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodeagent.drivers.kmsg.coalesce import Coalescer
+from nodeagent.worker.protocol import Signal
+
+SECOND_NS = 1_000_000_000
+
+
+def line(code: str, at_ns: int, *, trusted: bool = True) -> Signal:
+    return Signal(device="node", code=code, first_ns=at_ns, last_ns=at_ns, trusted=trusted)
+
+
+def told(signals: list[Signal]) -> list[tuple[str, int]]:
+    return [(signal.code, signal.count) for signal in signals]
+
+
+def test_first_of_a_storm_passes_at_once_and_the_rest_is_one_count() -> None:
+    coalescer = Coalescer()
+    assert told(coalescer.add(line("A", 0), 0)) == [("A", 1)]
+    for at_ns in range(1, 1000):
+        assert coalescer.add(line("A", at_ns), at_ns) == []
+    assert coalescer.due_ns == SECOND_NS
+    assert coalescer.expire(SECOND_NS - 1) == []
+    (flushed,) = coalescer.expire(SECOND_NS)
+    assert (flushed.count, flushed.first_ns, flushed.last_ns) == (999, 1, 999)
+
+
+def test_storm_that_goes_on_is_one_signal_a_second() -> None:
+    coalescer = Coalescer()
+    emitted = []
+    for at_ms in range(0, 5000, 10):
+        at_ns = at_ms * 1_000_000
+        emitted += coalescer.expire(at_ns)
+        emitted += coalescer.add(line("A", at_ns), at_ns)
+    emitted += coalescer.flush(5 * SECOND_NS)
+    assert [count for _, count in told(emitted)] == [1, 99, 100, 100, 100, 100]
+
+
+def test_quiet_second_makes_the_next_one_a_first_again() -> None:
+    coalescer = Coalescer()
+    coalescer.add(line("A", 0), 0)
+    assert told(coalescer.add(line("A", SECOND_NS), SECOND_NS)) == [("A", 1)]
+
+
+def test_another_code_in_the_storm_passes_at_once_with_what_was_counted_before_it() -> None:
+    coalescer = Coalescer()
+    coalescer.add(line("A", 0), 0)
+    coalescer.add(line("A", 1), 1)
+    assert told(coalescer.add(line("B", 2), 2)) == [("A", 1), ("B", 1)]
+    assert not coalescer.untold
+
+
+def test_what_user_space_wrote_never_swallows_what_the_kernel_wrote() -> None:
+    coalescer = Coalescer()
+    coalescer.add(line("A", 0, trusted=False), 0)
+    assert told(coalescer.add(line("A", 1), 1)) == [("A", 1)]
+
+
+def test_keys_are_bounded_and_nothing_is_dropped() -> None:
+    coalescer = Coalescer(max_keys=4)
+    emitted = []
+    for number in range(100):
+        emitted += coalescer.add(line(f"C{number}", number), number)
+        emitted += coalescer.add(line(f"C{number}", number), number)
+    emitted += coalescer.flush(100)
+    assert sum(signal.count for signal in emitted) == 200
+    assert len(coalescer._windows) <= 4
+
+
+LINES = st.lists(st.tuples(st.sampled_from("ABCDE"), st.integers(0, 400_000_000)), max_size=60)
+
+
+@given(LINES, st.integers(1, 6))
+def test_every_line_is_told_once_in_its_key(lines: list[tuple[str, int]], max_keys: int) -> None:
+    coalescer = Coalescer(max_keys=max_keys)
+    emitted: list[Signal] = []
+    at_ns = 0
+    for code, pause_ns in lines:
+        at_ns += pause_ns
+        emitted += coalescer.expire(at_ns)
+        batch = coalescer.add(line(code, at_ns), at_ns)
+        emitted += batch
+        assert not (batch and coalescer.untold)
+    emitted += coalescer.flush(at_ns)
+    for code in "ABCDE":
+        assert sum(s.count for s in emitted if s.code == code) == sum(c == code for c, _ in lines)
+
+
+@given(LINES)
+def test_nothing_waits_longer_than_a_window(lines: list[tuple[str, int]]) -> None:
+    coalescer = Coalescer()
+    at_ns = 0
+    for code, pause_ns in lines:
+        at_ns += pause_ns
+        emitted = [*coalescer.expire(at_ns), *coalescer.add(line(code, at_ns), at_ns)]
+        assert all(at_ns - signal.first_ns <= SECOND_NS + pause_ns for signal in emitted)

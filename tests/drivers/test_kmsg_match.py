@@ -1,0 +1,179 @@
+"""Which pattern a line matches; and that the fast way finds what the plain way finds, always."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from nodeagent.drivers.kmsg import match as match_module
+from nodeagent.drivers.kmsg.match import Match, Matcher, device_name
+from nodeagent.worker.protocol import Pattern
+
+REPOSITORY = Path(__file__).parents[2]
+FIELD: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_lines.toml").read_text())
+
+
+def pattern(regex: str, number: int = 0, code: str = "X", device: str = "node") -> Pattern:
+    return Pattern(id=f"P{number}", code=code, regex=regex, device=device)
+
+
+def shipped() -> list[Pattern]:
+    return [
+        Pattern(id=p["id"], code=p["code"], regex=p["regex"], device=p["device"])
+        for file in sorted((REPOSITORY / "fault_codes").glob("*.toml"))
+        for p in tomllib.loads(file.read_text()).get("pattern", ())
+    ]
+
+
+XID = pattern(
+    r"Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]+)\): (?P<code>\d+)(?:, pid=(?P<pid>\d+))?", 1, "XID_{code}", "pci"
+)
+
+
+def test_groups_make_the_code_and_the_device() -> None:
+    (found,) = Matcher([XID]).match(["NVRM: Xid (PCI:0000:3B:00): 79, pid=1234, name=python"])
+    assert found == Match(
+        pattern="P1",
+        code="XID_79",
+        device="0000:3b:00.0",
+        groups={"pci": "0000:3B:00", "code": "79", "pid": "1234"},
+    )
+
+
+def test_group_that_took_no_part_is_absent() -> None:
+    (found,) = Matcher([XID]).match(["Xid (PCI:0000:3b:00): 79"])
+    assert found is not None
+    assert "pid" not in found.groups
+
+
+def test_first_pattern_in_order_wins() -> None:
+    general, special = pattern("Xid", 1), pattern("Xid 79", 2)
+    assert [m and m.pattern for m in Matcher([general, special]).match(["Xid 79"])] == ["P1"]
+    assert [m and m.pattern for m in Matcher([special, general]).match(["Xid 79"])] == ["P2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("0000:3b:00.0", "0000:3b:00.0"),
+        ("0000:3B:00", "0000:3b:00.0"),
+        ("3b:00.1", "0000:3b:00.1"),
+        ("00000000:3b:00.0", "0000:3b:00.0"),
+        ("00010000:3b:00.0", "10000:3b:00.0"),
+        ("mlx5_0", "mlx5_0"),
+        ("two words", "two_words"),
+        ("", "node"),
+    ],
+)
+def test_device_has_one_name_however_it_is_written(text: str, name: str) -> None:
+    assert device_name(text) == name
+
+
+def test_code_made_of_what_a_process_wrote_is_a_name() -> None:
+    (found,) = Matcher([pattern(r"oom (?P<who>.*)", code="OOM_{who}")]).match(
+        ["oom evil \x1b[31m" + "x" * 500]
+    )
+    assert found is not None
+    assert found.code.startswith("OOM_evil_[31mxxx")
+    assert len(found.code) == 128
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (pattern("(unclosed"), "pattern P0: missing \\), unterminated subpattern"),
+        (pattern("x", code="X_{code}"), "pattern P0: no group named code"),
+        (pattern("x", device="pci"), "pattern P0: no group named pci"),
+    ],
+)
+def test_pattern_that_cannot_work_is_named(bad: Pattern, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        Matcher([bad])
+
+
+def test_without_hyperscan_the_answers_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [line["text"] for line in FIELD["line"]] + FIELD["foreign"]
+    fast = Matcher(shipped()).match(lines)
+    monkeypatch.setattr(match_module, "hyperscan", None)
+    assert Matcher(shipped()).match(lines) == fast
+
+
+def test_shipped_patterns_all_have_a_filter() -> None:
+    prefilter = Matcher(shipped())._filter
+    assert prefilter is not None
+    assert prefilter.unfiltered == []
+
+
+@pytest.mark.parametrize("line", FIELD["line"], ids=lambda line: line["text"][:50])
+def test_line_from_the_field_is_found(line: dict[str, Any]) -> None:
+    (found,) = Matcher(shipped()).match([line["text"]])
+    assert found is not None
+    assert (found.pattern, found.code) == (line["pattern"], line["code"])
+
+
+# --------------------------------------------------------------------------- the fast equals the plain
+
+ATOMS = st.sampled_from(
+    [
+        *"abcXé .\\-",
+        *(r"\d", r"\w", r"\s", r"\S", r"\W", r"\b", r"\B", "^", "$", r"\A", r"\Z", r"\.", "[a-c]", "[^b]"),
+        *(
+            "(?i:x)",
+            "(?=b)",
+            "(?!b)",
+            "(?<=a)",
+            "(?<!a)",
+            "[[:alpha:]]",
+            "(?>a+)",
+            r"\x41",
+            r"\101",
+            r"\n",
+            r"\t",
+        ),
+    ]
+)
+REPEATS = st.sampled_from(["", "", "", "*", "+", "?", "*?", "{2}", "{1,2}", "{,2}", "++"])
+LINES = st.text(alphabet="aabbcxXA 0_-.\\é\t\n\x1c\x0b ", max_size=12)
+
+
+@st.composite
+def regexes(draw: st.DrawFn) -> str:
+    parts = []
+    for _ in range(draw(st.integers(1, 4))):
+        atom = draw(ATOMS)
+        if draw(st.booleans()):
+            atom = f"(?:{atom}|{draw(ATOMS)})"
+        parts.append(atom + draw(REPEATS))
+    regex = "".join(parts)
+    if draw(st.integers(0, 9)) == 0:
+        regex = f"(?P<g>{regex})-(?P=g)"
+    return draw(st.sampled_from(["", "", "", "(?i)", "(?s)", "(?x)", "(?a)"])) + regex
+
+
+def compiles(regex: str) -> bool:
+    try:
+        re.compile(regex)
+    except re.error:
+        return False
+    return True
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(regexes().filter(compiles), min_size=1, max_size=6), st.lists(LINES, min_size=1, max_size=6))
+@example(["a{,2}b"], ["b", "ab"])
+@example([r"\Aa", "b$", "^c"], ["xa", "a", "b", "c"])
+@example(["é?a"], ["a"])
+@example([r"a\sb"], ["a\x1cb"])
+@example(["[^x]b"], ["a", "b", "bb"])
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_fast_matcher_equals_plain_re(regexes: list[str], lines: list[str]) -> None:
+    patterns = [pattern(regex, number) for number, regex in enumerate(regexes)]
+    expected = [next((p.id for p in patterns if re.search(p.regex, line)), None) for line in lines]
+    assert [found and found.pattern for found in Matcher(patterns).match(lines)] == expected
+    assert [
+        found and found.pattern for found in Matcher(patterns, prefiltered=False).match(lines)
+    ] == expected
