@@ -87,13 +87,16 @@ def lost(state: State, given: SourceLost) -> bool:
 
 
 def back(state: State, given: SourceBack) -> bool:
-    return read(state, given.source, given.device or ALL_DEVICES)
+    return read(state, given.source, given.device or ALL_DEVICES, given.required)
 
 
-def read(state: State, source: str, device_name: str) -> bool:
-    """A complete read of a device, or of all, was made: timers run on from where they were."""
+def read(state: State, source: str, device_name: str, required: bool | None = None) -> bool:
+    """A complete read of a device, or of all, was made: timers run on from where they were.
+
+    ``required`` None: as it was.
+    """
     if device_name == ALL_DEVICES:
-        return _read_all(state, source)
+        return _read_all(state, source, required)
     device = devices.find(state, device_name)
     before = state.source_of(source, device.id) if device is not None else None
     if device is None or before is None or _observes(before):
@@ -104,14 +107,16 @@ def read(state: State, source: str, device_name: str) -> bool:
     return True
 
 
-def _read_all(state: State, source: str) -> bool:
+def _read_all(state: State, source: str, required: bool | None) -> bool:
     whole = state.get(Source, source, "")
     alone = _of_devices(state, source)
-    if whole is not None and _observes(whole) and not alone:
+    if required is None:
+        required = whole is not None and whole.required
+    if whole == Source(name=source, required=required) and not alone:
         return False
     for cell in alone:
         state.drop(cell)
-    state.put(Source(name=source, required=whole.required if whole else False))
+    state.put(Source(name=source, required=required))
     state.rearm()
     if whole is not None:
         _tell_back(state, whole, state.device(state.node_id))

@@ -132,6 +132,7 @@ class SourceBack:
 
     source: str
     device: str = ""
+    required: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
