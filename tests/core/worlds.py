@@ -16,6 +16,7 @@ from nodeagent.core.model import (
     Tick,
 )
 from tests.core.build import (
+    GRACEFUL,
     LINK_DOWN,
     active,
     back,
@@ -54,7 +55,7 @@ SECOND: Catalog = catalog(
     frequency=(repeat("XID_79", 1, 60, level=Level.MANUALLY_SEPARATE_NPU),),
     duration=(lasting(LINK_DOWN, 2, 3, level=Level.SEPARATE_NPU),),
     digest="second",
-    mode="graceful",
+    **GRACEFUL,
 )
 CATALOGS = {FIRST.digest: FIRST, SECOND.digest: SECOND}
 

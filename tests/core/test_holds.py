@@ -1,0 +1,45 @@
+"""A person's orders."""
+
+from nodeagent.core.model import EventKind, Handling, Verdict
+from tests.core.build import begin, catalog, device_view, ns, order, run, stands, told, wait
+
+
+def test_an_isolation_stands_until_its_owner_lifts_it() -> None:
+    engine = begin(catalog())
+    (isolated,) = run(engine, [(1, order("isolate"))])
+    assert (isolated.kind, isolated.why) == (EventKind.ISOLATED, "ada: bench")
+    assert stands(engine)[1:] == (Verdict.ISOLATE, Handling.RESCHEDULE)
+    (released,) = run(engine, [(2, order("release"))])
+    assert (released.kind, released.verdict) == (EventKind.RELEASED, Verdict.ALLOW)
+
+
+def test_another_person_does_not_lift_it() -> None:
+    engine = begin(catalog())
+    assert told(run(engine, [(1, order("isolate")), (2, order("release", who="bob"))])) == [
+        ("isolated", "npu0", "")
+    ]
+
+
+def test_an_isolation_with_an_end_ends_by_itself() -> None:
+    engine = begin(catalog())
+    run(engine, [(1, order("isolate", until_ns=ns(60)))])
+    assert told(wait(engine, 60)) == [("released", "npu0", "")]
+
+
+def test_ordering_it_again_changes_its_end() -> None:
+    engine = begin(catalog())
+    run(engine, [(1, order("isolate", until_ns=ns(60))), (2, order("isolate"))])
+    assert wait(engine, 1000) == []
+    assert len(engine.view().holds) == 1
+
+
+def test_two_people_hold_each_for_themselves() -> None:
+    engine = begin(catalog())
+    run(engine, [(1, order("isolate")), (2, order("isolate", who="bob")), (3, order("release"))])
+    assert [reason.text for reason in device_view(engine).reasons] == ["bob: bench"]
+
+
+def test_an_order_nobody_knows_and_one_for_a_device_nobody_knows_change_nothing() -> None:
+    engine = begin(catalog())
+    assert engine.step(ns(1), order("dance")).records == ()
+    assert engine.step(ns(1), order("isolate", "npu9")).records == ()

@@ -1,0 +1,195 @@
+"""Which part a name stands for: replaced, renumbered, identified, unreadable, doubled, gone."""
+
+from nodeagent.core.engine import Engine
+from nodeagent.core.model import DeviceGone, EventKind, Kind, Level, Ordinal, Started, Verdict
+from tests.core.build import (
+    HBM,
+    back,
+    begin,
+    catalog,
+    device_view,
+    lost,
+    ns,
+    of,
+    open_codes,
+    order,
+    repeat,
+    row,
+    run,
+    seen,
+    signal,
+    stands,
+    told,
+    wait,
+    xid,
+)
+
+TABLES = catalog(
+    row(HBM, Level.SEPARATE_NPU), row("XID_79"), frequency=[repeat(HBM, 2), repeat("XID_79", 2, burst_ns=0)]
+)
+PCI0, PCI1 = "0000:00:00.0", "0000:01:00.0"
+
+
+def gone(device: str) -> DeviceGone:
+    return DeviceGone(source="ascend", device=device, reason="fell off the bus")
+
+
+def names(engine: Engine) -> dict[str, str]:
+    """Device ids by name."""
+    return {view.name: view.id for view in engine.view().devices}
+
+
+# --------------------------------------------------------------------------- replaced
+
+
+def test_another_part_in_the_slot_closes_what_was_known_of_the_old_one() -> None:
+    engine = begin(TABLES)
+    run(engine, [(1, signal(HBM)), (2, signal(HBM)), (3, order("isolate"))])
+    events = run(engine, [(4, seen("npu0", "die9", PCI0))])
+    assert told(events) == [
+        ("cleared", "npu0", HBM),
+        ("released", "npu0", HBM),
+        ("released", "npu0", ""),
+        ("device_replaced", "npu0", ""),
+    ]
+    assert {event.why for event in events[:3]} == {"device_replaced"}
+    assert (events[3].device_id, events[3].evidence["was"]) == ("die9", "die0")
+
+
+def test_the_new_part_starts_clean() -> None:
+    engine = begin(TABLES)
+    run(engine, [(1, signal(HBM)), (2, signal(HBM, "recover")), (4, seen("npu0", "die9", PCI0))])
+    assert of(run(engine, [(5, signal(HBM))]), EventKind.PROMOTED) == []
+    assert open_codes(engine) == [("die9", HBM)]
+
+
+def test_a_part_that_comes_back_never_repeats_an_id() -> None:
+    engine = begin(TABLES)
+    run(engine, [(1, signal(HBM)), (2, seen("npu0", "die9", PCI0)), (3, seen("npu0", "die0", PCI0))])
+    (raised,) = run(engine, [(4, signal(HBM))])
+    assert raised.condition_id == f"die0/{HBM}#2"
+
+
+def test_an_identity_that_cannot_be_read_is_the_same_part_unobserved() -> None:
+    engine = begin(TABLES)
+    run(engine, [(1, signal("PreSeparateNPU")), (2, seen("npu0", "", PCI0))])
+    assert names(engine)["npu0"] == "die0"
+    assert (stands(engine)[1], device_view(engine).observed) == (Verdict.NO_NEW_JOBS, False)
+    assert told(run(engine, [(3, seen("npu0", "die0", PCI0))])) == [("device_seen", "npu0", "")]
+
+
+# --------------------------------------------------------------------------- renumbered
+
+
+def test_renumbering_changes_names_and_nothing_else() -> None:
+    engine = begin(TABLES, chips=2)
+    run(engine, [(1, signal(HBM))])
+    assert run(engine, [(2, seen("npu0", "die1", PCI1)), (2, seen("npu1", "die0", PCI0))]) == []
+    assert (names(engine)["npu0"], names(engine)["npu1"]) == ("die1", "die0")
+    assert open_codes(engine) == [("die0", HBM)]
+
+
+def test_a_new_part_that_takes_the_name_of_another_slot_replaces_nobody() -> None:
+    engine = begin(TABLES)
+    run(engine, [(1, signal(HBM))])
+    run(engine, [(2, seen("npu0", "die9", PCI1)), (2, seen("npu1", "die0", PCI0))])
+    assert (names(engine)["npu0"], names(engine)["npu1"]) == ("die9", "die0")
+    assert open_codes(engine) == [("die0", HBM)]
+
+
+def test_parts_that_swapped_slots_while_the_machine_was_off_are_not_doubles() -> None:
+    engine = begin(TABLES, chips=2)
+    run(engine, [(1, signal(HBM)), (9, Started(boot_id="boot-2", version="1"))])
+    run(engine, [(10, seen("npu0", "die1", PCI0)), (10, seen("npu1", "die0", PCI1)), (10, back())])
+    assert (names(engine)["npu0"], names(engine)["npu1"]) == ("die1", "die0")
+    assert stands(engine, "npu1")[1] is Verdict.ISOLATE
+    assert stands(engine, "npu0")[1] is Verdict.ALLOW
+
+
+# --------------------------------------------------------------------------- identified at last
+
+
+def test_what_the_kernel_told_of_a_slot_moves_to_the_part_once_it_is_read() -> None:
+    engine = begin(TABLES, chips=0)
+    run(engine, [(1, xid("XID_79", PCI0))])
+    events = run(engine, [(2, seen("npu0", "die0", PCI0))])
+    assert [(event.kind, event.device_id, event.evidence["was"]) for event in events] == [
+        (EventKind.DEVICE_SEEN, "die0", f"slot:{PCI0}")
+    ]
+    assert open_codes(engine) == [("die0", "XID_79")]
+    assert len(of(run(engine, [(3, xid("XID_79", PCI0))]), EventKind.PROMOTED)) == 1
+
+
+def test_a_slot_read_without_identity_first_is_told_when_the_identity_appears() -> None:
+    engine = begin(TABLES, chips=0)
+    events = run(engine, [(1, seen("npu0", "", PCI0)), (2, seen("npu0", "die0", PCI0))])
+    assert [event.device_id for event in events] == [f"slot:{PCI0}", "die0"]
+
+
+def test_a_known_part_takes_over_what_was_told_of_its_new_slot() -> None:
+    engine = begin(TABLES)
+    run(engine, [(1, signal(HBM)), (2, gone("npu0")), (3, xid("XID_79", PCI1)), (3, xid(HBM, PCI1))])
+    run(engine, [(4, seen("npu1", "die0", PCI1))])
+    assert sorted(open_codes(engine)) == [("die0", HBM), ("die0", "XID_79")]
+    assert sorted(names(engine)) == ["node", "npu1"]
+
+
+def test_ids_given_in_a_slot_are_not_given_again_after_the_part_was_identified() -> None:
+    engine = begin(TABLES, chips=0)
+    run(engine, [(1, xid("XID_79", "npu0")), (2, seen("npu0", "die0")), (3, seen("npu5", "die0"))])
+    (raised,) = of(run(engine, [(4, xid("XID_79", "npu0"))]), EventKind.RAISED)
+    assert raised.condition_id == "slot:npu0/XID_79#2"
+    ordinals = [carried.cell for carried in engine.carry() if isinstance(carried.cell, Ordinal)]
+    assert {(cell.device_id, cell.last) for cell in ordinals} == {("die0", 1), ("slot:npu0", 2)}
+
+
+def test_the_machine_id_of_the_node_takes_the_place_of_its_provisional_id() -> None:
+    engine = begin(TABLES)
+    run(engine, [(1, signal("HUNG", "once", "node"))])
+    run(engine, [(2, seen("node", "machine-id", kind=Kind.NODE))])
+    assert names(engine)["node"] == "machine-id"
+    assert [device_id for device_id, _ in open_codes(engine)] == ["machine-id"]
+
+
+# --------------------------------------------------------------------------- doubled, gone
+
+
+def test_a_second_device_with_the_same_identity_is_refused_and_told() -> None:
+    engine = begin(TABLES)
+    (refused,) = run(engine, [(1, seen("npu1", "die0", PCI1))])
+    assert (refused.kind, refused.device) == (EventKind.NOTICE, "npu0")
+    assert "refused" in refused.why
+    assert names(engine) == {"node": "slot:node", "npu0": "die0"}
+
+
+def test_a_device_that_is_gone_is_unknown_and_keeps_its_faults() -> None:
+    engine = begin(TABLES, chips=2)
+    run(engine, [(1, signal(HBM, device="npu1"))])
+    assert told(run(engine, [(2, gone("npu0")), (2, gone("npu1")), (3, gone("npu1"))])) == [
+        ("device_gone", "npu0", ""),
+        ("device_gone", "npu1", ""),
+    ]
+    assert (stands(engine, "npu0")[1], stands(engine, "npu1")[1]) == (Verdict.UNKNOWN, Verdict.ISOLATE)
+
+
+def test_a_device_that_returns_is_told_and_allowed_again() -> None:
+    engine = begin(TABLES)
+    events = run(engine, [(1, gone("npu0")), (2, seen("npu0", "die0", PCI0))])
+    assert [(event.kind, event.verdict) for event in events] == [
+        (EventKind.DEVICE_GONE, Verdict.UNKNOWN),
+        (EventKind.DEVICE_SEEN, Verdict.ALLOW),
+    ]
+
+
+def test_a_device_that_was_never_read_is_unknown() -> None:
+    engine = begin(TABLES, chips=0)
+    run(engine, [(1, xid("XID_79", PCI0))])
+    view = device_view(engine, PCI0)
+    assert (view.verdict, view.observed, view.observed_ns) == (Verdict.UNKNOWN, False, 0)
+
+
+def test_when_a_device_was_last_observed_is_shown() -> None:
+    engine = begin(TABLES)
+    run(engine, [(5, lost())])
+    wait(engine, 100)
+    assert device_view(engine).observed_ns == ns(5)

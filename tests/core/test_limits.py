@@ -1,0 +1,101 @@
+"""However much comes, what is kept is bounded, and that it was is said once."""
+
+from nodeagent.core import limits
+from nodeagent.core.model import (
+    Condition,
+    EventKind,
+    Level,
+    Noticed,
+    Ordinal,
+    Severity,
+    Sighting,
+    Verdict,
+    Window,
+)
+from tests.core.build import begin, catalog, ns, of, repeat, row, run, seen, signal, told, wait, xid
+
+TABLES = catalog(row("too_many_faults", Level.SUB_HEALTH))
+
+
+def test_more_conditions_than_a_device_may_have_are_refused_and_told_once() -> None:
+    engine = begin(TABLES)
+    most = limits.MAX_CONDITIONS_ON_DEVICE
+    events = run(engine, [(1, signal(f"E{number}", severity=0)) for number in range(most + 50)])
+    assert len([event for event in events if event.device == "npu0"]) == most
+    assert told(events)[most:] == [("raised", "node", "too_many_faults")]
+
+
+def test_a_refused_signal_is_not_stored() -> None:
+    engine = begin(TABLES)
+    run(engine, [(1, signal(f"E{number}")) for number in range(limits.MAX_CONDITIONS_ON_DEVICE)])
+    assert engine.step(ns(2), signal("one-more")).records != ()
+    assert engine.step(ns(2), signal("two-more")).records == ()
+
+
+def test_what_is_open_already_is_still_renewed_and_closed() -> None:
+    engine = begin(TABLES)
+    run(engine, [(1, signal(f"E{number}")) for number in range(limits.MAX_CONDITIONS_ON_DEVICE)])
+    assert told(run(engine, [(2, signal("E7")), (3, signal("E7", "recover"))])) == [("cleared", "npu0", "E7")]
+
+
+def test_more_devices_than_may_be_are_refused_however_they_come() -> None:
+    engine = begin(TABLES)
+    events = run(engine, [(1, seen(f"npu{number}", f"die{number}")) for number in range(limits.MAX_DEVICES)])
+    events += run(engine, [(2, xid("XID_79", f"0000:{number:02x}:00.0")) for number in range(5)])
+    assert len(engine.view().devices) == limits.MAX_DEVICES
+    assert [event.code for event in of(events, EventKind.RAISED)] == ["too_many_faults"]
+
+
+def test_the_fault_says_so_again_only_after_a_minute_and_its_count_grows() -> None:
+    engine = begin(TABLES)
+    run(engine, [(1, signal(f"E{number}")) for number in range(limits.MAX_CONDITIONS_ON_DEVICE)])
+    run(engine, [(2 + number, signal("one-more")) for number in range(121)])
+    (fault,) = [one for one in engine.view().conditions if one.code == "too_many_faults"]
+    assert fault.count == 3
+
+
+def test_a_storm_of_ever_new_codes_leaves_no_more_than_the_caps() -> None:
+    rule = repeat("*", 3, correlation_ns=ns(30))
+    engine = begin(catalog(row("XID_*", Level.RESTART_NPU), frequency=[rule]), chips=4)
+    for number in range(12_000):
+        engine.step(ns(number), signal(f"XID_{number}", "once", f"npu{number % 4}"))
+    cells = [carried.cell for carried in engine.carry()]
+    kept = {of: sum(isinstance(cell, of) for cell in cells) for of in (Condition, Window, Sighting, Ordinal)}
+    assert kept[Condition] <= limits.MAX_CONDITIONS
+    assert kept[Ordinal] <= limits.MAX_ORDINALS
+    assert max(kept[Window], kept[Sighting]) <= 4096
+
+
+def test_ids_are_not_repeated_even_where_their_numbers_were_forgotten() -> None:
+    engine = begin(catalog())
+    for number in range(limits.MAX_ORDINALS + 100):
+        code = f"E{number}"
+        for assertion in ("occur", "recover"):
+            engine.step(ns(number), signal(code, assertion, severity=0))
+    (raised,) = run(engine, [(10**6, signal("E1", severity=0))])
+    assert raised.condition_id == "die0/E1#2"
+
+
+def test_severities_of_ever_new_codes_are_forgotten_oldest_first() -> None:
+    engine = begin(catalog())
+    for number in range(5000):
+        engine.step(ns(1), signal(f"E{number}", "recover", severity=1))
+    learnt = [carried.cell.code for carried in engine.carry() if isinstance(carried.cell, Severity)]
+    assert (len(learnt), learnt[0], learnt[-1]) == (4096, "E904", "E4999")
+
+
+def test_forged_lines_of_ever_new_codes_fill_no_memory() -> None:
+    engine = begin(catalog(row("XID_*")))
+    for number in range(limits.MAX_NOTICED + 100):
+        engine.step(ns(1), xid(f"XID_{number}", trusted=False))
+    engine.step(ns(62), xid("XID_9999", trusted=False))
+    noticed = [carried.cell.code for carried in engine.carry() if isinstance(carried.cell, Noticed)]
+    assert (len(noticed), noticed[-1]) == (limits.MAX_NOTICED, "XID_9999")
+
+
+def test_a_storm_of_one_line_is_one_event_and_a_count() -> None:
+    engine = begin(catalog(row("XID_79", Level.RESTART_NPU)))
+    events = [event for at_ms in range(10_000) for event in engine.step(at_ms * 10**6, xid("XID_79")).events]
+    assert [(event.kind, event.verdict) for event in events] == [(EventKind.RAISED, Verdict.ISOLATE)]
+    assert engine.view().conditions[0].count == 10_000
+    assert wait(engine, 20) == []
