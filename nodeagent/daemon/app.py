@@ -21,6 +21,7 @@ from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.pump import Pump, RestartNeeded
 from nodeagent.daemon.rebuild import load_catalogs, rebuild
 from nodeagent.daemon.supervisor import Supervisor
+from nodeagent.drivers import DRIVERS
 from nodeagent.outlets import journal
 from nodeagent.outlets.grpc_server import GrpcServer
 from nodeagent.outlets.metrics import NodeMetrics
@@ -109,7 +110,7 @@ class Daemon:
                 outlets = [
                     tasks.create_task(metrics.run(recovery.last_seq)),
                     tasks.create_task(self._tell(board, ledger, recovery.last_seq)),
-                    tasks.create_task(_tell_readiness(board, grpc)),
+                    tasks.create_task(_tell_readiness(board, grpc, _required(config))),
                     tasks.create_task(self._reload_on_demand(catalogs, pump, sources)),
                 ]
                 self._listen_to_signals()
@@ -166,16 +167,27 @@ class Daemon:
             systemd.ready()
 
 
-async def _tell_readiness(board: Board, grpc: GrpcServer) -> None:
+async def _tell_readiness(board: Board, grpc: GrpcServer, required: frozenset[str]) -> None:
     """Ready while every required source observes: what a load balancer or a scheduler's probe asks."""
     while True:
         publication = board.current
-        await grpc.set_serving(_observes(publication.view))
+        await grpc.set_serving(_observes(publication.view, required))
         await board.wait_change(publication)
 
 
-def _observes(view: View) -> bool:
-    return not any(source.required and source.lost_ns is not None for source in view.sources)
+def _observes(view: View, required: frozenset[str]) -> bool:
+    """A source that was never heard is in no view, and observes nothing yet."""
+    observing = {
+        source.name
+        for source in view.sources
+        if not source.device_id and source.lost_ns is None and not source.unread
+    }
+    return required <= observing
+
+
+def _required(config: Config) -> frozenset[str]:
+    sections = ((name, config.drivers[name]) for name in DRIVERS)
+    return frozenset(name for name, section in sections if section.enabled and section.required)
 
 
 def _folders(config: Config) -> list[Path]:

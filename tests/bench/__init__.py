@@ -1,0 +1,1 @@
+"""The budgets as figures: each benchmark measures, prints, and judges nothing."""

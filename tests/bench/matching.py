@@ -1,0 +1,149 @@
+"""What a million kernel lines cost: read from the kernel, taken apart, matched against the tables' patterns.
+
+The lines are as a busy node logs them; one in a thousand is a fault. The peer is the same with the
+obvious loop in place of Hyperscan: each rule's own ``re`` over each line.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+
+from nodeagent.config import load_config
+from nodeagent.drivers.kmsg.match import Matcher
+from nodeagent.drivers.kmsg.parse import parse
+from nodeagent.drivers.kmsg.reader import CHUNK_RECORDS, Account, KernelLog
+from nodeagent.tables.load import load_catalog
+from nodeagent.worker.protocol import Pattern
+from tests.bench import kernel_log
+from tests.bench.daemon import ROOT
+from tests.bench.figures import Figure, median, spread
+from tests.bench.kernel_log import NeedsRoot
+from tests.conftest import KMSG
+
+TITLE = "processor time for a million kernel lines"
+MILLION = 1_000_000
+LINES = 100_000
+ROUNDS = 3
+NAIVE_LINES = 4_000
+RULES = (10, 100, 500)
+BUDGET_S = 6.0
+FAULT_EVERY = 1000
+LINES_IN_RING = 1500
+
+Measure = Callable[[Matcher, int], float]
+"""Seconds of processor time for a million lines, measured on about so many."""
+
+_ORDINARY = (
+    "eth{n}: renamed from veth{x:07x}",
+    "docker0: port {n}(veth{x:07x}) entered blocking state",
+    "IPv6: ADDRCONF(NETDEV_CHANGE): veth{x:07x}: link becomes ready",
+    'audit: type=1400 audit(1700000000.{n:03}:{x}): apparmor="STATUS" operation="profile_load" pid={x}',
+    "nvme nvme{n}: {n}/0/0 default/read/poll queues",
+    "pcieport 0000:{n:02x}:01.0: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)",
+    "mlx5_core 0000:{n:02x}:00.0: Port module event: module {n}, Cable plugged",
+    "EXT4-fs (nvme{n}n1): mounted filesystem with ordered data mode. Quota mode: none.",
+    "perf: interrupt took too long ({x} > {n}), lowering kernel.perf_event_max_sample_rate to {x}",
+    "TCP: request_sock_TCP: Possible SYN flooding on port {x}. Sending cookies.",
+    "nvidia-nvswitch{n}: SXid (PCI:0000:{n:02x}:00.0): 20034, Non-fatal, Link {n} LTSSM Fault Up",
+    "systemd[1]: Started Session {x} of User worker{n}.",
+)
+_DRIVERS = (
+    "mlx5_core",
+    "hns3",
+    "i40e",
+    "nvme",
+    "ascend_drv",
+    "amdgpu",
+    "EDAC",
+    "mce",
+    "scsi",
+    "xfs",
+    "bnxt_en",
+)
+_FAULT_TEXTS = (
+    "link down",
+    "timed out",
+    "fatal error",
+    "reset failed",
+    "ECC error",
+    "hardware error",
+    "stuck",
+)
+
+
+def run() -> Iterator[Figure]:
+    patterns = list(_patterns(max(RULES)))
+    try:
+        with kernel_log.exclusive() as writer:
+            for line in _lines(LINES_IN_RING):
+                writer.write(line)
+            yield from _figures("read, parsed and matched", patterns, _from_ring_s)
+    except NeedsRoot as reason:
+        yield from _figures(f"parsed and matched ({reason} to read)", patterns, _from_memory_s)
+
+
+def _figures(what: str, patterns: list[Pattern], measure: Measure) -> Iterator[Figure]:
+    for rules in RULES:
+        matcher = Matcher(patterns[:rules])
+        naive = Matcher(patterns[:rules], prefiltered=False)
+        rounds = [measure(matcher, LINES) for _ in range(ROUNDS)]
+        yield Figure(
+            name=f"{what}, {rules} rules",
+            value=median(rounds),
+            unit="s",
+            budget=BUDGET_S,
+            peer=measure(naive, NAIVE_LINES),
+            peer_name="each rule's re",
+            note=spread(rounds),
+        )
+
+
+def _from_ring_s(matcher: Matcher, lines: int) -> float:
+    """The ring over and over, as the driver reads it, until so many lines were seen."""
+    log = KernelLog(str(KMSG))
+    log.open()
+    seen, begun_s = 0, time.process_time()
+    while seen < lines:
+        log.rewind()
+        account = Account(None)
+        drained = False
+        while not drained:
+            chunk = log.read()
+            fresh = [record for record in chunk.records if account.admit(record.seq) is not None]
+            matcher.match([record.message for record in fresh])
+            seen, drained = seen + len(fresh), chunk.drained
+    took_s = time.process_time() - begun_s
+    log.close()
+    return took_s * MILLION / seen
+
+
+def _from_memory_s(matcher: Matcher, lines: int) -> float:
+    raw = [f"6,{number},{number},-;{line}\n".encode() for number, line in enumerate(_lines(lines))]
+    begun_s = time.process_time()
+    for start in range(0, lines, CHUNK_RECORDS):
+        matcher.match([parse(record).message for record in raw[start : start + CHUNK_RECORDS]])
+    return (time.process_time() - begun_s) * MILLION / lines
+
+
+def _lines(count: int) -> Iterator[str]:
+    for number in range(1, count + 1):
+        if number % FAULT_EVERY:
+            yield _ORDINARY[number % len(_ORDINARY)].format(n=number % 8, x=number * 7919 % 65536)
+        else:
+            yield kernel_log.xid_line("4000:01:00.0", 79)
+
+
+def _patterns(count: int) -> Iterator[Pattern]:
+    """The shipped ones first, then as many more in their manner."""
+    shipped = load_catalog([ROOT / "fault_codes"], load_config(None, {}).settings()).catalog.patterns
+    for pattern in shipped[:count]:
+        yield Pattern(id=pattern.id, code=pattern.code, regex=pattern.regex, device=pattern.device)
+    pci = r"(?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
+    for number in range(len(shipped), count):
+        driver = _DRIVERS[number % len(_DRIVERS)]
+        text = _FAULT_TEXTS[number % len(_FAULT_TEXTS)]
+        yield Pattern(
+            id=f"BENCH_{number}",
+            code=f"BENCH_{number}",
+            regex=rf"{driver} {pci}: .*unit {number}:? {text}",
+            device="pci",
+        )
