@@ -152,8 +152,9 @@ def is_alive(pid: int) -> bool:
 
 
 def release_fifo(path: Path) -> None:
-    """Let whoever waits in opening it for reading go on."""
-    os.close(os.open(path, os.O_WRONLY))
+    """Let whoever waits in opening it for reading go on; nobody may be waiting."""
+    with contextlib.suppress(OSError):
+        os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
 
 
 def threads_of(pid: int | None) -> int:

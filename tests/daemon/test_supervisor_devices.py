@@ -3,19 +3,12 @@
 import os
 from pathlib import Path
 
-import pytest
-
 from nodeagent.core.catalog import Pattern
 from nodeagent.core.model import ActiveSet, DeviceGone, DeviceSeen, Signal, SourceBack, SourceLost
 from nodeagent.daemon.source import WorkerSpec
 from tests.daemon.staged import release_fifo, staged, threads_of, worker_spec
 
 FAKE = "tests.daemon.fake_driver"
-
-
-@pytest.fixture
-def control(tmp_path: Path) -> Path:
-    return tmp_path
 
 
 def fake(control: Path, devices: str = "chip0 chip1 chip2", **given: object) -> WorkerSpec:

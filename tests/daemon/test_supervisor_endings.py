@@ -13,11 +13,6 @@ from tests.daemon.staged import is_alive, release_fifo, staged, worker_spec
 FAKE = "tests.daemon.fake_driver"
 
 
-@pytest.fixture
-def control(tmp_path: Path) -> Path:
-    return tmp_path
-
-
 def fake(control: Path, devices: str = "chip0 chip1", **given: object) -> WorkerSpec:
     return worker_spec(FAKE, config={"control": str(control), "devices": devices}, **given)
 

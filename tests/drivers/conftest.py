@@ -1,7 +1,8 @@
 """What the drivers' tests share: the kernel log, the real one and its double."""
 
+import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,18 +34,23 @@ def marker() -> str:
 class KernelLogWriter:
     """Writes marked lines to the real kernel log; only the kernel itself could write them as facility 0."""
 
-    def __init__(self, marker: str, write: Callable[[str], None]) -> None:
+    def __init__(self, marker: str, descriptor: int) -> None:
         self.marker = marker
-        self._write = write
+        self._descriptor = descriptor
         self.pattern = Pattern(
             id="MARKED", code="{code}", regex=rf"{marker} (?P<code>\w+)", device="node", file="test:1"
         )
 
-    def write(self, code: str, rest: str = "") -> None:
-        self._write(f"{self.marker} {code} {rest}".rstrip())
+    def write(self, code: str, rest: str = "", times: int = 1) -> None:
+        """As information: an error would go to a slow console too, and a flood of it takes minutes."""
+        line = f"<6>{self.marker} {code} {rest}".rstrip().encode() + b"\n"
+        for _ in range(times):
+            os.write(self._descriptor, line)
 
 
 @pytest.fixture
-def kmsg(marker: str, write_kernel_line: Callable[[str], None]) -> KernelLogWriter:
+def kmsg(marker: str, kmsg_lock: None) -> Iterator[KernelLogWriter]:
     """The real kernel log, to this test alone."""
-    return KernelLogWriter(marker, write_kernel_line)
+    descriptor = os.open("/dev/kmsg", os.O_WRONLY)
+    yield KernelLogWriter(marker, descriptor)
+    os.close(descriptor)
