@@ -1,4 +1,4 @@
-"""Cells as entries: the key and the order of each type, and how one is replaced fast.
+"""Cells as entries: the key and the order of each type, and how one is replaced and compared fast.
 
 It knows no meaning of any cell.
 """
@@ -59,5 +59,26 @@ def changed(cell: C, **values: Any) -> C:
     setters = _SETTERS[type(cell)]
     after = object.__new__(type(cell))
     for name, setter in setters.items():
-        setter(after, values[name] if name in values else getattr(cell, name))
+        setter(after, getattr(cell, name))
+    for name, value in values.items():
+        setters[name](after, value)
     return after
+
+
+def judged_alike(one: Condition, other: Condition) -> bool:
+    """Whether all that a verdict and its reasons take from a condition is the same."""
+    return (
+        one.level is other.level
+        and one.phase == other.phase
+        and one.rescheduling is other.rescheduling
+        and one.user_induced is other.user_induced
+        and one.affects is other.affects
+        and one.affect_verdict is other.affect_verdict
+        and one.code == other.code
+        and one.name == other.name
+    )
+
+
+def weighed_alike(one: Promotion, other: Promotion) -> bool:
+    """Whether all that they take from a promotion is."""
+    return one.level is other.level and one.effective is other.effective

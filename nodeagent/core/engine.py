@@ -113,17 +113,20 @@ class Engine:
 
         ``Started`` comes first: what fell due while nothing was observed waits for a read.
         """
-        state = self._state
-        state.events = []
+        self._state.events = []
         if isinstance(given, Started):
             given = replace(given, resumed_ns=self._resumed(now_ns, given))
+        changed = self._advance(now_ns, given)
+        return Outcome(records=(given,) if changed else (), events=tuple(self._state.events))
+
+    def _advance(self, now_ns: int, given: Input) -> bool:
+        state = self._state
         state.now_ns = max(state.now_ns, now_ns)
         if not isinstance(given, Started):
             self._fire()
         changed = self._take(given)
         self._fire()
-        records = (given,) if changed else ()
-        return Outcome(records=records, events=tuple(state.events))
+        return changed
 
     def _resumed(self, now_ns: int, started: Started) -> int:
         """How far the engine had come when it was stopped: replayed, that is what its own past told it."""
@@ -136,7 +139,9 @@ class Engine:
     def replay(self, now_ns: int, given: Input) -> None:
         """As ``step``, telling nothing: for inputs whose events were told before."""
         self._state.muted = True
-        self.step(now_ns, given)
+        if isinstance(given, Started):
+            self._resumed(now_ns, given)
+        self._advance(now_ns, given)
 
     def resume(self, now_ns: int) -> None:
         """End a replay at the time up to which deadlines were told."""

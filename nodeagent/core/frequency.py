@@ -172,17 +172,14 @@ def release(state: State, promotion: Promotion, why: str) -> None:
 
 
 def _of(state: State, condition: Condition) -> list[Promotion]:
-    promotions = state.on(Promotion, condition.device_id)
-    if not promotions or condition.injected:
+    if condition.injected:
         return []
-    facts = state.lookup.facts
-    key = facts(condition.code).key
-    return [promotion for promotion in promotions if facts(promotion.code).key == key]
+    return state.promotions(condition.device_id, state.lookup.facts(condition.code).key)
 
 
 def _standing(state: State, device_id: str, rule: FrequencyRule, facts: Facts) -> Promotion | None:
-    for promotion in state.on(Promotion, device_id):
-        if promotion.rule == rule.id and state.lookup.facts(promotion.code).key == facts.key:
+    for promotion in state.promotions(device_id, facts.key):
+        if promotion.rule == rule.id:
             return promotion
     return None
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from nodeagent.core import deadlines
 from nodeagent.core.catalog import Catalog
-from nodeagent.core.cells import KEYS, NEWEST_LAST, TAGS, Key
+from nodeagent.core.cells import KEYS, NEWEST_LAST, TAGS, Key, judged_alike, weighed_alike
 from nodeagent.core.lookup import Lookup
 from nodeagent.core.model import (
     NODE,
@@ -32,25 +32,6 @@ from nodeagent.core.verdict import Contribution, Judgement
 C = TypeVar("C", bound=Cell)
 
 
-def _same_judged(one: Condition, other: Condition) -> bool:
-    """What of a condition a verdict and its reasons depend on."""
-    return (
-        one.level is other.level
-        and one.phase == other.phase
-        and one.rescheduling is other.rescheduling
-        and one.user_induced is other.user_induced
-        and one.affects is other.affects
-        and one.affect_verdict is other.affect_verdict
-        and one.code == other.code
-        and one.name == other.name
-    )
-
-
-def _same_weighed(one: Promotion, other: Promotion) -> bool:
-    """What of a promotion they do."""
-    return one.level is other.level and one.effective is other.effective
-
-
 class State:
     """``catalogs`` is the shell's: every digest that an input may name must be in it before that input."""
 
@@ -70,6 +51,7 @@ class State:
         self.open: dict[tuple[str, str, bool], Key] = {}
         self.on_device: dict[tuple[type, str], dict[Key, None]] = {}
         self.reaching: dict[Key, None] = {}
+        self.promoted: dict[tuple[str, str], dict[Key, None]] = {}
         self.pending: dict[Key, None] = {}
         self.suppressed: dict[Key, None] = {}
         self.judged: dict[str, Judgement] = {}
@@ -126,7 +108,7 @@ class State:
     def _follow_condition(self, key: Key, before: Condition | None, after: Condition | None) -> None:
         if before is None or after is None:
             self._index_condition(key, before, after)
-        elif _same_judged(before, after):
+        elif judged_alike(before, after):
             self._arm_condition(key, after)
             return
         self.said.pop(key, None)
@@ -149,14 +131,22 @@ class State:
 
     def _follow_promotion(self, key: Key, before: Promotion | None, after: Promotion | None) -> None:
         self._arm_promotion(key, after)
-        if before is not None and after is not None and _same_weighed(before, after):
+        if before is not None and after is not None and weighed_alike(before, after):
             return
         self.said.pop(key, None)
         if after is None or after.effective:
             self.pending.pop(key, None)
         else:
             self.pending[key] = None
+        self._index_promotion(key, before, after)
         self._follow_on_device(key, before, after)
+
+    def _index_promotion(self, key: Key, before: Promotion | None, after: Promotion | None) -> None:
+        if before is not None and after is None:
+            self.promoted[before.device_id, self.lookup.facts(before.code).key].pop(key)
+        elif before is None and after is not None:
+            of_code = self.promoted.setdefault((after.device_id, self.lookup.facts(after.code).key), {})
+            of_code[key] = None
 
     def _follow_hold(self, key: Key, before: Hold | None, after: Hold | None) -> None:
         self.said.pop(key, None)
@@ -277,6 +267,11 @@ class State:
         """The conditions, promotions or holds on a device, in order."""
         keys = self.on_device.get((of, device_id))
         return [self.cells[of][key] for key in keys] if keys else []
+
+    def promotions(self, device_id: str, code_key: str) -> list[Promotion]:
+        """The promotions of one code on a device."""
+        keys = self.promoted.get((device_id, code_key))
+        return [self.cells[Promotion][key] for key in keys] if keys else []
 
     def source_of(self, name: str, device_id: str) -> Source | None:
         """What is known of the source's view of a device: its own cell, else that of the whole source."""

@@ -16,6 +16,7 @@ from nodeagent.core.model import (
     Started,
     Verdict,
 )
+from nodeagent.core.rebuilt import Told
 from tests.core.build import verdicts
 from tests.core.worlds import CATALOGS, FUTURE, histories, inputs, starts
 
@@ -135,6 +136,19 @@ def test_a_crash_at_any_point_changes_nothing_of_what_is_told_later(past: Histor
         log += stored(at_ns, uncrashed.step(at_ns, one))
     rebuilt = replayed(log, uncrashed.now_ns)
     assert_same_future(uncrashed, rebuilt, future)
+
+
+@moderately
+@given(histories(anything))
+def test_what_was_told_is_what_a_replay_comes_to(history: History) -> None:
+    engine, told = Engine(CATALOGS), Told()
+    log: History = [(0, CatalogChanged(digest="first"))]
+    engine.step(0, log[0][1])
+    for at_ns, one in history:
+        outcome = engine.step(at_ns, one)
+        log += stored(at_ns, outcome)
+        told.add(outcome.events)
+    assert replayed(log, engine.now_ns).reconcile(told) == (Outcome(), 0)
 
 
 @moderately
