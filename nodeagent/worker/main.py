@@ -33,7 +33,16 @@ from nodeagent.drivers import DRIVERS
 from nodeagent.drivers.api import CallFailed, Create, Driver, Follower, Population, Reading, Unavailable
 from nodeagent.worker import protocol
 from nodeagent.worker.outlet import Outlet, SourceLink
-from nodeagent.worker.protocol import MAX_TEXT, SOURCE, Configure, LineSplitter, Patterns, Poll, ProtocolError
+from nodeagent.worker.protocol import (
+    MAX_TEXT,
+    SOURCE,
+    Configure,
+    LineSplitter,
+    Pattern,
+    Patterns,
+    Poll,
+    ProtocolError,
+)
 
 EXIT_UNAVAILABLE = 69
 EXIT_BUG = 70
@@ -86,6 +95,8 @@ class Host:
         self._driver: Driver | None = None
         self._devices: dict[str, queue.SimpleQueue[int]] = {}
         self._skip: frozenset[str] = frozenset()
+        self._patterns: Sequence[Pattern] | None = None
+        self._reloading = threading.Lock()
 
     def serve(self, orders: int) -> NoReturn:
         """Read orders until the pipe's end. Never returns, never waits for a driver."""
@@ -124,9 +135,9 @@ class Host:
                         asked.put(order.id)
                     else:
                         self._outlet.reply(order.id, device, 0, CallFailed(f"no device {device!r} here"))
-            case Patterns() if self._driver is not None:
-                driver = self._driver
-                self._thread("reload", _or_report(lambda: driver.reload(order.patterns)))
+            case Patterns():
+                self._patterns = order.patterns
+                self._thread("reload", _or_report(self._reload))
 
     def _thread(self, name: str, target: Callable[[], None]) -> None:
         def run() -> None:
@@ -141,6 +152,7 @@ class Host:
     def _run_source(self, configure: Configure) -> None:
         try:
             self._driver = driver = self._open(configure)
+            self._reload()
             population = driver.devices()
         except (Unavailable, CallFailed, ValueError, ImportError) as error:
             self._outlet.send(
@@ -175,6 +187,12 @@ class Host:
         driver = create(configure, self._outlet)
         driver.open()
         return driver
+
+    def _reload(self) -> None:
+        """Always the newest patterns, however many reloads overtake each other; once the driver is open."""
+        with self._reloading:
+            if self._driver is not None and self._patterns is not None:
+                self._driver.reload(self._patterns)
 
     def _settle(self, population: Population) -> None:
         """A thread for each device that has none yet, but for those to be skipped."""

@@ -1,5 +1,6 @@
 """Devices that answer, answer late, answer with a failure, are missing, or come back."""
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -141,3 +142,13 @@ async def test_patterns_are_handed_on_at_a_reload(control: Path) -> None:
         stage.supervisor.reload([Pattern(id="NEW", code="X", regex="x", device="node")])
         reloaded = control / "reloaded"
         await stage.until(lambda: reloaded.exists() and reloaded.read_text() == "NEW", "the reload")
+
+
+async def test_reload_before_the_driver_is_open_is_not_lost(control: Path) -> None:
+    os.mkfifo(control / "hang-open")
+    async with staged(fake(control, "chip0")) as stage:
+        await stage.until(lambda: stage.health.state == "starting")
+        stage.supervisor.reload([Pattern(id="EARLY", code="X", regex="x", device="node")])
+        await asyncio.to_thread((control / "hang-open").write_bytes, b"")  # waits for the driver to be there
+        reloaded = control / "reloaded"
+        await stage.until(lambda: reloaded.exists() and reloaded.read_text() == "EARLY", "the reload")
