@@ -32,7 +32,10 @@ _USER_INDUCED = FrequencyRule(
 
 
 def signalled(state: State, signal: Signal) -> bool:
-    """Judge one signal. True if anything changed."""
+    """Judge one signal. True if anything changed.
+
+    With a duration rule a fault counts as it reaches its time-out, which a ``once`` never does.
+    """
     facts = state.lookup.facts(signal.code)
     if not signal.trusted:
         return _from_user_space(state, signal, facts)
@@ -45,12 +48,13 @@ def signalled(state: State, signal: Signal) -> bool:
         return (condition is not None and clearing.recover(state, condition)) or learnt
     at_ns = _occurred_ns(state, signal)
     if condition is not None:
-        condition = _renew(state, condition, signal, at_ns)
+        condition = _renew(state, condition, signal, facts, at_ns)
     else:
         condition = _opened(state, device, signal, facts, at_ns)
     if condition is None:
         return learnt
-    _occurrence(state, condition, signal, facts, at_ns)
+    if facts.duration is None:
+        frequency.occurred(state, condition, at_ns, signal.count)
     return True
 
 
@@ -110,6 +114,7 @@ def _opened(
     )
     if _is_undecided(state, condition):
         condition = _shared(state, device, condition, facts)
+    condition = _count_user_induced(state, condition, signal, facts, at_ns)
     state.put(condition)
     tell(state, EventKind.RAISED, device, about=condition, why=f"{signal.assertion} from {signal.source}")
     if condition.present_ns is not None:
@@ -117,7 +122,7 @@ def _opened(
     return condition
 
 
-def _renew(state: State, condition: Condition, signal: Signal, at_ns: int) -> Condition:
+def _renew(state: State, condition: Condition, signal: Signal, facts: Facts, at_ns: int) -> Condition:
     """Another signal of an open condition. An ``occur`` begins a presence where there was none."""
     after = changed(
         condition,
@@ -125,6 +130,7 @@ def _renew(state: State, condition: Condition, signal: Signal, at_ns: int) -> Co
         last_ns=max(condition.last_ns, at_ns),
         boot_id=state.era.boot_id,
     )
+    after = _count_user_induced(state, after, signal, facts, at_ns)
     if signal.severity is not None and _is_undecided(state, condition):
         after = _decide(state, condition, after, signal.severity)
     if signal.assertion is Assertion.OCCUR:
@@ -142,27 +148,17 @@ def appear(state: State, condition: Condition, at_ns: int) -> Condition:
     return condition
 
 
-def _occurrence(state: State, condition: Condition, signal: Signal, facts: Facts, at_ns: int) -> None:
-    """Count it. With a duration rule a fault counts at its time-out, which a ``once`` never reaches."""
-    if condition.user_induced and not condition.injected:
-        condition = _count_user_induced(state, condition, signal, facts, at_ns)
-    if facts.duration is None:
-        frequency.occurred(state, condition, at_ns, signal.count)
-
-
 def _count_user_induced(
     state: State, condition: Condition, signal: Signal, facts: Facts, at_ns: int
 ) -> Condition:
     """From the third in 24 h the job moves instead of restarting in place."""
+    if not condition.user_induced or condition.injected:
+        return condition
     before = frequency.window_of(state, condition.device_id, facts.key, _USER_INDUCED.id)
     burst_ns = frequency.burst_ns(_USER_INDUCED, signal.source)
     window, third = frequency.count(before, _USER_INDUCED, at_ns, signal.count, burst_ns)
     limits.remember(state, window)
-    if condition.rescheduling == third:
-        return condition
-    after = replace(condition, rescheduling=third)
-    state.put(after)
-    return after
+    return replace(condition, rescheduling=third)
 
 
 # --------------------------------------------------------------------------- unknown codes and severities

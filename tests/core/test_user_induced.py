@@ -47,6 +47,22 @@ def test_from_the_third_in_24_h_the_job_moves() -> None:
     assert handlings == [Handling.RESTART_JOB, Handling.RESTART_JOB, Handling.RESCHEDULE]
 
 
+def test_the_event_that_raises_the_third_says_so_itself() -> None:
+    engine = begin(TABLES)
+    events = run(
+        engine,
+        [
+            step
+            for at_s in (10, 20, 30)
+            for step in ((at_s, signal(CODE)), (at_s + 1, signal(CODE, "recover")))
+        ],
+    )
+    assert [(event.kind, event.handling) for event in events[4:]] == [
+        (EventKind.RAISED, Handling.RESCHEDULE),
+        (EventKind.CLEARED, Handling.NONE),
+    ]
+
+
 def test_a_day_later_it_begins_anew() -> None:
     engine = begin(TABLES)
     run(engine, [(1, held("npu0", "job-a"))])

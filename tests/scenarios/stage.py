@@ -1,0 +1,318 @@
+"""The commands of the scenarios, and how events are written down. The real engine does the rest.
+
+Tables, before ``begin`` or a ``reload``:
+
+    row CODE LEVEL [kind=chip] [user_induced] [affects=node] [clear_on=recover,reset,10m]
+    frequency ID CODE[,CODE] times=3 window=24h level=LEVEL [release=48h] [correlation=30s] [at_least=LEVEL]
+    duration ID CODE fault=20s recover=60s level=LEVEL
+    set NAME VALUE                          a setting, such as: set mode graceful
+    forget CODE|ID                          a row or rule
+
+Then, each at its time (``90s``, ``2m``, ``21s+1ns``):
+
+    begin [chips=1]                         start with npu0, npu1, ... observed
+    TIME CODE DEVICE occur|recover|once [source=ascend] [severity=2] [count=3] [injected] [userspace]
+    TIME poll DEVICE|* [CODE...] [incomplete] [source=ascend]   what is active, asked a moment before
+    TIME wait                               only time passes
+    TIME lost|back SOURCE [DEVICE]
+    TIME restart|reboot|reload
+    TIME crash                              a new process: what was stored is replayed, nothing is told
+    TIME seen NAME ID [PCI]  |  TIME gone NAME
+    TIME held DEVICE JOB|nobody
+    TIME isolate|release DEVICE WHO [until=TIME]
+    TIME show                               every device as it stands, and what is open
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from nodeagent.core.catalog import (
+    Catalog,
+    ClearOn,
+    DurationRule,
+    FrequencyRule,
+    Mode,
+    Row,
+    Settings,
+    canonical,
+)
+from nodeagent.core.engine import Engine
+from nodeagent.core.model import (
+    ActiveCode,
+    ActiveSet,
+    Affects,
+    Assertion,
+    CatalogChanged,
+    DeviceGone,
+    DeviceSeen,
+    Event,
+    EventKind,
+    Holder,
+    Holders,
+    Input,
+    Kind,
+    Level,
+    Operator,
+    Signal,
+    SourceBack,
+    SourceLost,
+    Started,
+    Tick,
+)
+
+_UNITS = {"ns": 1, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9, "d": 86400 * 10**9}
+
+
+def parse_ns(text: str) -> int:
+    """Of ``21s``, ``24h`` or ``21s+1ns``; raises ValueError for anything else."""
+    total = 0
+    for part in text.split("+"):
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)(ns|ms|s|m|h|d)", part)
+        if match is None:
+            raise ValueError(f"not a time: {text!r}")
+        total += round(float(match[1]) * _UNITS[match[2]])
+    return total
+
+
+def shown_ns(at_ns: int) -> str:
+    """In seconds, with the odd nanosecond behind."""
+    odd = at_ns % 10**6
+    seconds = f"{(at_ns - odd) / 10**9:.3f}".rstrip("0").rstrip(".") + "s"
+    return f"{seconds}+{odd}ns" if odd else seconds
+
+
+def options_of(words: list[str]) -> tuple[list[str], dict[str, str]]:
+    """Plain words, and those of the form ``name=value``."""
+    plain = [word for word in words if "=" not in word]
+    return plain, dict(word.split("=", 1) for word in words if "=" in word)
+
+
+class Stage:
+    def __init__(self) -> None:
+        self._rows: dict[str, Row] = {}
+        self._frequency: dict[str, FrequencyRule] = {}
+        self._duration: dict[str, DurationRule] = {}
+        self._settings: dict[str, Any] = {}
+        self._catalogs: dict[str, Catalog] = {}
+        self._engine = Engine(self._catalogs)
+        self._boots = 1
+        self._stored: list[tuple[int, Input]] = []
+
+    def perform(self, command: str) -> list[str]:
+        """The lines that one command tells. Raises ValueError for a command that is none."""
+        verb, *words = command.split()
+        tables: dict[str, Callable[[list[str]], None]] = {
+            "row": self._row,
+            "frequency": self._frequency_rule,
+            "duration": self._duration_rule,
+            "set": self._set,
+            "forget": self._forget,
+        }
+        if verb in tables:
+            tables[verb](words)
+            return []
+        if verb == "begin":
+            return self._begin(words)
+        return self._at(parse_ns(verb), *words)
+
+    # ------------------------------------------------------------------ tables
+
+    def _row(self, words: list[str]) -> None:
+        (code, level, *flags), options = options_of(words)
+        self._rows[canonical(code)] = Row(
+            code=code,
+            kind=Kind(options.get("kind", "chip")),
+            vendor="ascend",
+            name=code,
+            level=Level(level),
+            user_induced="user_induced" in flags,
+            affects=Affects(options.get("affects", "self")),
+            clear_on=_clear_on(options.get("clear_on", "recover,reset,reboot").split(",")),
+        )
+
+    def _frequency_rule(self, words: list[str]) -> None:
+        (identifier, codes), options = options_of(words)
+        self._frequency[identifier] = FrequencyRule(
+            id=identifier,
+            codes=tuple(codes.split(",")),
+            times=int(options["times"]),
+            time_window_ns=parse_ns(options["window"]),
+            level=Level(options["level"]),
+            release_ns=parse_ns(options["release"]) if "release" in options else None,
+            correlation_ns=parse_ns(options.get("correlation", "30s")),
+            at_least=Level(options["at_least"]) if "at_least" in options else None,
+        )
+
+    def _duration_rule(self, words: list[str]) -> None:
+        (identifier, codes), options = options_of(words)
+        self._duration[identifier] = DurationRule(
+            id=identifier,
+            codes=tuple(codes.split(",")),
+            fault_timeout_ns=parse_ns(options["fault"]),
+            recover_timeout_ns=parse_ns(options["recover"]),
+            level=Level(options["level"]),
+        )
+
+    def _set(self, words: list[str]) -> None:
+        name, value = words
+        if name == "mode":
+            self._settings[name] = Mode(value)
+        elif name == "unknown_level":
+            self._settings[name] = Level(value)
+        else:
+            self._settings[f"{name}_ns"] = parse_ns(value)
+
+    def _forget(self, words: list[str]) -> None:
+        for name in words:
+            self._rows.pop(canonical(name), None)
+            self._frequency.pop(name, None)
+            self._duration.pop(name, None)
+
+    def _catalog(self) -> CatalogChanged:
+        """The tables as they stand, added to what the engine may be told of."""
+        digest = f"tables-{len(self._catalogs) + 1}"
+        self._catalogs[digest] = Catalog(
+            digest=digest,
+            rows=dict(self._rows),
+            frequency=tuple(self._frequency.values()),
+            duration=tuple(self._duration.values()),
+            settings=Settings(**self._settings),
+        )
+        return CatalogChanged(digest=digest)
+
+    # ------------------------------------------------------------------ inputs
+
+    def _begin(self, words: list[str]) -> list[str]:
+        _, options = options_of(words)
+        self._step(0, self._catalog())
+        self._step(0, Started(boot_id="boot-1", version="1"))
+        for index in range(int(options.get("chips", "1"))):
+            self._step(0, _seen([f"npu{index}", f"die{index}", f"0000:0{index}:00.0"]))
+        self._step(0, SourceBack(source="ascend"))
+        return []
+
+    def _step(self, at_ns: int, given: Input) -> list[str]:
+        outcome = self._engine.step(at_ns, given)
+        self._stored += [(at_ns, record) for record in outcome.records]
+        return [told(event) for event in outcome.events]
+
+    def _at(self, at_ns: int, *words: str) -> list[str]:
+        verb, *rest = words
+        if verb == "show":
+            return self._step(at_ns, Tick()) + self._show()
+        if verb == "crash":
+            return self._crash(at_ns)
+        return self._step(at_ns, self._input(at_ns, verb, rest))
+
+    def _input(self, at_ns: int, verb: str, rest: list[str]) -> Input:
+        plain, options = options_of(rest)
+        match verb, plain:
+            case "wait", []:
+                return Tick()
+            case "poll", [device, *codes]:
+                return _poll(at_ns, device, codes, options.get("source", "ascend"))
+            case "lost", [source, *device]:
+                return SourceLost(source=source, reason="no answer", device="".join(device), required=True)
+            case "back", [source, *device]:
+                return SourceBack(source=source, device="".join(device))
+            case "restart" | "reboot", []:
+                self._boots += verb == "reboot"
+                return Started(boot_id=f"boot-{self._boots}", version="1")
+            case "reload", []:
+                return self._catalog()
+            case "seen", [_, _, *_]:
+                return _seen(plain)
+            case "gone", [name]:
+                return DeviceGone(source="ascend", device=name, reason="gone from the bus")
+            case "held", [device, job]:
+                return _held(device, job)
+            case "isolate" | "release", [device, who]:
+                until = parse_ns(options["until"]) if "until" in options else None
+                return Operator(who=who, what=verb, device=device, reason="service", until_ns=until)
+            case code, [device, "occur" | "recover" | "once" as assertion, *flags]:
+                return _signal(code, device, assertion, flags, options)
+        raise ValueError(f"no such command: {verb} {' '.join(rest)}")
+
+    def _crash(self, at_ns: int) -> list[str]:
+        """What the last commit left is all that the next process has."""
+        self._step(at_ns, Tick())
+        before = self._engine
+        self._engine = Engine(self._catalogs)
+        for stored_ns, record in self._stored:
+            self._engine.replay(stored_ns, record)
+        self._engine.resume(before.now_ns)
+        same = self._engine.view() == before.view()
+        return ["rebuilt as it was" if same else "REBUILT DIFFERENTLY"]
+
+    def _show(self) -> list[str]:
+        view = self._engine.view()
+        lines = [
+            f"{device.name}: {device.level}, {device.verdict}, {device.handling}"
+            + ("" if device.observed else ", not observed")
+            for device in view.devices
+        ]
+        lines += [f"open: {one.id} at {one.level}, count {one.count}" for one in view.conditions]
+        lines += [f"promoted: {one.id} to {one.level}" for one in view.promotions if one.effective]
+        return lines
+
+
+def told(event: Event) -> str:
+    """One line: when, what, of whom; then how the device stands after it."""
+    about = " ".join(
+        filter(None, (event.code, f"at {event.condition_level}" if event.condition_level else ""))
+    )
+    what = f"{shown_ns(event.at_ns)} {event.kind} {event.device}" + (f": {about}" if about else "")
+    flags = [name for name in ("user_induced", "unknown", "injected", "userspace") if getattr(event, name)]
+    counted = [f"count {event.count}"] if event.count > 1 else []
+    stands = f" -> {event.level}, {event.verdict}, {event.handling}"
+    if event.kind is EventKind.NOTICE:
+        stands += f": {event.why}"
+    return what + (f" ({', '.join(flags + counted)})" if flags + counted else "") + stands
+
+
+def _clear_on(words: list[str]) -> ClearOn:
+    names = {word: True for word in words if not word[0].isdigit()}
+    quiet = [parse_ns(word) for word in words if word[0].isdigit()]
+    return replace(ClearOn(**names), quiet_ns=quiet[0] if quiet else None)
+
+
+def _signal(code: str, device: str, assertion: str, flags: list[str], options: dict[str, str]) -> Signal:
+    return Signal(
+        source=options.get("source", "ascend"),
+        device=device,
+        code=code,
+        assertion=Assertion(assertion),
+        severity=int(options["severity"]) if "severity" in options else None,
+        count=int(options.get("count", "1")),
+        injected="injected" in flags,
+        trusted="userspace" not in flags,
+    )
+
+
+def _poll(at_ns: int, device: str, codes: list[str], source: str) -> ActiveSet:
+    return ActiveSet(
+        source=source,
+        device=device,
+        codes=tuple(ActiveCode(code=code) for code in codes if code != "incomplete"),
+        begun_ns=at_ns - 10**6,
+        complete="incomplete" not in codes,
+    )
+
+
+def _seen(words: list[str]) -> DeviceSeen:
+    name, identity, *pci = words
+    return DeviceSeen(
+        source="ascend",
+        device=name,
+        kind=Kind.CHIP,
+        vendor="ascend",
+        identity="" if identity == "unreadable" else identity,
+        attributes={"pci": pci[0]} if pci else {},
+    )
+
+
+def _held(device: str, job: str) -> Holders:
+    holders = () if job == "nobody" else (Holder(pid=7, start_time=1, command="python", job=job),)
+    return Holders(device=device, holders=holders)

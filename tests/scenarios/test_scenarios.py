@@ -1,0 +1,23 @@
+"""Runs every scenario beside this file against the real engine and compares what it tells.
+
+``pytest tests/scenarios --update`` rewrites the output; the difference is then read like code.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.scenarios.script import performed
+from tests.scenarios.stage import Stage
+
+SCENARIOS = sorted(Path(__file__).parent.glob("*.txt"))
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_the_story_is_told_as_written(path: Path, request: pytest.FixtureRequest) -> None:
+    written = path.read_text()
+    performed_now = performed(written, Stage().perform)
+    if request.config.getoption("--update", default=False):
+        path.write_text(performed_now)
+    else:
+        assert performed_now == written
