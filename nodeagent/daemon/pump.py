@@ -23,6 +23,9 @@ from nodeagent.store.records import Committed, Cursor, Publication, Stamped, Tra
 QUEUE_DELIVERIES = 1024
 MAX_INPUTS_A_TURN = 2048
 HEARTBEAT_S = 5.0
+SHORTEST_BEAT_S = 1.0
+"""A busy pump tells the watchdog no more often than this: telling it costs as much as a small turn."""
+
 COMPACT_EVERY_S = 3600.0
 COMPACT_BEYOND_INPUTS = 20_000
 """So many inputs replay in well under a second: what bounds the time of a start after a storm."""
@@ -53,7 +56,7 @@ class _Turn:
 
 
 class Pump:
-    """``beat`` is called after every turn whose commit was answered: that is what the watchdog hears."""
+    """``beat`` is called only after a turn whose commit was answered: that is what the watchdog hears."""
 
     def __init__(
         self, engine: Engine, ledger: Ledger, board: Board, clock: Clock, beat: Callable[[], None]
@@ -69,7 +72,7 @@ class Pump:
         self._finishing = False
         self._told_degraded: str | None = None
         self._view = View()
-        self._beat_at_s = 0.0
+        self._beaten_s = float("-inf")
         self._compact_at_s = time.monotonic() + COMPACT_EVERY_S
         self.statistics = PumpStatistics()
         ledger.on_durability_change = self._woken.set
@@ -109,7 +112,7 @@ class Pump:
                     turn.cursors[delivery.source] = delivery.cursor
             self._step(turn, Tick())
             self._tell_durability(turn)
-            if turn.inputs or turn.events or turn.cursors or time.monotonic() >= self._beat_at_s:
+            if turn.inputs or turn.events or turn.cursors or time.monotonic() >= self._beaten_s + HEARTBEAT_S:
                 await self._commit(turn)
             await self._compact_if_due()
             if self._ledger.earlier_life_waits:
@@ -128,7 +131,7 @@ class Pump:
         """Until something came, the store changed, the core has a deadline, or the heartbeat is due."""
         if self._queue:
             return
-        wait_s = self._beat_at_s - time.monotonic()
+        wait_s = self._beaten_s + HEARTBEAT_S - time.monotonic()
         deadline_ns = self._engine.next_deadline()
         if deadline_ns is not None:
             wait_s = min(wait_s, (deadline_ns - self._clock.rule_ns()) / 1e9)
@@ -185,8 +188,13 @@ class Pump:
             self._view = self._engine.view()
         self._publish(committed)
         self._count(turn, time.monotonic() - begun_s)
-        self._beat_at_s = time.monotonic() + HEARTBEAT_S
-        self._beat()
+        self._beat_if_due()
+
+    def _beat_if_due(self) -> None:
+        now_s = time.monotonic()
+        if now_s - self._beaten_s >= SHORTEST_BEAT_S:
+            self._beaten_s = now_s
+            self._beat()
 
     def _publish(self, committed: Committed) -> None:
         self._board.publish(

@@ -13,25 +13,24 @@ from tests.bench.figures import Figure, percentile
 from tests.outlets.samples import event
 
 TITLE = "store commits, one event and its input each"
-COMMITS = 600
-PAUSES_S = {"one after the other": 0.0, "5 ms apart": 0.005}
+PAUSES = {"one after the other": (0.0, 600), "5 ms apart": (0.005, 600), "0.3 s apart": (0.3, 40)}
+"""Seconds between two commits, and how many. Many a disk is slower to answer when it has rested."""
 
 
 def run() -> Iterator[Figure]:
-    for what, pause_s in PAUSES_S.items():
+    for what, (pause_s, count) in PAUSES.items():
         with scratch() as directory:
-            took_ms = asyncio.run(_commit(directory, pause_s))
-        yield Figure(
-            name=f"{what}, p50", value=percentile(took_ms, 50), unit="ms", note=f"({COMMITS} commits)"
-        )
+            took_ms = asyncio.run(measure(directory, pause_s, count))
+        yield Figure(name=f"{what}, p50", value=percentile(took_ms, 50), unit="ms", note=f"({count} commits)")
         yield Figure(name=f"{what}, p99", value=percentile(took_ms, 99), unit="ms")
 
 
-async def _commit(directory: Path, pause_s: float) -> list[float]:
+async def measure(directory: Path, pause_s: float, count: int) -> list[float]:
+    """Milliseconds of each commit."""
     ledger = Ledger(directory, "bench")
     await ledger.open()
     took_ms = []
-    for number in range(COMMITS):
+    for number in range(count):
         at_ns = time.time_ns()
         signal = Signal(
             source="kmsg",

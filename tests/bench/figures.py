@@ -49,7 +49,7 @@ class Figure:
         }
 
     def as_line(self) -> str:
-        line = f"  {self.name:<46} {_number(self.value):>9} {self.unit:<9}"
+        line = f"  {self.name:<50} {_number(self.value):>9} {self.unit:<9}"
         if self.budget is not None:
             line += f" budget {_number(self.budget):>7}"
             line += f" {self.of_budget:5.2f}x" if self.of_budget is not None else ""
