@@ -1,4 +1,4 @@
-"""The commands of the scenarios, and how events are written down. The real engine does the rest.
+"""The commands of the scenarios. The real engine does the rest.
 
 Tables, before ``begin`` or a ``reload``:
 
@@ -23,7 +23,6 @@ Then, each at its time (``90s``, ``2m``, ``21s+1ns``):
     TIME show                               every device as it stands, and what is open
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -47,8 +46,6 @@ from nodeagent.core.model import (
     CatalogChanged,
     DeviceGone,
     DeviceSeen,
-    Event,
-    EventKind,
     Holder,
     Holders,
     Input,
@@ -61,32 +58,7 @@ from nodeagent.core.model import (
     Started,
     Tick,
 )
-
-_UNITS = {"ns": 1, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9, "d": 86400 * 10**9}
-
-
-def parse_ns(text: str) -> int:
-    """Of ``21s``, ``24h`` or ``21s+1ns``; raises ValueError for anything else."""
-    total = 0
-    for part in text.split("+"):
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)(ns|ms|s|m|h|d)", part)
-        if match is None:
-            raise ValueError(f"not a time: {text!r}")
-        total += round(float(match[1]) * _UNITS[match[2]])
-    return total
-
-
-def shown_ns(at_ns: int) -> str:
-    """In seconds, with the odd nanosecond behind."""
-    odd = at_ns % 10**6
-    seconds = f"{(at_ns - odd) / 10**9:.3f}".rstrip("0").rstrip(".") + "s"
-    return f"{seconds}+{odd}ns" if odd else seconds
-
-
-def options_of(words: list[str]) -> tuple[list[str], dict[str, str]]:
-    """Plain words, and those of the form ``name=value``."""
-    plain = [word for word in words if "=" not in word]
-    return plain, dict(word.split("=", 1) for word in words if "=" in word)
+from tests.scenarios.wording import options_of, parse_ns, told
 
 
 class Stage:
@@ -256,20 +228,6 @@ class Stage:
         lines += [f"open: {one.id} at {one.level}, count {one.count}" for one in view.conditions]
         lines += [f"promoted: {one.id} to {one.level}" for one in view.promotions if one.effective]
         return lines
-
-
-def told(event: Event) -> str:
-    """One line: when, what, of whom; then how the device stands after it."""
-    about = " ".join(
-        filter(None, (event.code, f"at {event.condition_level}" if event.condition_level else ""))
-    )
-    what = f"{shown_ns(event.at_ns)} {event.kind} {event.device}" + (f": {about}" if about else "")
-    flags = [name for name in ("user_induced", "unknown", "injected", "userspace") if getattr(event, name)]
-    counted = [f"count {event.count}"] if event.count > 1 else []
-    stands = f" -> {event.level}, {event.verdict}, {event.handling}"
-    if event.kind is EventKind.NOTICE:
-        stands += f": {event.why}"
-    return what + (f" ({', '.join(flags + counted)})" if flags + counted else "") + stands
 
 
 def _clear_on(words: list[str]) -> ClearOn:
