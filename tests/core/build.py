@@ -138,7 +138,7 @@ def held(device: str, job: str | None) -> Holders:
     return Holders(device=device, holders=holders)
 
 
-def order(what: str, device: str = "npu0", who: str = "ada", **words: Any) -> Operator:
+def order(what: str, device: str = "npu0", who: str = "uid:1000", **words: Any) -> Operator:
     return Operator(who=who, what=what, device=device, reason="bench", **words)
 
 

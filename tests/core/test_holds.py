@@ -7,7 +7,7 @@ from tests.core.build import begin, catalog, device_view, ns, order, run, stands
 def test_an_isolation_stands_until_its_owner_lifts_it() -> None:
     engine = begin(catalog())
     (isolated,) = run(engine, [(1, order("isolate"))])
-    assert (isolated.kind, isolated.why) == (EventKind.ISOLATED, "ada: bench")
+    assert (isolated.kind, isolated.why) == (EventKind.ISOLATED, "uid:1000: bench")
     assert stands(engine)[1:] == (Verdict.ISOLATE, Handling.RESCHEDULE)
     (released,) = run(engine, [(2, order("release"))])
     assert (released.kind, released.verdict) == (EventKind.RELEASED, Verdict.ALLOW)
@@ -15,7 +15,7 @@ def test_an_isolation_stands_until_its_owner_lifts_it() -> None:
 
 def test_another_person_does_not_lift_it() -> None:
     engine = begin(catalog())
-    assert told(run(engine, [(1, order("isolate")), (2, order("release", who="bob"))])) == [
+    assert told(run(engine, [(1, order("isolate")), (2, order("release", who="uid:1001"))])) == [
         ("isolated", "npu0", "")
     ]
 
@@ -35,8 +35,8 @@ def test_ordering_it_again_changes_its_end() -> None:
 
 def test_two_people_hold_each_for_themselves() -> None:
     engine = begin(catalog())
-    run(engine, [(1, order("isolate")), (2, order("isolate", who="bob")), (3, order("release"))])
-    assert [reason.text for reason in device_view(engine).reasons] == ["bob: bench"]
+    run(engine, [(1, order("isolate")), (2, order("isolate", who="uid:1001")), (3, order("release"))])
+    assert [reason.text for reason in device_view(engine).reasons] == ["uid:1001: bench"]
 
 
 def test_an_order_nobody_knows_and_one_for_a_device_nobody_knows_change_nothing() -> None:
