@@ -42,11 +42,11 @@ def dotted(path: KeyPath) -> str:
     return text
 
 
-def read_source(path: Path, report: Callable[[Problem], None]) -> Source | None:
-    """The parsed file, or None after having reported why there is none."""
+def read_text(path: Path, report: Callable[[Problem], None]) -> str | None:
+    """The file's text with plain line ends, or None after having reported why there is none."""
 
-    def refuse(reason: str, line: int | None = None, key: str = "") -> None:
-        report(Problem(file=str(path), line=line, key=key, reason=reason))
+    def refuse(reason: str, line: int | None = None) -> None:
+        report(Problem(file=str(path), line=line, key="", reason=reason))
 
     try:
         raw = _read_bytes(path)
@@ -61,7 +61,18 @@ def read_source(path: Path, report: Callable[[Problem], None]) -> Source | None:
     except UnicodeDecodeError as error:
         refuse(f"not UTF-8: byte 0x{raw[error.start]:02x}", raw.count(b"\n", 0, error.start) + 1)
         return None
-    text = text.replace("\r\n", "\n")
+    return text.replace("\r\n", "\n")
+
+
+def read_source(path: Path, report: Callable[[Problem], None]) -> Source | None:
+    """The parsed file, or None after having reported why there is none."""
+
+    def refuse(reason: str, line: int | None = None, key: str = "") -> None:
+        report(Problem(file=str(path), line=line, key=key, reason=reason))
+
+    text = read_text(path, report)
+    if text is None:
+        return None
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
