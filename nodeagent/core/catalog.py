@@ -5,7 +5,7 @@ It answers "what does the table say of this code". It never loads, checks or mer
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
@@ -40,6 +40,10 @@ class Row:
 
     A ``code`` that ends in ``*`` is a family row: it classifies codes of the family that have no row
     of their own, and such a condition is marked unknown.
+
+    A refined code, ``CODE.DETAIL``, is this row's as well. ``levels`` says by detail (in capitals) where
+    that changes the level; what has another level is a fault of its own. ``notice``: it is told and
+    opens nothing.
     """
 
     code: str
@@ -47,6 +51,8 @@ class Row:
     vendor: str
     name: str
     level: Level
+    levels: Mapping[str, Level] = field(default_factory=dict)
+    notice: bool = False
     user_induced: bool = False
     affects: Affects = Affects.SELF
     clear_on: ClearOn = field(default_factory=ClearOn)
@@ -166,14 +172,25 @@ class Catalog:
     settings: Settings = field(default_factory=Settings)
 
     def row(self, code: str) -> Row | None:
-        """The row of the code, else that of the closest family, else None."""
+        """The row of the code, else of the code that it refines, else of the closest family, else None."""
         key = canonical(code)
         if (row := self.rows.get(key)) is not None:
             return row
+        refined, _, detail = key.rpartition(".")
+        if refined and (row := self.row(refined)) is not None:
+            return _refined(row, code.strip(), detail)
         for length in range(len(key), -1, -1):
             if (family := self.rows.get(key[:length] + "*")) is not None:
                 return family
         return None
+
+
+def _refined(row: Row, code: str, detail: str) -> Row:
+    """The row as it is for the code with this detail: with a level of its own, or unchanged."""
+    level = row.levels.get(detail)
+    if level is None:
+        return row
+    return replace(row, code=row.code if row.code.endswith("*") else code, level=level, levels={})
 
 
 def canonical(code: str) -> str:

@@ -77,6 +77,8 @@ class Lookup:
     def _find(self, code: str) -> Facts:
         key, row = canonical(code), self.catalog.row(code)
         is_family = row is not None and row.code.endswith("*")
+        if row is not None and not is_family:
+            key = canonical(row.code)
         written = key if is_hexadecimal(code.strip()) else code.strip()
         return Facts(
             key=key,

@@ -39,6 +39,8 @@ def signalled(state: State, signal: Signal) -> bool:
     facts = state.lookup.facts(signal.code)
     if not signal.trusted:
         return _from_user_space(state, signal, facts)
+    if facts.row is not None and facts.row.notice:
+        return _told_only(state, signal, facts)
     learnt = signal.severity is not None and _learn(state, signal, facts)
     device = devices.find(state, signal.device)
     condition = None
@@ -207,7 +209,26 @@ def _shared(state: State, device: Device, condition: Condition, facts: Facts) ->
     return replace(condition, base_level=Level.PRE_SEPARATE_NPU, level=Level.PRE_SEPARATE_NPU)
 
 
-# --------------------------------------------------------------------------- what is not to be trusted
+# --------------------------------------------------------------------------- what opens nothing
+
+
+def _told_only(state: State, signal: Signal, facts: Facts) -> bool:
+    """Its row says that it is no fault. A condition from before the row said so is left to close."""
+    fault = classify(state.lookup, signal.source, facts, signal.severity)
+    device = devices.resolve(state, signal.device, fault.kind)
+    if device is None or signal.assertion is Assertion.RECOVER:
+        return False
+    return notice(
+        state,
+        device,
+        code=facts.code,
+        name=fault.name,
+        level=fault.level,
+        count=signal.count,
+        why=f"{signal.assertion} from {signal.source}; the tables say that it is only told",
+        source=signal.source,
+        evidence=signal.evidence,
+    )
 
 
 def _from_user_space(state: State, signal: Signal, facts: Facts) -> bool:

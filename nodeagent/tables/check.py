@@ -101,7 +101,7 @@ def _warn_of_shared_codes(merged: Merged, sort: type[Rule], word: str, warn: War
 def _check_closing(entry: Entry[Row], catalog: Catalog, report: Report, warn: Warn) -> None:
     """A kernel line is only ever ``once``: a fault that it opens is never reported as recovered."""
     row = entry.value
-    if row is None:
+    if row is None or row.notice:
         return
     by_pattern = next((rule.id for rule in catalog.patterns if produces(rule.code, row.code)), None)
     clear_on = row.clear_on
@@ -117,7 +117,7 @@ def _check_closing(entry: Entry[Row], catalog: Catalog, report: Report, warn: Wa
     problem = entry.source.problem(
         (*entry.path, "clear_on"), f"{reason}; add reboot, operator or a quiet time"
     )
-    if is_stricter(row.level, Level.SUB_HEALTH):
+    if any(is_stricter(level, Level.SUB_HEALTH) for level in (row.level, *row.levels.values())):
         report(problem)
     else:
         warn(str(problem))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from nodeagent.core.catalog import ClearOn, Row, canonical
-from nodeagent.core.model import Kind
+from nodeagent.core.model import Kind, Level
 from nodeagent.tables.entry import Entry, is_removal, removal_is_sound
 from nodeagent.tables.levels import objection
 from nodeagent.tables.schema import CODE_PATTERN, FileForm, RowForm
@@ -54,7 +54,8 @@ def _read_row(source: Source, code: str, table: object, defaults: FileForm, repo
     if reason := objection(form.level, kind):
         report((*path, "level"), reason)
         return None
-    if clear_on is None:
+    levels = _read_levels(form.levels, kind, (*path, "levels"), report)
+    if clear_on is None or levels is None:
         return None
     return Row(
         code=code,
@@ -62,6 +63,8 @@ def _read_row(source: Source, code: str, table: object, defaults: FileForm, repo
         vendor=defaults.vendor if form.vendor is None else form.vendor,
         name=form.name,
         level=form.level,
+        levels=levels,
+        notice=form.notice,
         user_induced=form.user_induced,
         affects=form.affects,
         clear_on=clear_on,
@@ -69,6 +72,21 @@ def _read_row(source: Source, code: str, table: object, defaults: FileForm, repo
         action=form.action.strip(),
         file=source.place(path),
     )
+
+
+def _read_levels(
+    by_detail: Mapping[str, Level], kind: Kind, path: KeyPath, report: Report
+) -> dict[str, Level] | None:
+    """The levels by detail in capitals, as codes are compared."""
+    sound = True
+    for detail, level in by_detail.items():
+        reason = objection(level, kind)
+        if "." in detail or _CODE.fullmatch(detail) is None or detail.endswith("*"):
+            reason = "not a detail: what follows the last point of a code, without blanks"
+        if reason:
+            report((*path, detail), reason)
+            sound = False
+    return {detail.upper(): level for detail, level in by_detail.items()} if sound else None
 
 
 def _read_clear_on(words: tuple[str, ...], path: KeyPath, report: Report) -> ClearOn | None:

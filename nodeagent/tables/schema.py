@@ -70,6 +70,15 @@ ReleaseWindow = Annotated[
 ]
 
 
+LevelsByDetail = Annotated[
+    dict[str, Level],
+    Meta(
+        max_length=64,
+        description='levels by the detail of a refined code, such as { Fatal = "PreSeparateFault" }',
+    ),
+]
+
+
 class FileForm(Struct, frozen=True, kw_only=True):
     """The keys of a file beside its rows and rules: what they say of those that do not say it themselves."""
 
@@ -78,10 +87,12 @@ class FileForm(Struct, frozen=True, kw_only=True):
 
 
 class RowForm(Struct, frozen=True, kw_only=True):
-    """``[codes.CODE]``"""
+    """``[codes.CODE]``; ``levels`` are those of the refined codes ``CODE.DETAIL``."""
 
     name: Name
     level: Level
+    levels: LevelsByDetail = {}
+    notice: bool = False
     kind: Kind | None = None
     vendor: Annotated[str, Meta(max_length=64, description="a word in quotes")] | None = None
     user_induced: bool = False
@@ -156,11 +167,18 @@ class RelationForm(RuleForm, frozen=True, kw_only=True):
 
 
 class PatternForm(RuleForm, frozen=True, kw_only=True):
-    """``[[pattern]]``: of the kernel log. ``device`` is "node" or the name of a group of ``regex``."""
+    """``[[pattern]]``: of the kernel log. ``device`` is "node", a group of ``regex`` or a name of groups."""
 
     code: Annotated[str, Meta(min_length=1, max_length=128, description="a code that may name {groups}")]
     regex: Annotated[str, Meta(min_length=1, max_length=2000, description="a regular expression in quotes")]
-    device: Annotated[str, Meta(min_length=1, max_length=64, description='"node" or the name of a group')]
+    device: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=64,
+            description='"node", the name of a group, or a name that holds {groups}',
+        ),
+    ]
 
 
 RULE_FORMS: Mapping[str, type[RuleForm]] = {

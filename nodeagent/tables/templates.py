@@ -35,19 +35,27 @@ def pattern_objections(code: str, regex: str, device: str) -> Iterator[tuple[str
         groups = tuple(compiled.groupindex)
         if compiled.search("") is not None:
             yield "regex", "matches an empty line, and so every line"
-    try:
-        named = tuple(group for _, group in template_pieces(code) if group is not None)
-    except ValueError as error:
-        yield "code", f'"{code}": {error}'
-        named = ()
-    if groups is None:
-        return
-    has = f"the groups of its regex are {', '.join(groups)}" if groups else "its regex names no group"
-    for group in named:
-        if group not in groups:
-            yield "code", f'names the group "{group}"; {has}'
-    if device != NODE and device not in groups:
+    has = "" if groups is None else f"the groups of its regex are {', '.join(groups)}"
+    has = has if groups else "its regex names no group"
+    yield from _template_objections("code", code, groups, has)
+    if "{" in device or "}" in device:
+        yield from _template_objections("device", device, groups, has)
+    elif groups is not None and device != NODE and device not in groups:
         yield "device", f'"{device}" is neither "node" nor a group; {has}'
+
+
+def _template_objections(
+    key: str, template: str, groups: tuple[str, ...] | None, has: str
+) -> Iterator[tuple[str, str]]:
+    """``groups`` None: of a regex that does not compile, so that only the template's own form is told."""
+    try:
+        named = [group for _, group in template_pieces(template) if group is not None]
+    except ValueError as error:
+        yield key, f'"{template}": {error}'
+        return
+    for group in named:
+        if groups is not None and group not in groups:
+            yield key, f'names the group "{group}"; {has}'
 
 
 def produces(template: str, code: str) -> bool:

@@ -50,6 +50,14 @@ def test_group_that_took_no_part_is_absent() -> None:
     assert "pid" not in found.groups
 
 
+def test_device_is_made_of_groups_and_is_the_node_where_the_line_names_none() -> None:
+    of_chip = pattern(r"fault(?: \(dev_id=(?P<dev>\d+)\))?", device="npu{dev}")
+    assert [m and m.device for m in Matcher([of_chip]).match(["fault (dev_id=5)", "fault"])] == [
+        "npu5",
+        "node",
+    ]
+
+
 def test_first_pattern_in_order_wins() -> None:
     general, special = pattern("Xid", 1), pattern("Xid 79", 2)
     assert [m and m.pattern for m in Matcher([general, special]).match(["Xid 79"])] == ["P1"]

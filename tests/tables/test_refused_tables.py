@@ -269,6 +269,28 @@ RULES: list[Story] = [
         't.toml:7: pattern[0].code: names the group "nr"; the groups of its regex are code',
     ),
     (
+        "a pattern's device that is made of a missing group",
+        ROW + '[[pattern]]\nid = "P"\ncode = "A1"\nregex = "x(?P<b>1)"\ndevice = "npu{a}"\n',
+        't.toml:9: pattern[0].device: names the group "a"; the groups of its regex are b',
+    ),
+    (
+        "a level of another kind by detail",
+        ROW + 'levels = { Fatal = "SeparateFault" }\n',
+        (
+            "t.toml:5: codes.A1.levels.Fatal: SeparateFault is not a level of kind chip; those are"
+            " NotHandleFault, SubHealthFault, RestartRequest, RestartBusiness, FreeRestartNPU, RestartNPU,"
+            " PreSeparateNPU, SeparateNPU"
+        ),
+    ),
+    (
+        "a detail of more than one part",
+        ROW + 'levels = { "a.b" = "SeparateNPU" }\n',
+        (
+            "t.toml:5: codes.A1.levels.a.b: not a detail: what follows the last point of a code,"
+            " without blanks"
+        ),
+    ),
+    (
         "a pattern's device that names a missing group",
         ROW + '[[pattern]]\nid = "P"\ncode = "A1"\nregex = "x"\ndevice = "pci"\n',
         't.toml:9: pattern[0].device: "pci" is neither "node" nor a group; its regex names no group',

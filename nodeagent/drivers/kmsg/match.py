@@ -89,21 +89,28 @@ class _Rule:
         except re.error as error:
             raise ValueError(f"pattern {pattern.id}: {error}") from error
         self._id = pattern.id
-        self._code = list(string.Formatter().parse(pattern.code))
-        self._device = pattern.device
-        used = {name for _, name, _, _ in self._code if name is not None}
-        if pattern.device != NODE:
-            used.add(pattern.device)
+        self._code = _pieces(pattern.code)
+        self._device = _pieces(
+            pattern.device if pattern.device == NODE or "{" in pattern.device else f"{{{pattern.device}}}"
+        )
+        used = {group for _, group in (*self._code, *self._device) if group is not None}
         if absent := used - self.regex.groupindex.keys():
             raise ValueError(f"pattern {pattern.id}: no group named {', '.join(sorted(absent))}")
 
     def describe(self, hit: re.Match[str]) -> Match:
         groups = {name: value for name, value in hit.groupdict().items() if value is not None}
-        code = "".join(
-            literal + (groups.get(name, "") if name is not None else "") for literal, name, _, _ in self._code
-        )
-        device = NODE if self._device == NODE else device_name(groups.get(self._device, ""))
-        return Match(self._id, as_name(code), device, groups)
+        code = "".join(literal + groups.get(group or "", "") for literal, group in self._code)
+        return Match(self._id, as_name(code), self._device_in(groups), groups)
+
+    def _device_in(self, groups: Mapping[str, str]) -> str:
+        """The node where the line does not name what the pattern looks for."""
+        if any(group is not None and group not in groups for _, group in self._device):
+            return NODE
+        return device_name("".join(literal + groups.get(group or "", "") for literal, group in self._device))
+
+
+def _pieces(template: str) -> list[tuple[str, str | None]]:
+    return [(literal, group) for literal, group, _, _ in string.Formatter().parse(template)]
 
 
 def device_name(text: str) -> str:
