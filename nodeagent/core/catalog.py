@@ -141,6 +141,43 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sensor:
+    """What a part of a chip watches; ``states`` by the number of the state, "" for one without a text."""
+
+    name: str
+    states: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoding:
+    """The words for the fields of an Ascend event code, so that a code of no row still has a name.
+
+    Of eight digits: bits 30-31 the side (1 host, 2 device), 28-29 not zero for black-box codes, which
+    have no fields, 17-27 the part, 9-16 the sensor, 0-8 its state. ``parts`` are keyed by three digits,
+    ``sensors`` by two.
+    """
+
+    parts: Mapping[str, str] = field(default_factory=dict)
+    sensors: Mapping[str, Sensor] = field(default_factory=dict)
+
+    def name(self, code: str) -> str | None:
+        """``HBM RAS State: parity error``; None where the code has no such fields, or neither is known."""
+        code = code.strip()
+        if len(code) != 8 or code[0] not in "48" or not is_hexadecimal(code):
+            return None
+        number = int(code, 16)
+        part_number, sensor_number, state = number >> 17 & 0x7FF, number >> 9 & 0xFF, number & 0x1FF
+        part = self.parts.get(f"{part_number:03X}")
+        sensor = self.sensors.get(f"{sensor_number:02X}")
+        if part is None and sensor is None:
+            return None
+        text = sensor.states[state] if sensor is not None and state < len(sensor.states) else ""
+        watched = sensor.name if sensor is not None else f"Sensor 0x{sensor_number:X}"
+        side = " (host side)" if code[0] == "4" else ""
+        return f"{part or f'Part 0x{part_number:X}'} {watched}: {text or f'state {state}'}{side}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The configuration that changes a decision; all else of the configuration is not the core's."""
 
@@ -169,6 +206,7 @@ class Catalog:
     counter: tuple[CounterRule, ...] = ()
     relation: tuple[RelationRule, ...] = ()
     patterns: tuple[Pattern, ...] = ()
+    decoding: Decoding = field(default_factory=Decoding)
     settings: Settings = field(default_factory=Settings)
 
     def row(self, code: str) -> Row | None:

@@ -29,7 +29,8 @@ def classify(lookup: Lookup, source: str, facts: Facts, severity: int | None) ->
     """``severity`` is the driver's, 0..3, or what was learnt of the code, None if neither."""
     row = facts.row
     if row is None:
-        return Fault(name=facts.code, level=_unknown_level(lookup, source, severity), unknown=True)
+        name = facts.decoded if source == "ascend" and facts.decoded is not None else facts.code
+        return Fault(name=name, level=_unknown_level(lookup, source, severity), unknown=True)
     override = lookup.settings.unknown_level if facts.is_family else None
     return Fault(
         name=row.name,

@@ -26,7 +26,8 @@ _WITHOUT_ROW = ClearOn(recover=True, reset=True, reboot=True)
 class Facts:
     """What the catalog says of one code. ``key`` is how it is compared, ``code`` how it is written.
 
-    ``row`` may be its family's (``is_family``); a code with neither closes as the driver says.
+    ``row`` may be its family's (``is_family``); a code with neither closes as the driver says and is
+    called what its digits say, if anything (``decoded``).
     ``frequency`` is the first rule that names the code.
     """
 
@@ -35,6 +36,7 @@ class Facts:
     row: Row | None
     is_family: bool
     clear_on: ClearOn
+    decoded: str | None
     duration: DurationRule | None
     frequency: FrequencyRule | None
 
@@ -86,6 +88,7 @@ class Lookup:
             row=row,
             is_family=is_family,
             clear_on=row.clear_on if row is not None else _WITHOUT_ROW,
+            decoded=self.catalog.decoding.name(code) if row is None else None,
             duration=self._duration.get(key),
             frequency=self._frequency.get(key),
         )

@@ -23,7 +23,9 @@ def explanation(lookup: Lookup, code: str) -> pb.CodeExplanation:
     facts = lookup.facts(code)
     row = facts.row
     if row is None:
-        return pb.CodeExplanation(code=facts.code, known=False, rules=rules(lookup, code))
+        return pb.CodeExplanation(
+            code=facts.code, known=False, name=facts.decoded or "", rules=rules(lookup, code)
+        )
     return pb.CodeExplanation(
         code=facts.code,
         known=True,

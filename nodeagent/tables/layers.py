@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nodeagent.core.catalog import Row, canonical
+from nodeagent.core.catalog import Decoding, Row, canonical
+from nodeagent.tables import decoding
 from nodeagent.tables.entry import Entry
 from nodeagent.tables.levels import is_stricter
 from nodeagent.tables.rows import read_rows
@@ -21,7 +22,7 @@ from nodeagent.toml.source import Source, read_source
 FILES_PER_FOLDER = 256
 
 _HEAD_KEYS = ("kind", "vendor")
-_FILE_KEYS = (*_HEAD_KEYS, "codes", *RULE_FORMS)
+_FILE_KEYS = (*_HEAD_KEYS, "codes", "decode", *RULE_FORMS)
 
 
 @dataclass(slots=True)
@@ -33,6 +34,7 @@ class Layer:
 
     rows: dict[str, Entry[Row]] = field(default_factory=dict)
     rules: dict[str, Entry[Rule]] = field(default_factory=dict)
+    decoding: Decoding = field(default_factory=Decoding)
     refused: set[str] = field(default_factory=set)
     whole: bool = True
 
@@ -46,6 +48,7 @@ class Merged:
 
     rows: Mapping[str, Entry[Row]]
     rules: tuple[Entry[Rule], ...]
+    decoding: Decoding
     removed: Mapping[str, str]
     refused: frozenset[str]
     whole: bool
@@ -87,6 +90,7 @@ def merge(layers: Sequence[Layer], warn: Callable[[str], None]) -> Merged:
     return Merged(
         rows=rows,
         rules=tuple(rule for rule in latest.values() if rule.value is not None),
+        decoding=decoding.merged([layer.decoding for layer in layers]),
         removed=removed,
         refused=frozenset().union(*(layer.refused for layer in layers)),
         whole=all(layer.whole for layer in layers),
@@ -119,6 +123,7 @@ def _take_file(
     head = {key: source.data[key] for key in _HEAD_KEYS if key in source.data}
     defaults = read_form(FileForm, head, (), report_key) or FileForm()
     rows = read_rows(source, defaults, report_key)
+    layer.decoding = decoding.merged([layer.decoding, decoding.read_decoding(source, report_key)])
     if isinstance(tables := source.data.get("codes"), Mapping):
         layer.refused.update(map(canonical, tables))
         layer.refused.difference_update(row.key for row in rows)

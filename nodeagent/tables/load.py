@@ -79,6 +79,7 @@ def _catalog(merged: Merged, settings: Settings) -> Catalog:
         counter=_of_sort(merged, CounterRule),
         relation=_of_sort(merged, RelationRule),
         patterns=_of_sort(merged, Pattern),
+        decoding=merged.decoding,
         settings=settings,
     )
 
