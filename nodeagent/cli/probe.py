@@ -44,7 +44,13 @@ def command(name: str, follow: bool, config_path: Path | None, output: Output) -
         boot_id=identity.boot_id(),
         config=_section(config, name),
         patterns=tuple(
-            protocol.Pattern(id=each.id, code=each.code, regex=each.regex, device=each.device)
+            protocol.Pattern(
+                id=each.id,
+                code=each.code,
+                regex=each.regex,
+                device=each.device,
+                assertion=each.assertion,
+            )
             for each in patterns
         ),
     )

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Literal
 
 from nodeagent.core.model import Affects as Affects
-from nodeagent.core.model import Kind, Level
+from nodeagent.core.model import Assertion, Kind, Level
 
 SECOND_NS = 1_000_000_000
 
@@ -131,12 +131,15 @@ class RelationRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern:
-    """For the kernel log. ``code`` may name groups, ``XID_{code}``; ``device`` is ``node`` or a group."""
+    """For the kernel log. ``code`` may name groups, ``XID_{code}``, and so may ``device``, ``npu{id}``,
+    which else is ``node`` or a group. ``assertion`` recover: of lines that say a fault is over.
+    """
 
     id: str
     code: str
     regex: str
     device: str
+    assertion: Assertion = Assertion.ONCE
     file: str = ""
 
 

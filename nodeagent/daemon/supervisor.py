@@ -312,4 +312,7 @@ class Supervisor:
 
 
 def _for_worker(patterns: Iterable[Pattern]) -> tuple[protocol.Pattern, ...]:
-    return tuple(protocol.Pattern(id=p.id, code=p.code, regex=p.regex, device=p.device) for p in patterns)
+    return tuple(
+        protocol.Pattern(id=p.id, code=p.code, regex=p.regex, device=p.device, assertion=p.assertion)
+        for p in patterns
+    )

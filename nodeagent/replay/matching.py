@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final
 
 from nodeagent.core.catalog import Pattern
-from nodeagent.core.model import Assertion, Signal
+from nodeagent.core.model import Signal
 from nodeagent.drivers.kmsg.match import Match, Matcher, as_name
 from nodeagent.drivers.kmsg.parse import printable
 from nodeagent.replay.kernel_text import LogLine
@@ -26,7 +26,13 @@ def matched(
     """One moment for each line that a pattern matches, and a last one for the end of the log."""
     matcher = Matcher(
         [
-            protocol.Pattern(id=each.id, code=each.code, regex=each.regex, device=each.device)
+            protocol.Pattern(
+                id=each.id,
+                code=each.code,
+                regex=each.regex,
+                device=each.device,
+                assertion=each.assertion,
+            )
             for each in patterns
         ]
     )
@@ -50,7 +56,7 @@ def _signal(line: LogLine, match: Match, at_ns: int, trust_userspace: bool) -> S
         source=SOURCE,
         device=match.device,
         code=match.code,
-        assertion=Assertion.ONCE,
+        assertion=match.assertion,
         first_ns=at_ns,
         last_ns=at_ns,
         evidence=evidence,

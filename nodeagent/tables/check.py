@@ -13,7 +13,7 @@ from nodeagent.core.catalog import (
     ThresholdRule,
     canonical,
 )
-from nodeagent.core.model import Kind, Level
+from nodeagent.core.model import Assertion, Kind, Level
 from nodeagent.tables.entry import Entry
 from nodeagent.tables.layers import Merged
 from nodeagent.tables.levels import is_stricter, objection
@@ -99,18 +99,20 @@ def _warn_of_shared_codes(merged: Merged, sort: type[Rule], word: str, warn: War
 
 
 def _check_closing(entry: Entry[Row], catalog: Catalog, report: Report, warn: Warn) -> None:
-    """A kernel line is only ever ``once``: a fault that it opens is never reported as recovered."""
+    """A fault that kernel lines open is reported as recovered only where a pattern says which line does."""
     row = entry.value
     if row is None or row.notice:
         return
-    by_pattern = next((rule.id for rule in catalog.patterns if produces(rule.code, row.code)), None)
+    patterns = [rule for rule in catalog.patterns if produces(rule.code, row.code)]
+    by_pattern = next((rule.id for rule in patterns if rule.assertion is not Assertion.RECOVER), None)
+    recovers = by_pattern is None or any(rule.assertion is Assertion.RECOVER for rule in patterns)
     clear_on = row.clear_on
     may_reset = row.kind is Kind.CHIP and (clear_on.reset or clear_on.job_end)
     if clear_on.reboot or clear_on.operator or clear_on.quiet_ns is not None or may_reset:
         return
-    if clear_on.recover and by_pattern is None:
+    if clear_on.recover and recovers:
         return
-    if by_pattern is not None and clear_on.recover:
+    if clear_on.recover:
         reason = f"nothing could close it: kernel lines ({by_pattern}) never report a recovery"
     else:
         reason = f"nothing could close it: kind {row.kind} has no reset and no jobs"

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from nodeagent.core.catalog import SECOND_NS
-from nodeagent.core.model import Affects, Kind, Level
+from nodeagent.core.model import Affects, Assertion, Kind, Level
 from nodeagent.toml.quantities import parse_duration_ns
 
 _READS_DURATION = {"reads": parse_duration_ns}
@@ -179,6 +179,7 @@ class PatternForm(RuleForm, frozen=True, kw_only=True):
             description='"node", the name of a group, or a name that holds {groups}',
         ),
     ]
+    assertion: Assertion = Assertion.ONCE
 
 
 RULE_FORMS: Mapping[str, type[RuleForm]] = {

@@ -57,6 +57,7 @@ class Pattern(_Message, frozen=True):
     code: str
     regex: str
     device: str
+    assertion: Assertion = Assertion.ONCE
 
 
 class Cursor(_Message, frozen=True):

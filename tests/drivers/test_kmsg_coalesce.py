@@ -3,14 +3,17 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodeagent.core.model import Assertion
 from nodeagent.drivers.kmsg.coalesce import Coalescer
 from nodeagent.worker.protocol import Signal
 
 SECOND_NS = 1_000_000_000
 
 
-def line(code: str, at_ns: int, *, trusted: bool = True) -> Signal:
-    return Signal(device="node", code=code, first_ns=at_ns, last_ns=at_ns, trusted=trusted)
+def line(code: str, at_ns: int, *, trusted: bool = True, assertion: Assertion = Assertion.ONCE) -> Signal:
+    return Signal(
+        device="node", code=code, assertion=assertion, first_ns=at_ns, last_ns=at_ns, trusted=trusted
+    )
 
 
 def told(signals: list[Signal]) -> list[tuple[str, int]]:
@@ -51,6 +54,16 @@ def test_another_code_in_the_storm_passes_at_once_with_what_was_counted_before_i
     coalescer.add(line("A", 1), 1)
     assert told(coalescer.add(line("B", 2), 2)) == [("A", 1), ("B", 1)]
     assert not coalescer.untold
+
+
+def test_a_flapping_fault_ends_as_its_last_line_says() -> None:
+    coalescer = Coalescer()
+    for at_ns in (0, 2, 4):
+        coalescer.add(line("A", at_ns), at_ns)
+        coalescer.add(line("A", at_ns + 1, assertion=Assertion.RECOVER), at_ns + 1)
+    coalescer.add(line("A", 6), 6)
+    last = coalescer.flush(7)[-1]
+    assert (last.assertion, last.last_ns) == (Assertion.ONCE, 6)
 
 
 def test_what_user_space_wrote_never_swallows_what_the_kernel_wrote() -> None:

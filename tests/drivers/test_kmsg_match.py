@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from nodeagent.core.model import Assertion
 from nodeagent.drivers.kmsg import match as match_module
 from nodeagent.drivers.kmsg.match import Match, Matcher, device_name
 from nodeagent.worker.protocol import Pattern
@@ -55,6 +56,15 @@ def test_device_is_made_of_groups_and_is_the_node_where_the_line_names_none() ->
     assert [m and m.device for m in Matcher([of_chip]).match(["fault (dev_id=5)", "fault"])] == [
         "npu5",
         "node",
+    ]
+
+
+def test_line_that_says_a_fault_is_over_is_a_recovery() -> None:
+    up = Pattern(id="UP", code="DOWN", regex="link is up", device="node", assertion=Assertion.RECOVER)
+    found = Matcher([pattern("link is down", code="DOWN"), up]).match(["link is down", "link is up"])
+    assert [(m.code, m.assertion) for m in found if m] == [
+        ("DOWN", Assertion.ONCE),
+        ("DOWN", Assertion.RECOVER),
     ]
 
 

@@ -1,10 +1,11 @@
 """Storms: the same fault a thousand times a second becomes one signal at once and one count a second.
 
-The first signal of a key (device, code, trusted) passes at once and opens a window. What follows in
-the window is only counted, and told as one signal when the window ends; if there was any, the next
-window begins.
+The first signal of a key (device, code, assertion, trusted) passes at once and opens a window. What
+follows in the window is only counted, and told as one signal when the window ends; if there was any,
+the next window begins.
 
-Whenever anything is told, everything counted so far is told with it. So after each batch nothing
+Whenever anything is told, everything counted so far is told with it, in the order in which each was
+last seen: what came last, the fault or its recovery, has the last word. So after each batch nothing
 read is untold, and the batch's cursor is exact: a crash repeats no signal and drops none.
 
 Pure: the time is an argument, and whoever calls decides whose time it is.
@@ -14,12 +15,13 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from nodeagent.core.model import Assertion
 from nodeagent.worker.protocol import Signal
 
 WINDOW_NS = 1_000_000_000
 MAX_KEYS = 256
 
-Key = tuple[str, str, bool]
+Key = tuple[str, str, Assertion, bool]
 
 
 @dataclass(slots=True)
@@ -49,7 +51,7 @@ class Coalescer:
 
     def add(self, signal: Signal, now_ns: int) -> list[Signal]:
         """What is to be told now: nothing, or the counted ones and then ``signal``."""
-        key = (signal.device, signal.code, signal.trusted)
+        key = (signal.device, signal.code, signal.assertion, signal.trusted)
         window = self._windows.get(key)
         if window is not None and now_ns < window.ends_ns:
             self._count(window, signal)
@@ -78,6 +80,7 @@ class Coalescer:
                 window.counted = None
                 window.ends_ns = now_ns + self._window_ns
         self._untold = 0
+        told.sort(key=lambda signal: signal.last_ns)
         return told
 
     def reset(self) -> None:

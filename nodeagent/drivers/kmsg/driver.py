@@ -205,6 +205,7 @@ class KernelLogDriver:
         return Signal(
             device=match.device,
             code=match.code,
+            assertion=match.assertion,
             first_ns=stamp_ns,
             last_ns=stamp_ns,
             evidence=_evidence(record, match),

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from nodeagent.core.model import NODE
+from nodeagent.core.model import NODE, Assertion
 from nodeagent.worker.protocol import Pattern
 
 try:
@@ -44,6 +44,7 @@ class Match:
     code: str
     device: str
     groups: Mapping[str, str]
+    assertion: Assertion = Assertion.ONCE
 
 
 class Matcher:
@@ -89,6 +90,7 @@ class _Rule:
         except re.error as error:
             raise ValueError(f"pattern {pattern.id}: {error}") from error
         self._id = pattern.id
+        self._assertion = pattern.assertion
         self._code = _pieces(pattern.code)
         self._device = _pieces(
             pattern.device if pattern.device == NODE or "{" in pattern.device else f"{{{pattern.device}}}"
@@ -100,7 +102,7 @@ class _Rule:
     def describe(self, hit: re.Match[str]) -> Match:
         groups = {name: value for name, value in hit.groupdict().items() if value is not None}
         code = "".join(literal + groups.get(group or "", "") for literal, group in self._code)
-        return Match(self._id, as_name(code), self._device_in(groups), groups)
+        return Match(self._id, as_name(code), self._device_in(groups), groups, self._assertion)
 
     def _device_in(self, groups: Mapping[str, str]) -> str:
         """The node where the line does not name what the pattern looks for."""
