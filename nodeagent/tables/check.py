@@ -43,6 +43,8 @@ def _check_codes(rule: Entry[Rule], merged: Merged, catalog: Catalog, report: Re
             continue
         if (place := merged.removed.get(key_of_code)) is not None:
             warn(f"{rule.place}: {rule.key} names {code}, which {place} takes away")
+        elif (name := catalog.decoding.name(code)) is not None:
+            warn(f"{rule.place}: {rule.key} names {code} ({name}), which has no row")
         else:
             report(rule.source.problem((*rule.path, key), f'"{code}": no row has this code'))
     if isinstance(rule.value, Pattern):
@@ -86,14 +88,18 @@ def _check_levels(rule: Entry[Rule], catalog: Catalog, report: Report) -> None:
 
 
 def _warn_of_shared_codes(merged: Merged, sort: type[Rule], word: str, warn: Warn) -> None:
-    """The first rule that names a code counts; a later one is dead for it."""
+    """The first rule that names a code counts; a later one is dead for it.
+
+    That a vendor's file of the site replaces shipped rules is its purpose, and not worth a word.
+    """
     first_of = dict[str, Entry[Rule]]()
     for rule in merged.rules:
         if not isinstance(rule.value, sort):
             continue
         for _, code in _named_codes(rule.value):
             first = first_of.setdefault(canonical(code), rule)
-            if first is not rule and code != "*":
+            replaced = rule.strict and not first.strict
+            if first is not rule and code != "*" and not replaced:
                 what = f"{word} rule {rule.key} names {code}"
                 warn(f"{rule.place}: {what}, but {first.key} at {first.place} counts for it")
 

@@ -15,12 +15,16 @@ Value = TypeVar("Value", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[Value]):
-    """``key`` names it across files: a canonical code or an id. ``value`` None takes away what is there."""
+    """``key`` names it across files: a canonical code or an id. ``value`` None takes away what is there.
+
+    ``strict`` is false for what a vendor's own file says: that is only warned of, as the vendor does.
+    """
 
     key: str
     value: Value | None
     source: Source
     path: KeyPath
+    strict: bool = True
 
     @property
     def place(self) -> str:

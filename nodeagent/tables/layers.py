@@ -1,6 +1,7 @@
 """Lays folders of tables over one another: within a folder the stricter row wins, a later folder wins always.
 
-It reads the folders' files and does not ask whether the result makes sense: that is ``check``.
+MindCluster's JSON files in a folder lie under its TOML. It reads the folders' files and does not ask whether
+the result makes sense: that is ``check``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +12,7 @@ from nodeagent.core.catalog import Decoding, Row, canonical
 from nodeagent.tables import decoding
 from nodeagent.tables.entry import Entry
 from nodeagent.tables.levels import is_stricter
+from nodeagent.tables.mindcluster import VendorLayer, lay_over, read_vendor_files, warn_of_rules_left
 from nodeagent.tables.rows import read_rows
 from nodeagent.tables.rules import Rule, read_rules
 from nodeagent.tables.schema import RULE_FORMS, FileForm
@@ -29,12 +31,14 @@ _FILE_KEYS = (*_HEAD_KEYS, "codes", "decode", *RULE_FORMS)
 class Layer:
     """What the files of one folder say together. Rows by canonical code, rules by id, in the order read.
 
-    ``refused`` are the codes whose rows were not sound; ``whole`` is false where a file could not be read.
+    ``vendor`` is what lies under them. ``refused`` are the codes whose rows were not sound; ``whole`` is
+    false where a file could not be read.
     """
 
     rows: dict[str, Entry[Row]] = field(default_factory=dict)
     rules: dict[str, Entry[Rule]] = field(default_factory=dict)
     decoding: Decoding = field(default_factory=Decoding)
+    vendor: VendorLayer = field(default_factory=VendorLayer)
     refused: set[str] = field(default_factory=set)
     whole: bool = True
 
@@ -55,9 +59,16 @@ class Merged:
 
 
 def read_layer(folder: Path, report: Callable[[Problem], None], warn: Callable[[str], None]) -> Layer:
-    """Every ``*.toml`` file of the folder, in the order of their names; dot files are no tables."""
-    layer = Layer()
-    for path in _table_files(folder, report):
+    """Every ``*.toml`` file of the folder, in the order of their names, over MindCluster's ``*.json`` files.
+
+    Dot files are no tables.
+    """
+    paths = _table_files(folder, report)
+    vendor = read_vendor_files([path for path in paths if path.suffix == ".json"], report, warn)
+    layer = Layer(vendor=vendor, whole=vendor.whole)
+    for path in paths:
+        if path.suffix != ".toml":
+            continue
         if (source := read_source(path, report)) is not None:
             _take_file(layer, source, report, warn)
         else:
@@ -68,7 +79,9 @@ def read_layer(folder: Path, report: Callable[[Problem], None], warn: Callable[[
 def merge(layers: Sequence[Layer], warn: Callable[[str], None]) -> Merged:
     """A later layer wins per row and per id. Its rules come first: the first that names a code counts."""
     rows, removed = dict[str, Entry[Row]](), dict[str, str]()
+    words = decoding.merged([layer.decoding for layer in layers])
     for layer in layers:
+        lay_over(rows, layer.vendor, words, warn)
         for key, entry in layer.rows.items():
             if entry.value is not None:
                 rows[key] = entry
@@ -79,28 +92,37 @@ def merge(layers: Sequence[Layer], warn: Callable[[str], None]) -> Merged:
                 warn(f"{entry.place}: {entry.path[-1]}: enabled = false, but there is no such row")
     latest = dict[str, Entry[Rule]]()
     for layer in reversed(layers):
-        for key, rule in layer.rules.items():
+        for key, rule in (*layer.rules.items(), *layer.vendor.rules.items()):
             latest.setdefault(key, rule)
-    earlier = set[str]()
-    for layer in layers:
-        for key, rule in layer.rules.items():
-            if rule.value is None and key not in earlier:
-                warn(f'{rule.place}: "{key}": enabled = false, but there is no such rule')
-        earlier.update(layer.rules)
+    _warn_of_rules(layers, warn)
     return Merged(
         rows=rows,
         rules=tuple(rule for rule in latest.values() if rule.value is not None),
-        decoding=decoding.merged([layer.decoding for layer in layers]),
+        decoding=words,
         removed=removed,
         refused=frozenset().union(*(layer.refused for layer in layers)),
         whole=all(layer.whole for layer in layers),
     )
 
 
+def _warn_of_rules(layers: Sequence[Layer], warn: Callable[[str], None]) -> None:
+    """Of rules that take away what is not there, and of those that a vendor's file leaves in force."""
+    earlier = dict[str, Entry[Rule]]()
+    for layer in layers:
+        warn_of_rules_left(earlier.values(), layer.vendor, warn)
+        earlier.update(layer.vendor.rules)
+        for key, rule in layer.rules.items():
+            if rule.value is None and key not in earlier:
+                warn(f'{rule.place}: "{key}": enabled = false, but there is no such rule')
+        earlier.update(layer.rules)
+
+
 def _table_files(folder: Path, report: Callable[[Problem], None]) -> list[Path]:
     try:
         files = sorted(
-            path for path in folder.iterdir() if path.suffix == ".toml" and not path.name.startswith(".")
+            path
+            for path in folder.iterdir()
+            if path.suffix in (".toml", ".json") and not path.name.startswith(".")
         )
     except OSError as error:
         reason = f"cannot be read as a folder of tables: {error.strerror or error}"

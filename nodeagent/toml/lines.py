@@ -7,7 +7,7 @@ the meaning of any key that is not a bare word. It interprets no values.
 import re
 import tomllib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 KeyPath = tuple[str | int, ...]
 """Keys and, in arrays of tables, indexes from the top of the file: ``("frequency", 0, "times")``."""
@@ -23,6 +23,13 @@ _TOKEN = re.compile(
 )
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _KEY_OF_STATEMENT = re.compile(r"""((?:[^="']|"(?:\\.|[^"\\])*"|'[^']*')*)=""")
+
+
+class Lines(Protocol):
+    """Line numbers, from 1, of the keys of one text, however it is written."""
+
+    def of(self, path: KeyPath) -> int | None:
+        """The line of the key or of the closest one around it that has one."""
 
 
 class KeyLines:

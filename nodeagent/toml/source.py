@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nodeagent.toml.lines import KeyLines, KeyPath
+from nodeagent.toml.lines import KeyLines, KeyPath, Lines
 from nodeagent.toml.problem import Problem
 
 FILE_LIMIT_BYTES = 16 * 1024 * 1024
@@ -24,7 +24,7 @@ class Source:
 
     file: str
     data: Mapping[str, Any]
-    lines: KeyLines
+    lines: Lines
 
     def problem(self, path: KeyPath, reason: str) -> Problem:
         return Problem(file=self.file, line=self.lines.of(path), key=dotted(path), reason=reason)

@@ -38,9 +38,10 @@ def test_a_sites_table_is_checked_as_it_lies_over_the_shipped_ones(
     (folder / "site.toml").write_text(ROW)
 
     over, alone = nodeagent("tables", "check", folder), nodeagent("tables", "check", "--alone", folder)
+    shipped = nodeagent("tables", "check", "-o", "json").json[0]["codes"]
 
     assert (over.status, alone.status) == (0, 0)
-    assert over.out.startswith("ok: 24 codes from")
+    assert over.out.startswith(f"ok: {shipped} codes from")
     assert alone.out.startswith(f"ok: 1 codes from {folder}, digest ")
 
 
