@@ -44,12 +44,17 @@ EXIT_CONFIG = 78
 def run(config: Config, config_path: Path | None, stream: bool) -> int:
     """Serve until told to stop; the answer is the exit status. ``stream`` prints events on stdout."""
     status = os.EX_OK
+    daemon = Daemon(config, config_path, stream)
     try:
-        asyncio.run(Daemon(config, config_path, stream).serve())
+        asyncio.run(daemon.serve())
     except* (NoTables, OutletError) as refused:
         status = _report(refused, EXIT_CONFIG)
     except* (StoreInUseError, RestartNeeded) as refused:
         status = _report(refused, EXIT_FAILED)
+    if daemon.grpc is not None and daemon.grpc.hangs:
+        # All else is closed, and the interpreter's own end would wait for that connection.
+        logging.shutdown()
+        os._exit(status)
     return status
 
 
@@ -62,6 +67,7 @@ class Daemon:
         self._stream = stream
         self._stop = asyncio.Event()
         self._reload = asyncio.Event()
+        self.grpc: GrpcServer | None = None
 
     async def serve(self) -> None:
         config = self._config
@@ -91,7 +97,7 @@ class Daemon:
                 version=__version__,
                 started_wall_ns=clock.wall_ns(),
             )
-            grpc = GrpcServer(
+            grpc = self.grpc = GrpcServer(
                 board=board, ledger=ledger, catalog=lambda: catalogs.current, facts=facts, config=config
             )
             metrics = NodeMetrics(

@@ -4,6 +4,8 @@ The same services stand behind each; who calls, and so what he may do, is told b
 public socket nobody is an operator. It opens and closes doors and holds no state of its own.
 """
 
+import asyncio
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -47,6 +49,9 @@ CONTROL_SERVICE = control_service_pb2.DESCRIPTOR.services_by_name["ControlServic
 MAX_CALLS = 640
 """Of one door at once, streams included; more are answered RESOURCE_EXHAUSTED."""
 
+END_LIMIT_S = 1.0
+"""How long the ending of calls may take beyond their grace."""
+
 OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_receive_message_length", 1 << 20),
     ("grpc.max_send_message_length", 64 << 20),
@@ -56,6 +61,8 @@ OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
 )
+
+_log = logging.getLogger(__name__)
 
 
 class GrpcServer:
@@ -78,6 +85,7 @@ class GrpcServer:
         self._health = health.aio.HealthServicer()
         self._servers: list[grpc.aio.Server] = []
         self._relay: Relay | None = None
+        self.hangs = False
         self.tcp_port = 0
 
     async def start(self) -> None:
@@ -100,11 +108,21 @@ class GrpcServer:
             await self._health.set(service, status)
 
     async def stop(self, grace_s: float = 0.5) -> None:
-        """Says NOT_SERVING, lets calls end for a while, then ends them."""
+        """Says NOT_SERVING, lets calls end for a while, then ends them.
+
+        gRPC may wait for ever for a peer that takes nothing any more: then ``hangs`` is true, and only the
+        end of the process ends that connection.
+        """
         await self._health.enter_graceful_shutdown()
-        for server in self._servers:
-            await server.stop(grace_s)
-        self._servers.clear()
+        if self._servers and not self.hangs:
+            stopping = [asyncio.create_task(server.stop(grace_s)) for server in self._servers]
+            _, hanging = await asyncio.wait(stopping, timeout=grace_s + END_LIMIT_S)
+            self.hangs = bool(hanging)
+        if self.hangs:
+            # Not let go of: gRPC waits for the connection there too.
+            _log.warning("a connection whose peer takes nothing could not be closed and is left behind")
+        else:
+            self._servers.clear()
         if self._relay is not None:
             await self._relay.stop()
             self._relay = None
