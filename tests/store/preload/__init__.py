@@ -5,6 +5,8 @@ directory what a disk would hold if the machine lost its power now. The process 
 ``env`` is what it is to be started with, and several can be joined by ``joined``.
 """
 
+import asyncio
+import os
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -27,10 +29,13 @@ class DiskFault:
 
     def __init__(self, watched: Path, folder: Path) -> None:
         self._flag = folder / "fault"
+        self._met = folder / "fault.met"
+        os.mkfifo(self._met)
         self.env: Mapping[str, str] = {
             "LD_PRELOAD": str(_build("fault", folder)),
             "NODEAGENT_FAULT_DIR": str(watched),
             "NODEAGENT_FAULT_FLAG": str(self._flag),
+            "NODEAGENT_FAULT_MET": str(self._met),
         }
 
     def begin(self, mode: str, calls: str = "orws") -> None:
@@ -38,6 +43,22 @@ class DiskFault:
         fresh = self._flag.with_suffix(".fresh")
         fresh.write_text(f"{mode} {calls}")
         fresh.rename(self._flag)
+
+    async def begin_hang(self, calls: str) -> "asyncio.Future[None]":
+        """The same with ``hang``; the future ends when the first call has begun to hang."""
+        loop = asyncio.get_running_loop()
+        met: asyncio.Future[None] = loop.create_future()
+        reader = os.open(self._met, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+
+        def hangs() -> None:
+            loop.remove_reader(reader)
+            os.close(reader)
+            if not met.done():
+                met.set_result(None)
+
+        loop.add_reader(reader, hangs)
+        self.begin("hang", calls)
+        return met
 
     def end(self) -> None:
         self._flag.unlink(missing_ok=True)

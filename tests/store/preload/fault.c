@@ -1,7 +1,8 @@
 /*
  * A disk in trouble, for one process: calls on files under $NODEAGENT_FAULT_DIR hang or fail while the
  * file $NODEAGENT_FAULT_FLAG exists. It holds "MODE CLASSES": the mode is hang, eio, enospc or erofs; the
- * classes are any of o (open), r (read), w (write, truncate, allocate) and s (sync).
+ * classes are any of o (open), r (read), w (write, truncate, allocate) and s (sync). A call that begins to
+ * hang writes one byte into the FIFO $NODEAGENT_FAULT_MET, if somebody has it open.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -32,13 +33,25 @@ static int flagged(char class, char *mode) {
     return sscanf(text, "%15s %15s", mode, classes) == 2 && strchr(classes, class) != NULL;
 }
 
+static void tell_met(void) {
+    const char *fifo = getenv("NODEAGENT_FAULT_MET");
+    int fd = fifo == NULL ? -1 : (int)syscall(SYS_openat, AT_FDCWD, fifo, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    syscall(SYS_write, fd, "!", 1);
+    syscall(SYS_close, fd);
+}
+
 static int refused(const char *path, char class) {
     char mode[16] = "";
-    int saved = errno;
+    int saved = errno, met = 0;
     if (!watched(path))
         return 0;
-    while (flagged(class, mode) && strcmp(mode, "hang") == 0)
+    while (flagged(class, mode) && strcmp(mode, "hang") == 0) {
+        if (!met++)
+            tell_met();
         usleep(1000);
+    }
     if (!flagged(class, mode)) {
         errno = saved;
         return 0;

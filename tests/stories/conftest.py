@@ -1,0 +1,66 @@
+"""Daemons and kernel logs for the stories; whatever is left of them at the end is ended."""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.stories.daemon import Daemon
+from tests.stories.kernel_log import FakeKernelLog, RealKernelLog
+from tests.stories.subscriber import Subscriber
+
+Launch = Callable[..., Daemon]
+Subscribe = Callable[[Daemon], Subscriber]
+
+
+@pytest.fixture
+def real_log(kmsg_lock: None) -> Iterator[RealKernelLog]:
+    log = RealKernelLog()
+    yield log
+    log.close()
+
+
+@pytest.fixture
+def fake_log(tmp_path: Path) -> Iterator[FakeKernelLog]:
+    log = FakeKernelLog(tmp_path)
+    yield log
+    log.close()
+
+
+@pytest.fixture
+async def launch(tmp_path: Path) -> AsyncIterator[Launch]:
+    """A daemon, not yet started, that understands the lines of a log by the table ``site/story.toml``."""
+    made: list[Daemon] = []
+
+    def make(
+        log: RealKernelLog | FakeKernelLog,
+        folder: Path = tmp_path,
+        kmsg_keys: Sequence[str] = (),
+        **fields: Any,
+    ) -> Daemon:
+        folder.mkdir(exist_ok=True)
+        kmsg = (f"trust_userspace = {log.trust}", *kmsg_keys)
+        daemon = Daemon(folder=folder, kernel_log=log.path, kmsg=kmsg, **fields)
+        daemon.configure()
+        (daemon.tables / "story.toml").write_text(log.table)
+        made.append(daemon)
+        return daemon
+
+    yield make
+    for daemon in made:
+        if daemon.process is not None:
+            await daemon.kill()
+
+
+@pytest.fixture
+async def subscribe() -> AsyncIterator[Subscribe]:
+    made: list[Subscriber] = []
+
+    def make(daemon: Daemon) -> Subscriber:
+        made.append(Subscriber(daemon))
+        return made[-1]
+
+    yield make
+    for subscriber in made:
+        await subscriber.leave()

@@ -1,0 +1,211 @@
+"""The real daemon on a state directory: one life after another, each ended as the story wants.
+
+It knows the process, its configuration and its health service; what the daemon tells is followed by
+``subscriber``. Every wait ends with the daemon: one that dies tells why in the failure.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health_pb2
+
+ROOT = Path(__file__).parents[2]
+COMMAND = (sys.executable, "-m", "nodeagent.cli")
+WAIT_LIMIT_S = 30.0
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+SERVING = "SERVING"
+NOT_SERVING = "NOT_SERVING"
+
+_HEALTH_WATCH = "/grpc.health.v1.Health/Watch"
+_RECONNECT = (("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 100))
+
+
+@dataclass(kw_only=True)
+class Daemon:
+    """``folder`` holds everything of it. Change a field, and the next ``start`` works with it.
+
+    ``kmsg`` are further lines of the section of that driver. ``boot_id`` is a file that stands in for
+    the kernel's, in a mount namespace of the daemon's own (needs root).
+    """
+
+    folder: Path
+    kernel_log: Path
+    kmsg: Sequence[str] = ()
+    metrics: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+    boot_id: Path | None = None
+    stdout: int = asyncio.subprocess.DEVNULL
+    process: asyncio.subprocess.Process | None = None
+
+    @property
+    def state(self) -> Path:
+        return self.folder / "state"
+
+    @property
+    def socket(self) -> Path:
+        return self.folder / "n.sock"
+
+    @property
+    def tables(self) -> Path:
+        """The site's tables, above the shipped ones of the agent itself."""
+        return self.folder / "site"
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "nodeagent.toml"
+
+    @property
+    def log(self) -> str:
+        """What all lives wrote to standard error."""
+        return (self.folder / "log").read_text()
+
+    @property
+    def running(self) -> asyncio.subprocess.Process:
+        assert self.process is not None
+        return self.process
+
+    def configure(self) -> None:
+        base = self.folder / "base"
+        base.mkdir(exist_ok=True)
+        (base / "agent.toml").write_bytes((ROOT / "fault_codes" / "agent.toml").read_bytes())
+        self.tables.mkdir(exist_ok=True)
+        self.config.write_text(
+            "\n".join(
+                (
+                    "[agent]",
+                    f'state_dir = "{self.state}"',
+                    f'socket = "{self.socket}"',
+                    f'control_socket = "{self.folder}/c.sock"',
+                    f'tables = ["{base}", "{self.tables}"]',
+                    "[metrics]",
+                    f'listen = "{self.metrics}"',
+                    "[drivers.kmsg]",
+                    f'path = "{self.kernel_log}"',
+                    *self.kmsg,
+                    "",
+                )
+            )
+        )
+
+    async def spawn(self) -> None:
+        """Start it and wait for nothing."""
+        self.configure()
+        command: tuple[str | Path, ...] = (*COMMAND, "run", "--config", self.config, "--stream")
+        if self.boot_id is not None:
+            bind = f'mount --bind "{self.boot_id}" {BOOT_ID} && exec "$@"'
+            command = ("unshare", "--mount", "sh", "-c", bind, "sh", *command)
+        with (self.folder / "log").open("ab") as log:
+            self.process = await asyncio.create_subprocess_exec(
+                *command,
+                cwd=ROOT,
+                env={**os.environ, **self.env},
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=self.stdout,
+                stderr=log,
+            )
+
+    async def start(self) -> None:
+        """Start it and wait until it serves."""
+        await self.spawn()
+        async with self.health() as health:
+            await health.until(SERVING)
+
+    async def kill(self) -> None:
+        """Kill -9."""
+        if self.running.returncode is None:
+            self.running.kill()
+        await self.running.wait()
+
+    async def stop(self) -> int:
+        """SIGTERM; the exit status."""
+        self.running.send_signal(signal.SIGTERM)
+        return await self.ended()
+
+    async def ended(self) -> int:
+        """Wait for its end; the exit status."""
+        async with asyncio.timeout(WAIT_LIMIT_S):
+            return await self.running.wait()
+
+    async def restart(self) -> None:
+        assert await self.stop() == 0, self.log
+        await self.start()
+
+    async def status(self) -> dict[str, Any]:
+        """What ``nodeagent status`` says."""
+        said: dict[str, Any] = json.loads((await self.command("status", "--socket", self.socket))[1])
+        return said
+
+    async def command(self, *arguments: str | Path) -> tuple[int, str]:
+        """(exit status, stdout) of a command, in JSON."""
+        process = await asyncio.create_subprocess_exec(
+            *COMMAND, *arguments, "-o", "json", cwd=ROOT, stdout=asyncio.subprocess.PIPE
+        )
+        out, _ = await process.communicate()
+        return process.returncode or 0, out.decode()
+
+    def worker(self) -> int:
+        """The pid of the kernel log's worker."""
+        (pid,) = Path(f"/proc/{self.running.pid}/task/{self.running.pid}/children").read_text().split()
+        return int(pid)
+
+    @asynccontextmanager
+    async def health(self) -> AsyncIterator["Health"]:
+        """Follows ``grpc.health.v1``, from its first word on, also where the socket is yet to come."""
+        async with grpc.aio.insecure_channel(f"unix:{self.socket}", options=_RECONNECT) as channel:
+            watch = channel.unary_stream(
+                _HEALTH_WATCH,
+                request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
+                response_deserializer=health_pb2.HealthCheckResponse.FromString,
+            )
+            stream = watch(health_pb2.HealthCheckRequest(), wait_for_ready=True)
+            try:
+                yield Health(self, stream)
+            finally:
+                stream.cancel()
+
+
+class Health:
+    """``told`` is every answer so far, in order."""
+
+    def __init__(self, daemon: Daemon, stream: Any) -> None:
+        self._daemon = daemon
+        self._stream = stream
+        self.told: list[str] = []
+
+    async def until(self, status: str) -> None:
+        """Wait for the next answer that says so. Fails if the daemon ends first."""
+        ended = asyncio.create_task(self._daemon.running.wait())
+        reading = asyncio.create_task(self._until(status))
+        try:
+            await asyncio.wait((ended, reading), timeout=WAIT_LIMIT_S, return_when=asyncio.FIRST_COMPLETED)
+            assert reading.done(), f"not {status}, but {self.told}:\n{self._daemon.log}"
+            await reading
+        finally:
+            for task in (ended, reading):
+                task.cancel()
+
+    async def _until(self, status: str) -> None:
+        async for answer in self._stream:
+            self.told.append(health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status))
+            if self.told[-1] == status:
+                return
+        raise AssertionError(f"the stream ended after {self.told}")
+
+
+def free_port() -> int:
+    """One that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,158 @@
+"""One subscriber that lives longer than the daemon: it resumes by (store id, number) and keeps all it saw."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import pairwise
+
+from nodeagent.client import AsyncClient, Event, EventKind, Snapshot
+from nodeagent.client.values import Position, Told
+from nodeagent.outlets import messages
+from nodeagent.outlets.pb import fault_service_pb2 as pb
+from tests.stories.daemon import WAIT_LIMIT_S, Daemon
+
+Wanted = Callable[[Told], bool]
+
+PAGE = 1000
+
+
+class Subscriber:
+    """``told`` is everything it ever got, in order; ``position`` is where the next stream goes on."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon = daemon
+        self._following: asyncio.Task[None] | None = None
+        self._heard = asyncio.Condition()
+        self.told: list[Told] = []
+        self.position: Position | None = None
+
+    @property
+    def events(self) -> list[Event]:
+        return [told for told in self.told if isinstance(told, Event)]
+
+    @property
+    def snapshots(self) -> list[Snapshot]:
+        return [told for told in self.told if isinstance(told, Snapshot)]
+
+    def of(self, kind: EventKind) -> list[Event]:
+        return [event for event in self.events if event.kind is kind]
+
+    async def follow(self) -> None:
+        """Begin a stream after the last position, and wait for its first word."""
+        await self.leave()
+        heard = len(self.told)
+        self._following = asyncio.create_task(self._follow())
+        await self.until(_anything, after=heard)
+
+    async def leave(self) -> None:
+        following, self._following = self._following, None
+        if following is not None:
+            following.cancel()
+            with suppress(asyncio.CancelledError):
+                await following
+
+    async def until(self, wanted: Wanted, after: int = 0) -> Told:
+        """The first told value wanted, from the ``after``-th on; waits for it. Fails if the daemon ends."""
+        ended = asyncio.create_task(self._daemon.running.wait())
+        search = asyncio.create_task(self._search(wanted, after))
+        waited_for = {ended, search} | ({self._following} if self._following else set())
+        try:
+            await asyncio.wait(waited_for, timeout=WAIT_LIMIT_S, return_when=asyncio.FIRST_COMPLETED)
+            if not search.done():
+                raise AssertionError(f"not told; the last:\n{self._last_words()}\n{self._daemon.log[-3000:]}")
+            return await search
+        finally:
+            for task in (ended, search):
+                task.cancel()
+
+    async def event(self, kind: EventKind, code: str, device: str = "", after: int = 0) -> Event:
+        """The first such event, from the ``after``-th told value on."""
+
+        def wanted(told: Told) -> bool:
+            return (
+                isinstance(told, Event)
+                and (told.kind, told.code) == (kind, code)
+                and device in ("", told.device)
+            )
+
+        told = await self.until(wanted, after)
+        assert isinstance(told, Event)
+        return told
+
+    async def raised(self, code: str, device: str = "") -> Event:
+        return await self.event(EventKind.RAISED, code, device)
+
+    async def cleared(self, code: str, device: str = "") -> Event:
+        return await self.event(EventKind.CLEARED, code, device)
+
+    async def in_memory(self, after: int = 0) -> Snapshot:
+        """The first Snapshot, from the ``after``-th told value on, of a store that is not durable."""
+        told = await self.until(lambda told: isinstance(told, Snapshot) and not told.durable, after)
+        assert isinstance(told, Snapshot)
+        return told
+
+    async def _follow(self) -> None:
+        async with AsyncClient(self._daemon.socket) as client:
+            async for told in client.watch(self.position):
+                self.position = told.position
+                async with self._heard:
+                    self.told.append(told)
+                    self._heard.notify_all()
+
+    async def _search(self, wanted: Wanted, after: int) -> Told:
+        async with self._heard:
+            while True:
+                while after < len(self.told):
+                    if wanted(self.told[after]):
+                        return self.told[after]
+                    after += 1
+                await self._heard.wait()
+
+    def _last_words(self) -> str:
+        return "\n".join(map(_line, self.told[-20:]))
+
+
+def _anything(_: Told) -> bool:
+    return True
+
+
+def _line(told: Told) -> str:
+    if isinstance(told, Event):
+        return f"{told.seq} {told.kind} {told.device} {told.code} {told.why}"
+    return f"{type(told).__name__} at {told.position}, durable: {told.durable}"
+
+
+async def stored_events(daemon: Daemon) -> list[tuple[int, EventKind, str, str, str]]:
+    """Everything that ListEvents gives: (number, kind, device, code, condition id)."""
+    found: list[tuple[int, EventKind, str, str, str]] = []
+    async with AsyncClient(daemon.socket) as client:
+        after_seq, more = 0, True
+        while more:
+            page = await client.call(pb.ListEventsRequest(after_seq=after_seq, limit=PAGE))
+            found += [
+                (one.seq, messages.EVENT_KIND_OF[one.kind], one.device, one.code, one.condition_id)
+                for one in page.events
+            ]
+            after_seq, more = page.next_after_seq, page.more
+    return found
+
+
+def as_stored(events: Sequence[Event]) -> list[tuple[int, EventKind, str, str, str]]:
+    """The same of what a subscriber was told."""
+    return [(one.seq, one.kind, one.device, one.code, one.condition_id) for one in events]
+
+
+def without_gap(events: Sequence[Event]) -> bool:
+    """Whether each number follows the one before."""
+    return all(later.seq == earlier.seq + 1 for earlier, later in pairwise(events))
+
+
+def meanings(events: Sequence[Event]) -> dict[tuple[str, int, int], set[tuple[str, ...]]]:
+    """What each (store id, number) stood for: more than one meaning is one too many."""
+    found: dict[tuple[str, int, int], set[tuple[str, ...]]] = {}
+    for event in events:
+        position = event.position
+        key = (position.uuid, position.epoch, position.seq)
+        meaning = (event.kind, event.device, event.code, event.condition_id, event.at.isoformat())
+        found.setdefault(key, set()).add(meaning)
+    return found

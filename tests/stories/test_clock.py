@@ -1,0 +1,105 @@
+"""The wall clock steps: windows, deadlines and the order of events do not notice."""
+
+import subprocess
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from nodeagent.client import EventKind
+from tests.stories.conftest import Launch, Subscribe
+from tests.stories.kernel_log import FakeKernelLog
+from tests.stories.subscriber import as_stored, stored_events, without_gap
+
+STEP = timedelta(hours=10)
+
+RULES = """
+kind = "host"
+
+[[frequency]]
+id = "three-in-an-hour"
+codes = ["BOOT"]
+times = 3
+time_window = "1h"
+level = "SeparateFault"
+release_time_window = "1h"
+burst = "0s"
+correlation = "0s"
+"""
+
+
+class WallClock:
+    """What the daemon takes for CLOCK_REALTIME: the kernel's, stepped."""
+
+    def __init__(self, folder: Path) -> None:
+        self._offset = folder / "wall-clock"
+        library = folder / "wall_clock.so"
+        source = Path(__file__).with_name("wall_clock.c")
+        subprocess.run(
+            ["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source], check=True
+        )
+        self.env = {"LD_PRELOAD": str(library), "NODEAGENT_WALL_CLOCK": str(self._offset)}
+
+    def step(self, by: timedelta) -> None:
+        """So far from the kernel's, from now on."""
+        fresh = self._offset.with_suffix(".fresh")
+        fresh.write_text(str(int(by.total_seconds())))
+        fresh.rename(self._offset)
+
+
+@pytest.fixture
+def wall_clock(tmp_path: Path) -> WallClock:
+    return WallClock(tmp_path)
+
+
+async def test_story_14_a_window_spans_steps_of_the_wall_clock_and_a_restart_between_them(
+    launch: Launch, subscribe: Subscribe, fake_log: FakeKernelLog, wall_clock: WallClock
+) -> None:
+    """Three within the hour, though the wall clock says ten hours lie between each."""
+    daemon = launch(fake_log, env=wall_clock.env)
+    (daemon.tables / "rules.toml").write_text(RULES)
+    await daemon.start()
+    subscriber = subscribe(daemon)
+    await subscriber.follow()
+    fake_log.say("a", "BOOT")
+    first = await subscriber.raised("BOOT")
+    wall_clock.step(STEP)
+    fake_log.say("a", "BOOT")
+    fake_log.say("b", "LASTING_1")
+    second = await subscriber.raised("LASTING_1")
+    assert await daemon.stop() == 0
+    wall_clock.step(-STEP)
+    await daemon.start()
+    await subscriber.follow()
+    fake_log.say("a", "BOOT")
+    promoted = await subscriber.event(EventKind.PROMOTED, "BOOT")
+
+    slack = timedelta(minutes=1)
+    assert abs(second.at - first.at - STEP) < slack
+    assert abs(promoted.at - first.at + STEP) < slack
+    assert promoted.rule == "three-in-an-hour"
+    assert without_gap(subscriber.events)
+    assert as_stored(subscriber.events) == (await stored_events(daemon))[-len(subscriber.events) :]
+
+
+@pytest.mark.parametrize("step", [STEP, -STEP])
+async def test_story_14_a_deadline_neither_jumps_forward_nor_waits_for_a_stepped_wall_clock(
+    launch: Launch, subscribe: Subscribe, fake_log: FakeKernelLog, wall_clock: WallClock, step: timedelta
+) -> None:
+    """STORM ends after ten quiet minutes, BRIEF after a second; the clock steps ten hours under both."""
+    daemon = launch(fake_log, env=wall_clock.env)
+    await daemon.start()
+    subscriber = subscribe(daemon)
+    await subscriber.follow()
+    fake_log.say("a", "STORM")
+    fake_log.say("a", "BRIEF")
+    raised = await subscriber.raised("BRIEF")
+    wall_clock.step(step)
+    cleared = await subscriber.cleared("BRIEF")
+    fake_log.say("b", "LASTING_1")
+    await subscriber.raised("LASTING_1")
+
+    assert abs(cleared.at - raised.at - step) < timedelta(minutes=1)
+    assert [event.code for event in subscriber.of(EventKind.CLEARED)] == ["BRIEF"]
+    assert {each["code"] for each in (await daemon.status())["conditions"]} == {"STORM", "LASTING_1"}
+    assert without_gap(subscriber.events)

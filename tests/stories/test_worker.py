@@ -1,0 +1,131 @@
+"""The kernel log's worker dies, hangs, or loses its source: told once, cleared, no line lost or doubled."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from nodeagent.client import EventKind, Verdict
+from tests.drivers.kernel_log_double import VanishingKernelLog
+from tests.stories.conftest import Launch, Subscribe
+from tests.stories.daemon import NOT_SERVING, SERVING
+from tests.stories.kernel_log import FakeKernelLog, RealKernelLog
+from tests.stories.subscriber import Subscriber, without_gap
+
+
+def kinds_of(subscriber: Subscriber, code: str) -> list[EventKind]:
+    return [event.kind for event in subscriber.events if event.code == code]
+
+
+@pytest.mark.root
+async def test_a_killed_worker_is_told_once_and_replaced_and_no_line_is_lost_or_doubled(
+    launch: Launch, subscribe: Subscribe, real_log: RealKernelLog
+) -> None:
+    daemon = launch(real_log)
+    await daemon.start()
+    subscriber = subscribe(daemon)
+    await subscriber.follow()
+    written = []
+    async with daemon.health() as health:
+        await health.until(SERVING)
+        for number in range(60):
+            written.append(f"LASTING_{number}")
+            real_log.say("a", written[-1])
+            if number == 30:
+                os.kill(daemon.worker(), signal.SIGKILL)
+        lost = await subscriber.event(EventKind.SOURCE_LOST, "")
+        await health.until(NOT_SERVING)
+        await subscriber.cleared("worker_crashed")
+        await health.until(SERVING)
+    await subscriber.raised(written[-1])
+
+    assert "killed by SIGKILL" in lost.why
+    assert kinds_of(subscriber, "worker_crashed") == [EventKind.RAISED, EventKind.CLEARED]
+    assert len(subscriber.of(EventKind.SOURCE_LOST)) == len(subscriber.of(EventKind.SOURCE_BACK)) == 1
+    raised = [event.code for event in subscriber.of(EventKind.RAISED) if event.code != "worker_crashed"]
+    assert raised == written
+    assert without_gap(subscriber.events)
+
+
+@pytest.mark.root
+@pytest.mark.slow
+async def test_story_01_a_stopped_worker_is_unresponsive_once_and_replaced_and_no_line_is_lost(
+    launch: Launch, subscribe: Subscribe, real_log: RealKernelLog
+) -> None:
+    """It does not act on SIGTERM, so it takes the ten seconds of grace."""
+    daemon = launch(real_log, kmsg_keys=('call_deadline = "500ms"', 'poll_interval = "100ms"'))
+    await daemon.start()
+    subscriber = subscribe(daemon)
+    await subscriber.follow()
+    real_log.say("a", "LASTING_1")
+    await subscriber.raised("LASTING_1")
+    first = daemon.worker()
+    os.kill(first, signal.SIGSTOP)
+    real_log.say("a", "LASTING_2")
+    lost = await subscriber.event(EventKind.SOURCE_LOST, "")
+    await subscriber.cleared("driver_unresponsive")
+    real_log.say("a", "LASTING_3")
+    await subscriber.raised("LASTING_3")
+    back = await subscriber.event(EventKind.SOURCE_BACK, "")
+
+    assert lost.verdict == Verdict.UNKNOWN
+    assert daemon.worker() != first
+    assert kinds_of(subscriber, "driver_unresponsive") == [EventKind.RAISED, EventKind.CLEARED]
+    assert kinds_of(subscriber, "worker_crashed") == []
+    raised = [event.code for event in subscriber.of(EventKind.RAISED) if event.source == "kmsg"]
+    assert raised == ["LASTING_1", "LASTING_2", "LASTING_3"]
+    assert back.verdict == Verdict.ALLOW
+    assert without_gap(subscriber.events)
+
+
+@pytest.mark.root
+async def test_killed_with_its_worker_gone_the_fault_is_cleared_by_the_next_life_and_told_once(
+    launch: Launch, subscribe: Subscribe, real_log: RealKernelLog
+) -> None:
+    daemon = launch(real_log)
+    await daemon.start()
+    subscriber = subscribe(daemon)
+    await subscriber.follow()
+    os.kill(daemon.worker(), signal.SIGKILL)
+    await subscriber.raised("worker_crashed")
+    await daemon.kill()
+    await subscriber.leave()
+
+    await daemon.start()
+    await subscriber.follow()
+    await subscriber.cleared("worker_crashed")
+
+    assert kinds_of(subscriber, "worker_crashed") == [EventKind.RAISED, EventKind.CLEARED]
+
+
+async def test_story_03_readiness_is_gone_while_the_log_is_and_the_reader_recovers_alone(
+    launch: Launch, subscribe: Subscribe, fake_log: FakeKernelLog, tmp_path: Path
+) -> None:
+    folder = tmp_path / "vanishing"
+    folder.mkdir()
+    log = VanishingKernelLog(folder)
+    daemon = launch(fake_log)
+    daemon.kernel_log = log.path
+    await daemon.start()
+    subscriber = subscribe(daemon)
+    await subscriber.follow()
+    worker = daemon.worker()
+    log.write(1, fake_log.line("a", "LASTING_1"))
+    await subscriber.raised("LASTING_1")
+    async with daemon.health() as health:
+        await health.until(SERVING)
+        log.vanish()
+        await health.until(NOT_SERVING)
+        lost = await subscriber.event(EventKind.SOURCE_LOST, "")
+        log.appear()
+        await health.until(SERVING)
+        told = list(health.told)
+    log.write(2, fake_log.line("a", "LASTING_2"))
+    await subscriber.raised("LASTING_2")
+
+    assert told == [SERVING, NOT_SERVING, SERVING]
+    assert lost.verdict == Verdict.UNKNOWN
+    assert daemon.worker() == worker
+    assert [event.code for event in subscriber.of(EventKind.RAISED)] == ["LASTING_1", "LASTING_2"]
+    log.close()
