@@ -170,8 +170,7 @@ def test_the_applications_own_faults_isolate_nothing_and_the_third_moves_the_job
     assert [line for line in told(ran) if " cleared " not in line] == [
         "01:00:00.000000Z raised npu0 80C98002 RestartBusiness ALLOW RESTART_JOB",
         "02:00:00.000000Z raised npu0 80C98002 RestartBusiness ALLOW RESTART_JOB",
-        "03:00:00.000000Z raised npu0 80C98002 RestartBusiness ALLOW RESTART_JOB",
-        "03:00:00.000000Z verdict_changed npu0  - ALLOW RESCHEDULE",
+        "03:00:00.000000Z raised npu0 80C98002 RestartBusiness ALLOW RESCHEDULE",
     ]
     assert {event["user_induced"] for event in ran.json if event["kind"] == "raised"} == {True}
 
