@@ -1,10 +1,11 @@
-"""``nodeagent tables check`` and ``nodeagent tables reload``."""
+"""``nodeagent tables``: check and reload here, the other two in files of their own."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
+from nodeagent.cli import tables_diff, tables_import
 from nodeagent.cli.failure import EXIT_FAILED
 from nodeagent.cli.options import (
     Output,
@@ -21,7 +22,11 @@ from nodeagent.toml.problem import Problem
 
 @click.group("tables")
 def command() -> None:
-    """Check or reload the fault tables."""
+    """Check, import, compare or reload the fault tables."""
+
+
+command.add_command(tables_import.command)
+command.add_command(tables_diff.command)
 
 
 @command.command("check")

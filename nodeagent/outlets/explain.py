@@ -2,20 +2,13 @@
 
 from collections.abc import Iterable
 
-from nodeagent.core.catalog import ClearOn, canonical
+from nodeagent.core.catalog import canonical
 from nodeagent.core.lookup import Lookup
 from nodeagent.core.model import DeviceView, Reason
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.store.records import StoredEvent
-
-_UNITS = (
-    (86_400_000_000_000, "d"),
-    (3_600_000_000_000, "h"),
-    (60_000_000_000, "m"),
-    (1_000_000_000, "s"),
-    (1_000_000, "ms"),
-)
+from nodeagent.tables import words
 
 
 def explanation(lookup: Lookup, code: str) -> pb.CodeExplanation:
@@ -34,7 +27,7 @@ def explanation(lookup: Lookup, code: str) -> pb.CodeExplanation:
         name=row.name,
         level=messages.LEVELS[row.level],
         user_induced=row.user_induced,
-        clear_on=clear_on(row.clear_on),
+        clear_on=words.clear_on(row.clear_on),
         description=row.description,
         action=row.action,
         rules=rules(lookup, code),
@@ -63,31 +56,6 @@ def _names(pattern: str, key: str) -> bool:
     if pattern.endswith("*"):
         return key.startswith(pattern[:-1].upper())
     return canonical(pattern) == key
-
-
-def clear_on(value: ClearOn) -> list[str]:
-    """In the words of the tables; the quiet time as a duration such as ``10m``."""
-    words = [
-        word
-        for word, is_set in (
-            ("recover", value.recover),
-            ("reset", value.reset),
-            ("reboot", value.reboot),
-            ("job_end", value.job_end),
-            ("operator", value.operator),
-        )
-        if is_set
-    ]
-    if value.quiet_ns is not None:
-        words.append(_duration(value.quiet_ns))
-    return words
-
-
-def _duration(nanoseconds: int) -> str:
-    for unit_ns, unit in _UNITS:
-        if nanoseconds >= unit_ns and nanoseconds % unit_ns == 0:
-            return f"{nanoseconds // unit_ns}{unit}"
-    return f"{nanoseconds}ns"
 
 
 def contributions(

@@ -68,6 +68,9 @@ def read_json(path: Path, report: Callable[[Problem], None], warn: Callable[[str
     except ValueError as error:
         refuse(f"not valid JSON: {error}")
         return None
+    if not _is_unicode(data):
+        refuse("not valid JSON: it holds half of a character")
+        return None
     if not isinstance(data, dict):
         refuse("its lists must stand in an object, { }")
         return None
@@ -83,6 +86,15 @@ def _object(pairs: Sequence[tuple[str, Any]], twice: list[str]) -> dict[str, Any
         keys = [key for key, _ in pairs]
         twice += [key for key in made if keys.count(key) > 1]
     return made
+
+
+def _is_unicode(data: object) -> bool:
+    """JSON's escapes can make halves of characters, which nobody could be told of."""
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _no_number(word: str) -> NoReturn:

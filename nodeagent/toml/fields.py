@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 
 from nodeagent.toml.lines import KeyPath
+from nodeagent.toml.quantities import parse_duration_ns
 
 Report = Callable[[KeyPath, str], None]
 """Told the path of the key and the reason."""
@@ -66,6 +67,12 @@ def nearest(word: str, known: Iterable[str]) -> str:
     if (close := _close(word, known)) is not None:
         return f'the nearest known is "{close}"'
     return f"known here: {', '.join(known)}"
+
+
+def reads_duration(annotation: Any) -> bool:
+    """Whether the field is written as a duration such as ``"10m"`` and held in nanoseconds."""
+    meta = _meta(annotation)
+    return meta is not None and meta.extra is not None and meta.extra.get("reads") is parse_duration_ns
 
 
 def shown(value: object) -> str:
