@@ -129,3 +129,20 @@ async def test_story_03_readiness_is_gone_while_the_log_is_and_the_reader_recove
     assert daemon.worker() == worker
     assert [event.code for event in subscriber.of(EventKind.RAISED)] == ["LASTING_1", "LASTING_2"]
     log.close()
+
+
+async def test_a_thousand_different_faults_at_once_are_all_told(
+    launch: Launch, subscribe: Subscribe, fake_log: FakeKernelLog
+) -> None:
+    daemon = launch(fake_log)
+    await daemon.start()
+    subscriber = subscribe(daemon)
+    await subscriber.follow()
+    os.kill(daemon.worker(), signal.SIGSTOP)
+    written = [(f"device{number % 8}", f"LASTING_{number}") for number in range(1000)]
+    for device, code in written:
+        fake_log.say(device, code)
+    os.kill(daemon.worker(), signal.SIGCONT)
+    await subscriber.raised("LASTING_999")
+
+    assert [(event.device, event.code) for event in subscriber.of(EventKind.RAISED)] == written

@@ -19,7 +19,7 @@ from nodeagent.drivers.api import CallFailed, Driver, Emit, Link, Population, Re
 from nodeagent.drivers.kmsg.coalesce import Coalescer
 from nodeagent.drivers.kmsg.match import Match, Matcher, as_name
 from nodeagent.drivers.kmsg.parse import KERNEL, Record, printable
-from nodeagent.drivers.kmsg.reader import Account, KernelLog, SourceGone
+from nodeagent.drivers.kmsg.reader import CHUNK_RECORDS, Account, KernelLog, SourceGone
 from nodeagent.worker.protocol import (
     MAX_EVIDENCE,
     Batch,
@@ -120,7 +120,9 @@ class KernelLogDriver:
             chunk = self._log.read()
             self._totals["records_total"] += len(chunk.records)
             self._totals["malformed_total"] += chunk.malformed
-            self._take(chunk.records)
+            # A FIFO gives many records a read, and a batch may tell only so many; none is a turn too.
+            for first in range(0, max(1, len(chunk.records)), CHUNK_RECORDS):
+                self._take(chunk.records[first : first + CHUNK_RECORDS])
             if self._history and (chunk.drained or _now_ns() - self._begun_ns > HISTORY_LIMIT_NS):
                 self._end_history()
             self._answer(link)
