@@ -42,8 +42,8 @@ class Row:
     of their own, and such a condition is marked unknown.
 
     A refined code, ``CODE.DETAIL``, is this row's as well. ``levels`` says by detail (in capitals) where
-    that changes the level; what has another level is a fault of its own. ``notice``: it is told and
-    opens nothing.
+    that changes the level; what has another level is a fault of its own, and no quiet time closes it.
+    ``notice``: it is told and opens nothing.
     """
 
     code: str
@@ -98,6 +98,8 @@ class DurationRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdRule:
+    """A reading above ``above`` for longer than ``for_ns`` is the fault; below ``clear_below`` it ends."""
+
     id: str
     code: str
     metric: str
@@ -109,6 +111,8 @@ class ThresholdRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterRule:
+    """A counter that rises by ``increase`` within the window is the fault; a window later it ends."""
+
     id: str
     code: str
     metric: str
@@ -119,6 +123,11 @@ class CounterRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelationRule:
+    """Two faults near each other: what becomes of ``code`` is said by ``then`` (see ``core.relation``).
+
+    ``with_codes`` may hold families. ``level`` goes with ``then = "level"`` only.
+    """
+
     id: str
     code: str
     with_codes: tuple[str, ...]
@@ -231,7 +240,8 @@ def _refined(row: Row, code: str, detail: str) -> Row:
     level = row.levels.get(detail)
     if level is None:
         return row
-    return replace(row, code=row.code if row.code.endswith("*") else code, level=level, levels={})
+    code = row.code if row.code.endswith("*") else code
+    return replace(row, code=code, level=level, levels={}, clear_on=replace(row.clear_on, quiet_ns=None))
 
 
 def canonical(code: str) -> str:

@@ -8,7 +8,9 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from nodeagent.core.model import (
+    Absorbed,
     Condition,
+    Crossing,
     Device,
     Era,
     Held,
@@ -20,6 +22,8 @@ from nodeagent.core.model import (
     Shown,
     Sighting,
     Source,
+    Tally,
+    Trace,
     Window,
 )
 from nodeagent.core.timers import Key as Key
@@ -38,6 +42,10 @@ KEYS: dict[type, Callable[[Any], Key]] = {
     Hold: lambda cell: ("hold", cell.id),
     Window: lambda cell: ("window", cell.device_id, cell.code, cell.rule),
     Sighting: lambda cell: ("sighting", cell.device_id, cell.code),
+    Trace: lambda cell: ("trace", cell.device_id, cell.code),
+    Absorbed: lambda cell: ("absorbed", cell.device_id, cell.code),
+    Crossing: lambda cell: ("crossing", cell.device_id, cell.rule),
+    Tally: lambda cell: ("tally", cell.device_id, cell.rule),
     Noticed: lambda cell: ("noticed", cell.device_id, cell.code),
     Shown: lambda cell: ("shown", cell.device_id),
 }
@@ -45,7 +53,7 @@ KEYS: dict[type, Callable[[Any], Key]] = {
 
 TAGS: dict[type, str] = {of: of.__name__.lower() for of in KEYS}
 
-NEWEST_LAST = frozenset({Device, Severity, Ordinal, Window, Sighting, Noticed})
+NEWEST_LAST = frozenset({Device, Severity, Ordinal, Window, Sighting, Trace, Absorbed, Noticed})
 """Kept in the order in which they were last put: the first is the one to forget."""
 
 _OFTEN = (Condition, Promotion, Sighting, Window)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from nodeagent.core import deadlines, duration, frequency
+from nodeagent.core import deadlines, duration, frequency, pairing
 from nodeagent.core.model import Condition, Device, EventKind, Hold, Holders
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
@@ -10,6 +10,7 @@ from nodeagent.core.telling import tell
 
 def close(state: State, condition: Condition, why: str) -> None:
     state.drop(condition)
+    pairing.remember(state, condition)
     tell(state, EventKind.CLEARED, state.device(condition.device_id), about=condition, why=why)
     if not condition.injected:
         frequency.recovered(state, condition, state.moment_ns)
@@ -71,7 +72,9 @@ def close_after_reboot(
     """
     changed = False
     for condition in state.all(Condition) if device is None else state.on(Condition, device.id):
-        if condition.source != source or condition.boot_id == state.era.boot_id or condition.injected:
+        if condition.source != source or condition.boot_id == state.era.boot_id:
+            continue
+        if condition.injected or condition.rule:
             continue
         facts = state.lookup.facts(condition.code)
         if facts.clear_on.reboot and (condition.device_id, facts.key) not in still_shown:

@@ -76,7 +76,7 @@ def _shown_elsewhere(state: State, promotion: Promotion, code_key: str, rule: Fr
         near = any(
             abs(at_ns - promotion.fired_ns) <= rule.correlation_ns for at_ns in sighting.occurrences_ns
         )
-        if near and _same_job(state, promotion.device_id, sighting.device_id):
+        if near and same_job(state, promotion.device_id, sighting.device_id):
             return sighting.device_id
     return None
 
@@ -102,7 +102,7 @@ def _belongs_to_suppressed(
             continue
         near = abs(at_ns - sighting.suppressed_ns) <= rule.correlation_ns
         own = sighting.device_id == device_id
-        if near and (own or _same_job(state, device_id, sighting.device_id)):
+        if near and (own or same_job(state, device_id, sighting.device_id)):
             return True
     return False
 
@@ -125,7 +125,7 @@ def _leave(state: State, code_key: str, rule: FrequencyRule) -> None:
         others = [
             at_ns
             for other, times in shown.items()
-            if times and other != device_id and _same_job(state, device_id, other)
+            if times and other != device_id and same_job(state, device_id, other)
             for at_ns in times
         ]
         kept = tuple(
@@ -137,7 +137,7 @@ def _leave(state: State, code_key: str, rule: FrequencyRule) -> None:
             limits.remember(state, replace(window, occurrences_ns=kept))
 
 
-def _same_job(state: State, one: str, other: str) -> bool:
+def same_job(state: State, one: str, other: str) -> bool:
     """True where a job holds both devices, and where holders or jobs are not known."""
     held = state.get(Held, one), state.get(Held, other)
     if held[0] is None or held[1] is None:

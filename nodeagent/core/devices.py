@@ -10,8 +10,10 @@ from nodeagent.core import clearing, frequency, limits
 from nodeagent.core.model import (
     ALL_DEVICES,
     NODE,
+    Absorbed,
     Cell,
     Condition,
+    Crossing,
     Device,
     DeviceGone,
     DeviceSeen,
@@ -25,6 +27,8 @@ from nodeagent.core.model import (
     Shown,
     Sighting,
     Source,
+    Tally,
+    Trace,
     Window,
 )
 from nodeagent.core.notices import notice
@@ -200,6 +204,13 @@ def _merged(state: State, moved: Cell) -> Cell | None:
         case Sighting():
             sighting = state.get(Sighting, moved.device_id, moved.code)
             return replace(moved, occurrences_ns=_joined(moved, sighting)) if sighting else moved
+        case Trace():
+            trace = state.get(Trace, moved.device_id, moved.code)
+            return moved if trace is None or trace.occurred_ns < moved.occurred_ns else None
+        case Absorbed():
+            return moved if state.get(Absorbed, moved.device_id, moved.code) is None else None
+        case Crossing() | Tally():
+            return moved if state.get(type(moved), moved.device_id, moved.rule) is None else None
         case Noticed():
             return None
         case Held() | Shown():

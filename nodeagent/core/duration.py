@@ -5,17 +5,18 @@ The other half, that it must be gone strictly longer than the recovery time, is 
 
 from dataclasses import replace
 
-from nodeagent.core import frequency
+from nodeagent.core import frequency, pairing
 from nodeagent.core.model import Condition, EventKind, Level
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
 from nodeagent.core.verdict import stricter
 
 
-def level_in_force(state: State, code: str, base: Level, timed_out: bool) -> Level:
-    """The row's level, or the rule's once the time-out was reached, whichever is stricter."""
-    rule = state.lookup.facts(code).duration if timed_out else None
-    return stricter(base, rule.level) if rule else base
+def level_in_force(state: State, condition: Condition) -> Level:
+    """The row's level, or that of its relations, or the rule's once the time-out was reached, if stricter."""
+    level = pairing.level(state.lookup, condition) or condition.base_level
+    rule = state.lookup.facts(condition.code).duration if condition.timed_out else None
+    return stricter(level, rule.level) if rule else level
 
 
 def timed_out(state: State, condition: Condition) -> None:
@@ -27,7 +28,7 @@ def timed_out(state: State, condition: Condition) -> None:
 
 def relevel(state: State, before: Condition, after: Condition, why: str) -> Condition:
     """Put ``after`` with the level that is now in force, and tell it where that is another one."""
-    level = level_in_force(state, after.code, after.base_level, after.timed_out)
+    level = level_in_force(state, after)
     if level == before.level:
         state.put(after)
         return after

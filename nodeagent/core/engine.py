@@ -13,7 +13,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from nodeagent.core import clearing, devices, frequency, holds, polls, reload, signals, sources
+from nodeagent.core import (
+    clearing,
+    counter,
+    devices,
+    frequency,
+    holds,
+    polls,
+    reload,
+    signals,
+    sources,
+    threshold,
+)
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.model import (
     NODE,
@@ -21,10 +32,13 @@ from nodeagent.core.model import (
     Carried,
     CatalogChanged,
     Condition,
+    CounterMark,
+    Crossing,
     Device,
     DeviceGone,
     DeviceSeen,
     DeviceView,
+    Edge,
     Held,
     Hold,
     Holders,
@@ -38,6 +52,7 @@ from nodeagent.core.model import (
     SourceLost,
     Started,
     TablesRejected,
+    Tally,
     View,
 )
 from nodeagent.core.rebuilt import Told, reconcile
@@ -71,6 +86,8 @@ def _carried(state: State, given: Carried) -> bool:
 _HANDLERS: dict[type, Callable[[State, Any], bool]] = {
     Signal: signals.signalled,
     ActiveSet: polls.polled,
+    Edge: threshold.crossed,
+    CounterMark: counter.marked,
     DeviceSeen: devices.seen,
     DeviceGone: devices.gone,
     SourceLost: sources.lost,
@@ -87,6 +104,8 @@ _HANDLERS: dict[type, Callable[[State, Any], bool]] = {
 _DUE: dict[str, tuple[type, Callable[[State, Any], None]]] = {
     "condition": (Condition, clearing.due),
     "promotion": (Promotion, frequency.due),
+    "crossing": (Crossing, threshold.due),
+    "tally": (Tally, counter.due),
     "source": (Source, sources.due),
     "hold": (Hold, holds.due),
 }
@@ -205,6 +224,8 @@ class Engine:
             cell = state.cells[of].get(key)
             if cell is not None:
                 handler(state, cell)
+                if state.overflow:
+                    signals.overflowed(state)
                 if state.dirty:
                     settle(state)
         raise AssertionError("deadlines do not come to rest")

@@ -156,6 +156,20 @@ def recovered(state: State, condition: Condition, at_ns: int) -> None:
             state.put(replace(promotion, quiet_since_ns=at_ns))
 
 
+def uncount(state: State, condition: Condition, around_ns: int, within_ns: int) -> None:
+    """Take back what was counted of the condition's fault near a time: those occurrences were another's.
+
+    What they have already promoted stands.
+    """
+    key = state.lookup.facts(condition.code).key
+    for window in state.all(Window):
+        if window.device_id != condition.device_id or window.code != key:
+            continue
+        kept = tuple(at_ns for at_ns in window.occurrences_ns if abs(at_ns - around_ns) > within_ns)
+        if kept != window.occurrences_ns:
+            limits.remember(state, replace(window, occurrences_ns=kept, burst_last_ns=None))
+
+
 def due(state: State, promotion: Promotion) -> None:
     """The promotion's deadline: it takes effect uncorrelated, or its quiet time is over."""
     if promotion.effective:

@@ -1,17 +1,21 @@
 """What bounds the core's memory: how many of each thing it keeps, and what it forgets first.
 
 What changes a verdict is never forgotten: beyond its cap it is refused, and ``too_many_faults`` says
-so. What only counts (windows, sightings, notices) is forgotten, the longest unused first.
+so. What only counts (windows, sightings, traces, notices) is forgotten, the longest unused first.
 """
 
 from nodeagent.core.model import (
+    Absorbed,
     Cell,
     Condition,
+    Crossing,
     Device,
     Ordinal,
     Promotion,
     Severity,
     Sighting,
+    Tally,
+    Trace,
     Window,
 )
 from nodeagent.core.state import State
@@ -24,7 +28,16 @@ MAX_HOLDS = 1024
 MAX_NOTICED = 1024
 MAX_ORDINALS = 8192
 
-_REMEMBERED: dict[type[Cell], int] = {Window: 4096, Sighting: 4096, Severity: 4096}
+MAX_CROSSINGS = 8192
+MAX_TALLIES = 8192
+
+_REMEMBERED: dict[type[Cell], int] = {
+    Window: 4096,
+    Sighting: 4096,
+    Severity: 4096,
+    Trace: 4096,
+    Absorbed: 4096,
+}
 
 _FORGOTTEN = ""
 """The key of the ordinal that stands for all of a device's that were forgotten."""
@@ -47,7 +60,15 @@ def room_for_promotion(state: State) -> bool:
     return len(state.cells[Promotion]) < MAX_PROMOTIONS
 
 
-def remember(state: State, cell: Window | Sighting | Severity) -> None:
+def room_for_crossing(state: State) -> bool:
+    return len(state.cells[Crossing]) < MAX_CROSSINGS
+
+
+def room_for_tally(state: State) -> bool:
+    return len(state.cells[Tally]) < MAX_TALLIES
+
+
+def remember(state: State, cell: Window | Sighting | Severity | Trace | Absorbed) -> None:
     """Put it; where there are too many of its type, the one not put for longest goes."""
     state.put(cell)
     cells = state.cells[type(cell)]

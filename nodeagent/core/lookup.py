@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from nodeagent.core.catalog import (
     Catalog,
     ClearOn,
+    CounterRule,
     DurationRule,
     FrequencyRule,
+    RelationRule,
     Row,
+    ThresholdRule,
     canonical,
     is_hexadecimal,
 )
@@ -23,12 +26,25 @@ _WITHOUT_ROW = ClearOn(recover=True, reset=True, reboot=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Relations:
+    """The relation rules in which a code stands as ``code``, and those in which it stands in ``with``."""
+
+    as_code: tuple[RelationRule, ...]
+    as_with: tuple[RelationRule, ...]
+
+    @property
+    def companion(self) -> bool:
+        """Whether it may be absorbed."""
+        return any(rule.then == "absorb" for rule in self.as_code)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """What the catalog says of one code. ``key`` is how it is compared, ``code`` how it is written.
 
     ``row`` may be its family's (``is_family``); a code with neither closes as the driver says and is
     called what its digits say, if anything (``decoded``).
-    ``frequency`` is the first rule that names the code.
+    ``frequency`` is the first rule that names the code, ``relations`` None where none names it.
     """
 
     key: str
@@ -39,6 +55,7 @@ class Facts:
     decoded: str | None
     duration: DurationRule | None
     frequency: FrequencyRule | None
+    relations: Relations | None
 
 
 class Lookup:
@@ -51,6 +68,12 @@ class Lookup:
         self._frequency: dict[str, FrequencyRule] = {}
         self._frequency_for_all: dict[Kind, FrequencyRule] = {}
         self._duration: dict[str, DurationRule] = {}
+        self._threshold = {rule.id: rule for rule in catalog.threshold}
+        self._counter = {rule.id: rule for rule in catalog.counter}
+        self._counters_of: dict[str, tuple[CounterRule, ...]] = {}
+        for counter in catalog.counter:
+            of_metric = self._counters_of.get(counter.metric, ())
+            self._counters_of[counter.metric] = (*of_metric, counter)
         for rule in catalog.frequency:
             for code in rule.codes:
                 if code == "*":
@@ -76,6 +99,15 @@ class Lookup:
     def frequency_by_id(self, rule_id: str) -> FrequencyRule | None:
         return self._frequency_by_id.get(rule_id)
 
+    def threshold_by_id(self, rule_id: str) -> ThresholdRule | None:
+        return self._threshold.get(rule_id)
+
+    def counter_by_id(self, rule_id: str) -> CounterRule | None:
+        return self._counter.get(rule_id)
+
+    def counters_of(self, metric: str) -> tuple[CounterRule, ...]:
+        return self._counters_of.get(metric, ())
+
     def _find(self, code: str) -> Facts:
         key, row = canonical(code), self.catalog.row(code)
         is_family = row is not None and row.code.endswith("*")
@@ -91,4 +123,17 @@ class Lookup:
             decoded=self.catalog.decoding.name(code) if row is None else None,
             duration=self._duration.get(key),
             frequency=self._frequency.get(key),
+            relations=self._relations(key),
         )
+
+    def _relations(self, key: str) -> Relations | None:
+        rules = self.catalog.relation
+        as_code = tuple(rule for rule in rules if _names(rule.code, key))
+        as_with = tuple(rule for rule in rules if any(_names(code, key) for code in rule.with_codes))
+        return Relations(as_code=as_code, as_with=as_with) if as_code or as_with else None
+
+
+def _names(code: str, key: str) -> bool:
+    """Whether a code of a rule, which may be a family, is or holds the one compared as ``key``."""
+    named = canonical(code)
+    return key.startswith(named[:-1]) if named.endswith("*") else named == key

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from nodeagent.core import clearing, devices, signals, sources
+from nodeagent.core import clearing, devices, pairing, relation, signals, sources
 from nodeagent.core.model import ALL_DEVICES, ActiveCode, ActiveSet, Assertion, Condition, Device, Signal
 from nodeagent.core.state import State
 
@@ -30,6 +30,8 @@ def _shown(state: State, given: ActiveSet, active: ActiveCode) -> bool:
     key = state.lookup.facts(active.code).key
     condition = state.condition(device.id, key) if device is not None else None
     if condition is None:
+        if device is not None and pairing.standing(state, device.id, key) is not None:
+            return False
         return _heal(state, given, active)
     if condition.recovered_ns is not None:
         return condition.last_ns < given.begun_ns and _heal(state, given, active)
@@ -62,10 +64,12 @@ def _close_absent(state: State, given: ActiveSet, device: Device | None) -> bool
     still: set[tuple[str, str]] = set()
     for condition in state.all(Condition) if device is None else state.on(Condition, device.id):
         key = state.lookup.facts(condition.code).key
-        if condition.source != given.source or condition.injected:
+        if condition.source != given.source or condition.injected or condition.rule:
             continue
         if key in shown:
             still.add((condition.device_id, key))
         elif condition.present_ns is not None and condition.last_ns < given.begun_ns:
             changed = clearing.recover(state, condition) or changed
+    device_id = device.id if device is not None else None
+    changed = relation.absent(state, given.source, device_id, frozenset(shown), given.begun_ns) or changed
     return clearing.close_after_reboot(state, given.source, device, frozenset(still)) or changed

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from nodeagent.core import deadlines, duration, frequency
+from nodeagent.core import deadlines, duration, frequency, readings
 from nodeagent.core.catalog import FrequencyRule
 from nodeagent.core.classify import classify
 from nodeagent.core.lookup import Facts
@@ -21,6 +21,7 @@ def changed(state: State, given: CatalogChanged) -> bool:
         return False
     if given.digest not in state.catalogs:
         raise KeyError(given.digest)
+    judged_by = state.lookup
     state.put(replace(before, digest=given.digest))
     if before.digest:
         why = f"catalog {before.digest[:12]} -> {given.digest[:12]}"
@@ -29,6 +30,7 @@ def changed(state: State, given: CatalogChanged) -> bool:
         _reword(state, condition)
     for promotion in state.all(Promotion):
         _review(state, promotion)
+    readings.review(state, judged_by)
     state.rearm(not_before_ns=state.moment_ns)
     return True
 

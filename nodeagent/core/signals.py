@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from nodeagent.core import clearing, devices, duration, frequency, limits
+from nodeagent.core import clearing, devices, duration, frequency, limits, pairing, relation, unopened
 from nodeagent.core.catalog import SECOND_NS, FrequencyRule, canonical
 from nodeagent.core.cells import changed
 from nodeagent.core.classify import SHARED_NS, classify
@@ -19,7 +19,6 @@ from nodeagent.core.model import (
     Severity,
     Signal,
 )
-from nodeagent.core.notices import notice
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
 
@@ -31,33 +30,45 @@ _USER_INDUCED = FrequencyRule(
 )
 
 
-def signalled(state: State, signal: Signal) -> bool:
-    """Judge one signal. True if anything changed.
+def signalled(state: State, signal: Signal, rule: str = "") -> bool:
+    """Judge one signal. True if anything changed. ``rule`` is the threshold or counter rule that makes it.
 
     With a duration rule a fault counts as it reaches its time-out, which a ``once`` never does.
     """
     facts = state.lookup.facts(signal.code)
     if not signal.trusted:
-        return _from_user_space(state, signal, facts)
+        return unopened.from_user_space(state, signal, facts)
     if facts.row is not None and facts.row.notice:
-        return _told_only(state, signal, facts)
+        return unopened.told_only(state, signal, facts, _occurred_ns(state, signal))
     learnt = signal.severity is not None and _learn(state, signal, facts)
     device = devices.find(state, signal.device)
     condition = None
     if device is not None:
         condition = state.condition(device.id, facts.key, signal.injected)
     if signal.assertion is Assertion.RECOVER:
-        return (condition is not None and clearing.recover(state, condition)) or learnt
+        return _recovered(state, device, condition, signal, facts) or learnt
     at_ns = _occurred_ns(state, signal)
+    if _is_absorbed(state, device, condition, signal, facts, at_ns):
+        return True
     if condition is not None:
         condition = _renew(state, condition, signal, facts, at_ns)
     else:
-        condition = _opened(state, device, signal, facts, at_ns)
+        condition = _opened(state, device, signal, facts, at_ns, rule)
     if condition is None:
         return learnt
+    if facts.relations is not None:
+        condition = relation.occurred(state, condition)
     if facts.duration is None:
         frequency.occurred(state, condition, at_ns, signal.count)
     return True
+
+
+def _recovered(
+    state: State, device: Device | None, condition: Condition | None, signal: Signal, facts: Facts
+) -> bool:
+    if condition is not None:
+        return clearing.recover(state, condition)
+    return device is not None and not signal.injected and relation.recovered(state, device.id, facts.key)
 
 
 def overflowed(state: State) -> bool:
@@ -75,15 +86,33 @@ def overflowed(state: State) -> bool:
     return signalled(state, once)
 
 
+def _is_absorbed(
+    state: State,
+    device: Device | None,
+    condition: Condition | None,
+    signal: Signal,
+    facts: Facts,
+    at_ns: int,
+) -> bool:
+    """Whether the signal goes with a fault that was there first, and was counted there."""
+    if facts.relations is None or signal.injected or not facts.relations.companion:
+        return False
+    level, kind = condition.level if condition is not None else None, None
+    if level is None:
+        fault = classify(state.lookup, signal.source, facts, _severity(state, signal, facts))
+        level, kind = fault.level, fault.kind
+    device = device or devices.resolve(state, signal.device, kind)
+    return device is not None and relation.absorb(state, device, signal, facts, level, at_ns)
+
+
 def _opened(
-    state: State, device: Device | None, signal: Signal, facts: Facts, at_ns: int
+    state: State, device: Device | None, signal: Signal, facts: Facts, at_ns: int, rule: str
 ) -> Condition | None:
     """A new condition; None where a bound was reached, or the signal names no device."""
     if facts.key != _TOO_MANY_KEY and not limits.room_for_condition(state, device):
         state.overflow = f"{signal.code} on {signal.device} is one too many"
         return None
-    learnt = state.get(Severity, facts.key)
-    severity = signal.severity if signal.severity is not None or learnt is None else learnt.severity
+    severity = _severity(state, signal, facts)
     fault = classify(state.lookup, signal.source, facts, severity)
     device = device or devices.resolve(state, signal.device, fault.kind)
     if device is None:
@@ -113,9 +142,14 @@ def _opened(
         affect_verdict=signal.affect_verdict,
         boot_id=state.era.boot_id,
         evidence=signal.evidence,
+        occurred_ns=at_ns,
+        rule=rule,
     )
     if _is_undecided(state, condition):
         condition = _shared(state, device, condition, facts)
+    if facts.relations is not None:
+        condition = pairing.joined(state, condition)
+        condition = replace(condition, level=duration.level_in_force(state, condition))
     condition = _count_user_induced(state, condition, signal, facts, at_ns)
     state.put(condition)
     tell(state, EventKind.RAISED, device, about=condition, why=f"{signal.assertion} from {signal.source}")
@@ -130,6 +164,7 @@ def _renew(state: State, condition: Condition, signal: Signal, facts: Facts, at_
         condition,
         count=condition.count + signal.count,
         last_ns=max(condition.last_ns, at_ns),
+        occurred_ns=max(condition.occurred_ns, at_ns),
         boot_id=state.era.boot_id,
     )
     after = _count_user_induced(state, after, signal, facts, at_ns)
@@ -164,6 +199,12 @@ def _count_user_induced(
 
 
 # --------------------------------------------------------------------------- unknown codes and severities
+
+
+def _severity(state: State, signal: Signal, facts: Facts) -> int | None:
+    """What the signal says, else what was learnt of the code."""
+    learnt = state.get(Severity, facts.key)
+    return signal.severity if signal.severity is not None or learnt is None else learnt.severity
 
 
 def _learn(state: State, signal: Signal, facts: Facts) -> bool:
@@ -207,51 +248,6 @@ def _shared(state: State, device: Device, condition: Condition, facts: Facts) ->
     if not shared:
         return condition
     return replace(condition, base_level=Level.PRE_SEPARATE_NPU, level=Level.PRE_SEPARATE_NPU)
-
-
-# --------------------------------------------------------------------------- what opens nothing
-
-
-def _told_only(state: State, signal: Signal, facts: Facts) -> bool:
-    """Its row says that it is no fault. A condition from before the row said so is left to close."""
-    fault = classify(state.lookup, signal.source, facts, signal.severity)
-    device = devices.resolve(state, signal.device, fault.kind)
-    if device is None or signal.assertion is Assertion.RECOVER:
-        return False
-    return notice(
-        state,
-        device,
-        code=facts.code,
-        name=fault.name,
-        level=fault.level,
-        count=signal.count,
-        why=f"{signal.assertion} from {signal.source}; the tables say that it is only told",
-        source=signal.source,
-        evidence=signal.evidence,
-    )
-
-
-def _from_user_space(state: State, signal: Signal, facts: Facts) -> bool:
-    """Anyone with a privileged container can write such a line: it informs, and makes no device."""
-    device = devices.find(state, signal.device) or devices.resolve(state, NODE, None)
-    if device is None:
-        return False
-    fault = classify(state.lookup, signal.source, facts, signal.severity)
-    why = "written to the kernel log by user space, which may forge any line"
-    if device.name != signal.device:
-        why += f"; it names {signal.device}"
-    return notice(
-        state,
-        device,
-        code=facts.code,
-        name=fault.name,
-        level=fault.level,
-        count=signal.count,
-        userspace=True,
-        why=why,
-        source=signal.source,
-        evidence=signal.evidence,
-    )
 
 
 def _occurred_ns(state: State, signal: Signal) -> int:

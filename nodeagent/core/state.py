@@ -17,6 +17,7 @@ from nodeagent.core.model import (
     Affects,
     Cell,
     Condition,
+    Crossing,
     Device,
     Era,
     Event,
@@ -25,11 +26,14 @@ from nodeagent.core.model import (
     Promotion,
     Sighting,
     Source,
+    Tally,
+    Trace,
 )
 from nodeagent.core.timers import Timers
 from nodeagent.core.verdict import Contribution, Judgement
 
 C = TypeVar("C", bound=Cell)
+Timed = Promotion | Crossing | Tally
 
 
 class State:
@@ -61,6 +65,9 @@ class State:
             Promotion: self._follow_promotion,
             Hold: self._follow_hold,
             Sighting: self._follow_sighting,
+            Trace: self._follow_trace,
+            Crossing: self._follow_timed,
+            Tally: self._follow_timed,
             Device: self._follow_device,
             Source: self._follow_source,
             Era: self._follow_era,
@@ -130,7 +137,7 @@ class State:
             self._onto_device(key, after)
 
     def _follow_promotion(self, key: Key, before: Promotion | None, after: Promotion | None) -> None:
-        self._arm_promotion(key, after)
+        self._arm(key, after)
         if before is not None and after is not None and weighed_alike(before, after):
             return
         self.said.pop(key, None)
@@ -158,6 +165,15 @@ class State:
             self.suppressed[key] = None
         else:
             self.suppressed.pop(key, None)
+
+    def _follow_timed(self, key: Key, _: Timed | None, after: Timed | None) -> None:
+        self._arm(key, after)
+
+    def _follow_trace(self, key: Key, before: Trace | None, after: Trace | None) -> None:
+        if before is not None and after is None:
+            self._off_device(key, before)
+        if after is not None:
+            self._onto_device(key, after)
 
     def _follow_on_device(
         self, key: Key, before: Promotion | Hold | None, after: Promotion | Hold | None
@@ -197,10 +213,10 @@ class State:
             self.said.clear()
         self.mark(device.id for device in self.cells[Device].values())
 
-    def _onto_device(self, key: Key, cell: Condition | Promotion | Hold) -> None:
+    def _onto_device(self, key: Key, cell: Condition | Promotion | Hold | Trace) -> None:
         self.on_device.setdefault((type(cell), cell.device_id), {})[key] = None
 
-    def _off_device(self, key: Key, cell: Condition | Promotion | Hold) -> None:
+    def _off_device(self, key: Key, cell: Condition | Promotion | Hold | Trace) -> None:
         keys = self.on_device[type(cell), cell.device_id]
         del keys[key]
         if not keys:
@@ -214,18 +230,19 @@ class State:
             at_ns = deadlines.of_condition(self.lookup, cell)
         self.timers.set(key, None if at_ns is None else max(at_ns, not_before_ns))
 
-    def _arm_promotion(self, key: Key, cell: Promotion | None, not_before_ns: int = 0) -> None:
+    def _arm(self, key: Key, cell: Timed | None, not_before_ns: int = 0) -> None:
         at_ns = None
         if cell is not None and not self.awaits(cell.source, cell.device_id):
-            at_ns = deadlines.of_promotion(self.lookup, cell)
+            at_ns = deadlines.TIMED[type(cell)](self.lookup, cell)
         self.timers.set(key, None if at_ns is None else max(at_ns, not_before_ns))
 
     def rearm(self, not_before_ns: int = 0) -> None:
         """After a source or the catalog changed: every deadline anew from its cell."""
         for key, condition in self.cells[Condition].items():
             self._arm_condition(key, condition, not_before_ns)
-        for key, promotion in self.cells[Promotion].items():
-            self._arm_promotion(key, promotion, not_before_ns)
+        for of in deadlines.TIMED:
+            for key, cell in self.cells[of].items():
+                self._arm(key, cell, not_before_ns)
         for key, source in self.cells[Source].items():
             self.timers.set(key, deadlines.of_source(self.lookup, source))
 
@@ -264,7 +281,7 @@ class State:
         return found
 
     def on(self, of: type[C], device_id: str) -> list[C]:
-        """The conditions, promotions or holds on a device, in order."""
+        """The conditions, promotions, holds or traces on a device, in order."""
         keys = self.on_device.get((of, device_id))
         return [self.cells[of][key] for key in keys] if keys else []
 

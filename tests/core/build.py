@@ -7,11 +7,14 @@ from nodeagent.core.catalog import (
     SECOND_NS,
     Catalog,
     ClearOn,
+    CounterRule,
     DurationRule,
     FrequencyRule,
     Mode,
+    RelationRule,
     Row,
     Settings,
+    ThresholdRule,
     canonical,
 )
 from nodeagent.core.engine import Engine
@@ -21,8 +24,10 @@ from nodeagent.core.model import (
     Assertion,
     CatalogChanged,
     Condition,
+    CounterMark,
     DeviceSeen,
     DeviceView,
+    Edge,
     Event,
     EventKind,
     Handling,
@@ -72,10 +77,31 @@ def lasting(code: str = LINK_DOWN, fault_s: float = 20, recover_s: float = 60, *
     )
 
 
+def related(code: str, *with_codes: str, within_s: float = 180, **words: Any) -> RelationRule:
+    """A relation rule on one device, absorbing unless said otherwise; its id is ``THEN-CODE``."""
+    words = {"same": "device", "then": "absorb", **words}
+    words = {"id": f"{words['then']}-{code}", **words}
+    return RelationRule(code=code, with_codes=with_codes, within_ns=ns(within_s), **words)
+
+
+def hot(code: str = "HOT", for_s: float = 60, **words: Any) -> ThresholdRule:
+    """Above 90 for a minute, over below 85."""
+    words = {"id": f"above-{code}", "metric": "celsius", "above": 90.0, "clear_below": 85.0, **words}
+    return ThresholdRule(code=code, for_ns=ns(for_s), **words)
+
+
+def rising(code: str = "STORM", increase: int = 100, window_s: float = HOUR_S, **words: Any) -> CounterRule:
+    words = {"id": f"rise-{code}", "metric": "corrected_total", **words}
+    return CounterRule(code=code, increase=increase, time_window_ns=ns(window_s), **words)
+
+
 def catalog(
     *rows: Row,
     frequency: Iterable[FrequencyRule] = (),
     duration: Iterable[DurationRule] = (),
+    relation: Iterable[RelationRule] = (),
+    threshold: Iterable[ThresholdRule] = (),
+    counter: Iterable[CounterRule] = (),
     digest: str = "first",
     **settings: Any,
 ) -> Catalog:
@@ -86,6 +112,9 @@ def catalog(
         rows={canonical(one.code): one for one in (*by_level.values(), *rows)},
         frequency=tuple(frequency),
         duration=tuple(duration),
+        relation=tuple(relation),
+        threshold=tuple(threshold),
+        counter=tuple(counter),
         settings=Settings(**settings),
     )
 
@@ -124,6 +153,14 @@ def active(
         complete=complete,
         **words,
     )
+
+
+def edge(above: bool, device: str = "npu0", rule: str = "above-HOT", value: float = 95.0) -> Edge:
+    return Edge(source="ascend", device=device, rule=rule, above=above, value=value)
+
+
+def mark(value: int, device: str = "npu0", metric: str = "corrected_total") -> CounterMark:
+    return CounterMark(source="ascend", device=device, metric=metric, value=value)
 
 
 def seen(device: str = "npu0", identity: str = "", pci: str = "", **words: Any) -> DeviceSeen:

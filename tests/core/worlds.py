@@ -21,12 +21,17 @@ from tests.core.build import (
     active,
     back,
     catalog,
+    edge,
     held,
+    hot,
     lasting,
     lost,
+    mark,
     ns,
     order,
+    related,
     repeat,
+    rising,
     row,
     seen,
     signal,
@@ -39,6 +44,9 @@ _ROWS = (
     row("XID_*", Level.SUB_HEALTH, clear_on=ClearOn(quiet_ns=ns(30))),
     row("HUNG", Level.PRE_SEPARATE_FAULT, kind=Kind.HOST, clear_on=ClearOn(quiet_ns=ns(20), operator=True)),
     row("PORT", Level.SEPARATE_FAULT, kind=Kind.LINK, affects=Affects.NODE),
+    row("XID_45", Level.RESTART_BUSINESS, clear_on=ClearOn(quiet_ns=ns(30))),
+    row("HOT", Level.SUB_HEALTH),
+    row("STORM", Level.PRE_SEPARATE_NPU),
 )
 FIRST: Catalog = catalog(
     *_ROWS,
@@ -48,12 +56,24 @@ FIRST: Catalog = catalog(
         repeat("*", 3, 200, at_least=Level.RESTART_REQUEST, correlation_ns=ns(5)),
     ),
     duration=(lasting(LINK_DOWN, 5, 10),),
+    relation=(
+        related("XID_45", "XID_*", within_s=10),
+        related("RestartRequest", "RestartBusiness", within_s=5, same="job"),
+        related(LINK_DOWN, "XID_79", within_s=15, then="level", level=Level.SEPARATE_NPU, same="node"),
+        related("XID_13", "XID_45", within_s=10, then="level", level=Level.NOT_HANDLE),
+        related("XID_99", "XID_79", "HUNG", within_s=0, then="cancel", same="node"),
+    ),
+    threshold=(hot("HOT", 10),),
+    counter=(rising("STORM", 10, 60),),
 )
 SECOND: Catalog = catalog(
     *_ROWS[:2],
     row("HUNG", Level.SEPARATE_FAULT, kind=Kind.HOST, clear_on=ClearOn(operator=True)),
     frequency=(repeat("XID_79", 1, 60, level=Level.MANUALLY_SEPARATE_NPU),),
     duration=(lasting(LINK_DOWN, 2, 3, level=Level.SEPARATE_NPU),),
+    relation=(related(LINK_DOWN, "XID_79", within_s=3, then="level", level=Level.SUB_HEALTH, same="node"),),
+    threshold=(hot("HOT", 3),),
+    counter=(),
     digest="second",
     **GRACEFUL,
 )
@@ -63,6 +83,7 @@ CODES = (
     LINK_DOWN,
     "XID_79",
     "XID_13",
+    "XID_45",
     "XID_99",
     "HUNG",
     "PORT",
@@ -113,6 +134,14 @@ orders = st.builds(
     _devices,
     st.none() | st.integers(0, 300).map(ns),
 )
+edges = st.builds(edge, st.booleans(), st.sampled_from(("npu0", "npu1", "port0")))
+marks = st.builds(mark, st.integers(0, 30), st.sampled_from(("npu0", "npu1")))
+companions = st.builds(
+    signal,
+    st.sampled_from(("XID_45", "XID_79")),
+    st.sampled_from(("once", "occur")),
+    st.sampled_from(CHIPS[:2]),
+)
 volleys = st.builds(lambda device: signal("XID_79", "once", device), st.sampled_from(CHIPS[:2]))
 inputs: st.SearchStrategy[Input] = st.one_of(
     volleys,
@@ -121,6 +150,9 @@ inputs: st.SearchStrategy[Input] = st.one_of(
     signals,
     signals,
     polls,
+    companions,
+    edges,
+    marks,
     sightings,
     orders,
     st.builds(held, _devices, st.sampled_from((None, "job-a", "job-b", ""))),

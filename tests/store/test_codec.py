@@ -33,6 +33,8 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
         return st.one_of([values_of(one) for one in arguments])
     if origin is Literal:
         return st.sampled_from(arguments)
+    if origin is tuple and arguments[-1] is not Ellipsis:
+        return st.tuples(*map(values_of, arguments))
     if origin is tuple:
         return st.lists(values_of(arguments[0]), max_size=2).map(tuple)
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):

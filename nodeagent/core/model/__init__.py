@@ -29,8 +29,10 @@ from nodeagent.core.model.inputs import (
     Tick,
 )
 from nodeagent.core.model.live import (
+    Absorbed,
     Cell,
     Condition,
+    Crossing,
     Device,
     Era,
     Held,
@@ -42,6 +44,8 @@ from nodeagent.core.model.live import (
     Shown,
     Sighting,
     Source,
+    Tally,
+    Trace,
     Window,
 )
 from nodeagent.core.model.outputs import Action, DeviceView, Event, Outcome, Reason, View
@@ -61,6 +65,7 @@ from nodeagent.core.model.words import (
 __all__ = [
     "ALL_DEVICES",
     "NODE",
+    "Absorbed",
     "Action",
     "ActionResult",
     "ActionStarted",
@@ -75,6 +80,7 @@ __all__ = [
     "Claims",
     "Condition",
     "CounterMark",
+    "Crossing",
     "Device",
     "DeviceGone",
     "DeviceSeen",
@@ -106,7 +112,9 @@ __all__ = [
     "SourceLost",
     "Started",
     "TablesRejected",
+    "Tally",
     "Tick",
+    "Trace",
     "Verdict",
     "View",
     "Window",

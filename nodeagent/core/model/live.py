@@ -35,7 +35,9 @@ class Condition:
     ``recovered_ns`` is set while a recovery must still last, ``judged`` once this presence reached its
     duration rule's time-out, ``timed_out`` while that rule's level is in force. ``phase`` counts the
     steps a level takes with time (RestartRequest after its tolerance). ``held_by`` are the processes
-    on the device when it opened, None where unknown.
+    on the device when it opened, None where unknown. ``last_ns`` is the last that was heard of it,
+    ``occurred_ns`` its newest occurrence. ``relations`` are the relation rules that found their pair and
+    give it their level. ``rule`` is the threshold or counter rule that raised it, "" for a signal.
     """
 
     id: str
@@ -64,6 +66,9 @@ class Condition:
     affect_verdict: bool = True
     boot_id: str = ""
     evidence: Mapping[str, str] = field(default_factory=dict)
+    occurred_ns: int = 0
+    relations: tuple[str, ...] = ()
+    rule: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +123,62 @@ class Sighting:
     code: str
     occurrences_ns: tuple[int, ...]
     suppressed_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """What a relation rule may still pair of a fault that has no open condition: its newest occurrence.
+
+    ``root`` is false for a companion, which was absorbed and takes no companions of its own.
+    """
+
+    device_id: str
+    code: str
+    level: Level
+    occurred_ns: int
+    root: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Absorbed:
+    """A companion that its source shows as present; it opens nothing while its root is open.
+
+    ``root_id`` is the id of the root's condition, ``last_ns`` its newest occurrence.
+    """
+
+    device_id: str
+    code: str
+    source: str
+    root_id: str
+    last_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crossing:
+    """A reading is above the bound of a threshold rule since then; ``raised`` once that has lasted."""
+
+    device_id: str
+    rule: str
+    source: str
+    since_ns: int
+    value: float
+    raised: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """What a counter rule has seen of a counter: its value, and by how much it rose when, oldest first.
+
+    ``rises`` holds pairs (ns, increase). ``reached_ns`` is when the rule was last met, None while what
+    it raised is over.
+    """
+
+    device_id: str
+    rule: str
+    source: str
+    value: int
+    rises: tuple[tuple[int, int], ...] = ()
+    reached_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +267,10 @@ Cell = (
     | Window
     | Promotion
     | Sighting
+    | Trace
+    | Absorbed
+    | Crossing
+    | Tally
     | Noticed
     | Hold
     | Severity

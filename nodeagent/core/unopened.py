@@ -1,0 +1,56 @@
+"""Signals that open nothing: those that the tables call no fault, and those that anybody may forge."""
+
+from nodeagent.core import devices, relation
+from nodeagent.core.classify import classify
+from nodeagent.core.lookup import Facts
+from nodeagent.core.model import NODE, Assertion, Signal
+from nodeagent.core.notices import notice
+from nodeagent.core.state import State
+
+
+def told_only(state: State, signal: Signal, facts: Facts, at_ns: int) -> bool:
+    """Its row says that it is no fault. A condition from before the row said so is left to close.
+
+    To relation rules it is an occurrence as any other: what ends a fault is often no fault.
+    """
+    fault = classify(state.lookup, signal.source, facts, signal.severity)
+    device = devices.resolve(state, signal.device, fault.kind)
+    if device is None or signal.assertion is Assertion.RECOVER:
+        return False
+    told = notice(
+        state,
+        device,
+        code=facts.code,
+        name=fault.name,
+        level=fault.level,
+        count=signal.count,
+        why=f"{signal.assertion} from {signal.source}; the tables say that it is only told",
+        source=signal.source,
+        evidence=signal.evidence,
+    )
+    if facts.relations is None or signal.injected:
+        return told
+    return relation.passed(state, device, facts, fault.level, at_ns) or told
+
+
+def from_user_space(state: State, signal: Signal, facts: Facts) -> bool:
+    """Anyone with a privileged container can write such a line: it informs, and makes no device."""
+    device = devices.find(state, signal.device) or devices.resolve(state, NODE, None)
+    if device is None:
+        return False
+    fault = classify(state.lookup, signal.source, facts, signal.severity)
+    why = "written to the kernel log by user space, which may forge any line"
+    if device.name != signal.device:
+        why += f"; it names {signal.device}"
+    return notice(
+        state,
+        device,
+        code=facts.code,
+        name=fault.name,
+        level=fault.level,
+        count=signal.count,
+        userspace=True,
+        why=why,
+        source=signal.source,
+        evidence=signal.evidence,
+    )
