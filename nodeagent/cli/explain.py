@@ -12,6 +12,17 @@ from nodeagent.cli.output import note, write, write_field, write_json
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 
+_CODES_AT_ONCE = 100
+"""As many as the daemon answers at a time."""
+
+_CLOSED_BY = {
+    "recover": "the driver says that it is over",
+    "reset": "a reset that was seen to help",
+    "reboot": "a reboot after which it is gone",
+    "job_end": "the end of the processes that held the device",
+    "operator": "a person",
+}
+
 
 @click.command("explain")
 @click.argument("codes", metavar="CODE...", nargs=-1, required=True)
@@ -42,12 +53,15 @@ def _ask(codes: tuple[str, ...], socket: Path) -> list[pb.CodeExplanation] | Non
     """None where no daemon answers."""
     from nodeagent.cli import door
 
+    told = list[pb.CodeExplanation]()
     try:
         with door.opened(socket) as daemon:
-            request = pb.ExplainCodeRequest(codes=codes)
-            return list(daemon.call(request, pb.ExplainCodeResponse).explanations)
+            for begin in range(0, len(codes), _CODES_AT_ONCE):
+                request = pb.ExplainCodeRequest(codes=codes[begin : begin + _CODES_AT_ONCE])
+                told += daemon.call(request, pb.ExplainCodeResponse).explanations
     except door.Unreachable:
         return None
+    return told
 
 
 def _look_up(codes: tuple[str, ...], config_path: Path | None) -> list[pb.CodeExplanation]:
@@ -67,15 +81,35 @@ def _look_up(codes: tuple[str, ...], config_path: Path | None) -> list[pb.CodeEx
 
 def _write(told: pb.CodeExplanation) -> None:
     if not told.known:
-        write(f"{told.code}: in no table")
+        write(f"{told.code}: in no table{', ' if told.name else ''}{told.name}")
         return
     induced = ", caused by the application" if told.user_induced else ""
     family = f" (as {told.family}: it has no row of its own)" if told.family else ""
     write(f"{told.code}: {told.name}{family}")
     write_field("level    ", f"{word(messages.LEVEL_OF, told.level)}{induced}")
-    write_field("kind     ", f"{word(messages.KIND_OF, told.kind)}, {told.vendor}")
-    write_field("clears on", ", ".join(told.clear_on))
-    write_field("rules    ", ", ".join(told.rules) or "none")
+    affects = "" if told.affects == "self" else f", affects {told.affects.replace('_', ' ')}"
+    write_field("kind     ", f"{word(messages.KIND_OF, told.kind)}, {told.vendor}{affects}")
     write_field("means    ", told.description)
     write_field("do       ", told.action)
+    again = ", from the third in 24h RESCHEDULE" if told.user_induced else ""
+    for mode in told.modes:
+        here = " (in force)" if mode.in_force else ""
+        write_field("mode     ", f"{mode.mode}{here}: {_phases(mode)}{again}")
+    write_field("closed by", ", or ".join(_CLOSED_BY.get(each, f"{each} of quiet") for each in told.clear_on))
+    for rule in told.rule_details:
+        write_field("rule     ", f"{rule.id} ({rule.sort}): {rule.text} [{rule.file}]")
+    if not told.rule_details:
+        write_field("rule     ", "none")
     write_field("table    ", told.file)
+
+
+def _phases(mode: pb.ModeStances) -> str:
+    said = []
+    for phase in mode.phases:
+        lasts = f" for {phase.lasts.ToNanoseconds() / 1e9:g}s" if phase.HasField("lasts") else ""
+        verdict, handling = (
+            word(messages.VERDICT_OF, phase.verdict),
+            word(messages.HANDLING_OF, phase.handling),
+        )
+        said.append(f"{verdict}, {handling}{lasts}")
+    return "; then ".join(said)

@@ -148,6 +148,21 @@ def explanation(told: fault_service_pb2.CodeExplanation) -> Form:
         "file": told.file,
         "known": told.known,
         "family": told.family,
+        "affects": told.affects,
+        "modes": {each.mode: [stance(phase) for phase in each.phases] for each in told.modes},
+        "rule_details": [
+            {"id": each.id, "sort": each.sort, "text": each.text, "file": each.file}
+            for each in told.rule_details
+        ],
+    }
+
+
+def stance(told: fault_service_pb2.Stance) -> Form:
+    """``lasts`` is null where it holds as long as the fault stands."""
+    return {
+        "lasts": f"{told.lasts.ToNanoseconds() / 1e9:g}s" if told.HasField("lasts") else None,
+        "verdict": _word(messages.VERDICT_OF, told.verdict),
+        "handling": _word(messages.HANDLING_OF, told.handling),
     }
 
 

@@ -1,54 +1,111 @@
 """What the tables in force say of a code, and what stands behind a verdict. It reads and judges nothing."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from nodeagent.core.catalog import canonical
-from nodeagent.core.lookup import Lookup
+from nodeagent.core.catalog import FrequencyRule, Mode, Row, Settings, canonical
+from nodeagent.core.lookup import Facts, Lookup
 from nodeagent.core.model import DeviceView, Reason
+from nodeagent.core.verdict import PRECEDENCE, Phases, Stance, phases, user_induced_stance
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.store.records import StoredEvent
 from nodeagent.tables import words
+from nodeagent.tables.export import SORTS
+from nodeagent.tables.rules import Rule
 
 
 def explanation(lookup: Lookup, code: str) -> pb.CodeExplanation:
     """The row of the code or of its family; ``known`` is false where there is neither."""
-    facts = lookup.facts(code)
+    facts, found = lookup.facts(code), rules(lookup, code)
+    told = pb.CodeExplanation(
+        code=facts.code,
+        rules=[rule.id for rule in found],
+        rule_details=[
+            pb.RuleExplanation(id=rule.id, sort=SORTS[type(rule)], text=words.rule(rule), file=rule.file)
+            for rule in found
+        ],
+    )
     row = facts.row
     if row is None:
-        return pb.CodeExplanation(
-            code=facts.code, known=False, name=facts.decoded or "", rules=rules(lookup, code)
+        told.name = facts.decoded or ""
+        return told
+    told.MergeFrom(
+        pb.CodeExplanation(
+            known=True,
+            kind=messages.KINDS[row.kind],
+            vendor=row.vendor,
+            name=row.name,
+            level=messages.LEVELS[row.level],
+            user_induced=row.user_induced,
+            clear_on=words.clear_on(row.clear_on),
+            description=row.description,
+            action=row.action,
+            file=row.file,
+            family=row.code if facts.is_family else "",
+            affects=row.affects,
+            modes=_modes(row, lookup.settings),
         )
-    return pb.CodeExplanation(
-        code=facts.code,
-        known=True,
-        kind=messages.KINDS[row.kind],
-        vendor=row.vendor,
-        name=row.name,
-        level=messages.LEVELS[row.level],
-        user_induced=row.user_induced,
-        clear_on=words.clear_on(row.clear_on),
-        description=row.description,
-        action=row.action,
-        rules=rules(lookup, code),
-        file=row.file,
-        family=row.code if facts.is_family else "",
     )
+    return told
 
 
-def rules(lookup: Lookup, code: str) -> list[str]:
-    """Ids of the rules that judge the code, also of the one for every code where none names it."""
+def _modes(row: Row, settings: Settings) -> list[pb.ModeStances]:
+    """What the level means in each mode; a fault of the application means the same in both, at first."""
+    told = []
+    for mode in Mode:
+        steps = phases(row.level, replace(settings, mode=mode))
+        if row.user_induced:
+            steps = ((None, user_induced_stance(rescheduling=False)),)
+        told.append(
+            pb.ModeStances(
+                mode=mode,
+                in_force=mode is settings.mode,
+                phases=[_phase(ends_ns, stance) for ends_ns, stance in _lasting(steps)],
+            )
+        )
+    return told
+
+
+def _lasting(steps: Phases) -> Iterator[tuple[int | None, Stance]]:
+    """Each stance with how long it lasts instead of when it ends."""
+    begun_ns = 0
+    for ends_ns, stance in steps:
+        yield (None if ends_ns is None else ends_ns - begun_ns), stance
+        begun_ns = ends_ns or begun_ns
+
+
+def _phase(lasts_ns: int | None, stance: Stance) -> pb.Stance:
+    told = pb.Stance(verdict=messages.VERDICTS[stance[0]], handling=messages.HANDLINGS[stance[1]])
+    if lasts_ns is not None:
+        told.lasts.FromNanoseconds(lasts_ns)
+    return told
+
+
+def rules(lookup: Lookup, code: str) -> list[Rule]:
+    """The rules that judge the code, also the one for every code where none names it."""
     facts, catalog = lookup.facts(code), lookup.catalog
-    frequency = facts.frequency if facts.row is None else lookup.frequency_rule(facts, facts.row.kind)
-    found = [rule.id for rule in (frequency, facts.duration) if rule is not None]
-    found += [rule.id for rule in catalog.threshold if canonical(rule.code) == facts.key]
-    found += [rule.id for rule in catalog.counter if canonical(rule.code) == facts.key]
+    found: list[Rule] = [rule for rule in (_frequency(lookup, facts), facts.duration) if rule is not None]
+    found += [rule for rule in catalog.threshold if canonical(rule.code) == facts.key]
+    found += [rule for rule in catalog.counter if canonical(rule.code) == facts.key]
     found += [
-        rule.id
+        rule
         for rule in catalog.relation
         if any(_names(each, facts.key) for each in (rule.code, *rule.with_codes))
     ]
     return found
+
+
+def _frequency(lookup: Lookup, facts: Facts) -> FrequencyRule | None:
+    """The rule for every code only counts from a level on, which a duration rule may give."""
+    row = facts.row
+    if row is None:
+        return facts.frequency
+    rule = lookup.frequency_rule(facts, row.kind)
+    if rule is None or rule.at_least is None or facts.duration is not None:
+        return rule
+    levels = (row.level, *row.levels.values())
+    return rule if any(PRECEDENCE[level] >= PRECEDENCE[rule.at_least] for level in levels) else None
 
 
 def _names(pattern: str, key: str) -> bool:

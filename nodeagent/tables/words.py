@@ -1,6 +1,14 @@
-"""Values of the catalog in the words of the tables: durations and what closes a fault."""
+"""Values of the catalog in words: durations and what closes a fault as tables say it, rules as people do."""
 
-from nodeagent.core.catalog import ClearOn
+from nodeagent.core.catalog import (
+    ClearOn,
+    CounterRule,
+    DurationRule,
+    FrequencyRule,
+    RelationRule,
+    ThresholdRule,
+)
+from nodeagent.tables.rules import Rule
 
 _UNITS = (
     (86_400_000_000_000, "d"),
@@ -35,3 +43,37 @@ def clear_on(value: ClearOn) -> list[str]:
     if value.quiet_ns is not None:
         words.append(duration(value.quiet_ns))
     return words
+
+
+def rule(value: Rule) -> str:
+    """What the rule does, in one line; a pattern is its regular expression."""
+    match value:
+        case FrequencyRule():
+            released = (
+                "until a person releases it"
+                if value.release_ns is None
+                else f"released once it stayed away for {duration(value.release_ns)}"
+            )
+            least = "" if value.at_least is None else f", counted from {value.at_least} on"
+            times = f"{value.times} times in {duration(value.time_window_ns)}{least}"
+            return f"{times}: {value.level}, {released}"
+        case DurationRule():
+            return (
+                f"there for longer than {duration(value.fault_timeout_ns)}: {value.level};"
+                f" over once gone for longer than {duration(value.recover_timeout_ns)}"
+            )
+        case ThresholdRule():
+            return (
+                f"raised by {value.metric} above {value.above:g} for {duration(value.for_ns)},"
+                f" over below {value.clear_below:g}"
+            )
+        case CounterRule():
+            return f"raised by {value.metric} growing by {value.increase} in {duration(value.time_window_ns)}"
+        case RelationRule():
+            level = "" if value.level is None else f" {value.level}"
+            return (
+                f"{value.code} within {duration(value.within_ns)} of {', '.join(value.with_codes)}"
+                f" on the same {value.same}: {value.then}{level}"
+            )
+        case _:
+            return value.regex

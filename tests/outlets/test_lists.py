@@ -104,6 +104,9 @@ async def test_the_node_tells_its_verdict_its_sources_and_its_store(stage: Stage
     assert node.started_at.ToNanoseconds() == FACTS.started_wall_ns
 
 
+OUT = pb.Stance(verdict=types_pb2.VERDICT_ISOLATE, handling=types_pb2.HANDLING_RESCHEDULE)
+
+
 async def test_a_code_is_explained_in_the_words_of_the_tables(stage: Stage) -> None:
     async with stage.client() as client:
         answer = await client.call(pb.ExplainCodeRequest(codes=["xid_79"]))
@@ -120,6 +123,18 @@ async def test_a_code_is_explained_in_the_words_of_the_tables(stage: Stage) -> N
         action="Power-cycle the node.",
         rules=["bus-repeat"],
         file="nvidia.toml:12",
+        affects="self",
+        modes=[
+            pb.ModeStances(mode="rescheduling", in_force=True, phases=[OUT]),
+            pb.ModeStances(mode="graceful", phases=[OUT]),
+        ],
+        rule_details=[
+            pb.RuleExplanation(
+                id="bus-repeat",
+                sort="frequency",
+                text="3 times in 1d: ManuallySeparateNPU, until a person releases it",
+            )
+        ],
     )
 
 

@@ -130,3 +130,11 @@ def test_a_link_that_stays_down_takes_no_new_jobs(catalog: Catalog) -> None:
         60 * SECOND_NS,
         "PreSeparateNPU",
     )
+
+
+def test_cores_that_fail_with_the_memory_are_its_companions(catalog: Catalog) -> None:
+    rules = [rule for rule in catalog.relation if "80E01801" in rule.with_codes]
+    assert [(rule.code, rule.within_ns, rule.same, rule.then) for rule in rules] == [
+        ("80C98009", 5 * SECOND_NS, "device", "absorb"),
+        ("80CB8009", 5 * SECOND_NS, "device", "absorb"),
+    ]

@@ -1,0 +1,85 @@
+"""explain: what the tables say of a code, what comes of it in both modes, and what closes it."""
+
+import pytest
+
+from tests.cli.conftest import ROOT, Nodeagent
+from tests.tables.test_mindcluster_levels import KINDS
+
+LEVELS = {code: level for _, levels in KINDS.values() for code, level in levels.items()}
+
+
+def test_every_code_of_mindclusters_lists_is_explained_with_its_level(nodeagent: Nodeagent) -> None:
+    ran = nodeagent("explain", "-o", "json", *LEVELS)
+    assert ran.status == 0
+    assert len(LEVELS) == 802 + 30 + 59 + 30
+    assert {told["code"]: told["level"] for told in ran.json} == LEVELS
+
+
+def test_a_level_with_a_tolerance_has_two_phases_in_each_mode(nodeagent: Nodeagent) -> None:
+    (told,) = nodeagent("explain", "-o", "json", "80CB8009").json
+    tolerance = {"lasts": "60s", "verdict": "NO_NEW_JOBS", "handling": "RERUN_REQUEST"}
+    assert told["modes"] == {
+        "rescheduling": [tolerance, {"lasts": None, "verdict": "ISOLATE", "handling": "RESCHEDULE"}],
+        "graceful": [tolerance, {"lasts": None, "verdict": "ISOLATE", "handling": "STOP_RESET_RESTART"}],
+    }
+
+
+def test_self_healing_and_restart_follow_each_other_in_graceful_mode(nodeagent: Nodeagent) -> None:
+    (told,) = nodeagent("explain", "-o", "json", "80E01801").json
+    assert [(phase["lasts"], phase["handling"]) for phase in told["modes"]["graceful"]] == [
+        ("15s", "NONE"),
+        ("45s", "RESTART_JOB"),
+        (None, "STOP_RESET_RESTART"),
+    ]
+
+
+def test_a_fault_of_the_application_never_isolates(nodeagent: Nodeagent) -> None:
+    (told,) = nodeagent("explain", "-o", "json", "80C98002").json
+    stance = {"lasts": None, "verdict": "ALLOW", "handling": "RESTART_JOB"}
+    assert told["modes"] == {"rescheduling": [stance], "graceful": [stance]}
+
+
+def test_rules_are_told_in_words_with_their_place(nodeagent: Nodeagent) -> None:
+    (told,) = nodeagent("explain", "-o", "json", "81078603").json
+    assert told["rules"] == ["ascend-link-down-repeat", "ascend-link-down"]
+    assert [(rule["sort"], rule["text"]) for rule in told["rule_details"]] == [
+        ("frequency", "5 times in 1d: ManuallySeparateNPU, released once it stayed away for 2d"),
+        ("duration", "there for longer than 20s: PreSeparateNPU; over once gone for longer than 1m"),
+    ]
+    assert all(rule["file"].startswith(f"{ROOT}/fault_codes/ascend.toml:") for rule in told["rule_details"])
+
+
+@pytest.mark.parametrize(
+    ("code", "rules"), [("8C1F860B", []), ("80E24E00", ["repeat"]), ("80E18008", ["ascend-hardware-repeat"])]
+)
+def test_the_rule_for_every_code_is_told_where_it_counts(
+    nodeagent: Nodeagent, code: str, rules: list[str]
+) -> None:
+    (told,) = nodeagent("explain", "-o", "json", code).json
+    assert told["rules"] == rules
+
+
+def test_an_unknown_code_is_told_by_its_decoded_name(nodeagent: Nodeagent) -> None:
+    ran = nodeagent("explain", "-o", "json", "80e18009")
+    (told,) = ran.json
+    assert (ran.status, told["known"], told["code"], told["name"], told["level"]) == (
+        1,
+        False,
+        "80E18009",
+        "HBM RAS State: bus error, probably caused by software",
+        None,
+    )
+
+
+def test_a_person_reads_what_happens_and_what_closes_it(nodeagent: Nodeagent) -> None:
+    lines = nodeagent("explain", "[0x00f1fef5,155914,NPU,na]").out.splitlines()
+    assert lines[:8] == [
+        "[0x00f1fef5,155914,npu,na]: Invalid packet on a UnifiedBus port towards an NPU",
+        "  level     RestartRequestFault",
+        "  kind      unifiedbus, ascend, affects node",
+        "  means     A UnifiedBus switch port got packets that make no sense. An NPU is at its other end.",
+        ("  do        Run the request, or the job, again on another node. Check the link if it comes back."),
+        "  mode      rescheduling (in force): ISOLATE, RESCHEDULE",
+        "  mode      graceful: NO_NEW_JOBS, RERUN_REQUEST",
+        "  closed by the driver says that it is over, or a reboot after which it is gone",
+    ]
