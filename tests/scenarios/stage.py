@@ -5,6 +5,9 @@ Tables, before ``begin`` or a ``reload``:
     row CODE LEVEL [kind=chip] [user_induced] [affects=node] [clear_on=recover,reset,10m]
     frequency ID CODE[,CODE] times=3 window=24h level=LEVEL [release=48h] [correlation=30s] [at_least=LEVEL]
     duration ID CODE fault=20s recover=60s level=LEVEL
+    relation ID CODE with=CODE[,CODE] within=3m then=absorb|level|cancel [same=device] [level=LEVEL]
+    threshold ID CODE above=90 clear_below=85 for=60s
+    counter ID CODE metric=NAME increase=1000 window=24h
     set NAME VALUE                          a setting, such as: set mode graceful
     forget CODE|ID                          a row or rule
 
@@ -19,38 +22,27 @@ Then, each at its time (``90s``, ``2m``, ``21s+1ns``):
     TIME crash                              a new process: what was stored is replayed, nothing is told
     TIME seen NAME ID [PCI]  |  TIME gone NAME
     TIME held DEVICE JOB|nobody
+    TIME above|below RULE DEVICE            a reading crosses a bound of a threshold rule
+    TIME counts METRIC DEVICE VALUE         what a counter shows
     TIME isolate|release DEVICE WHO [until=TIME]
     TIME show                               every device as it stands, and what is open
 """
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
-
-from nodeagent.core.catalog import (
-    Catalog,
-    ClearOn,
-    DurationRule,
-    FrequencyRule,
-    Mode,
-    Row,
-    Settings,
-    canonical,
-)
+from nodeagent.core.catalog import Catalog
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
     ActiveCode,
     ActiveSet,
-    Affects,
     Assertion,
     CatalogChanged,
+    CounterMark,
     DeviceGone,
     DeviceSeen,
+    Edge,
     Holder,
     Holders,
     Input,
     Kind,
-    Level,
     Operator,
     Signal,
     SourceBack,
@@ -58,15 +50,13 @@ from nodeagent.core.model import (
     Started,
     Tick,
 )
+from tests.scenarios.tables import Tables
 from tests.scenarios.wording import options_of, parse_ns, told
 
 
 class Stage:
     def __init__(self) -> None:
-        self._rows: dict[str, Row] = {}
-        self._frequency: dict[str, FrequencyRule] = {}
-        self._duration: dict[str, DurationRule] = {}
-        self._settings: dict[str, Any] = {}
+        self._tables = Tables()
         self._catalogs: dict[str, Catalog] = {}
         self._engine = Engine(self._catalogs)
         self._boots = 1
@@ -75,84 +65,11 @@ class Stage:
     def perform(self, command: str) -> list[str]:
         """The lines that one command tells. Raises ValueError for a command that is none."""
         verb, *words = command.split()
-        tables: dict[str, Callable[[list[str]], None]] = {
-            "row": self._row,
-            "frequency": self._frequency_rule,
-            "duration": self._duration_rule,
-            "set": self._set,
-            "forget": self._forget,
-        }
-        if verb in tables:
-            tables[verb](words)
+        if self._tables.perform(verb, words):
             return []
         if verb == "begin":
             return self._begin(words)
         return self._at(parse_ns(verb), *words)
-
-    # ------------------------------------------------------------------ tables
-
-    def _row(self, words: list[str]) -> None:
-        (code, level, *flags), options = options_of(words)
-        self._rows[canonical(code)] = Row(
-            code=code,
-            kind=Kind(options.get("kind", "chip")),
-            vendor="ascend",
-            name=code,
-            level=Level(level),
-            user_induced="user_induced" in flags,
-            affects=Affects(options.get("affects", "self")),
-            clear_on=_clear_on(options.get("clear_on", "recover,reset,reboot").split(",")),
-        )
-
-    def _frequency_rule(self, words: list[str]) -> None:
-        (identifier, codes), options = options_of(words)
-        self._frequency[identifier] = FrequencyRule(
-            id=identifier,
-            codes=tuple(codes.split(",")),
-            times=int(options["times"]),
-            time_window_ns=parse_ns(options["window"]),
-            level=Level(options["level"]),
-            release_ns=parse_ns(options["release"]) if "release" in options else None,
-            correlation_ns=parse_ns(options.get("correlation", "30s")),
-            at_least=Level(options["at_least"]) if "at_least" in options else None,
-        )
-
-    def _duration_rule(self, words: list[str]) -> None:
-        (identifier, codes), options = options_of(words)
-        self._duration[identifier] = DurationRule(
-            id=identifier,
-            codes=tuple(codes.split(",")),
-            fault_timeout_ns=parse_ns(options["fault"]),
-            recover_timeout_ns=parse_ns(options["recover"]),
-            level=Level(options["level"]),
-        )
-
-    def _set(self, words: list[str]) -> None:
-        name, value = words
-        if name == "mode":
-            self._settings[name] = Mode(value)
-        elif name == "unknown_level":
-            self._settings[name] = Level(value)
-        else:
-            self._settings[f"{name}_ns"] = parse_ns(value)
-
-    def _forget(self, words: list[str]) -> None:
-        for name in words:
-            self._rows.pop(canonical(name), None)
-            self._frequency.pop(name, None)
-            self._duration.pop(name, None)
-
-    def _catalog(self) -> CatalogChanged:
-        """The tables as they stand, added to what the engine may be told of."""
-        digest = f"tables-{len(self._catalogs) + 1}"
-        self._catalogs[digest] = Catalog(
-            digest=digest,
-            rows=dict(self._rows),
-            frequency=tuple(self._frequency.values()),
-            duration=tuple(self._duration.values()),
-            settings=Settings(**self._settings),
-        )
-        return CatalogChanged(digest=digest)
 
     # ------------------------------------------------------------------ inputs
 
@@ -164,6 +81,12 @@ class Stage:
             self._step(0, _seen([f"npu{index}", f"die{index}", f"0000:0{index}:00.0"]))
         self._step(0, SourceBack(source="ascend"))
         return []
+
+    def _catalog(self) -> CatalogChanged:
+        """The tables as they stand, added to what the engine may be told of."""
+        digest = f"tables-{len(self._catalogs) + 1}"
+        self._catalogs[digest] = self._tables.catalog(digest)
+        return CatalogChanged(digest=digest)
 
     def _step(self, at_ns: int, given: Input) -> list[str]:
         outcome = self._engine.step(at_ns, given)
@@ -200,6 +123,10 @@ class Stage:
                 return DeviceGone(source="ascend", device=name, reason="gone from the bus")
             case "held", [device, job]:
                 return _held(device, job)
+            case "above" | "below", [rule, device]:
+                return Edge(source="ascend", device=device, rule=rule, above=verb == "above", value=0.0)
+            case "counts", [metric, device, value]:
+                return CounterMark(source="ascend", device=device, metric=metric, value=int(value))
             case "isolate" | "release", [device, who]:
                 until = parse_ns(options["until"]) if "until" in options else None
                 return Operator(who=who, what=verb, device=device, reason="service", until_ns=until)
@@ -228,12 +155,6 @@ class Stage:
         lines += [f"open: {one.id} at {one.level}, count {one.count}" for one in view.conditions]
         lines += [f"promoted: {one.id} to {one.level}" for one in view.promotions if one.effective]
         return lines
-
-
-def _clear_on(words: list[str]) -> ClearOn:
-    names = {word: True for word in words if not word[0].isdigit()}
-    quiet = [parse_ns(word) for word in words if word[0].isdigit()]
-    return replace(ClearOn(**names), quiet_ns=quiet[0] if quiet else None)
 
 
 def _signal(code: str, device: str, assertion: str, flags: list[str], options: dict[str, str]) -> Signal:

@@ -1,0 +1,158 @@
+"""The tables of a scenario, built line by line as the stage's module says. It runs nothing."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal, cast
+
+from nodeagent.core.catalog import (
+    Catalog,
+    ClearOn,
+    CounterRule,
+    DurationRule,
+    FrequencyRule,
+    Mode,
+    RelationRule,
+    Row,
+    Settings,
+    ThresholdRule,
+    canonical,
+)
+from nodeagent.core.model import Affects, Kind, Level
+from tests.scenarios.wording import options_of, parse_ns
+
+
+class Tables:
+    def __init__(self) -> None:
+        self._rows: dict[str, Row] = {}
+        self._frequency: dict[str, FrequencyRule] = {}
+        self._duration: dict[str, DurationRule] = {}
+        self._relation: dict[str, RelationRule] = {}
+        self._threshold: dict[str, ThresholdRule] = {}
+        self._counter: dict[str, CounterRule] = {}
+        self._settings: dict[str, Any] = {}
+
+    def perform(self, verb: str, words: list[str]) -> bool:
+        """False for a verb that is not of the tables."""
+        verbs: dict[str, Callable[[list[str]], None]] = {
+            "row": self._add_row,
+            "frequency": self._add_frequency,
+            "duration": self._add_duration,
+            "relation": self._add_relation,
+            "threshold": self._add_threshold,
+            "counter": self._add_counter,
+            "set": self._set,
+            "forget": self._forget,
+        }
+        if verb in verbs:
+            verbs[verb](words)
+        return verb in verbs
+
+    def catalog(self, digest: str) -> Catalog:
+        """The tables as they stand."""
+        return Catalog(
+            digest=digest,
+            rows=dict(self._rows),
+            frequency=tuple(self._frequency.values()),
+            duration=tuple(self._duration.values()),
+            relation=tuple(self._relation.values()),
+            threshold=tuple(self._threshold.values()),
+            counter=tuple(self._counter.values()),
+            settings=Settings(**self._settings),
+        )
+
+    def _add_row(self, words: list[str]) -> None:
+        (code, level, *flags), options = options_of(words)
+        self._rows[canonical(code)] = Row(
+            code=code,
+            kind=Kind(options.get("kind", "chip")),
+            vendor="ascend",
+            name=code,
+            level=Level(level),
+            user_induced="user_induced" in flags,
+            affects=Affects(options.get("affects", "self")),
+            clear_on=_clear_on(options.get("clear_on", "recover,reset,reboot").split(",")),
+        )
+
+    def _add_frequency(self, words: list[str]) -> None:
+        (identifier, codes), options = options_of(words)
+        self._frequency[identifier] = FrequencyRule(
+            id=identifier,
+            codes=tuple(codes.split(",")),
+            times=int(options["times"]),
+            time_window_ns=parse_ns(options["window"]),
+            level=Level(options["level"]),
+            release_ns=parse_ns(options["release"]) if "release" in options else None,
+            correlation_ns=parse_ns(options.get("correlation", "30s")),
+            at_least=Level(options["at_least"]) if "at_least" in options else None,
+        )
+
+    def _add_duration(self, words: list[str]) -> None:
+        (identifier, codes), options = options_of(words)
+        self._duration[identifier] = DurationRule(
+            id=identifier,
+            codes=tuple(codes.split(",")),
+            fault_timeout_ns=parse_ns(options["fault"]),
+            recover_timeout_ns=parse_ns(options["recover"]),
+            level=Level(options["level"]),
+        )
+
+    def _add_relation(self, words: list[str]) -> None:
+        (identifier, code), options = options_of(words)
+        self._relation[identifier] = RelationRule(
+            id=identifier,
+            code=code,
+            with_codes=tuple(options["with"].split(",")),
+            within_ns=parse_ns(options["within"]),
+            same=cast(Literal["device", "node", "job"], options.get("same", "device")),
+            then=cast(Literal["absorb", "level", "cancel"], options["then"]),
+            level=Level(options["level"]) if "level" in options else None,
+        )
+
+    def _add_threshold(self, words: list[str]) -> None:
+        (identifier, code), options = options_of(words)
+        self._threshold[identifier] = ThresholdRule(
+            id=identifier,
+            code=code,
+            metric=identifier,
+            above=float(options["above"]),
+            clear_below=float(options["clear_below"]),
+            for_ns=parse_ns(options["for"]),
+        )
+
+    def _add_counter(self, words: list[str]) -> None:
+        (identifier, code), options = options_of(words)
+        self._counter[identifier] = CounterRule(
+            id=identifier,
+            code=code,
+            metric=options["metric"],
+            increase=int(options["increase"]),
+            time_window_ns=parse_ns(options["window"]),
+        )
+
+    def _set(self, words: list[str]) -> None:
+        name, value = words
+        if name == "mode":
+            self._settings[name] = Mode(value)
+        elif name == "unknown_level":
+            self._settings[name] = Level(value)
+        else:
+            self._settings[f"{name}_ns"] = parse_ns(value)
+
+    def _forget(self, words: list[str]) -> None:
+        kinds: tuple[dict[str, Any], ...] = (
+            self._frequency,
+            self._duration,
+            self._relation,
+            self._threshold,
+            self._counter,
+        )
+        for name in words:
+            self._rows.pop(canonical(name), None)
+            for rules in kinds:
+                rules.pop(name, None)
+
+
+def _clear_on(words: list[str]) -> ClearOn:
+    names = {word: True for word in words if not word[0].isdigit()}
+    quiet = [parse_ns(word) for word in words if word[0].isdigit()]
+    return replace(ClearOn(**names), quiet_ns=quiet[0] if quiet else None)
