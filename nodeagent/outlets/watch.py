@@ -79,7 +79,7 @@ class Subscription:
         while True:
             current = self._board.current
             if current.store_id != self._store_id:
-                async for response in self._enter_epoch(current):
+                async for response in self._enter_epoch():
                     yield response
             elif current.seq > self._seq:
                 events = await self._next(current)
@@ -177,17 +177,21 @@ class Subscription:
         self._told = self._seq
         return self._frames.bookmark(self._store_id, current.durable, self._seq)
 
-    async def _enter_epoch(self, current: Publication) -> AsyncIterator[bytes]:
-        """First the events not yet sent, under the new id, so that none is skipped; then the Snapshot."""
-        same_line = current.store_id.uuid == self._store_id.uuid and current.seq >= self._seq
-        unsent = self._board.recent(self._seq) if same_line else None
-        self._store_id = current.store_id
+    async def _enter_epoch(self) -> AsyncIterator[bytes]:
+        """First the events not yet sent, under the new id, so that none is skipped; then the Snapshot.
+
+        While they are being sent more may come: between the last look and the Snapshot nothing is awaited.
+        """
         missed_from_seq = 0
-        if unsent is not None:
+        while (current := self._board.current).seq != self._seq:
+            same_line = current.store_id.uuid == self._store_id.uuid and current.seq > self._seq
+            unsent = self._board.recent(self._seq) if same_line else None
+            if unsent is None:
+                missed_from_seq = self._seq + 1 if same_line else 0
+                break
+            self._store_id = current.store_id
             for response in self._batches(unsent, current):
                 yield response
-        elif same_line:
-            missed_from_seq = self._seq + 1
         yield self._snapshot(pb.SNAPSHOT_REASON_EPOCH_CHANGED, missed_from_seq)
 
     async def _next(self, current: Publication) -> Sequence[StoredEvent] | None:

@@ -1,8 +1,12 @@
 """When the store's numbers leave the disk while streams are open: they go on, and say so."""
 
+from contextlib import aclosing
+
+from nodeagent.outlets.frames import Frames
 from nodeagent.outlets.pb import fault_service_pb2 as pb
+from nodeagent.outlets.watch import Pace, Subscription
 from tests.outlets.samples import event
-from tests.outlets.stage import Stage
+from tests.outlets.stage import FACTS, Stage
 from tests.outlets.watching import after, watching
 
 
@@ -23,6 +27,31 @@ async def test_an_open_stream_gets_the_event_then_a_snapshot_that_is_not_durable
     assert [told.seq for told in following.batch.events] == [3]
     for message in (batch, snapshot, following):
         assert (message.store_id.epoch, message.durable) == (7, False)
+
+
+async def test_an_event_told_while_the_stream_enters_the_epoch_is_not_swallowed_by_the_snapshot(
+    stage: Stage,
+) -> None:
+    await stage.commit(event("gpu0"))
+    subscription = Subscription(
+        board=stage.board,
+        ledger=stage.ledger,
+        frames=Frames(FACTS),
+        request=pb.WatchRequest(),
+        position=None,
+        pace=Pace(),
+    )
+    async with aclosing(subscription.responses()) as responses:
+        told = [await anext(responses)]
+        for device in ("gpu1", "gpu2"):
+            stage.publish_in_epoch(7, event(device))
+            told.append(await anext(responses))
+        told.append(await anext(responses))
+
+    first, batch, second, snapshot = map(pb.WatchResponse.FromString, told)
+    assert first.WhichOneof("told") == "snapshot"
+    assert [[each.seq for each in one.batch.events] for one in (batch, second)] == [[2], [3]]
+    assert (snapshot.snapshot.seq, snapshot.snapshot.missed_from_seq) == (3, 0)
 
 
 async def test_a_position_of_the_epoch_before_gets_a_snapshot(stage: Stage) -> None:
