@@ -21,6 +21,8 @@ from nodeagent.tables.rules import Rule
 from nodeagent.tables.templates import produces
 from nodeagent.toml.problem import Problem
 
+_CODES_TOLD = 4
+
 Report = Callable[[Problem], None]
 Warn = Callable[[str], None]
 
@@ -96,12 +98,19 @@ def _warn_of_shared_codes(merged: Merged, sort: type[Rule], word: str, warn: War
     for rule in merged.rules:
         if not isinstance(rule.value, sort):
             continue
+        shared = dict[str, list[str]]()
         for _, code in _named_codes(rule.value):
             first = first_of.setdefault(canonical(code), rule)
             replaced = rule.strict and not first.strict
             if first is not rule and code != "*" and not replaced:
-                what = f"{word} rule {rule.key} names {code}"
-                warn(f"{rule.place}: {what}, but {first.key} at {first.place} counts for it")
+                shared.setdefault(f"{first.key} at {first.place}", []).append(code)
+        for counts, codes in shared.items():
+            warn(f"{rule.place}: {word} rule {rule.key} names {_some(codes)}, but {counts} counts for it")
+
+
+def _some(codes: list[str]) -> str:
+    more = f" and {len(codes) - _CODES_TOLD} more" if len(codes) > _CODES_TOLD else ""
+    return ", ".join(codes[:_CODES_TOLD]) + more
 
 
 def _check_closing(entry: Entry[Row], catalog: Catalog, report: Report, warn: Warn) -> None:

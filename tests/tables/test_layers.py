@@ -98,6 +98,35 @@ def test_a_sites_own_rule_on_a_code_comes_before_the_shipped_one(load: Load, tmp
     )
 
 
+def test_of_many_codes_that_have_another_rule_a_few_are_named(load: Load, tmp_path: Path) -> None:
+    codes = [f"A{number}" for number in range(6)]
+    listed = ", ".join(f'"{code}"' for code in codes)
+    rows = "".join(row("SeparateNPU", code) for code in codes)
+    loaded = load(
+        {"a.toml": rows + frequency("shipped", 3, listed)}, {"a.toml": frequency("site", 5, listed)}
+    )
+    assert loaded.warnings == (
+        (
+            f"{tmp_path}/1/a.toml:25: frequency rule shipped names A0, A1, A2, A3 and 2 more,"
+            f" but site at {tmp_path}/2/a.toml:1 counts for it"
+        ),
+    )
+
+
+def test_a_rule_may_name_a_code_without_a_row_that_decodes(load: Load, tmp_path: Path) -> None:
+    decode = '[decode.parts]\n070 = "HBM"\n[decode.sensors.C0]\nname = "RAS State"\n'
+    loaded = load({"a.toml": row("SeparateNPU") + decode + frequency("r", 3, '"80E18009"')})
+    assert loaded.warnings == (
+        f"{tmp_path}/1/a.toml:9: r names 80E18009 (HBM RAS State: state 9), which has no row",
+    )
+
+
+def test_a_later_folder_renames_a_part_of_decoded_codes(load: Load) -> None:
+    decode = '[decode.parts]\n070 = "{}"\n[decode.sensors.C0]\nname = "RAS State"\nstates = ["error"]\n'
+    loaded = load({"a.toml": row("SeparateNPU") + decode.format("HBM")}, {"a.toml": decode.format("Memory")})
+    assert loaded.catalog.decoding.name("80E18000") == "Memory RAS State: error"
+
+
 def test_one_id_in_two_files_of_a_folder_is_refused(load: Load, tmp_path: Path) -> None:
     with pytest.raises(TablesError) as refused:
         load({"a.toml": row("SeparateNPU") + frequency("r", 3), "b.toml": frequency("r", 3)})
