@@ -1,8 +1,11 @@
 """explain: what the tables say of a code, what comes of it in both modes, and what closes it."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.cli.conftest import ROOT, Nodeagent
+from tests.cli.live import Node
 from tests.tables.test_mindcluster_levels import KINDS
 
 LEVELS = {code: level for _, levels in KINDS.values() for code, level in levels.items()}
@@ -83,3 +86,12 @@ def test_a_person_reads_what_happens_and_what_closes_it(nodeagent: Nodeagent) ->
         "  mode      graceful: NO_NEW_JOBS, RERUN_REQUEST",
         "  closed by the driver says that it is over, or a reboot after which it is gone",
     ]
+
+
+def test_more_codes_than_the_daemon_answers_at_once_are_asked_in_parts(
+    nodeagent: Nodeagent, tmp_path: Path
+) -> None:
+    with Node.within(tmp_path).daemon():
+        ran = nodeagent("explain", "-o", "json", *LEVELS)
+    assert (ran.status, ran.err) == (0, "")
+    assert {told["code"]: told["level"] for told in ran.json} == LEVELS
