@@ -172,7 +172,7 @@ class Daemon:
                 inputs = await catalogs.load(_folders(config), config.settings(), catalogs.current.digest)
                 await pump.submit(Delivery(source="agent", inputs=inputs))
                 for source in sources:
-                    source.reload(catalogs.current.patterns)
+                    source.reload(catalogs.current)
             systemd.ready()
 
 

@@ -11,6 +11,7 @@ from nodeagent.core.model import Input
 from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.lifecycle import State, Trigger
 from nodeagent.daemon.observation import Observation
+from nodeagent.daemon.readings import Readings
 from nodeagent.daemon.running import Worker
 from nodeagent.daemon.source import Statistics
 from nodeagent.store.records import Cursor
@@ -26,10 +27,18 @@ class Nonsense(Exception):
 class Hearing:
     """For all workers of one source, one after another."""
 
-    def __init__(self, source: str, boot_id: str, observation: Observation, statistics: Statistics) -> None:
+    def __init__(
+        self,
+        source: str,
+        boot_id: str,
+        observation: Observation,
+        readings: Readings,
+        statistics: Statistics,
+    ) -> None:
         self._source = source
         self._boot_id = boot_id
         self._observation = observation
+        self._readings = readings
         self._statistics = statistics
 
     def take(self, worker: Worker, report: protocol.Report) -> Delivery:
@@ -55,6 +64,7 @@ class Hearing:
         match report:
             case protocol.Devices():
                 self._expect(worker, report.devices)
+                self._readings.forget()
                 return observation.population(report)
             case protocol.Batch():
                 return observation.batch(report)
@@ -72,6 +82,7 @@ class Hearing:
         worker.take(Trigger.HELLO)
         worker.due_s = time.monotonic()
         self._expect(worker, hello.devices)
+        self._readings.forget()
         return self._observation.hello(hello, worker.skip)
 
     def _reply(self, worker: Worker, reply: protocol.Reply) -> Sequence[Input]:
@@ -83,7 +94,9 @@ class Hearing:
         statistics.last_poll_duration_s = reply.took_ns / 1e9
         statistics.last_poll_ok = not reply.error
         statistics.readings[reply.device] = reply.readings
-        return self._observation.reply(reply)
+        # Before what the reply makes of the source: once that observes again, time-outs are judged.
+        told = self._readings.take(reply.device, reply.readings, time.monotonic_ns())
+        return [*told, *self._observation.reply(reply)]
 
     def _expect(self, worker: Worker, devices: Sequence[protocol.Device]) -> None:
         worker.expect(devices)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from nodeagent.core.catalog import Pattern
+from nodeagent.core.catalog import CounterRule, Pattern, ThresholdRule
 from nodeagent.store.records import Cursor
 
 
@@ -21,6 +21,8 @@ class WorkerSpec:
     boot_id: str
     config: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     patterns: Sequence[Pattern] = ()
+    threshold: Sequence[ThresholdRule] = ()
+    counter: Sequence[CounterRule] = ()
     cursor: Cursor | None = None
     required: bool = False
     poll_interval_s: float = 1.0

@@ -19,13 +19,14 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final
 
-from nodeagent.core.catalog import Pattern
+from nodeagent.core.catalog import Catalog, Pattern
 from nodeagent.core.model import Input
 from nodeagent.daemon.child import Child, Exited, Garbled, Happening, Said
 from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.hearing import Hearing, Nonsense
 from nodeagent.daemon.lifecycle import State, Trigger
 from nodeagent.daemon.observation import Observation
+from nodeagent.daemon.readings import Readings
 from nodeagent.daemon.running import Worker
 from nodeagent.daemon.source import SourceHealth, Statistics, WorkerSpec
 from nodeagent.daemon.translate import Clock
@@ -56,7 +57,10 @@ class Supervisor:
         self._statistics = Statistics()
         clock = Clock(boottime_ns=lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME), to_rule_ns=to_rule_ns)
         self._observation = Observation(spec.source, spec.required, clock)
-        self._hearing = Hearing(spec.source, spec.boot_id, self._observation, self._statistics)
+        self._readings = Readings(spec.source, spec.threshold, spec.counter)
+        self._hearing = Hearing(
+            spec.source, spec.boot_id, self._observation, self._readings, self._statistics
+        )
         self._command = spec.command or (sys.executable, "-m", "nodeagent.worker", spec.source)
         self._patterns = _for_worker(spec.patterns)
         self._cursor = spec.cursor
@@ -94,9 +98,10 @@ class Supervisor:
                 self._task.cancel()
             await self._ended.wait()
 
-    def reload(self, patterns: Sequence[Pattern]) -> None:
-        """From now on match these."""
-        self._patterns = _for_worker(patterns)
+    def reload(self, catalog: Catalog) -> None:
+        """From now on match its patterns, and tell of readings what its rules ask."""
+        self._readings.judge_by(catalog.threshold, catalog.counter)
+        self._patterns = _for_worker(catalog.patterns)
         if self._worker is not None and self._worker.state in (State.STARTING, State.READY):
             self._worker.child.send(protocol.Patterns(patterns=self._patterns))
 

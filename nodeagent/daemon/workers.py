@@ -47,6 +47,8 @@ def _spec(
         boot_id=clock.boot_id,
         config=own,
         patterns=catalog.patterns,
+        threshold=catalog.threshold,
+        counter=catalog.counter,
         cursor=cursors.get(name),
         required=section.required,
         poll_interval_s=section.poll_interval_ns / 1e9,

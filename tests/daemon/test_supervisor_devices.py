@@ -4,8 +4,8 @@ import asyncio
 import os
 from pathlib import Path
 
-from nodeagent.core.catalog import Pattern
-from nodeagent.core.model import ActiveSet, DeviceGone, DeviceSeen, Signal, SourceBack, SourceLost
+from nodeagent.core.catalog import Catalog, Pattern, ThresholdRule
+from nodeagent.core.model import ActiveSet, DeviceGone, DeviceSeen, Edge, Signal, SourceBack, SourceLost
 from nodeagent.daemon.source import WorkerSpec
 from tests.daemon.staged import release_fifo, staged, threads_of, worker_spec
 
@@ -136,10 +136,32 @@ async def test_recovery_is_told_for_what_an_earlier_daemon_may_have_raised(contr
         ]
 
 
+def patterns(*given: Pattern) -> Catalog:
+    return Catalog(digest="", patterns=given)
+
+
+def hotter_than(above: float) -> ThresholdRule:
+    return ThresholdRule(
+        id="hot", code="HOT", metric="temperature_celsius", above=above, clear_below=above, for_ns=0
+    )
+
+
+async def test_readings_are_told_where_a_rule_asks_and_anew_after_a_reload(control: Path) -> None:
+    async with staged(fake(control, "chip0", threshold=[hotter_than(40)])) as stage:
+        await stage.polled("chip0", times=2)
+        edges = [given for given in stage.inputs if isinstance(given, Edge)]
+        assert edges == [Edge(source="fake", device="chip0", rule="hot", above=True, value=41.5)]
+        assert stage.inputs.index(edges[0]) < stage.inputs.index(SourceBack(source="fake"))
+        stage.supervisor.reload(Catalog(digest="", threshold=(hotter_than(50),)))
+        await stage.until(
+            lambda: Edge(source="fake", device="chip0", rule="hot", above=False, value=41.5) in stage.inputs
+        )
+
+
 async def test_patterns_are_handed_on_at_a_reload(control: Path) -> None:
     async with staged(fake(control, "chip0")) as stage:
         await stage.back()
-        stage.supervisor.reload([Pattern(id="NEW", code="X", regex="x", device="node")])
+        stage.supervisor.reload(patterns(Pattern(id="NEW", code="X", regex="x", device="node")))
         reloaded = control / "reloaded"
         await stage.until(lambda: reloaded.exists() and reloaded.read_text() == "NEW", "the reload")
 
@@ -148,7 +170,7 @@ async def test_reload_before_the_driver_is_open_is_not_lost(control: Path) -> No
     os.mkfifo(control / "hang-open")
     async with staged(fake(control, "chip0")) as stage:
         await stage.until(lambda: stage.health.state == "starting")
-        stage.supervisor.reload([Pattern(id="EARLY", code="X", regex="x", device="node")])
+        stage.supervisor.reload(patterns(Pattern(id="EARLY", code="X", regex="x", device="node")))
         await asyncio.to_thread((control / "hang-open").write_bytes, b"")  # waits for the driver to be there
         reloaded = control / "reloaded"
         await stage.until(lambda: reloaded.exists() and reloaded.read_text() == "EARLY", "the reload")
