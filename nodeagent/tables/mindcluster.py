@@ -124,12 +124,15 @@ def lay_over(
 def _warn_of_codes_left(
     rows: Mapping[str, Entry[Row]], layer: VendorLayer, warn: Callable[[str], None]
 ) -> None:
+    """Of codes such as the file lists: what the kernel says of a chip is no matter of MindCluster's."""
+    forms = {form.kind: form for form in LEVEL_FILES.values()}
     for kind, file in layer.files.items():
         left = sum(
             1
             for key, entry in rows.items()
             if (row := entry.value) is not None
             and (row.kind, row.vendor) == (kind, VENDOR)
+            and not forms[kind].objection(row.code)
             and key not in layer.levels
         )
         if left:
