@@ -4,12 +4,14 @@ Restart and crash recovery are this one path. It reads; what must be told it ret
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import CatalogChanged, Era, Outcome
 from nodeagent.core.rebuilt import told_by
+from nodeagent.store.errors import StoreUnreadableError
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Recovery
 from nodeagent.tables.canonical import decode_catalog
@@ -19,23 +21,35 @@ log = logging.getLogger(__name__)
 _PAGE_EVENTS = 4096
 
 
-class CatalogMissing(Exception):
-    """The store names a catalog that it does not hold: its inputs cannot be judged again."""
+async def load_catalogs(
+    ledger: Ledger, recovery: Recovery, stand_in: Callable[[], Catalog]
+) -> dict[str, Catalog]:
+    """Every catalog that the stored inputs were judged under, by digest.
 
-
-async def load_catalogs(ledger: Ledger, recovery: Recovery) -> dict[str, Catalog]:
-    """Every catalog that the stored inputs were judged under, by digest. Raises CatalogMissing."""
+    One that the store lost or damaged is replaced by ``stand_in``: faults judged by today's tables are
+    better than a daemon that cannot start.
+    """
     digests = [
         stamped.input.digest for stamped in recovery.inputs if isinstance(stamped.input, CatalogChanged)
     ]
     digests += [carried.cell.digest for carried in recovery.carried if isinstance(carried.cell, Era)]
     catalogs: dict[str, Catalog] = {}
     for digest in dict.fromkeys(filter(None, digests)):
-        stored = await ledger.get_catalog(digest)
-        if stored is None:
-            raise CatalogMissing(f"the store lacks catalog {digest}")
-        catalogs[digest] = decode_catalog(stored)
+        try:
+            catalogs[digest] = await _stored_catalog(ledger, digest)
+        except (StoreUnreadableError, ValueError) as error:
+            log.error(
+                "catalog %s: %s; what was judged under it is judged by the tables on disk", digest, error
+            )
+            catalogs[digest] = replace(stand_in(), digest=digest)
     return catalogs
+
+
+async def _stored_catalog(ledger: Ledger, digest: str) -> Catalog:
+    stored = await ledger.get_catalog(digest)
+    if stored is None:
+        raise ValueError("the store does not hold it")
+    return decode_catalog(stored)
 
 
 async def rebuild(
