@@ -27,6 +27,10 @@ class Unreachable(Failure):
     """Nobody answers at the socket."""
 
 
+class Refused(Failure):
+    """The daemon will not do it as things are, and changed nothing."""
+
+
 class Door:
     """An open connection. ``close`` it; a stream that is still read ends with it."""
 
@@ -131,5 +135,7 @@ def _failure(path: Path, error: Any) -> Failure:
             return Failure(f"not allowed: {details}", EXIT_NOT_ALLOWED)
         case grpc.StatusCode.UNIMPLEMENTED:
             return Failure(f"the daemon cannot do that: {details}", EXIT_FAILED)
+        case grpc.StatusCode.FAILED_PRECONDITION:
+            return Refused(details, EXIT_FAILED)
         case _:
             return Failure(details or status.name, EXIT_FAILED)

@@ -1,17 +1,15 @@
-"""``nodeagent tables``: check and reload here, the other two in files of their own."""
+"""``nodeagent tables``: check here, the others in files of their own."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from nodeagent.cli import tables_diff, tables_import
+from nodeagent.cli import tables_diff, tables_import, tables_reload
 from nodeagent.cli.failure import EXIT_FAILED
 from nodeagent.cli.options import (
     Output,
     config_option,
-    control_socket,
-    control_socket_option,
     output_option,
     read_config,
 )
@@ -27,6 +25,7 @@ def command() -> None:
 
 command.add_command(tables_import.command)
 command.add_command(tables_diff.command)
+command.add_command(tables_reload.command)
 
 
 @command.command("check")
@@ -85,35 +84,3 @@ def _missing(folders: Sequence[Path]) -> tuple[Problem, ...]:
         for folder in folders
         if not folder.exists()
     )
-
-
-@command.command("reload")
-@click.option("--dry-run", is_flag=True, help="Only check what the daemon would load.")
-@control_socket_option
-@output_option
-def reload(dry_run: bool, socket: Path | None, config_path: Path | None, output: Output) -> None:
-    """Let the daemon load its tables again. Exit status: 0 in force, 1 refused and nothing changed."""
-    from nodeagent.cli import door
-    from nodeagent.outlets.pb import control_service_pb2 as pb
-
-    request = pb.ReloadTablesRequest(dry_run=dry_run)
-    with door.opened(control_socket(socket, config_path)) as daemon:
-        told = daemon.call(request, pb.ReloadTablesResponse)
-    if output == Output.JSON:
-        write_json(
-            {
-                "ok": told.accepted,
-                "problems": list(told.problems),
-                "warnings": list(told.warnings),
-                "digest": told.catalog_digest,
-            }
-        )
-    else:
-        for problem in told.problems:
-            write(problem)
-        for warning in told.warnings:
-            write(f"warning: {warning}")
-        if told.accepted:
-            write(f"ok: tables {told.catalog_digest[:12]}")
-    if not told.accepted:
-        raise SystemExit(EXIT_FAILED)

@@ -55,6 +55,7 @@ from nodeagent.core.model import (
     Tally,
     View,
 )
+from nodeagent.core.preview import Preview, compare
 from nodeagent.core.rebuilt import Told, reconcile
 from nodeagent.core.state import State
 from nodeagent.core.telling import judgement, observed_ns, settle, show_as_told
@@ -185,6 +186,17 @@ class Engine:
     def carry(self) -> tuple[Carried, ...]:
         """Every live cell, for compaction, in the order in which they can be put back."""
         return tuple(Carried(cell=cell) for cells in self._state.cells.values() for cell in cells.values())
+
+    def rehearse(self, catalog: Catalog) -> Preview:
+        """What this catalog would change of what is open now, which stays as it is."""
+        catalogs = {**self._state.catalogs, catalog.digest: catalog}
+        before, after = Engine(catalogs), Engine(catalogs)
+        for engine in (before, after):
+            for carried in self.carry():
+                engine.replay(self.now_ns, carried)
+            engine.resume(self.now_ns)
+        after.step(self.now_ns, CatalogChanged(digest=catalog.digest))
+        return compare(before.view(), after.view())
 
     def view(self) -> View:
         state = self._state

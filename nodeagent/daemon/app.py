@@ -13,15 +13,14 @@ import sys
 from pathlib import Path
 
 from nodeagent import __version__
-from nodeagent.config import Config, ConfigError, load_config
-from nodeagent.core.model import NODE, DeviceSeen, Kind, Started, TablesRejected, View
+from nodeagent.config import Config
+from nodeagent.core.model import NODE, DeviceSeen, Kind, Started, View
 from nodeagent.daemon import identity, systemd, workers
-from nodeagent.daemon.catalogs import Catalogs, NoTables
+from nodeagent.daemon.catalogs import Catalogs, NoTables, tables_on_disk
 from nodeagent.daemon.clock import carry_on
-from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.pump import Pump, RestartNeeded
 from nodeagent.daemon.rebuild import load_catalogs, rebuild
-from nodeagent.daemon.supervisor import Supervisor
+from nodeagent.daemon.reloading import Reloading, table_folders
 from nodeagent.drivers import DRIVERS
 from nodeagent.outlets import journal
 from nodeagent.outlets.grpc_server import GrpcServer
@@ -77,12 +76,13 @@ class Daemon:
             recovery = await ledger.open()
             parts.push_async_callback(ledger.close)
 
+            folders = table_folders(config)
             clock = carry_on(recovery.anchor, identity.boot_id())
-            known = await load_catalogs(ledger, recovery)
+            known = await load_catalogs(ledger, recovery, lambda: tables_on_disk(folders, config.settings()))
             engine, differences = await rebuild(ledger, recovery, known)
             ledger.carry = engine.carry
             catalogs = Catalogs(ledger, known)
-            tables = await catalogs.load(_folders(config), config.settings(), engine.digest)
+            tables = await catalogs.load(folders, config.settings(), engine.digest)
 
             board = Board()
             pump = Pump(engine, ledger, board, clock, systemd.watchdog)
@@ -90,6 +90,7 @@ class Daemon:
             await pump.begin(differences, (started, _node(config), *tables))
 
             sources = workers.supervisors(config, catalogs.current, clock, recovery.cursors, pump.submit)
+            reloading = Reloading(self._config_path, catalogs, pump, board, sources)
             facts = NodeFacts(
                 node_id=identity.machine_id(),
                 node_name=config.agent.name(),
@@ -98,7 +99,12 @@ class Daemon:
                 started_wall_ns=clock.wall_ns(),
             )
             grpc = self.grpc = GrpcServer(
-                board=board, ledger=ledger, catalog=lambda: catalogs.current, facts=facts, config=config
+                board=board,
+                ledger=ledger,
+                catalog=lambda: catalogs.current,
+                facts=facts,
+                config=config,
+                reload=reloading.reload,
             )
             metrics = NodeMetrics(
                 board=board,
@@ -118,7 +124,7 @@ class Daemon:
                     tasks.create_task(metrics.run(recovery.last_seq)),
                     tasks.create_task(self._tell(board, ledger, recovery.last_seq)),
                     tasks.create_task(_tell_readiness(board, grpc, _required(config))),
-                    tasks.create_task(self._reload_on_demand(catalogs, pump, sources)),
+                    tasks.create_task(reloading.on(self._reload)),
                 ]
                 self._listen_to_signals()
                 # What is here now stays: looking it through again for garbage would hold up events by 10 ms.
@@ -157,24 +163,6 @@ class Daemon:
         else:
             parts.callback(server.stop)
 
-    async def _reload_on_demand(self, catalogs: Catalogs, pump: Pump, sources: list[Supervisor]) -> None:
-        """On SIGHUP: the tables, and those keys of the configuration that change a decision."""
-        while True:
-            await self._reload.wait()
-            self._reload.clear()
-            systemd.reloading()
-            try:
-                config = load_config(self._config_path, os.environ)
-            except ConfigError as error:
-                log.error("configuration refused, the old one stays: %s", error)
-                await pump.submit(Delivery(source="agent", inputs=(TablesRejected(reason=str(error)),)))
-            else:
-                inputs = await catalogs.load(_folders(config), config.settings(), catalogs.current.digest)
-                await pump.submit(Delivery(source="agent", inputs=inputs))
-                for source in sources:
-                    source.reload(catalogs.current)
-            systemd.ready()
-
 
 async def _tell_readiness(board: Board, grpc: GrpcServer, required: frozenset[str]) -> None:
     """Ready while every required source observes: what a load balancer or a scheduler's probe asks."""
@@ -197,10 +185,6 @@ def _observes(view: View, required: frozenset[str]) -> bool:
 def _required(config: Config) -> frozenset[str]:
     sections = ((name, config.drivers[name]) for name in DRIVERS)
     return frozenset(name for name, section in sections if section.enabled and section.required)
-
-
-def _folders(config: Config) -> list[Path]:
-    return [Path(folder) for folder in config.agent.tables]
 
 
 def _node(config: Config) -> DeviceSeen:

@@ -3,15 +3,17 @@
 It loads and remembers; whether a change matters to open conditions is the core's to say.
 """
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from pathlib import Path
 
 from nodeagent.core.catalog import Catalog, Settings
 from nodeagent.core.model import CatalogChanged, Input, TablesRejected
+from nodeagent.store.errors import StoreUnreadableError
 from nodeagent.store.ledger import Ledger
 from nodeagent.tables.canonical import decode_catalog, encode_catalog
-from nodeagent.tables.load import TablesError, load_catalog
+from nodeagent.tables.load import Loaded, TablesError, load_catalog
 
 log = logging.getLogger(__name__)
 
@@ -20,6 +22,14 @@ _REASON_LENGTH = 2000
 
 class NoTables(Exception):
     """There is no sound catalog at all: none on disk and none in the store. str() says what is wrong."""
+
+
+def tables_on_disk(folders: Sequence[Path], settings: Settings) -> Catalog:
+    """What the folders say now. Raises NoTables where that is not sound."""
+    try:
+        return load_catalog(folders, settings).catalog
+    except TablesError as refused:
+        raise NoTables(str(refused)) from refused
 
 
 class Catalogs:
@@ -37,33 +47,45 @@ class Catalogs:
         Raises NoTables where nothing is left.
         """
         try:
-            loaded = load_catalog(folders, settings)
+            loaded = await self.read(folders, settings)
         except TablesError as refused:
             for problem in refused.problems:
                 log.error("tables refused: %s", problem)
-            rejected = TablesRejected(reason=str(refused)[:_REASON_LENGTH])
-            await self._fall_back(folders, settings, in_force, refused)
-            return (*self._change(in_force), rejected)
+            await self._fall_back(folders, settings, in_force)
+            return (*self._change(in_force), self.rejected(str(refused)))
+        return await self.take(loaded, folders, in_force)
+
+    async def read(self, folders: Sequence[Path], settings: Settings) -> Loaded:
+        """What stands on disk. It changes nothing, and the loop goes on meanwhile. Raises TablesError."""
+        return await asyncio.to_thread(load_catalog, folders, settings)
+
+    async def take(self, loaded: Loaded, folders: Sequence[Path], in_force: str) -> tuple[Input, ...]:
+        """The inputs that bring it into force in place of ``in_force``."""
         for warning in loaded.warnings:
             log.warning("tables: %s", warning)
         await self._take(loaded.catalog, "loaded from " + ", ".join(map(str, folders)))
         return self._change(in_force)
 
-    async def _fall_back(
-        self, folders: Sequence[Path], settings: Settings, in_force: str, refused: TablesError
-    ) -> None:
-        if in_force:
-            self.current = self._known[in_force]
+    @staticmethod
+    def rejected(reason: str) -> TablesRejected:
+        """The input that tells of tables that were refused; a very long reason is cut."""
+        return TablesRejected(reason=reason[:_REASON_LENGTH])
+
+    async def _fall_back(self, folders: Sequence[Path], settings: Settings, in_force: str) -> None:
+        last_good = self._known[in_force] if in_force else await self._last_good()
+        if last_good is not None:
+            self._known[last_good.digest] = self.current = last_good
             return
-        stored = await self._ledger.last_good_catalog()
-        if stored is not None:
-            await self._take(decode_catalog(stored[1]), "the last good one, taken up again")
-            return
-        try:
-            await self._take(load_catalog(folders[:1], settings).catalog, "shipped; the site's were refused")
-        except TablesError:
-            raise NoTables(str(refused)) from refused
+        await self._take(tables_on_disk(folders[:1], settings), "shipped; the site's were refused")
         log.warning("no tables were ever good on this node: only those of %s are in force", folders[0])
+
+    async def _last_good(self) -> Catalog | None:
+        try:
+            stored = await self._ledger.last_good_catalog()
+            return None if stored is None else decode_catalog(stored[1])
+        except (StoreUnreadableError, ValueError) as error:
+            log.error("the last good tables cannot be read back: %s", error)
+            return None
 
     async def _take(self, catalog: Catalog, reason: str) -> None:
         self._known[catalog.digest] = catalog

@@ -12,8 +12,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from nodeagent.core.catalog import Catalog
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import Assertion, Event, Input, Outcome, Signal, Tick, View
+from nodeagent.core.preview import Preview
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.delivery import Delivery
 from nodeagent.store.board import Board
@@ -122,6 +124,10 @@ class Pump:
         """Let ``run`` end; nothing may be submitted any more."""
         self._finishing = True
         self._woken.set()
+
+    def rehearse(self, catalog: Catalog) -> Preview:
+        """What these tables would change of what is open now."""
+        return self._engine.rehearse(catalog)
 
     async def compact(self) -> None:
         """Write the live cells as the base from which the next start replays."""

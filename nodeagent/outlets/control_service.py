@@ -1,26 +1,34 @@
 """ControlService: taken from operators only, and every call is audited, refused ones too.
 
-No call is served yet: an operator is told UNIMPLEMENTED. What comes later is one coroutine more here,
-found by the method's name.
+Of a call that this version does not serve an operator is told UNIMPLEMENTED. One that is served is one
+coroutine here, under the method's name.
 """
 
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import grpc
 from google.protobuf.message import Message
 
-from nodeagent.outlets import rpc
+from nodeagent.outlets import rpc, tables
 from nodeagent.outlets.credentials import Caller, Identify, Role
+from nodeagent.outlets.node import NodeFacts
+from nodeagent.outlets.pb import control_service_pb2 as pb
 from nodeagent.outlets.refusal import Refusal, Status
+from nodeagent.outlets.tables import Reload, TablesRefused
 from nodeagent.store.ledger import Ledger
 
 MAX_REFUSALS = 60
 REFUSALS_WINDOW_S = 60.0
 
 _MAX_TARGET_LENGTH = 256
+_MAX_RESULT_LENGTH = 1024
+_MAX_REASON_BYTES = 6000
+"""Of a status: gRPC takes 8 KiB of metadata by default, and escapes what is not ASCII."""
+
 _TARGET_FIELDS = ("device", "action_id")
 
 _log = logging.getLogger(__name__)
@@ -57,10 +65,22 @@ class RefusalLimit:
 class ControlService:
     """The service behind one door. ``refusals`` is shared by all doors."""
 
-    def __init__(self, ledger: Ledger, identify: Identify, refusals: RefusalLimit) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        identify: Identify,
+        refusals: RefusalLimit,
+        facts: NodeFacts,
+        reload: Reload | None = None,
+    ) -> None:
         self._ledger = ledger
         self._identify = identify
         self._refusals = refusals
+        self._facts = facts
+        self._reload = reload
+        self._served: dict[str, Callable[[Caller, Any], Awaitable[Message]]] = {}
+        if reload is not None:
+            self._served["ReloadTables"] = self._reload_tables
 
     def behaviour_of(self, method: str) -> rpc.Behaviour:
         async def answer(request: Message, context: grpc.aio.ServicerContext) -> Message:
@@ -69,10 +89,25 @@ class ControlService:
             if caller.role is not Role.OPERATOR:
                 await self._record_refusal(caller, method, target)
                 raise Refusal(Status.PERMISSION_DENIED, f"{method} is for operators: {caller.advice}")
+            if served := self._served.get(method):
+                return await served(caller, request)
             await self._record(caller, method, target, "unimplemented")
             raise Refusal(Status.UNIMPLEMENTED, f"{method} is not served by this version")
 
         return answer
+
+    async def _reload_tables(self, caller: Caller, request: pb.ReloadTablesRequest) -> Message:
+        assert self._reload is not None
+        target = "dry run" if request.dry_run else ""
+        try:
+            reloaded = await self._reload(request.dry_run)
+        except TablesRefused as refused:
+            reason = _told_lines(str(refused).splitlines())
+            await self._record(caller, "ReloadTables", target, f"refused: {reason}"[:_MAX_RESULT_LENGTH])
+            raise Refusal(Status.FAILED_PRECONDITION, reason) from refused
+        result = "would change" if request.dry_run else "in force"
+        await self._record(caller, "ReloadTables", target, f"{result}: {reloaded.digest}")
+        return tables.response(self._facts, reloaded)
 
     async def _record_refusal(self, caller: Caller, method: str, target: str) -> None:
         unwritten = self._refusals.admit()
@@ -84,6 +119,18 @@ class ControlService:
     async def _record(self, caller: Caller, method: str, target: str, result: str) -> None:
         _log.info("audit: %s asked for %s %s: %s", caller.who, method, target, result)
         await self._ledger.audit(time.time_ns(), caller.who, method, target, result)
+
+
+def _told_lines(lines: Sequence[str]) -> str:
+    """As many whole lines as a status takes, and how many more there are."""
+    told, size = list[str](), 0
+    for line in lines:
+        size += len(line.encode()) + 1
+        if size > _MAX_REASON_BYTES:
+            told.append(f'and {len(lines) - len(told)} more; "nodeagent tables check" tells them all')
+            break
+        told.append(line)
+    return "\n".join(told)
 
 
 def _target(request: Message) -> str:

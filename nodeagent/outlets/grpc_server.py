@@ -39,6 +39,7 @@ from nodeagent.outlets.sockets import (
     prepare,
     private_directory,
 )
+from nodeagent.outlets.tables import Reload
 from nodeagent.outlets.watch import Pace
 from nodeagent.store.board import Board
 from nodeagent.store.ledger import Ledger
@@ -66,7 +67,7 @@ _log = logging.getLogger(__name__)
 
 
 class GrpcServer:
-    """All doors of one daemon. ``catalog`` gives the one in force."""
+    """All doors of one daemon. ``catalog`` gives the one in force, ``reload`` brings another into force."""
 
     def __init__(
         self,
@@ -77,10 +78,13 @@ class GrpcServer:
         facts: NodeFacts,
         config: Config,
         pace: Pace | None = None,
+        reload: Reload | None = None,
     ) -> None:
         self._config = config
         self._ledger = ledger
         self._shown = Shown(board=board, ledger=ledger, catalog=catalog, facts=facts, pace=pace or Pace())
+        self._facts = facts
+        self._reload = reload
         self._refusals = RefusalLimit()
         self._health = health.aio.HealthServicer()
         self._servers: list[grpc.aio.Server] = []
@@ -165,7 +169,7 @@ class GrpcServer:
     def _server(self, identify: Identify) -> grpc.aio.Server:
         server = grpc.aio.server(options=OPTIONS, maximum_concurrent_rpcs=MAX_CALLS)
         faults = FaultService(self._shown, identify)
-        control = ControlService(self._ledger, identify, self._refusals)
+        control = ControlService(self._ledger, identify, self._refusals, self._facts, self._reload)
         server.add_generic_rpc_handlers(
             (
                 rpc.handlers(FAULT_SERVICE, lambda method: getattr(faults, rpc.snake_case(method))),

@@ -1,0 +1,105 @@
+"""``nodeagent tables reload``: the daemon's tables anew, or what that would change of what is open now."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nodeagent.cli.failure import EXIT_FAILED
+from nodeagent.cli.options import Output, control_socket, control_socket_option, output_option
+from nodeagent.cli.output import note, write, write_json, write_table
+
+if TYPE_CHECKING:
+    from nodeagent.outlets.pb import control_service_pb2 as pb
+
+
+@click.command("reload")
+@click.option("--dry-run", is_flag=True, help="Change nothing; say what would change of what is open.")
+@control_socket_option
+@output_option
+def command(dry_run: bool, socket: Path | None, config_path: Path | None, output: Output) -> None:
+    """Let the daemon load its tables again, and say what that changes of what is open now.
+
+    Exit status: 0 in force (or sound, in a dry run), 1 refused and nothing changed.
+    """
+    from nodeagent.cli import door
+    from nodeagent.outlets.pb import control_service_pb2 as pb
+
+    request = pb.ReloadTablesRequest(dry_run=dry_run)
+    with door.opened(control_socket(socket, config_path)) as daemon:
+        try:
+            told = daemon.call(request, pb.ReloadTablesResponse)
+        except door.Refused as refused:
+            if output != Output.JSON:
+                raise
+            write_json({"ok": False, "dry_run": dry_run, "problems": refused.message.splitlines()})
+            raise SystemExit(EXIT_FAILED) from None
+    if output == Output.JSON:
+        write_json(_form(told, dry_run))
+    else:
+        _show(told, dry_run)
+
+
+def _form(told: "pb.ReloadTablesResponse", dry_run: bool) -> dict[str, Any]:
+    return {
+        "ok": True,
+        "dry_run": dry_run,
+        "problems": [],
+        "warnings": list(told.warnings),
+        "digest": told.catalog_digest,
+        "levels": [_level(change) for change in told.levels],
+        "devices": [_device(change) for change in told.devices],
+    }
+
+
+def _level(change: "pb.LevelChange") -> dict[str, Any]:
+    """``after`` is null where it ends."""
+    from nodeagent.outlets import messages
+
+    return {
+        "id": change.id,
+        "device": change.device,
+        "code": change.code,
+        "before": messages.LEVEL_OF[change.before],
+        "after": messages.LEVEL_OF.get(change.after),
+    }
+
+
+def _device(change: "pb.DeviceChange") -> dict[str, Any]:
+    from nodeagent.outlets import messages
+
+    return {
+        "device": change.device,
+        "verdict_before": messages.VERDICT_OF[change.verdict_before],
+        "handling_before": messages.HANDLING_OF[change.handling_before],
+        "verdict": messages.VERDICT_OF[change.verdict],
+        "handling": messages.HANDLING_OF[change.handling],
+    }
+
+
+def _show(told: "pb.ReloadTablesResponse", dry_run: bool) -> None:
+    for warning in told.warnings:
+        note(f"warning: {warning}")
+    write(f"{'sound' if dry_run else 'in force'}: tables {told.catalog_digest[:12]}")
+    levels = [_level(change) for change in told.levels]
+    devices = [_device(change) for change in told.devices]
+    if not levels and not devices:
+        write("nothing that is open " + ("would change" if dry_run else "changed"))
+    if levels:
+        write()
+        columns = ("DEVICE", "CODE", "LEVEL NOW" if dry_run else "LEVEL BEFORE", "THEN" if dry_run else "NOW")
+        rows = [(each["device"], each["code"], each["before"], each["after"] or "ends") for each in levels]
+        write_table(columns, rows)
+    if devices:
+        write()
+        write_table(
+            ("DEVICE", "NOW" if dry_run else "BEFORE", "THEN" if dry_run else "NOW"),
+            [
+                (
+                    each["device"],
+                    f"{each['verdict_before']}, {each['handling_before']}",
+                    f"{each['verdict']}, {each['handling']}",
+                )
+                for each in devices
+            ],
+        )

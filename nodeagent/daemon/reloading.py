@@ -1,0 +1,88 @@
+"""Reloads, on SIGHUP and for operators: the tables and those keys of the configuration that decide.
+
+One at a time. What is wrong anywhere refuses all of it; only a reload that was meant is told as rejected.
+"""
+
+import asyncio
+import logging
+import os
+from pathlib import Path
+
+from nodeagent.config import Config, ConfigError, load_config
+from nodeagent.daemon import systemd
+from nodeagent.daemon.catalogs import Catalogs
+from nodeagent.daemon.delivery import Delivery
+from nodeagent.daemon.pump import Pump
+from nodeagent.daemon.supervisor import Supervisor
+from nodeagent.outlets.tables import Reloaded, TablesRefused
+from nodeagent.store.board import Board
+from nodeagent.tables.load import Loaded, TablesError
+
+log = logging.getLogger(__name__)
+
+
+class Reloading:
+    """``config_path`` None: the default file is read again."""
+
+    def __init__(
+        self,
+        config_path: Path | None,
+        catalogs: Catalogs,
+        pump: Pump,
+        board: Board,
+        sources: list[Supervisor],
+    ) -> None:
+        self._config_path = config_path
+        self._catalogs = catalogs
+        self._pump = pump
+        self._board = board
+        self._sources = sources
+        self._one_at_a_time = asyncio.Lock()
+
+    async def on(self, demand: asyncio.Event) -> None:
+        """Each time that is set. What is wrong was told and logged: nobody waits for an answer."""
+        while True:
+            await demand.wait()
+            demand.clear()
+            systemd.reloading()
+            try:
+                await self.reload(dry_run=False)
+            except TablesRefused:
+                log.warning("the tables in force stay in force")
+            systemd.ready()
+
+    async def reload(self, dry_run: bool) -> Reloaded:
+        """Returns once the tables are in force, or, in a dry run, when it is known what they would change.
+
+        Raises TablesRefused; then nothing was changed.
+        """
+        async with self._one_at_a_time:
+            try:
+                config = load_config(self._config_path, os.environ)
+                loaded = await self._catalogs.read(table_folders(config), config.settings())
+            except (ConfigError, TablesError) as refused:
+                if not dry_run:
+                    await self._reject(str(refused))
+                raise TablesRefused(str(refused)) from refused
+            preview = self._pump.rehearse(loaded.catalog)
+            if not dry_run:
+                await self._take(table_folders(config), loaded)
+            return Reloaded(digest=loaded.catalog.digest, warnings=loaded.warnings, preview=preview)
+
+    async def _reject(self, reason: str) -> None:
+        for line in reason.splitlines():
+            log.error("reload refused: %s", line)
+        await self._pump.submit(Delivery(source="agent", inputs=(Catalogs.rejected(reason),)))
+
+    async def _take(self, given: list[Path], loaded: Loaded) -> None:
+        inputs = await self._catalogs.take(loaded, given, self._catalogs.current.digest)
+        await self._pump.submit(Delivery(source="agent", inputs=inputs))
+        for source in self._sources:
+            source.reload(loaded.catalog)
+        while (publication := self._board.current).view.digest != loaded.catalog.digest:
+            await self._board.wait_change(publication)
+
+
+def table_folders(config: Config) -> list[Path]:
+    """Of the tables, later ones winning."""
+    return [Path(folder) for folder in config.agent.tables]
