@@ -178,6 +178,15 @@ def due(state: State, promotion: Promotion) -> None:
         _take_effect(state, promotion)
 
 
+def requeue(state: State, promotion: Promotion) -> None:
+    """It has not taken effect: what fired it is counted again."""
+    state.drop(promotion)
+    key = state.lookup.facts(promotion.code).key
+    window = window_of(state, promotion.device_id, key, promotion.rule)
+    times = tuple(sorted((*promotion.occurrences_ns, *window.occurrences_ns)))
+    limits.remember(state, replace(window, occurrences_ns=times))
+
+
 def release(state: State, promotion: Promotion, why: str) -> None:
     """End it. One that had not taken effect was never told, and goes without a word."""
     state.drop(promotion)

@@ -78,6 +78,9 @@ def _review(state: State, promotion: Promotion) -> None:
     rule = state.lookup.frequency_by_id(promotion.rule)
     if rule is None or not _names(rule, state.lookup.facts(promotion.code), state):
         frequency.release(state, promotion, "its rule was removed from the tables")
+    elif not promotion.effective and _is_past(state, deadlines.of_promotion(state.lookup, promotion)):
+        # Its time to take effect would have come by the new tables: they promote with the next occurrence.
+        frequency.requeue(state, promotion)
     elif rule.level != promotion.level:
         after = replace(promotion, level=rule.level)
         state.put(after)

@@ -27,7 +27,7 @@ REFUSALS_WINDOW_S = 60.0
 _MAX_TARGET_LENGTH = 256
 _MAX_RESULT_LENGTH = 1024
 _MAX_REASON_BYTES = 6000
-"""Of a status: gRPC takes 8 KiB of metadata by default, and escapes what is not ASCII."""
+"""Of a status on the wire: gRPC takes 8 KiB of metadata by default."""
 
 _TARGET_FIELDS = ("device", "action_id")
 
@@ -121,11 +121,16 @@ class ControlService:
         await self._ledger.audit(time.time_ns(), caller.who, method, target, result)
 
 
+def _escaped_length(line: str) -> int:
+    """On the wire: what is not printable ASCII takes three bytes for each of its own."""
+    return sum(1 if 0x20 <= byte <= 0x7E and byte != ord("%") else 3 for byte in line.encode())
+
+
 def _told_lines(lines: Sequence[str]) -> str:
     """As many whole lines as a status takes, and how many more there are."""
     told, size = list[str](), 0
     for line in lines:
-        size += len(line.encode()) + 1
+        size += _escaped_length(line) + len("%0A")
         if size > _MAX_REASON_BYTES:
             told.append(f'and {len(lines) - len(told)} more; "nodeagent tables check" tells them all')
             break

@@ -14,8 +14,10 @@ from nodeagent.core.model import (
     Input,
     Outcome,
     Started,
+    Tick,
     Verdict,
 )
+from nodeagent.core.preview import compare
 from nodeagent.core.rebuilt import Told
 from tests.core.build import verdicts
 from tests.core.worlds import CATALOGS, FUTURE, histories, inputs, starts
@@ -177,6 +179,34 @@ def test_a_compacted_history_has_the_same_future(past: History, future: History)
     compacted.resume(original.now_ns)
     assert compacted.carry() == original.carry()
     assert_same_future(original, compacted, future)
+
+
+@moderately
+@given(histories(anything), st.sampled_from(("first", "second")))
+def test_a_reload_raises_promotes_and_reopens_nothing(history: History, digest: str) -> None:
+    engine = fresh()
+    play(engine, history)
+    told = engine.step(engine.now_ns, CatalogChanged(digest=digest)).events
+    told += engine.step(engine.now_ns, Tick()).events
+    assert {event.kind for event in told} <= {
+        EventKind.TABLES_RELOADED,
+        EventKind.LEVEL_CHANGED,
+        EventKind.VERDICT_CHANGED,
+        EventKind.CLEARED,
+        EventKind.RELEASED,
+    }
+
+
+@moderately
+@given(histories(anything), st.sampled_from(("first", "second")))
+def test_a_rehearsal_says_what_the_reload_then_does(history: History, digest: str) -> None:
+    engine = fresh()
+    play(engine, history)
+    before = engine.view()
+    rehearsed = engine.rehearse(CATALOGS[digest])
+    assert engine.view() == before
+    engine.step(engine.now_ns, CatalogChanged(digest=digest))
+    assert rehearsed == compare(before, engine.view())
 
 
 def assert_same_future(one: Engine, other: Engine, future: History) -> None:

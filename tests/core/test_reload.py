@@ -98,6 +98,15 @@ def test_a_promotion_whose_rule_names_its_code_no_longer_is_released() -> None:
     assert ("released", "npu0", "PreSeparateNPU") in told(reload(engine, 2))
 
 
+def test_a_promotion_that_awaits_correlation_is_not_hurried_by_a_shorter_one() -> None:
+    slow, fast = repeat(HBM, 2, correlation_ns=ns(30)), repeat(HBM, 2, correlation_ns=0)
+    engine = begin(catalog(row(HBM), frequency=[slow]), after(row(HBM), frequency=[fast]), chips=2)
+    run(engine, [(1, signal(HBM)), (2, signal(HBM))])
+    assert told(reload(engine, 10)) == [("tables_reloaded", "node", "")]
+    assert wait(engine, 100) == []
+    assert told(run(engine, [(101, signal(HBM))])) == [("promoted", "npu0", HBM)]
+
+
 def test_a_promotion_whose_rule_changed_takes_the_new_level() -> None:
     rule = repeat("PreSeparateNPU", 1, level=Level.SEPARATE_NPU, release_ns=ns(60))
     engine = begin(BEFORE, after(frequency=[rule]))
@@ -132,6 +141,35 @@ def test_another_mode_takes_each_level_to_where_it_would_stand_by_now() -> None:
     assert [(event.verdict, event.handling.value) for event in events[1:]] == [
         (Verdict.NO_NEW_JOBS, "RESTART_JOB")
     ]
+
+
+def test_all_at_once_a_stricter_count_another_way_to_close_a_rule_gone_levels_up_and_down() -> None:
+    first = catalog(
+        row(HBM, Level.RESTART_NPU),
+        row("XID_13", Level.PRE_SEPARATE_NPU, clear_on=ClearOn(operator=True)),
+        row("XID_48", Level.SUB_HEALTH),
+        frequency=[repeat(HBM, 3), repeat("RestartNPU", 1)],
+    )
+    second = after(
+        row(HBM, Level.PRE_SEPARATE_NPU),
+        row("XID_13", Level.PRE_SEPARATE_NPU, clear_on=ClearOn(quiet_ns=ns(60))),
+        row("XID_48", Level.SEPARATE_NPU),
+        frequency=[repeat(HBM, 2)],
+    )
+    engine = begin(first, second, chips=2)
+    run(engine, [(1, signal(HBM)), (2, signal(HBM, "recover")), (3, signal(HBM))])
+    run(engine, [(4, signal("XID_13", "once")), (5, signal("XID_48"))])
+    run(engine, [(6, signal("RestartNPU", device="npu1")), (7, signal("RestartNPU", "recover", "npu1"))])
+    events = reload(engine, 30)
+    assert told(events) == [
+        ("tables_reloaded", "node", ""),
+        ("level_changed", "npu0", HBM),
+        ("level_changed", "npu0", "XID_48"),
+        ("released", "npu1", "RestartNPU"),
+    ]
+    assert [event.condition_level for event in events[1:3]] == [Level.PRE_SEPARATE_NPU, Level.SEPARATE_NPU]
+    assert told(wait(engine, 65)) == [("cleared", "npu0", "XID_13")]
+    assert told(run(engine, [(70, signal(HBM))])) == [("promoted", "npu0", HBM)]
 
 
 def test_a_rewritten_code_stays_the_same_condition() -> None:

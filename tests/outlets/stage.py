@@ -12,6 +12,7 @@ from nodeagent.config import AgentConfig, Config, GrpcConfig, load_config
 from nodeagent.core.model import Condition, DeviceView, Event, EventKind, View
 from nodeagent.outlets.grpc_server import GrpcServer
 from nodeagent.outlets.node import NodeFacts
+from nodeagent.outlets.tables import Reload
 from nodeagent.outlets.watch import Pace
 from nodeagent.store.board import Board
 from nodeagent.store.ledger import Ledger
@@ -32,7 +33,13 @@ IMPATIENT = Pace(after_held_back_s=0.02, quiet_s=0.02)
 class Stage:
     """Open it with ``open``; ``commit`` does what the pump does with the outcome of a step."""
 
-    def __init__(self, directory: Path, grpc: GrpcConfig | None = None, pace: Pace | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        grpc: GrpcConfig | None = None,
+        pace: Pace | None = None,
+        reload: Reload | None = None,
+    ) -> None:
         self.socket = directory / "nodeagent.sock"
         self.control_socket = directory / "control.sock"
         agent = AgentConfig(socket=str(self.socket), control_socket=str(self.control_socket))
@@ -41,6 +48,7 @@ class Stage:
         )
         self._state = directory / "state"
         self._pace = pace
+        self._reload = reload
         self._devices: dict[str, DeviceView] = {}
         self._conditions: dict[str, Condition] = {}
         self.ledger = Ledger(self._state, "machine-a")
@@ -103,6 +111,7 @@ class Stage:
             facts=FACTS,
             config=self.config,
             pace=self._pace,
+            reload=self._reload,
         )
 
     def _publish(

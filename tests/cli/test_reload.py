@@ -1,0 +1,112 @@
+"""``tables reload``, for real and as a rehearsal, against a real daemon."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import ROOT, Nodeagent
+from tests.cli.live import Node, until
+
+SITE = """
+[codes.BOOT]
+kind = "host"
+vendor = "linux"
+name = "a boot"
+level = "{level}"
+clear_on = ["operator"]
+
+[[pattern]]
+id = "BOOT"
+code = "BOOT"
+regex = "^alarm$"
+device = "node"
+"""
+
+
+class Site(Node):
+    """A node whose site has a table of its own."""
+
+    def say(self, text: str) -> None:
+        folder = self.configuration.parent / "site"
+        folder.mkdir(exist_ok=True)
+        (folder / "site.toml").write_text(text)
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Site]:
+    """With one fault open, by a row at PreSeparateFault."""
+    site = Site.within(tmp_path)
+    text = site.configuration.read_text()
+    shipped = f'tables = ["{ROOT}/fault_codes"'
+    site.configuration.write_text(text.replace(shipped, f'{shipped}, "{tmp_path}/site"'))
+    site.say(SITE.format(level="PreSeparateFault"))
+    with site.daemon() as stream:
+        site.write("alarm")
+        until(stream, "BOOT")
+        yield site
+
+
+def test_a_dry_run_says_what_would_change_and_changes_nothing(node: Site, nodeagent: Nodeagent) -> None:
+    node.say(SITE.format(level="SeparateFault"))
+    before = nodeagent("status", "-o", "json").json[0]["catalog_digest"]
+    rehearsed = nodeagent("tables", "reload", "--dry-run", "-o", "json")
+    text = nodeagent("tables", "reload", "--dry-run")
+    after = nodeagent("status", "-o", "json").json[0]
+
+    form = rehearsed.json[0]
+    assert (rehearsed.status, form["ok"], form["dry_run"], form["problems"]) == (0, True, True, [])
+    assert [(each["code"], each["before"], each["after"]) for each in form["levels"]] == [
+        ("BOOT", "PreSeparateFault", "SeparateFault")
+    ]
+    assert form["devices"] == [
+        {
+            "device": "node",
+            "verdict_before": "NO_NEW_JOBS",
+            "handling_before": "NONE",
+            "verdict": "ISOLATE",
+            "handling": "RESCHEDULE",
+        }
+    ]
+    assert text.out.splitlines()[1:] == [
+        "",
+        "DEVICE  CODE  LEVEL NOW         THEN",
+        "node    BOOT  PreSeparateFault  SeparateFault",
+        "",
+        "DEVICE  NOW                THEN",
+        "node    NO_NEW_JOBS, NONE  ISOLATE, RESCHEDULE",
+    ]
+    assert form["digest"] != before
+    assert after["catalog_digest"] == before
+    assert [each["level"] for each in after["conditions"]] == ["PreSeparateFault"]
+
+
+def test_a_reload_is_in_force_when_it_returns(node: Site, nodeagent: Nodeagent) -> None:
+    node.say(SITE.format(level="SeparateFault"))
+    reloaded = nodeagent("tables", "reload", "-o", "json").json[0]
+    status = nodeagent("status", "-o", "json").json[0]
+
+    assert status["catalog_digest"] == reloaded["digest"]
+    assert [each["level"] for each in status["conditions"]] == ["SeparateFault"]
+    again = nodeagent("tables", "reload")
+    assert again.out.splitlines()[-1] == "nothing that is open changed"
+
+
+def test_bad_tables_are_refused_with_every_line_and_only_a_real_reload_is_told(
+    node: Site, nodeagent: Nodeagent
+) -> None:
+    node.say(SITE.format(level="VeryBad").replace("^alarm$", "a("))
+    before = nodeagent("status", "-o", "json").json[0]["catalog_digest"]
+    rehearsed = nodeagent("tables", "reload", "--dry-run", "-o", "json")
+    told_before = nodeagent("events", "--kind", "tables_rejected", "--after", "0", "-o", "json").json
+    refused = nodeagent("tables", "reload")
+    told = nodeagent("events", "--kind", "tables_rejected", "--after", "0", "-o", "json").json
+    after = nodeagent("status", "-o", "json").json[0]["catalog_digest"]
+
+    form = rehearsed.json[0]
+    assert (rehearsed.status, form["ok"], len(form["problems"])) == (1, False, 2)
+    assert (refused.status, refused.out) == (1, "")
+    assert refused.err.splitlines() == [f"nodeagent: {line}" for line in form["problems"]]
+    assert "site.toml:6: codes.BOOT.level" in form["problems"][0]
+    assert (told_before, len(told)) == ([], 1)
+    assert after == before
