@@ -68,7 +68,7 @@ def test_the_table_is_sound_over_the_shipped_ones(tmp_path: Path) -> None:
 
     loaded = load_catalog([ROOT / "fault_codes", tmp_path], Settings())
 
-    assert (loaded.warnings, loaded.catalog.rows["XID_62"].name) == ((), "Internal micro-controller halt")
+    assert (loaded.warnings, loaded.catalog.rows["XID_174"].name) == ((), "Internal micro-controller halt")
 
 
 def test_every_command_that_is_shown_exists() -> None:

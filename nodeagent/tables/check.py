@@ -118,13 +118,14 @@ def _check_closing(entry: Entry[Row], catalog: Catalog, report: Report, warn: Wa
     row = entry.value
     if row is None or row.notice:
         return
+    clear_on = row.clear_on
+    may_reset = row.kind is Kind.CHIP and (clear_on.reset or clear_on.job_end)
+    by_quiet = clear_on.quiet_ns is not None and not row.levels
+    if clear_on.reboot or clear_on.operator or by_quiet or may_reset:
+        return
     patterns = [rule for rule in catalog.patterns if produces(rule.code, row.code)]
     by_pattern = next((rule.id for rule in patterns if rule.assertion is not Assertion.RECOVER), None)
     recovers = by_pattern is None or any(rule.assertion is Assertion.RECOVER for rule in patterns)
-    clear_on = row.clear_on
-    may_reset = row.kind is Kind.CHIP and (clear_on.reset or clear_on.job_end)
-    if clear_on.reboot or clear_on.operator or clear_on.quiet_ns is not None or may_reset:
-        return
     if clear_on.recover and recovers:
         return
     if clear_on.recover:

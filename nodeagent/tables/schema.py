@@ -84,6 +84,7 @@ class FileForm(Struct, frozen=True, kw_only=True):
 
     kind: Kind | None = None
     vendor: Annotated[str, Meta(max_length=64, description="a word in quotes")] = ""
+    affects: Affects = Affects.SELF
 
 
 class RowForm(Struct, frozen=True, kw_only=True):
@@ -96,7 +97,7 @@ class RowForm(Struct, frozen=True, kw_only=True):
     kind: Kind | None = None
     vendor: Annotated[str, Meta(max_length=64, description="a word in quotes")] | None = None
     user_induced: bool = False
-    affects: Affects = Affects.SELF
+    affects: Affects | None = None
     clear_on: Annotated[
         tuple[str, ...],
         Meta(max_length=8, description="a list of recover, reset, reboot, job_end, operator or a quiet time"),

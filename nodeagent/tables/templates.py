@@ -3,6 +3,7 @@
 It matches no kernel line: that is the kmsg driver's part.
 """
 
+import functools
 import re
 import string
 import warnings
@@ -59,14 +60,28 @@ def _template_objections(
 
 
 def produces(template: str, code: str) -> bool:
-    """Whether a pattern with this code template can produce ``code``, or for ``XID_*`` one of its family."""
-    pieces = template_pieces(template)
+    """Whether a pattern with this code template can produce ``code``, for ``XID_*`` one of its family, or
+    a refined form ``CODE.DETAIL`` of it."""
+    refined, point, _ = template.rpartition(".")
+    if point and refined and produces(refined, code):
+        return True
     if code.endswith("*"):
+        pieces = template_pieces(template)
         family, prefix = canonical(code[:-1]), pieces[0][0].upper()
         if len(pieces) == 1 and pieces[0][1] is None:
             return prefix.startswith(family)
         return prefix.startswith(family) or family.startswith(prefix)
+    expression = _expression(template)
+    if isinstance(expression, str):
+        return expression == canonical(code)
+    return expression.fullmatch(code) is not None
+
+
+@functools.cache
+def _expression(template: str) -> re.Pattern[str] | str:
+    """What the template's codes look like; of one without groups, the code itself."""
+    pieces = template_pieces(template)
     if all(group is None for _, group in pieces):
-        return canonical("".join(literal for literal, _ in pieces)) == canonical(code)
-    expression = "".join(re.escape(literal) + (".+" if group else "") for literal, group in pieces)
-    return re.fullmatch(expression, code, re.IGNORECASE) is not None
+        return canonical("".join(literal for literal, _ in pieces))
+    text = "".join(re.escape(literal) + (".+" if group else "") for literal, group in pieces)
+    return re.compile(text, re.IGNORECASE)

@@ -98,7 +98,7 @@ def test_why_leads_from_the_verdict_to_the_line_of_the_log_and_of_the_table(
     first = why["contributions"][0]
     assert (why["device"]["verdict"], first["reason"]["code"]) == ("ISOLATE", "XID_79")
     assert first["condition"]["evidence"]["line"] == XID.format(xid=79)
-    assert first["explanation"]["file"].startswith(f"{ROOT}/fault_codes/nvidia.toml:")
+    assert first["explanation"]["file"].startswith(f"{ROOT}/fault_codes/xid.toml:")
     assert [event["kind"] for event in first["events"]] == ["raised"]
     assert "because of the condition slot:0000:3b:00.0/XID_79#1 at SeparateNPU" in text
     assert (unknown.status, unknown.err) == (

@@ -12,6 +12,7 @@ from tests.core.build import (
     row,
     run,
     told,
+    wait,
     xid,
 )
 
@@ -42,6 +43,13 @@ def test_a_detail_with_a_level_of_its_own_is_a_fault_of_its_own() -> None:
     run(engine, [(1, xid("SX_1")), (2, xid("SX_1.Fatal"))])
     assert [code for _, code in open_codes(engine)] == ["SX_1", "SX_1.Fatal"]
     assert condition(engine, "SX_1.Fatal").level is Level.PRE_SEPARATE_NPU
+
+
+def test_a_detail_with_a_level_of_its_own_is_closed_by_no_quiet_time() -> None:
+    engine = begin(TABLES)
+    run(engine, [(1, xid("SX_1")), (2, xid("SX_1.Fatal"))])
+    wait(engine, 120)
+    assert [code for _, code in open_codes(engine)] == ["SX_1.Fatal"]
 
 
 def test_a_code_without_a_row_takes_the_level_of_its_detail_from_the_family_and_stays_unknown() -> None:

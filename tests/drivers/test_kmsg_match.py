@@ -16,6 +16,7 @@ from nodeagent.worker.protocol import Pattern
 
 REPOSITORY = Path(__file__).parents[2]
 FIELD: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_lines.toml").read_text())
+SAMPLES: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_samples.toml").read_text())
 
 
 def pattern(regex: str, number: int = 0, code: str = "X", device: str = "node") -> Pattern:
@@ -114,7 +115,9 @@ def test_pattern_that_cannot_work_is_named(bad: Pattern, reason: str) -> None:
 
 
 def test_without_hyperscan_the_answers_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = [line["text"] for line in FIELD["line"]] + FIELD["foreign"]
+    sorts = ("of_the_field", "of_the_formats", "near")
+    lines = [line["text"] for line in FIELD["line"]] + SAMPLES["nothing"]
+    lines += [text for sort in sorts for text, *_ in SAMPLES[sort]]
     fast = Matcher(shipped()).match(lines)
     monkeypatch.setattr(match_module, "hyperscan", None)
     assert Matcher(shipped()).match(lines) == fast

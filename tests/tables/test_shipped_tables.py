@@ -1,10 +1,12 @@
 """What the shipped tables say, where others rely on it."""
 
+import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from nodeagent.core.catalog import Catalog, ClearOn, Settings
+from nodeagent.core.catalog import Catalog, ClearOn, Row, Settings
 from nodeagent.core.model import Affects, Kind, Level
 from nodeagent.tables.load import load_catalog
 
@@ -46,9 +48,141 @@ def test_xids_have_the_levels_of_the_vendors_catalogue(catalog: Catalog) -> None
     assert {code: catalog.rows[code].level for code in XID_LEVELS} == XID_LEVELS
 
 
-def test_only_the_xids_of_programs_and_out_of_memory_are_user_induced(catalog: Catalog) -> None:
+def test_what_the_application_causes_is_told_so(catalog: Catalog) -> None:
+    """NVIDIA says of these Xids: restart the application, then check the application."""
     induced = {row.code for row in catalog.rows.values() if row.user_induced and row.vendor != "ascend"}
-    assert induced == {"XID_13", "XID_31", "OOM", "OOM_CGROUP"}
+    xids = {f"XID_{number}" for number in (11, 13, 25, 31, 32, 69, 80)}
+    assert induced == xids | {"OOM", "OOM.invoked", "OOM_CGROUP", "NCCL_SEGV", "NV_PEERMEM"}
+
+
+def numbered(catalog: Catalog, prefix: str) -> list[Row]:
+    return [row for row in catalog.rows.values() if re.fullmatch(rf"{prefix}_\d+", row.code)]
+
+
+def test_every_xid_of_the_catalogue_has_its_level(catalog: Catalog) -> None:
+    rows = numbered(catalog, "XID")
+    assert {row.code for row in rows} == {f"XID_{number}" for number in range(1, 174)}
+    assert Counter(row.level for row in rows) == {
+        Level.NOT_HANDLE: 12,
+        Level.SUB_HEALTH: 78,
+        Level.RESTART_REQUEST: 19,
+        Level.RESTART_BUSINESS: 35,
+        Level.FREE_RESTART_NPU: 3,
+        Level.RESTART_NPU: 17,
+        Level.PRE_SEPARATE_NPU: 3,
+        Level.SEPARATE_NPU: 6,
+    }
+
+
+def test_every_sxid_of_the_catalogue_speaks_for_the_node(catalog: Catalog) -> None:
+    rows = numbered(catalog, "SXID")
+    assert len(rows) == 398
+    assert {(row.kind, row.affects) for row in rows} == {(Kind.LINK, Affects.NODE)}
+    assert Counter(row.level for row in rows) == {
+        Level.NOT_HANDLE: 158,
+        Level.SUB_HEALTH: 49,
+        Level.PRE_SEPARATE_FAULT: 190,
+        Level.SEPARATE_FAULT: 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("code", "level"),
+    [
+        ("SXID_20001", Level.NOT_HANDLE),
+        ("SXID_20001.Non-fatal", Level.NOT_HANDLE),
+        ("SXID_20001.Fatal", Level.PRE_SEPARATE_FAULT),
+        ("SXID_20009.Non-fatal", Level.SUB_HEALTH),
+        ("SXID_20009.Fatal", Level.PRE_SEPARATE_FAULT),
+        ("SXID_20034.Fatal", Level.PRE_SEPARATE_FAULT),
+        ("SXID_20034.Non-fatal", Level.SUB_HEALTH),
+        ("SXID_12028.Non-fatal", Level.PRE_SEPARATE_FAULT),
+        ("SXID_10006.Fatal", Level.SEPARATE_FAULT),
+        ("SXID_99999", Level.SUB_HEALTH),
+        ("SXID_99999.Fatal", Level.PRE_SEPARATE_FAULT),
+    ],
+)
+def test_the_word_that_the_switch_driver_prints_counts(catalog: Catalog, code: str, level: Level) -> None:
+    row = catalog.row(code)
+    assert row is not None
+    assert row.level == level
+
+
+def test_what_a_switch_prints_as_fatal_is_closed_by_no_quiet_time(catalog: Catalog) -> None:
+    row = catalog.row("SXID_20001.Fatal")
+    assert row is not None
+    assert row.clear_on == ClearOn(reboot=True, operator=True)
+
+
+@pytest.mark.parametrize(
+    ("code", "level", "notice"),
+    [
+        ("XID_144.Nonfatal.SAW_MVB.0x00000001", Level.NOT_HANDLE, True),
+        ("XID_144.Nonfatal.SAW_MVB.0x00000040", Level.SUB_HEALTH, True),
+        ("XID_145.Nonfatal.RLW_REMAP.0x00000001", Level.SUB_HEALTH, True),
+        ("XID_149.Nonfatal.NETIR_BER_EVENT.0x00000002", Level.SUB_HEALTH, True),
+        ("XID_147.Nonfatal.", Level.SUB_HEALTH, True),
+        ("XID_144.Fatal.SAW_MVB.0x00000002", Level.RESTART_NPU, False),
+        ("XID_145.Fatal.RLW_RXPIPE.0x00000001", Level.RESTART_NPU, False),
+        ("XID_146.Fatal.NEW_UNIT.0x00000001", Level.RESTART_NPU, False),
+        ("XID_149.Fatal.LINK_DOWN.25", Level.RESTART_NPU, False),
+        ("XID_149.Fatal.LINK_DOWN.0f", Level.RESTART_NPU, False),
+        ("XID_149.Fatal.LINK_DOWN.26", Level.NOT_HANDLE, False),
+        ("XID_149.Fatal.LINK_DOWN.3f", Level.RESTART_NPU, False),
+        ("XID_150", Level.SUB_HEALTH, False),
+    ],
+)
+def test_nvlink_sub_codes_are_graded_by_word_unit_and_status(
+    catalog: Catalog, code: str, level: Level, notice: bool
+) -> None:
+    row = catalog.row(code)
+    assert row is not None
+    assert (row.level, row.notice, row.code.endswith("*")) == (level, notice, False)
+
+
+def test_every_link_down_reason_of_nvidias_table_has_its_row(catalog: Catalog) -> None:
+    reasons = {int(key[-2:], 16) for key in catalog.rows if key.startswith("XID_149.FATAL.LINK_DOWN.")}
+    assert reasons == {0, 1, 2, 4, 10, 15, 16, 17, 18, 21, 22, 32, 33, 34, 35, 36, 37, 38, 40, 42, 43}
+
+
+def test_xid_154_is_graded_by_what_the_driver_asks_for(catalog: Catalog) -> None:
+    rows = [catalog.row(f"XID_154.{target}") for target in range(9)]
+    assert [row and row.level for row in rows] == [
+        Level.NOT_HANDLE,
+        Level.RESTART_NPU,
+        Level.SEPARATE_NPU,
+        Level.FREE_RESTART_NPU,
+        Level.FREE_RESTART_NPU,
+        Level.PRE_SEPARATE_NPU,
+        Level.RESTART_NPU,
+        Level.SEPARATE_NPU,
+        Level.SUB_HEALTH,
+    ]
+
+
+def test_a_channel_removed_after_another_xid_needs_no_handling(catalog: Catalog) -> None:
+    alone, follows = catalog.row("XID_45"), catalog.row("XID_45.follows")
+    assert alone
+    assert follows
+    assert (alone.level, follows.level) == (Level.RESTART_BUSINESS, Level.NOT_HANDLE)
+
+
+def test_what_needs_a_new_part_waits_for_a_person(catalog: Catalog) -> None:
+    codes = ("XID_64", "XID_157", "XID_161", "XID_168")
+    assert {catalog.rows[code].clear_on for code in codes} == {ClearOn(operator=True)}
+
+
+def test_only_a_panic_stops_the_node_and_what_can_recover_says_so(catalog: Catalog) -> None:
+    kernel = [row for row in catalog.rows.values() if row.vendor == "linux"]
+    assert [row.code for row in kernel if row.level is Level.SEPARATE_FAULT] == ["PANIC"]
+    assert {row.code for row in kernel if row.clear_on.recover} == {
+        "BOND_DOWN",
+        "MLX5_CABLE",
+        "MLX5_LINK_DOWN",
+        "MLX5_POWER",
+        "NFS_NORESP",
+        "NIC_LINK_DOWN",
+    }
 
 
 def test_an_xid_without_a_row_is_subhealth_by_its_family(catalog: Catalog) -> None:
@@ -93,5 +227,10 @@ def test_any_repeated_fault_from_restart_request_on_ends_self_healing(catalog: C
 
 def test_every_xid_from_restart_request_on_counts_a_burst_of_lines_once(catalog: Catalog) -> None:
     rule = next(rule for rule in catalog.frequency if rule.id == "xid-repeat")
-    assert set(rule.codes) == set(XID_LEVELS) - {"XID_154"}
+    graver = {
+        row.code
+        for row in numbered(catalog, "XID")
+        if row.level not in (Level.NOT_HANDLE, Level.SUB_HEALTH) and not row.user_induced
+    }
+    assert set(rule.codes) == graver
     assert rule.burst_ns == 180 * 10**9
