@@ -51,6 +51,8 @@ def _check_codes(rule: Entry[Rule], merged: Merged, catalog: Catalog, report: Re
             report(rule.source.problem((*rule.path, key), f'"{code}": no row has this code'))
     if isinstance(rule.value, Pattern):
         template = rule.value.code
+        if catalog.row(template) is not None:
+            return
         codes = (*(row.code for row in catalog.rows.values()), *merged.refused)
         if any(produces(template, code) for code in codes):
             return

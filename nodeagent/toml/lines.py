@@ -6,7 +6,7 @@ the meaning of any key that is not a bare word. It interprets no values.
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 KeyPath = tuple[str | int, ...]
@@ -21,6 +21,10 @@ _TOKEN = re.compile(
     r"""|[^"'#\n\[\]{}]+|.""",
     re.DOTALL,
 )
+_HEADER = re.compile(
+    r"""^\[(?:\[([A-Za-z0-9_-]+)\]|([A-Za-z0-9_-]+)\.(?:([A-Za-z0-9_-]+)|"([^"\\\n]*)"))\][ \t]*(?:\#.*)?$""",
+    re.MULTILINE,
+)
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _KEY_OF_STATEMENT = re.compile(r"""((?:[^="']|"(?:\\.|[^"\\])*"|'[^']*')*)=""")
 
@@ -33,7 +37,58 @@ class Lines(Protocol):
 
 
 class KeyLines:
-    """Line numbers, from 1, of the tables and keys of one TOML text."""
+    """Line numbers, from 1, of the tables and keys of one TOML text.
+
+    Every row is asked for its line, so the headers are found by one fast pass; ``data``, what ``tomllib``
+    made of the text, tells whether it was led astray by a text or a list that only looks like a header.
+    All other keys are looked for when the first of them is asked for, which only a problem does.
+    """
+
+    def __init__(self, text: str, data: Mapping[str, Any]) -> None:
+        self._text = text
+        self._headers = _headers(text)
+        if not _are_all(self._headers, data):
+            self._headers = {}
+        self._keys: _Keys | None = None
+
+    def of(self, path: KeyPath) -> int | None:
+        """The line of the key or, where it has none (inline tables), of the closest one around it."""
+        if (line := self._headers.get(path)) is not None:
+            return line
+        if self._keys is None:
+            self._keys = _Keys(self._text)
+        return self._keys.of(path)
+
+
+def _headers(text: str) -> dict[KeyPath, int]:
+    """The lines of ``[codes.X]`` and ``[[rule]]``, as far as they look like it."""
+    lengths, found = dict[str, int](), dict[KeyPath, int]()
+    line, counted = 1, 0
+    for match in _HEADER.finditer(text):
+        line += text.count("\n", counted, match.start())
+        counted = match.start()
+        array, table, bare, quoted = match.groups()
+        if array is not None:
+            index = lengths[array] = lengths.get(array, -1) + 1
+            found[array, index] = line
+        else:
+            found[table, bare if bare is not None else quoted] = line
+    return found
+
+
+def _are_all(headers: Mapping[KeyPath, int], data: Mapping[str, Any]) -> bool:
+    """Whether these are the headers of every table that the data hold, and of nothing else."""
+    expected = set[KeyPath]()
+    for key, value in data.items():
+        if isinstance(value, dict):
+            expected.update((key, inner) for inner in value)
+        elif isinstance(value, list):
+            expected.update((key, index) for index in range(len(value)))
+    return expected == headers.keys()
+
+
+class _Keys:
+    """Every table and key of one TOML text."""
 
     def __init__(self, text: str) -> None:
         self._lines: dict[KeyPath, int] = {}
@@ -43,7 +98,6 @@ class KeyLines:
             self._take(line, statement)
 
     def of(self, path: KeyPath) -> int | None:
-        """The line of the key or, where it has none (inline tables), of the closest one around it."""
         for length in range(len(path), 0, -1):
             if (line := self._lines.get(path[:length])) is not None:
                 return line

@@ -89,7 +89,7 @@ def read_source(path: Path, report: Callable[[Problem], None]) -> Source | None:
     except RecursionError:
         refuse("not valid TOML: nested too deeply")
         return None
-    return Source(str(path), data, KeyLines(text))
+    return Source(str(path), data, KeyLines(text, data))
 
 
 def _read_bytes(path: Path) -> bytes:

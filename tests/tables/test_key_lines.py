@@ -60,5 +60,50 @@ x = 1'''
     ],
 )
 def test_a_key_is_found_on_its_line(path: KeyPath, line: int | None) -> None:
-    tomllib.loads(TEXT)
-    assert KeyLines(TEXT).of(path) == line
+    assert KeyLines(TEXT, tomllib.loads(TEXT)).of(path) == line
+
+
+PLAIN = """kind = "chip"
+[[rule]]
+id = "r0"
+[codes.A] # one
+name = "a"
+[codes."XID_*"]
+levels = { x = "y" }
+
+[[rule]]
+id = "r1"
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        (("rule", 0), 2),
+        (("codes", "A"), 4),
+        (("codes", "A", "name"), 5),
+        (("codes", "XID_*"), 6),
+        (("codes", "XID_*", "levels", "x"), 7),
+        (("rule", 1), 9),
+        (("rule", 1, "id"), 10),
+        (("codes",), 4),
+    ],
+)
+def test_headers_and_keys_of_a_plain_text_are_found(path: KeyPath, line: int) -> None:
+    assert KeyLines(PLAIN, tomllib.loads(PLAIN)).of(path) == line
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'x = """\n[codes.A]\n"""\n[codes.A]\n',
+        'x = """\n[[rule]]\n"""\n[codes.A]\n',
+        "[codes . A]\n",
+        "[codes.'A']\n",
+        "codes = { A = {} }\n",
+        "[codes]\nA.x = 1\n",
+    ],
+)
+def test_what_only_looks_like_a_header_leads_nowhere(text: str) -> None:
+    expected = {"[codes . A]\n": 1, "[codes.'A']\n": 1, "codes = { A = {} }\n": 1, "[codes]\nA.x = 1\n": 2}
+    assert KeyLines(text, tomllib.loads(text)).of(("codes", "A")) == expected.get(text, 4)
