@@ -107,6 +107,8 @@ def _objections(form: RuleForm) -> Iterator[tuple[str, str]]:
                 yield "level", 'missing; then = "level" needs one'
             if form.then != "level" and form.level is not None:
                 yield "level", f'{form.level}: goes with then = "level" only'
+            if form.then != "cancel" and not form.within_ns:
+                yield "within", '"0s": only then = "cancel" may reach back however long'
             yield from _manual_separation(form.level)
         case PatternForm():
             yield from pattern_objections(form.code, form.regex, form.device)

@@ -251,6 +251,12 @@ RULES: list[Story] = [
         't.toml:5: relation[0].level: missing; then = "level" needs one',
     ),
     (
+        "a relation that only cancel may have without a window",
+        ROW + '[[relation]]\nid = "rel"\ncode = "A1"\nwith = ["A*"]\nwithin = "0s"\nsame = "device"\n'
+        'then = "absorb"\n',
+        't.toml:9: relation[0].within: "0s": only then = "cancel" may reach back however long',
+    ),
+    (
         "a regex that does not compile",
         ROW + '[[pattern]]\nid = "P"\ncode = "A1"\nregex = "a("\ndevice = "node"\n',
         (
