@@ -1,25 +1,29 @@
 """From a file to what was heard: lines of a kernel log, or signals with their times. Parse only.
 
-A file whose first line begins with ``{`` is JSON lines: signals, or entries of the journal. Any other file
-is text of a kernel log.
+A file whose first line begins with ``{`` is JSON lines: signals, or entries of the journal. One that begins
+with a field of the journal is its export. Any other file is text of a kernel log.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final, TypeVar
 
 import msgspec
 
-from nodeagent.replay import journal_text, signal_line
+from nodeagent.replay import journal_export, journal_text, signal_line
 from nodeagent.replay.kernel_text import KernelText, LogLine
-from nodeagent.replay.reading import Reports, lines
+from nodeagent.replay.reading import Reports, lines, opened
 from nodeagent.replay.signal_line import Moment
 from nodeagent.toml.problem import Problems
 
 MAX_MOMENTS: Final = 2_000_000
 
+Found = TypeVar("Found")
+
+_JOURNAL_FILE: Final = b"LPKSHHRH"
 _DECODER: Final = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -43,72 +47,66 @@ def read(path: Path, boot_ns: int) -> Log | Signals:
     Raises ReplayError with everything that is wrong; iterating a Log may raise it too.
     """
     reports = Reports(str(path), Problems())
-    numbered = lines(path, reports)
-    first = next(((number, text) for number, text in numbered if text.strip()), None)
+    with opened(path, reports) as file:
+        beginning = file.read(journal_export.BEGINNING_BYTES)
+        if beginning.startswith(_JOURNAL_FILE):
+            reports.add(
+                None, "", "a file of the journal itself: replay what journalctl -o export makes of it"
+            )
+            reports.raise_any()
+        if journal_export.begins(beginning):
+            return Log(_told(path, reports, journal_export.read))
+        file.seek(0)
+        first = next((text for block in lines(file, reports) for text in block if text.strip()), "")
     reports.raise_any()
-    if first is None:
-        return Signals(())
-    everything = _again(first, numbered)
-    if not first[1].lstrip().startswith("{"):
-        text = KernelText(boot_ns, path.stat().st_mtime_ns)
-        return Log(_timed(_kernel_lines(everything, text), boot_ns, reports))
-    decoded = _decode(first, reports)
-    if decoded is not None and journal_text.is_entry(decoded):
-        return Log(_timed(_journal_entries(everything, reports), boot_ns, reports))
-    return Signals(_moments(everything, reports))
+    if not first.lstrip().startswith("{"):
+        return Log(_told(path, reports, KernelText(boot_ns, path.stat().st_mtime_ns).read_file))
+    if _is_journal(first):
+        return Log(_told(path, reports, _journal_entries))
+    return Signals(tuple(_told(path, reports, _moments)))
 
 
-def _again(first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    yield first
-    yield from rest
+def _told(
+    path: Path, reports: Reports, reader: Callable[[BinaryIO, Reports], Iterable[Found]]
+) -> Iterator[Found]:
+    """What the reader finds in the file; at the end, what was wrong is raised."""
+    with opened(path, reports) as file:
+        yield from reader(file, reports)
+    reports.raise_any()
 
 
-def _kernel_lines(numbered: Iterable[tuple[int, str]], text: KernelText) -> Iterator[LogLine]:
-    for _, line in numbered:
-        if (read_line := text.read(line)) is not None:
-            yield read_line
+def _is_journal(first: str) -> bool:
+    try:
+        return journal_text.is_entry(_DECODER.decode(first))
+    except (msgspec.DecodeError, RecursionError):
+        return False  # told when it is read as a signal
 
 
-def _journal_entries(numbered: Iterable[tuple[int, str]], reports: Reports) -> Iterator[LogLine]:
-    for number, data in _objects(numbered, reports):
+def _journal_entries(file: BinaryIO, reports: Reports) -> Iterator[LogLine]:
+    for number, data in _objects(file, reports):
         entry = journal_text.read(data, partial(reports.add, number))
         if entry is not None:
             yield entry
 
 
-def _timed(found: Iterable[LogLine], boot_ns: int, reports: Reports) -> Iterator[LogLine]:
-    """A line without a time happened when the one before it did."""
-    at_ns = boot_ns
-    for line in found:
-        if line.at_ns is None:
-            yield LogLine(at_ns, line.message, line.trusted)
-        else:
-            at_ns = line.at_ns
-            yield line
-    reports.raise_any()
-
-
-def _moments(numbered: Iterable[tuple[int, str]], reports: Reports) -> tuple[Moment, ...]:
-    moments = []
-    for number, data in _objects(numbered, reports):
+def _moments(file: BinaryIO, reports: Reports) -> Iterator[Moment]:
+    for count, (number, data) in enumerate(_objects(file, reports)):
+        if count == MAX_MOMENTS:
+            reports.add(number, "", f"more than {MAX_MOMENTS} signals; split the file")
+            return
         moment = signal_line.read(data, partial(reports.add, number))
         if moment is not None:
-            moments.append(moment)
-        if len(moments) > MAX_MOMENTS:
-            reports.add(number, "", f"more than {MAX_MOMENTS} signals; split the file")
-            break
-    reports.raise_any()
-    return tuple(moments)
+            yield moment
 
 
-def _objects(numbered: Iterable[tuple[int, str]], reports: Reports) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, text in numbered:
-        if text.strip() and (data := _decode((number, text), reports)) is not None:
+def _objects(file: BinaryIO, reports: Reports) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Each with the number of its line, from 1."""
+    for number, text in enumerate(chain.from_iterable(lines(file, reports)), start=1):
+        if text.strip() and (data := _decode(number, text, reports)) is not None:
             yield number, data
 
 
-def _decode(numbered: tuple[int, str], reports: Reports) -> dict[str, Any] | None:
-    number, text = numbered
+def _decode(number: int, text: str, reports: Reports) -> dict[str, Any] | None:
     try:
         return _DECODER.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:

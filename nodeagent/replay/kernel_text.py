@@ -2,15 +2,16 @@
 
 dmesg plain, with seconds since boot, -T, -x, -r, --time-format iso, delta, reltime; syslog; journalctl short
 and its variants; raw records of /dev/kmsg. Parses only, and cannot fail: a line without a time that it knows
-is all message.
+is all message, and happened when the line before it did.
 """
 
 import re
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterator
+from typing import BinaryIO, Final, NamedTuple
 
 from nodeagent.drivers.kmsg import parse
 from nodeagent.replay import stamps
+from nodeagent.replay.reading import Reports, lines
 
 _RAW: Final = re.compile(r"\d+,\d+,\d+,[^;]*;")
 _PREFIX: Final = re.compile(
@@ -19,6 +20,7 @@ _PREFIX: Final = re.compile(
     r":(?:emerg|alert|crit|err|warn|notice|info|debug) *: "
 )
 _SINCE_BOOT: Final = re.compile(r"\[ *(\d{1,12})\.(\d{1,9})(?: <[ \d.]+>)?\](?:\[ *[TC]\d+\])? ?")
+_HOST_AND_KERNEL: Final = re.compile(r"[\w.-]++ kernel(?:\[\d+\])?: ")
 _CTIME: Final = re.compile(r"\[[A-Z][a-z]{2} ([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4})[^]]*\] ?")
 _MINUTE: Final = re.compile(r"\[([A-Z][a-z]{2}) ?(\d{1,2}) (\d\d:\d\d)\] ?")
 _SINCE_LAST: Final = re.compile(r"\[ *\+(\d{1,9})\.(\d{1,9})\] ?|\[<[ \d.]+>\] ?")
@@ -28,15 +30,13 @@ _ISO: Final = re.compile(
 )
 _SYSLOG: Final = re.compile(r"([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d)(?:\.(\d{1,9}))? ")
 _UNIX: Final = re.compile(r"(\d{9,11})\.(\d{6}) ")
-_HOST_AND_KERNEL: Final = re.compile(r"[\w.-]+ kernel(?:\[\d+\])?: ")
-_KERNEL: Final = re.compile(r"(?:[\w.:-]+ ){0,2}kernel(?:\[\d+\])?: ")
+_KERNEL: Final = re.compile(r"(?:[\w.:-]++ ){0,2}kernel(?:\[\d+\])?: ")
 
 
-@dataclass(frozen=True, slots=True)
-class LogLine:
-    """``at_ns`` None: the line has no time of its own. ``trusted`` false: user space wrote it."""
+class LogLine(NamedTuple):
+    """``trusted`` false: user space wrote it. A tuple: a log has millions."""
 
-    at_ns: int | None
+    at_ns: int
     message: str
     trusted: bool = True
 
@@ -47,73 +47,84 @@ class KernelText:
     def __init__(self, boot_ns: int, written_ns: int) -> None:
         self._boot_ns = boot_ns
         self._written_ns = written_ns
-        self._last_ns: int | None = None
+        self._last_ns = boot_ns
 
-    def read(self, text: str) -> LogLine | None:
-        """None for what the kernel did not log: another program's line, a continuation, nothing."""
-        if not text.strip():
+    def read_file(self, file: BinaryIO, reports: Reports) -> Iterator[LogLine]:
+        """Leaves out what the kernel did not log: another program's line, a continuation, nothing."""
+        for block in lines(file, reports):
+            for text in block:
+                line = self._read(text)
+                if line is not None:
+                    self._last_ns = line.at_ns
+                    yield line
+
+    def _read(self, text: str) -> LogLine | None:
+        """What the first character cannot begin is not tried: most of the time goes into failing."""
+        first = text[:1]
+        if first == "[":
+            if found := _SINCE_BOOT.match(text):
+                return self._since_boot(found, text)
+            return self._stamped(text)
+        if not first or text.isspace():
             return None
-        if _RAW.match(text):
+        if first.isdecimal() and _RAW.match(text):
             return self._raw(text)
-        trusted = True
-        if prefix := _PREFIX.match(text):
+        if (first == "<" or first.islower()) and (prefix := _PREFIX.match(text)):
+            line = self._stamped(text[prefix.end() :])
             trusted = prefix[2] in (None, "kern") and int(prefix[1] or 0) < 8
-            text = text[prefix.end() :]
-        line = self._stamped(text)
-        if line is not None and line.at_ns is not None:
-            self._last_ns = line.at_ns
-        if line is None or trusted:
-            return line
-        return LogLine(line.at_ns, line.message, trusted=False)
+            return line if line is None or trusted else line._replace(trusted=False)
+        return self._stamped(text)
 
-    def _raw(self, text: str) -> LogLine | None:
+    def _raw(self, text: str) -> LogLine:
         try:
             record = parse.parse(text.encode())
         except parse.MalformedRecord:
-            return LogLine(None, text)
+            return LogLine(self._last_ns, text)
         at_ns = self._boot_ns + record.boottime_us * 1000
         return LogLine(at_ns, record.message, trusted=record.facility == parse.KERNEL)
 
     def _stamped(self, text: str) -> LogLine | None:
         try:
-            return self._in_brackets(text) or self._with_date(text)
+            if text.startswith("["):
+                return self._in_brackets(text)
+            return self._with_date(text)
         except (ValueError, OverflowError):  # looks like a time and is none: 31 February
-            return LogLine(None, text)
+            return LogLine(self._last_ns, text)
 
-    def _in_brackets(self, text: str) -> LogLine | None:
-        """The forms of dmesg; short-monotonic of journalctl has host and writer after it."""
+    def _in_brackets(self, text: str) -> LogLine:
+        """The forms of dmesg. journalctl's short-monotonic is one too, with host and writer."""
         if found := _SINCE_BOOT.match(text):
-            at_ns = self._boot_ns + int(found[1]) * stamps.SECOND_NS + stamps.fraction_ns(found[2])
-            rest = text[found.end() :]
-            if host := _HOST_AND_KERNEL.match(rest):
-                rest = rest[host.end() :]
-            return LogLine(at_ns, rest)
+            return self._since_boot(found, text)
         if found := _CTIME.match(text):
-            return LogLine(
-                stamps.calendar_ns(int(found[4]), found[1], int(found[2]), found[3]), text[found.end() :]
-            )
+            month, day, clock, year = found.groups()
+            return LogLine(stamps.calendar_ns(int(year), month, int(day), clock), text[found.end() :])
         if found := _MINUTE.match(text):
-            at_ns = stamps.syslog_ns(found[1], int(found[2]), f"{found[3]}:00", "", self._written_ns)
+            at_ns = stamps.syslog_ns(found[1], int(found[2]), f"{found[3]}:00", self._written_ns)
             return LogLine(at_ns, text[found.end() :])
         if found := _SINCE_LAST.match(text):
             since_ns = int(found[1] or 0) * stamps.SECOND_NS + stamps.fraction_ns(found[2] or "")
-            last_ns = self._boot_ns if self._last_ns is None else self._last_ns
-            return LogLine(last_ns + since_ns, text[found.end() :])
-        return None
+            return LogLine(self._last_ns + since_ns, text[found.end() :])
+        return LogLine(self._last_ns, text)
+
+    def _since_boot(self, found: re.Match[str], text: str) -> LogLine:
+        seconds, fraction = found.groups()
+        at_ns = self._boot_ns + int(seconds) * stamps.SECOND_NS + stamps.fraction_ns(fraction)
+        host = _HOST_AND_KERNEL.match(text, found.end())
+        return LogLine(at_ns, text[(host or found).end() :])
 
     def _with_date(self, text: str) -> LogLine | None:
         """The forms of syslog and journalctl, where a writer is named; dmesg's ISO form, where none is."""
+        if found := _SYSLOG.match(text):
+            month, day, clock, fraction = found.groups()
+            at_ns = stamps.syslog_ns(month, int(day), clock, self._written_ns)
+            return _of_kernel(at_ns + stamps.fraction_ns(fraction or ""), text[found.end() :])
         if found := _ISO.match(text):
             at_ns, rest = stamps.iso_ns(found), text[found.end() :]
             return LogLine(at_ns, rest) if "," in found[0] else _of_kernel(at_ns, rest)
-        if found := _SYSLOG.match(text):
-            clock, fraction = found[3], found[4] or ""
-            at_ns = stamps.syslog_ns(found[1], int(found[2]), clock, fraction, self._written_ns)
-            return _of_kernel(at_ns, text[found.end() :])
         if found := _UNIX.match(text):
             at_ns = int(found[1]) * stamps.SECOND_NS + stamps.fraction_ns(found[2])
             return _of_kernel(at_ns, text[found.end() :])
-        return LogLine(None, text)
+        return LogLine(self._last_ns, text)
 
 
 def _of_kernel(at_ns: int, text: str) -> LogLine | None:

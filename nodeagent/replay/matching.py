@@ -37,18 +37,19 @@ def matched(
         ]
     )
     remaining = iter(lines)
-    last_ns = None
+    last_ns: int | None = None
     while batch := list(islice(remaining, _BATCH_LINES)):
-        for line, match in zip(batch, matcher.match([line.message for line in batch]), strict=True):
-            at_ns = line.at_ns or 0
-            last_ns = at_ns if last_ns is None else max(last_ns, at_ns)
+        times, messages, _ = zip(*batch, strict=True)
+        newest_ns = max(times)
+        last_ns = newest_ns if last_ns is None else max(last_ns, newest_ns)
+        for line, match in zip(batch, matcher.match(messages), strict=True):
             if match is not None:
-                yield Moment(at_ns, _signal(line, match, at_ns, trust_userspace))
+                yield Moment(line.at_ns, _signal(line, match, trust_userspace))
     if last_ns is not None:
         yield Moment(last_ns)
 
 
-def _signal(line: LogLine, match: Match, at_ns: int, trust_userspace: bool) -> Signal:
+def _signal(line: LogLine, match: Match, trust_userspace: bool) -> Signal:
     evidence = {"line": printable(line.message)[:_MAX_TEXT], "pattern": match.pattern}
     for name, value in match.groups.items():
         evidence.setdefault(as_name(name), printable(value)[:_MAX_TEXT])
@@ -57,8 +58,8 @@ def _signal(line: LogLine, match: Match, at_ns: int, trust_userspace: bool) -> S
         device=match.device,
         code=match.code,
         assertion=match.assertion,
-        first_ns=at_ns,
-        last_ns=at_ns,
+        first_ns=line.at_ns,
+        last_ns=line.at_ns,
         evidence=evidence,
         trusted=line.trusted or trust_userspace,
     )

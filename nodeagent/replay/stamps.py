@@ -4,10 +4,13 @@ It reads no clock: what a text leaves open (the year, the boot) comes as an argu
 """
 
 import re
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 SECOND_NS: Final = 1_000_000_000
+_UNIT_NS: Final = tuple(10 ** (9 - digits) for digits in range(10))
+_SECONDS_KEPT: Final = 4096
 
 _RFC3339: Final = re.compile(
     r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9})\d*)?(?:([Zz])|([+-])(\d\d):?(\d\d))?"
@@ -38,38 +41,49 @@ def rfc3339_ns(text: object) -> int:
 def iso_ns(found: re.Match[str]) -> int:
     """Of groups date, time, fraction, Z, sign, hours, minutes. Raises ValueError for a day that never was."""
     date, clock, fraction, _, sign, hours, minutes = found.groups()[:7]
-    zone = UTC
-    if sign:
-        ahead = timedelta(hours=int(hours), minutes=int(minutes))
-        zone = timezone(-ahead if sign == "-" else ahead)
-    moment = datetime.fromisoformat(f"{date}T{clock}").replace(tzinfo=zone)
-    return _whole_ns(moment) + fraction_ns(fraction or "")
+    at_ns = _utc_ns(f"{date}T{clock}") + fraction_ns(fraction or "")
+    if not sign:
+        return at_ns
+    ahead_ns = _zone_ns(int(hours), int(minutes))
+    return at_ns + ahead_ns if sign == "-" else at_ns - ahead_ns
 
 
-def syslog_ns(month: str, day: int, clock: str, fraction: str, written_ns: int) -> int:
+def syslog_ns(month: str, day: int, clock: str, written_ns: int) -> int:
     """``Jan  2 15:04:05`` of a file last written at ``written_ns``: the latest such day not beyond it.
 
     Raises ValueError for a day that never was.
     """
-    written = datetime.fromtimestamp(written_ns / SECOND_NS, UTC) + timedelta(days=1)
-    at_ns = calendar_ns(written.year, month, day, clock)
-    if at_ns > _whole_ns(written):
-        at_ns = calendar_ns(written.year - 1, month, day, clock)
-    return at_ns + fraction_ns(fraction)
+    year, latest_ns = _latest(written_ns)
+    at_ns = calendar_ns(year, month, day, clock)
+    return at_ns if at_ns <= latest_ns else calendar_ns(year - 1, month, day, clock)
 
 
 def calendar_ns(year: int, month: str, day: int, clock: str) -> int:
     """Raises ValueError for a day that never was."""
     if month not in _MONTHS:
         raise ValueError(f"{month} is no month")
-    date = f"{year:04}-{_MONTHS[month]:02}-{day:02}"
-    return _whole_ns(datetime.fromisoformat(f"{date}T{clock}").replace(tzinfo=UTC))
+    return _utc_ns(f"{year:04}-{_MONTHS[month]:02}-{day:02}T{clock}")
 
 
 def fraction_ns(digits: str) -> int:
     """Of the digits after the point."""
-    return int(digits[:9].ljust(9, "0")) if digits else 0
+    return int(digits[:9]) * _UNIT_NS[len(digits[:9])] if digits else 0
 
 
-def _whole_ns(moment: datetime) -> int:
-    return int(moment.timestamp()) * SECOND_NS
+@lru_cache(maxsize=_SECONDS_KEPT)
+def _utc_ns(text: str) -> int:
+    """A log has many lines in each second."""
+    return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()) * SECOND_NS
+
+
+@lru_cache(maxsize=1)
+def _latest(written_ns: int) -> tuple[int, int]:
+    """A day beyond the end of the file: its year, and that moment. Zones may lie a day apart."""
+    latest = datetime.fromtimestamp(written_ns / SECOND_NS, UTC) + timedelta(days=1)
+    return latest.year, int(latest.timestamp()) * SECOND_NS
+
+
+def _zone_ns(hours: int, minutes: int) -> int:
+    if hours > 23 or minutes > 59:
+        raise ValueError(f"{hours:02}:{minutes:02} is no zone")
+    return (hours * 3600 + minutes * 60) * SECOND_NS
