@@ -31,11 +31,12 @@ class Relations:
 
     as_code: tuple[RelationRule, ...]
     as_with: tuple[RelationRule, ...]
-
-    @property
-    def companion(self) -> bool:
-        """Whether it may be absorbed."""
-        return any(rule.then == "absorb" for rule in self.as_code)
+    absorbing: tuple[RelationRule, ...]
+    """Of ``as_with``, those by which it is a root."""
+    ids_as_code: frozenset[str]
+    ids_as_with: frozenset[str]
+    companion: bool
+    """Whether it may be absorbed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +131,16 @@ class Lookup:
         rules = self.catalog.relation
         as_code = tuple(rule for rule in rules if _names(rule.code, key))
         as_with = tuple(rule for rule in rules if any(_names(code, key) for code in rule.with_codes))
-        return Relations(as_code=as_code, as_with=as_with) if as_code or as_with else None
+        if not as_code and not as_with:
+            return None
+        return Relations(
+            as_code=as_code,
+            as_with=as_with,
+            absorbing=tuple(rule for rule in as_with if rule.then == "absorb"),
+            ids_as_code=frozenset(rule.id for rule in as_code),
+            ids_as_with=frozenset(rule.id for rule in as_with),
+            companion=any(rule.then == "absorb" for rule in as_code),
+        )
 
 
 def _names(code: str, key: str) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from nodeagent.core import correlation, limits
-from nodeagent.core.catalog import RelationRule
+from nodeagent.core.catalog import RelationRule, canonical
 from nodeagent.core.lookup import Lookup
 from nodeagent.core.model import Absorbed, Condition, Level, Trace
 from nodeagent.core.state import State
@@ -33,10 +33,11 @@ def partners(state: State, rule: RelationRule, device_id: str, key: str) -> Iter
 def subjects(state: State, rule: RelationRule, device_id: str, key: str, at_ns: int) -> list[Condition]:
     """The open conditions of ``code`` in the rule's reach, near an occurrence of ``key`` of ``with``."""
     found = []
-    for other in _conditions(state, rule, device_id):
+    for other in _candidates(state, rule, device_id):
+        if not near(rule, other.occurred_ns, at_ns):
+            continue
         facts = state.lookup.facts(other.code)
-        is_code = facts.relations is not None and rule in facts.relations.as_code and facts.key != key
-        if is_code and near(rule, other.occurred_ns, at_ns):
+        if facts.relations is not None and rule.id in facts.relations.ids_as_code and facts.key != key:
             found.append(other)
     return found
 
@@ -93,24 +94,37 @@ def standing(state: State, device_id: str, key: str) -> Absorbed | None:
     return absorbed
 
 
+def _candidates(state: State, rule: RelationRule, device_id: str) -> Iterator[Condition]:
+    """Where the rule is on one code and no family, its conditions are known without a search."""
+    if rule.code.endswith("*"):
+        return _conditions(state, rule, device_id)
+    return (
+        condition
+        for condition in state.conditions_of(canonical(rule.code))
+        if not condition.injected and _in_reach(state, rule, device_id, condition.device_id)
+    )
+
+
 def _conditions(state: State, rule: RelationRule, device_id: str) -> Iterator[Condition]:
     if rule.same == "device":
         found = state.on(Condition, device_id)
     else:
-        found = [one for one in state.all(Condition) if _reaches(state, rule, device_id, one.device_id)]
+        found = [one for one in state.all(Condition) if _in_reach(state, rule, device_id, one.device_id)]
     return (condition for condition in found if not condition.injected)
 
 
 def _traces(state: State, rule: RelationRule, device_id: str) -> list[Trace]:
     if rule.same == "device":
         return state.on(Trace, device_id)
-    return [trace for trace in state.all(Trace) if _reaches(state, rule, device_id, trace.device_id)]
+    return [trace for trace in state.all(Trace) if _in_reach(state, rule, device_id, trace.device_id)]
 
 
-def _reaches(state: State, rule: RelationRule, one: str, other: str) -> bool:
+def _in_reach(state: State, rule: RelationRule, one: str, other: str) -> bool:
+    if rule.same == "device":
+        return one == other
     return rule.same == "node" or one == other or correlation.same_job(state, one, other)
 
 
 def _stands_in(state: State, rule: RelationRule, fault: Condition | Trace, key: str) -> bool:
     facts = state.lookup.facts(fault.code)
-    return facts.key != key and facts.relations is not None and rule in facts.relations.as_with
+    return facts.key != key and facts.relations is not None and rule.id in facts.relations.ids_as_with

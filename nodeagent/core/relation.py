@@ -70,9 +70,8 @@ def occurred(state: State, condition: Condition) -> Condition:
         return condition
     _join(state, condition)
     _join_others(state, condition.device_id, facts.key, facts.relations, condition.occurred_ns)
-    for rule in facts.relations.as_with:
-        if rule.then == "absorb":
-            _absorb_earlier(state, rule, condition.id)
+    for rule in facts.relations.absorbing:
+        _absorb_earlier(state, rule, condition.id)
     _cancel(state, condition.device_id, facts, condition.occurred_ns)
     return state.get(Condition, condition.id) or condition
 

@@ -53,6 +53,7 @@ class State:
         self.names: dict[str, str] = {}
         self.by_pci: dict[str, str] = {}
         self.open: dict[tuple[str, str, bool], Key] = {}
+        self.open_of: dict[str, dict[Key, None]] = {}
         self.on_device: dict[tuple[type, str], dict[Key, None]] = {}
         self.reaching: dict[Key, None] = {}
         self.promoted: dict[tuple[str, str], dict[Key, None]] = {}
@@ -130,10 +131,17 @@ class State:
 
     def _index_condition(self, key: Key, before: Condition | None, after: Condition | None) -> None:
         if before is not None:
-            self.open.pop((before.device_id, self.lookup.facts(before.code).key, before.injected), None)
+            code_key = self.lookup.facts(before.code).key
+            self.open.pop((before.device_id, code_key, before.injected), None)
+            of_code = self.open_of[code_key]
+            del of_code[key]
+            if not of_code:
+                del self.open_of[code_key]
             self._off_device(key, before)
         if after is not None:
-            self.open[after.device_id, self.lookup.facts(after.code).key, after.injected] = key
+            code_key = self.lookup.facts(after.code).key
+            self.open[after.device_id, code_key, after.injected] = key
+            self.open_of.setdefault(code_key, {})[key] = None
             self._onto_device(key, after)
 
     def _follow_promotion(self, key: Key, before: Promotion | None, after: Promotion | None) -> None:
@@ -279,6 +287,11 @@ class State:
         key = self.open.get((device_id, code_key, injected))
         found: Condition | None = None if key is None else self.cells[Condition][key]
         return found
+
+    def conditions_of(self, code_key: str) -> list[Condition]:
+        """The open conditions of a code, on every device."""
+        keys = self.open_of.get(code_key)
+        return [self.cells[Condition][key] for key in keys] if keys else []
 
     def on(self, of: type[C], device_id: str) -> list[C]:
         """The conditions, promotions, holds or traces on a device, in order."""
