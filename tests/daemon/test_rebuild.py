@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.catalog import Catalog
-from nodeagent.core.model import Assertion, CatalogChanged, Level, Signal, Started
+from nodeagent.core.model import Assertion, CatalogChanged, Input, Level, Signal, Started
 from nodeagent.daemon.rebuild import load_catalogs, rebuild
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Stamped, Transaction
@@ -13,7 +13,7 @@ from nodeagent.tables.canonical import encode_catalog, with_digest
 from tests.core.build import catalog, row
 
 TABLES = with_digest(catalog(row("XID_79", Level.SEPARATE_NPU)))
-INPUTS = (
+INPUTS: tuple[Input, ...] = (
     Started(boot_id="boot", version="1"),
     CatalogChanged(digest=TABLES.digest),
     Signal(source="kmsg", device="npu0", code="XID_79", assertion=Assertion.ONCE),
