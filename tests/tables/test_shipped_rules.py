@@ -1,0 +1,113 @@
+"""What the shipped rules make of faults that come together, in the core that judges them."""
+
+from pathlib import Path
+
+import pytest
+
+from nodeagent.core.catalog import Catalog, Settings
+from nodeagent.core.engine import Engine
+from nodeagent.core.model import EventKind, Level
+from nodeagent.tables.load import load_catalog
+from tests.core.build import begin, condition, held, open_codes, run, xid
+
+REPOSITORY = Path(__file__).parents[2]
+GPU, SWITCH = "npu0", "0000:05:00.0"
+
+
+@pytest.fixture(scope="module")
+def catalog() -> Catalog:
+    return load_catalog([REPOSITORY / "fault_codes"], Settings()).catalog
+
+
+def codes(engine: Engine) -> list[str]:
+    return [code for _, code in open_codes(engine)]
+
+
+def test_channels_removed_after_a_graver_xid_are_its_companions(catalog: Catalog) -> None:
+    engine = begin(catalog)
+    run(engine, [(1, xid("XID_119")), (2, xid("XID_45")), (3, xid("XID_45"))])
+    assert codes(engine) == ["XID_119"]
+
+
+def test_channels_removed_beside_a_fault_of_another_gpu_are_a_fault_of_their_own(catalog: Catalog) -> None:
+    engine = begin(catalog)
+    run(engine, [(1, xid("XID_119", "0000:3c:00.0")), (2, xid("XID_45"))])
+    assert codes(engine) == ["XID_119", "XID_45"]
+
+
+@pytest.mark.parametrize(
+    ("company", "level"),
+    [
+        ((), Level.RESTART_NPU),
+        (("XID_63",), Level.FREE_RESTART_NPU),
+        (("XID_94",), Level.FREE_RESTART_NPU),
+        (("XID_63", "XID_95"), Level.RESTART_NPU),
+        (("XID_94", "XID_64"), Level.SEPARATE_NPU),
+    ],
+)
+def test_a_double_bit_error_is_as_grave_as_its_company(
+    catalog: Catalog, company: tuple[str, ...], level: Level
+) -> None:
+    engine = begin(catalog)
+    run(engine, [(1, xid("XID_48")), *((2 + n, xid(code)) for n, code in enumerate(company))])
+    assert condition(engine, "XID_48").level is level
+
+
+def test_power_smoothing_that_is_back_closes_its_absence_on_that_gpu(catalog: Catalog) -> None:
+    engine = begin(catalog)
+    run(engine, [(1, xid("XID_163")), (2, xid("XID_163", "0000:3c:00.0")), (50_000, xid("XID_162"))])
+    assert codes(engine) == ["XID_163", "XID_162"]
+
+
+def test_a_recovery_action_stands_until_the_driver_needs_nothing_more(catalog: Catalog) -> None:
+    engine = begin(catalog)
+    run(engine, [(1, xid("XID_154.4"))])
+    assert condition(engine, "XID_154.4").level is Level.FREE_RESTART_NPU
+    run(engine, [(5000, xid("XID_154.0"))])
+    assert codes(engine) == ["XID_154.0"]
+
+
+def test_programs_are_not_taken_for_hardware_while_somebody_holds_the_gpu(catalog: Catalog) -> None:
+    engine = begin(catalog)
+    run(
+        engine,
+        [
+            (0, held(GPU, "job")),
+            (1, xid("XID_13", GPU)),
+            (60, xid("XID_13", GPU)),
+            (120, xid("XID_162", GPU)),
+        ],
+    )
+    assert engine.view().promotions == ()
+
+
+def test_a_graphics_exception_on_a_free_gpu_a_second_time_points_at_its_hardware(catalog: Catalog) -> None:
+    engine = begin(catalog)
+    run(
+        engine,
+        [(0, held(GPU, None)), (1, xid("XID_13", GPU)), (60, xid("XID_13", GPU)), (120, xid("XID_162", GPU))],
+    )
+    assert [(promotion.rule, promotion.level) for promotion in engine.view().promotions] == [
+        ("xid-13-tpc", Level.PRE_SEPARATE_NPU)
+    ]
+
+
+def test_corrected_errors_that_come_all_the_time_drain_the_node(catalog: Catalog) -> None:
+    engine = begin(catalog)
+    events = run(engine, [(60 * n, xid("EDAC_CE", "node")) for n in range(1, 11)])
+    promoted = [event for event in events if event.kind is EventKind.PROMOTED]
+    assert [(event.device, event.rule) for event in promoted] == [("node", "edac-ce-often")]
+
+
+def test_nonfatal_nvlink_lines_open_nothing_however_many_come(catalog: Catalog) -> None:
+    engine = begin(catalog)
+    line = "XID_145.Nonfatal.RLW_RXPIPE.0x00000008"
+    events = run(engine, [(n, xid(line)) for n in range(1, 600)])
+    assert codes(engine) == []
+    assert {event.kind for event in events} == {EventKind.NOTICE}
+
+
+def test_a_switch_fault_that_is_printed_with_both_words_is_two_faults(catalog: Catalog) -> None:
+    engine = begin(catalog)
+    run(engine, [(1, xid("SXID_20034.Fatal", SWITCH)), (2, xid("SXID_20034.Non-fatal", SWITCH))])
+    assert codes(engine) == ["SXID_20034", "SXID_20034.Non-fatal"]
