@@ -1,7 +1,9 @@
 """``nodeagent replay FILE``: the events that would have been told. The work is ``nodeagent.replay``'s."""
 
+import gc
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -12,14 +14,15 @@ from nodeagent.cli.failure import Failure
 from nodeagent.cli.folders import configured, shipped
 from nodeagent.cli.lines import write_event
 from nodeagent.cli.options import Output, config_option, output_option, read_config
-from nodeagent.cli.output import coloured, write, write_json
+from nodeagent.cli.output import coloured, note, write, write_json
 from nodeagent.config import Config
 from nodeagent.core.catalog import Catalog
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import types_pb2
-from nodeagent.replay import formats, run
+from nodeagent.replay import formats, past, run, store_file
 from nodeagent.replay.reading import ReplayError
 from nodeagent.replay.stamps import rfc3339_ns
+from nodeagent.store.records import StoredEvent
 from nodeagent.tables.load import TablesError, load_catalog
 
 
@@ -74,32 +77,75 @@ def command(
 ) -> None:
     """Show the events that a log or a signal file would have caused, in its own time.
 
-    FILE is a kernel log (dmesg in its forms, syslog, journalctl, /dev/kmsg; plain or gzip) or JSON lines of
-    signals. Times without a zone are taken as UTC.
+    FILE is a kernel log (dmesg in its forms, syslog, journalctl and its exports, /dev/kmsg; plain or gzip),
+    JSON lines of signals, or a daemon's store: its state folder, also while it runs. Times without a zone
+    are taken as UTC. What a store has kept is judged under the tables of its time, unless others are given.
     """
     config = read_config(config_path)
     trusted = trust_userspace or config.kmsg.trust_userspace
-    ours = (shipped(config), tables) if tables else configured(config)
     try:
-        events = _told(file, boot_time, _catalog(ours, config), trusted)
-        if compare is not None:
-            others = _told(file, boot_time, _catalog((shipped(config), compare), config), trusted)
-            _show_differences(events, others, output)
-            return
+        with _uncollected():
+            if (database := store_file.database_of(file)) is not None:
+                events, others = _told_by_store(database, tables, compare, config)
+            else:
+                events, others = _told_by_log(file, boot_time, trusted, tables, compare, config)
     except (ReplayError, TablesError) as error:
         raise Failure(str(error)) from error
+    if others is not None:
+        _show_differences(events, others, output)
+        return
     for event in events:
         _show(event, output)
 
 
-def _catalog(folders: Sequence[Path], config: Config) -> Catalog:
-    return load_catalog(folders, config.settings()).catalog
+Told = tuple[list[types_pb2.Event], list[types_pb2.Event] | None]
+"""All of them, so that nothing is shown of a file whose end is wrong; by the compared tables if asked for."""
 
 
-def _told(file: Path, boot_ns: int, catalog: Catalog, trust_userspace: bool) -> list[types_pb2.Event]:
-    """All of them, so that nothing is shown of a file whose end is wrong."""
-    moments = run.moments(formats.read(file, boot_ns), catalog, trust_userspace=trust_userspace)
-    return [messages.event(stored) for stored in run.replay(moments, catalog)]
+def _told_by_log(
+    file: Path, boot_ns: int, trust_userspace: bool, tables: Path | None, compare: Path | None, config: Config
+) -> Told:
+    def told(catalog: Catalog) -> list[types_pb2.Event]:
+        moments = run.moments(formats.read(file, boot_ns), catalog, trust_userspace=trust_userspace)
+        return _messages(run.replay(moments, catalog))
+
+    ours = (
+        load_catalog(configured(config), config.settings()).catalog
+        if tables is None
+        else _over(tables, config)
+    )
+    return told(ours), told(_over(compare, config)) if compare else None
+
+
+def _told_by_store(database: Path, tables: Path | None, compare: Path | None, config: Config) -> Told:
+    with store_file.opened(database) as connection:
+        kept = past.read(connection)
+        ours = _messages(past.replay(kept, _over(tables, config) if tables else None))
+        others = _messages(past.replay(kept, _over(compare, config))) if compare else None
+    if kept.missing:
+        note(f"{database}: {kept.missing}")
+    return ours, others
+
+
+def _over(own: Path, config: Config) -> Catalog:
+    """The shipped tables with a folder's laid over them."""
+    return load_catalog((shipped(config), own), config.settings()).catalog
+
+
+def _messages(told: Iterable[StoredEvent]) -> list[types_pb2.Event]:
+    return [messages.event(stored) for stored in told]
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Millions of small values in no cycle: looking for garbage would be a tenth of the work."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _show(event: types_pb2.Event, output: Output) -> None:
@@ -112,7 +158,11 @@ def _show(event: types_pb2.Event, output: Output) -> None:
 def _show_differences(
     ours: Iterable[types_pb2.Event], theirs: Iterable[types_pb2.Event], output: Output
 ) -> None:
-    """What only one of them told, in order of time: "-" now, "+" with the other tables."""
+    """What only one of them told, in order of time: "-" now, "+" with the other tables.
+
+    That a store's tables changed is no difference: the others were in force all the time.
+    """
+    ours = [event for event in ours if event.kind != types_pb2.EVENT_KIND_TABLES_RELOADED]
     only_ours, only_theirs = _only(ours, theirs), _only(theirs, ours)
     marked = [("-", event) for event in only_ours] + [("+", event) for event in only_theirs]
     for mark, event in sorted(marked, key=lambda pair: pair[1]["at"]):
