@@ -1,5 +1,6 @@
 """More lines than anyone can read: the loss is told exactly, a storm is one event, and faults get through."""
 
+import asyncio
 import os
 import re
 import signal
@@ -33,13 +34,27 @@ def stored_size(daemon: Daemon) -> int:
     return sum(file.stat().st_size for file in daemon.state.iterdir() if file.name.startswith("store.db"))
 
 
+async def stop(pid: int) -> None:
+    """SIGSTOP, and wait until it works: until every thread has stopped, the reader may go on reading."""
+    os.kill(pid, signal.SIGSTOP)
+    async with asyncio.timeout(10.0):
+        while any(state != "T" for state in thread_states(pid)):  # noqa: ASYNC110 # only /proc tells
+            await asyncio.sleep(0.001)
+
+
+def thread_states(pid: int) -> list[str]:
+    """One letter for each thread (proc_pid_stat(5))."""
+    stats = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return [stat.rpartition(")")[2].split()[0] for stat in stats]
+
+
 async def stopped_at(daemon: Daemon, subscriber: Subscriber, log: RealKernelLog) -> int:
     """Stop the worker when it has read the whole ring; the kernel's number of the last record it has read."""
     number = 0
     while True:
         log.say("mark", f"LASTING_MARK{number}")
         marked = await subscriber.raised(f"LASTING_MARK{number}")
-        os.kill(daemon.worker(), signal.SIGSTOP)
+        await stop(daemon.worker())
         newest = log.numbers()[1]
         if newest == int(marked.evidence["kernel_seq"]):
             return newest
