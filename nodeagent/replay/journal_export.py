@@ -7,7 +7,6 @@ cannot know where the next entry begins, and stops.
 
 import re
 from collections.abc import Iterator
-from functools import partial
 from typing import BinaryIO, Final
 
 from nodeagent.replay import journal_text
@@ -18,8 +17,10 @@ BEGINNING_BYTES: Final = 256
 
 _BEGINNING: Final = re.compile(rb"\n*_[A-Z0-9_]+=")
 _NAME: Final = re.compile(rb"[A-Z_][A-Z0-9_]{0,63}")
-_TEXT_ENTRY: Final = re.compile(rb"(?:[A-Z_][A-Z0-9_]{0,63}=[^\n]*+\n)++\n")
-_WANTED: Final = frozenset((b"__REALTIME_TIMESTAMP", b"_TRANSPORT", b"SYSLOG_FACILITY", b"MESSAGE"))
+_TEXT_ENTRY: Final = re.compile(rb"(?:[A-Z0-9_]++=[^\n]*+\n)++\n")
+_WANTED: Final = {
+    name.encode(): name for name in ("__REALTIME_TIMESTAMP", "_TRANSPORT", "SYSLOG_FACILITY", "MESSAGE")
+}
 _WANTED_TEXT: Final = re.compile(
     rb"^(__REALTIME_TIMESTAMP|_TRANSPORT|SYSLOG_FACILITY|MESSAGE)=([^\n]*+)", re.MULTILINE
 )
@@ -35,9 +36,13 @@ def begins(beginning: bytes) -> bool:
 def read(file: BinaryIO, reports: Reports) -> Iterator[LogLine]:
     """What the kernel logged; what is damaged is reported by entry and byte, and ends it."""
     entries = _Entries(file)
-    number = 1
+    number, begun = 1, 0
+
+    def report(field: str, reason: str) -> None:
+        reports.add(None, f"entry {number}, byte {begun}: {field}", reason)
+
     while True:
-        place = f"entry {number}, byte {entries.position}"
+        begun = entries.position
         try:
             fields = entries.take()
         except _Damaged as damaged:
@@ -45,15 +50,11 @@ def read(file: BinaryIO, reports: Reports) -> Iterator[LogLine]:
             return
         if fields is None:
             return
-        number += 1
-        data = {name.decode(): value.decode("utf-8", "backslashreplace") for name, value in fields.items()}
-        line = journal_text.read(data, partial(_report, reports, place))
+        data = {_WANTED[name]: value.decode("utf-8", "backslashreplace") for name, value in fields.items()}
+        line = journal_text.read(data, report)
         if line is not None:
             yield line
-
-
-def _report(reports: Reports, place: str, field: str, reason: str) -> None:
-    reports.add(None, f"{place}: {field}", reason)
+        number += 1
 
 
 class _Damaged(Exception):
