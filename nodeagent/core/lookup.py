@@ -71,6 +71,10 @@ class Lookup:
         self._duration: dict[str, DurationRule] = {}
         self._threshold = {rule.id: rule for rule in catalog.threshold}
         self._counter = {rule.id: rule for rule in catalog.counter}
+        self.relation_codes = {
+            rule.id: "" if rule.code.endswith("*") else canonical(rule.code) for rule in catalog.relation
+        }
+        """By rule id the code that the rule is on, as it is compared; "" for a family."""
         self._counters_of: dict[str, tuple[CounterRule, ...]] = {}
         for counter in catalog.counter:
             of_metric = self._counters_of.get(counter.metric, ())

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from nodeagent.core import correlation, limits
-from nodeagent.core.catalog import RelationRule, canonical
+from nodeagent.core.catalog import RelationRule
 from nodeagent.core.lookup import Lookup
 from nodeagent.core.model import Absorbed, Condition, Level, Trace
 from nodeagent.core.state import State
@@ -30,10 +30,19 @@ def partners(state: State, rule: RelationRule, device_id: str, key: str) -> Iter
             yield trace
 
 
+def open_anywhere(state: State, rule: RelationRule) -> bool:
+    """False where no condition of ``code`` is open on any device: nearly always, and known at once."""
+    code_key = state.lookup.relation_codes[rule.id]
+    return not code_key or code_key in state.open_of
+
+
 def subjects(state: State, rule: RelationRule, device_id: str, key: str, at_ns: int) -> list[Condition]:
     """The open conditions of ``code`` in the rule's reach, near an occurrence of ``key`` of ``with``."""
-    found = []
-    for other in _candidates(state, rule, device_id):
+    found: list[Condition] = []
+    if not open_anywhere(state, rule):
+        return found
+    code_key = state.lookup.relation_codes[rule.id]
+    for other in _candidates(state, rule, device_id, code_key):
         if not near(rule, other.occurred_ns, at_ns):
             continue
         facts = state.lookup.facts(other.code)
@@ -94,13 +103,13 @@ def standing(state: State, device_id: str, key: str) -> Absorbed | None:
     return absorbed
 
 
-def _candidates(state: State, rule: RelationRule, device_id: str) -> Iterator[Condition]:
+def _candidates(state: State, rule: RelationRule, device_id: str, code_key: str) -> Iterator[Condition]:
     """Where the rule is on one code and no family, its conditions are known without a search."""
-    if rule.code.endswith("*"):
+    if not code_key:
         return _conditions(state, rule, device_id)
     return (
         condition
-        for condition in state.conditions_of(canonical(rule.code))
+        for condition in state.conditions_of(code_key)
         if not condition.injected and _in_reach(state, rule, device_id, condition.device_id)
     )
 

@@ -71,7 +71,8 @@ def occurred(state: State, condition: Condition) -> Condition:
     _join(state, condition)
     _join_others(state, condition.device_id, facts.key, facts.relations, condition.occurred_ns)
     for rule in facts.relations.absorbing:
-        _absorb_earlier(state, rule, condition.id)
+        if pairing.open_anywhere(state, rule):
+            _absorb_earlier(state, rule, condition.id)
     _cancel(state, condition.device_id, facts, condition.occurred_ns)
     return state.get(Condition, condition.id) or condition
 

@@ -195,7 +195,7 @@ def _count_user_induced(
     burst_ns = frequency.burst_ns(_USER_INDUCED, signal.source)
     window, third = frequency.count(before, _USER_INDUCED, at_ns, signal.count, burst_ns)
     limits.remember(state, window)
-    return replace(condition, rescheduling=third)
+    return condition if condition.rescheduling is third else replace(condition, rescheduling=third)
 
 
 # --------------------------------------------------------------------------- unknown codes and severities
