@@ -30,7 +30,7 @@ _ISO: Final = re.compile(
 )
 _SYSLOG: Final = re.compile(r"([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d)(?:\.(\d{1,9}))? ")
 _UNIX: Final = re.compile(r"(\d{9,11})\.(\d{6}) ")
-_KERNEL: Final = re.compile(r"(?:[\w.:-]++ ){0,2}kernel(?:\[\d+\])?: ")
+_KERNEL: Final = re.compile(r" *(?:[\w.:-]++ +){0,2}kernel(?:\[\d+\])?: ")
 
 
 class LogLine(NamedTuple):

@@ -26,6 +26,7 @@ FORMS = {
     "dmesg -t": (XID, "1970-01-01T00:00:00.000000Z"),
     "syslog": (f"Jan  2 03:04:05 gpu-17 kernel: [ 3600.500000] {XID}", "03:04:05.000000Z"),
     "syslog with ISO times": (f"2026-01-02T03:04:05.123456+00:00 gpu-17 kernel: {XID}", "03:04:05.123456Z"),
+    "syslog without its host": (f"Jan  2 03:04:05  kernel: {XID}", "03:04:05.000000Z"),
     "journalctl": (f"Jan 02 03:04:05 gpu-17 kernel: {XID}", "03:04:05.000000Z"),
     "journalctl short-precise": (f"Jan 02 03:04:05.123456 gpu-17 kernel: {XID}", "03:04:05.123456Z"),
     "journalctl short-iso": (f"2026-01-02T03:04:05+0000 gpu-17 kernel: {XID}", "03:04:05.000000Z"),
