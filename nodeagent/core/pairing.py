@@ -41,8 +41,7 @@ def subjects(state: State, rule: RelationRule, device_id: str, key: str, at_ns: 
     found: list[Condition] = []
     if not open_anywhere(state, rule):
         return found
-    code_key = state.lookup.relation_codes[rule.id]
-    for other in _candidates(state, rule, device_id, code_key):
+    for other in _candidates(state, rule, device_id):
         if not near(rule, other.occurred_ns, at_ns):
             continue
         facts = state.lookup.facts(other.code)
@@ -103,8 +102,9 @@ def standing(state: State, device_id: str, key: str) -> Absorbed | None:
     return absorbed
 
 
-def _candidates(state: State, rule: RelationRule, device_id: str, code_key: str) -> Iterator[Condition]:
+def _candidates(state: State, rule: RelationRule, device_id: str) -> Iterator[Condition]:
     """Where the rule is on one code and no family, its conditions are known without a search."""
+    code_key = state.lookup.relation_codes[rule.id]
     if not code_key:
         return _conditions(state, rule, device_id)
     return (

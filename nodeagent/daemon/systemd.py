@@ -1,4 +1,4 @@
-"""What the service manager hears: ready, reloading, stopping, status, and that the pump still turns.
+"""What the service manager hears: ready, reloading, stopping, and that the pump still turns.
 
 Outside systemd (no NOTIFY_SOCKET) every call does nothing.
 """
@@ -20,11 +20,6 @@ def reloading() -> None:
 
 def stopping() -> None:
     daemon.notify("STOPPING=1")
-
-
-def status(text: str) -> None:
-    """One line for ``systemctl status``."""
-    daemon.notify(f"STATUS={text}")
 
 
 def watchdog() -> None:
