@@ -22,7 +22,7 @@ from nodeagent.toml.source import Source, read_source
 
 DEFAULT_PATH = Path("/etc/nodeagent/nodeagent.toml")
 PATH_VARIABLE = "NODEAGENT_CONFIG"
-DRIVER_NAMES = ("ascend", "host", "kmsg", "link", "nvidia")
+DRIVER_NAMES = ("ascend", "host", "kmsg", "link", "nvidia", "unifiedbus")
 SOCKET_PATH_LIMIT_BYTES = 107
 """``sun_path`` of a unix socket holds 108 bytes with its end mark (unix(7))."""
 
@@ -122,6 +122,16 @@ class KmsgConfig(DriverConfig, frozen=True, kw_only=True):
     required: bool = True
     path: FilePath = "/dev/kmsg"
     trust_userspace: bool = False
+
+
+class VendorConfig(DriverConfig, frozen=True, kw_only=True):
+    """``[drivers.ascend]``, ``nvidia``, ``unifiedbus``: a vendor's library, and what the kernel tells beside it.
+
+    ``library`` "" is found as the vendor's own tools find it.
+    """
+
+    sysfs: FilePath = "/sys"
+    procfs: FilePath = "/proc"
 
 
 class ResetConfig(Struct, frozen=True, kw_only=True):
@@ -239,7 +249,15 @@ def _read_drivers(
 
 
 def _driver_form(name: str) -> type[DriverConfig]:
-    return KmsgConfig if name == "kmsg" else DriverConfig
+    return _DRIVER_FORMS.get(name, DriverConfig)
+
+
+_DRIVER_FORMS: Mapping[str, type[DriverConfig]] = {
+    "kmsg": KmsgConfig,
+    "ascend": VendorConfig,
+    "nvidia": VendorConfig,
+    "unifiedbus": VendorConfig,
+}
 
 
 def _check(config: Config, report: Callable[[KeyPath, str], None]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent import config as config_module
-from nodeagent.config import Config, ConfigError, KmsgConfig, load_config
+from nodeagent.config import Config, ConfigError, KmsgConfig, VendorConfig, load_config
 from nodeagent.core.catalog import SECOND_NS, Mode, Settings
 from nodeagent.core.model import Level
 
@@ -54,6 +54,7 @@ def test_the_kernel_log_alone_is_required_by_default(defaults: Config) -> None:
         "kmsg": True,
         "link": False,
         "nvidia": False,
+        "unifiedbus": False,
     }
 
 
@@ -77,6 +78,12 @@ def test_keys_are_read_in_their_units(tmp_path: Path) -> None:
         "/opt/libnvidia-ml.so.1",
     )
     assert (config.store.retention_ns, config.store.max_size_bytes) == (7 * 86_400 * SECOND_NS, 64 << 20)
+
+
+@pytest.mark.parametrize("name", ["ascend", "nvidia", "unifiedbus"])
+def test_a_vendors_library_is_read_beside_the_trees_of_the_kernel(name: str, tmp_path: Path) -> None:
+    config = read(tmp_path, f'[drivers.{name}]\nsysfs = "/tmp/sys"\n')
+    assert config.drivers[name] == VendorConfig(sysfs="/tmp/sys", procfs="/proc", library="")
 
 
 def test_the_defaults_decide_as_the_core_does_by_itself(defaults: Config) -> None:
@@ -134,7 +141,7 @@ STORIES = [
         "[drivers.nvidia]\ntrust_userspace = true\n",
         (
             "c.toml:2: drivers.nvidia.trust_userspace: unknown key;"
-            " known here: enabled, required, poll_interval, call_deadline, library"
+            " known here: enabled, required, poll_interval, call_deadline, library, sysfs, procfs"
         ),
     ),
     (
