@@ -1,0 +1,74 @@
+"""Who holds a device: the process behind a pid that a driver named, with the job it belongs to.
+
+The job is read from the names of its cgroups, which Slurm, Kubernetes and the container engines choose.
+Of the command only its name is told: its arguments may hold secrets. No process is touched.
+"""
+
+import re
+from pathlib import Path
+from typing import Final
+
+from nodeagent.worker.protocol import Holder
+
+MAX_READ_BYTES: Final = 64 * 1024
+
+_SLURM: Final = re.compile(r"/slurm[^/]*/uid_\d+/job_(\d+)(?:/step_(\w+))?")
+_SLURM_UNIFIED: Final = re.compile(r"slurmstepd\.scope/job_(\d+)(?:/step_(\w+))?")
+
+_UID: Final = r"[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32}"
+_POD: Final = re.compile(rf"kubepods(?:[/.-].*)?[/-]pod({_UID})(?![0-9a-f])")
+"""systemd's slices have ``_`` in place of ``-``; a static pod's uid is a digest without either."""
+
+_CONTAINER: Final = re.compile(r"(?:[/:]|/\w+-|/cri-containerd-)([0-9a-f]{64})(?:\.scope)?(?=/|$)")
+"""``docker/ID``, ``docker-ID.scope``, ``cri-containerd-ID.scope``, ``crio-ID.scope``, ``libpod-ID.scope``;
+a monitor of an engine (``libpod-conmon-ID.scope``) is not in the container."""
+
+_SHOWN_DIGITS: Final = 12
+"""So many digits of a container's id as the engines show."""
+
+
+def holder_of(procfs: Path, pid: int) -> Holder | None:
+    """The process, or None if there is none, or another one has taken its number meanwhile.
+
+    ``procfs`` is the root that holds ``PID/stat``. A process that may not be looked at is told without
+    its start, command and job: it holds the device all the same.
+    """
+    folder = procfs / str(pid)
+    try:
+        command, start_time = _stat(folder)
+        job = job_of(_read(folder / "cgroup"))
+        if _stat(folder)[1] != start_time:
+            return None
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    except PermissionError:
+        return Holder(pid=pid, start_time=0, command="")
+    return Holder(pid=pid, start_time=start_time, command=command, job=job)
+
+
+def job_of(cgroup: str) -> str:
+    """From the text of a process's ``cgroup`` file, of either version: ``slurm:JOB.STEP``, ``pod:UID``,
+    ``container:ID``, the first of these that there is, else "".
+    """
+    paths = "\n".join(line.split(":", 2)[-1] for line in cgroup.splitlines())
+    if slurm := _SLURM.search(paths) or _SLURM_UNIFIED.search(paths):
+        job, step = slurm.groups()
+        return f"slurm:{job}.{step}" if step else f"slurm:{job}"
+    if pod := _POD.search(paths):
+        return f"pod:{pod[1].replace('_', '-')}"
+    # Of containers in a container the innermost: the job's own.
+    containers = [found[1] for line in paths.splitlines() for found in _CONTAINER.finditer(line)]
+    return f"container:{containers[-1][:_SHOWN_DIGITS]}" if containers else ""
+
+
+def _stat(folder: Path) -> tuple[str, int]:
+    """(command, start time in clock ticks since boot); a command may hold blanks and brackets itself."""
+    head, _, tail = _read(folder / "stat").rpartition(")")
+    command = head.partition("(")[2]
+    printable = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in command)
+    return printable, int(tail.split()[19])
+
+
+def _read(file: Path) -> str:
+    with file.open("rb") as opened:
+        return opened.read(MAX_READ_BYTES).decode("utf-8", "replace")

@@ -1,0 +1,95 @@
+"""Which devices PCI lists, from sysfs: what a vendor's library ought to show. It configures nothing.
+
+sysfs is read anew at every call, and only below the root that is given, so that a test can give a tree.
+"""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+HUAWEI: Final = 0x19E5
+NVIDIA: Final = 0x10DE
+
+PROCESSING_ACCELERATOR: Final = 0x1200
+VGA_CONTROLLER: Final = 0x0300
+CONTROLLER_3D: Final = 0x0302
+
+ADDRESS: Final = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-1][0-9a-f]\.[0-7]")
+"""As the kernel writes it: ``domain:bus:device.function``, the domain rarely of more than four digits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PciFunction:
+    """One function as the kernel found it. ``base_class`` is class and sub-class, such as 0x0302.
+
+    ``upstream`` are the addresses of the bridges above it, the nearest first. ``virtual``: made by SR-IOV.
+    """
+
+    address: str
+    vendor: int
+    device: int
+    base_class: int
+    upstream: tuple[str, ...] = ()
+    virtual: bool = False
+
+
+def functions(sysfs: Path, vendor: int, classes: Collection[int]) -> tuple[PciFunction, ...]:
+    """The vendor's functions of these classes (class and sub-class), by address; none where there is no PCI.
+
+    ``sysfs`` is the root that holds ``bus/pci``. A function that goes while it is read is left out.
+    Raises ``PermissionError``, and ``OSError`` where sysfs cannot be read for another reason.
+    """
+    try:
+        entries = sorted((sysfs / "bus/pci/devices").iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+    found = (_function(entry, vendor) for entry in entries if ADDRESS.fullmatch(entry.name))
+    return tuple(each for each in found if each is not None and each.base_class in classes)
+
+
+def normal(address: str) -> str:
+    """An address as libraries write it (``00000000:3B:00.0``, ``3b:00.0``) in the form of the kernel.
+
+    Raises ``ValueError``.
+    """
+    domain, _, rest = address.strip().lower().rpartition(":")[0].rpartition(":")
+    slot = address.strip().lower().rpartition(":")[2]
+    try:
+        written = f"{int(domain or '0', 16):04x}:{rest}:{slot}"
+    except ValueError:
+        written = ""
+    if not ADDRESS.fullmatch(written):
+        raise ValueError(f"{address!r} is no PCI address; one is domain:bus:device.function")
+    return written
+
+
+def _function(entry: Path, wanted_vendor: int) -> PciFunction | None:
+    try:
+        vendor = _number(entry / "vendor")
+        if vendor != wanted_vendor:
+            return None
+        return PciFunction(
+            address=entry.name,
+            vendor=vendor,
+            device=_number(entry / "device"),
+            base_class=_number(entry / "class") >> 8,
+            upstream=_upstream(entry),
+            virtual=(entry / "physfn").is_symlink(),
+        )
+    except FileNotFoundError:
+        return None
+
+
+def _number(file: Path) -> int:
+    text = file.read_text().strip()
+    try:
+        return int(text, 16)
+    except ValueError:
+        raise OSError(f"{file}: {text!r} where a hexadecimal number is needed") from None
+
+
+def _upstream(entry: Path) -> tuple[str, ...]:
+    """In sysfs a device lies in the folder of the bridge above it."""
+    return tuple(parent.name for parent in entry.resolve().parents if ADDRESS.fullmatch(parent.name))
