@@ -1,66 +1,48 @@
-"""The commands of the scenarios. The real engine does the rest.
+"""What a scenario is played on: the real engine, the real rule clock, and what a store would have kept.
 
-Tables, before ``begin`` or a ``reload``:
-
-    row CODE LEVEL [kind=chip] [user_induced] [affects=node] [clear_on=recover,reset,10m]
-    frequency ID CODE[,CODE] times=3 window=24h level=LEVEL [release=48h] [correlation=30s] [at_least=LEVEL]
-    duration ID CODE fault=20s recover=60s level=LEVEL
-    relation ID CODE with=CODE[,CODE] within=3m then=absorb|level|cancel [same=device] [level=LEVEL]
-    threshold ID CODE above=90 clear_below=85 for=60s
-    counter ID CODE metric=NAME increase=1000 window=24h
-    set NAME VALUE                          a setting, such as: set mode graceful
-    forget CODE|ID                          a row or rule
-
-Then, each at its time (``90s``, ``2m``, ``21s+1ns``):
+The commands (times are such as ``90s``, ``2m``, ``21s+1ns`` since the first boot, and never go back):
 
     begin [chips=1]                         start with npu0, npu1, ... observed
-    TIME CODE DEVICE occur|recover|once [source=ascend] [severity=2] [count=3] [injected] [userspace]
-    TIME poll DEVICE|* [CODE...] [incomplete] [source=ascend]   what is active, asked a moment before
-    TIME wait                               only time passes
-    TIME lost|back SOURCE [DEVICE]
-    TIME restart|reboot|reload
-    TIME crash                              a new process: what was stored is replayed, nothing is told
-    TIME seen NAME ID [PCI]  |  TIME gone NAME
-    TIME held DEVICE JOB|nobody
-    TIME above|below RULE DEVICE            a reading crosses a bound of a threshold rule
-    TIME counts METRIC DEVICE VALUE         what a counter shows
-    TIME isolate|release DEVICE WHO [until=TIME]
     TIME show                               every device as it stands, and what is open
+    TIME why DEVICE                         everything that contributes to its verdict
+    TIME stored                             how many inputs were stored since this was last asked
+    TIME wall AHEAD                         the wall clock is so much ahead of the truth: +10h, -10h, right
+    TIME restart|reboot|reload              the daemon starts again, without or with the machine; new tables
+    TIME crash [compacted] [lost=CODE]      a new process: what was stored is replayed (compacted first), and
+                                            nothing is told, unless what was told of a code was lost
+    TIME flood 300 COMMAND...               the command 300 times, each # in it a number; its last line only
+
+All others are ``tables``'s, or inputs, which are ``inputs``'s. What is told shows the rule clock's time,
+and where the wall clock shows another, that beside it.
 """
+
+from collections.abc import Sequence
 
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import (
-    ActiveCode,
-    ActiveSet,
-    Assertion,
-    CatalogChanged,
-    CounterMark,
-    DeviceGone,
-    DeviceSeen,
-    Edge,
-    Holder,
-    Holders,
-    Input,
-    Kind,
-    Operator,
-    Signal,
-    SourceBack,
-    SourceLost,
-    Started,
-    Tick,
-)
+from nodeagent.core.model import Carried, CatalogChanged, Event, Input, SourceBack, Started, Tick
+from nodeagent.core.rebuilt import Told, told_by
+from tests.scenarios.clocks import Clocks
+from tests.scenarios.inputs import read, seen
 from tests.scenarios.tables import Tables
 from tests.scenarios.wording import options_of, parse_ns, told
 
 
 class Stage:
-    def __init__(self) -> None:
+    """``after_each`` is a command of the stage that is done, unheard, after every other: ``crash``."""
+
+    def __init__(self, after_each: Sequence[str] = ()) -> None:
+        self._after_each = after_each
         self._tables = Tables()
         self._catalogs: dict[str, Catalog] = {}
         self._engine = Engine(self._catalogs)
+        self._clocks = Clocks()
         self._boots = 1
+        self._carried: tuple[Carried, ...] = ()
+        self._carried_at_ns = 0
         self._stored: list[tuple[int, Input]] = []
+        self._told: list[Event] = []
+        self._stored_since = 0
 
     def perform(self, command: str) -> list[str]:
         """The lines that one command tells. Raises ValueError for a command that is none."""
@@ -69,17 +51,42 @@ class Stage:
             return []
         if verb == "begin":
             return self._begin(words)
-        return self._at(parse_ns(verb), *words)
+        self._clocks.now_ns = parse_ns(verb)
+        lines = self._do(words)
+        if self._after_each:
+            self._crash(self._after_each)
+        return lines
+
+    def _do(self, words: Sequence[str]) -> list[str]:
+        match words:
+            case ["show"]:
+                return [*self._step(Tick()), *self._show()]
+            case ["why", device]:
+                return [*self._step(Tick()), *self._why(device)]
+            case ["stored"]:
+                return [*self._step(Tick()), self._count_stored()]
+            case ["wall", ahead]:
+                return self._step_wall(ahead)
+            case ["crash", *how]:
+                return self._crash(how)
+            case ["flood", number, *each]:
+                return self._flood(int(number), each)
+            case ["reload"]:
+                return self._step(self._catalog())
+            case ["restart" | "reboot" as how]:
+                return self._start(how == "reboot")
+        return self._step(read(self._clocks.rule_ns(), words))
 
     # ------------------------------------------------------------------ inputs
 
     def _begin(self, words: list[str]) -> list[str]:
         _, options = options_of(words)
-        self._step(0, self._catalog())
-        self._step(0, Started(boot_id="boot-1", version="1"))
+        self._step(self._catalog())
+        self._step(Started(boot_id="boot-1", version="1"))
         for index in range(int(options.get("chips", "1"))):
-            self._step(0, _seen([f"npu{index}", f"die{index}", f"0000:0{index}:00.0"]))
-        self._step(0, SourceBack(source="ascend"))
+            self._step(seen(["seen", f"npu{index}", f"die{index}", f"0000:0{index}:00.0"]))
+        self._step(SourceBack(source="ascend"))
+        self._count_stored()
         return []
 
     def _catalog(self) -> CatalogChanged:
@@ -88,110 +95,94 @@ class Stage:
         self._catalogs[digest] = self._tables.catalog(digest)
         return CatalogChanged(digest=digest)
 
-    def _step(self, at_ns: int, given: Input) -> list[str]:
+    def _step(self, given: Input) -> list[str]:
+        at_ns = self._clocks.rule_ns()
         outcome = self._engine.step(at_ns, given)
+        self._clocks.commit()
         self._stored += [(at_ns, record) for record in outcome.records]
-        return [told(event) for event in outcome.events]
+        self._stored_since += len(outcome.records)
+        return self._tell(outcome.events)
 
-    def _at(self, at_ns: int, *words: str) -> list[str]:
-        verb, *rest = words
-        if verb == "show":
-            return self._step(at_ns, Tick()) + self._show()
-        if verb == "crash":
-            return self._crash(at_ns)
-        return self._step(at_ns, self._input(at_ns, verb, rest))
+    def _tell(self, events: Sequence[Event]) -> list[str]:
+        self._told += events
+        return [told(event, self._clocks.wall_offset_ns()) for event in events]
 
-    def _input(self, at_ns: int, verb: str, rest: list[str]) -> Input:
-        plain, options = options_of(rest)
-        match verb, plain:
-            case "wait", []:
-                return Tick()
-            case "poll", [device, *codes]:
-                return _poll(at_ns, device, codes, options.get("source", "ascend"))
-            case "lost", [source, *device]:
-                return SourceLost(source=source, reason="no answer", device="".join(device), required=True)
-            case "back", [source, *device]:
-                return SourceBack(source=source, device="".join(device))
-            case "restart" | "reboot", []:
-                self._boots += verb == "reboot"
-                return Started(boot_id=f"boot-{self._boots}", version="1")
-            case "reload", []:
-                return self._catalog()
-            case "seen", [_, _, *_]:
-                return _seen(plain)
-            case "gone", [name]:
-                return DeviceGone(source="ascend", device=name, reason="gone from the bus")
-            case "held", [device, job]:
-                return _held(device, job)
-            case "above" | "below", [rule, device]:
-                return Edge(source="ascend", device=device, rule=rule, above=verb == "above", value=0.0)
-            case "counts", [metric, device, value]:
-                return CounterMark(source="ascend", device=device, metric=metric, value=int(value))
-            case "isolate" | "release", [device, who]:
-                until = parse_ns(options["until"]) if "until" in options else None
-                return Operator(who=who, what=verb, device=device, reason="service", until_ns=until)
-            case code, [device, "occur" | "recover" | "once" as assertion, *flags]:
-                return _signal(code, device, assertion, flags, options)
-        raise ValueError(f"no such command: {verb} {' '.join(rest)}")
+    def _start(self, rebooted: bool) -> list[str]:
+        self._boots += rebooted
+        self._clocks.start(rebooted)
+        return self._step(Started(boot_id=f"boot-{self._boots}", version="1"))
 
-    def _crash(self, at_ns: int) -> list[str]:
+    def _step_wall(self, ahead: str) -> list[str]:
+        lines = self._step(Tick())
+        self._clocks.step_wall(ahead)
+        return lines
+
+    def _flood(self, number: int, command: Sequence[str]) -> list[str]:
+        lines = []
+        for index in range(number):
+            lines += self._do([word.replace("#", str(index)) for word in command])
+        return [f"{len(lines)} lines, the last:", *lines[-1:]]
+
+    # ------------------------------------------------------------------ the next process
+
+    def _crash(self, how: Sequence[str]) -> list[str]:
         """What the last commit left is all that the next process has."""
-        self._step(at_ns, Tick())
+        plain, options = options_of(list(how))
+        lines = self._step(Tick())
+        if "compacted" in plain:
+            self._compact()
         before = self._engine
         self._engine = Engine(self._catalogs)
+        for carried in self._carried:
+            self._engine.replay(self._carried_at_ns, carried)
         for stored_ns, record in self._stored:
             self._engine.replay(stored_ns, record)
         self._engine.resume(before.now_ns)
         same = self._engine.view() == before.view()
-        return ["rebuilt as it was" if same else "REBUILT DIFFERENTLY"]
+        lines.append("rebuilt as it was" if same else "REBUILT DIFFERENTLY")
+        return lines + self._reconcile(options.get("lost", ""))
+
+    def _compact(self) -> None:
+        """One cell a line is all that is kept of what came before."""
+        self._carried = self._engine.carry()
+        self._carried_at_ns = self._engine.now_ns
+        self._stored, self._told = [], []
+
+    def _reconcile(self, lost_code: str) -> list[str]:
+        known = told_by(self._carried)
+        known.add(self._told)
+        kept = {key: one for key, one in known.conditions.items() if one.code != lost_code}
+        outcome, differences = self._engine.reconcile(Told(conditions=kept, shown=known.shown))
+        lines = self._tell(outcome.events)
+        return [*lines, f"{differences} differed from what had been told"] if differences else lines
+
+    # ------------------------------------------------------------------ what can be seen
 
     def _show(self) -> list[str]:
         view = self._engine.view()
         lines = [
             f"{device.name}: {device.level}, {device.verdict}, {device.handling}"
+            + (", subhealthy" if device.subhealthy else "")
             + ("" if device.observed else ", not observed")
             for device in view.devices
         ]
         lines += [f"open: {one.id} at {one.level}, count {one.count}" for one in view.conditions]
         lines += [f"promoted: {one.id} to {one.level}" for one in view.promotions if one.effective]
-        return lines
+        return lines + [f"held: {one.id} by {one.owner}" for one in view.holds]
 
+    def _why(self, name: str) -> list[str]:
+        (device,) = [device for device in self._engine.view().devices if device.name == name]
+        stands = f"{name}: {device.level}, {device.verdict}, {device.handling}"
+        return [
+            stands,
+            *(
+                f"  because of the {reason.kind} {reason.id}"
+                + (f" at {reason.level}" if reason.level else "")
+                + f": {reason.text}"
+                for reason in device.reasons
+            ),
+        ]
 
-def _signal(code: str, device: str, assertion: str, flags: list[str], options: dict[str, str]) -> Signal:
-    return Signal(
-        source=options.get("source", "ascend"),
-        device=device,
-        code=code,
-        assertion=Assertion(assertion),
-        severity=int(options["severity"]) if "severity" in options else None,
-        count=int(options.get("count", "1")),
-        injected="injected" in flags,
-        trusted="userspace" not in flags,
-    )
-
-
-def _poll(at_ns: int, device: str, codes: list[str], source: str) -> ActiveSet:
-    return ActiveSet(
-        source=source,
-        device=device,
-        codes=tuple(ActiveCode(code=code) for code in codes if code != "incomplete"),
-        begun_ns=at_ns - 10**6,
-        complete="incomplete" not in codes,
-    )
-
-
-def _seen(words: list[str]) -> DeviceSeen:
-    name, identity, *pci = words
-    return DeviceSeen(
-        source="ascend",
-        device=name,
-        kind=Kind.CHIP,
-        vendor="ascend",
-        identity="" if identity == "unreadable" else identity,
-        attributes={"pci": pci[0]} if pci else {},
-    )
-
-
-def _held(device: str, job: str) -> Holders:
-    holders = () if job == "nobody" else (Holder(pid=7, start_time=1, command="python", job=job),)
-    return Holders(device=device, holders=holders)
+    def _count_stored(self) -> str:
+        since, self._stored_since = self._stored_since, 0
+        return f"{since} inputs stored"

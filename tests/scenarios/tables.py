@@ -1,4 +1,18 @@
-"""The tables of a scenario, built line by line as the stage's module says. It runs nothing."""
+"""The tables of a scenario, built line by line. It runs nothing.
+
+They come into force with ``begin`` or a ``reload``:
+
+    row CODE LEVEL [kind=chip] [user_induced] [notice] [affects=node] [clear_on=recover,reset,10m]
+    frequency ID CODE[,CODE] times=3 window=24h level=LEVEL [release=48h] [correlation=30s] [burst=0s]
+                                                            [at_least=LEVEL] [kind=chip]
+    duration ID CODE fault=20s recover=60s level=LEVEL
+    relation ID CODE with=CODE[,CODE] within=3m then=absorb|level|cancel [same=device] [level=LEVEL]
+    threshold ID CODE above=90 clear_below=85 for=60s
+    counter ID CODE metric=NAME increase=1000 window=24h
+    decode part|sensor DIGITS NAME          what the digits of a code without a row mean
+    set NAME VALUE                          a setting, such as: set mode graceful
+    forget CODE|ID                          a row or rule
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,11 +22,13 @@ from nodeagent.core.catalog import (
     Catalog,
     ClearOn,
     CounterRule,
+    Decoding,
     DurationRule,
     FrequencyRule,
     Mode,
     RelationRule,
     Row,
+    Sensor,
     Settings,
     ThresholdRule,
     canonical,
@@ -29,6 +45,7 @@ class Tables:
         self._relation: dict[str, RelationRule] = {}
         self._threshold: dict[str, ThresholdRule] = {}
         self._counter: dict[str, CounterRule] = {}
+        self._decoded: dict[str, dict[str, str]] = {"part": {}, "sensor": {}}
         self._settings: dict[str, Any] = {}
 
     def perform(self, verb: str, words: list[str]) -> bool:
@@ -40,6 +57,7 @@ class Tables:
             "relation": self._add_relation,
             "threshold": self._add_threshold,
             "counter": self._add_counter,
+            "decode": self._decode,
             "set": self._set,
             "forget": self._forget,
         }
@@ -57,6 +75,10 @@ class Tables:
             relation=tuple(self._relation.values()),
             threshold=tuple(self._threshold.values()),
             counter=tuple(self._counter.values()),
+            decoding=Decoding(
+                parts=dict(self._decoded["part"]),
+                sensors={digits: Sensor(name=name) for digits, name in self._decoded["sensor"].items()},
+            ),
             settings=Settings(**self._settings),
         )
 
@@ -68,6 +90,7 @@ class Tables:
             vendor="ascend",
             name=code,
             level=Level(level),
+            notice="notice" in flags,
             user_induced="user_induced" in flags,
             affects=Affects(options.get("affects", "self")),
             clear_on=_clear_on(options.get("clear_on", "recover,reset,reboot").split(",")),
@@ -82,7 +105,9 @@ class Tables:
             time_window_ns=parse_ns(options["window"]),
             level=Level(options["level"]),
             release_ns=parse_ns(options["release"]) if "release" in options else None,
+            burst_ns=parse_ns(options["burst"]) if "burst" in options else None,
             correlation_ns=parse_ns(options.get("correlation", "30s")),
+            kind=Kind(options.get("kind", "chip")),
             at_least=Level(options["at_least"]) if "at_least" in options else None,
         )
 
@@ -128,6 +153,10 @@ class Tables:
             increase=int(options["increase"]),
             time_window_ns=parse_ns(options["window"]),
         )
+
+    def _decode(self, words: list[str]) -> None:
+        of, digits, name = words
+        self._decoded[of][digits] = name
 
     def _set(self, words: list[str]) -> None:
         name, value = words

@@ -21,3 +21,11 @@ def test_the_story_is_told_as_written(path: Path, request: pytest.FixtureRequest
         path.write_text(performed_now)
     else:
         assert performed_now == written
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("how", ["replayed", "compacted"])
+def test_it_is_told_the_same_though_the_daemon_dies_after_every_line(path: Path, how: str) -> None:
+    """Each next process knows what was stored, or what compaction made of it."""
+    written = path.read_text()
+    assert performed(written, Stage(after_each=(how,)).perform) == written

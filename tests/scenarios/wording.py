@@ -3,8 +3,10 @@
 import re
 
 from nodeagent.core.model import Event, EventKind
+from nodeagent.core.rebuilt import REBUILT
 
 _UNITS = {"ns": 1, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9, "d": 86400 * 10**9}
+_SAYS_WHY = (EventKind.NOTICE, EventKind.TABLES_REJECTED)
 
 
 def parse_ns(text: str) -> int:
@@ -31,15 +33,21 @@ def options_of(words: list[str]) -> tuple[list[str], dict[str, str]]:
     return plain, dict(word.split("=", 1) for word in words if "=" in word)
 
 
-def told(event: Event) -> str:
-    """One line: when, what, of whom; then how the device stands after it."""
-    about = " ".join(
-        filter(None, (event.code, f"at {event.condition_level}" if event.condition_level else ""))
-    )
-    what = f"{shown_ns(event.at_ns)} {event.kind} {event.device}" + (f": {about}" if about else "")
+def told(event: Event, wall_offset_ns: int = 0) -> str:
+    """One line: when, what, of whom; then how the device stands after it.
+
+    ``wall_offset_ns`` is what the wall clock shows more than the rule clock.
+    """
+    when = shown_ns(event.at_ns)
+    if wall_offset_ns:
+        when += f" [wall {shown_ns(event.at_ns + wall_offset_ns)}]"
+    named = f'"{event.name}"' if event.unknown and event.name != event.code else ""
+    level = f"at {event.condition_level}" if event.condition_level else ""
+    about = " ".join(filter(None, (event.code, named, level)))
+    what = f"{when} {event.kind} {event.device}" + (f": {about}" if about else "")
     flags = [name for name in ("user_induced", "unknown", "injected", "userspace") if getattr(event, name)]
     counted = [f"count {event.count}"] if event.count > 1 else []
     stands = f" -> {event.level}, {event.verdict}, {event.handling}"
-    if event.kind is EventKind.NOTICE:
+    if event.kind in _SAYS_WHY or event.why == REBUILT:
         stands += f": {event.why}"
     return what + (f" ({', '.join(flags + counted)})" if flags + counted else "") + stands
