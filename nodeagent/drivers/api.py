@@ -70,10 +70,14 @@ class CallFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Population:
-    """The devices there are, and those that ought to be there and are not."""
+    """The devices there are, and those that ought to be there and are not.
+
+    ``readings``: telemetry of the source itself, such as what it refused; no change of the population.
+    """
 
     devices: Sequence[Device] = ()
     missing: Sequence[Missing] = ()
+    readings: Mapping[str, float] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -213,6 +213,7 @@ class Host:
                 except CallFailed as error:
                     outcome = error
                 else:
+                    outcome = Reading(readings=population.readings)
                     if population != known:
                         known = population
                         self._settle(population)
