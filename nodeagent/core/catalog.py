@@ -34,6 +34,9 @@ class ClearOn:
     quiet_ns: int | None = None
 
 
+EACH_DETAIL = "*"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """What the tables say of one code. ``file`` is where the winning row stands, ``FILE:LINE``.
@@ -42,7 +45,8 @@ class Row:
     of their own, and such a condition is marked unknown.
 
     A refined code, ``CODE.DETAIL``, is this row's as well. ``levels`` says by detail (in capitals) where
-    that changes the level; what has another level is a fault of its own, and no quiet time closes it.
+    that changes the level; what it names is a fault of its own, and what has another level is closed by no
+    quiet time. The detail ``*`` stands for each one not named: every one of them is a fault of its own.
     ``notice``: it is told and opens nothing.
     """
 
@@ -237,11 +241,12 @@ class Catalog:
 
 def _refined(row: Row, code: str, detail: str) -> Row:
     """The row as it is for the code with this detail: with a level of its own, or unchanged."""
-    level = row.levels.get(detail)
+    level = row.levels.get(detail) or row.levels.get(EACH_DETAIL)
     if level is None:
         return row
     code = row.code if row.code.endswith("*") else code
-    return replace(row, code=code, level=level, levels={}, clear_on=replace(row.clear_on, quiet_ns=None))
+    clear_on = row.clear_on if level is row.level else replace(row.clear_on, quiet_ns=None)
+    return replace(row, code=code, level=level, levels={}, clear_on=clear_on)
 
 
 def canonical(code: str) -> str:

@@ -29,6 +29,8 @@ WORKER_CRASHED = "worker_crashed"
 LOG_GAP = "log_gap"
 DEVICE_LOST = "device_lost"
 
+_OF_EACH_SOURCE = frozenset({DRIVER_UNRESPONSIVE, WORKER_CRASHED})
+
 MAX_EVIDENCE = 1024
 
 
@@ -101,14 +103,17 @@ def device_seen(source: str, device: protocol.Device) -> DeviceSeen:
 def fault(
     code: str, device: str, assertion: Assertion, *, source: str, reason: str = "", count: int = 1
 ) -> Signal:
-    """A fault of the agent itself, concerning ``source``. A source as a whole stands for the node."""
+    """A fault of the agent itself, concerning ``source``. A source as a whole stands for the node, where
+    the code names the source: other sources stand there too.
+    """
     evidence = {"source": source}
     if reason:
         evidence["reason"] = reason[:MAX_EVIDENCE]
+    device = NODE if device == protocol.SOURCE else device
     return Signal(
         source=AGENT,
-        device=NODE if device == protocol.SOURCE else device,
-        code=code,
+        device=device,
+        code=f"{code}.{source}" if device == NODE and code in _OF_EACH_SOURCE else code,
         assertion=assertion,
         count=count,
         evidence=evidence,

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from nodeagent.core.catalog import ClearOn, Row, canonical
+from nodeagent.core.catalog import EACH_DETAIL, ClearOn, Row, canonical
 from nodeagent.core.model import Kind, Level
 from nodeagent.tables.entry import Entry, is_removal, removal_is_sound
 from nodeagent.tables.levels import objection
@@ -81,12 +81,16 @@ def _read_levels(
     sound = True
     for detail, level in by_detail.items():
         reason = objection(level, kind)
-        if "." in detail or _CODE.fullmatch(detail) is None or detail.endswith("*"):
-            reason = "not a detail: what follows the last point of a code, without blanks"
+        if detail != EACH_DETAIL and not _is_detail(detail):
+            reason = 'not a detail: what follows the last point of a code, without blanks; or "*" for each'
         if reason:
             report((*path, detail), reason)
             sound = False
     return {detail.upper(): level for detail, level in by_detail.items()} if sound else None
+
+
+def _is_detail(text: str) -> bool:
+    return "." not in text and not text.endswith("*") and _CODE.fullmatch(text) is not None
 
 
 def _read_clear_on(words: tuple[str, ...], path: KeyPath, report: Report) -> ClearOn | None:

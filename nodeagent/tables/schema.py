@@ -88,7 +88,7 @@ class FileForm(Struct, frozen=True, kw_only=True):
 
 
 class RowForm(Struct, frozen=True, kw_only=True):
-    """``[codes.CODE]``; ``levels`` are those of the refined codes ``CODE.DETAIL``."""
+    """``[codes.CODE]``; ``levels`` are those of the refined codes ``CODE.DETAIL``, "*" of each."""
 
     name: Name
     level: Level

@@ -23,6 +23,7 @@ TABLES = catalog(
     row("LINK", Level.SUB_HEALTH, clear_on=QUIET),
     row("LINK.Fatal", Level.RESTART_NPU, name="link lost", clear_on=QUIET),
     row("LINK.Nonfatal", Level.SUB_HEALTH, name="link hiccup", notice=True),
+    row("CRASHED", Level.NOT_HANDLE, levels={"*": Level.NOT_HANDLE}, clear_on=QUIET),
     frequency=(repeat("SX_1", 2, 600),),
 )
 
@@ -50,6 +51,14 @@ def test_a_detail_with_a_level_of_its_own_is_closed_by_no_quiet_time() -> None:
     run(engine, [(1, xid("SX_1")), (2, xid("SX_1.Fatal"))])
     wait(engine, 120)
     assert [code for _, code in open_codes(engine)] == ["SX_1.Fatal"]
+
+
+def test_each_detail_is_a_fault_of_its_own_where_the_row_says_so_of_all_and_a_quiet_time_closes_it() -> None:
+    engine = begin(TABLES)
+    run(engine, [(1, xid("CRASHED.ascend", "node")), (2, xid("CRASHED.nvidia", "node"))])
+    assert [code for _, code in open_codes(engine)] == ["CRASHED.ascend", "CRASHED.nvidia"]
+    wait(engine, 61, extra_ns=1)
+    assert [code for _, code in open_codes(engine)] == ["CRASHED.nvidia"]
 
 
 def test_a_code_without_a_row_takes_the_level_of_its_detail_from_the_family_and_stays_unknown() -> None:

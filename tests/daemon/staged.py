@@ -115,10 +115,11 @@ class Staged:
         )
 
     def faults(self, code: str) -> list[tuple[str, str]]:
-        """(device, assertion) of every signal of the code, but recoveries of what never was."""
+        """(device, assertion) of every signal of the code or a refined form of it, but recoveries of what
+        never was."""
         told: list[tuple[str, str]] = []
         for given in self.inputs:
-            if isinstance(given, Signal) and given.code == code:
+            if isinstance(given, Signal) and code in (given.code, given.code.rpartition(".")[0]):
                 if given.assertion == "recover" and (given.device, "occur") not in told:
                     continue
                 told.append((given.device, given.assertion.value))

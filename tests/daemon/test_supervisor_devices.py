@@ -125,14 +125,14 @@ async def test_recovery_is_told_for_what_an_earlier_daemon_may_have_raised(contr
     async with staged(fake(control, "chip0")) as stage:
         await stage.signal("driver_unresponsive", "chip0", "recover")
         await stage.signal("device_lost", "chip0", "recover")
-        await stage.signal("worker_crashed", "node", "recover")
+        await stage.signal("worker_crashed.fake", "node", "recover")
         await stage.polled("chip0", times=5)
         recovered = [(given.code, given.device) for given in stage.inputs if isinstance(given, Signal)]
         assert sorted(recovered) == [
             ("device_lost", "chip0"),
             ("driver_unresponsive", "chip0"),
-            ("driver_unresponsive", "node"),
-            ("worker_crashed", "node"),
+            ("driver_unresponsive.fake", "node"),
+            ("worker_crashed.fake", "node"),
         ]
 
 

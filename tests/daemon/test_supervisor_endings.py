@@ -22,12 +22,12 @@ async def test_crash_is_told_with_its_signal_and_the_worker_comes_back(control: 
         await stage.back()
         first = stage.health.pid
         (control / "crash-chip0").touch()
-        told = await stage.signal("worker_crashed", "node", "occur")
+        told = await stage.signal("worker_crashed.fake", "node", "occur")
         (control / "crash-chip0").unlink()
         await stage.lost()
         after = stage.inputs.index(told)
         await stage.back(after=after)
-        await stage.signal("worker_crashed", "node", "recover", after=after)
+        await stage.signal("worker_crashed.fake", "node", "recover", after=after)
         assert told.evidence["source"] == "fake"
         assert told.evidence["reason"].startswith("ended by itself: killed by SIGSEGV; its last words: ")
         assert "in poll" in told.evidence["reason"]
@@ -51,7 +51,7 @@ async def test_all_devices_hang_and_the_worker_is_replaced(control: Path) -> Non
                 ("driver_unresponsive", told) for told in stage.faults("driver_unresponsive")
             ]
             await stage.signal("driver_unresponsive", device, "recover")
-        assert stage.faults("worker_crashed") == []
+        assert stage.faults("worker_crashed.fake") == []
 
 
 async def test_worker_deaf_to_sigterm_is_killed(control: Path) -> None:
@@ -119,11 +119,11 @@ async def test_replacement_that_wedges_too_is_the_last(control: Path) -> None:
 async def test_no_hello_in_time(control: Path) -> None:
     os.mkfifo(control / "hang-open")
     async with staged(fake(control, hello_deadline_s=0.5)) as stage:
-        told = await stage.signal("driver_unresponsive", "node", "occur")
+        told = await stage.signal("driver_unresponsive.fake", "node", "occur")
         assert told.evidence["reason"] == "its worker did not say hello within 0.5 s"
         (control / "hang-open").unlink()
         await stage.back()
-        await stage.signal("driver_unresponsive", "node", "recover")
+        await stage.signal("driver_unresponsive.fake", "node", "recover")
 
 
 async def test_absent_library_is_no_fault_where_nothing_is_required(control: Path) -> None:

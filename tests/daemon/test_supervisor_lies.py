@@ -26,31 +26,31 @@ def lying(way: str, **given: object) -> WorkerSpec:
 )
 async def test_babbling_worker_is_ended_past_a_bound(way: str, complaint: str) -> None:
     async with staged(lying(way, call_deadline_s=60.0, backoff_first_s=60.0, backoff_limit_s=60.0)) as stage:
-        told = await stage.signal("worker_crashed", "node", "occur")
+        told = await stage.signal("worker_crashed.fake", "node", "occur")
         await stage.until(lambda: stage.health.state == "waiting", "its end")
         assert told.evidence["reason"].startswith(
             f"was ended: {MAX_GARBLED} of its lines made no sense, the last: "
         )
         assert complaint in told.evidence["reason"] or way == "garbage"
         assert stage.health.garbled == MAX_GARBLED
-        assert stage.faults("worker_crashed") == [("node", "occur")]
+        assert stage.faults("worker_crashed.fake") == [("node", "occur")]
         assert not [given for given in stage.inputs if isinstance(given, ActiveSet)]
 
 
 async def test_line_without_an_end_is_not_kept_and_the_silence_is_noticed() -> None:
     async with staged(lying("endless")) as stage:
-        told = await stage.signal("driver_unresponsive", "node", "occur")
+        told = await stage.signal("driver_unresponsive.fake", "node", "occur")
         assert told.evidence["reason"] == "a call has not come back within 0.5 s"
 
 
 async def test_worker_that_ends_at_once_is_a_crash_with_back_off() -> None:
     async with staged(lying("hasty")) as stage:
         await stage.until(lambda: stage.health.restarts >= 3, "three more tries")
-        told = await stage.signal("worker_crashed", "node", "occur")
+        told = await stage.signal("worker_crashed.fake", "node", "occur")
         assert told.evidence["reason"] == "ended by itself: exit status 0"
 
 
 async def test_worker_that_says_nothing_is_ended() -> None:
     async with staged(lying("silent", hello_deadline_s=0.3)) as stage:
-        await stage.signal("driver_unresponsive", "node", "occur")
+        await stage.signal("driver_unresponsive.fake", "node", "occur")
         await stage.until(lambda: stage.health.restarts >= 1, "its replacement")

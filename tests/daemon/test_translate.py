@@ -60,7 +60,12 @@ def test_incomplete_list_stays_incomplete() -> None:
     )
 
 
-def test_fault_of_a_source_as_a_whole_is_the_nodes() -> None:
+def test_fault_of_a_source_as_a_whole_is_the_nodes_and_names_the_source() -> None:
     told = fault("driver_unresponsive", "*", Assertion.OCCUR, source="kmsg", reason="hangs")
-    assert (told.source, told.device) == ("agent", "node")
+    assert (told.source, told.device, told.code) == ("agent", "node", "driver_unresponsive.kmsg")
     assert told.evidence == {"source": "kmsg", "reason": "hangs"}
+
+
+def test_fault_of_a_device_needs_no_source_in_its_code() -> None:
+    told = fault("driver_unresponsive", "npu3", Assertion.OCCUR, source="ascend")
+    assert (told.device, told.code) == ("npu3", "driver_unresponsive")

@@ -114,7 +114,7 @@ class DriverContract:
             pid = stage.health.pid
             assert pid is not None
             os.kill(pid, signal.SIGSTOP)
-            await stage.signal("driver_unresponsive", "node", "occur")
+            await stage.signal(f"driver_unresponsive.{stage.health.source}", "node", "occur")
             await stage.lost()
             before = len(stage.inputs)
             code = scene.fault()
@@ -130,11 +130,12 @@ class DriverContract:
             pid = stage.health.pid
             assert pid is not None
             os.kill(pid, signal.SIGKILL)
-            await stage.signal("worker_crashed", "node", "occur")
+            crashed = f"worker_crashed.{stage.health.source}"
+            await stage.signal(crashed, "node", "occur")
             second = scene.fault()
             await _shown(stage, scene, second)
             await stage.until(
-                lambda: stage.faults("worker_crashed") == [("node", "occur"), ("node", "recover")] or None
+                lambda: stage.faults(crashed) == [("node", "occur"), ("node", "recover")] or None
             )
             assert _told(stage, scene, first) == 1
 

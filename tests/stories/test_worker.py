@@ -36,14 +36,14 @@ async def test_a_killed_worker_is_told_once_and_replaced_and_no_line_is_lost_or_
                 os.kill(daemon.worker(), signal.SIGKILL)
         lost = await subscriber.event(EventKind.SOURCE_LOST, "")
         await health.until(NOT_SERVING)
-        await subscriber.cleared("worker_crashed")
+        await subscriber.cleared("worker_crashed.kmsg")
         await health.until(SERVING)
     await subscriber.raised(written[-1])
 
     assert "killed by SIGKILL" in lost.why
-    assert kinds_of(subscriber, "worker_crashed") == [EventKind.RAISED, EventKind.CLEARED]
+    assert kinds_of(subscriber, "worker_crashed.kmsg") == [EventKind.RAISED, EventKind.CLEARED]
     assert len(subscriber.of(EventKind.SOURCE_LOST)) == len(subscriber.of(EventKind.SOURCE_BACK)) == 1
-    raised = [event.code for event in subscriber.of(EventKind.RAISED) if event.code != "worker_crashed"]
+    raised = [event.code for event in subscriber.of(EventKind.RAISED) if event.code != "worker_crashed.kmsg"]
     assert raised == written
     assert without_gap(subscriber.events)
 
@@ -64,15 +64,15 @@ async def test_story_01_a_stopped_worker_is_unresponsive_once_and_replaced_and_n
     os.kill(first, signal.SIGSTOP)
     real_log.say("a", "LASTING_2")
     lost = await subscriber.event(EventKind.SOURCE_LOST, "")
-    await subscriber.cleared("driver_unresponsive")
+    await subscriber.cleared("driver_unresponsive.kmsg")
     real_log.say("a", "LASTING_3")
     await subscriber.raised("LASTING_3")
     back = await subscriber.event(EventKind.SOURCE_BACK, "")
 
     assert lost.verdict == Verdict.UNKNOWN
     assert daemon.worker() != first
-    assert kinds_of(subscriber, "driver_unresponsive") == [EventKind.RAISED, EventKind.CLEARED]
-    assert kinds_of(subscriber, "worker_crashed") == []
+    assert kinds_of(subscriber, "driver_unresponsive.kmsg") == [EventKind.RAISED, EventKind.CLEARED]
+    assert kinds_of(subscriber, "worker_crashed.kmsg") == []
     raised = [event.code for event in subscriber.of(EventKind.RAISED) if event.source == "kmsg"]
     assert raised == ["LASTING_1", "LASTING_2", "LASTING_3"]
     assert back.verdict == Verdict.ALLOW
@@ -88,15 +88,15 @@ async def test_killed_with_its_worker_gone_the_fault_is_cleared_by_the_next_life
     subscriber = subscribe(daemon)
     await subscriber.follow()
     os.kill(daemon.worker(), signal.SIGKILL)
-    await subscriber.raised("worker_crashed")
+    await subscriber.raised("worker_crashed.kmsg")
     await daemon.kill()
     await subscriber.leave()
 
     await daemon.start()
     await subscriber.follow()
-    await subscriber.cleared("worker_crashed")
+    await subscriber.cleared("worker_crashed.kmsg")
 
-    assert kinds_of(subscriber, "worker_crashed") == [EventKind.RAISED, EventKind.CLEARED]
+    assert kinds_of(subscriber, "worker_crashed.kmsg") == [EventKind.RAISED, EventKind.CLEARED]
 
 
 async def test_story_03_readiness_is_gone_while_the_log_is_and_the_reader_recovers_alone(

@@ -293,7 +293,15 @@ RULES: list[Story] = [
         ROW + 'levels = { "a.b" = "SeparateNPU" }\n',
         (
             "t.toml:5: codes.A1.levels.a.b: not a detail: what follows the last point of a code,"
-            " without blanks"
+            ' without blanks; or "*" for each'
+        ),
+    ),
+    (
+        "a family of details",
+        ROW + 'levels = { "a*" = "SeparateNPU" }\n',
+        (
+            "t.toml:5: codes.A1.levels.a*: not a detail: what follows the last point of a code,"
+            ' without blanks; or "*" for each'
         ),
     ),
     (

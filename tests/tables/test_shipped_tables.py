@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.catalog import Catalog, ClearOn, Row, Settings
+from nodeagent.core.catalog import Catalog, ClearOn, Row, Settings, canonical
 from nodeagent.core.model import Affects, Kind, Level
 from nodeagent.tables.load import load_catalog
 
@@ -53,6 +53,15 @@ def test_what_the_application_causes_is_told_so(catalog: Catalog) -> None:
     induced = {row.code for row in catalog.rows.values() if row.user_induced and row.vendor != "ascend"}
     xids = {f"XID_{number}" for number in (11, 13, 25, 31, 32, 69, 80)}
     assert induced == xids | {"OOM", "OOM.invoked", "OOM_CGROUP", "NCCL_SEGV", "NV_PEERMEM"}
+
+
+@pytest.mark.parametrize("code", ["worker_crashed", "driver_unresponsive"])
+def test_what_befalls_a_whole_source_is_a_fault_of_its_own_for_each_source(
+    code: str, catalog: Catalog
+) -> None:
+    rows = [catalog.row(f"{code}.{source}") for source in ("ascend", "nvidia")]
+    assert [row and row.code for row in rows] == [f"{code}.ascend", f"{code}.nvidia"]
+    assert {row and row.clear_on for row in rows} == {catalog.rows[canonical(code)].clear_on}
 
 
 def numbered(catalog: Catalog, prefix: str) -> list[Row]:
