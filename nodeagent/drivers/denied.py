@@ -1,0 +1,33 @@
+"""Why this process may not open a device file: what of the unit, or of the file, denies it.
+
+A vendor's library only says "not permitted". Asked after that, this opens the files it needs, one after
+the other, and closes them at once; it reads and writes nothing.
+"""
+
+import errno
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+_HINTS: Final[Mapping[int, str]] = {
+    errno.EPERM: "in a systemd unit DeviceAllow= must hold it, with rw",
+    errno.EACCES: "this user may not open it: run as root, or in a systemd unit set User= or Group=",
+    errno.ENOENT: "in a systemd unit PrivateDevices= hides it; in a container it must be passed in",
+    errno.ENXIO: "no driver stands behind it: is the vendor's kernel module loaded?",
+    errno.ENODEV: "no driver stands behind it: is the vendor's kernel module loaded?",
+}
+
+
+def denials(devices: Iterable[Path]) -> str:
+    """One clause for each of these that cannot be opened, with what to change; "" if all can be."""
+    return "; ".join(reason for device in devices if (reason := _denial(device)))
+
+
+def _denial(device: Path) -> str:
+    try:
+        os.close(os.open(device, os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError as error:
+        hint = _HINTS.get(error.errno or 0, "")
+        return f"cannot open {device}: {error.strerror}" + (f" ({hint})" if hint else "")
+    return ""

@@ -1,0 +1,44 @@
+"""Why a device file may not be opened, with what would have to change."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nodeagent.drivers.denied import denials
+
+NOBODY = 65534
+
+
+def test_nothing_denied_is_nothing_said() -> None:
+    assert denials([Path("/dev/null"), Path("/dev/zero")]) == ""
+
+
+def test_what_is_not_there_may_be_hidden(tmp_path: Path) -> None:
+    device = tmp_path / "davinci0"
+    assert denials([Path("/dev/null"), device]) == (
+        f"cannot open {device}: No such file or directory"
+        " (in a systemd unit PrivateDevices= hides it; in a container it must be passed in)"
+    )
+
+
+@pytest.mark.root
+def test_a_device_without_a_driver_asks_for_its_module(tmp_path: Path) -> None:
+    device = tmp_path / "nvidia0"
+    os.mknod(device, 0o600 | 0o020000, os.makedev(240, 77))
+    assert denials([device]).startswith(f"cannot open {device}: ")
+    assert "is the vendor's kernel module loaded?" in denials([device])
+
+
+@pytest.mark.root
+def test_a_file_of_another_user_asks_for_the_user() -> None:
+    """In a process of its own: a user that was given up cannot be taken again."""
+    program = "from pathlib import Path\nfrom nodeagent.drivers.denied import denials\n"
+    program += f"import os\nos.setuid({NOBODY})\nprint(denials([Path('/dev/kmsg'), Path('/dev/null')]))\n"
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert told.stdout == (
+        "cannot open /dev/kmsg: Permission denied"
+        " (this user may not open it: run as root, or in a systemd unit set User= or Group=)\n"
+    )
