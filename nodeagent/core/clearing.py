@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from nodeagent.core import deadlines, duration, frequency, pairing
-from nodeagent.core.model import Condition, Device, EventKind, Hold, Holders
+from nodeagent.core.model import Condition, Device, EventKind, Hold, Holder
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
 
@@ -83,12 +83,17 @@ def close_after_reboot(
     return changed
 
 
-def close_after_job(state: State, device_id: str, holders: Holders) -> None:
-    """Where a job's end clears: none of the processes that held the device remains."""
-    remaining = {(holder.pid, holder.start_time) for holder in holders.holders}
+def close_after_job(state: State, device_id: str, holders: tuple[Holder, ...]) -> None:
+    """Where a job's end clears: none of the processes that held the device remains.
+
+    Of those that nobody knew when it opened, whatever remains is among the first that are listed.
+    """
+    remaining = {(holder.pid, holder.start_time) for holder in holders}
     for condition in state.on(Condition, device_id):
-        held_by = condition.held_by
-        if not held_by or not state.lookup.facts(condition.code).clear_on.job_end:
+        if not state.lookup.facts(condition.code).clear_on.job_end:
             continue
+        held_by = holders if condition.held_by is None else condition.held_by
         if remaining.isdisjoint((holder.pid, holder.start_time) for holder in held_by):
             close(state, condition, "no process that held the device remains")
+        elif held_by is not condition.held_by:
+            state.put(replace(condition, held_by=held_by))

@@ -10,7 +10,8 @@ from dataclasses import replace
 from nodeagent.core import limits
 from nodeagent.core.catalog import FrequencyRule
 from nodeagent.core.cells import changed
-from nodeagent.core.model import Device, EventKind, Held, Promotion, Sighting, Window
+from nodeagent.core.holding import same_job
+from nodeagent.core.model import Device, EventKind, Promotion, Sighting, Window
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
 
@@ -135,12 +136,3 @@ def _leave(state: State, code_key: str, rule: FrequencyRule) -> None:
         )
         if kept != window.occurrences_ns:
             limits.remember(state, replace(window, occurrences_ns=kept))
-
-
-def same_job(state: State, one: str, other: str) -> bool:
-    """True where a job holds both devices, and where holders or jobs are not known."""
-    held = state.get(Held, one), state.get(Held, other)
-    if held[0] is None or held[1] is None:
-        return True
-    jobs = [{holder.job for holder in cell.holders} for cell in held if cell is not None]
-    return "" in jobs[0] | jobs[1] or bool(jobs[0] & jobs[1])

@@ -25,7 +25,8 @@ def clearing_ns(lookup: Lookup, condition: Condition) -> int | None:
     if condition.present_ns is not None:
         return None
     quiet_ns = facts.clear_on.quiet_ns
-    if _is_once_held(facts, condition.source):
+    waits_for_no_job = facts.clear_on.job_end and condition.held_by == ()
+    if waits_for_no_job or _is_once_held(facts, condition.source):
         hold_ns = lookup.settings.once_hold_ns
         quiet_ns = hold_ns if quiet_ns is None else min(quiet_ns, hold_ns)
     return None if quiet_ns is None else condition.last_ns + quiet_ns + 1

@@ -18,6 +18,7 @@ from nodeagent.core import (
     counter,
     devices,
     frequency,
+    holding,
     holds,
     polls,
     reload,
@@ -39,7 +40,6 @@ from nodeagent.core.model import (
     DeviceSeen,
     DeviceView,
     Edge,
-    Held,
     Hold,
     Holders,
     Input,
@@ -63,19 +63,6 @@ from nodeagent.core.telling import judgement, observed_ns, settle, show_as_told
 _MAX_FIRINGS = 1_000_000
 
 
-def _held(state: State, given: Holders) -> bool:
-    device = devices.find(state, given.device)
-    if device is None:
-        return False
-    before = state.get(Held, device.id)
-    if before is not None and before.holders == given.holders:
-        return False
-    state.put(Held(device_id=device.id, holders=given.holders))
-    clearing.close_after_job(state, device.id, given)
-    state.mark((device.id,))
-    return True
-
-
 def _carried(state: State, given: Carried) -> bool:
     """Put the cell back. The node that every engine is born with gives way to the one that is carried."""
     if isinstance(given.cell, Device) and given.cell.name == NODE:
@@ -97,7 +84,7 @@ _HANDLERS: dict[type, Callable[[State, Any], bool]] = {
     TablesRejected: reload.rejected,
     Started: sources.started,
     Operator: holds.ordered,
-    Holders: _held,
+    Holders: holding.held,
     Carried: _carried,
 }
 """An input without a handler lets only time pass."""

@@ -7,11 +7,11 @@ sliding window is ``count``, a pure function. What several chips show at once is
 from bisect import insort
 from dataclasses import replace
 
-from nodeagent.core import correlation, limits
+from nodeagent.core import correlation, holding, limits
 from nodeagent.core.catalog import SECOND_NS, FrequencyRule
 from nodeagent.core.cells import changed
 from nodeagent.core.lookup import Facts
-from nodeagent.core.model import Condition, Device, EventKind, Held, Promotion, Window
+from nodeagent.core.model import Condition, Device, EventKind, Promotion, Window
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
 from nodeagent.core.verdict import PRECEDENCE
@@ -63,7 +63,7 @@ def occurred(state: State, condition: Condition, at_ns: int, occurrences: int = 
         return
     if rule.at_least is not None and PRECEDENCE[condition.level] < PRECEDENCE[rule.at_least]:
         return
-    if condition.user_induced and _held_or_unknown(state, device.id):
+    if condition.user_induced and not holding.is_free(state, device.id):
         return
     if rule.correlation_ns:
         correlation.sight(state, device.id, facts.key, rule, at_ns)
@@ -205,8 +205,3 @@ def _standing(state: State, device_id: str, rule: FrequencyRule, facts: Facts) -
         if promotion.rule == rule.id:
             return promotion
     return None
-
-
-def _held_or_unknown(state: State, device_id: str) -> bool:
-    held = state.get(Held, device_id)
-    return held is None or bool(held.holders)

@@ -3,6 +3,7 @@
 It adds nothing to the catalog and holds no state of its own but the indexes.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from nodeagent.core.catalog import (
@@ -22,21 +23,29 @@ from nodeagent.core.verdict import phases
 
 _REMEMBERED_CODES = 8192
 
+Side = tuple[str, str, str]
+"""Where a fault stands in a relation rule: ``code`` or ``with``, the rule, and the device if that matters."""
+
+
+def side(name: str, rule: RelationRule, device_id: str) -> Side:
+    return name, rule.id, device_id if rule.same == "device" else ""
+
+
 _WITHOUT_ROW = ClearOn(recover=True, reset=True, reboot=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relations:
-    """The relation rules in which a code stands as ``code``, and those in which it stands in ``with``."""
+    """The relation rules in which a code stands as ``code`` and those in which it stands in ``with``, also
+    by what they do: the code is ``absorbed``, or is the root; it has its level from one, or gives one."""
 
     as_code: tuple[RelationRule, ...]
+    absorbed: tuple[RelationRule, ...]
+    levelled: tuple[RelationRule, ...]
+    cancelling: tuple[RelationRule, ...]
     as_with: tuple[RelationRule, ...]
     absorbing: tuple[RelationRule, ...]
-    """Of ``as_with``, those by which it is a root."""
-    ids_as_code: frozenset[str]
-    ids_as_with: frozenset[str]
-    companion: bool
-    """Whether it may be absorbed."""
+    levelling: tuple[RelationRule, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +80,6 @@ class Lookup:
         self._duration: dict[str, DurationRule] = {}
         self._threshold = {rule.id: rule for rule in catalog.threshold}
         self._counter = {rule.id: rule for rule in catalog.counter}
-        self.relation_codes = {
-            rule.id: "" if rule.code.endswith("*") else canonical(rule.code) for rule in catalog.relation
-        }
-        """By rule id the code that the rule is on, as it is compared; "" for a family."""
         self._counters_of: dict[str, tuple[CounterRule, ...]] = {}
         for counter in catalog.counter:
             of_metric = self._counters_of.get(counter.metric, ())
@@ -139,12 +144,17 @@ class Lookup:
             return None
         return Relations(
             as_code=as_code,
+            absorbed=_that(as_code, "absorb"),
+            levelled=_that(as_code, "level"),
+            cancelling=_that(as_code, "cancel"),
             as_with=as_with,
-            absorbing=tuple(rule for rule in as_with if rule.then == "absorb"),
-            ids_as_code=frozenset(rule.id for rule in as_code),
-            ids_as_with=frozenset(rule.id for rule in as_with),
-            companion=any(rule.then == "absorb" for rule in as_code),
+            absorbing=_that(as_with, "absorb"),
+            levelling=_that(as_with, "level"),
         )
+
+
+def _that(rules: Iterable[RelationRule], then: str) -> tuple[RelationRule, ...]:
+    return tuple(rule for rule in rules if rule.then == then)
 
 
 def _names(code: str, key: str) -> bool:

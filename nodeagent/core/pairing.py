@@ -5,12 +5,11 @@ that a job shares, or anywhere on the node. Of a fault whose condition has close
 newest occurrence. Injected faults pair with nothing.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-from nodeagent.core import correlation, limits
+from nodeagent.core import holding, limits
 from nodeagent.core.catalog import RelationRule
-from nodeagent.core.lookup import Lookup
+from nodeagent.core.lookup import Lookup, side
 from nodeagent.core.model import Absorbed, Condition, Level, Trace
 from nodeagent.core.state import State
 from nodeagent.core.verdict import stricter
@@ -20,34 +19,38 @@ def near(rule: RelationRule, one_ns: int, other_ns: int) -> bool:
     return abs(one_ns - other_ns) <= rule.within_ns
 
 
-def partners(state: State, rule: RelationRule, device_id: str, key: str) -> Iterator[Condition | Trace]:
-    """The faults of ``with`` in the rule's reach of the device, near or not; none of the code itself."""
-    for condition in _conditions(state, rule, device_id):
-        if _stands_in(state, rule, condition, key):
-            yield condition
-    for trace in _traces(state, rule, device_id):
-        if _stands_in(state, rule, trace, key):
-            yield trace
-
-
-def open_anywhere(state: State, rule: RelationRule) -> bool:
-    """False where no condition of ``code`` is open on any device: nearly always, and known at once."""
-    code_key = state.lookup.relation_codes[rule.id]
-    return not code_key or code_key in state.open_of
+def partners(
+    state: State, rule: RelationRule, device_id: str, key: str, at_ns: int
+) -> list[Condition | Trace]:
+    """The faults of ``with`` in the rule's reach, near an occurrence of ``key`` of ``code``; none of the code."""
+    return [
+        fault
+        for fault in _standing(state, "with", rule, device_id)
+        if near(rule, fault.occurred_ns, at_ns) and state.lookup.facts(fault.code).key != key
+    ]
 
 
 def subjects(state: State, rule: RelationRule, device_id: str, key: str, at_ns: int) -> list[Condition]:
     """The open conditions of ``code`` in the rule's reach, near an occurrence of ``key`` of ``with``."""
-    found: list[Condition] = []
-    if not open_anywhere(state, rule):
-        return found
-    for other in _candidates(state, rule, device_id):
-        if not near(rule, other.occurred_ns, at_ns):
-            continue
-        facts = state.lookup.facts(other.code)
-        if facts.relations is not None and rule.id in facts.relations.ids_as_code and facts.key != key:
-            found.append(other)
-    return found
+    return [
+        fault
+        for fault in _standing(state, "code", rule, device_id)
+        if isinstance(fault, Condition)
+        and near(rule, fault.occurred_ns, at_ns)
+        and state.lookup.facts(fault.code).key != key
+    ]
+
+
+def ended(state: State, rule: RelationRule, device_id: str, key: str, at_ns: int) -> list[Condition]:
+    """The open conditions of ``with`` in the rule's reach that an occurrence of ``key`` ends."""
+    return [
+        fault
+        for fault in _standing(state, "with", rule, device_id)
+        if isinstance(fault, Condition)
+        and fault.occurred_ns <= at_ns
+        and (not rule.within_ns or near(rule, fault.occurred_ns, at_ns))
+        and state.lookup.facts(fault.code).key != key
+    ]
 
 
 def joined(state: State, condition: Condition) -> Condition:
@@ -57,13 +60,9 @@ def joined(state: State, condition: Condition) -> Condition:
         return condition
     found = [
         rule.id
-        for rule in facts.relations.as_code
-        if rule.then == "level"
-        and rule.id not in condition.relations
-        and any(
-            near(rule, partner.occurred_ns, condition.occurred_ns)
-            for partner in partners(state, rule, condition.device_id, facts.key)
-        )
+        for rule in facts.relations.levelled
+        if rule.id not in condition.relations
+        and partners(state, rule, condition.device_id, facts.key, condition.occurred_ns)
     ]
     return replace(condition, relations=(*condition.relations, *found)) if found else condition
 
@@ -73,7 +72,7 @@ def level(lookup: Lookup, condition: Condition) -> Level | None:
     relations = lookup.facts(condition.code).relations
     found: Level | None = None
     if condition.relations and relations is not None:
-        for rule in relations.as_code:
+        for rule in relations.levelled:
             if rule.level is not None and rule.id in condition.relations:
                 found = rule.level if found is None else stricter(found, rule.level)
     return found
@@ -102,38 +101,17 @@ def standing(state: State, device_id: str, key: str) -> Absorbed | None:
     return absorbed
 
 
-def _candidates(state: State, rule: RelationRule, device_id: str) -> Iterator[Condition]:
-    """Where the rule is on one code and no family, its conditions are known without a search."""
-    code_key = state.lookup.relation_codes[rule.id]
-    if not code_key:
-        return _conditions(state, rule, device_id)
-    return (
-        condition
-        for condition in state.conditions_of(code_key)
-        if not condition.injected and _in_reach(state, rule, device_id, condition.device_id)
-    )
+def _standing(state: State, name: str, rule: RelationRule, device_id: str) -> list[Condition | Trace]:
+    """Whatever stands on that side of the rule, in its reach of the device: nearly always nothing."""
+    keys = state.paired.of(side(name, rule, device_id))
+    if not keys:
+        return []
+    conditions, traces = state.cells[Condition], state.cells[Trace]
+    faults: list[Condition | Trace] = [conditions.get(key) or traces[key] for key in keys]
+    if rule.same != "job":
+        return faults
+    return [fault for fault in faults if _is_of_the_job(state, device_id, fault)]
 
 
-def _conditions(state: State, rule: RelationRule, device_id: str) -> Iterator[Condition]:
-    if rule.same == "device":
-        found = state.on(Condition, device_id)
-    else:
-        found = [one for one in state.all(Condition) if _in_reach(state, rule, device_id, one.device_id)]
-    return (condition for condition in found if not condition.injected)
-
-
-def _traces(state: State, rule: RelationRule, device_id: str) -> list[Trace]:
-    if rule.same == "device":
-        return state.on(Trace, device_id)
-    return [trace for trace in state.all(Trace) if _in_reach(state, rule, device_id, trace.device_id)]
-
-
-def _in_reach(state: State, rule: RelationRule, one: str, other: str) -> bool:
-    if rule.same == "device":
-        return one == other
-    return rule.same == "node" or one == other or correlation.same_job(state, one, other)
-
-
-def _stands_in(state: State, rule: RelationRule, fault: Condition | Trace, key: str) -> bool:
-    facts = state.lookup.facts(fault.code)
-    return facts.key != key and facts.relations is not None and rule.id in facts.relations.ids_as_with
+def _is_of_the_job(state: State, device_id: str, fault: Condition | Trace) -> bool:
+    return fault.device_id == device_id or holding.same_job(state, device_id, fault.device_id)

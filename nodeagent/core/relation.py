@@ -71,8 +71,8 @@ def occurred(state: State, condition: Condition) -> Condition:
     _join(state, condition)
     _join_others(state, condition.device_id, facts.key, facts.relations, condition.occurred_ns)
     for rule in facts.relations.absorbing:
-        if pairing.open_anywhere(state, rule):
-            _absorb_earlier(state, rule, condition.id)
+        for companion in pairing.subjects(state, rule, condition.device_id, facts.key, condition.occurred_ns):
+            _absorb_earlier(state, rule, condition.id, companion)
     _cancel(state, condition.device_id, facts, condition.occurred_ns)
     return state.get(Condition, condition.id) or condition
 
@@ -118,12 +118,9 @@ def _root(state: State, device: Device, facts: Facts, level: Level, at_ns: int) 
     assert facts.relations is not None, "asked of a code that no relation rule names"
     found = [
         fault
-        for rule in facts.relations.as_code
-        if rule.then == "absorb"
-        for fault in pairing.partners(state, rule, device.id, facts.key)
-        if pairing.near(rule, fault.occurred_ns, at_ns)
-        and PRECEDENCE[fault.level] >= PRECEDENCE[level]
-        and (isinstance(fault, Condition) or fault.root)
+        for rule in facts.relations.absorbed
+        for fault in pairing.partners(state, rule, device.id, facts.key, at_ns)
+        if PRECEDENCE[fault.level] >= PRECEDENCE[level] and (isinstance(fault, Condition) or fault.root)
     ]
     return max(found, key=_preferred, default=None)
 
@@ -161,15 +158,13 @@ def _naming(evidence: Mapping[str, str], code: str) -> Mapping[str, str]:
     return {**evidence, COMPANIONS: ", ".join((*named, code))}
 
 
-def _absorb_earlier(state: State, rule: RelationRule, root_id: str) -> None:
-    """The root has come: its companions that came first are no faults of their own."""
+def _absorb_earlier(state: State, rule: RelationRule, root_id: str, companion: Condition) -> None:
+    """The root has come: a companion that came first is no fault of its own."""
     root = state.get(Condition, root_id)
     assert root is not None, f"no root {root_id}"
-    key = state.lookup.facts(root.code).key
-    for companion in pairing.subjects(state, rule, root.device_id, key, root.occurred_ns):
-        if PRECEDENCE[root.level] >= PRECEDENCE[companion.level]:
-            frequency.uncount(state, companion, root.occurred_ns, rule.within_ns)
-            _close_as_absorbed(state, companion, root)
+    if PRECEDENCE[root.level] >= PRECEDENCE[companion.level]:
+        frequency.uncount(state, companion, root.occurred_ns, rule.within_ns)
+        _close_as_absorbed(state, companion, root)
 
 
 def _close_as_absorbed(state: State, companion: Condition, root: Condition | Trace) -> None:
@@ -202,10 +197,9 @@ def _end_absorption(state: State, device_id: str, key: str) -> bool:
 
 
 def _join_others(state: State, device_id: str, key: str, relations: Relations, at_ns: int) -> None:
-    for rule in relations.as_with:
-        if rule.then == "level":
-            for subject in pairing.subjects(state, rule, device_id, key, at_ns):
-                _join(state, subject)
+    for rule in relations.levelling:
+        for subject in pairing.subjects(state, rule, device_id, key, at_ns):
+            _join(state, subject)
 
 
 def _join(state: State, condition: Condition) -> None:
@@ -217,12 +211,8 @@ def _join(state: State, condition: Condition) -> None:
 def _cancel(state: State, device_id: str, facts: Facts, at_ns: int) -> bool:
     assert facts.relations is not None, "asked of a code that no relation rule names"
     cancelled = False
-    for rule in facts.relations.as_code:
-        if rule.then != "cancel":
-            continue
-        for fault in list(pairing.partners(state, rule, device_id, facts.key)):
-            within = not rule.within_ns or pairing.near(rule, fault.occurred_ns, at_ns)
-            if isinstance(fault, Condition) and fault.occurred_ns <= at_ns and within:
-                clearing.close(state, fault, f"cancelled by {facts.code}")
-                cancelled = True
+    for rule in facts.relations.cancelling:
+        for fault in pairing.ended(state, rule, device_id, facts.key, at_ns):
+            clearing.close(state, fault, f"cancelled by {facts.code}")
+            cancelled = True
     return cancelled

@@ -95,7 +95,7 @@ def _is_absorbed(
     at_ns: int,
 ) -> bool:
     """Whether the signal goes with a fault that was there first, and was counted there."""
-    if facts.relations is None or signal.injected or not facts.relations.companion:
+    if facts.relations is None or signal.injected or not facts.relations.absorbed:
         return False
     level, kind = condition.level if condition is not None else None, None
     if level is None:

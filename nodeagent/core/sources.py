@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from nodeagent.core import clearing, deadlines, devices
+from nodeagent.core import clearing, deadlines, devices, holding
 from nodeagent.core.model import (
     ALL_DEVICES,
     NODE,
@@ -39,6 +39,7 @@ def started(state: State, given: Started) -> bool:
     why = f"nodeagent {given.version}" + (" after a reboot" if rebooted else "")
     tell(state, EventKind.STARTED, state.device(state.node_id), source="agent", why=why)
     if rebooted:
+        holding.rebooted(state)
         for name in sorted(_ALWAYS_HEARD):
             clearing.close_after_reboot(state, name, None, frozenset())
     return True

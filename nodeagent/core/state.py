@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 from nodeagent.core import deadlines
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.cells import KEYS, NEWEST_LAST, TAGS, Key, judged_alike, weighed_alike
-from nodeagent.core.lookup import Lookup
+from nodeagent.core.groups import Groups
+from nodeagent.core.lookup import Lookup, Side, side
 from nodeagent.core.model import (
     NODE,
     Affects,
@@ -53,10 +54,11 @@ class State:
         self.names: dict[str, str] = {}
         self.by_pci: dict[str, str] = {}
         self.open: dict[tuple[str, str, bool], Key] = {}
-        self.open_of: dict[str, dict[Key, None]] = {}
-        self.on_device: dict[tuple[type, str], dict[Key, None]] = {}
+        self.on_device = Groups[tuple[type, str]]()
+        self.paired = Groups[Side]()
+        self.promoted = Groups[tuple[str, str]]()
         self.reaching: dict[Key, None] = {}
-        self.promoted: dict[tuple[str, str], dict[Key, None]] = {}
+        self.awaited: dict[Key, None] = {}
         self.pending: dict[Key, None] = {}
         self.suppressed: dict[Key, None] = {}
         self.judged: dict[str, Judgement] = {}
@@ -131,18 +133,28 @@ class State:
 
     def _index_condition(self, key: Key, before: Condition | None, after: Condition | None) -> None:
         if before is not None:
-            code_key = self.lookup.facts(before.code).key
-            self.open.pop((before.device_id, code_key, before.injected), None)
-            of_code = self.open_of[code_key]
-            del of_code[key]
-            if not of_code:
-                del self.open_of[code_key]
-            self._off_device(key, before)
+            self.on_device.remove((Condition, before.device_id), key)
+            self._by_code(key, before, self.paired.remove)
+            place = self._place(before)
+            if self.open.get(place) == key:
+                del self.open[place]
         if after is not None:
-            code_key = self.lookup.facts(after.code).key
-            self.open[after.device_id, code_key, after.injected] = key
-            self.open_of.setdefault(code_key, {})[key] = None
-            self._onto_device(key, after)
+            self.on_device.add((Condition, after.device_id), key)
+            self._by_code(key, after, self.paired.add)
+            self.open[self._place(after)] = key
+
+    def _place(self, condition: Condition) -> tuple[str, str, bool]:
+        return condition.device_id, self.lookup.facts(condition.code).key, condition.injected
+
+    def _by_code(self, key: Key, cell: Condition | Trace, move: Callable[[Side, Key], None]) -> None:
+        """Onto, or off, the sides of relation rules on which the fault stands."""
+        relations = self.lookup.facts(cell.code).relations
+        if relations is None or (isinstance(cell, Condition) and cell.injected):
+            return
+        for rule in relations.as_with:
+            move(side("with", rule, cell.device_id), key)
+        for rule in relations.as_code if isinstance(cell, Condition) else ():
+            move(side("code", rule, cell.device_id), key)
 
     def _follow_promotion(self, key: Key, before: Promotion | None, after: Promotion | None) -> None:
         self._arm(key, after)
@@ -153,15 +165,11 @@ class State:
             self.pending.pop(key, None)
         else:
             self.pending[key] = None
-        self._index_promotion(key, before, after)
+        if before is None and after is not None:
+            self.promoted.add((after.device_id, self.lookup.facts(after.code).key), key)
+        elif before is not None and after is None:
+            self.promoted.remove((before.device_id, self.lookup.facts(before.code).key), key)
         self._follow_on_device(key, before, after)
-
-    def _index_promotion(self, key: Key, before: Promotion | None, after: Promotion | None) -> None:
-        if before is not None and after is None:
-            self.promoted[before.device_id, self.lookup.facts(before.code).key].pop(key)
-        elif before is None and after is not None:
-            of_code = self.promoted.setdefault((after.device_id, self.lookup.facts(after.code).key), {})
-            of_code[key] = None
 
     def _follow_hold(self, key: Key, before: Hold | None, after: Hold | None) -> None:
         self.said.pop(key, None)
@@ -178,18 +186,18 @@ class State:
         self._arm(key, after)
 
     def _follow_trace(self, key: Key, before: Trace | None, after: Trace | None) -> None:
-        if before is not None and after is None:
-            self._off_device(key, before)
-        if after is not None:
-            self._onto_device(key, after)
+        if before is None and after is not None:
+            self._by_code(key, after, self.paired.add)
+        elif before is not None and after is None:
+            self._by_code(key, before, self.paired.remove)
 
     def _follow_on_device(
         self, key: Key, before: Promotion | Hold | None, after: Promotion | Hold | None
     ) -> None:
-        if before is not None and after is None:
-            self._off_device(key, before)
-        if after is not None:
-            self._onto_device(key, after)
+        if before is None and after is not None:
+            self.on_device.add((type(after), after.device_id), key)
+        elif before is not None and after is None:
+            self.on_device.remove((type(before), before.device_id), key)
         self.mark(cell.device_id for cell in (before, after) if cell is not None)
 
     def _follow_device(self, _: Key, before: Device | None, after: Device | None) -> None:
@@ -213,22 +221,31 @@ class State:
         name = (after or before or Source(name="")).name
         self.mark(device.id for device in self.cells[Device].values() if device.source == name)
         self.mark((self.node_id,))
+        if after is not None and after.awaited:
+            self.awaited[key] = None
+        else:
+            self.awaited.pop(key, None)
         self.timers.set(key, None if after is None else deadlines.of_source(self.lookup, after))
 
     def _follow_era(self, _: Key, before: Era | None, after: Era | None) -> None:
         if after is not None and after.digest and (before is None or before.digest != after.digest):
             self.lookup = Lookup(self.catalogs[after.digest])
             self.said.clear()
+            self._index_by_code()
         self.mark(device.id for device in self.cells[Device].values())
 
-    def _onto_device(self, key: Key, cell: Condition | Promotion | Hold | Trace) -> None:
-        self.on_device.setdefault((type(cell), cell.device_id), {})[key] = None
-
-    def _off_device(self, key: Key, cell: Condition | Promotion | Hold | Trace) -> None:
-        keys = self.on_device[type(cell), cell.device_id]
-        del keys[key]
-        if not keys:
-            del self.on_device[type(cell), cell.device_id]
+    def _index_by_code(self) -> None:
+        """All that the catalog decides: how codes are compared, and which rules name them."""
+        self.open.clear()
+        self.paired.clear()
+        self.promoted.clear()
+        for key, condition in self.cells[Condition].items():
+            self.open.setdefault(self._place(condition), key)
+            self._by_code(key, condition, self.paired.add)
+        for key, trace in self.cells[Trace].items():
+            self._by_code(key, trace, self.paired.add)
+        for key, promotion in self.cells[Promotion].items():
+            self.promoted.add((promotion.device_id, self.lookup.facts(promotion.code).key), key)
 
     # ------------------------------------------------------------------ timers
 
@@ -288,20 +305,13 @@ class State:
         found: Condition | None = None if key is None else self.cells[Condition][key]
         return found
 
-    def conditions_of(self, code_key: str) -> list[Condition]:
-        """The open conditions of a code, on every device."""
-        keys = self.open_of.get(code_key)
-        return [self.cells[Condition][key] for key in keys] if keys else []
-
     def on(self, of: type[C], device_id: str) -> list[C]:
-        """The conditions, promotions, holds or traces on a device, in order."""
-        keys = self.on_device.get((of, device_id))
-        return [self.cells[of][key] for key in keys] if keys else []
+        """The conditions, promotions or holds on a device, in order."""
+        return [self.cells[of][key] for key in self.on_device.of((of, device_id))]
 
     def promotions(self, device_id: str, code_key: str) -> list[Promotion]:
         """The promotions of one code on a device."""
-        keys = self.promoted.get((device_id, code_key))
-        return [self.cells[Promotion][key] for key in keys] if keys else []
+        return [self.cells[Promotion][key] for key in self.promoted.of((device_id, code_key))]
 
     def source_of(self, name: str, device_id: str) -> Source | None:
         """What is known of the source's view of a device: its own cell, else that of the whole source."""
@@ -309,5 +319,7 @@ class State:
 
     def awaits(self, source: str, device_id: str) -> bool:
         """True while the source has not been read (again): its timers are held, nothing is judged."""
+        if not self.awaited:
+            return False
         cell = self.source_of(source, device_id)
         return cell is not None and cell.awaited

@@ -3,7 +3,7 @@
 import pytest
 
 from nodeagent.core.catalog import ClearOn
-from nodeagent.core.model import Holder, Holders, Kind, Level
+from nodeagent.core.model import Holder, Holders, Kind, Level, Started
 from tests.core.build import (
     DAY_S,
     HBM,
@@ -90,7 +90,28 @@ def test_a_job_that_came_later_does_not_keep_it_open() -> None:
     assert told(events) == [("cleared", "npu0", "XID_31")]
 
 
-def test_where_nobody_knew_the_holders_no_job_end_closes() -> None:
+def test_where_nobody_knew_the_holders_the_first_that_are_listed_stand_for_them() -> None:
     engine = begin(JOB_END)
-    run(engine, [(2, xid("XID_31", "npu0")), (3, held("npu0", "b")), (4, held("npu0", None))])
+    run(engine, [(2, xid("XID_31", "npu0")), (3, held("npu0", "b"))])
     assert open_codes(engine) == [("die0", "XID_31")]
+    assert told(run(engine, [(4, held("npu0", None))])) == [("cleared", "npu0", "XID_31")]
+
+
+def test_where_nobody_knew_the_holders_and_none_is_listed_the_job_has_ended() -> None:
+    engine = begin(JOB_END)
+    events = run(engine, [(2, xid("XID_31", "npu0")), (3, held("npu0", None))])
+    assert told(events)[-1] == ("cleared", "npu0", "XID_31")
+
+
+def test_told_of_a_device_that_nobody_holds_it_waits_for_no_job() -> None:
+    engine = begin(JOB_END)
+    run(engine, [(1, held("npu0", None)), (2, xid("XID_31", "npu0"))])
+    assert wait(engine, 62) == []
+    assert told(wait(engine, 62, extra_ns=1)) == [("cleared", "npu0", "XID_31")]
+
+
+def test_a_reboot_ends_every_job() -> None:
+    engine = begin(JOB_END)
+    run(engine, [(1, held("npu0", "a")), (2, xid("XID_31", "npu0"))])
+    events = run(engine, [(3, Started(boot_id="boot-2", version="1"))])
+    assert ("cleared", "npu0", "XID_31") in told(events)

@@ -3,7 +3,7 @@
 import pytest
 
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import DeviceGone, EventKind, Input, Window
+from nodeagent.core.model import DeviceGone, EventKind, Input, Started, Window
 from tests.core.build import (
     HBM,
     begin,
@@ -110,6 +110,26 @@ def test_a_chip_that_no_job_holds_suppresses_nothing() -> None:
     fired(engine)
     run(engine, [once(FIRED_S + 1, "npu1")])
     assert len(of(wait(engine, FIRED_S + 31), EventKind.PROMOTED)) == 1
+
+
+@pytest.mark.parametrize(("told_s", "suppressed"), [(FIRED_S + 30, True), (FIRED_S + 30.6, False)])
+def test_a_job_that_has_just_gone_from_its_chips_was_still_on_both(told_s: float, suppressed: bool) -> None:
+    engine = begin(
+        catalog(row(HBM), frequency=[repeat(HBM, 3, correlation_ns=ns(60))]),
+        chips=2,
+    )
+    run(engine, [(1, held("npu0", "job-a")), (1, held("npu1", "job-a"))])
+    fired(engine)
+    run(engine, [(FIRED_S + 0.5, held("npu0", None)), (FIRED_S + 0.5, held("npu1", None))])
+    assert (("suppressed", "npu0", HBM) in told(run(engine, [once(told_s, "npu1")]))) is suppressed
+
+
+def test_after_a_reboot_nobody_knows_who_held_what() -> None:
+    engine = begin(TABLES, chips=2)
+    run(engine, [(1, held("npu0", "job-a")), (1, held("npu1", "job-b"))])
+    fired(engine)
+    run(engine, [(FIRED_S + 1, Started(boot_id="boot-2", version="1"))])
+    assert ("suppressed", "npu0", HBM) in told(run(engine, [once(FIRED_S + 2, "npu1")]))
 
 
 def test_where_the_holders_of_one_are_unknown_any_chip_suppresses() -> None:

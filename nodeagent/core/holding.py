@@ -1,0 +1,64 @@
+"""Who holds a device: the processes that a driver lists, and for a while those that it listed before.
+
+A job that crashes is gone before all that it broke has been told, so what has just left still counts
+where the question is whose fault something is. It opens nothing and tells nothing.
+"""
+
+from dataclasses import replace
+
+from nodeagent.core import clearing, devices
+from nodeagent.core.catalog import SECOND_NS
+from nodeagent.core.model import Held, Holder, Holders
+from nodeagent.core.state import State
+
+LATE_NS = 5 * SECOND_NS
+"""A fault is told this much after its process has gone at most: polls of both lie in between."""
+SHARED_NS = 30 * SECOND_NS
+"""What comes this close together on chips of one job has one cause, though that has ended the job."""
+
+
+def held(state: State, given: Holders) -> bool:
+    """The processes on a device are others than before. True if that is so, and of a device that is known."""
+    device = devices.find(state, given.device)
+    if device is None:
+        return False
+    before = state.get(Held, device.id)
+    if before is not None and before.holders == given.holders:
+        return False
+    after = Held(device_id=device.id, holders=given.holders)
+    if before is not None:
+        left = tuple(holder for holder in before.holders if holder not in given.holders)
+        if left:
+            after = replace(after, left=left, left_ns=state.moment_ns)
+        else:
+            after = replace(after, left=before.left, left_ns=before.left_ns)
+    state.put(after)
+    clearing.close_after_job(state, device.id, given.holders)
+    state.mark((device.id,))
+    return True
+
+
+def rebooted(state: State) -> None:
+    """No process outlives its boot."""
+    for cell in state.all(Held):
+        clearing.close_after_job(state, cell.device_id, ())
+        state.drop(cell)
+
+
+def is_free(state: State, device_id: str) -> bool:
+    """Whether it is known that no process holds the device, nor held it until just now."""
+    held = state.get(Held, device_id)
+    return held is not None and not _of_late(state, held, LATE_NS)
+
+
+def same_job(state: State, one: str, other: str) -> bool:
+    """True where a job holds both devices, or held them until just now, and where nobody knows."""
+    cells = state.get(Held, one), state.get(Held, other)
+    if cells[0] is None or cells[1] is None:
+        return True
+    jobs = [{holder.job for holder in _of_late(state, cell, SHARED_NS)} for cell in cells if cell is not None]
+    return "" in jobs[0] | jobs[1] or bool(jobs[0] & jobs[1])
+
+
+def _of_late(state: State, held: Held, within_ns: int) -> tuple[Holder, ...]:
+    return held.holders + (held.left if state.moment_ns - held.left_ns <= within_ns else ())
