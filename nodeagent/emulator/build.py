@@ -1,0 +1,75 @@
+"""Builds the libraries from ``c/`` with the system's compiler: ``python -m nodeagent.emulator.build [FOLDER]``.
+
+A library is built only when its sources changed since. It builds nothing for another machine than this one.
+"""
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+SOURCES: Final = Path(__file__).parent / "c"
+LIBRARIES: Final = Path(__file__).parent / "lib"
+SOURCES_OF: Final[Mapping[str, str]] = {
+    "libdcmi.so": "dcmi",
+    "liblingqu-dcmi.so": "lingqu",
+    "libnvidia-ml.so.1": "nvml",
+}
+"""Library -> how the names of its own sources begin. Of a library without sources nothing is built."""
+COMMON: Final = ("shared.c", "override.c")
+OPTIONS: Final = (
+    "-std=c11 -O2 -g1 -fPIC -shared -fvisibility=hidden -pthread -Wall -Wextra -Werror -Wl,-z,now -Wl,-z,defs"
+).split()
+
+
+class BuildFailed(RuntimeError):
+    """The compiler is missing or refused; its own words are the text."""
+
+
+def _sources(prefix: str) -> list[Path]:
+    own = sorted([*SOURCES.glob(f"{prefix}_*.c"), *SOURCES.glob(f"{prefix}.c")])
+    return [*(SOURCES / name for name in COMMON), *own] if own else []
+
+
+def _fingerprint(sources: Sequence[Path], command: Sequence[str]) -> str:
+    digest = hashlib.sha256(" ".join(command).encode())
+    for source in (*sources, *sorted([*SOURCES.glob("*.h"), *SOURCES.glob("*.def")])):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    return digest.hexdigest()
+
+
+def _compile(command: Sequence[str]) -> None:
+    try:
+        made = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise BuildFailed(f"no compiler: {command[0]} is not installed") from None
+    if made.returncode != 0:
+        raise BuildFailed(made.stderr)
+
+
+def build(folder: Path = LIBRARIES, names: Collection[str] = SOURCES_OF.keys()) -> list[Path]:
+    """The libraries of these names in ``folder``, what is out of date built anew. Raises ``BuildFailed``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    built: list[Path] = []
+    for name in names:
+        sources = _sources(SOURCES_OF[name])
+        if not sources:
+            continue
+        library, stamp = folder / name, folder / f".{name}.stamp"
+        command = [os.environ.get("CC", "cc"), *OPTIONS, f"-Wl,-soname,{name}"]
+        fingerprint = _fingerprint(sources, command)
+        if not library.exists() or not stamp.exists() or stamp.read_text() != fingerprint:
+            fresh = folder / f".{name}.{os.getpid()}"
+            _compile([*command, "-o", str(fresh), *map(str, sources), "-ldl"])
+            fresh.replace(library)
+            stamp.write_text(fingerprint)
+        built.append(library)
+    return built
+
+
+if __name__ == "__main__":
+    for path in build(*map(Path, sys.argv[1:])):
+        print(path)

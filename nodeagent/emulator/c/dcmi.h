@@ -1,0 +1,59 @@
+/* What the files of libdcmi.so share: finding the chip that a call is about, and the form of an exported call. */
+#ifndef EMULATOR_DCMI_H
+#define EMULATOR_DCMI_H
+
+#include "dcmi_abi.h"
+#include "shared.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+#define ARGUMENTS(...) __VA_ARGS__
+
+enum readiness { ANY_STATE, READY_ONLY };
+
+/*
+ * The beginning of a call about one chip. generation 1: card and device; 2: card is ignored, device is the logic id.
+ * Answers -8012 for a chip that is not ready where readiness asks for it. Returns 0 and the chip, or the answer.
+ */
+int open_chip(const char *function, int generation, int card_id, int device_id, enum readiness readiness,
+              struct chip **chip);
+
+/* The beginning of a call about no chip. */
+int open_node(const char *function, int generation);
+
+/* The chip of a card, or -1. The MCU of a card stands for its first chip. */
+int find_chip(int card_id, int device_id);
+int find_by_logic_id(int logic_id);
+int find_by_physical_id(int physical_id);
+
+/* Whether this chip answers: listed, on its bus, not in the middle of a reset. */
+bool is_ready(const struct chip *chip);
+
+void fill_event(struct dcmi_event *told, const struct event *event, const struct chip *chip);
+
+/*
+ * EXPORTED_CALL(dcmi_get_x, dcmiv2_get_x, READY_ONLY, tell_x, (int *x), (x)) exports both generations of a call
+ * whose arguments after the chip are the same; tell_x gets the chip and the arguments.
+ */
+#define EXPORTED_V1(name, readiness, tell, declared, passed)                                                           \
+    EXPORTED int name(int card_id, int device_id, ARGUMENTS declared);                                                 \
+    EXPORTED int name(int card_id, int device_id, ARGUMENTS declared)                                                  \
+    {                                                                                                                  \
+        struct chip *chip;                                                                                             \
+        int answer = open_chip(__func__, 1, card_id, device_id, readiness, &chip);                                     \
+        return answer != 0 ? answer : tell(chip, ARGUMENTS passed);                                                    \
+    }
+
+#define EXPORTED_V2(name, readiness, tell, declared, passed)                                                           \
+    EXPORTED int name(int dev_id, ARGUMENTS declared);                                                                 \
+    EXPORTED int name(int dev_id, ARGUMENTS declared)                                                                  \
+    {                                                                                                                  \
+        struct chip *chip;                                                                                             \
+        int answer = open_chip(__func__, 2, 0, dev_id, readiness, &chip);                                              \
+        return answer != 0 ? answer : tell(chip, ARGUMENTS passed);                                                    \
+    }
+
+#define EXPORTED_CALL(v1, v2, readiness, tell, declared, passed)                                                       \
+    EXPORTED_V1(v1, readiness, tell, declared, passed)                                         \
+    EXPORTED_V2(v2, readiness, tell, declared, passed)
+
+#endif

@@ -1,0 +1,69 @@
+#include "dcmi.h"
+
+const struct dialect dialect = {.unsupported = DCMI_ERR_NOT_SUPPORT, .no_driver = DCMI_ERR_INNER_ERR};
+
+static bool is_listed(const struct chip *chip) { return chip->kind == KIND_NPU && chip->present; }
+
+int find_chip(int card_id, int device_id)
+{
+    const struct state *node = state();
+
+    for (int index = 0; index < node->node.chip_count; index++) {
+        const struct chip *chip = &node->chips[index];
+        bool is_mcu = device_id >= 0 && device_id == node->node.mcu_id && chip->device_id == 0;
+        if (is_listed(chip) && chip->card_id == card_id && (chip->device_id == device_id || is_mcu))
+            return index;
+    }
+    return -1;
+}
+
+int find_by_logic_id(int logic_id)
+{
+    const struct state *node = state();
+
+    for (int index = 0; index < node->node.chip_count; index++) {
+        if (is_listed(&node->chips[index]) && node->chips[index].logic_id == logic_id)
+            return index;
+    }
+    return -1;
+}
+
+int find_by_physical_id(int physical_id)
+{
+    const struct state *node = state();
+
+    for (int index = 0; index < node->node.chip_count; index++) {
+        if (is_listed(&node->chips[index]) && node->chips[index].physical_id == physical_id)
+            return index;
+    }
+    return -1;
+}
+
+bool is_ready(const struct chip *chip) { return chip->present && chip->ready; }
+
+int open_node(const char *function, int generation)
+{
+    int answer = enter(function, -1);
+
+    if (answer == 0 && state()->node.generation != generation)
+        return DCMI_ERR_NOT_SUPPORT;
+    return answer;
+}
+
+int open_chip(const char *function, int generation, int card_id, int device_id, enum readiness readiness,
+              struct chip **chip)
+{
+    if (state() == NULL)
+        return dialect.no_driver;
+    int index = generation == 1 ? find_chip(card_id, device_id) : find_by_logic_id(device_id);
+    int answer = enter(function, index);
+
+    if (answer != 0)
+        return answer;
+    if (state()->node.generation != generation)
+        return DCMI_ERR_NOT_SUPPORT;
+    if (index < 0)
+        return DCMI_ERR_INVALID_DEVICE_ID;
+    *chip = &state()->chips[index];
+    return readiness == READY_ONLY && !is_ready(*chip) ? DCMI_ERR_DEVICE_NOT_READY : DCMI_OK;
+}

@@ -1,0 +1,163 @@
+/* Fault events: subscribed to (a callback on a thread of the library's own), or waited for. Only changes are told. */
+#include "dcmi.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+enum { SUBSCRIPTIONS = 32, LOOK_AGAIN_MS = 200 };
+
+struct subscription {
+    int chip; /* index, or -1 for all */
+    uint64_t since;
+    struct dcmi_event_filter filter;
+    dcmi_fault_event_callback handler;
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct subscription subscriptions[SUBSCRIPTIONS];
+static int subscription_count;
+
+void fill_event(struct dcmi_event *told, const struct event *event, const struct chip *chip)
+{
+    struct dcmi_dms_fault_event *fault = &told->event_t.dms_event;
+
+    memset(told, 0, sizeof *told);
+    told->type = DCMI_DMS_FAULT_EVENT;
+    fault->event_id = event->code;
+    fault->deviceid = chip == NULL ? 0xFFFF : (unsigned short)chip->physical_id;
+    fault->node_type_ex = (unsigned short)(event->code >> 17 & 0x7ff);
+    fault->node_type = (unsigned char)fault->node_type_ex;
+    fault->severity = (unsigned char)event->severity;
+    fault->assertion = (unsigned char)event->assertion;
+    fault->event_serial_num = event->serial;
+    fault->notify_serial_num = event->notify_serial;
+    fault->alarm_raised_time = event->raised_ms;
+    memcpy(fault->additional_info, event->information, sizeof fault->additional_info);
+    if (event->unterminated)
+        memset(fault->event_name, 'X', sizeof fault->event_name);
+    else
+        memcpy(fault->event_name, event->name, sizeof fault->event_name);
+}
+
+static bool passes(const struct dcmi_event_filter *filter, const struct event *event)
+{
+    if ((filter->filter_flag & DCMI_FILTER_EVENT_ID) && filter->event_id != event->code)
+        return false;
+    if ((filter->filter_flag & DCMI_FILTER_SEVERITY) && event->severity < filter->severity)
+        return false;
+    return !(filter->filter_flag & DCMI_FILTER_NODE_TYPE) || filter->node_type == (event->code >> 17 & 0xff);
+}
+
+static bool is_for(const struct event *event, int chip, const struct dcmi_event_filter *filter)
+{
+    return event->library == LIBRARY_DCMI && (chip < 0 || event->chip == chip) && passes(filter, event);
+}
+
+static void deliver(const struct event *event)
+{
+    struct dcmi_event told;
+    struct subscription copies[SUBSCRIPTIONS];
+
+    pthread_mutex_lock(&mutex);
+    int count = subscription_count;
+    memcpy(copies, subscriptions, sizeof copies);
+    pthread_mutex_unlock(&mutex);
+    fill_event(&told, event, event->chip < 0 ? NULL : &state()->chips[event->chip]);
+    for (int index = 0; index < count; index++) {
+        if (event->number > copies[index].since && is_for(event, copies[index].chip, &copies[index].filter))
+            copies[index].handler(&told);
+    }
+}
+
+static void *tell_subscribers(void *argument)
+{
+    const uint32_t *signal_word = &state()->node.event_signal;
+    uint64_t told = *(uint64_t *)argument;
+    struct event event;
+
+    for (;;) {
+        uint32_t before = __atomic_load_n(signal_word, __ATOMIC_ACQUIRE);
+        uint64_t newest = newest_event();
+        if (newest - told > EVENTS)
+            told = newest - EVENTS;
+        while (told < newest) {
+            if (read_event(++told, &event))
+                deliver(&event);
+        }
+        wait_for_change(signal_word, before, LOOK_AGAIN_MS);
+    }
+    return NULL;
+}
+
+/* Signals are for the program's own threads. */
+static int start_thread(uint64_t since)
+{
+    static uint64_t first;
+    sigset_t all, before;
+    pthread_t thread;
+
+    first = since;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&thread, NULL, tell_subscribers, &first);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed)
+        return DCMI_ERR_INNER_ERR;
+    pthread_detach(thread);
+    return DCMI_OK;
+}
+
+static int subscribe(int chip, struct dcmi_event_filter filter, dcmi_fault_event_callback handler)
+{
+    int answer = DCMI_OK;
+
+    if (handler == NULL)
+        return DCMI_ERR_INVALID_PARAMETER;
+    pthread_mutex_lock(&mutex);
+    uint64_t newest = newest_event();
+    if (subscription_count == SUBSCRIPTIONS)
+        answer = DCMI_ERR_INNER_ERR;
+    else if (subscription_count == 0)
+        answer = start_thread(newest);
+    if (answer == DCMI_OK)
+        subscriptions[subscription_count++] = (struct subscription){chip, newest, filter, handler};
+    pthread_mutex_unlock(&mutex);
+    return answer;
+}
+
+/* Opens the chip of a call, or all chips where -1 stands for the device. */
+static int open_some(const char *function, int generation, int card_id, int device_id, int *index)
+{
+    struct chip *chip;
+
+    *index = -1;
+    if (device_id == -1)
+        return open_node(function, generation);
+    int answer = open_chip(function, generation, card_id, device_id, ANY_STATE, &chip);
+    if (answer == DCMI_OK)
+        *index = (int)(chip - state()->chips);
+    return answer;
+}
+
+EXPORTED int dcmi_subscribe_fault_event(int card_id, int device_id, struct dcmi_event_filter filter,
+                                        dcmi_fault_event_callback handler);
+EXPORTED int dcmi_subscribe_fault_event(int card_id, int device_id, struct dcmi_event_filter filter,
+                                        dcmi_fault_event_callback handler)
+{
+    int chip;
+    int answer = open_some(__func__, 1, card_id, device_id, &chip);
+
+    return answer != 0 ? answer : subscribe(chip, filter, handler);
+}
+
+EXPORTED int dcmiv2_subscribe_fault_event(int dev_id, struct dcmi_event_filter filter,
+                                          dcmi_fault_event_callback handler);
+EXPORTED int dcmiv2_subscribe_fault_event(int dev_id, struct dcmi_event_filter filter,
+                                          dcmi_fault_event_callback handler)
+{
+    int chip;
+    int answer = open_some(__func__, 2, 0, dev_id, &chip);
+
+    return answer != 0 ? answer : subscribe(chip, filter, handler);
+}

@@ -1,0 +1,106 @@
+/* Health, and the codes that stand. */
+#include "dcmi.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct standing *standing_of(const struct chip *chip)
+{
+    return state()->standing[chip - state()->chips];
+}
+
+static unsigned int health_of(const struct chip *chip)
+{
+    unsigned int worst = 0;
+
+    if (chip->health_lie != NO_LIE)
+        return (unsigned int)chip->health_lie;
+    for (int index = 0; index < chip->code_count; index++) {
+        if (standing_of(chip)[index].severity > worst)
+            worst = standing_of(chip)[index].severity;
+    }
+    return worst;
+}
+
+static int tell_health(const struct chip *chip, unsigned int *health)
+{
+    if (health == NULL)
+        return DCMI_ERR_INVALID_PARAMETER;
+    *health = health_of(chip);
+    return DCMI_OK;
+}
+
+/* How many of what stands there is room for. */
+static int fitting(const struct chip *chip, int room) { return chip->code_count < room ? chip->code_count : room; }
+
+static int tell_codes(const struct chip *chip, int *error_count, unsigned int *error_code_list, unsigned int list_len)
+{
+    if (error_count == NULL || error_code_list == NULL || list_len == 0 || list_len > INT_MAX)
+        return DCMI_ERR_INVALID_PARAMETER;
+    lock_state();
+    int written = fitting(chip, (int)list_len);
+    for (int index = 0; index < written; index++)
+        error_code_list[index] = standing_of(chip)[index].code;
+    *error_count = chip->code_count_lie == NO_LIE ? written : chip->code_count_lie;
+    unlock_state();
+    return DCMI_OK;
+}
+
+/* The vendor takes any buffer of 48 bytes and more, and fills 256 at most. */
+static int tell_code_text(const struct chip *chip, unsigned int error_code, unsigned char *text, int buf_size)
+{
+    char name[TEXT];
+
+    if (text == NULL || buf_size < 48)
+        return DCMI_ERR_INVALID_PARAMETER;
+    snprintf(name, sizeof name, "%08X", error_code);
+    lock_state();
+    for (int index = 0; index < chip->code_count; index++) {
+        if (standing_of(chip)[index].code == error_code)
+            snprintf(name, sizeof name, "%s", standing_of(chip)[index].name);
+    }
+    unlock_state();
+    tell_text((char *)text, (size_t)(buf_size < TEXT ? buf_size : TEXT), name);
+    return DCMI_OK;
+}
+
+static void tell_one(struct dcmi_event *told, const struct chip *chip, const struct standing *standing)
+{
+    struct event event = {
+        .code = standing->code,
+        .severity = standing->severity,
+        .assertion = DCMI_EVENT_OCCUR,
+        .serial = standing->serial,
+        .notify_serial = standing->serial,
+        .raised_ms = standing->raised_ms,
+        .unterminated = state()->node.unterminated,
+    };
+
+    memcpy(event.name, standing->name, sizeof standing->name);
+    fill_event(told, &event, chip);
+}
+
+static int tell_standing(const struct chip *chip, struct dcmi_event *events, int room, int *count)
+{
+    if (events == NULL || count == NULL || room <= 0)
+        return DCMI_ERR_INVALID_PARAMETER;
+    lock_state();
+    int written = fitting(chip, room);
+    for (int index = 0; index < written; index++)
+        tell_one(&events[index], chip, &standing_of(chip)[index]);
+    *count = chip->code_count_lie == NO_LIE ? written : chip->code_count_lie;
+    unlock_state();
+    return DCMI_OK;
+}
+
+EXPORTED_CALL(dcmi_get_device_health, dcmiv2_get_device_health, READY_ONLY, tell_health, (unsigned int *health),
+              (health))
+EXPORTED_CALL(dcmi_get_device_errorcode_v2, dcmiv2_get_device_error_code_list, READY_ONLY, tell_codes,
+              (int *error_count, unsigned int *error_code_list, unsigned int list_len),
+              (error_count, error_code_list, list_len))
+EXPORTED_CALL(dcmi_get_device_errorcode_string, dcmiv2_get_device_error_info, READY_ONLY, tell_code_text,
+              (unsigned int error_code, unsigned char *error_info, int buf_size), (error_code, error_info, buf_size))
+EXPORTED_CALL(dcmi_get_device_current_fault_event, dcmiv2_get_device_current_fault_event, READY_ONLY, tell_standing,
+              (struct dcmi_event *event_buf, int input_event_buf_length, int *output_event_cnt),
+              (event_buf, input_event_buf_length, output_event_cnt))

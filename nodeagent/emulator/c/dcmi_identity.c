@@ -1,0 +1,120 @@
+/* What a chip and its card are: names, die, board, PCI address, label. */
+#include "dcmi.h"
+
+#include <string.h>
+
+static int tell_chip_info(const struct chip *chip, struct dcmi_chip_info *told)
+{
+    if (told == NULL)
+        return DCMI_ERR_INVALID_PARAMETER;
+    tell_text((char *)told->chip_type, sizeof told->chip_type, chip->chip_type);
+    tell_text((char *)told->chip_name, sizeof told->chip_name, chip->chip_name);
+    tell_text((char *)told->chip_ver, sizeof told->chip_ver, chip->chip_version);
+    told->aicore_cnt = chip->aicore_count;
+    return DCMI_OK;
+}
+
+static int tell_chip_info_v2(const struct chip *chip, struct dcmi_chip_info_v2 *told)
+{
+    /* The older structure is the beginning of the newer one. */
+    int answer = tell_chip_info(chip, (struct dcmi_chip_info *)told);
+
+    if (answer == DCMI_OK)
+        tell_text((char *)told->npu_name, sizeof told->npu_name, chip->npu_name);
+    return answer;
+}
+
+static int tell_pcie_info(const struct chip *chip, struct dcmi_pcie_info_all *told)
+{
+    if (told == NULL)
+        return DCMI_ERR_INVALID_PARAMETER;
+    *told = (struct dcmi_pcie_info_all){
+        .venderid = chip->pci_vendor,
+        .subvenderid = chip->pci_subvendor,
+        .deviceid = chip->pci_product,
+        .subdeviceid = chip->pci_subproduct,
+        .domain = (int)chip->pci_domain,
+        .bdf_busid = chip->pci_bus,
+        .bdf_deviceid = chip->pci_device,
+        .bdf_funcid = chip->pci_function,
+    };
+    return DCMI_OK;
+}
+
+static int tell_die(const struct chip *chip, enum dcmi_die_type type, struct dcmi_die_id *told)
+{
+    if (told == NULL || (type != NDIE && type != VDIE))
+        return DCMI_ERR_INVALID_PARAMETER;
+    memcpy(told->soc_die, type == NDIE ? chip->ndie : chip->vdie, sizeof told->soc_die);
+    return DCMI_OK;
+}
+
+static int tell_board(const struct chip *chip, struct dcmi_board_info *told)
+{
+    if (told == NULL)
+        return DCMI_ERR_INVALID_PARAMETER;
+    *told = (struct dcmi_board_info){chip->board_id, chip->pcb_id, chip->bom_id, chip->slot_id};
+    return DCMI_OK;
+}
+
+static int tell_mainboard(const struct chip *chip, unsigned int *mainboard_id)
+{
+    (void)chip;
+    if (mainboard_id == NULL)
+        return DCMI_ERR_INVALID_PARAMETER;
+    *mainboard_id = state()->node.mainboard_id;
+    return DCMI_OK;
+}
+
+static int tell_label(const struct chip *chip, struct dcmi_elabel_info *told)
+{
+    if (told == NULL)
+        return DCMI_ERR_INVALID_PARAMETER;
+    tell_text(told->product_name, sizeof told->product_name, chip->product_name);
+    tell_text(told->model, sizeof told->model, chip->model);
+    tell_text(told->manufacturer, sizeof told->manufacturer, chip->manufacturer);
+    tell_text(told->manufacturer_date, sizeof told->manufacturer_date, chip->manufactured);
+    tell_text(told->serial_number, sizeof told->serial_number, chip->serial);
+    return DCMI_OK;
+}
+
+static int tell_brother(const struct chip *chip, int *brother_card_id)
+{
+    if (brother_card_id == NULL)
+        return DCMI_ERR_INVALID_PARAMETER;
+    *brother_card_id = chip->brother_card_id;
+    return DCMI_OK;
+}
+
+static int tell_chip_slot(const struct chip *chip, int *chip_slot)
+{
+    if (chip_slot == NULL)
+        return DCMI_ERR_INVALID_PARAMETER;
+    *chip_slot = chip->chip_slot;
+    return DCMI_OK;
+}
+
+EXPORTED_V1(dcmi_get_device_chip_info, READY_ONLY, tell_chip_info, (struct dcmi_chip_info *chip_info), (chip_info))
+EXPORTED_CALL(dcmi_get_device_chip_info_v2, dcmiv2_get_device_chip_info, READY_ONLY, tell_chip_info_v2,
+              (struct dcmi_chip_info_v2 *chip_info), (chip_info))
+EXPORTED_CALL(dcmi_get_device_pcie_info_v2, dcmiv2_get_device_pcie_info, READY_ONLY, tell_pcie_info,
+              (struct dcmi_pcie_info_all *pcie_info), (pcie_info))
+EXPORTED_CALL(dcmi_get_device_die_v2, dcmiv2_get_device_die_id, READY_ONLY, tell_die,
+              (enum dcmi_die_type input_type, struct dcmi_die_id *die_id), (input_type, die_id))
+EXPORTED_CALL(dcmi_get_device_board_info, dcmiv2_get_device_board_info, READY_ONLY, tell_board,
+              (struct dcmi_board_info *board_info), (board_info))
+EXPORTED_CALL(dcmi_get_mainboard_id, dcmiv2_get_mainboard_id, READY_ONLY, tell_mainboard,
+              (unsigned int *mainboard_id), (mainboard_id))
+EXPORTED_V1(dcmi_get_netdev_brother_device, READY_ONLY, tell_brother, (int *brother_card_id), (brother_card_id))
+EXPORTED_V1(dcmi_get_device_chip_slot, READY_ONLY, tell_chip_slot, (int *chip_pos_id), (chip_pos_id))
+EXPORTED_V2(dcmiv2_get_device_elabel_info, READY_ONLY, tell_label, (struct dcmi_elabel_info *elabel_info),
+            (elabel_info))
+
+EXPORTED int dcmi_get_card_elabel_v2(int card_id, struct dcmi_elabel_info *elabel_info);
+EXPORTED int dcmi_get_card_elabel_v2(int card_id, struct dcmi_elabel_info *elabel_info)
+{
+    struct chip *chip;
+    int answer = open_chip(__func__, 1, card_id, 0, READY_ONLY, &chip);
+
+    return answer != 0 ? answer : tell_label(chip, elabel_info);
+}

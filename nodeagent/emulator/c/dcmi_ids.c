@@ -1,0 +1,144 @@
+/* Which number of one kind belongs to which of another. A chip keeps its numbers while it is not ready. */
+#include "dcmi.h"
+
+static int tell_number(int number, int *told)
+{
+    if (told == NULL)
+        return DCMI_ERR_INVALID_PARAMETER;
+    *told = number;
+    return DCMI_OK;
+}
+
+static int tell_type(int generation, int device_id, enum dcmi_unit_type *type)
+{
+    if (type == NULL)
+        return DCMI_ERR_INVALID_PARAMETER;
+    *type = generation == 1 && device_id == state()->node.mcu_id ? MCU_TYPE : NPU_TYPE;
+    return DCMI_OK;
+}
+
+EXPORTED int dcmi_get_device_type(int card_id, int device_id, enum dcmi_unit_type *device_type);
+EXPORTED int dcmi_get_device_type(int card_id, int device_id, enum dcmi_unit_type *device_type)
+{
+    struct chip *chip;
+    int answer = open_chip(__func__, 1, card_id, device_id, ANY_STATE, &chip);
+
+    return answer != 0 ? answer : tell_type(1, device_id, device_type);
+}
+
+EXPORTED int dcmiv2_get_device_type(int dev_id, enum dcmi_unit_type *device_type);
+EXPORTED int dcmiv2_get_device_type(int dev_id, enum dcmi_unit_type *device_type)
+{
+    struct chip *chip;
+    int answer = open_chip(__func__, 2, 0, dev_id, ANY_STATE, &chip);
+
+    return answer != 0 ? answer : tell_type(2, dev_id, device_type);
+}
+
+EXPORTED int dcmi_get_device_logic_id(int *device_logic_id, int card_id, int device_id);
+EXPORTED int dcmi_get_device_logic_id(int *device_logic_id, int card_id, int device_id)
+{
+    struct chip *chip;
+    int answer = open_chip(__func__, 1, card_id, device_id, ANY_STATE, &chip);
+
+    return answer != 0 ? answer : tell_number(chip->logic_id, device_logic_id);
+}
+
+/* The beginning of a call that finds a chip by a number of its own. */
+static int open_found(const char *function, int generation, int index, const struct chip **chip)
+{
+    int answer = enter(function, index);
+
+    if (answer != 0)
+        return answer;
+    if (state()->node.generation != generation)
+        return DCMI_ERR_NOT_SUPPORT;
+    if (index < 0)
+        return DCMI_ERR_INVALID_DEVICE_ID;
+    *chip = &state()->chips[index];
+    return DCMI_OK;
+}
+
+static int open_logic(const char *function, int generation, int logic_id, const struct chip **chip)
+{
+    return state() == NULL ? dialect.no_driver : open_found(function, generation, find_by_logic_id(logic_id), chip);
+}
+
+static int open_physical(const char *function, int generation, int physical_id, const struct chip **chip)
+{
+    if (state() == NULL)
+        return dialect.no_driver;
+    return open_found(function, generation, find_by_physical_id(physical_id), chip);
+}
+
+EXPORTED int dcmi_get_device_logicid_from_phyid(unsigned int phyid, unsigned int *logicid);
+EXPORTED int dcmi_get_device_logicid_from_phyid(unsigned int phyid, unsigned int *logicid)
+{
+    const struct chip *chip = NULL;
+    int answer = open_physical(__func__, 1, (int)phyid, &chip);
+
+    return answer != 0 ? answer : tell_number(chip->logic_id, (int *)logicid);
+}
+
+EXPORTED int dcmi_get_device_phyid_from_logicid(unsigned int logicid, unsigned int *phyid);
+EXPORTED int dcmi_get_device_phyid_from_logicid(unsigned int logicid, unsigned int *phyid)
+{
+    const struct chip *chip = NULL;
+    int answer = open_logic(__func__, 1, (int)logicid, &chip);
+
+    return answer != 0 ? answer : tell_number(chip->physical_id, (int *)phyid);
+}
+
+EXPORTED int dcmiv2_get_chip_phy_id_by_dev_id(int dev_id, unsigned int *phyid);
+EXPORTED int dcmiv2_get_chip_phy_id_by_dev_id(int dev_id, unsigned int *phyid)
+{
+    const struct chip *chip = NULL;
+    int answer = open_logic(__func__, 2, dev_id, &chip);
+
+    return answer != 0 ? answer : tell_number(chip->physical_id, (int *)phyid);
+}
+
+EXPORTED int dcmiv2_get_dev_id_by_chip_phy_id(int phyid, unsigned int *dev_id);
+EXPORTED int dcmiv2_get_dev_id_by_chip_phy_id(int phyid, unsigned int *dev_id)
+{
+    const struct chip *chip = NULL;
+    int answer = open_physical(__func__, 2, phyid, &chip);
+
+    return answer != 0 ? answer : tell_number(chip->logic_id, (int *)dev_id);
+}
+
+static int tell_pair(int first, int second, int *told_first, int *told_second)
+{
+    if (told_first == NULL || told_second == NULL)
+        return DCMI_ERR_INVALID_PARAMETER;
+    *told_first = first;
+    *told_second = second;
+    return DCMI_OK;
+}
+
+EXPORTED int dcmi_get_card_id_device_id_from_logicid(int *card_id, int *device_id, unsigned int device_logic_id);
+EXPORTED int dcmi_get_card_id_device_id_from_logicid(int *card_id, int *device_id, unsigned int device_logic_id)
+{
+    const struct chip *chip = NULL;
+    int answer = open_logic(__func__, 1, (int)device_logic_id, &chip);
+
+    return answer != 0 ? answer : tell_pair(chip->card_id, chip->device_id, card_id, device_id);
+}
+
+EXPORTED int dcmi_get_card_id_device_id_from_phyid(int *card_id, int *device_id, unsigned int device_phy_id);
+EXPORTED int dcmi_get_card_id_device_id_from_phyid(int *card_id, int *device_id, unsigned int device_phy_id)
+{
+    const struct chip *chip = NULL;
+    int answer = open_physical(__func__, 1, (int)device_phy_id, &chip);
+
+    return answer != 0 ? answer : tell_pair(chip->card_id, chip->device_id, card_id, device_id);
+}
+
+EXPORTED int dcmiv2_get_slot_id_and_chip_id_by_dev_id(int dev_id, unsigned int *slot_id, unsigned int *chip_id);
+EXPORTED int dcmiv2_get_slot_id_and_chip_id_by_dev_id(int dev_id, unsigned int *slot_id, unsigned int *chip_id)
+{
+    const struct chip *chip = NULL;
+    int answer = open_logic(__func__, 2, dev_id, &chip);
+
+    return answer != 0 ? answer : tell_pair((int)chip->slot_id, chip->device_id, (int *)slot_id, (int *)chip_id);
+}

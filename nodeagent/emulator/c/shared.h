@@ -1,0 +1,101 @@
+/*
+ * The emulated node as every library sees it: one file, mapped by all, that lies beside the library itself.
+ * Nothing here knows a vendor's interface. The fields are listed in fields.def.
+ */
+#ifndef EMULATOR_SHARED_H
+#define EMULATOR_SHARED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+#define LIMIT(name, value) name = (value),
+#include "fields.def"
+};
+
+struct node {
+#define NODE_FIELD(type, name) type name;
+#define NODE_ARRAY(type, name, count) type name[count];
+#include "fields.def"
+};
+
+struct chip {
+#define CHIP_FIELD(type, name) type name;
+#define CHIP_ARRAY(type, name, count) type name[count];
+#include "fields.def"
+};
+
+struct override {
+#define OVERRIDE_FIELD(type, name) type name;
+#define OVERRIDE_ARRAY(type, name, count) type name[count];
+#include "fields.def"
+};
+
+struct function {
+#define FUNCTION_FIELD(type, name) type name;
+#define FUNCTION_ARRAY(type, name, count) type name[count];
+#include "fields.def"
+};
+
+struct standing {
+#define STANDING_FIELD(type, name) type name;
+#define STANDING_ARRAY(type, name, count) type name[count];
+#include "fields.def"
+};
+
+struct event {
+#define EVENT_FIELD(type, name) type name;
+#define EVENT_ARRAY(type, name, count) type name[count];
+#include "fields.def"
+};
+
+struct state {
+    struct node node;
+    struct chip chips[CHIPS];
+    struct standing standing[CHIPS][CODES];
+    struct override overrides[OVERRIDES];
+    struct function functions[FUNCTIONS];
+    struct event events[EVENTS];
+};
+
+/* How one library says what all of them have to say; each library defines its own. */
+struct dialect {
+    int unsupported; /* this product has no such call */
+    int no_driver;   /* the node cannot be reached at all */
+};
+extern const struct dialect dialect;
+
+/* The mapped node, NULL when there is none beside the library or it is of another build. */
+struct state *state(void);
+
+/*
+ * To be called first in every exported function. Counts the call, then does what an override says: sleeps while
+ * it hangs, ends the process when it is to crash. chip is an index into state()->chips, or -1.
+ * Returns 0 to go on, else what the function is to answer.
+ */
+int enter(const char *function, int chip);
+
+/* The lock over what several processes write: codes, events. Held for microseconds. */
+void lock_state(void);
+void unlock_state(void);
+
+uint64_t now_ns(void);
+uint64_t now_ms(void);
+void sleep_ms(long milliseconds);
+
+/* Waits until *word is no more what it was, at most so long (-1: for ever). */
+void wait_for_change(const uint32_t *word, uint32_t before, long timeout_ms);
+void wake(const uint32_t *word);
+
+/* Appends an event for subscribers; number, serials and time are filled in. The caller holds the lock. */
+void post_event(struct event *event);
+
+/* Copies the event of that number; false when it is not in the ring (any more). */
+bool read_event(uint64_t number, struct event *event);
+uint64_t newest_event(void);
+
+/* Copies a text into a buffer of so many bytes, cut off; without its final NUL when the node is told to lie so. */
+void tell_text(char *buffer, size_t bytes, const char *text);
+
+#endif

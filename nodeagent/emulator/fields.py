@@ -1,0 +1,46 @@
+"""Setting one field of the state by its name, as people do from a command line: checked, or an error that helps."""
+
+import ctypes
+import difflib
+from typing import Any
+
+
+class FieldError(ValueError):
+    """No such field, or no such value for it; the text says what would be right."""
+
+
+def field_names(structure: Any) -> list[str]:
+    """The fields of a structure of the state."""
+    return [name for name, *_ in type(structure)._fields_]
+
+
+def set_field(structure: Any, field: str, value: Any, place: int | None = None) -> None:
+    """Sets a field, of an array one place. Raises ``FieldError``; nothing is set then."""
+    kinds = {name: kind for name, kind, *_ in type(structure)._fields_}
+    if field not in kinds:
+        near = difflib.get_close_matches(field, kinds, n=3) or sorted(kinds)
+        raise FieldError(f"{field}: no such field; there is {', '.join(near)}")
+    kind = kinds[field]
+    if issubclass(kind, ctypes.Array) and kind._type_ is not ctypes.c_char:
+        if place is None or not 0 <= place < kind._length_:
+            raise FieldError(f"{field}: a place from 0 to {kind._length_ - 1} is needed, not {place}")
+        getattr(structure, field)[place] = _checked(field, kind._type_, value)
+    elif place is not None:
+        raise FieldError(f"{field}: it is one value, without places")
+    else:
+        setattr(structure, field, _checked(field, kind, value))
+
+
+def _checked(field: str, kind: type[Any], value: Any) -> Any:
+    if issubclass(kind, ctypes.Array):
+        text = value.encode() if isinstance(value, str) else value
+        if not isinstance(text, bytes) or len(text) >= kind._length_:
+            raise FieldError(f"{field}: a text of at most {kind._length_ - 1} bytes is right, not {value!r}")
+        return text
+    if kind is ctypes.c_double:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise FieldError(f"{field}: a number is right, not {value!r}")
+        return float(value)
+    if isinstance(value, bool) or not isinstance(value, int) or kind(value).value != value:
+        raise FieldError(f"{field}: a whole number of {8 * ctypes.sizeof(kind)} bits is right, not {value!r}")
+    return value
