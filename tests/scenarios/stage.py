@@ -7,7 +7,8 @@ The commands (times are such as ``90s``, ``2m``, ``21s+1ns`` since the first boo
     TIME why DEVICE                         everything that contributes to its verdict
     TIME stored                             how many inputs were stored since this was last asked
     TIME wall AHEAD                         the wall clock is so much ahead of the truth: +10h, -10h, right
-    TIME restart|reboot|reload              the daemon starts again, without or with the machine; new tables
+    TIME restart|reload                     the daemon starts again; new tables
+    TIME reboot [wall=AHEAD]                the machine starts again, perhaps with another wall clock
     TIME crash [compacted] [lost=CODE]      a new process: what was stored is replayed (compacted first), and
                                             nothing is told, unless what was told of a code was lost
     TIME flood 300 COMMAND...               the command 300 times, each # in it a number; its last line only
@@ -73,8 +74,10 @@ class Stage:
                 return self._flood(int(number), each)
             case ["reload"]:
                 return self._step(self._catalog())
-            case ["restart" | "reboot" as how]:
-                return self._start(how == "reboot")
+            case ["restart"]:
+                return self._start(rebooted=False)
+            case ["reboot", *how]:
+                return self._reboot(how)
         return self._step(read(self._clocks.rule_ns(), words))
 
     # ------------------------------------------------------------------ inputs
@@ -85,7 +88,7 @@ class Stage:
         self._step(Started(boot_id="boot-1", version="1"))
         for index in range(int(options.get("chips", "1"))):
             self._step(seen(["seen", f"npu{index}", f"die{index}", f"0000:0{index}:00.0"]))
-        self._step(SourceBack(source="ascend"))
+        self._step(SourceBack(source="ascend", required=True))
         self._count_stored()
         return []
 
@@ -106,6 +109,12 @@ class Stage:
     def _tell(self, events: Sequence[Event]) -> list[str]:
         self._told += events
         return [told(event, self._clocks.wall_offset_ns()) for event in events]
+
+    def _reboot(self, how: Sequence[str]) -> list[str]:
+        _, options = options_of(list(how))
+        if "wall" in options:
+            self._clocks.step_wall(options["wall"])
+        return self._start(rebooted=True)
 
     def _start(self, rebooted: bool) -> list[str]:
         self._boots += rebooted
