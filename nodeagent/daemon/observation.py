@@ -60,6 +60,11 @@ class Observation:
         """A first complete read was made, and the source was not lost since."""
         return self._observing
 
+    @property
+    def is_missed(self) -> bool:
+        """It was told as lost, and is not back."""
+        return self._lost
+
     def hello(self, hello: protocol.Hello, skip: Collection[str]) -> list[Input]:
         """A worker is ready; it will not touch the devices in ``skip``."""
         inputs = self.population(hello)
@@ -85,8 +90,7 @@ class Observation:
             inputs += self._recovered(DEVICE_LOST, name, stood=name in self._missing)
         for name in self._missing.keys() - missing.keys() - devices.keys():
             inputs.append(self._fault(DEVICE_LOST, name, Assertion.RECOVER))
-        for name in missing.keys() - self._missing.keys():
-            inputs.append(self._fault(DEVICE_LOST, name, Assertion.OCCUR, missing[name]))
+        inputs += self._miss(missing)
         self._devices, self._missing = devices, missing
         known = {NODE, SOURCE, *devices}
         self._vouched = {(code, name) for code, name in self._vouched if name in known}
@@ -146,9 +150,12 @@ class Observation:
 
     def unavailable(self, said: protocol.Unavailable) -> list[Input]:
         """It cannot be opened. Where nothing is to be expected, nothing is lost."""
-        if said.absent and not self._required and not self._observed_before:
+        if said.absent and not said.missing and not self._required and not self._observed_before:
             return []
-        return self.lost(said.reason)
+        missing = {lost.device: lost.reason for lost in said.missing}
+        inputs = [*self._miss(missing), *self.lost(said.reason)]
+        self._missing |= missing
+        return inputs
 
     def crashed(self, reason: str) -> list[Input]:
         self._crashed = True
@@ -187,6 +194,13 @@ class Observation:
             return []
         self._unobserved[device] = reason
         return [SourceLost(source=self._source, reason=reason, device=device)] if self._observing else []
+
+    def _miss(self, missing: Mapping[str, str]) -> list[Input]:
+        return [
+            self._fault(DEVICE_LOST, name, Assertion.OCCUR, reason)
+            for name, reason in missing.items()
+            if name not in self._missing
+        ]
 
     def _forget(self, device: str) -> list[Input]:
         self._awaited.discard(device)

@@ -6,7 +6,7 @@ It decides how a worker ends, never whether, nor what comes after; that is the s
 import logging
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from nodeagent.daemon.child import Child
@@ -17,6 +17,7 @@ from nodeagent.worker.protocol import SOURCE, Device, Poll, Unavailable
 
 log = logging.getLogger(__name__)
 
+NO_ANSWER: Final = "no device answers"
 HANG_UP_LIMIT_S: Final = 2.0
 SIGKILL_LIMIT_S: Final = 5.0
 """A process that outlives SIGKILL for this long is stuck in the kernel."""
@@ -57,6 +58,15 @@ class Worker:
             self.lateness.ask(poll_id, devices, now_s)
             self.child.send(Poll(id=poll_id, devices=devices))
 
+    async def accuse(self) -> str:
+        """Why no device answers, as far as its threads show it; names the suspect."""
+        stuck = await self.child.stuck_threads()
+        self.suspect = self._suspect(stuck)
+        if not self.suspect:
+            return NO_ANSWER
+        where = "hangs in the kernel" if self.suspect[:15] in stuck else "has waited longest"
+        return f"{NO_ANSWER}; {self.suspect} {where}"
+
     async def dismiss(self) -> None:
         """It must go: by SIGTERM, or, if it is stuck in the driver, by being abandoned."""
         if stuck := await self.child.stuck_threads():
@@ -92,14 +102,16 @@ class Worker:
             if await child.wait(limit_s):
                 return
 
-    def _abandon(self, stuck: Iterable[str]) -> None:
-        """The suspect is the device whose thread is stuck; else the one that has waited longest."""
-        names = set(stuck)
+    def _suspect(self, stuck: Collection[str]) -> str:
+        """The device whose thread is stuck; else the one that has waited longest."""
         late = [device for device in self.lateness.late if device != SOURCE]
-        self.suspect = next((device for device in late if device[:15] in names), late[0] if late else "")
+        return next((device for device in late if device[:15] in stuck), late[0] if late else "")
+
+    def _abandon(self, stuck: Collection[str]) -> None:
+        self.suspect = self._suspect(stuck)
         self.take(Trigger.STUCK)
         log.error(
             "worker %d hangs in the kernel (%s) and is left behind",
             self.child.pid,
-            ", ".join(sorted(names)) or "it outlived SIGKILL",
+            ", ".join(sorted(stuck)) or "it outlived SIGKILL",
         )

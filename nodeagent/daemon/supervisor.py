@@ -38,7 +38,6 @@ log = logging.getLogger(__name__)
 MAX_HEARD: Final = 8
 MAX_GARBLED: Final = 100
 TOLD_GARBLED: Final = 3
-NO_ANSWER: Final = "no device answers"
 OVERSLEPT_S: Final = 0.5
 """A loop that wakes later than this was itself held up; the drivers are not late by it."""
 
@@ -179,8 +178,9 @@ class Supervisor:
         reason = f"a call has not come back within {self._spec.call_deadline_s:g} s"
         log.warning("%s: %s: %s", self._spec.source, ", ".join(late), reason)
         if worker.lateness.all_late:
-            await self._deliver([*self._observation.lost(NO_ANSWER), *self._observation.late(late, reason)])
-            await self._dismiss(worker, NO_ANSWER)
+            accusation = await worker.accuse()
+            await self._deliver([*self._observation.lost(accusation), *self._observation.late(late, reason)])
+            await self._dismiss(worker, accusation)
         else:
             await self._deliver(self._observation.late(late, reason))
 
@@ -244,7 +244,7 @@ class Supervisor:
             await self._deliver(self._observation.crashed(reason))
         if time.monotonic() - worker.started_s > self._spec.backoff_limit_s:
             self._failures = 0
-        if worker.unavailable and worker.unavailable.absent and not self._spec.required:
+        if worker.unavailable and worker.unavailable.absent and not self._observation.is_missed:
             self._spawn_at_s = time.monotonic() + self._spec.absent_retry_s
         elif before is not State.KILLING or not self._abandoned:
             self._respawn_later()

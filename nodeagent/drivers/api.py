@@ -52,12 +52,17 @@ class Emit(Protocol):
 
 
 class Unavailable(Exception):
-    """The source cannot be opened. ``absent``: there is nothing here to open, which may be quite in order."""
+    """The source cannot be opened. ``absent``: there is nothing here to open, which may be quite in order.
+    ``missing``: the devices that PCI or the configuration promises, each of which is lost by this.
+    """
 
-    def __init__(self, reason: str, *, errno: int = 0, absent: bool = False) -> None:
+    def __init__(
+        self, reason: str, *, errno: int = 0, absent: bool = False, missing: Sequence[Missing] = ()
+    ) -> None:
         super().__init__(reason)
         self.errno = errno
         self.absent = absent
+        self.missing = missing
 
 
 class CallFailed(Exception):
@@ -119,7 +124,9 @@ class Driver(Protocol):
         """Load the library, open the descriptor. Raises ``Unavailable``."""
 
     def devices(self) -> Population:
-        """Enumerate; called after ``open`` and at every poll of the source. Raises ``CallFailed``."""
+        """Enumerate; called after ``open`` and at every poll of the source. Raises ``CallFailed``, and
+        ``Unavailable`` where the library must be opened anew: the process ends, another one opens it.
+        """
 
     def poll(self, device: str) -> Reading:
         """Ask one device. Raises ``CallFailed``."""

@@ -155,14 +155,7 @@ class Host:
             self._reload()
             population = driver.devices()
         except (Unavailable, CallFailed, ValueError, ImportError) as error:
-            self._outlet.send(
-                protocol.Unavailable(
-                    reason=str(error)[:MAX_TEXT],
-                    errno=getattr(error, "errno", 0),
-                    absent=isinstance(error, Unavailable) and error.absent,
-                )
-            )
-            os._exit(EXIT_UNAVAILABLE)
+            self._say_unavailable(error)
         except Exception:  # noqa: BLE001  the rim of the source thread; the daemon reports the exit
             _give_up()
         try:
@@ -179,8 +172,22 @@ class Host:
                 self._list_devices(driver, population)
             if not self._link.closed:
                 raise RuntimeError("the driver stopped following its source")
+        except Unavailable as error:
+            self._say_unavailable(error)
         except Exception:  # noqa: BLE001  the rim of the source thread; the daemon reports the exit
             _give_up()
+
+    def _say_unavailable(self, error: Exception) -> NoReturn:
+        missing = error.missing if isinstance(error, Unavailable) else ()
+        self._outlet.send(
+            protocol.Unavailable(
+                reason=str(error)[:MAX_TEXT],
+                errno=getattr(error, "errno", 0),
+                absent=isinstance(error, Unavailable) and error.absent,
+                missing=tuple(missing),
+            )
+        )
+        os._exit(EXIT_UNAVAILABLE)
 
     def _open(self, configure: Configure) -> Driver:
         create = cast(Create, importlib.import_module(self._module).create)

@@ -35,6 +35,7 @@ SOURCE: Final = "*"
 Name = Annotated[str, Meta(min_length=1, max_length=128, pattern="^[!-~]+$")]
 Text = Annotated[str, Meta(max_length=MAX_TEXT)]
 Natural = Annotated[int, Meta(ge=0, le=2**62)]
+ErrorNumber = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Evidence = Annotated[dict[Name, Text], Meta(max_length=MAX_EVIDENCE)]
 Attributes = Annotated[dict[Name, Text], Meta(max_length=64)]
 
@@ -165,11 +166,14 @@ class Hello(_Population, frozen=True, tag="hello"):
 
 
 class Unavailable(_Message, frozen=True, tag="unavailable"):
-    """The driver could not be opened. ``absent``: there is nothing here to open (no library, no file)."""
+    """The driver could not be opened, or has to be opened anew; the worker ends. ``absent``: there is
+    nothing here to open (no library, no file). ``missing``: what it ought to show.
+    """
 
     reason: Text
-    errno: Natural = 0
+    errno: ErrorNumber = 0
     absent: bool = False
+    missing: Annotated[tuple[Missing, ...], Meta(max_length=MAX_DEVICES)] = ()
 
 
 class Batch(_Message, frozen=True, tag="batch"):
@@ -198,7 +202,7 @@ class Reply(_Message, frozen=True, tag="reply"):
     readings: Annotated[dict[Name, float], Meta(max_length=512)] = {}
     holders: Annotated[tuple[Holder, ...], Meta(max_length=1024)] | None = None
     error: Text = ""
-    errno: Natural = 0
+    errno: ErrorNumber = 0
 
 
 class CaughtUp(_Message, frozen=True, tag="caught_up"):
@@ -214,7 +218,7 @@ class Lost(_Message, frozen=True, tag="lost"):
     """The source cannot be read for now; ``CaughtUp`` will tell when it can again."""
 
     reason: Text
-    errno: Natural = 0
+    errno: ErrorNumber = 0
 
 
 Order = Configure | Poll | Patterns

@@ -7,7 +7,8 @@
     fail-DEVICE      polls of the device come back with the error in the file
     lost-DEVICE      the device is not listed but reported missing, for the reason in the file
     hang-open        a FIFO: opening the library blocks
-    absent, broken   opening the library fails
+    absent, broken   opening the library fails; the devices named in the file are missing by that
+    outdated         the library must be opened anew, for the reason in the file
     crash-DEVICE     a poll of the device reads from address 0
     deaf             SIGTERM is ignored
     mutter           every poll prints many lines on both standard streams
@@ -44,11 +45,17 @@ class FakeDriver:
             self._libc.signal.restype = ctypes.c_void_p
             self._libc.signal(ctypes.c_int(signal.SIGTERM), ignore)
         if (self._control / "absent").exists():
-            raise Unavailable("libfake.so: no such library", absent=True)
+            raise Unavailable("libfake.so: no such library", absent=True, missing=self._missing("absent"))
         if (self._control / "broken").exists():
-            raise Unavailable("libfake.so: wrong version", errno=8)
+            raise Unavailable("libfake.so: wrong version", errno=-8, missing=self._missing("broken"))
+
+    def _missing(self, name: str) -> list[Missing]:
+        slots = (self._control / name).read_text().split()
+        return [Missing(device=slot, reason="PCI shows it") for slot in slots]
 
     def devices(self) -> Population:
+        if (outdated := self._control / "outdated").exists():
+            raise Unavailable(outdated.read_text())
         lost = {name for name in self._devices if (self._control / f"lost-{name}").exists()}
         return Population(
             devices=[

@@ -105,7 +105,7 @@ async def test_replacement_that_wedges_too_is_the_last(control: Path) -> None:
         assert all(map(is_alive, pids))
         assert [
             given.reason for given in stage.inputs if isinstance(given, SourceLost) and not given.device
-        ] == ["no device answers"]
+        ] == ["no device answers; chip0 hangs in the kernel"]
 
         for device in ("chip0", "chip1"):
             fifo = control / f"stuck-{device}"
@@ -151,6 +151,57 @@ async def test_unusable_library_is_a_lost_source_told_once(
         assert stage.inputs == [SourceLost(source="fake", reason=reason, required=required)]
         (control / why).unlink()
         await stage.back()
+
+
+async def test_absent_library_keeps_no_process(control: Path) -> None:
+    (control / "absent").touch()
+    async with staged(fake(control, absent_retry_s=60.0)) as stage:
+        await stage.until(lambda: stage.health.state == "waiting" or None, "the end of its worker")
+        assert stage.health.pid is None
+        assert stage.inputs == []
+
+
+async def test_library_absent_where_pci_shows_devices_loses_each_of_their_slots_once(control: Path) -> None:
+    (control / "absent").write_text("0000:c1:00.0 0000:c2:00.0")
+    async with staged(fake(control)) as stage:
+        await stage.until(lambda: stage.health.restarts >= 2, "another look for it")
+        assert stage.faults("device_lost") == [("0000:c1:00.0", "occur"), ("0000:c2:00.0", "occur")]
+        assert [given for given in stage.inputs if isinstance(given, SourceLost)] == [
+            SourceLost(source="fake", reason="libfake.so: no such library")
+        ]
+        (control / "absent").unlink()
+        await stage.signal("device_lost", "0000:c1:00.0", "recover")
+        await stage.signal("device_lost", "0000:c2:00.0", "recover")
+        await stage.back()
+
+
+async def test_library_that_is_removed_while_it_is_watched_is_lost_and_looked_for_without_delay(
+    control: Path,
+) -> None:
+    async with staged(fake(control, absent_retry_s=60.0)) as stage:
+        await stage.back()
+        (control / "absent").touch()
+        (control / "outdated").write_text("the driver was unloaded")
+        lost = await stage.lost()
+        assert lost.reason == "the driver was unloaded"
+        (control / "outdated").unlink()
+        await stage.until(lambda: stage.health.restarts >= 2, "a look for it while it is absent")
+        (control / "absent").unlink()
+        await stage.back(after=stage.inputs.index(lost))
+        assert stage.faults("worker_crashed") == []
+
+
+async def test_library_that_was_upgraded_is_opened_anew_by_another_process(control: Path) -> None:
+    async with staged(fake(control)) as stage:
+        await stage.back()
+        first = stage.health.pid
+        (control / "outdated").write_text("library and driver are of different versions")
+        lost = await stage.lost()
+        (control / "outdated").unlink()
+        await stage.back(after=stage.inputs.index(lost))
+        assert lost.reason == "library and driver are of different versions"
+        assert stage.health.pid != first
+        assert stage.faults("worker_crashed") == []
 
 
 async def test_worker_that_cannot_be_started_is_a_lost_source(control: Path) -> None:

@@ -49,7 +49,8 @@ ORDERS: list[Order] = [
 ]
 REPORTS: list[Report] = [
     Hello(devices=(Device(device="npu0", kind=Kind.CHIP, vendor="ascend"),), follows=True),
-    Unavailable(reason="no library", absent=True),
+    Unavailable(reason="no library", absent=True, missing=(Missing(device="npu0", reason="in PCI"),)),
+    Unavailable(reason="the library answers -8002", errno=-8002),
     Devices(missing=(Missing(device="npu1", reason="PCI shows it"),)),
     Batch(signals=(Signal(device="node", code="OOM", evidence={"line": "ä\t"}),), lost=3, cursor=12),
     Reply(
