@@ -3,6 +3,7 @@
 from typing import Final
 
 DRIVERS: Final[dict[str, str]] = {
+    "ascend": "nodeagent.drivers.ascend.driver",
     "kmsg": "nodeagent.drivers.kmsg.driver",
 }
 """Name -> module; imported only in the worker that hosts it. See ``drivers.api`` for what a module offers."""

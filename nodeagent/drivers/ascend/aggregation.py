@@ -1,0 +1,66 @@
+"""Ports of a 950: from "a port is down" to what that means for the chip, in MindCluster's own codes.
+
+A UnifiedBus port down separates its chip from its neighbours, unless every chip of the node has lost one:
+then the cause lies outside them. Of the two Ethernet ports (UBoE) one down is a loss of bandwidth, both
+cut the chip off. What is derived here comes and goes with the codes it is derived from; it has no memory
+of its own but when each chip was last read.
+"""
+
+import threading
+from collections.abc import Collection
+from typing import Final
+
+UB_PORT_DOWN: Final = "81B18603"
+UB_DOWN_HERE: Final = "020001002"
+UB_DOWN_EVERYWHERE: Final = "020000002"
+
+NETWORK_PORT_DOWN: Final = "81078603"
+UBOE_PORT_DOWN: Final = "81078607"
+UBOE_ONE_DOWN: Final = "110000002"
+UBOE_BOTH_DOWN: Final = "110001024"
+
+SILENT_NS: Final = 5_000_000_000
+"""A chip that was not read for this long is not waited for."""
+
+
+class UnifiedBusPorts:
+    """Of all chips of the node; each chip's thread asks for itself."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._read_ns: dict[str, int] = {}
+        self._down_ns: dict[str, int] = {}
+
+    def expect(self, devices: Collection[str]) -> None:
+        """These are the chips of the node."""
+        with self._lock:
+            self._read_ns = {device: self._read_ns.get(device, 0) for device in devices}
+            self._down_ns = {name: at_ns for name, at_ns in self._down_ns.items() if name in self._read_ns}
+
+    def derive(self, device: str, active: Collection[str], now_ns: int) -> set[str]:
+        """What follows for ``device``, which was read now; nothing until the others were read since."""
+        with self._lock:
+            self._read_ns[device] = now_ns
+            if UB_PORT_DOWN not in active:
+                self._down_ns.pop(device, None)
+                return set()
+            since_ns = self._down_ns.setdefault(device, now_ns)
+            others = [
+                name for name, at_ns in self._read_ns.items() if name != device and _answers(at_ns, now_ns)
+            ]
+            if any(self._read_ns[name] < since_ns for name in others):
+                return set()
+            everywhere = all(name in self._down_ns for name in others)
+            return {UB_DOWN_EVERYWHERE if everywhere else UB_DOWN_HERE}
+
+
+def ethernet_ports(active: Collection[str], slaves_down: int) -> set[str]:
+    """``slaves_down``: of how many ports events told ``UBOE_PORT_DOWN``; the list itself tells of one."""
+    down = int(NETWORK_PORT_DOWN in active) + max(int(UBOE_PORT_DOWN in active), slaves_down)
+    if UBOE_PORT_DOWN not in active:
+        return set()
+    return {UBOE_BOTH_DOWN if down > 1 else UBOE_ONE_DOWN}
+
+
+def _answers(read_ns: int, now_ns: int) -> bool:
+    return now_ns - read_ns <= SILENT_NS

@@ -1,0 +1,201 @@
+"""One chip, watched: what a poll of it finds, and which part it is.
+
+Each poll asks for its health and its active codes, then for what it measures and for who holds it. A chip
+that is "not ready" has dropped from its card: that is a fault with a code of its own for as long as it
+lasts, and closes nothing else. A chip whose codes cannot be asked is not observed. Nothing is retried.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from nodeagent.core.model import Kind
+from nodeagent.drivers.api import CallFailed, Reading
+from nodeagent.drivers.ascend import identity
+from nodeagent.drivers.ascend.dcmi import Chip, Place
+from nodeagent.drivers.ascend.errors import Nonsense, NotReady, NotSupported
+from nodeagent.drivers.ascend.events import ChipEvents, Listener, code_of
+from nodeagent.drivers.ascend.identity import Identity
+from nodeagent.drivers.ascend.telemetry import Telemetry
+from nodeagent.drivers.holders import holder_of
+from nodeagent.worker.protocol import Active, Device, Holder
+
+CARD_DROPPED: Final = "40F84E00"
+"""MindCluster's code for a chip whose health query answers "not ready"."""
+
+SLOW_ROUND: Final = 10
+"""Each so many polls, what changes slowly is asked, and whether the part is still the same."""
+
+UNREADABLE_AFTER: Final = 2
+"""A part whose id could be read before is no other one because a call failed once."""
+
+REFUSED: Final = "refused_values_total"
+
+_HEALTH: Final = range(4)
+_NOT_STARTED: Final = 0xFFFFFFFF
+
+Derive = Callable[[str, set[str], int], set[str]]
+"""From a device, its active codes and the time to the codes that follow from them."""
+
+
+class WatchedChip:
+    """``first_turn`` spreads the slow rounds of the chips over the polls. ``poll`` and ``look`` may be called
+    from different threads; they wait for each other.
+    """
+
+    def __init__(
+        self,
+        device: str,
+        place: Place,
+        chip: Chip,
+        listener: Listener,
+        derive: Derive | None,
+        procfs: Path,
+        first_turn: int = 0,
+    ) -> None:
+        self.device = device
+        self.place = place
+        self.events = ChipEvents(device)
+        self._chip = chip
+        self._listener = listener
+        self._derive = derive
+        self._procfs = procfs
+        self._telemetry = Telemetry(chip)
+        self._identity = Identity()
+        self._unread = 0
+        self._turn = first_turn
+        self._dropped = False
+        self._asks_severity = True
+        self._refused = 0
+        self._holders: dict[int, Holder] = {}
+        self._busy = threading.Lock()
+
+    @property
+    def attributes(self) -> Mapping[str, str]:
+        return self._identity.attributes
+
+    def described(self) -> Device:
+        """Which part it is, as far as that has been read; makes no call."""
+        known = self._identity
+        return Device(
+            device=self.device,
+            kind=Kind.CHIP,
+            vendor="ascend",
+            identity=known.die,
+            attributes=dict(known.attributes),
+        )
+
+    def look(self) -> None:
+        """Read which part it is, for the first time. Raises nothing: it can then not be read for now."""
+        with self._busy:
+            self._identify()
+
+    def poll(self) -> Reading:
+        """Raises ``CallFailed`` where its codes cannot be asked."""
+        with self._busy:
+            try:
+                return self._read()
+            except NotReady:
+                self._dropped = True
+                self._telemetry.forget()
+                return Reading(active=(Active(code=CARD_DROPPED),), complete=False)
+
+    # ------------------------------------------------------------------ in pieces
+
+    def _read(self) -> Reading:
+        self._turn += 1
+        returned, self._dropped = self._dropped, False
+        slow = self._turn % SLOW_ROUND == 0 or returned
+        health = self._health()
+        listed, full = self._chip.error_codes()
+        active = self._active(listed)
+        if slow or self.events.restarted or not self._identity.die:
+            self.events.restarted = False
+            self._identify()
+        readings = self._telemetry.read(slow_round=slow)
+        if health is not None:
+            readings["health"] = health
+        holders = self._read_holders(slow)
+        readings[REFUSED] = self._refused + self._telemetry.refused
+        return Reading(active=active, complete=not full, readings=readings, holders=holders)
+
+    def _health(self) -> int | None:
+        """Raises ``NotReady``. The codes say more, so that another failure here is no failure of the poll."""
+        try:
+            health = self._chip.unsigned("health")
+        except NotReady:
+            raise
+        except CallFailed:
+            return None
+        if health == _NOT_STARTED:
+            raise CallFailed("the library says that the chip does not exist or has not started")
+        if health not in _HEALTH:
+            self._refused += 1
+            return None
+        return health
+
+    def _active(self, listed: Sequence[int]) -> tuple[Active, ...]:
+        nonsense = listed.count(0) + listed.count(0xFFFFFFFF)
+        self._refused += nonsense
+        now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        codes = {code_of(code) for code in listed if code not in (0, 0xFFFFFFFF)}
+        codes = self.events.settle(codes, now_ns)
+        if self._derive is not None:
+            codes |= self._derive(self.device, codes, now_ns)
+        severity = self._listener.severity
+        if any(severity(code) is None for code in codes):
+            self._learn_severities()
+        return tuple(Active(code=code, severity=severity(code)) for code in sorted(codes))
+
+    def _learn_severities(self) -> None:
+        """Of codes that no event has told; only some libraries can say."""
+        if not self._asks_severity:
+            return
+        try:
+            for event in self._chip.current_events():
+                self._listener.learn(code_of(event.event_id), event.severity)
+        except NotReady:
+            raise
+        except NotSupported:
+            self._asks_severity = False
+        except Nonsense:
+            self._refused += 1
+        except CallFailed:
+            # The severities stay unknown for now; the codes themselves were read.
+            return
+
+    def _identify(self) -> None:
+        try:
+            die = identity.read_die(self._chip)
+            if die != self._identity.die or not self._identity.attributes:
+                self._identity = identity.read(self._chip, self.place, die)
+        except CallFailed:
+            self._unread += 1
+            if self._unread >= UNREADABLE_AFTER:
+                self._identity = Identity(attributes=self._identity.attributes)
+        else:
+            self._unread = 0
+
+    def _read_holders(self, slow: bool) -> tuple[Holder, ...] | None:
+        try:
+            pids = self._chip.processes()
+        except NotReady:
+            raise
+        except Nonsense:
+            self._refused += 1
+            return None
+        except CallFailed:
+            return None
+        known = {} if slow else self._holders
+        self._holders = {pid: known.get(pid) or self._holder(pid) for pid in _plausible(pids)}
+        return tuple(self._holders[pid] for pid in sorted(self._holders))
+
+    def _holder(self, pid: int) -> Holder:
+        """One that cannot be looked at holds the chip all the same."""
+        return holder_of(self._procfs, pid) or Holder(pid=pid, start_time=0, command="")
+
+
+def _plausible(pids: Iterable[int]) -> list[int]:
+    return [pid for pid in pids if pid > 0]

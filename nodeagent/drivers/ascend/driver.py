@@ -1,0 +1,221 @@
+"""The driver ``ascend``: the NPUs of the machine, by libdcmi.so.
+
+The source thread finds the chips by what the host's own driver answers, which no stuck chip can hold up;
+a chip itself is asked in its own thread, at the start too. Events come by the library's callback, as a
+short cut: what is active is what each poll lists. It raises no command and resets nothing.
+"""
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from msgspec import structs
+
+from nodeagent.drivers.api import CallFailed, Driver, Emit, Population, Reading, Unavailable
+from nodeagent.drivers.ascend import dcmi
+from nodeagent.drivers.ascend.aggregation import UBOE_PORT_DOWN, UnifiedBusPorts, ethernet_ports
+from nodeagent.drivers.ascend.chip import WatchedChip
+from nodeagent.drivers.ascend.dcmi import Library, Place
+from nodeagent.drivers.ascend.events import Listener
+from nodeagent.drivers.ascend.functions import Generation
+from nodeagent.drivers.ascend.identity import expected
+from nodeagent.drivers.pci import PciFunction
+from nodeagent.worker.protocol import Configure, Device, Missing, Pattern
+
+LOOK_LIMIT_S: Final = 3.0
+"""How long the first look at all chips may take; one that takes longer is listed without its identity."""
+
+ENUMERATE_EACH: Final = 10
+"""The cards are listed at each poll of the source, the numbers of their chips each so many."""
+
+
+def create(configure: Configure, emit: Emit) -> Driver:
+    """``config`` keys: ``library``, ``sysfs`` and ``procfs``."""
+    config = configure.config
+    return AscendDriver(
+        library=str(config.get("library", "")),
+        sysfs=Path(str(config.get("sysfs", "/sys"))),
+        procfs=Path(str(config.get("procfs", "/proc"))),
+        skip=frozenset(configure.skip),
+        emit=emit,
+    )
+
+
+class AscendDriver:
+    """Devices are ``npu<physical id>``."""
+
+    def __init__(self, *, library: str, sysfs: Path, procfs: Path, skip: frozenset[str], emit: Emit) -> None:
+        self._configured = library
+        self._sysfs = sysfs
+        self._procfs = procfs
+        self._skip = skip
+        self._listener = Listener(emit.enqueue)
+        self._ports = UnifiedBusPorts()
+        self._library: Library | None = None
+        self._version = ""
+        self._expected: Sequence[PciFunction] = ()
+        self._chips: Mapping[str, WatchedChip] = {}
+        self._cards: list[int] = []
+        self._turn = 0
+        self._subscribed = False
+        self._told = ""
+
+    def open(self) -> None:
+        self._expected = _listed_by_pci(self._sysfs)
+        try:
+            self._library = dcmi.open_library(self._configured)
+        except Unavailable as error:
+            if error.absent and self._expected:
+                shown = f"PCI lists {len(self._expected)} NPUs, but {error}"
+                raise Unavailable(shown, errno=error.errno) from error
+            raise
+        try:
+            self._version = self._library.driver_version()
+        except CallFailed as error:
+            self._tell(f"the driver's version is unknown: {error}")
+
+    def devices(self) -> Population:
+        library = self._opened()
+        if self._turn == 1:
+            # From now on the daemon knows the devices, and events can be told.
+            self._subscribe(library)
+        cards = library.cards()
+        if cards != self._cards or self._turn % ENUMERATE_EACH == 0:
+            self._enumerate(library, cards)
+            if not self._subscribed and self._turn:
+                self._subscribe(library)
+        self._turn += 1
+        return Population(
+            devices=tuple(self._described(chip) for chip in self._chips.values()),
+            missing=self._missing(),
+            readings={
+                "events_total": self._listener.received,
+                "refused_values_total": self._listener.refused,
+                "subscribed": self._subscribed,
+            },
+        )
+
+    def poll(self, device: str) -> Reading:
+        chip = self._chips.get(device)
+        if chip is None:
+            raise CallFailed(f"the library no longer lists {device}")
+        return chip.poll()
+
+    def reload(self, patterns: Sequence[Pattern]) -> None:
+        """It has no patterns."""
+
+    def close(self) -> None:
+        """The library has no way to let go; the process ends next."""
+
+    # ------------------------------------------------------------------ in pieces
+
+    def _opened(self) -> Library:
+        if self._library is None:
+            raise CallFailed("the library is not open")
+        return self._library
+
+    def _enumerate(self, library: Library, cards: list[int]) -> None:
+        """A card that cannot be listed for now keeps the chips that it had."""
+        found: list[Place] = []
+        for card in cards:
+            try:
+                found += library.places(card)
+            except CallFailed as error:
+                self._tell(f"card {card} cannot be listed: {error}")
+                found += [chip.place for chip in self._chips.values() if chip.place.card == card]
+        chips = {}
+        for place in found:
+            device = f"npu{place.physical}"
+            known = self._chips.get(device)
+            if known is not None and known.place.address == place.address:
+                # Its logic id may have changed, which is no more than the name that events have for it.
+                known.place = place
+                chips[device] = known
+            else:
+                chips[device] = self._watch(library, place)
+        self._cards = cards
+        fresh = [chip for name, chip in chips.items() if chip is not self._chips.get(name)]
+        self._look(chip for chip in fresh if chip.device not in self._skip)
+        self._chips = chips
+        self._ports.expect(chips.keys())
+        self._listener.expect({chip.place.logic: chip.events for chip in chips.values()})
+
+    def _watch(self, library: Library, place: Place) -> WatchedChip:
+        return WatchedChip(
+            device=f"npu{place.physical}",
+            place=place,
+            chip=library.chip(place),
+            listener=self._listener,
+            derive=self._derive if library.generation is Generation.V2 else None,
+            procfs=self._procfs,
+            first_turn=place.physical,
+        )
+
+    def _described(self, chip: WatchedChip) -> Device:
+        """With what the host knows of the slot."""
+        device = chip.described()
+        attributes = dict(device.attributes)
+        if self._version:
+            attributes["driver"] = self._version
+        for function in self._expected:
+            if function.upstream and function.address == attributes.get("pci"):
+                attributes["upstream"] = ",".join(function.upstream)
+        return structs.replace(device, attributes=attributes)
+
+    def _look(self, chips: Iterable[WatchedChip]) -> None:
+        """Each in a thread that bears its device's name, so that one that is stuck is known by it."""
+        threads = [threading.Thread(target=_named(chip), daemon=True) for chip in chips]
+        for thread in threads:
+            thread.start()
+        until_s = time.monotonic() + LOOK_LIMIT_S
+        for thread in threads:
+            thread.join(max(0.0, until_s - time.monotonic()))
+
+    def _derive(self, device: str, active: set[str], now_ns: int) -> set[str]:
+        down = self._chips[device].events.ports(UBOE_PORT_DOWN) if device in self._chips else 0
+        return self._ports.derive(device, active, now_ns) | ethernet_ports(active, down)
+
+    def _subscribe(self, library: Library) -> None:
+        """Without events everything is told all the same, up to a poll later."""
+        try:
+            library.subscribe(self._listener.take)
+        except CallFailed as error:
+            self._tell(f"no events, only polls: {error}")
+        else:
+            self._subscribed = True
+
+    def _missing(self) -> tuple[Missing, ...]:
+        """What PCI lists and the library does not; by address, which is the name of a slot."""
+        addresses = {chip.attributes.get("pci", "") for chip in self._chips.values()}
+        unplaced = sum(1 for chip in self._chips.values() if "pci" not in chip.attributes)
+        lost = [function.address for function in self._expected if function.address not in addresses]
+        if len(lost) <= unplaced:
+            return ()
+        reason = f"PCI lists {len(self._expected)} NPUs, the library {len(self._chips)}, and not this one"
+        return tuple(Missing(device=address, reason=reason) for address in lost)
+
+    def _tell(self, text: str) -> None:
+        """On stderr, which the daemon logs; the same thing once."""
+        if text != self._told:
+            self._told = text
+            print(text, file=sys.stderr, flush=True)
+
+
+def _named(chip: WatchedChip) -> Callable[[], None]:
+    def run() -> None:
+        task = Path(f"/proc/self/task/{threading.get_native_id()}/comm")
+        task.write_text(chip.device[:15])
+        chip.look()
+
+    return run
+
+
+def _listed_by_pci(sysfs: Path) -> Sequence[PciFunction]:
+    """Raises ``Unavailable``: what cannot be counted cannot be missed."""
+    try:
+        return expected(sysfs)
+    except OSError as error:
+        raise Unavailable(f"what PCI lists cannot be read: {error}", errno=error.errno or 0) from error
