@@ -1,0 +1,148 @@
+/*
+ * nvmlDeviceGetFieldValues: many values in one call, each with its own return code. What an id means stands in
+ * nvml_field_values.def. An override for a function named "field:230" is for that id alone.
+ */
+#include "nvml.h"
+
+#include <stdio.h>
+
+enum { FIELD_END = 308, LINK_BINS = 16, ALL_LINKS = -1 };
+
+enum find { ONE, SHARED, SUM, LANES, LANES_SHARED, LANES_SUM, LINK, LINK_SHARED, LINK_OR_ALL, LINK_BIN, C2C };
+enum width { WIDTH_U32, WIDTH_I32, WIDTH_U64 };
+
+struct row {
+    uint16_t first, ids;
+    enum find find;
+    uint16_t start;
+    enum width width;
+    size_t offset, elements;
+};
+
+#define OF(field) (((struct chip *)0)->field)
+#define WIDTH(value)                                                                                                   \
+    _Generic((value), uint32_t: WIDTH_U32, uint32_t *: WIDTH_U32, int32_t: WIDTH_I32, int32_t *: WIDTH_I32,            \
+             uint64_t: WIDTH_U64, uint64_t *: WIDTH_U64)
+#define BYTES(value)                                                                                                   \
+    _Generic((value), uint32_t: 4, uint32_t *: 4, int32_t: 4, int32_t *: 4, uint64_t: 8, uint64_t *: 8)
+
+static const struct row rows[] = {
+#define ROW(first, ids, find, field, start)                                                                            \
+    {first, ids, find, start, WIDTH(OF(field)), offsetof(struct chip, field), sizeof OF(field) / BYTES(OF(field))},
+#include "nvml_field_values.def"
+};
+
+static const struct row *row_of(uint32_t id)
+{
+    for (size_t place = 0; place < sizeof rows / sizeof *rows; place++)
+        if (id >= rows[place].first && id < (uint32_t)rows[place].first + rows[place].ids)
+            return &rows[place];
+    return NULL;
+}
+
+static uint32_t links_of(const struct chip *gpu) { return gpu->gpu_nvlink_count > GPU_LINKS ? 0 : gpu->gpu_nvlink_count; }
+
+static uint32_t c2c_links_of(const struct chip *gpu)
+{
+    return gpu->gpu_c2c_link_count > GPU_LINKS ? 0 : gpu->gpu_c2c_link_count;
+}
+
+/* Where an id's element lies, and whether the link that it is about exists. */
+static nvmlReturn_t find_element(const struct chip *gpu, const struct row *row, uint32_t id, uint32_t scope,
+                                 size_t *element)
+{
+    uint32_t behind = id - row->first;
+    uint32_t links = row->find == C2C ? c2c_links_of(gpu) : links_of(gpu);
+
+    switch (row->find) {
+    case ONE:
+        *element = row->start + behind;
+        return NVML_SUCCESS;
+    case LANES:
+    case LANES_SHARED:
+        *element = row->find == LANES ? row->start + behind : 0;
+        return row->start + behind < links ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+    case LINK:
+    case LINK_OR_ALL:
+    case C2C:
+        *element = scope;
+        break;
+    case LINK_BIN:
+        *element = (size_t)scope * LINK_BINS + behind;
+        break;
+    default:
+        *element = 0;
+        return row->find == LINK_SHARED && scope >= links ? NVML_ERROR_INVALID_ARGUMENT : NVML_SUCCESS;
+    }
+    if (links == 0)
+        return NVML_ERROR_NOT_SUPPORTED;
+    return scope < links ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+static nvmlReturn_t tell_sum(const uint64_t *values, size_t count, nvmlFieldValue_t *told)
+{
+    bool has_one = false;
+    uint64_t sum = 0;
+
+    for (size_t place = 0; place < count; place++) {
+        if (values[place] == UINT64_MAX)
+            continue;
+        has_one = true;
+        sum += values[place];
+    }
+    told->valueType = NVML_VALUE_UNSIGNED_LONG_LONG;
+    return has_one ? tell_u64(&told->value.ullVal, sum) : NVML_ERROR_NOT_SUPPORTED;
+}
+
+static nvmlReturn_t tell_row(const struct chip *gpu, const struct row *row, nvmlFieldValue_t *told)
+{
+    const void *values = (const char *)gpu + row->offset;
+    size_t element = 0;
+
+    if (row->find == SUM)
+        return tell_sum(values, row->elements, told);
+    if (row->find == LANES_SUM || (row->find == LINK_OR_ALL && told->scopeId == (uint32_t)ALL_LINKS))
+        return tell_sum(values, links_of(gpu), told);
+    nvmlReturn_t answer = find_element(gpu, row, told->fieldId, told->scopeId, &element);
+    if (answer != NVML_SUCCESS)
+        return answer;
+    switch (row->width) {
+    case WIDTH_U32:
+        told->valueType = NVML_VALUE_UNSIGNED_INT;
+        return tell_u32(&told->value.uiVal, ((const uint32_t *)values)[element]);
+    case WIDTH_I32:
+        told->valueType = NVML_VALUE_SIGNED_INT;
+        return tell_i32(&told->value.siVal, ((const int32_t *)values)[element]);
+    default:
+        told->valueType = NVML_VALUE_UNSIGNED_LONG_LONG;
+        return tell_u64(&told->value.ullVal, ((const uint64_t *)values)[element]);
+    }
+}
+
+static nvmlReturn_t tell_field(const struct chip *gpu, nvmlFieldValue_t *told)
+{
+    char name[NAME];
+    const struct row *row = row_of(told->fieldId);
+
+    snprintf(name, sizeof name, "field:%u", told->fieldId);
+    nvmlReturn_t answer = enter(name, slot_of_gpu(gpu));
+    if (answer != NVML_SUCCESS)
+        return answer;
+    if (told->fieldId == 0 || told->fieldId >= FIELD_END)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    return row == NULL ? NVML_ERROR_NOT_SUPPORTED : tell_row(gpu, row, told);
+}
+
+NVML_FUNCTION(nvmlDeviceGetFieldValues, nvmlDevice_t device, int32_t count, nvmlFieldValue_t *values)
+{
+    ON_GPU(device);
+    if (values == NULL || count < 1)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    for (int32_t place = 0; place < count; place++) {
+        values[place].timestamp = (int64_t)(now_ms() * 1000u);
+        values[place].latencyUsec = 0;
+        values[place].value.ullVal = 0;
+        values[place].nvmlReturn = tell_field(gpu, &values[place]);
+    }
+    return NVML_SUCCESS;
+}

@@ -1,0 +1,40 @@
+/* The processes that hold a GPU. */
+#include "nvml.h"
+
+enum { NO_INSTANCE = -1 };
+
+/* Asked twice: with no room for the number of processes, then with room for them. */
+static nvmlReturn_t tell_processes(const struct chip *gpu, int32_t count, uint32_t *room, nvmlProcessInfo_t *told)
+{
+    uint32_t processes = (uint32_t)count;
+
+    if (room == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    bool fits = *room >= processes;
+    *room = processes;
+    if (!fits)
+        return NVML_ERROR_INSUFFICIENT_SIZE;
+    if (processes > 0 && told == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    for (uint32_t place = 0; place < processes; place++)
+        told[place] = (nvmlProcessInfo_t){
+            .pid = (uint32_t)gpu->process_ids[place],
+            .usedGpuMemory = gpu->process_memory_bytes[place],
+            .gpuInstanceId = (uint32_t)NO_INSTANCE,
+            .computeInstanceId = (uint32_t)NO_INSTANCE,
+        };
+    return NVML_SUCCESS;
+}
+
+#define PROCESSES_OF(name, count)                                                                                      \
+    NVML_FUNCTION(name, nvmlDevice_t device, uint32_t *room, nvmlProcessInfo_t *told)                                  \
+    {                                                                                                                  \
+        ON_GPU(device);                                                                                                \
+        return tell_processes(gpu, count, room, told);                                                                 \
+    }
+
+/* The second and third revision have one layout, and no process of ours draws. */
+PROCESSES_OF(nvmlDeviceGetComputeRunningProcesses_v2, gpu->process_count)
+PROCESSES_OF(nvmlDeviceGetComputeRunningProcesses_v3, gpu->process_count)
+PROCESSES_OF(nvmlDeviceGetGraphicsRunningProcesses_v2, 0)
+PROCESSES_OF(nvmlDeviceGetGraphicsRunningProcesses_v3, 0)
