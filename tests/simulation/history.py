@@ -1,0 +1,105 @@
+"""What a simulated node did, as its watchers see it: steps of the engine, gathered into committed turns."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nodeagent.core.catalog import Catalog
+from nodeagent.core.engine import Engine
+from nodeagent.core.model import Carried, Event, Input, Outcome, Started, Tick, View
+from nodeagent.core.preview import Preview
+from nodeagent.store.records import StoredEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step of the engine. ``before`` and ``after`` are its views, ``catalog`` what judged."""
+
+    true_ns: int
+    now_ns: int
+    given: Input
+    events: tuple[Event, ...]
+    before: View
+    after: View
+    catalog: Catalog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One committed transaction."""
+
+    steps: tuple[Step, ...]
+    stored: tuple[StoredEvent, ...]
+
+
+class Broken(Exception):
+    """An invariant does not hold; str() is ``NAME: what was found``."""
+
+    def __init__(self, invariant: str, found: str) -> None:
+        super().__init__(f"{invariant}: {found}")
+        self.invariant = invariant
+
+
+class Observed:
+    """In place of the engine in the pump: the same, with every step written down.
+
+    Deadlines that are due are fired by a step of their own before the input, which is the same thing:
+    so a watcher can tell what time brought about from what the input did.
+    """
+
+    def __init__(self, engine: Engine, known: dict[str, Catalog], true_ns: Callable[[], int]) -> None:
+        self.engine = engine
+        self.steps: list[Step] = []
+        self._known = known
+        self._true_ns = true_ns
+        self._view = engine.view()
+
+    @property
+    def now_ns(self) -> int:
+        return self.engine.now_ns
+
+    @property
+    def digest(self) -> str:
+        return self.engine.digest
+
+    def step(self, now_ns: int, given: Input) -> Outcome:
+        due: tuple[Event, ...] = ()
+        if not isinstance(given, Started | Tick) and self._is_due(now_ns):
+            due = self._step(now_ns, Tick()).events
+        outcome = self._step(now_ns, given)
+        return Outcome(records=outcome.records, events=due + outcome.events)
+
+    def _is_due(self, now_ns: int) -> bool:
+        deadline_ns = self.engine.next_deadline()
+        return deadline_ns is not None and deadline_ns <= now_ns
+
+    def _step(self, now_ns: int, given: Input) -> Outcome:
+        is_due = self._is_due(now_ns)
+        outcome = self.engine.step(now_ns, given)
+        before = self._view
+        if is_due or outcome.records or outcome.events:
+            self._view = self.engine.view()
+        catalog = self._known.get(self.engine.digest) or Catalog(digest="")
+        self.steps.append(
+            Step(
+                true_ns=self._true_ns(),
+                now_ns=now_ns,
+                given=outcome.records[0] if outcome.records else given,
+                events=outcome.events,
+                before=before,
+                after=self._view,
+                catalog=catalog,
+            )
+        )
+        return outcome
+
+    def next_deadline(self) -> int | None:
+        return self.engine.next_deadline()
+
+    def carry(self) -> tuple[Carried, ...]:
+        return self.engine.carry()
+
+    def view(self) -> View:
+        return self.engine.view()
+
+    def rehearse(self, catalog: Catalog) -> Preview:
+        return self.engine.rehearse(catalog)

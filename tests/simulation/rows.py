@@ -1,0 +1,44 @@
+"""What twins ask of a catalog, answered by reading it through each time. No index of the core."""
+
+from fnmatch import fnmatchcase
+
+from nodeagent.core.catalog import Catalog, ClearOn, DurationRule, FrequencyRule, Row, canonical
+from nodeagent.core.model import Kind
+
+
+def row_of(catalog: Catalog, code: str) -> Row | None:
+    """The row of the very code; None where only a family has it, or nothing."""
+    return catalog.rows.get(canonical(code))
+
+
+def is_known(catalog: Catalog, code: str) -> bool:
+    return row_of(catalog, code) is not None
+
+
+def is_related(catalog: Catalog, code: str) -> bool:
+    """Whether any relation rule names it."""
+    key = canonical(code)
+    return any(
+        fnmatchcase(key, canonical(named))
+        for rule in catalog.relation
+        for named in (rule.code, *rule.with_codes)
+    )
+
+
+def clear_on(catalog: Catalog, code: str) -> ClearOn | None:
+    row = row_of(catalog, code)
+    return None if row is None else row.clear_on
+
+
+def duration_rule(catalog: Catalog, code: str) -> DurationRule | None:
+    key = canonical(code)
+    found = [rule for rule in catalog.duration if key in map(canonical, rule.codes)]
+    return found[0] if found else None
+
+
+def frequency_rule(catalog: Catalog, code: str, kind: Kind) -> FrequencyRule | None:
+    """The first that names the code, else the first for all codes of the kind."""
+    key = canonical(code)
+    named = [rule for rule in catalog.frequency if key in map(canonical, rule.codes)]
+    for_all = [rule for rule in catalog.frequency if "*" in rule.codes and rule.kind is kind]
+    return next(iter(named + for_all), None)

@@ -1,0 +1,85 @@
+"""What else is told of a node: its host and links, telemetry, drills, jobs, operators' orders."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from nodeagent.core.catalog import SECOND_NS
+from nodeagent.core.model import NODE, Assertion, CounterMark, Edge, Holder, Holders, Kind, Operator, Signal
+from tests.core.build import HBM
+from tests.simulation.catalogs import BRIDGE_CODE, HARD, NODE_CODE, PORT_CODE, STORM
+from tests.simulation.plots import MINUTE_NS, a_chip, about
+from tests.simulation.world import Plot, World
+
+
+def beyond_chips(world: World) -> Plot:
+    """Faults of the node, of a switch port and of a bridge above chips."""
+    what = world.rng.choice((NODE_CODE, PORT_CODE, BRIDGE_CODE))
+    if what == PORT_CODE:
+        ports = [part for part in world.parts if part.kind is Kind.UNIFIEDBUS]
+        port = world.rng.choice(ports)
+        world.occur(port, what)
+        yield MINUTE_NS
+        world.recover(port, what)
+        yield from world.poll(port)
+        return
+    device = NODE if what == NODE_CODE else "0000:20:00.0"
+    for _ in range(2):
+        world.say(Signal(source="kmsg", device=device, code=what, assertion=Assertion.ONCE))
+        yield about(world, world.rng.choice((900, 600)) * SECOND_NS)
+
+
+def readings(world: World) -> Plot:
+    """Telemetry over its bound and back, and a counter that rises by about as much as is asked."""
+    part = a_chip(world)
+    for above in (True, world.rng.random() < 0.3, False):
+        value = 95.0 if above else 80.0
+        world.say(Edge(source=part.source, device=part.name, rule="above-HOT", above=above, value=value))
+        yield about(world, world.rng.choice((30, 60, 60)) * SECOND_NS)
+    total = world.rng.randrange(1000)
+    for _ in range(world.rng.randint(2, 5)):
+        metric = world.rng.choice(("corrected_total", "corrected_total", "other_total"))
+        world.say(CounterMark(source=part.source, device=part.name, metric=metric, value=total))
+        total = world.rng.choice((total + 40, total + 99, total + 100, 3))
+        yield about(world, world.rng.choice((60, 1800, 3600)) * SECOND_NS)
+
+
+def injected(world: World) -> Plot:
+    """A drill beside the real thing, and a line that user space wrote."""
+    part, code = a_chip(world), world.rng.choice((HARD, HBM, "SeparateNPU", STORM))
+    drill = world.signal(part, code, Assertion.OCCUR)
+    world.say(replace(drill, injected=True, affect_verdict=world.rng.random() < 0.5))
+    yield world.rng.choice((SECOND_NS, MINUTE_NS))
+    world.say(Signal(source="kmsg", device=part.pci, code="XID_79", assertion=Assertion.ONCE, trusted=False))
+    yield about(world, 10 * MINUTE_NS)
+
+
+def jobs(world: World) -> Plot:
+    """Who holds the chips changes."""
+    for _ in range(world.rng.randint(1, 4)):
+        part, job = a_chip(world), world.rng.choice(("", "job-a", "job-b", None))
+        holder = Holder(pid=world.rng.randint(1, 3), start_time=1, command="python", job=job or "")
+        world.say(Holders(device=part.name, holders=() if job is None else (holder,)))
+        yield world.rng.choice((0, SECOND_NS, MINUTE_NS))
+
+
+def orders(world: World) -> Plot:
+    """Operators isolate, for good or for a while, and release what is theirs and what is not."""
+    devices = [part.name for part in world.rng.sample(world.chips(), 2)] + [NODE]
+    for _ in range(world.rng.randint(2, 5)):
+        who, device = world.rng.choice(("uid:1000", "uid:2000")), world.rng.choice(devices)
+        what = world.rng.choice(("isolate", "isolate", "release"))
+        until_ns = None
+        if what == "isolate" and world.rng.random() < 0.6:
+            until_ns = world.rule_ns(world.true_ns) + about(world, 5 * MINUTE_NS)
+        world.say(Operator(who=who, what=what, device=device, reason="bench", until_ns=until_ns))
+        yield about(world, world.rng.choice((1, 60, 300)) * SECOND_NS)
+
+
+SURROUNDINGS: tuple[Callable[[World], Plot], ...] = (
+    beyond_chips,
+    readings,
+    injected,
+    jobs,
+    orders,
+    orders,
+)

@@ -1,0 +1,168 @@
+"""What was seen: every change of a fault's, device's or source's state and its cause, counted."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from nodeagent.core.model import (
+    Condition,
+    EventKind,
+    Signal,
+    Source,
+    Tick,
+    View,
+)
+from tests.simulation.history import Step
+from tests.simulation.watch import Invariant
+
+Transition = tuple[str, str, str, str]
+"""What, from, to, cause."""
+
+NONE = "-"
+
+
+class Transitions(Invariant):
+    """Counts ``Transition``s, and events by kind, over what is committed."""
+
+    def __init__(self) -> None:
+        self.seen: Counter[Transition] = Counter()
+        self.kinds: Counter[str] = Counter()
+
+    def on_step(self, step: Step) -> None:
+        for event in step.events:
+            self.kinds[event.kind] += 1
+        for _, transition in changes(step):
+            self.seen[transition] += 1
+
+    def add(self, other: "Transitions") -> None:
+        self.seen += other.seen
+        self.kinds += other.kinds
+
+
+def changes(step: Step) -> Iterator[tuple[str, Transition]]:
+    """Of each cell that is another after the step: which one, and its transition."""
+    if step.before is step.after:
+        return
+    cause = cause_of(step)
+    before, after = dict(_states(step.before)), dict(_states(step.after))
+    for key in [*before, *(key for key in after if key not in before)]:
+        was, now = before.get(key, NONE), after.get(key, NONE)
+        if was != now:
+            yield key[1], (key[0], was, now, cause)
+
+
+def cause_of(step: Step) -> str:
+    """The input in a word or two."""
+    given = step.given
+    if isinstance(given, Tick):
+        return "time"
+    if isinstance(given, Signal):
+        return f"{'injected ' if given.injected else ''}{given.assertion}"
+    word = type(given).__name__
+    if word == "ActiveSet":
+        return "complete poll" if given.complete else "incomplete poll"  # type: ignore[union-attr]
+    if word == "Operator":
+        return given.what  # type: ignore[union-attr]
+    return word
+
+
+def never_seen(seen: Counter[Transition], kinds: Counter[str]) -> list[str]:
+    """Of what must be reachable: event kinds that the core can tell, and ways for a fault to change."""
+    missing = [f"event {kind}" for kind in sorted(_TOLD_NOW - set(kinds))]
+    for what, was, now, cause in _EXPECTED:
+        if not any(
+            one[0] == what and one[1].startswith(was) and one[2].startswith(now) and one[3] == cause
+            for one in seen
+        ):
+            missing.append(f"{what}: {was} -> {now} by {cause}")
+    return missing
+
+
+_TOLD_NOW = set(EventKind) - {
+    EventKind.ACTION_PROPOSED,
+    EventKind.ACTION_STARTED,
+    EventKind.ACTION_FINISHED,
+    EventKind.QUIESCED,
+    EventKind.RESUMED,
+}
+"""Actions and quiesce come with the policy."""
+
+_EXPECTED = (
+    ("condition", NONE, "present", "occur"),
+    ("condition", NONE, "flash", "once"),
+    ("condition", NONE, "present", "complete poll"),
+    ("condition", NONE, "present", "incomplete poll"),
+    ("condition", "flash", "present", "occur"),
+    ("condition", "flash", "present", "complete poll"),
+    ("condition", "flash", NONE, "time"),
+    ("condition", "present", NONE, "recover"),
+    ("condition", "present", NONE, "complete poll"),
+    ("condition", "present", "timed out", "time"),
+    ("condition", "present", "present phase 1", "time"),
+    ("condition", "timed out", "recovering", "recover"),
+    ("condition", "timed out", "recovering", "complete poll"),
+    ("condition", "recovering", NONE, "time"),
+    ("condition", "recovering", "timed out", "occur"),
+    ("condition", "present", NONE, "DeviceSeen"),
+    ("condition", "flash", NONE, "complete poll"),
+    ("condition", "flash", NONE, "Holders"),
+    ("condition", "flash", NONE, "release"),
+    ("condition", NONE, "injected", "injected occur"),
+    ("condition", "injected", NONE, "time"),
+    ("promotion", NONE, "pending", "occur"),
+    ("promotion", NONE, "pending", "once"),
+    ("promotion", NONE, "effective", "occur"),
+    ("promotion", NONE, "effective", "time"),
+    ("promotion", "pending", "effective", "time"),
+    ("promotion", "pending", NONE, "occur"),
+    ("promotion", "effective", NONE, "time"),
+    ("promotion", "effective", NONE, "release"),
+    ("promotion", "effective", NONE, "CatalogChanged"),
+    ("promotion", "effective", NONE, "DeviceSeen"),
+    ("hold", NONE, "bounded", "isolate"),
+    ("hold", NONE, "unbounded", "isolate"),
+    ("hold", "bounded", NONE, "time"),
+    ("hold", "unbounded", NONE, "release"),
+    ("source", "observing", "lost", "SourceLost"),
+    ("source", "lost", "observing", "SourceBack"),
+    ("source", "observing", "awaited", "Started"),
+    ("source", "awaited", "unread", "time"),
+    ("source", "awaited", "observing", "SourceBack"),
+    ("device", "ALLOW", "UNKNOWN", "SourceLost"),
+    ("device", "UNKNOWN", "ALLOW", "SourceBack"),
+    ("device", "ALLOW", "ISOLATE", "occur"),
+    ("device", "ISOLATE", "ALLOW", "recover"),
+    ("device", "ALLOW", "NO_NEW_JOBS", "occur"),
+    ("device", "NO_NEW_JOBS", "ISOLATE", "time"),
+)
+
+
+def _states(view: View) -> Iterator[tuple[tuple[str, str], str]]:
+    for condition in view.conditions:
+        yield ("condition", condition.id), _of_condition(condition)
+    for promotion in view.promotions:
+        yield ("promotion", promotion.id), "effective" if promotion.effective else "pending"
+    for hold in view.holds:
+        yield ("hold", hold.id), "unbounded" if hold.until_ns is None else "bounded"
+    for source in view.sources:
+        yield ("source", f"{source.name} {source.device_id}".strip()), _of_source(source)
+    for device in view.devices:
+        yield ("device", device.id), f"{device.verdict} {device.handling}"
+
+
+def _of_condition(condition: Condition) -> str:
+    if condition.injected:
+        return "injected"
+    if condition.recovered_ns is not None:
+        return "recovering"
+    if condition.present_ns is None:
+        return "flash" + (" timed out" if condition.timed_out else "")
+    state = "timed out" if condition.timed_out else "present"
+    return f"{state} phase {condition.phase}" if condition.phase else state
+
+
+def _of_source(source: Source) -> str:
+    if source.lost_ns is not None:
+        return "lost"
+    if source.unread:
+        return "awaited" if source.awaited else "unread"
+    return "observing"

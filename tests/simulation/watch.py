@@ -1,0 +1,80 @@
+"""Those who look on: every invariant hears of every turn, publication and start. Nobody here acts."""
+
+from collections.abc import Sequence
+
+from nodeagent.core.engine import Engine
+from nodeagent.core.model import Outcome
+from nodeagent.store.records import Publication, StoredEvent
+from tests.simulation.history import Step, Turn
+from tests.simulation.world import World
+
+
+class Invariant:
+    """What must hold. ``name`` is a sentence; a subclass says in ``on_*`` when it looks; it raises Broken."""
+
+    name = ""
+
+    def on_start(self, world: World) -> None:
+        """A process begins to step."""
+
+    def on_rebuilt(self, engine: Engine, differences: Outcome) -> None:
+        """A replay has ended; ``differences`` is what it found to tell anew."""
+
+    def on_turn(self, turn: Turn) -> None:
+        """A transaction is on the disk."""
+
+    def on_step(self, step: Step) -> None:
+        """One step of a turn that is on the disk."""
+
+    def on_anchor(self, world: World) -> None:
+        """The relation of the clocks was written."""
+
+    def on_published(
+        self, publication: Publication, events: tuple[StoredEvent, ...], durable_seq: int
+    ) -> None:
+        """Something became visible."""
+
+    def on_rest(self, engine: Engine, queued: int) -> None:
+        """A turn is over and the shell waits."""
+
+    def on_end(self, engine: Engine, world: World) -> None:
+        """The simulation is over; everything had time to end."""
+
+
+class Watch:
+    def __init__(self, invariants: Sequence[Invariant], world: World) -> None:
+        self._invariants = invariants
+        self._world = world
+        self.turns = 0
+
+    def starts(self) -> None:
+        for one in self._invariants:
+            one.on_start(self._world)
+
+    def rebuilt(self, engine: Engine, differences: Outcome) -> None:
+        for one in self._invariants:
+            one.on_rebuilt(engine, differences)
+
+    def committed(self, turn: Turn) -> None:
+        self.turns += 1
+        for one in self._invariants:
+            for step in turn.steps:
+                one.on_step(step)
+            one.on_turn(turn)
+            one.on_anchor(self._world)
+
+    def compacted(self) -> None:
+        for one in self._invariants:
+            one.on_anchor(self._world)
+
+    def published(self, publication: Publication, events: tuple[StoredEvent, ...], durable_seq: int) -> None:
+        for one in self._invariants:
+            one.on_published(publication, events, durable_seq)
+
+    def rests(self, engine: Engine, queued: int) -> None:
+        for one in self._invariants:
+            one.on_rest(engine, queued)
+
+    def ended(self, engine: Engine) -> None:
+        for one in self._invariants:
+            one.on_end(engine, self._world)

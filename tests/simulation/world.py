@@ -1,0 +1,266 @@
+"""The machine under the daemon: its clocks, parts, what is broken on them, and what its sources would say.
+
+It knows nothing of the engine. Whatever happens is a *plot*: a generator that changes the world, says
+inputs, and yields how long it waits. What is said while nobody listens is lost, as callbacks are.
+"""
+
+import heapq
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from nodeagent.core.catalog import SECOND_NS
+from nodeagent.core.model import (
+    ALL_DEVICES,
+    ActiveCode,
+    ActiveSet,
+    Assertion,
+    DeviceSeen,
+    Holders,
+    Input,
+    Kind,
+    Signal,
+    SourceBack,
+    SourceLost,
+)
+
+EPOCH_NS = 1_790_000_000 * SECOND_NS
+"""What a right wall clock says as the simulation begins."""
+
+Plot = Iterator[int]
+
+
+@dataclass(slots=True)
+class Part:
+    """A chip, switch chip or port in a slot. ``active`` are the codes its driver shows as present now."""
+
+    name: str
+    identity: str
+    pci: str
+    source: str
+    kind: Kind
+    upstream: str = ""
+    present: bool = True
+    readable: bool = True
+    heard: bool = True
+    active: dict[str, None] = field(default_factory=dict)
+    holders: Holders | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """The daemon dies at this point of the shell's next work, and is started again later."""
+
+    where: str
+    down_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reboot:
+    off_ns: int
+    wall_error_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    inputs: tuple[Input, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reload:
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compact:
+    pass
+
+
+Act = Said | Crash | Reboot | Reload | Compact
+
+
+class World:
+    """``true_ns`` is the time that really passes; every clock that the daemon can read follows from it."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.true_ns = 1000 * SECOND_NS
+        self.boot = 1
+        self.booted_ns = 0
+        self.wall_error_ns = 0
+        self.digest = "calm"
+        self.parts = _parts()
+        self.listening = False
+        self.lost: set[str] = set()
+        self.rule_of_boottime: Callable[[int], int] = lambda boottime_ns: boottime_ns
+        self._acts: list[Act] = []
+        self._plots: list[tuple[int, int, Plot]] = []
+        self._started = 0
+
+    # ------------------------------------------------------------------ clocks
+
+    @property
+    def boot_id(self) -> str:
+        return f"boot-{self.boot}"
+
+    def boottime_ns(self) -> int:
+        return self.true_ns - self.booted_ns
+
+    def wall_ns(self) -> int:
+        return EPOCH_NS + self.true_ns + self.wall_error_ns
+
+    def rule_ns(self, true_ns: int) -> int:
+        """A moment of this boot on the daemon's rule clock, as a worker's stamp would be translated."""
+        return self.rule_of_boottime(true_ns - self.booted_ns)
+
+    def reboots(self, reboot: Reboot) -> None:
+        """Off and on again: a new boot id, BOOTTIME from nothing, perhaps a wall clock that is wrong."""
+        self.true_ns += reboot.off_ns
+        self.boot += 1
+        self.booted_ns = self.true_ns - 20 * SECOND_NS
+        self.wall_error_ns = reboot.wall_error_ns
+        self.lost.clear()
+        for part in self.parts:
+            part.heard = True
+            part.active = {code: None for code in part.active if self.rng.random() < 0.3}
+
+    # ------------------------------------------------------------------ plots
+
+    def begin(self, plot: Plot, after_ns: int = 0) -> None:
+        self._started += 1
+        heapq.heappush(self._plots, (self.true_ns + after_ns, self._started, plot))
+
+    def next_ns(self) -> int | None:
+        return self._plots[0][0] if self._plots else None
+
+    def go_on(self) -> list[Act]:
+        """Let the next plot take its next step; what it brings about."""
+        at_ns, number, plot = heapq.heappop(self._plots)
+        self.true_ns = max(self.true_ns, at_ns)
+        wait_ns = next(plot, None)
+        if wait_ns is not None:
+            heapq.heappush(self._plots, (self.true_ns + max(0, wait_ns), number, plot))
+        acts, self._acts = self._acts, []
+        return acts
+
+    def act(self, act: Act) -> None:
+        self._acts.append(act)
+
+    def say(self, *inputs: Input) -> None:
+        self._acts.append(Said(inputs))
+
+    # ------------------------------------------------------------------ what sources say
+
+    def of_source(self, source: str) -> list[Part]:
+        return [part for part in self.parts if part.source == source]
+
+    def chips(self) -> list[Part]:
+        return [part for part in self.parts if part.kind is Kind.CHIP]
+
+    def hears(self, part: Part) -> bool:
+        return part.present and part.heard and part.source not in self.lost
+
+    def occur(self, part: Part, code: str, told: bool = True, severity: int | None = None) -> None:
+        """The fault begins, or comes again; ``told`` false: its callback is lost."""
+        part.active[code] = None
+        if told and self.hears(part):
+            self.say(self.signal(part, code, Assertion.OCCUR, severity))
+
+    def recover(self, part: Part, code: str, told: bool = True) -> None:
+        part.active.pop(code, None)
+        if told and self.hears(part):
+            self.say(self.signal(part, code, Assertion.RECOVER))
+
+    def once(self, part: Part, code: str, source: str = "", count: int = 1) -> None:
+        if source or self.hears(part):
+            self.say(self.signal(part, code, Assertion.ONCE, source=source, count=count))
+
+    def signal(
+        self,
+        part: Part,
+        code: str,
+        assertion: Assertion,
+        severity: int | None = None,
+        source: str = "",
+        count: int = 1,
+    ) -> Signal:
+        return Signal(
+            source=source or part.source,
+            device=part.pci if source == "kmsg" else part.name,
+            code=code,
+            assertion=assertion,
+            severity=severity,
+            count=count,
+        )
+
+    def seen(self, part: Part) -> DeviceSeen:
+        attributes = {"pci": part.pci} if part.pci else {}
+        if part.upstream:
+            attributes["upstream"] = part.upstream
+        return DeviceSeen(
+            source=part.source,
+            device=part.name,
+            kind=part.kind,
+            vendor=part.source,
+            identity=part.identity if part.readable else "",
+            attributes=attributes,
+        )
+
+    def poll(self, part: Part, takes_ns: int = 0, complete: bool = True) -> Plot:
+        """Ask for the active set; what comes meanwhile overtakes the answer."""
+        begun_ns = self.true_ns
+        codes = tuple(ActiveCode(code=code) for code in part.active)
+        boot = self.boot
+        yield takes_ns
+        if self.hears(part) and boot == self.boot:
+            self.say(
+                ActiveSet(
+                    source=part.source,
+                    device=part.name,
+                    codes=codes if complete else codes[:1],
+                    begun_ns=self.rule_ns(begun_ns),
+                    complete=complete,
+                )
+            )
+
+    def lose(self, source: str, reason: str) -> None:
+        self.lost.add(source)
+        self.say(SourceLost(source=source, reason=reason, required=source == "ascend"))
+
+    def hello(self, source: str, after_ns: int) -> Plot:
+        """A worker of the source comes up: its devices, their active sets, then that all is read."""
+        boot = self.boot
+        yield after_ns
+        if boot != self.boot:
+            return
+        self.lost.discard(source)
+        for part in self.of_source(source):
+            part.heard = True
+            if part.present:
+                self.say(self.seen(part))
+                yield from self.poll(part)
+        if source == "kmsg":
+            shown = self.rule_ns(self.true_ns)
+            self.say(ActiveSet(source=source, device=ALL_DEVICES, codes=(), begun_ns=shown, complete=True))
+        self.say(SourceBack(source=source, required=source == "ascend"))
+
+
+def _parts() -> list[Part]:
+    chips = [
+        Part(f"npu{n}", f"die{n}", f"0000:0{n}:00.0", "ascend", Kind.CHIP, upstream="0000:20:00.0")
+        for n in range(4)
+    ]
+    gpus = [
+        Part(
+            f"gpu{n}",
+            f"GPU-{n}",
+            f"0000:3{n}:00.0",
+            "nvidia",
+            Kind.CHIP,
+            upstream="0000:20:00.0,0000:21:00.0",
+        )
+        for n in range(2)
+    ]
+    ports = [Part("ub0", "ub-die0", "", "unifiedbus", Kind.UNIFIEDBUS)]
+    ports += [Part(f"ub0/{n}", f"ub-die0/{n}", "", "unifiedbus", Kind.UNIFIEDBUS) for n in range(2)]
+    return chips + gpus + ports
