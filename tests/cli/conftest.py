@@ -113,6 +113,11 @@ def advance(at: str) -> str:
     return json.dumps({"at": f"2026-01-02T{at}Z", "advance": True})
 
 
+def moved(line: str, at: str) -> str:
+    """The line of a signal file at another time, of any day."""
+    return json.dumps({**json.loads(line), "at": at})
+
+
 @pytest.fixture
 def replay(nodeagent: Nodeagent, tmp_path: Path) -> Replay:
     """Replays lines under the shipped tables, or with others laid over them."""
