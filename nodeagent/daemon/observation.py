@@ -28,6 +28,7 @@ from nodeagent.daemon.translate import (
     device_seen,
     fault,
     holders,
+    node_fault,
     signals,
 )
 from nodeagent.worker import protocol
@@ -53,6 +54,7 @@ class Observation:
         self._observing = False
         self._observed_before = False
         self._lost = False
+        self._lost_by: str | None = None
         self._holders: dict[str, tuple[Holder, ...]] = {}
 
     @property
@@ -155,6 +157,9 @@ class Observation:
         missing = {lost.device: lost.reason for lost in said.missing}
         inputs = [*self._miss(missing), *self.lost(said.reason)]
         self._missing |= missing
+        if said.code is not None and said.code != self._lost_by:
+            self._lost_by = said.code
+            inputs.append(node_fault(self._source, said.code, said.reason))
         return inputs
 
     def crashed(self, reason: str) -> list[Input]:
@@ -170,7 +175,7 @@ class Observation:
         if self._devices and self._unobserved.keys() >= self._devices.keys():
             return self._all_unobserved(self._unobserved)
         self._observing = self._observed_before = True
-        self._lost = False
+        self._lost, self._lost_by = False, None
         inputs: list[Input] = []
         if self._caught_up is not None:
             active = active_set(self._source, self._caught_up, self._clock)

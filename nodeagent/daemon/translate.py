@@ -120,6 +120,17 @@ def fault(
     )
 
 
+def node_fault(source: str, code: str, reason: str) -> Signal:
+    """A fault of the node by which ``source`` cannot be read; told as its own: it says when it is over."""
+    return Signal(
+        source=source,
+        device=NODE,
+        code=code,
+        assertion=Assertion.OCCUR,
+        evidence={"reason": reason[:MAX_EVIDENCE]},
+    )
+
+
 def faults(
     code: str, devices: Iterable[str], assertion: Assertion, *, source: str, reason: str = ""
 ) -> list[Signal]:

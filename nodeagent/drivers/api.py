@@ -54,15 +54,23 @@ class Emit(Protocol):
 class Unavailable(Exception):
     """The source cannot be opened. ``absent``: there is nothing here to open, which may be quite in order.
     ``missing``: the devices that PCI or the configuration promises, each of which is lost by this.
+    ``code``: of a fault of the node that this is, and that the driver says is over once it is open again.
     """
 
     def __init__(
-        self, reason: str, *, errno: int = 0, absent: bool = False, missing: Sequence[Missing] = ()
+        self,
+        reason: str,
+        *,
+        errno: int = 0,
+        absent: bool = False,
+        missing: Sequence[Missing] = (),
+        code: str = "",
     ) -> None:
         super().__init__(reason)
         self.errno = errno
         self.absent = absent
         self.missing = missing
+        self.code = code
 
 
 class CallFailed(Exception):

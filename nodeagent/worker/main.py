@@ -185,6 +185,7 @@ class Host:
                 errno=getattr(error, "errno", 0),
                 absent=isinstance(error, Unavailable) and error.absent,
                 missing=tuple(missing),
+                code=(error.code or None) if isinstance(error, Unavailable) else None,
             )
         )
         os._exit(EXIT_UNAVAILABLE)

@@ -167,13 +167,15 @@ class Hello(_Population, frozen=True, tag="hello"):
 
 class Unavailable(_Message, frozen=True, tag="unavailable"):
     """The driver could not be opened, or has to be opened anew; the worker ends. ``absent``: there is
-    nothing here to open (no library, no file). ``missing``: what it ought to show.
+    nothing here to open (no library, no file). ``missing``: what it ought to show. ``code``: of a fault
+    of the node that this is; the next worker that is open says when it is over.
     """
 
     reason: Text
     errno: ErrorNumber = 0
     absent: bool = False
     missing: Annotated[tuple[Missing, ...], Meta(max_length=MAX_DEVICES)] = ()
+    code: Name | None = None
 
 
 class Batch(_Message, frozen=True, tag="batch"):

@@ -1,6 +1,7 @@
 """What a worker says, as the core takes it: the clock turned, the future refused, the source ours."""
 
 from nodeagent.core.model import ActiveCode, ActiveSet, Assertion, Signal
+from nodeagent.daemon.observation import Observation
 from nodeagent.daemon.translate import Clock, active_set, fault, signals
 from nodeagent.worker import protocol
 
@@ -69,3 +70,14 @@ def test_fault_of_a_source_as_a_whole_is_the_nodes_and_names_the_source() -> Non
 def test_fault_of_a_device_needs_no_source_in_its_code() -> None:
     told = fault("driver_unresponsive", "npu3", Assertion.OCCUR, source="ascend")
     assert (told.device, told.code) == ("npu3", "driver_unresponsive")
+
+
+def test_a_fault_by_which_a_source_cannot_be_read_is_told_once_and_by_its_source() -> None:
+    observation = Observation("nvidia", False, CLOCK)
+    said = protocol.Unavailable(reason="the driver is not loaded", errno=9, code="NV_DRIVER_NOT_LOADED")
+    told = [
+        (given.source, given.device, given.code, given.assertion)
+        for given in [*observation.unavailable(said), *observation.unavailable(said)]
+        if isinstance(given, Signal)
+    ]
+    assert told == [("nvidia", "node", "NV_DRIVER_NOT_LOADED", Assertion.OCCUR)]
