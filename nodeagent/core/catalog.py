@@ -15,6 +15,7 @@ from nodeagent.core.model import Assertion, Kind, Level
 SECOND_NS = 1_000_000_000
 
 _HEX_DIGITS = frozenset("0123456789ABCDEF")
+_NETWORK_PORT = 0x083
 
 
 class Mode(StrEnum):
@@ -182,7 +183,7 @@ class Decoding:
         if len(code) != 8 or code[0] not in "48" or not is_hexadecimal(code):
             return None
         number = int(code, 16)
-        part_number, sensor_number, state = number >> 17 & 0x7FF, number >> 9 & 0xFF, number & 0x1FF
+        part_number, sensor_number, state = _part(number), number >> 9 & 0xFF, number & 0x1FF
         part = self.parts.get(f"{part_number:03X}")
         sensor = self.sensors.get(f"{sensor_number:02X}")
         if part is None and sensor is None:
@@ -262,3 +263,17 @@ def canonical(code: str) -> str:
 def is_hexadecimal(code: str) -> bool:
     """True for a code that is a number: eight hexadecimal digits, or nine in the vendor's newer form."""
     return len(code) in (8, 9) and _HEX_DIGITS.issuperset(code.upper())
+
+
+NETWORK_CODES = frozenset(map(canonical, ("81078603", "81078607", "110000002", "110001024")))
+"""Those that the vendor's device plug-in takes for faults of a chip's network ports."""
+
+
+def is_of_network(key: str) -> bool:
+    """Whether a code, as it is compared, is a fault of a chip's network port and so not of the chip."""
+    on_device = len(key) == 8 and key[0] == "8" and is_hexadecimal(key)
+    return key in NETWORK_CODES or (on_device and _part(int(key, 16)) == _NETWORK_PORT)
+
+
+def _part(event_code: int) -> int:
+    return event_code >> 17 & 0x7FF

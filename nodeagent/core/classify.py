@@ -5,12 +5,9 @@ It decides a level, never a verdict, and changes nothing.
 
 from dataclasses import dataclass
 
-from nodeagent.core.catalog import SECOND_NS
+from nodeagent.core.catalog import is_of_network
 from nodeagent.core.lookup import Facts, Lookup
-from nodeagent.core.model import Affects, Kind, Level
-
-SHARED_NS = 30 * SECOND_NS
-"""Two chips that show an unknown code within this time have a common cause, not a broken chip each."""
+from nodeagent.core.model import Affects, Condition, Kind, Level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +27,7 @@ def classify(lookup: Lookup, source: str, facts: Facts, severity: int | None) ->
     row = facts.row
     if row is None:
         name = facts.decoded if source == "ascend" and facts.decoded is not None else facts.code
-        return Fault(name=name, level=_unknown_level(lookup, source, severity), unknown=True)
+        return Fault(name=name, level=_unknown_level(lookup, source, facts.key, severity), unknown=True)
     override = lookup.settings.unknown_level if facts.is_family else None
     return Fault(
         name=row.name,
@@ -42,10 +39,23 @@ def classify(lookup: Lookup, source: str, facts: Facts, severity: int | None) ->
     )
 
 
-def _unknown_level(lookup: Lookup, source: str, severity: int | None) -> Level:
+def is_undecided(lookup: Lookup, condition: Condition) -> bool:
+    """Its level hangs on a severity that nobody gave: it is taken to be the worst until somebody does."""
+    if not condition.unknown or condition.severity is not None or condition.injected:
+        return False
+    facts = lookup.facts(condition.code)
+    if facts.row is not None:
+        return False
+    mildest, worst = (_unknown_level(lookup, condition.source, facts.key, severity) for severity in (0, None))
+    return mildest is not worst
+
+
+def _unknown_level(lookup: Lookup, source: str, key: str, severity: int | None) -> Level:
     """As the Ascend device plug-in does for its own codes; codes of other sources inform only."""
     if lookup.settings.unknown_level is not None:
         return lookup.settings.unknown_level
-    if source != "ascend" or severity in (0, 1):
+    if source != "ascend":
         return Level.NOT_HANDLE
-    return Level.SEPARATE_NPU
+    if is_of_network(key):
+        return Level.PRE_SEPARATE_NPU
+    return Level.NOT_HANDLE if severity in (0, 1) else Level.SEPARATE_NPU

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from nodeagent.core import deadlines, duration, frequency, pairing
-from nodeagent.core.model import Condition, Device, EventKind, Hold, Holder
+from nodeagent.core.model import Condition, Device, EventKind, Hold, Holder, Ordinal
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
 
@@ -29,6 +29,7 @@ def recover(state: State, condition: Condition) -> bool:
     facts = state.lookup.facts(condition.code)
     closes = facts.clear_on.recover or condition.injected
     if closes and not (condition.timed_out and facts.duration is not None):
+        _remember_recovery(state, condition, facts.key)
         close(state, condition, "recovered")
         return True
     if closes:
@@ -39,6 +40,12 @@ def recover(state: State, condition: Condition) -> bool:
         state.put(replace(condition, present_ns=None, judged=False, last_ns=at_ns))
     frequency.recovered(state, condition, at_ns)
     return True
+
+
+def _remember_recovery(state: State, condition: Condition, key: str) -> None:
+    ordinal = state.get(Ordinal, condition.device_id, key)
+    if ordinal is not None and not condition.injected:
+        state.put(replace(ordinal, recovered_ns=state.moment_ns))
 
 
 def due(state: State, condition: Condition) -> None:

@@ -125,7 +125,7 @@ def of_tally(lookup: Lookup, tally: Tally) -> int | None:
 
 
 def of_hold(hold: Hold) -> int | None:
-    return hold.until_ns
+    return None if hold.until_ns is None else max(hold.until_ns, hold.since_ns)
 
 
 TIMED: dict[type, Callable[[Lookup, Any], int | None]] = {

@@ -197,7 +197,10 @@ def _merged(state: State, moved: Cell) -> Cell | None:
     match moved:
         case Ordinal():
             there = state.get(Ordinal, moved.device_id, moved.key)
-            return replace(moved, last=max(moved.last, there.last)) if there else moved
+            if there is None:
+                return moved
+            recovered_ns = max(moved.recovered_ns, there.recovered_ns)
+            return replace(moved, last=max(moved.last, there.last), recovered_ns=recovered_ns)
         case Window():
             window = state.get(Window, moved.device_id, moved.code, moved.rule)
             return replace(moved, occurrences_ns=_joined(moved, window)) if window else moved

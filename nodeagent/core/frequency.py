@@ -16,8 +16,8 @@ from nodeagent.core.state import State
 from nodeagent.core.telling import tell
 from nodeagent.core.verdict import PRECEDENCE
 
-_BURST_NS = {"kmsg": 180 * SECOND_NS}
-"""Sources that tell one fault in many lines; what lies this close together is one occurrence."""
+_BURST_NS = {"kmsg": 180 * SECOND_NS, "nvidia": 180 * SECOND_NS}
+"""Sources that tell one fault in many lines, or that both tell it; what lies this close is one occurrence."""
 
 
 def burst_ns(rule: FrequencyRule, source: str) -> int:

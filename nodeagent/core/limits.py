@@ -4,6 +4,8 @@ What changes a verdict is never forgotten: beyond its cap it is refused, and ``t
 so. What only counts (windows, sightings, traces, notices) is forgotten, the longest unused first.
 """
 
+from dataclasses import replace
+
 from nodeagent.core.model import (
     Absorbed,
     Cell,
@@ -78,10 +80,10 @@ def remember(state: State, cell: Window | Sighting | Severity | Trace | Absorbed
 
 def next_ordinal(state: State, device_id: str, key: str) -> int:
     """Takes the next number for a condition or promotion: no id comes twice, even where one was forgotten."""
-    last = 0
-    for cell in (state.get(Ordinal, device_id, key), state.get(Ordinal, device_id, _FORGOTTEN)):
-        last = max(last, cell.last if cell else 0)
-    state.put(Ordinal(device_id=device_id, key=key, last=last + 1))
+    before = state.get(Ordinal, device_id, key) or Ordinal(device_id=device_id, key=key, last=0)
+    of_all = state.get(Ordinal, device_id, _FORGOTTEN)
+    last = max(before.last, of_all.last if of_all else 0)
+    state.put(replace(before, last=last + 1))
     while len(state.cells[Ordinal]) > MAX_ORDINALS:
         oldest: Ordinal = next(iter(state.cells[Ordinal].values()))
         state.drop(oldest)

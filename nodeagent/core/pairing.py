@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from nodeagent.core import holding, limits
 from nodeagent.core.catalog import RelationRule
+from nodeagent.core.classify import is_undecided
 from nodeagent.core.lookup import Lookup, side
 from nodeagent.core.model import Absorbed, Condition, Level, Trace
 from nodeagent.core.state import State
@@ -22,7 +23,7 @@ def near(rule: RelationRule, one_ns: int, other_ns: int) -> bool:
 def partners(
     state: State, rule: RelationRule, device_id: str, key: str, at_ns: int
 ) -> list[Condition | Trace]:
-    """The faults of ``with`` in the rule's reach, near an occurrence of ``key`` of ``code``; none of the code."""
+    """The faults of ``with`` in the rule's reach, near an occurrence of ``key``, which is of ``code``."""
     return [
         fault
         for fault in _standing(state, "with", rule, device_id)
@@ -79,9 +80,10 @@ def level(lookup: Lookup, condition: Condition) -> Level | None:
 
 
 def remember(state: State, condition: Condition, *, root: bool = True) -> None:
-    """Keep the newest occurrence of a condition that is no longer open, where a rule may pair it."""
+    """Keep the newest occurrence of a condition that is no longer open, where another's may meet it."""
     facts = state.lookup.facts(condition.code)
-    if condition.injected or facts.relations is None or not facts.relations.as_with:
+    is_partner = facts.relations is not None and bool(facts.relations.as_with)
+    if condition.injected or not (is_partner or is_undecided(state.lookup, condition)):
         return
     trace = Trace(
         device_id=condition.device_id,

@@ -2,8 +2,17 @@
 
 from dataclasses import replace
 
-from nodeagent.core import clearing, devices, pairing, relation, signals, sources
-from nodeagent.core.model import ALL_DEVICES, ActiveCode, ActiveSet, Assertion, Condition, Device, Signal
+from nodeagent.core import clearing, devices, pairing, relation, severity, signals, sources
+from nodeagent.core.model import (
+    ALL_DEVICES,
+    ActiveCode,
+    ActiveSet,
+    Assertion,
+    Condition,
+    Device,
+    Ordinal,
+    Signal,
+)
 from nodeagent.core.state import State
 
 
@@ -15,8 +24,10 @@ def polled(state: State, given: ActiveSet) -> bool:
     """
     changed = False
     everywhere = given.device == ALL_DEVICES
-    for active in given.codes if not everywhere else ():
-        changed = _shown(state, given, active) or changed
+    for active in given.codes:
+        changed = severity.learn(state, state.lookup.facts(active.code), active.severity) or changed
+        if not everywhere:
+            changed = _shown(state, given, active) or changed
     if not given.complete:
         return changed
     device = None if everywhere else devices.find(state, given.device)
@@ -30,19 +41,26 @@ def _shown(state: State, given: ActiveSet, active: ActiveCode) -> bool:
     key = state.lookup.facts(active.code).key
     condition = state.condition(device.id, key) if device is not None else None
     if condition is None:
-        if device is not None and pairing.standing(state, device.id, key) is not None:
+        if device is not None and _is_explained(state, given, device, key):
             return False
         return _heal(state, given, active)
     if condition.recovered_ns is not None:
         return condition.last_ns < given.begun_ns and _heal(state, given, active)
     seen = replace(condition, boot_id=state.era.boot_id)
     if condition.present_ns is None:
-        signals.appear(state, seen, state.moment_ns)
+        signals.appear(state, seen, given.source, state.moment_ns)
     elif seen != condition:
         state.put(seen)
     else:
         return False
     return True
+
+
+def _is_explained(state: State, given: ActiveSet, device: Device, key: str) -> bool:
+    """It is absorbed, or the driver has said that it is over since it was asked for this set."""
+    ordinal = state.get(Ordinal, device.id, key)
+    is_older = ordinal is not None and ordinal.recovered_ns >= given.begun_ns
+    return is_older or pairing.standing(state, device.id, key) is not None
 
 
 def _heal(state: State, given: ActiveSet, active: ActiveCode) -> bool:

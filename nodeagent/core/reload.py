@@ -26,8 +26,9 @@ def changed(state: State, given: CatalogChanged) -> bool:
     if before.digest:
         why = f"catalog {before.digest[:12]} -> {given.digest[:12]}"
         tell(state, EventKind.TABLES_RELOADED, state.device(state.node_id), source="agent", why=why)
+    same_unknown_level = judged_by.settings.unknown_level is state.lookup.settings.unknown_level
     for condition in state.all(Condition):
-        _reword(state, condition)
+        _reword(state, condition, same_unknown_level)
     for promotion in state.all(Promotion):
         _review(state, promotion)
     readings.review(state, judged_by)
@@ -41,11 +42,11 @@ def rejected(state: State, given: TablesRejected) -> bool:
     return True
 
 
-def _reword(state: State, condition: Condition) -> None:
-    """The open condition takes the row's level and words. A code without a row keeps what it had."""
+def _reword(state: State, condition: Condition, same_unknown_level: bool) -> None:
+    """The open condition takes the row's level and words. A code that lost its row keeps what it had."""
     facts = state.lookup.facts(condition.code)
     after = condition
-    if facts.row is not None:
+    if facts.row is not None or (condition.unknown and not same_unknown_level):
         fault = classify(state.lookup, condition.source, facts, condition.severity)
         after = replace(
             condition,

@@ -2,10 +2,20 @@
 
 from dataclasses import replace
 
-from nodeagent.core import clearing, devices, duration, frequency, limits, pairing, relation, unopened
+from nodeagent.core import (
+    clearing,
+    devices,
+    duration,
+    frequency,
+    limits,
+    pairing,
+    relation,
+    severity,
+    unopened,
+)
 from nodeagent.core.catalog import SECOND_NS, FrequencyRule, canonical
 from nodeagent.core.cells import changed
-from nodeagent.core.classify import SHARED_NS, classify
+from nodeagent.core.classify import classify
 from nodeagent.core.lookup import Facts
 from nodeagent.core.model import (
     NODE,
@@ -16,7 +26,6 @@ from nodeagent.core.model import (
     Held,
     Kind,
     Level,
-    Severity,
     Signal,
 )
 from nodeagent.core.state import State
@@ -40,7 +49,7 @@ def signalled(state: State, signal: Signal, rule: str = "") -> bool:
         return unopened.from_user_space(state, signal, facts)
     if facts.row is not None and facts.row.notice:
         return unopened.told_only(state, signal, facts, _occurred_ns(state, signal))
-    learnt = signal.severity is not None and _learn(state, signal, facts)
+    learnt = not signal.injected and severity.learn(state, facts, signal.severity)
     device = devices.find(state, signal.device)
     condition = None
     if device is not None:
@@ -99,7 +108,7 @@ def _is_absorbed(
         return False
     level, kind = condition.level if condition is not None else None, None
     if level is None:
-        fault = classify(state.lookup, signal.source, facts, _severity(state, signal, facts))
+        fault = classify(state.lookup, signal.source, facts, severity.of_signal(state, signal, facts))
         level, kind = fault.level, fault.kind
     device = device or devices.resolve(state, signal.device, kind)
     return device is not None and relation.absorb(state, device, signal, facts, level, at_ns)
@@ -112,8 +121,8 @@ def _opened(
     if facts.key != _TOO_MANY_KEY and not limits.room_for_condition(state, device):
         state.overflow = f"{signal.code} on {signal.device} is one too many"
         return None
-    severity = _severity(state, signal, facts)
-    fault = classify(state.lookup, signal.source, facts, severity)
+    known_severity = severity.of_signal(state, signal, facts)
+    fault = classify(state.lookup, signal.source, facts, known_severity)
     device = device or devices.resolve(state, signal.device, fault.kind)
     if device is None:
         return None
@@ -134,7 +143,7 @@ def _opened(
         present_ns=at_ns if signal.assertion is Assertion.OCCUR else None,
         level_since_ns=at_ns,
         held_by=held.holders if held else None,
-        severity=severity,
+        severity=known_severity,
         unknown=fault.unknown,
         affects=fault.affects,
         user_induced=fault.user_induced,
@@ -145,11 +154,8 @@ def _opened(
         occurred_ns=at_ns,
         rule=rule,
     )
-    if _is_undecided(state, condition):
-        condition = _shared(state, device, condition, facts)
-    if facts.relations is not None:
-        condition = pairing.joined(state, condition)
-        condition = replace(condition, level=duration.level_in_force(state, condition))
+    condition = pairing.joined(state, severity.shared(state, condition))
+    condition = replace(condition, level=duration.level_in_force(state, condition))
     condition = _count_user_induced(state, condition, signal, facts, at_ns)
     state.put(condition)
     tell(state, EventKind.RAISED, device, about=condition, why=f"{signal.assertion} from {signal.source}")
@@ -168,18 +174,18 @@ def _renew(state: State, condition: Condition, signal: Signal, facts: Facts, at_
         boot_id=state.era.boot_id,
     )
     after = _count_user_induced(state, after, signal, facts, at_ns)
-    if signal.severity is not None and _is_undecided(state, condition):
-        after = _decide(state, condition, after, signal.severity)
+    if (lowered := severity.shared(state, after)) is not after:
+        after = duration.relevel(state, condition, lowered, severity.ONE_CAUSE)
     if signal.assertion is Assertion.OCCUR:
-        return appear(state, after, at_ns)
+        return appear(state, after, signal.source, at_ns)
     state.put(after)
     return after
 
 
-def appear(state: State, condition: Condition, at_ns: int) -> Condition:
-    """The fault is present: from now on, where it was not already."""
+def appear(state: State, condition: Condition, source: str, at_ns: int) -> Condition:
+    """The fault is present: from now on, where it was not already. Whoever shows that can say it is over."""
     if condition.present_ns is None or condition.recovered_ns is not None:
-        condition = replace(condition, present_ns=at_ns, recovered_ns=None, judged=False)
+        condition = replace(condition, source=source, present_ns=at_ns, recovered_ns=None, judged=False)
         frequency.present(state, condition)
     state.put(condition)
     return condition
@@ -196,58 +202,6 @@ def _count_user_induced(
     window, third = frequency.count(before, _USER_INDUCED, at_ns, signal.count, burst_ns)
     limits.remember(state, window)
     return condition if condition.rescheduling is third else replace(condition, rescheduling=third)
-
-
-# --------------------------------------------------------------------------- unknown codes and severities
-
-
-def _severity(state: State, signal: Signal, facts: Facts) -> int | None:
-    """What the signal says, else what was learnt of the code."""
-    learnt = state.get(Severity, facts.key)
-    return signal.severity if signal.severity is not None or learnt is None else learnt.severity
-
-
-def _learn(state: State, signal: Signal, facts: Facts) -> bool:
-    """The severity the driver gives with a code, remembered for signals that come without."""
-    learnt = state.get(Severity, facts.key)
-    known = learnt is not None and learnt.severity == signal.severity
-    if signal.severity is None or signal.injected or known:
-        return False
-    limits.remember(state, Severity(code=facts.key, severity=signal.severity))
-    return True
-
-
-def _is_undecided(state: State, condition: Condition) -> bool:
-    """A code of no row whose severity nobody gave: it is taken to be the worst until more is known."""
-    taken_for = (Level.SEPARATE_NPU, Level.PRE_SEPARATE_NPU)
-    undecided = condition.unknown and condition.severity is None and condition.base_level in taken_for
-    configured = state.lookup.settings.unknown_level is not None
-    return undecided and not configured and state.lookup.facts(condition.code).row is None
-
-
-def _decide(state: State, before: Condition, after: Condition, severity: int) -> Condition:
-    """The driver has said how severe an unknown code is."""
-    fault = classify(state.lookup, after.source, state.lookup.facts(after.code), severity)
-    after = replace(after, severity=severity, base_level=fault.level)
-    return duration.relevel(state, before, after, "the driver gave its severity")
-
-
-def _shared(state: State, device: Device, condition: Condition, facts: Facts) -> Condition:
-    """An unknown code of unknown severity on two chips is hardly two broken chips: no new jobs, no more."""
-    if device.kind is not Kind.CHIP or condition.injected:
-        return condition
-    shared = False
-    for chip in state.all(Device):
-        other = state.condition(chip.id, facts.key) if chip.kind is Kind.CHIP else None
-        if other is None or abs(condition.opened_ns - other.last_ns) > SHARED_NS:
-            continue
-        shared = True
-        if _is_undecided(state, other):
-            lowered = replace(other, base_level=Level.PRE_SEPARATE_NPU)
-            duration.relevel(state, other, lowered, "the same unknown code came on another chip: one cause")
-    if not shared:
-        return condition
-    return replace(condition, base_level=Level.PRE_SEPARATE_NPU, level=Level.PRE_SEPARATE_NPU)
 
 
 def _occurred_ns(state: State, signal: Signal) -> int:

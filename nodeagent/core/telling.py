@@ -56,7 +56,8 @@ def _contributions(state: State, device: Device) -> Iterator[Contribution]:
         if reaching.device_id == device.id or not reaching.affect_verdict:
             continue
         if _reaches(state, reaching, device):
-            yield replace(_said(state, reaching, _of_condition), level=None)
+            said = _said(state, reaching, _of_condition)
+            yield said if reaching.affects is Affects.NODE else replace(said, level=None)
 
 
 def _said(state: State, cell: C, work_out: Callable[[State, C], Contribution]) -> Contribution:

@@ -7,19 +7,18 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from nodeagent.core.catalog import canonical, is_hexadecimal
+from nodeagent.core.catalog import NETWORK_CODES, canonical, is_hexadecimal
 from nodeagent.core.model import Kind, Level
 from nodeagent.tables.levels import is_stricter
 from nodeagent.tables.mindcluster_json import Refused, entries, fields
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.source import Source
 
-NETWORK_CODES = frozenset(map(canonical, ("81078603", "81078607", "110000002", "110001024")))
-"""Faults of a chip's network ports: no reset mends them, so no level that restarts is allowed."""
-
 _RESTARTS = frozenset(
     (Level.RESTART_REQUEST, Level.RESTART_BUSINESS, Level.FREE_RESTART_NPU, Level.RESTART_NPU)
 )
+"""No reset mends a network port, so no such level is allowed for its faults."""
+
 _SWITCH_CODE_LENGTH = 50
 _NODE_CODE = re.compile(r"[0-9A-Za-z]{8}")
 _PUBLIC_CODE = re.compile(r"[0-9A-Za-z]{9}")

@@ -79,6 +79,14 @@ def test_kernel_lines_of_one_burst_are_one_occurrence() -> None:
     assert told(run(engine, [(1 + 179 * 3 + 181, xid("XID_79"))]))[-1][0] == "promoted"
 
 
+def test_one_xid_that_the_kernel_log_and_the_library_tell_is_one_occurrence() -> None:
+    engine = begin(catalog(row("XID_79"), frequency=[repeat("XID_79", 2)]))
+    both = [xid("XID_79", "npu0"), xid("XID_79", "npu0", source="nvidia")]
+    assert of(run(engine, [(at_s, one) for at_s, one in enumerate(both, 1)]), EventKind.PROMOTED) == []
+    events = run(engine, [(HOUR_S + at_s, one) for at_s, one in enumerate(reversed(both))])
+    assert [event.at_ns for event in of(events, EventKind.PROMOTED)] == [ns(HOUR_S)]
+
+
 @pytest.mark.parametrize(
     ("configured_ns", "source", "burst"),
     [(None, "kmsg", ns(180)), (None, "ascend", 0), (ns(5), "ascend", ns(5)), (0, "kmsg", 0)],

@@ -26,6 +26,15 @@ def test_an_isolation_with_an_end_ends_by_itself() -> None:
     assert told(wait(engine, 60)) == [("released", "npu0", "")]
 
 
+def test_an_isolation_that_is_over_already_is_told_and_ends_at_once() -> None:
+    engine = begin(catalog())
+    events = run(engine, [(10, order("isolate", until_ns=ns(5)))])
+    assert [(event.kind, event.at_ns) for event in events] == [
+        (EventKind.ISOLATED, ns(10)),
+        (EventKind.RELEASED, ns(10)),
+    ]
+
+
 def test_ordering_it_again_changes_its_end() -> None:
     engine = begin(catalog())
     run(engine, [(1, order("isolate", until_ns=ns(60))), (2, order("isolate"))])

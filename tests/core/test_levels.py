@@ -179,7 +179,7 @@ def test_a_fault_that_affects_the_node_changes_the_nodes_verdict_in_its_own_even
         (EventKind.VERDICT_CHANGED, "node", Verdict.ISOLATE),
     ]
     assert stands(engine, "npu0")[1:] == FREE
-    assert stands(engine, "node") == (Level.NOT_HANDLE, *OUT)
+    assert stands(engine, "node") == (Level.SEPARATE_FAULT, *OUT)
 
 
 def test_a_fault_of_a_port_reaches_the_chips_behind_it_and_no_others() -> None:

@@ -88,6 +88,27 @@ def test_a_set_of_another_source_closes_nothing() -> None:
     assert open_codes(engine) == [("die0", HBM)]
 
 
+def test_whoever_shows_a_fault_that_came_once_elsewhere_can_say_that_it_is_over() -> None:
+    engine = begin(TABLES)
+    events = run(engine, [(1, signal(HBM, "once", source="kmsg")), (3, active(HBM, begun_s=2))])
+    events += run(engine, [(5, active(begun_s=4))])
+    assert told(events) == [("raised", "npu0", HBM), ("cleared", "npu0", HBM)]
+
+
+def test_a_presence_stays_with_the_source_that_showed_it_first() -> None:
+    engine = begin(TABLES)
+    run(engine, [(1, signal(HBM)), (3, active(HBM, source="kmsg", begun_s=2))])
+    run(engine, [(5, active(source="kmsg", begun_s=4))])
+    assert open_codes(engine) == [("die0", HBM)]
+
+
+def test_a_set_asked_for_before_a_recovery_opens_nothing_and_counts_nothing() -> None:
+    engine = begin(TABLES)
+    run(engine, [(1, signal(HBM)), (10, signal(HBM, "recover")), (11, active(HBM, begun_s=10))])
+    assert (open_codes(engine), engine.view().promotions) == ([], ())
+    assert told(run(engine, [(12, active(HBM, begun_s=11))]))[0] == ("raised", "npu0", HBM)
+
+
 def test_a_set_for_all_devices_closes_on_each_and_makes_no_device() -> None:
     engine = begin(TABLES, chips=2)
     run(engine, [(1, signal(HBM)), (1, signal(HBM, device="npu1")), (3, active(device="*", begun_s=2))])

@@ -10,7 +10,6 @@ from tests.core.build import (
     catalog,
     condition,
     ns,
-    of,
     open_codes,
     row,
     run,
@@ -83,63 +82,6 @@ def test_a_hexadecimal_code_is_told_in_the_form_of_the_table() -> None:
     assert raised.code == "020001002"
 
 
-@pytest.mark.parametrize(
-    ("source", "severity", "level"),
-    [
-        ("ascend", 0, Level.NOT_HANDLE),
-        ("ascend", 1, Level.NOT_HANDLE),
-        ("ascend", 2, Level.SEPARATE_NPU),
-        ("ascend", 3, Level.SEPARATE_NPU),
-        ("ascend", None, Level.SEPARATE_NPU),
-        ("link", None, Level.NOT_HANDLE),
-    ],
-)
-def test_an_unknown_code_is_told_as_unknown(source: str, severity: int | None, level: Level) -> None:
-    (raised,) = run(begin(TABLES), [(1, signal("8BADF00D", source=source, severity=severity))])
-    assert (raised.unknown, raised.condition_level, raised.name) == (True, level, "8BADF00D")
-
-
-def test_a_code_of_a_family_takes_the_family_row_and_is_unknown() -> None:
-    raised = run(begin(TABLES), [(1, xid("XID_31"))])[0]
-    assert (raised.unknown, raised.condition_level, raised.name) == (True, Level.SUB_HEALTH, "Xid")
-
-
-def test_the_configured_level_of_unknown_codes_goes_before_all_others() -> None:
-    engine = begin(catalog(row("XID_*", Level.SUB_HEALTH), unknown_level=Level.PRE_SEPARATE_NPU))
-    events = run(engine, [(1, signal("8BADF00D", severity=0)), (2, xid("XID_31"))])
-    levels = [event.condition_level for event in of(events, EventKind.RAISED)]
-    assert levels == [Level.PRE_SEPARATE_NPU, Level.PRE_SEPARATE_NPU]
-
-
-def test_a_severity_once_learnt_serves_signals_that_come_without() -> None:
-    engine = begin(TABLES, chips=2)
-    run(engine, [(1, signal("8BADF00D", severity=1)), (2, signal("8BADF00D", device="npu1"))])
-    assert {one.level for one in engine.view().conditions} == {Level.NOT_HANDLE}
-
-
-def test_a_severity_that_comes_late_settles_an_unknown_code() -> None:
-    engine = begin(TABLES)
-    events = run(engine, [(1, signal("8BADF00D")), (2, signal("8BADF00D", severity=1))])
-    assert [(event.kind, event.condition_level) for event in events] == [
-        (EventKind.RAISED, Level.SEPARATE_NPU),
-        (EventKind.LEVEL_CHANGED, Level.NOT_HANDLE),
-    ]
-    assert stands(engine)[1] is Verdict.ALLOW
-
-
-def test_a_severity_learnt_with_a_recovery_of_nothing_is_stored() -> None:
-    engine = begin(TABLES)
-    given = signal("8BADF00D", "recover", severity=1)
-    assert engine.step(ns(1), given).records == (given,)
-
-
-@pytest.mark.parametrize(("apart_s", "level"), [(30, Level.PRE_SEPARATE_NPU), (30.001, Level.SEPARATE_NPU)])
-def test_an_undecided_code_on_two_chips_within_30_s_only_drains_them(apart_s: float, level: Level) -> None:
-    engine = begin(TABLES, chips=2)
-    run(engine, [(1, signal("8BADF00D")), (1 + apart_s, signal("8BADF00D", device="npu1"))])
-    assert {one.level for one in engine.view().conditions} == {level}
-
-
 def test_a_line_that_user_space_wrote_is_a_notice_and_opens_nothing() -> None:
     engine = begin(TABLES)
     (notice,) = run(engine, [(1, xid("XID_79", trusted=False))])
@@ -154,12 +96,6 @@ def test_forged_lines_are_told_once_a_minute_with_their_number() -> None:
     storm = [(1 + second, xid("XID_79", trusted=False)) for second in range(60)]
     assert [event.count for event in run(engine, storm)] == [1]
     assert [event.count for event in run(engine, [(61, xid("XID_79", trusted=False, count=2))])] == [61]
-
-
-def test_a_forged_line_teaches_no_severity() -> None:
-    engine = begin(TABLES)
-    run(engine, [(1, signal("8BADF00D", severity=0, trusted=False)), (2, signal("8BADF00D"))])
-    assert condition(engine, "8BADF00D").level is Level.SEPARATE_NPU
 
 
 def test_a_backdated_line_counts_from_when_it_was_written_and_never_from_the_future() -> None:
@@ -196,15 +132,3 @@ def test_an_injected_fault_ends_by_itself_after_ten_minutes() -> None:
     assert wait(engine, 600) == []
     (cleared,) = wait(engine, 601)
     assert (cleared.kind, cleared.injected) == (EventKind.CLEARED, True)
-
-
-def test_an_injected_unknown_code_leaves_the_real_one_on_another_chip_alone() -> None:
-    engine = begin(TABLES, chips=2)
-    events = run(engine, [(1, signal("8BADF00D")), (2, signal("8BADF00D", device="npu1", injected=True))])
-    assert of(events, EventKind.LEVEL_CHANGED) == []
-
-
-def test_an_injected_signal_teaches_no_severity() -> None:
-    engine = begin(TABLES)
-    run(engine, [(1, signal("8BADF00D", severity=0, injected=True)), (2, signal("8BADF00D"))])
-    assert [one.level for one in engine.view().conditions if not one.injected] == [Level.SEPARATE_NPU]

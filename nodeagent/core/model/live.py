@@ -73,11 +73,15 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ordinal:
-    """How many conditions or promotions a (device, code or rule) has had: ids are never reused."""
+    """How many conditions or promotions a (device, code or rule) has had: ids are never reused.
+
+    ``recovered_ns`` is when the driver last said that one was over.
+    """
 
     device_id: str
     key: str
     last: int
+    recovered_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +131,7 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """What a relation rule may still pair of a fault that has no open condition: its newest occurrence.
+    """The newest occurrence of a fault that has no open condition, which may still meet another fault's.
 
     ``root`` is false for a companion, which was absorbed and takes no companions of its own.
     """
