@@ -5,5 +5,6 @@ from typing import Final
 DRIVERS: Final[dict[str, str]] = {
     "ascend": "nodeagent.drivers.ascend.driver",
     "kmsg": "nodeagent.drivers.kmsg.driver",
+    "unifiedbus": "nodeagent.drivers.ascend.switch",
 }
 """Name -> module; imported only in the worker that hosts it. See ``drivers.api`` for what a module offers."""

@@ -1,0 +1,203 @@
+"""The driver ``unifiedbus``: the UnifiedBus switches of an Atlas A3, by liblingqu-dcmi.so.
+
+Its devices are the switch chips, ``ub<chip>``, and of their ports, ``ub<chip>/<port>``, those of which a
+fault was ever told: nobody wants to look at hundreds of ports in order. Events come by the library's
+callback; that of a port seen for the first time waits until the next poll of the source has listed it.
+Every five minutes, at the start, and for a new port at once, all faults are asked for, which heals
+what was lost. It judges nothing; what a fault means for the node is the table's to say.
+"""
+
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from nodeagent.core.model import Assertion, Kind
+from nodeagent.drivers.api import CallFailed, Driver, Emit, Population, Reading
+from nodeagent.drivers.ascend import lingqu
+from nodeagent.drivers.ascend.abi import SwitchEvent
+from nodeagent.drivers.ascend.events import ChipEvents
+from nodeagent.drivers.ascend.lingqu import SwitchLibrary
+from nodeagent.drivers.ascend.switch_fault import SwitchFault, read_fault, signal_of
+from nodeagent.worker.protocol import (
+    MAX_DEVICES,
+    Active,
+    Batch,
+    CaughtUp,
+    Configure,
+    Device,
+    Pattern,
+    Signal,
+)
+
+CHIPS: Final = 7
+"""Switch chips in an Atlas A3."""
+
+QUERY_EACH_NS: Final = 300_000_000_000
+CAUGHT_UP_LIMIT_S: Final = 2.0
+MAX_WAITING: Final = 64
+"""Events of one port that is not listed yet."""
+
+
+def create(configure: Configure, emit: Emit) -> Driver:
+    """``config`` keys: ``library``."""
+    return SwitchDriver(library=str(configure.config.get("library", "")), emit=emit)
+
+
+class SwitchDriver:
+    """The chips are there as long as the library is; ports are added and stay."""
+
+    def __init__(self, *, library: str, emit: Emit, query_each_ns: int = QUERY_EACH_NS) -> None:
+        self._configured = library
+        self._query_each_ns = query_each_ns
+        self._emit = emit
+        self._library: SwitchLibrary | None = None
+        self._events: dict[str, ChipEvents] = {}
+        self._listed: dict[str, None] = {}
+        self._queried_ns: dict[str, int] = {}
+        self._waiting: dict[str, deque[Signal]] = {}
+        self._asking = threading.Lock()
+        self._answer: tuple[int, Mapping[str, set[str]], bool] | None = None
+        self._looked_ns = 0
+        self._listings = 0
+        self._caught_up = threading.Event()
+        self._subscribed = False
+        self._refused = 0
+        self._received = 0
+
+    def open(self) -> None:
+        self._library = lingqu.open_library(self._configured)
+        self._list([f"ub{chip}" for chip in range(CHIPS)])
+
+    def devices(self) -> Population:
+        self._listings += 1
+        now_ns = _now_ns()
+        if self._looked_ns == 0 or now_ns - self._looked_ns > self._query_each_ns:
+            self._look(now_ns)
+        if self._listings == 2:
+            # Only now does the daemon know the devices.
+            self._begin(now_ns)
+        self._list(tuple(self._waiting))
+        readings = {
+            "events_total": self._received,
+            "refused_values_total": self._refused,
+            "subscribed": self._subscribed,
+        }
+        return Population(devices=tuple(_device(name) for name in self._listed), readings=readings)
+
+    def poll(self, device: str) -> Reading:
+        """The codes, where it is time to ask for them; else only that the library is there."""
+        self._caught_up.wait(CAUGHT_UP_LIMIT_S)
+        begun_ns = _now_ns()
+        self._tell_waiting(device)
+        queried_ns = self._queried_ns.get(device)
+        if queried_ns is not None and begun_ns - queried_ns < self._query_each_ns:
+            return Reading()
+        codes, full = self._faults_since(begun_ns)
+        self._queried_ns[device] = begun_ns
+        active = self._events[device].settle(set(codes.get(device, ())), _now_ns())
+        return Reading(active=tuple(Active(code=code) for code in sorted(active)), complete=not full)
+
+    def reload(self, patterns: Sequence[Pattern]) -> None:
+        """It has no patterns."""
+
+    def close(self) -> None:
+        """The process ends next, and with it the subscription."""
+
+    # ------------------------------------------------------------------ asking
+
+    def _faults_since(self, begun_ns: int) -> tuple[Mapping[str, set[str]], bool]:
+        """The faulty devices with their codes, asked for after ``begun_ns``; one call serves all who wait.
+
+        Raises ``CallFailed``.
+        """
+        if self._library is None:
+            raise CallFailed("the library is not open")
+        with self._asking:
+            if self._answer is None or self._answer[0] < begun_ns:
+                asked_ns = _now_ns()
+                events, full = self._library.faults()
+                found: dict[str, set[str]] = {}
+                for fault in map(self._understood, events):
+                    if fault is not None and fault.assertion is not Assertion.RECOVER:
+                        found.setdefault(fault.device, set()).add(fault.code)
+                self._answer = (asked_ns, found, full)
+            return self._answer[1], self._answer[2]
+
+    def _look(self, now_ns: int) -> None:
+        """List the ports that are faulty. Where that fails it is tried again at the next poll."""
+        try:
+            found, _ = self._faults_since(now_ns)
+        except CallFailed as error:
+            print(f"the faults of the switches are not known: {error}", file=sys.stderr, flush=True)
+            return
+        self._looked_ns = now_ns
+        self._list(tuple(found))
+
+    def _begin(self, now_ns: int) -> None:
+        """Tell of all faults at once, which closes what an earlier life opened on a port now in order."""
+        try:
+            found, full = self._faults_since(now_ns)
+            if not full:
+                codes = sorted({code for codes in found.values() for code in codes})
+                self._emit(CaughtUp(begun_ns=now_ns, active=tuple(Active(code=code) for code in codes)))
+        except CallFailed as error:
+            print(f"the faults of the switches are not known: {error}", file=sys.stderr, flush=True)
+        self._caught_up.set()
+        try:
+            if self._library is not None:
+                self._library.subscribe(self._take)
+                self._subscribed = True
+        except CallFailed as error:
+            print(f"no events of the switches, only polls: {error}", file=sys.stderr, flush=True)
+
+    def _list(self, names: Sequence[str]) -> None:
+        """Beyond the bound a port's faults are refused; the chips are listed in any case."""
+        for name in names:
+            if name not in self._listed and len(self._listed) < MAX_DEVICES:
+                self._events.setdefault(name, ChipEvents(name))
+                self._listed[name] = None
+
+    # ------------------------------------------------------------------ events
+
+    def _take(self, pointer: Any) -> None:
+        """The callback, on the library's thread; ``pointer`` is gone when it returns."""
+        self._received += 1
+        event: SwitchEvent | None = pointer.contents if pointer else None
+        fault = None if event is None else self._understood(event)
+        if event is None or fault is None:
+            return
+        now_ns = _now_ns()
+        signal = signal_of(fault, event, now_ns)
+        if fault.device not in self._events and len(self._events) >= MAX_DEVICES:
+            self._refused += 1
+            return
+        known = self._events.setdefault(fault.device, ChipEvents(fault.device))
+        if not known.note(fault.code, fault.assertion, fault.peer_port, now_ns):
+            return
+        if fault.device in self._listed and fault.device not in self._waiting:
+            self._emit.enqueue(Batch(signals=(signal,)))
+        else:
+            self._waiting.setdefault(fault.device, deque(maxlen=MAX_WAITING)).append(signal)
+
+    def _tell_waiting(self, device: str) -> None:
+        """What came before the device was listed; it is polled, so that the daemon knows it now."""
+        waiting = self._waiting.pop(device, None)
+        while waiting:
+            self._emit(Batch(signals=(waiting.popleft(),)))
+
+    def _understood(self, event: SwitchEvent) -> SwitchFault | None:
+        fault = read_fault(event, CHIPS)
+        if fault is None:
+            self._refused += 1
+        return fault
+
+
+def _device(name: str) -> Device:
+    return Device(device=name, kind=Kind.UNIFIEDBUS, vendor="ascend")
+
+
+def _now_ns() -> int:
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
