@@ -21,7 +21,17 @@ from collections.abc import Sequence
 
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import Carried, CatalogChanged, Event, Input, SourceBack, Started, Tick
+from nodeagent.core.model import (
+    Carried,
+    CatalogChanged,
+    Event,
+    Handling,
+    Input,
+    SourceBack,
+    Started,
+    Tick,
+    Verdict,
+)
 from nodeagent.core.rebuilt import Told, told_by
 from tests.scenarios.clocks import Clocks
 from tests.scenarios.inputs import read, seen
@@ -43,6 +53,7 @@ class Stage:
         self._carried_at_ns = 0
         self._stored: list[tuple[int, Input]] = []
         self._told: list[Event] = []
+        self._all_told: list[Event] = []
         self._stored_since = 0
 
     def perform(self, command: str) -> list[str]:
@@ -80,6 +91,16 @@ class Stage:
                 return self._reboot(how)
         return self._step(read(self._clocks.rule_ns(), words))
 
+    def untold(self) -> list[str]:
+        """The devices whose verdict and handling are not those that the last event about them said."""
+        said = {event.device_id: (event.verdict, event.handling) for event in self._all_told}
+        free = (Verdict.ALLOW, Handling.NONE)
+        return [
+            device.name
+            for device in self._engine.view().devices
+            if said.get(device.id, free) != (device.verdict, device.handling)
+        ]
+
     # ------------------------------------------------------------------ inputs
 
     def _begin(self, words: list[str]) -> list[str]:
@@ -108,6 +129,7 @@ class Stage:
 
     def _tell(self, events: Sequence[Event]) -> list[str]:
         self._told += events
+        self._all_told += events
         return [told(event, self._clocks.wall_offset_ns()) for event in events]
 
     def _reboot(self, how: Sequence[str]) -> list[str]:

@@ -29,3 +29,15 @@ def test_it_is_told_the_same_though_the_daemon_dies_after_every_line(path: Path,
     """Each next process knows what was stored, or what compaction made of it."""
     written = path.read_text()
     assert performed(written, Stage(after_each=(how,)).perform) == written
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_whoever_follows_what_is_told_knows_every_verdict_after_every_line(path: Path) -> None:
+    stage = Stage()
+
+    def perform(command: str) -> list[str]:
+        lines = stage.perform(command)
+        assert stage.untold() == [], command
+        return lines
+
+    performed(path.read_text(), perform)
