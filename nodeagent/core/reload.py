@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from nodeagent.core import deadlines, duration, frequency, readings
+from nodeagent.core import clearing, deadlines, duration, frequency, readings
 from nodeagent.core.catalog import FrequencyRule
 from nodeagent.core.classify import classify
 from nodeagent.core.lookup import Facts
@@ -28,7 +28,10 @@ def changed(state: State, given: CatalogChanged) -> bool:
         tell(state, EventKind.TABLES_RELOADED, state.device(state.node_id), source="agent", why=why)
     same_unknown_level = judged_by.settings.unknown_level is state.lookup.settings.unknown_level
     for condition in state.all(Condition):
-        _reword(state, condition, same_unknown_level)
+        if state.is_another(condition):
+            clearing.close(state, condition, "by the new tables it is the same fault as another that is open")
+        else:
+            _reword(state, condition, same_unknown_level)
     for promotion in state.all(Promotion):
         _review(state, promotion)
     readings.review(state, judged_by)

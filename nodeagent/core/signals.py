@@ -178,6 +178,8 @@ def _renew(state: State, condition: Condition, signal: Signal, facts: Facts, at_
         after = duration.relevel(state, condition, lowered, severity.ONE_CAUSE)
     if signal.assertion is Assertion.OCCUR:
         return appear(state, after, signal.source, at_ns)
+    if after.recovered_ns is not None:
+        after = replace(after, recovered_ns=max(after.recovered_ns, at_ns))
     state.put(after)
     return after
 

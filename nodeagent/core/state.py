@@ -305,6 +305,10 @@ class State:
         found: Condition | None = None if key is None else self.cells[Condition][key]
         return found
 
+    def is_another(self, condition: Condition) -> bool:
+        """Whether a condition that was open before it stands for its fault now."""
+        return self.open.get(self._place(condition)) != ("condition", condition.id)
+
     def on(self, of: type[C], device_id: str) -> list[C]:
         """The conditions, promotions or holds on a device, in order."""
         return [self.cells[of][key] for key in self.on_device.of((of, device_id))]

@@ -73,6 +73,13 @@ def test_coming_again_within_the_recovery_time_goes_on_at_the_level_of_the_rule(
     assert condition(engine, LINK_DOWN).level is Level.PRE_SEPARATE_NPU
 
 
+def test_a_once_within_the_recovery_time_begins_it_anew() -> None:
+    engine = begin(TABLES)
+    run(engine, [(1, signal(LINK_DOWN)), (30, signal(LINK_DOWN, "recover")), (50, signal(LINK_DOWN, "once"))])
+    assert wait(engine, 110) == []
+    assert told(wait(engine, 110, extra_ns=1)) == [("cleared", "npu0", LINK_DOWN)]
+
+
 def test_a_recovery_time_of_nothing_still_means_longer_than_nothing() -> None:
     engine = begin(catalog(row(LINK_DOWN), duration=[lasting(LINK_DOWN, 0, 0)]))
     run(engine, [(1, signal(LINK_DOWN)), (2, signal(LINK_DOWN, "recover"))])

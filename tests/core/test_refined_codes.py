@@ -1,7 +1,7 @@
 """A refined code, CODE.DETAIL, is judged by the row of its code; its detail may change the level."""
 
 from nodeagent.core.catalog import ClearOn
-from nodeagent.core.model import EventKind, Level
+from nodeagent.core.model import CatalogChanged, EventKind, Level
 from tests.core.build import (
     begin,
     catalog,
@@ -11,6 +11,7 @@ from tests.core.build import (
     repeat,
     row,
     run,
+    signal,
     told,
     wait,
     xid,
@@ -89,3 +90,34 @@ def test_what_is_only_a_notice_is_told_and_opens_nothing() -> None:
     assert (notice.kind, notice.code, notice.name) == (EventKind.NOTICE, "LINK.Nonfatal", "link hiccup")
     assert (notice.device, notice.condition_level) == ("0000:3b:00.0", Level.SUB_HEALTH)
     assert open_codes(engine) == []
+
+
+# --------------------------------------------------------------------------- when the tables change
+
+
+PLAIN = catalog(row("SX_1", Level.SUB_HEALTH, clear_on=ClearOn(recover=True)), digest="second")
+
+
+def test_a_detail_that_loses_its_level_goes_on_as_the_code() -> None:
+    engine = begin(TABLES, PLAIN)
+    run(engine, [(1, xid("SX_1.Fatal")), (2, CatalogChanged(digest="second"))])
+    assert open_codes(engine) == [("slot:0000:3b:00.0", "SX_1")]
+    events = run(engine, [(3, xid("SX_1")), (4, signal("SX_1", "recover", "0000:3b:00.0"))])
+    assert told(events) == [("cleared", "0000:3b:00.0", "SX_1")]
+
+
+def test_of_two_that_become_one_the_first_stays() -> None:
+    engine = begin(TABLES, PLAIN)
+    run(engine, [(1, xid("SX_1")), (2, xid("SX_1.Fatal"))])
+    events = run(engine, [(3, CatalogChanged(digest="second"))])
+    assert ("cleared", "0000:3b:00.0", "SX_1.Fatal") in told(events)
+    assert [one.id for one in engine.view().conditions] == ["slot:0000:3b:00.0/SX_1#1"]
+
+
+def test_a_promotion_of_a_detail_that_becomes_the_code_ends_without_harm() -> None:
+    rules = [repeat("SX_1.Fatal", 1)]
+    engine = begin(catalog(*TABLES.rows.values(), frequency=rules), PLAIN)
+    run(engine, [(1, xid("SX_1.Fatal"))])
+    events = run(engine, [(2, CatalogChanged(digest="second"))])
+    assert ("released", "0000:3b:00.0", "SX_1.Fatal") in told(events)
+    assert engine.view().promotions == ()
