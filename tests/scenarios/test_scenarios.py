@@ -3,6 +3,7 @@
 ``pytest tests/scenarios --update`` rewrites the output; the difference is then read like code.
 """
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from tests.scenarios.script import performed
 from tests.scenarios.stage import Stage
 
-SCENARIOS = sorted(Path(__file__).parent.glob("*.txt"))
+FOLDER = Path(__file__).parent
+SCENARIOS = sorted(FOLDER.glob("*.txt"))
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
@@ -41,3 +43,8 @@ def test_whoever_follows_what_is_told_knows_every_verdict_after_every_line(path:
         return lines
 
     performed(path.read_text(), perform)
+
+
+def test_the_list_of_behaviours_names_every_scenario_and_no_other() -> None:
+    listed = re.findall(r"\]\((\w+)\.txt\)", (FOLDER / "README.md").read_text())
+    assert sorted(listed) == [path.stem for path in SCENARIOS]
