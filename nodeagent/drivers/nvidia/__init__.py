@@ -1,0 +1,1 @@
+"""NVIDIA GPUs through NVML, by the unmodified ``pynvml``."""

@@ -1,0 +1,169 @@
+"""NVIDIA GPUs as a driver: load NVML, list the GPUs, compare with PCI, poll each, hear their Xids.
+
+    NVML ──list──> population (and what of PCI is missing)
+      ├──poll, a thread a GPU──> codes that are active, readings, holders
+      └──event set, a thread a GPU──> Xids, handed over at once
+
+Listing asks no GPU anything: each says who it is in its own thread, so that one that hangs leaves the
+others listed. When the driver behind the library goes or changes, every handle of the process is void:
+the source is given up with the reason, the process ends, and the next one begins anew.
+"""
+
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import pynvml
+
+from nodeagent.core.model import NODE, Assertion
+from nodeagent.drivers.api import CallFailed, Driver, Emit, Population, Reading
+from nodeagent.drivers.nvidia import identity, library
+from nodeagent.drivers.nvidia.calls import STALE, DriverGone, GpuFault, name_of
+from nodeagent.drivers.nvidia.gpu import Gpu, Surroundings
+from nodeagent.drivers.nvidia.missing import Slots
+from nodeagent.drivers.nvidia.nvlink import Peers
+from nodeagent.worker.protocol import MAX_DEVICES, Batch, Configure, Device, Pattern, Signal
+
+IDENTIFY_LIMIT_S: Final = 5.0
+"""A GPU that has not said by then who it is, is listed without."""
+
+
+def create(configure: Configure, emit: Emit) -> Driver:
+    """``config`` keys: ``library`` ("": as the loader finds it), ``sysfs``, ``procfs``."""
+    return NvidiaDriver(
+        path=str(configure.config.get("library", "")),
+        sysfs=Path(str(configure.config.get("sysfs", "/sys"))),
+        procfs=Path(str(configure.config.get("procfs", "/proc"))),
+        skip=frozenset(configure.skip),
+        emit=emit,
+    )
+
+
+class NvidiaDriver:
+    """Its devices are the GPUs; the pieces of one in MIG mode are not devices of their own."""
+
+    def __init__(self, *, path: str, sysfs: Path, procfs: Path, skip: frozenset[str], emit: Emit) -> None:
+        self._path = path
+        self._procfs = procfs
+        self._skip = skip
+        self._emit = emit
+        self._slots = Slots(sysfs)
+        self._peers = Peers()
+        self._versions: Mapping[str, str] = {}
+        self._gpus: dict[str, Gpu] = {}
+        self._skipped: dict[str, Device] = {}
+        self._gone: DriverGone | None = None
+        self._open = False
+        self._listings = 0
+
+    def open(self) -> None:
+        self._slots.look()
+        library.load(self._path, self._slots.expected)
+        self._open = True
+        try:
+            self._versions = identity.versions()
+        except pynvml.NVMLError as error:
+            raise library.unavailable(error.value, self._slots.expected) from None
+
+    def devices(self) -> Population:
+        """Raises ``Unavailable`` where the driver has gone: this process has nothing more to read."""
+        if self._gone is not None:
+            raise library.unavailable(self._gone.errno, self._slots.expected)
+        count = self._count()
+        if count != len(self._gpus) + len(self._skipped):
+            self._begin(count)
+        self._listings += 1
+        if self._listings == 2:
+            self._say_that_it_is_open()
+        devices = [*(gpu.device for gpu in self._gpus.values()), *self._skipped.values()]
+        return Population(
+            devices=sorted(devices, key=lambda device: int(device.device.removeprefix("gpu"))),
+            missing=self._slots.missing(devices),
+            readings={"refused_values_total": float(sum(gpu.refused for gpu in self._gpus.values()))},
+        )
+
+    def poll(self, device: str) -> Reading:
+        gpu = self._gpus.get(device)
+        if gpu is None:
+            raise CallFailed(f"NVML lists no {device!r} any more")
+        try:
+            return gpu.poll()
+        except DriverGone as gone:
+            self._gone = gone
+            raise
+
+    def reload(self, patterns: Sequence[Pattern]) -> None:
+        """There are none here."""
+
+    def close(self) -> None:
+        for gpu in self._gpus.values():
+            gpu.end()
+        if self._open:
+            try:
+                pynvml.nvmlShutdown()
+            except pynvml.NVMLError as error:
+                print(f"NVML does not shut down: {name_of(error.value)}", file=sys.stderr, flush=True)
+
+    # ------------------------------------------------------------------ listing
+
+    def _count(self) -> int:
+        try:
+            count = int(pynvml.nvmlDeviceGetCount())
+        except pynvml.NVMLError as error:
+            if error.value in STALE:
+                raise library.unavailable(error.value, self._slots.expected) from None
+            raise CallFailed(f"nvmlDeviceGetCount: {name_of(error.value)}", errno=error.value) from None
+        if count > MAX_DEVICES:
+            raise CallFailed(f"nvmlDeviceGetCount: {count} GPUs; at most {MAX_DEVICES} can be")
+        return count
+
+    def _begin(self, count: int) -> None:
+        """List them anew: their indices may mean other GPUs now."""
+        for gpu in self._gpus.values():
+            gpu.end()
+        around = Surroundings(
+            procfs=self._procfs,
+            pci=self._slots.functions,
+            versions=self._versions,
+            peers=self._peers,
+            tell=self._tell,
+        )
+        names = {identity.name_of(index): index for index in range(count)}
+        self._skipped = {name: identity.unread(index) for name, index in names.items() if name in self._skip}
+        gpus = {name: Gpu(index, around) for name, index in names.items() if name not in self._skip}
+        self._identify(list(gpus.values()))
+        self._gpus = gpus
+
+    def _identify(self, gpus: Sequence[Gpu]) -> None:
+        """All at once, and for so long only: one that hangs must not hide the others."""
+        threads = [
+            threading.Thread(target=self._try_identify, args=(gpu,), name="identify", daemon=True)
+            for gpu in gpus
+        ]
+        for thread in threads:
+            thread.start()
+        until_s = time.monotonic() + IDENTIFY_LIMIT_S
+        for thread in threads:
+            thread.join(max(0.0, until_s - time.monotonic()))
+
+    def _try_identify(self, gpu: Gpu) -> None:
+        """Its own polls go on asking, and tell why it fails."""
+        try:
+            gpu.identify()
+        except DriverGone as gone:
+            self._gone = gone
+        except (GpuFault, CallFailed) as failure:
+            print(f"{gpu.device.device} does not say who it is: {failure}", file=sys.stderr, flush=True)
+
+    def _say_that_it_is_open(self) -> None:
+        """The first listing is the worker's greeting, before which nothing may be told."""
+        over = [
+            Signal(device=NODE, code=code, assertion=Assertion.RECOVER) for code in library.CODES.values()
+        ]
+        self._emit.enqueue(Batch(signals=tuple(over)))
+
+    def _tell(self, signal: Signal) -> None:
+        self._emit.enqueue(Batch(signals=(signal,)))

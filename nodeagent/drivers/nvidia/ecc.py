@@ -1,0 +1,181 @@
+"""Memory errors of a GPU, and how far it has repaired itself: counters, flags, spare rows.
+
+A count alone says nothing of a part: what the tables grade are the flags told here as active codes, and
+how fast counters rise. It has no bounds of its own and resets no counter.
+"""
+
+import ctypes
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pynvml
+
+from nodeagent.drivers.nvidia.calls import Calls, Readings
+
+REMAP_PENDING: Final = "XID_63"
+REMAP_FAILED: Final = "XID_64"
+"""A row or page waits for a reset to be replaced, or could not be: the Xids say the same as it happens."""
+
+SRAM_THRESHOLD: Final = "NV_SRAM_THRESHOLD"
+CHANNEL_REPAIR: Final = "NV_CHANNEL_REPAIR_PENDING"
+TPC_REPAIR: Final = "NV_TPC_REPAIR_PENDING"
+BANK_REMAP: Final = "NV_BANK_REMAP_PENDING"
+UNREPAIRABLE: Final = "NV_MEMORY_UNREPAIRABLE"
+
+_KINDS: Final[Mapping[str, int]] = {"corrected": 0, "uncorrected": 1}
+_VOLATILE: Final = 0
+_AGGREGATE: Final = 1
+_LOCATIONS: Final[Mapping[str, int]] = {
+    "l1_cache": 0,
+    "l2_cache": 1,
+    "dram": 2,
+    "register_file": 3,
+    "texture_memory": 4,
+    "texture_shared": 5,
+    "cbu": 6,
+    "sram": 7,
+}
+_SRAM_COUNTS: Final[Mapping[str, str]] = {
+    "parity": "aggregateUncParity",
+    "secded": "aggregateUncSecDed",
+    "l2": "aggregateUncBucketL2",
+    "sm": "aggregateUncBucketSm",
+    "pcie": "aggregateUncBucketPcie",
+    "mcu": "aggregateUncBucketMcu",
+    "other": "aggregateUncBucketOther",
+}
+_HISTOGRAM: Final = ("max", "high", "partial", "low", "none")
+
+
+class Memory:
+    """Of one GPU; each method returns the codes that its flags make active."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    def each_second(self, readings: Readings) -> list[str]:
+        """Rows replaced and to be replaced; on GPUs without spare rows, the pages."""
+        rows = self._calls.newest((_remapped_rows_v2, _rows_v2), (pynvml.nvmlDeviceGetRemappedRows, _rows_v1))
+        if rows is None:
+            return []
+        corrected, uncorrected, pending, failed = rows
+        readings.put("remapped_rows.corrected", corrected, most=2.0**31)
+        readings.put("remapped_rows.uncorrected", uncorrected, most=2.0**31)
+        readings.put("remap_pending", float(bool(pending)))
+        readings.put("remap_failed", float(bool(failed)))
+        return [code for code, flag in ((REMAP_PENDING, pending), (REMAP_FAILED, failed)) if flag]
+
+    def seldom(self, readings: Readings) -> list[str]:
+        self._modes(readings)
+        self._counters(readings)
+        self._histogram(readings)
+        return [*self._sram(readings), *self._repairs(), *self._retired(readings)]
+
+    def _modes(self, readings: Readings) -> None:
+        if (modes := self._calls.ask(pynvml.nvmlDeviceGetEccMode)) is not None:
+            readings.put("ecc_mode", modes[0], most=1)
+            readings.put("ecc_mode_pending", modes[1], most=1)
+
+    def _counters(self, readings: Readings) -> None:
+        calls = self._calls
+        for kind, number in _KINDS.items():
+            total = calls.ask(
+                pynvml.nvmlDeviceGetTotalEccErrors, number, _AGGREGATE, variant=(number, _AGGREGATE)
+            )
+            readings.put(f"ecc_{kind}_total", total)
+            since_load = calls.ask(
+                pynvml.nvmlDeviceGetTotalEccErrors, number, _VOLATILE, variant=(number, _VOLATILE)
+            )
+            readings.put(f"ecc_volatile_{kind}_total", since_load)
+            for location, place in _LOCATIONS.items():
+                errors = calls.ask(
+                    pynvml.nvmlDeviceGetMemoryErrorCounter,
+                    number,
+                    _AGGREGATE,
+                    place,
+                    variant=(number, place),
+                )
+                readings.put(f"ecc_{kind}_total.{location}", errors)
+
+    def _histogram(self, readings: Readings) -> None:
+        """How many banks have how many spare rows left."""
+        histogram = self._calls.ask(pynvml.nvmlDeviceGetRowRemapperHistogram)
+        if histogram is not None:
+            for name in _HISTOGRAM:
+                readings.put(f"remap_spare_banks.{name}", getattr(histogram, name), most=2.0**31)
+
+    def _sram(self, readings: Readings) -> list[str]:
+        status = self._calls.ask(_sram_status)
+        if status is None:
+            return []
+        for name, count in _SRAM_COUNTS.items():
+            readings.put(f"sram_uncorrected_total.{name}", getattr(status, count))
+        return [SRAM_THRESHOLD] if status.bThresholdExceeded else []
+
+    def _repairs(self) -> list[str]:
+        calls = self._calls
+        active = []
+        if (repairs := calls.ask(pynvml.nvmlDeviceGetRepairStatus)) is not None:
+            active += [code for code, flag in zip((CHANNEL_REPAIR, TPC_REPAIR), repairs, strict=True) if flag]
+        if (banks := calls.ask(_bank_status)) is not None and banks.bPending:
+            active.append(BANK_REMAP)
+        if calls.ask(pynvml.nvmlDeviceGetUnrepairableMemoryFlag_v1):
+            active.append(UNREPAIRABLE)
+        return active
+
+    def _retired(self, readings: Readings) -> list[str]:
+        """Pages taken out of use, on GPUs from before the spare rows."""
+        calls = self._calls
+        causes = (("single", 0), ("double", 1))
+        for name, cause in causes:
+            pages = calls.newest((_retired_pages_v2[cause], len), (_retired_pages[cause], len))
+            readings.put(f"ecc_isolated_pages.{name}", pages)
+        return [REMAP_PENDING] if calls.ask(pynvml.nvmlDeviceGetRetiredPagesPendingStatus) == 1 else []
+
+
+def _remapped_rows_v2(handle: Any) -> Any:
+    info = pynvml.c_nvmlRemappedRowsInfo_v2_t()
+    pynvml.nvmlDeviceGetRemappedRows_v2(handle, ctypes.byref(info))
+    return info
+
+
+def _rows_v2(info: Any) -> tuple[int, int, int, int]:
+    corrected = info.corrActiveRemaps + info.corrInactiveRemaps
+    uncorrected = info.uncActiveRemaps + info.uncInactiveRemaps
+    return corrected, uncorrected, info.bPending, info.bfailureOccurred
+
+
+def _rows_v1(rows: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+    return rows
+
+
+def _sram_status(handle: Any) -> Any:
+    status = pynvml.c_nvmlEccSramErrorStatus_v1_t()
+    pynvml.nvmlDeviceGetSramEccErrorStatus(handle, ctypes.byref(status))
+    return status
+
+
+def _bank_status(handle: Any) -> Any:
+    status = pynvml.c_nvmlEccBankRemapperStatus_v1_t()
+    pynvml.nvmlDeviceGetBankRemapperStatus_v1(handle, ctypes.byref(status))
+    return status
+
+
+def _single_v2(handle: Any) -> Any:
+    return pynvml.nvmlDeviceGetRetiredPages_v2(handle, 0)
+
+
+def _double_v2(handle: Any) -> Any:
+    return pynvml.nvmlDeviceGetRetiredPages_v2(handle, 1)
+
+
+def _single(handle: Any) -> Any:
+    return pynvml.nvmlDeviceGetRetiredPages(handle, 0)
+
+
+def _double(handle: Any) -> Any:
+    return pynvml.nvmlDeviceGetRetiredPages(handle, 1)
+
+
+_retired_pages_v2 = (_single_v2, _double_v2)
+_retired_pages = (_single, _double)

@@ -1,0 +1,173 @@
+"""Xids as they happen: one event set and one thread for each GPU, so that one that hangs delays no other.
+
+The thread hands each event over and never waits for the daemon. The same Xid a thousand times a second
+becomes one signal at once and one count a second. What is lost is healed by what polls read; and the
+kernel log tells the same Xids.
+"""
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import pynvml
+
+from nodeagent.drivers.nvidia.calls import STALE, name_of
+from nodeagent.worker.protocol import Signal
+
+WAIT_MS: Final = 5000
+WINDOW_NS: Final = 1_000_000_000
+AGAIN_NS: Final = 5_000_000_000
+"""After a failure the events are listened to again once this has passed."""
+
+MAX_XID: Final = 9999
+NO_INSTANCE: Final = 0xFFFFFFFF
+
+NVLINK_XIDS: Final = range(144, 151)
+"""Of these NVML tells the number alone; whether it was fatal stands in the kernel log only."""
+
+UNSPECIFIED: Final = "unspecified"
+
+Tell = Callable[[Signal], None]
+
+
+class Storm:
+    """Counts what repeats within a second of being told. Pure: the time is an argument."""
+
+    def __init__(self) -> None:
+        self._ends_ns: dict[str, int] = {}
+        self._counted: dict[str, Signal] = {}
+
+    def add(self, signal: Signal, now_ns: int) -> list[Signal]:
+        """What to tell now."""
+        told = self.due(now_ns)
+        if now_ns < self._ends_ns.get(signal.code, 0):
+            counted = self._counted.get(signal.code, signal)
+            count = counted.count + 1 if signal.code in self._counted else 1
+            self._counted[signal.code] = _with(signal, count, counted.first_ns)
+            return told
+        self._ends_ns[signal.code] = now_ns + WINDOW_NS
+        return [*told, signal]
+
+    def due(self, now_ns: int) -> list[Signal]:
+        """What was counted in windows that have ended; each begins anew."""
+        over = [code for code, ends_ns in self._ends_ns.items() if ends_ns <= now_ns]
+        told = []
+        for code in over:
+            if (counted := self._counted.pop(code, None)) is not None:
+                told.append(counted)
+                self._ends_ns[code] = now_ns + WINDOW_NS
+            else:
+                del self._ends_ns[code]
+        return told
+
+    def patience_ms(self, now_ns: int) -> int:
+        """How long nothing is due."""
+        if not self._counted:
+            return WAIT_MS
+        first_ns = min(self._ends_ns[code] for code in self._counted)
+        return max(1, min(WAIT_MS, (first_ns - now_ns) // 1_000_000 + 1))
+
+
+class Events:
+    """Of one GPU. ``heal`` is called at each poll, and starts listening again where it has ended."""
+
+    def __init__(self, device: str, handle: Any, tell: Tell, *, told_by_state: Callable[[int], bool]) -> None:
+        self.refused = 0
+        self._device = device
+        self._handle = handle
+        self._tell = tell
+        self._told_by_state = told_by_state
+        self._thread: threading.Thread | None = None
+        self._again_ns = 0
+        self._ended = False
+        self._supported = True
+        self._said = 0
+
+    def heal(self) -> None:
+        """Listen, unless that goes on already, cannot be, or failed a moment ago."""
+        alive = self._thread is not None and self._thread.is_alive()
+        if alive or self._ended or not self._supported or _now_ns() < self._again_ns:
+            return
+        self._again_ns = _now_ns() + AGAIN_NS
+        self._thread = threading.Thread(target=self._listen, name=f"{self._device} Xids", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Of another GPU from now on; a thread that waits notices at its next look."""
+        self._ended = True
+
+    def _listen(self) -> None:
+        try:
+            events = pynvml.nvmlEventSetCreate()
+            try:
+                pynvml.nvmlDeviceRegisterEvents(self._handle, pynvml.nvmlEventTypeXidCriticalError, events)
+                self._wait(events)
+            finally:
+                pynvml.nvmlEventSetFree(events)
+        except pynvml.NVMLError as error:
+            self._supported = error.value not in (
+                pynvml.NVML_ERROR_NOT_SUPPORTED,
+                pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
+            )
+            if error.value not in STALE and error.value != self._said:
+                self._said = error.value
+                print(
+                    f"{self._device}: no events: NVML answers {name_of(error.value)}",
+                    file=sys.stderr,
+                    flush=True,
+                )
+
+    def _wait(self, events: Any) -> None:
+        storm = Storm()
+        while not self._ended:
+            try:
+                data = pynvml.nvmlEventSetWait_v2(events, storm.patience_ms(_now_ns()))
+            except pynvml.NVMLError as error:
+                if error.value != pynvml.NVML_ERROR_TIMEOUT:
+                    raise
+                told = storm.due(_now_ns())
+            else:
+                signal = self._signal(data)
+                told = storm.add(signal, _now_ns()) if signal is not None else storm.due(_now_ns())
+            for each in told:
+                if not self._ended:
+                    self._tell(each)
+
+    def _signal(self, data: Any) -> Signal | None:
+        xid = int(data.eventData)
+        if data.eventType != pynvml.nvmlEventTypeXidCriticalError or self._told_by_state(xid):
+            return None
+        if not 0 < xid <= MAX_XID:
+            self.refused += 1
+            return None
+        now_ns = _now_ns()
+        evidence = {"xid": str(xid)}
+        if data.gpuInstanceId != NO_INSTANCE:
+            evidence["gpu_instance"] = str(data.gpuInstanceId)
+        if data.computeInstanceId != NO_INSTANCE:
+            evidence["compute_instance"] = str(data.computeInstanceId)
+        return Signal(
+            device=self._device, code=code_of(xid), first_ns=now_ns, last_ns=now_ns, evidence=evidence
+        )
+
+
+def code_of(xid: int) -> str:
+    """The code of an Xid of which the number is all that is known."""
+    return f"XID_{xid}.{UNSPECIFIED}" if xid in NVLINK_XIDS else f"XID_{xid}"
+
+
+def _with(signal: Signal, count: int, first_ns: int) -> Signal:
+    return Signal(
+        device=signal.device,
+        code=signal.code,
+        count=count,
+        first_ns=first_ns,
+        last_ns=signal.last_ns,
+        evidence=signal.evidence,
+    )
+
+
+def _now_ns() -> int:
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)

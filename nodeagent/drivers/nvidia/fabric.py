@@ -1,0 +1,98 @@
+"""The NVLink fabric as a GPU sees it: whether it has joined, and what is wrong with its part of it.
+
+The health mask is decoded field by field: a mask that is not zero is no fault by itself.
+"""
+
+import ctypes
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pynvml
+
+from nodeagent.drivers.nvidia.calls import Calls, Readings
+
+NOT_READY: Final = "NV_FABRIC_NOT_READY"
+FAILED: Final = "NV_FABRIC_FAILED"
+UNHEALTHY: Final = "NV_FABRIC_UNHEALTHY"
+MISCONFIGURED: Final = "NV_FABRIC_MISCONFIGURED"
+
+_TRUE: Final = 1
+_FALSE: Final = 2
+_SUMMARY_UNHEALTHY: Final = 2
+
+_FLAGS: Final[Mapping[str, tuple[int, int]]] = {
+    "NV_FABRIC_DEGRADED_BANDWIDTH": (0, _TRUE),
+    "NV_FABRIC_ROUTE_RECOVERY": (2, _TRUE),
+    "NV_FABRIC_ROUTE_UNHEALTHY": (4, _TRUE),
+    "NV_FABRIC_ACCESS_TIMEOUT": (6, _TRUE),
+    "NV_FABRIC_MANAGER_DISCONNECTED": (14, _FALSE),
+}
+"""Code -> where its two bits begin in the mask, and the value that is the fault."""
+
+_CONFIGURATION_SHIFT: Final = 8
+_CONFIGURATION_GOOD: Final = (0, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fabric:
+    """``mask`` and ``summary`` are 0 where the driver's version of the call does not give them."""
+
+    state: int
+    status: int
+    clique: int
+    mask: int = 0
+    summary: int = 0
+
+
+def read(calls: Calls, readings: Readings) -> list[str]:
+    """The codes active by it. Raises as ``Calls.ask``."""
+    fabric: Fabric | None = calls.newest((_v3, _of_struct), (_v2, _of_struct), (_v1, _of_struct))
+    if fabric is None or fabric.state == pynvml.NVML_GPU_FABRIC_STATE_NOT_SUPPORTED:
+        return []
+    readings.put("fabric_state", fabric.state, most=3)
+    readings.put("fabric_clique", fabric.clique, most=2.0**32)
+    readings.put("fabric_health", fabric.summary, most=3)
+    return faults(fabric)
+
+
+def faults(fabric: Fabric) -> list[str]:
+    """What the fabric's state says, as codes."""
+    if fabric.state != pynvml.NVML_GPU_FABRIC_STATE_COMPLETED:
+        return [NOT_READY]
+    if fabric.status != pynvml.NVML_SUCCESS:
+        return [FAILED]
+    active = [code for code, (shift, fault) in _FLAGS.items() if fabric.mask >> shift & 0x3 == fault]
+    if fabric.mask >> _CONFIGURATION_SHIFT & 0xF not in _CONFIGURATION_GOOD:
+        active.append(MISCONFIGURED)
+    if not active and fabric.summary == _SUMMARY_UNHEALTHY:
+        active.append(UNHEALTHY)
+    return active
+
+
+def _v3(handle: Any) -> Any:
+    info = pynvml.c_nvmlGpuFabricInfo_v3_t()
+    pynvml.nvmlDeviceGetGpuFabricInfoV(handle, ctypes.byref(info))
+    return info
+
+
+def _v2(handle: Any) -> Any:
+    info = pynvml.c_nvmlGpuFabricInfo_v2_t()
+    pynvml.nvmlDeviceGetGpuFabricInfoV(handle, ctypes.byref(info))
+    return info
+
+
+def _v1(handle: Any) -> Any:
+    info = pynvml.c_nvmlGpuFabricInfo_t()
+    pynvml.nvmlDeviceGetGpuFabricInfo(handle, ctypes.byref(info))
+    return info
+
+
+def _of_struct(info: Any) -> Fabric:
+    return Fabric(
+        state=info.state,
+        status=info.status,
+        clique=info.cliqueId,
+        mask=getattr(info, "healthMask", 0),
+        summary=getattr(info, "healthSummary", 0),
+    )

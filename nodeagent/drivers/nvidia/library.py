@@ -1,0 +1,71 @@
+"""Loading NVML, and saying plainly why it cannot be loaded.
+
+A library that is named in the configuration is loaded by its path first: its SONAME is the name by which
+pynvml looks for it, so that pynvml finds that one. pynvml never unloads a library; a process that is to
+use another version of it must end.
+"""
+
+import ctypes
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final
+
+import pynvml
+
+from nodeagent.drivers.api import Unavailable
+from nodeagent.drivers.denied import denials
+from nodeagent.drivers.nvidia.calls import name_of
+from nodeagent.worker.protocol import Missing
+
+SONAME: Final = "libnvidia-ml.so.1"
+
+DRIVER_NOT_LOADED: Final = "NV_DRIVER_NOT_LOADED"
+VERSION_MISMATCH: Final = "NV_VERSION_MISMATCH"
+
+_WHY: Final[dict[int, str]] = {
+    pynvml.NVML_ERROR_DRIVER_NOT_LOADED: "the NVIDIA kernel driver is not loaded",
+    pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: (
+        "the NVIDIA library and the loaded kernel driver are of different versions: "
+        "load the driver anew, or reboot the node"
+    ),
+    pynvml.NVML_ERROR_UNINITIALIZED: "the NVIDIA driver was unloaded, or loaded anew, under this process",
+}
+CODES: Final[dict[int, str]] = {
+    pynvml.NVML_ERROR_DRIVER_NOT_LOADED: DRIVER_NOT_LOADED,
+    pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: VERSION_MISMATCH,
+}
+"""Of the node, by NVML's answer."""
+
+_DEVICE_FILES: Final = (Path("/dev/nvidiactl"), Path("/dev/nvidia0"))
+
+
+def load(path: str, expected: Collection[str]) -> None:
+    """Load and initialise it; ``expected`` are the GPUs that PCI lists. Raises ``Unavailable``.
+
+    It is absent, which is in order, where the library or the driver is not there and neither is a GPU.
+    """
+    wanted = path or SONAME
+    try:
+        ctypes.CDLL(wanted)
+    except OSError as error:
+        reason = f"cannot load the NVIDIA library {wanted}: {error}{_though(expected)}"
+        missing = [Missing(device=address, reason=reason) for address in sorted(expected)]
+        raise Unavailable(reason, absent=not expected, missing=missing) from None
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        raise unavailable(error.value, expected) from None
+
+
+def unavailable(number: int, expected: Collection[str]) -> Unavailable:
+    """NVML's answer as the reason why the source is not to be had."""
+    absent = number == pynvml.NVML_ERROR_DRIVER_NOT_LOADED and not expected
+    why = _WHY.get(number, f"NVML does not start: {name_of(number)}")
+    if number == pynvml.NVML_ERROR_NO_PERMISSION:
+        why = f"NVML is denied its device files: {denials(_DEVICE_FILES) or 'it does not say which'}"
+    code = "" if absent else CODES.get(number, "")
+    return Unavailable(why + _though(expected), errno=number, absent=absent, code=code)
+
+
+def _though(expected: Collection[str]) -> str:
+    return f"; PCI lists {len(expected)} GPU{'s' if len(expected) > 1 else ''}" if expected else ""

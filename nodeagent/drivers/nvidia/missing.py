@@ -1,0 +1,61 @@
+"""Which GPUs ought to be listed and are not: by PCI, and by what was listed before.
+
+A GPU that another driver has taken (vfio-pci, for a virtual machine) is not expected here. As long as a
+listed GPU has not said where it sits, nobody can say which slot is empty: then the last answer stands.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from nodeagent.drivers.pci import CONTROLLER_3D, NVIDIA, VGA_CONTROLLER, PciFunction, functions
+from nodeagent.worker.protocol import Device, Missing
+
+LOOK_S: Final = 5.0
+"""PCI is read this often, and when a GPU is gone; all of sysfs each second would be much for nothing."""
+
+OUR_DRIVER: Final = "nvidia"
+
+
+class Slots:
+    """The PCI functions that are GPUs, and which of them NVML has shown."""
+
+    def __init__(self, sysfs: Path) -> None:
+        self.functions: Mapping[str, PciFunction] = {}
+        self.expected: frozenset[str] = frozenset()
+        self._sysfs = sysfs
+        self._looked_s = 0.0
+        self._shown: dict[str, str] = {}
+        self._missing: tuple[Missing, ...] = ()
+
+    def look(self) -> None:
+        """Read PCI."""
+        found = functions(self._sysfs, NVIDIA, (CONTROLLER_3D, VGA_CONTROLLER))
+        self.functions = {function.address: function for function in found if not function.virtual}
+        self.expected = frozenset(address for address in self.functions if self._is_ours(address))
+        self._looked_s = time.monotonic()
+
+    def missing(self, listed: Sequence[Device]) -> tuple[Missing, ...]:
+        """Of the expected those that are not listed. They are named by their address."""
+        here = {device.attributes["pci"]: device.device for device in listed if "pci" in device.attributes}
+        gone = self._shown.keys() - here.keys()
+        if gone or time.monotonic() - self._looked_s >= LOOK_S:
+            self.look()
+        self._shown |= here
+        for address in gone & self.functions.keys() - self.expected:
+            del self._shown[address]
+        if len(here) == len(listed):
+            absent = sorted((self.expected | self._shown.keys()) - here.keys())
+            self._missing = tuple(Missing(device=address, reason=self._why(address)) for address in absent)
+        return self._missing
+
+    def _is_ours(self, address: str) -> bool:
+        driver = self._sysfs / "bus/pci/devices" / address / "driver"
+        return not driver.is_symlink() or driver.readlink().name == OUR_DRIVER
+
+    def _why(self, address: str) -> str:
+        was = f" ({self._shown[address]} until now)" if address in self._shown else ""
+        if address in self.functions:
+            return f"PCI lists a GPU at {address} that the driver does not list{was}"
+        return f"neither the driver nor PCI lists the GPU at {address} any more{was}"

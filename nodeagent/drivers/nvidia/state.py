@@ -1,0 +1,43 @@
+"""What a GPU says of its own state: the codes that are active now, read at start and at each poll.
+
+Events tell what happens while somebody listens; this finds what happened before, and what is over.
+"""
+
+from typing import Final
+
+import pynvml
+
+from nodeagent.drivers.nvidia.calls import Calls, Readings
+from nodeagent.drivers.nvidia.fields import Field, Fields
+
+RECOVERY_ACTION: Final = 154
+"""The Xid that tells that the recovery action has changed; the field holds what it is."""
+
+_ACTION: Final[Field] = (pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, 0)
+_RESET: Final[Field] = (pynvml.NVML_FI_DEV_RESET_STATUS, 0)
+_DRAIN: Final[Field] = (pynvml.NVML_FI_DEV_DRAIN_AND_RESET_STATUS, 0)
+
+
+class Recovery:
+    """What the driver wants done with the GPU: the code of Xid 154 with the action as its detail."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._fields = Fields(calls, [_ACTION, _RESET, _DRAIN])
+
+    @property
+    def told(self) -> bool:
+        """Whether the GPU tells its action; only then needs its Xid no telling."""
+        return not self._fields.lacks(_ACTION)
+
+    def each_second(self, readings: Readings) -> list[str]:
+        """Older drivers tell only whether a reset is needed."""
+        read = self._fields.read()
+        action = read.get(_ACTION)
+        if action is None:
+            if read.get(_DRAIN):
+                action = pynvml.NVML_GPU_RECOVERY_ACTION_DRAIN_AND_RESET
+            elif read.get(_RESET):
+                action = pynvml.NVML_GPU_RECOVERY_ACTION_GPU_RESET
+        readings.put("recovery_action", action, most=15)
+        action = readings.values.get("recovery_action")
+        return [f"XID_{RECOVERY_ACTION}.{action:g}"] if action else []
