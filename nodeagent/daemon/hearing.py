@@ -93,7 +93,10 @@ class Hearing:
         statistics.poll_failures += bool(reply.error)
         statistics.last_poll_duration_s = reply.took_ns / 1e9
         statistics.last_poll_ok = not reply.error
-        statistics.readings[reply.device] = reply.readings
+        if reply.error:
+            statistics.readings.pop(reply.device, None)
+        else:
+            statistics.readings[reply.device] = reply.readings
         # Before what the reply makes of the source: once that observes again, time-outs are judged.
         told = self._readings.take(reply.device, reply.readings, time.monotonic_ns())
         return [*told, *self._observation.reply(reply)]

@@ -63,10 +63,12 @@ class Lateness:
 
     @property
     def late(self) -> tuple[str, ...]:
-        """All late ones, the longest waiting first: a hung driver hangs first where it was first asked."""
-        late = sorted(
-            (asked.at_s, n, device) for n, (device, asked) in enumerate(self._asked.items()) if asked.late
-        )
+        """All late ones, the longest waiting first: a hung driver hangs first where it was first asked.
+
+        From any thread.
+        """
+        owed = tuple(self._asked.items())
+        late = sorted((asked.at_s, n, device) for n, (device, asked) in enumerate(owed) if asked.late)
         return tuple(device for _, _, device in late)
 
     @property

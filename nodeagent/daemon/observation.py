@@ -62,6 +62,10 @@ class Observation:
         """A first complete read was made, and the source was not lost since."""
         return self._observing
 
+    def observes(self, device: str) -> bool:
+        """Whether what was last read of it still holds; of the source for ``*``. From any thread."""
+        return not (self._lost or device in self._unobserved or device in self._unresponsive)
+
     @property
     def is_missed(self) -> bool:
         """It was told as lost, and is not back."""

@@ -1,4 +1,4 @@
-"""What a supervisor is given of its source, and what it shows of it. Values only."""
+"""What a supervisor is given of its source, and what it counts. Values only."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,29 +33,6 @@ class WorkerSpec:
     backoff_limit_s: float = 30.0
     absent_retry_s: float = 300.0
     command: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceHealth:
-    """For the metrics. ``state`` is the worker's, or ``waiting`` before a respawn, or ``abandoned`` when
-    nothing but a stuck process is left. ``readings`` are the last of each device (``*``: of the source).
-    """
-
-    source: str
-    state: str
-    observing: bool
-    pid: int | None
-    abandoned_pids: tuple[int, ...]
-    restarts: int
-    polls: int
-    poll_failures: int
-    last_poll_duration_s: float | None
-    last_poll_ok: bool | None
-    late_devices: tuple[str, ...]
-    records_lost: int
-    garbled: int
-    cursor_seq: int | None
-    readings: Mapping[str, Mapping[str, float]]
 
 
 @dataclass(slots=True)

@@ -28,8 +28,9 @@ from nodeagent.daemon.lifecycle import State, Trigger
 from nodeagent.daemon.observation import Observation
 from nodeagent.daemon.readings import Readings
 from nodeagent.daemon.running import Worker
-from nodeagent.daemon.source import SourceHealth, Statistics, WorkerSpec
+from nodeagent.daemon.source import Statistics, WorkerSpec
 from nodeagent.daemon.translate import Clock
+from nodeagent.outlets.health import SourceHealth
 from nodeagent.worker import protocol
 from nodeagent.worker.protocol import SOURCE
 
@@ -105,6 +106,7 @@ class Supervisor:
             self._worker.child.send(protocol.Patterns(patterns=self._patterns))
 
     def health(self) -> SourceHealth:
+        """As of now; from any thread."""
         worker, statistics = self._worker, self._statistics
         idle = "abandoned" if self._abandoned and self._spawn_at_s is None else "waiting"
         return SourceHealth(
@@ -112,7 +114,7 @@ class Supervisor:
             state=worker.state.value if worker else idle,
             observing=self._observation.observing,
             pid=worker.child.pid if worker else None,
-            abandoned_pids=tuple(abandoned.child.pid for abandoned in self._abandoned),
+            abandoned_pids=tuple(abandoned.child.pid for abandoned in tuple(self._abandoned)),
             restarts=max(0, statistics.spawned - 1),
             polls=statistics.polls,
             poll_failures=statistics.poll_failures,
@@ -122,7 +124,11 @@ class Supervisor:
             records_lost=statistics.records_lost,
             garbled=statistics.garbled,
             cursor_seq=self._cursor.seq if self._cursor else None,
-            readings=dict(statistics.readings),
+            readings={
+                device: readings
+                for device, readings in tuple(statistics.readings.items())
+                if self._observation.observes(device)
+            },
         )
 
     # ------------------------------------------------------------------ what is due

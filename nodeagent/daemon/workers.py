@@ -12,7 +12,7 @@ from nodeagent.daemon.pump import QUEUE_DELIVERIES, Pump
 from nodeagent.daemon.source import WorkerSpec
 from nodeagent.daemon.supervisor import Supervisor
 from nodeagent.drivers import DRIVERS
-from nodeagent.outlets.health import Health, SourceHealth
+from nodeagent.outlets.health import Health
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Cursor
 
@@ -59,6 +59,7 @@ def _spec(
 def health(pump: Pump, ledger: Ledger, workers: list[Supervisor]) -> Health:
     """How the daemon does, for the metrics; reads attributes only, from any thread."""
     statistics = pump.statistics
+    dropped_events, dropped_inputs = ledger.dropped
     return Health(
         queue_depth=pump.queued,
         queue_capacity=QUEUE_DELIVERIES,
@@ -67,18 +68,7 @@ def health(pump: Pump, ledger: Ledger, workers: list[Supervisor]) -> Health:
         commit_total_s=statistics.commit_total_s,
         commit_last_s=statistics.commit_last_s,
         degraded=ledger.degraded,
-        sources=tuple(_source_health(worker) for worker in workers),
-    )
-
-
-def _source_health(worker: Supervisor) -> SourceHealth:
-    now = worker.health()
-    return SourceHealth(
-        name=now.source,
-        state=now.state,
-        pid=now.pid,
-        restarts=now.restarts,
-        poll_duration_s=now.last_poll_duration_s,
-        poll_success=now.last_poll_ok,
-        records_lost=now.records_lost,
+        dropped_events=dropped_events,
+        dropped_inputs=dropped_inputs,
+        sources=tuple(worker.health() for worker in workers),
     )

@@ -1,25 +1,39 @@
 """How the daemon itself does, as it tells the metrics. Values only; the daemon fills them."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceHealth:
-    """Of one source's worker. ``poll_*`` is the last poll, None before the first; counts are since start."""
+    """Of one source and its worker. Counts are since start; ``last_poll_*`` is None before the first.
 
-    name: str
+    ``state`` is the worker's, or ``waiting`` before a respawn, or ``abandoned`` when nothing but a stuck
+    process is left. ``readings`` are the last of each device that is observed (``*``: of the source).
+    """
+
+    source: str
     state: str
+    observing: bool = False
     pid: int | None = None
+    abandoned_pids: tuple[int, ...] = ()
     restarts: int = 0
-    poll_duration_s: float | None = None
-    poll_success: bool | None = None
+    polls: int = 0
+    poll_failures: int = 0
+    last_poll_duration_s: float | None = None
+    last_poll_ok: bool | None = None
+    late_devices: tuple[str, ...] = ()
     records_lost: int = 0
+    garbled: int = 0
+    cursor_seq: int | None = None
+    readings: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """Of the daemon. Counts are since start. ``degraded`` tells why the store is not durable, "" if it is."""
+    """Of the daemon. Counts are since start. ``degraded`` tells why the store is not durable, "" if it is;
+    ``dropped_*`` count what memory could not keep while it was not.
+    """
 
     queue_depth: int = 0
     queue_capacity: int = 0
@@ -28,6 +42,8 @@ class Health:
     commit_total_s: float = 0.0
     commit_last_s: float = 0.0
     degraded: str = ""
+    dropped_events: int = 0
+    dropped_inputs: int = 0
     sources: tuple[SourceHealth, ...] = ()
 
 

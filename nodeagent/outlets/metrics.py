@@ -13,14 +13,15 @@ from prometheus_client.core import (
     GaugeMetricFamily,
     InfoMetricFamily,
     Metric,
-    SummaryMetricFamily,
 )
 from prometheus_client.registry import Collector
 
 from nodeagent.core.model import DeviceView, EventKind, Handling, Kind, Level, Verdict, View
 from nodeagent.outlets.follow import follow
-from nodeagent.outlets.health import Health, HealthSource
+from nodeagent.outlets.health import HealthSource
+from nodeagent.outlets.metrics_of_health import daemon_metrics, source_metrics
 from nodeagent.outlets.node import NodeFacts
+from nodeagent.outlets.telemetry import telemetry
 from nodeagent.store.board import Board
 from nodeagent.store.consumers import Consumer
 from nodeagent.store.ledger import Ledger
@@ -63,12 +64,16 @@ class NodeMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         publication = self._board.current
         health = self._health()
-        yield from self._about(publication)
-        yield from _devices(publication.view)
-        yield from _open(publication.view)
-        yield from self._stream(publication)
-        yield from _daemon(health)
-        yield from _sources(publication.view, health)
+        own = [
+            *self._about(publication),
+            *_devices(publication.view),
+            *_open(publication.view),
+            *self._stream(publication),
+            *daemon_metrics(health),
+            *source_metrics(publication.view, health),
+        ]
+        yield from own
+        yield from telemetry(health.sources, {family.name for family in own})
 
     def _about(self, publication: Publication) -> Iterator[Metric]:
         facts = self._facts
@@ -165,55 +170,3 @@ def _open(view: View) -> Iterator[Metric]:
     for device, count in Counter(names.get(each.device_id, each.device_id) for each in view.holds).items():
         holds.add_metric([device], count)
     yield from (conditions, promotions, holds)
-
-
-def _daemon(health: Health) -> Iterator[Metric]:
-    yield GaugeMetricFamily("nodeagent_queue_depth", "Deliveries that wait to be judged.", health.queue_depth)
-    yield GaugeMetricFamily(
-        "nodeagent_queue_capacity",
-        "Deliveries that may wait before sources are held back.",
-        health.queue_capacity,
-    )
-    yield CounterMetricFamily("nodeagent_inputs", "Inputs judged since start.", health.inputs)
-    yield SummaryMetricFamily(
-        "nodeagent_commit_duration_seconds",
-        "Time from a commit's call to its answer.",
-        count_value=health.commits,
-        sum_value=health.commit_total_s,
-    )
-    yield GaugeMetricFamily(
-        "nodeagent_last_commit_duration_seconds", "The same of the last commit.", health.commit_last_s
-    )
-    yield GaugeMetricFamily(
-        "nodeagent_store_degraded", "1 while the store's disk is in trouble.", float(bool(health.degraded))
-    )
-
-
-def _sources(view: View, health: Health) -> Iterator[Metric]:
-    names = ["source"]
-    up = GaugeMetricFamily(
-        "nodeagent_source_up", "1 while the source can observe.", labels=[*names, "required"]
-    )
-    for source in view.sources:
-        if not source.device_id:
-            up.add_metric([source.name, str(source.required).lower()], float(source.lost_ns is None))
-    duration = GaugeMetricFamily(
-        "nodeagent_source_poll_duration_seconds", "Of the source's last poll.", labels=names
-    )
-    success = GaugeMetricFamily(
-        "nodeagent_source_poll_success", "1 if the source's last poll succeeded.", labels=names
-    )
-    restarts = CounterMetricFamily(
-        "nodeagent_source_restarts", "Restarts of the source's worker.", labels=names
-    )
-    lost = CounterMetricFamily(
-        "nodeagent_log_gap_records", "Log records that were overwritten before they were read.", labels=names
-    )
-    for each in health.sources:
-        if each.poll_duration_s is not None:
-            duration.add_metric([each.name], each.poll_duration_s)
-        if each.poll_success is not None:
-            success.add_metric([each.name], float(each.poll_success))
-        restarts.add_metric([each.name], each.restarts)
-        lost.add_metric([each.name], each.records_lost)
-    yield from (up, duration, success, restarts, lost)

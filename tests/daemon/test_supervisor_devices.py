@@ -16,6 +16,27 @@ def fake(control: Path, devices: str = "chip0 chip1 chip2", **given: object) -> 
     return worker_spec(FAKE, config={"control": str(control), "devices": devices}, **given)
 
 
+async def test_readings_are_shown_only_while_they_are_observed(control: Path) -> None:
+    async with staged(fake(control)) as stage:
+        await stage.back()
+        await stage.until(lambda: sorted(stage.health.readings) == ["*", "chip0", "chip1", "chip2"])
+
+        os.mkfifo(control / "hang-chip0")
+        (control / "fail-chip1").write_text("device is busy")
+        await stage.lost("chip0")
+        await stage.lost("chip1")
+        assert sorted(stage.health.readings) == ["*", "chip2"]
+
+        (control / "lost-chip2").write_text("fell off the bus")
+        await stage.signal("device_lost", "chip2", "occur")
+        assert sorted(stage.health.readings) == ["*"]
+
+        release_fifo(control / "hang-chip0")
+        (control / "hang-chip0").unlink()
+        await stage.back("chip0")
+        assert stage.health.readings["chip0"] == {"temperature_celsius": 41.5}
+
+
 async def test_source_is_back_once_every_device_has_answered(control: Path) -> None:
     async with staged(fake(control)) as stage:
         await stage.back()

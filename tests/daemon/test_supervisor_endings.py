@@ -23,8 +23,9 @@ async def test_crash_is_told_with_its_signal_and_the_worker_comes_back(control: 
         first = stage.health.pid
         (control / "crash-chip0").touch()
         told = await stage.signal("worker_crashed.fake", "node", "occur")
-        (control / "crash-chip0").unlink()
         await stage.lost()
+        assert stage.health.readings == {}
+        (control / "crash-chip0").unlink()
         after = stage.inputs.index(told)
         await stage.back(after=after)
         await stage.signal("worker_crashed.fake", "node", "recover", after=after)
