@@ -1,4 +1,4 @@
-"""A node with accelerators where there are none: C libraries with the vendors' real interface, and what drives them.
+"""A node with accelerators where there are none: C libraries with the vendors' interface, and their driver.
 
 Nothing of the daemon imports it, and no driver knows that it talks to one of these libraries.
 """

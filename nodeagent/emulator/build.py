@@ -1,4 +1,4 @@
-"""Builds the libraries from ``c/`` with the system's compiler: ``python -m nodeagent.emulator.build [FOLDER]``.
+"""Builds the libraries from ``c/`` with the system's compiler: ``python -m nodeagent.emulator.build``.
 
 A library is built only when its sources changed since. It builds nothing for another machine than this one.
 """
@@ -6,7 +6,6 @@ A library is built only when its sources changed since. It builds nothing for an
 import hashlib
 import os
 import subprocess
-import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -21,8 +20,9 @@ SOURCES_OF: Final[Mapping[str, str]] = {
 """Library -> how the names of its own sources begin. Of a library without sources nothing is built."""
 COMMON: Final = ("shared.c", "override.c")
 OPTIONS: Final = (
-    "-std=c11 -O2 -g1 -fPIC -shared -fvisibility=hidden -pthread -Wall -Wextra -Werror -Wl,-z,now -Wl,-z,defs"
-).split()
+    *("-std=c11", "-O2", "-g1", "-pthread", "-Wall", "-Wextra", "-Werror"),
+    *("-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,now", "-Wl,-z,defs"),
+)
 
 
 class BuildFailed(RuntimeError):
@@ -71,5 +71,5 @@ def build(folder: Path = LIBRARIES, names: Collection[str] = SOURCES_OF.keys()) 
 
 
 if __name__ == "__main__":
-    for path in build(*map(Path, sys.argv[1:])):
+    for path in build():
         print(path)

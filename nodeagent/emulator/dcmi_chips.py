@@ -1,22 +1,59 @@
-"""What a described NPU is, field by field: cards, dies, numbers, identity, and values of a chip that idles."""
+"""What a described NPU is, field by field: cards, dies, numbers, and values of a chip that idles."""
 
+import socket
+import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from nodeagent.emulator.layout import LIMITS
 from nodeagent.emulator.state import NO_LIE, State
 
+SUPPORT: Final[Mapping[str, frozenset[str]]] = {
+    function: frozenset(row["products"])
+    for row in tomllib.loads((Path(__file__).parent / "functions.toml").read_text())["calls"]
+    for function in row["functions"]
+}
+"""Function of ``libdcmi.so`` -> the products that have it."""
+
 _TEXTS: Final = ("chip_type", "chip_name", "chip_version", "npu_name", "product_name")
 _NUMBERS: Final = ("aicore_count", "board_id", "pci_product")
+_NO_VALUE: Final = LIMITS["NO_VALUE"]
+_IDLE: Final = {
+    "temperature_celsius": 41,
+    "power_deciwatts": 935,
+    "card_power_deciwatts": 1900,
+    "voltage_centivolts": 85,
+    "pod_type": 1,
+    "reset_heals": 1,
+    "reset_ends": 1,
+    "reset_ms": 3000,
+    "outband_state": _NO_VALUE,
+    "code_count_lie": NO_LIE,
+    "health_lie": NO_LIE,
+    "process_count_lie": NO_LIE,
+}
+_IDLE_TEXTS: Final = {
+    "cpu_affinity": b"0-23",
+    "model": b"emulated",
+    "manufacturer": b"Huawei",
+    "manufactured": b"2025-06-01",
+}
+_FREQUENCIES: Final = {
+    "core": {2: 1900, 7: 800, 9: 1800},
+    "vector": {12: 800},
+    "hbm": {6: 1600},
+    "ddr": {1: 2000},
+}
+_UTILIZATIONS: Final = {"core": (2, 3, 4, 13), "vector": (12, 14), "hbm": (6, 10), "ddr": (1, 5)}
+_ECC: Final = {"core": (1, 3), "vector": (), "hbm": (2,), "ddr": (0,)}
 
 
 def fill_npus(state: State, first: int, count: int, product: Mapping[str, Any]) -> None:
-    """Describes ``count`` chips of a product from chip ``first`` on. Raises ``ValueError`` for half a card."""
+    """Describes ``count`` chips of a product from ``first`` on. Raises ``ValueError`` for half a card."""
     dies = product["dies"]
     if count % dies:
-        raise ValueError(
-            f"{count} chips: this product has {dies} on a card, so a multiple of {dies} is right"
-        )
+        raise ValueError(f"{count} chips: a card has {dies}, so a multiple of {dies} is right")
     cards = count // dies
     node = state.node
     node.generation, node.mcu_id = product["generation"], product["mcu_id"]
@@ -28,10 +65,15 @@ def fill_npus(state: State, first: int, count: int, product: Mapping[str, Any]) 
     for place, card in enumerate(order):
         node.cards[place] = card
     for number in range(count):
-        _fill(state.chips[first + number], number, dies, product)
+        chip = state.chips[first + number]
+        _identify(chip, number, dies, product)
+        _let_idle(chip, product)
+        _connect(chip, number, product)
+    for function, products in SUPPORT.items():
+        state.function(function).unsupported = int(product["support"] not in products)
 
 
-def _fill(chip: Any, number: int, dies: int, product: Mapping[str, Any]) -> None:
+def _identify(chip: Any, number: int, dies: int, product: Mapping[str, Any]) -> None:
     chip.kind, chip.present, chip.ready = LIMITS["KIND_NPU"], 1, 1
     chip.card_id, chip.device_id = divmod(number, dies)
     chip.logic_id = chip.physical_id = number
@@ -44,9 +86,9 @@ def _fill(chip: Any, number: int, dies: int, product: Mapping[str, Any]) -> None
     for name in _NUMBERS:
         setattr(chip, name, product[name])
     chip.serial = f"2102315{chip.card_id:09d}".encode()
-    chip.model, chip.manufacturer, chip.manufactured = b"emulated", b"Huawei", b"2025-06-01"
     set_die(chip, 0x1000 + number)
-    chip.code_count_lie = chip.health_lie = NO_LIE
+    groups = {"board": 0, "card": chip.card_id, "card+brother": chip.card_id // 2, "chip": number}
+    chip.reset_group = groups[product["group"]]
 
 
 def set_die(chip: Any, seed: int) -> None:
@@ -54,3 +96,38 @@ def set_die(chip: Any, seed: int) -> None:
     for word in range(5):
         chip.vdie[word] = (seed * 0x9E3779B1 + word * 0x85EBCA6B) & 0xFFFFFFFF
         chip.ndie[word] = (seed * 0xC2B2AE35 + word * 0x27D4EB2F) & 0xFFFFFFFF
+
+
+def _let_idle(chip: Any, product: Mapping[str, Any]) -> None:
+    for name, value in (_IDLE | _IDLE_TEXTS).items():
+        setattr(chip, name, value)
+    for values in (chip.frequency_mhz, chip.utilization_percent, chip.ecc_enabled):
+        for place in range(len(values)):
+            values[place] = _NO_VALUE
+    for part in product["parts"]:
+        for place, megahertz in _FREQUENCIES[part].items():
+            chip.frequency_mhz[place] = megahertz
+        for place in _UTILIZATIONS[part]:
+            chip.utilization_percent[place] = 0
+        for place in _ECC[part]:
+            chip.ecc_enabled[place] = 1
+    if "hbm" in product["parts"]:
+        chip.hbm_size_mb, chip.hbm_used_mb = product["memory_mb"], 3072
+        chip.hbm_frequency_mhz, chip.hbm_temperature_celsius = 1600, 39
+    else:
+        chip.memory_size_mb, chip.memory_available_mb = product["memory_mb"], product["memory_mb"] - 1024
+        chip.memory_frequency_mhz, chip.memory_utilization_percent = 2000, 2
+
+
+def _connect(chip: Any, number: int, product: Mapping[str, Any]) -> None:
+    chip.ip_address = int.from_bytes(socket.inet_aton(f"192.0.2.{number + 1}"), "little")
+    chip.ip_mask = int.from_bytes(socket.inet_aton("255.255.255.0"), "little")
+    chip.hccs_hdlc_status = 3
+    if product.get("brothers"):
+        chip.outband_state = 1
+        chip.pod_device_id, chip.pod_size = number, 384
+    if product["generation"] == 2:
+        chip.ub_link_status = 1
+        for port in (4, 5, 6):
+            chip.ub_ports[port] = 1
+        chip.urma_device_count, chip.urma_ids_per_device = 1, 2

@@ -1,12 +1,11 @@
 """The faults of an NPU: those that stand, and the events that subscribers of ``libdcmi.so`` are told."""
 
-import ctypes
 import time
 from dataclasses import dataclass
 from typing import Any, Final
 
 from nodeagent.emulator.layout import LIMITS
-from nodeagent.emulator.state import State
+from nodeagent.emulator.state import NO_LIE, State
 
 RECOVER: Final = 0
 OCCUR: Final = 1
@@ -61,22 +60,21 @@ def remove_standing(state: State, chip: int, code: int) -> Fault:
                 removed = Fault(code, rows[place].severity, rows[place].name.decode())
                 continue
             if kept != place:
-                ctypes.memmove(
-                    ctypes.byref(rows[kept]), ctypes.byref(rows[place]), ctypes.sizeof(rows[place])
-                )
+                rows[kept] = rows[place]
             kept += 1
         state.chips[chip].code_count = kept
     return removed
 
 
-def tell(state: State, chip: int, fault: Fault, assertion: int) -> None:
-    """Tells subscribers, whatever stands."""
+def tell(state: State, chip: int, fault: Fault, assertion: int, device_id: int | None = None) -> None:
+    """Tells subscribers, whatever stands. ``device_id``: another number than the chip's is told."""
     with state.locked():
         state.post(
             library=LIMITS["LIBRARY_DCMI"],
             chip=chip,
             code=fault.code,
             assertion=assertion,
+            device_id_lie=NO_LIE if device_id is None else device_id,
             severity=fault.severity,
             name=fault.text[: LIMITS["TEXT"] - 1],
             unterminated=state.node.unterminated,

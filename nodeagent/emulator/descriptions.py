@@ -1,4 +1,4 @@
-"""A node in words, such as ``8x910B+8xH100``, made into a state file. The products are rows of ``products.toml``."""
+"""A node in words, such as ``8x910B+8xH100``, made into a state file. Products: rows of ``products.toml``."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""Setting one field of the state by its name, as people do from a command line: checked, or an error that helps."""
+"""Setting one field of the state by its name, as from a command line: checked, or an error that helps."""
 
 import ctypes
 import difflib
@@ -16,7 +16,7 @@ def field_names(structure: Any) -> list[str]:
 
 def set_field(structure: Any, field: str, value: Any, place: int | None = None) -> None:
     """Sets a field, of an array one place. Raises ``FieldError``; nothing is set then."""
-    kinds = {name: kind for name, kind, *_ in type(structure)._fields_}
+    kinds: dict[str, Any] = {name: kind for name, kind, *_ in type(structure)._fields_}
     if field not in kinds:
         near = difflib.get_close_matches(field, kinds, n=3) or sorted(kinds)
         raise FieldError(f"{field}: no such field; there is {', '.join(near)}")
@@ -31,7 +31,7 @@ def set_field(structure: Any, field: str, value: Any, place: int | None = None) 
         setattr(structure, field, _checked(field, kind, value))
 
 
-def _checked(field: str, kind: type[Any], value: Any) -> Any:
+def _checked(field: str, kind: Any, value: Any) -> Any:
     if issubclass(kind, ctypes.Array):
         text = value.encode() if isinstance(value, str) else value
         if not isinstance(text, bytes) or len(text) >= kind._length_:

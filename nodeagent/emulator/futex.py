@@ -1,4 +1,4 @@
-"""Waking the libraries that wait for a word of the state file to change. Linux only, on x86-64 and 64-bit ARM."""
+"""Wakes the libraries that wait for a word of the state file to change. Linux on x86-64 and 64-bit ARM."""
 
 import ctypes
 import platform

@@ -1,7 +1,7 @@
-"""The state file as ctypes structures, made from ``c/fields.def``, the same list the C libraries are built from.
+"""The state file as ctypes structures, made from ``c/fields.def``, which C is built from too.
 
-It lays out and names; it gives no field a value. A list that C would take and this reader does not is an error
-that names the line, so that the two can never differ silently.
+It lays out and names; it gives no field a value. A list that C would take and this reader does not is an
+error that names the line, so that the two can never differ silently.
 """
 
 import ctypes
@@ -32,11 +32,11 @@ class LayoutError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The structures by part (``NODE``, ``CHIP``, …), and ``STATE``, which holds them all; the limits by name."""
+    """The structures by part (``NODE``, ``CHIP``, …), ``state``, which holds all, and the limits by name."""
 
     limits: Mapping[str, int]
-    parts: Mapping[str, type[Any]]
-    state: type[Any]
+    parts: Mapping[str, Any]
+    state: Any
 
 
 def _number(text: str, limits: Mapping[str, int], line: str) -> int:
@@ -71,10 +71,12 @@ def read_layout(text: str) -> Layout:
             fields[part].append((arguments[1], TYPES[arguments[0]] * count))
         else:
             raise LayoutError(
-                f"fields.def: {line}: of {', '.join(PARTS)}_FIELD(type, name) or _ARRAY, or LIMIT"
+                f"fields.def: {line}: LIMIT, or _FIELD or _ARRAY of {', '.join(PARTS)}, is right"
             )
-    parts = {part: type(part.title(), (ctypes.Structure,), {"_fields_": fields[part]}) for part in PARTS}
-    whole = [
+    parts: dict[str, Any] = {
+        part: type(part.title(), (ctypes.Structure,), {"_fields_": fields[part]}) for part in PARTS
+    }
+    whole: list[tuple[str, Any]] = [
         ("node", parts["NODE"]),
         ("chips", parts["CHIP"] * limits["CHIPS"]),
         ("standing", parts["STANDING"] * limits["CODES"] * limits["CHIPS"]),

@@ -1,7 +1,7 @@
-"""One emulated node: its chips by the names the daemon gives them, and everything that can be made happen to them.
+"""One emulated node: its chips by the names the daemon gives them, and all that can be made happen to them.
 
-For tests in the same process and for the emulator's server; every method is done when it returns, except a hang,
-which ends with ``release``. It never says what a daemon ought to make of any of it.
+For tests in the same process and for the emulator's server; every method is done when it returns, but a hang
+lasts until ``release``. It never says what a daemon ought to make of any of it.
 """
 
 import shutil
@@ -102,8 +102,8 @@ class EmulatedNode:
     ) -> None:
         """A fault begins: it stands, and ``events`` occur events are told.
 
-        ``severity`` is the library's: 0 suggestion, 1 minor, 2 major, 3 critical. ``deliver=False``: it stands, but
-        nobody is told (a lost callback). ``stand=False``: only told.
+        ``severity`` is the library's: 0 suggestion, 1 minor, 2 major, 3 critical. ``deliver=False``: it
+        stands, but nobody is told (a lost callback). ``stand=False``: only told.
         """
         fault = Fault(code, severity, name)
         index = self.index(device)
@@ -128,9 +128,21 @@ class EmulatedNode:
         """The codes that stand."""
         return [fault.code for fault in standing(self.state, self.index(device))]
 
-    def tell(self, device: str, code: int, assertion: int, *, severity: int = 2, name: str = "") -> None:
-        """Only an event, whatever stands: a one-off (2), a recover before its occur, a duplicate, event id 0."""
-        tell(self.state, self.index(device), Fault(code, severity, name), assertion)
+    def tell(
+        self,
+        device: str,
+        code: int,
+        assertion: int,
+        *,
+        severity: int = 2,
+        name: str = "",
+        device_id: int | None = None,
+    ) -> None:
+        """Only an event, whatever stands: a one-off (2), a recover before its occur, event id 0, nonsense.
+
+        ``device_id``: the event names another chip than its own.
+        """
+        tell(self.state, self.index(device), Fault(code, severity, name), assertion, device_id)
 
     # --- calls ---
 
@@ -146,10 +158,10 @@ class EmulatedNode:
         skip: int = 0,
         process: int = 0,
     ) -> int:
-        """Calls about a device (``None``: any) hang until released, or for so long. Returns a number for ``release``.
+        """Calls about a device (``None``: any) hang until released, or for so long; returns what to release.
 
-        ``uninterruptibly``: their threads are in state D. ``lock``: the first one holds the driver's lock, so that
-        from then on every call of every process hangs.
+        ``uninterruptibly``: their threads are in state D. ``lock``: the first one holds the driver's lock,
+        so that from then on every call of every process hangs.
         """
         what = ("lock" if lock else "hang") + ("-uninterruptibly" if uninterruptibly else "")
         return self.override(what, device, function, for_s=for_s, times=times, skip=skip, process=process)

@@ -44,8 +44,11 @@ def _hash(name: str) -> int:
 
 
 class State:
-    """The mapped file. ``node``, ``chips``, ``standing``, ``overrides``, ``functions``, ``events`` are ctypes structures whose
-    fields are those of ``c/fields.def``; changes are seen by everybody at once."""
+    """The mapped file: ctypes structures whose fields are those of ``c/fields.def``.
+
+    Changes to ``node``, ``chips``, ``standing``, ``overrides``, ``functions`` and ``events`` are seen by
+    everybody at once.
+    """
 
     def __init__(self, path: Path) -> None:
         """Maps an existing file. Raises ``OSError``, and ``StateError`` for a file of another build."""
@@ -120,10 +123,10 @@ class State:
         delay_ms: int = 0,
         process: int = 0,
     ) -> int:
-        """Does ``what`` (a word of ``WHAT``) to calls of a function (``*`` at the end: all that begin so).
+        """Does ``what`` (a word of ``WHAT``) to calls of a function (``*`` at its end: all that begin so).
 
-        ``chip`` -1 is any chip and calls about none. The first ``skip`` calls go through, then ``times`` are hit
-        (-1: all). ``for_s`` ends a hang by itself. Returns a number for ``release``. Raises ``StateError``.
+        ``chip`` -1 is any chip and calls about none. The first ``skip`` calls go through, then ``times``
+        are hit (-1: all). ``for_s`` ends a hang by itself. Returns a number for ``release``. Raises ``StateError``.
         """
         with self.locked():
             for index in range(LIMITS["OVERRIDES"]):
@@ -156,7 +159,7 @@ class State:
     # --- functions ---
 
     def function(self, name: str) -> Any:
-        """The slot of an exported function, made if there is none yet. Raises ``StateError`` for a full table."""
+        """The slot of an exported function, made if there is none yet. Raises ``StateError`` when full."""
         wanted = name.encode()
         with self.locked():
             for step in range(LIMITS["FUNCTIONS"]):

@@ -8,7 +8,11 @@
 #define EXPORTED __attribute__((visibility("default")))
 #define ARGUMENTS(...) __VA_ARGS__
 
-enum readiness { ANY_STATE, READY_ONLY };
+/*
+ * Who answers: the host, from what it knows, so that no hang of a chip reaches the call; the chip in any state; or
+ * the chip only when it is ready.
+ */
+enum readiness { HOST_ANSWERS, ANY_STATE, READY_ONLY };
 
 /*
  * The beginning of a call about one chip. generation 1: card and device; 2: card is ignored, device is the logic id.
@@ -27,6 +31,13 @@ int find_by_physical_id(int physical_id);
 
 /* Whether this chip answers: listed, on its bus, not in the middle of a reset. */
 bool is_ready(const struct chip *chip);
+
+/* Finishes the reset of a chip, or of all chips, if its time is over. */
+void settle(struct chip *chip);
+void settle_all(void);
+
+/* How long until the next reset is over; -1: none is under way. */
+long next_end_ms(void);
 
 void fill_event(struct dcmi_event *told, const struct event *event, const struct chip *chip);
 
@@ -55,5 +66,22 @@ void fill_event(struct dcmi_event *told, const struct event *event, const struct
 #define EXPORTED_CALL(v1, v2, readiness, tell, declared, passed)                                                       \
     EXPORTED_V1(v1, readiness, tell, declared, passed)                                         \
     EXPORTED_V2(v2, readiness, tell, declared, passed)
+
+/* The same for a call that has no arguments after the chip. */
+#define EXPORTED_BARE(v1, v2, readiness, tell)                                                                         \
+    EXPORTED int v1(int card_id, int device_id);                                                                       \
+    EXPORTED int v1(int card_id, int device_id)                                                                        \
+    {                                                                                                                  \
+        struct chip *chip;                                                                                             \
+        int answer = open_chip(__func__, 1, card_id, device_id, readiness, &chip);                                     \
+        return answer != 0 ? answer : tell(chip);                                                                      \
+    }                                                                                                                  \
+    EXPORTED int v2(int dev_id);                                                                                       \
+    EXPORTED int v2(int dev_id)                                                                                        \
+    {                                                                                                                  \
+        struct chip *chip;                                                                                             \
+        int answer = open_chip(__func__, 2, 0, dev_id, readiness, &chip);                                              \
+        return answer != 0 ? answer : tell(chip);                                                                      \
+    }
 
 #endif

@@ -118,4 +118,243 @@ _Static_assert(sizeof(struct dcmi_event_filter) == 48, "passed by value in memor
 _Static_assert(sizeof(struct dcmi_dms_fault_event) == 352, "as the vendor's");
 _Static_assert(sizeof(struct dcmi_event) == 360, "as the vendor's");
 
+/* --- memory, ECC, utilisation --- */
+
+enum dcmi_device_type {
+    DCMI_DEVICE_TYPE_DDR = 0,
+    DCMI_DEVICE_TYPE_SRAM = 1,
+    DCMI_DEVICE_TYPE_HBM = 2,
+    DCMI_DEVICE_TYPE_NPU = 3,
+    DCMI_DEVICE_TYPE_NONE = 0xff
+};
+
+enum dcmi_freq_type {
+    DCMI_FREQ_DDR = 1,
+    DCMI_FREQ_CTRLCPU = 2,
+    DCMI_FREQ_HBM = 6,
+    DCMI_FREQ_AICORE_CURRENT_ = 7,
+    DCMI_FREQ_AICORE_MAX = 9,
+    DCMI_FREQ_VECTORCORE_CURRENT = 12
+};
+
+/* The last two words are written only by libraries that have them: 28 bytes, or 36. */
+struct dcmi_ecc_info {
+    int enable_flag;
+    unsigned int single_bit_error_cnt;
+    unsigned int double_bit_error_cnt;
+    unsigned int total_single_bit_error_cnt;
+    unsigned int total_double_bit_error_cnt;
+    unsigned int single_bit_isolated_pages_cnt;
+    unsigned int double_bit_isolated_pages_cnt;
+    unsigned int single_bit_next_isolated_pages_cnt;
+    unsigned int double_bit_next_isolated_pages_cnt;
+};
+
+struct dcmi_hbm_info {
+    unsigned long long memory_size;
+    unsigned int freq;
+    unsigned long long memory_usage;
+    int temp;
+    unsigned int bandwith_util_rate;
+};
+
+struct dcmi_get_memory_info_stru {
+    unsigned long long memory_size;
+    unsigned long long memory_available;
+    unsigned int freq;
+    unsigned long hugepagesize;
+    unsigned long hugepages_total;
+    unsigned long hugepages_free;
+    unsigned int utiliza;
+    unsigned char reserve[60];
+};
+
+struct dcmi_memory_info_stru {
+    unsigned long long memory_size;
+    unsigned int freq;
+    unsigned int utiliza;
+};
+
+struct dcmi_multi_utilization_info {
+    unsigned int aic_util;
+    unsigned int aiv_util;
+    unsigned int aicore_util;
+    unsigned int npu_util;
+    unsigned int reserved[8];
+};
+
+struct dcmi_proc_mem_info {
+    int proc_id;
+    unsigned long proc_mem_usage;
+};
+
+_Static_assert(sizeof(struct dcmi_ecc_info) == 36, "the longer form");
+_Static_assert(sizeof(struct dcmi_hbm_info) == 32, "as the vendor's");
+_Static_assert(sizeof(struct dcmi_get_memory_info_stru) == 112, "as the vendor's");
+
+/* --- network --- */
+
+enum dcmi_rdfx_detect_result { DCMI_RDFX_DETECT_OK = 0, DCMI_RDFX_DETECT_MAX = 0xff };
+enum dcmi_port_type { DCMI_VNIC_PORT = 0, DCMI_ROCE_PORT = 1, DCMI_INVALID_PORT = 2 };
+enum dcmi_ip_addr_type { DCMI_IPADDR_TYPE_V4 = 0, DCMI_IPADDR_TYPE_V6 = 1, DCMI_IPADDR_TYPE_ANY = 2 };
+
+struct dcmi_ip_addr {
+    union {
+        unsigned char ip6[16];
+        unsigned char ip4[4];
+    } u_addr;
+    enum dcmi_ip_addr_type ip_type;
+};
+
+/* The vendor names each of the counters; fields.def keeps their order. */
+struct dcmi_network_pkt_stats_info {
+    unsigned long long counters[48];
+    long tv_sec;
+    long tv_usec;
+    unsigned char reserved[64];
+};
+
+struct dcmi_network_rdma_bandwidth_info {
+    unsigned int tx_bandwidth;
+    unsigned int rx_bandwidth;
+};
+
+_Static_assert(sizeof(struct dcmi_network_pkt_stats_info) == 464, "as the vendor's");
+
+/* --- links inside the node, PCIe --- */
+
+enum dcmi_main_cmd {
+    DCMI_MAIN_CMD_LP = 8,
+    DCMI_MAIN_CMD_CHIP_INF = 12,
+    DCMI_MAIN_CMD_HCCS = 16,
+    DCMI_MAIN_CMD_PCIE = 55,
+    DCMI_MAIN_CMD_SIO = 56,
+    DCMI_MAIN_CMD_MAX = 0x8004
+};
+
+struct dcmi_hccs_statues {
+    unsigned int pcs_status;
+    unsigned int hdlc_status;
+    unsigned char reserve[4];
+};
+
+struct dcmi_hccs_lane_info {
+    unsigned int hccs_port_pcs_bitmap;
+    unsigned int pcs_lane_bitmap[16];
+    unsigned int reserve[16];
+};
+
+struct dcmi_hccs_statistic_info {
+    unsigned int tx_cnt[16];
+    unsigned int rx_cnt[16];
+    unsigned int crc_err_cnt[16];
+    unsigned int retry_cnt[16];
+    unsigned int reserved_field_cnt[64];
+};
+
+struct dcmi_hccs_statistic_info_u64 {
+    unsigned long long tx_cnt[16];
+    unsigned long long rx_cnt[16];
+    unsigned long long crc_err_cnt[16];
+    unsigned long long retry_cnt[16];
+    unsigned long long reserved[64];
+};
+
+struct dcmi_hccs_bandwidth_info {
+    int profiling_time;
+    double total_txbw;
+    double total_rxbw;
+    double tx_bandwidth[16];
+    double rx_bandwidth[16];
+};
+
+struct dcmi_sio_crc_err_statistics_info {
+    unsigned short tx_error_count;
+    unsigned short rx_error_count;
+    unsigned char reserved[8];
+};
+
+struct dcmi_spod_info {
+    unsigned int sdid;
+    unsigned int super_pod_size;
+    unsigned int super_pod_id;
+    unsigned int server_index;
+    unsigned int chassis_id;
+    unsigned int super_pod_type;
+    unsigned int reserve[6];
+};
+
+struct dcmi_spod_node_status {
+    unsigned int sdid;
+    unsigned int status;
+};
+
+struct dcmi_chip_pcie_err_rate {
+    unsigned int counters[12];
+};
+
+struct dcmi_pcie_link_error_info {
+    unsigned int counters[5];
+    unsigned int rsv[32];
+};
+
+/* Seven triples of least, most and average. */
+struct dcmi_pcie_link_bandwidth_info {
+    int profiling_time;
+    unsigned int bandwidths[21];
+};
+
+_Static_assert(sizeof(struct dcmi_hccs_bandwidth_info) == 280, "as the vendor's");
+_Static_assert(sizeof(struct dcmi_pcie_link_bandwidth_info) == 88, "as the vendor's");
+_Static_assert(sizeof(struct dcmi_pcie_link_error_info) == 148, "as the vendor's");
+
+/* --- UnifiedBus --- */
+
+struct dcmi_ub_port_info {
+    int udie_id;
+    int port_id;
+};
+
+struct dcmi_ub_port_link_status {
+    unsigned int ub_link_status;
+    unsigned int ub_port_status[36];
+};
+
+struct dcmi_ub_bandwidth_info {
+    unsigned int tx_bandwidth;
+    unsigned int rx_bandwidth;
+    unsigned int reserved[2];
+};
+
+struct dcmi_port_pkt_stats_info {
+    unsigned int port_id;
+    unsigned int is_uboe_port;
+    unsigned long long counters[48];
+    unsigned char reserved[128];
+};
+
+struct dcmi_urma_eid_info {
+    unsigned char eid[16];
+    unsigned int eid_index;
+    unsigned int padding;
+};
+
+_Static_assert(sizeof(struct dcmi_ub_port_link_status) == 148, "as the vendor's");
+_Static_assert(sizeof(struct dcmi_port_pkt_stats_info) == 520, "as the vendor's");
+_Static_assert(sizeof(struct dcmi_urma_eid_info) == 24, "as the vendor's");
+
+/* --- starting and resetting --- */
+
+enum dcmi_boot_status {
+    DCMI_BOOT_STATUS_UNINIT = 0,
+    DCMI_BOOT_STATUS_BIOS = 1,
+    DCMI_BOOT_STATUS_OS = 2,
+    DCMI_BOOT_STATUS_FINISH = 3,
+    DCMI_SYSTEM_START_FINISH = 16
+};
+
+enum dcmi_reset_channel { OUTBAND_CHANNEL = 0, INBAND_CHANNEL = 1 };
+
+enum { DCMI_ALL_CARDS = 0xFF };
+
 #endif

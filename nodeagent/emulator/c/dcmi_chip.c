@@ -56,7 +56,7 @@ int open_chip(const char *function, int generation, int card_id, int device_id, 
     if (state() == NULL)
         return dialect.no_driver;
     int index = generation == 1 ? find_chip(card_id, device_id) : find_by_logic_id(device_id);
-    int answer = enter(function, index);
+    int answer = enter(function, readiness == HOST_ANSWERS ? -1 : index);
 
     if (answer != 0)
         return answer;
@@ -65,5 +65,6 @@ int open_chip(const char *function, int generation, int card_id, int device_id, 
     if (index < 0)
         return DCMI_ERR_INVALID_DEVICE_ID;
     *chip = &state()->chips[index];
+    settle(*chip);
     return readiness == READY_ONLY && !is_ready(*chip) ? DCMI_ERR_DEVICE_NOT_READY : DCMI_OK;
 }

@@ -1,11 +1,12 @@
 /* Fault events: subscribed to (a callback on a thread of the library's own), or waited for. Only changes are told. */
+#define _GNU_SOURCE
 #include "dcmi.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
 
-enum { SUBSCRIPTIONS = 32, LOOK_AGAIN_MS = 200 };
+enum { SUBSCRIPTIONS = 32 };
 
 struct subscription {
     int chip; /* index, or -1 for all */
@@ -25,7 +26,7 @@ void fill_event(struct dcmi_event *told, const struct event *event, const struct
     memset(told, 0, sizeof *told);
     told->type = DCMI_DMS_FAULT_EVENT;
     fault->event_id = event->code;
-    fault->deviceid = chip == NULL ? 0xFFFF : (unsigned short)chip->physical_id;
+    fault->deviceid = (unsigned short)(event->device_id_lie != NO_LIE ? event->device_id_lie : chip->logic_id);
     fault->node_type_ex = (unsigned short)(event->code >> 17 & 0x7ff);
     fault->node_type = (unsigned char)fault->node_type_ex;
     fault->severity = (unsigned char)event->severity;
@@ -63,7 +64,7 @@ static void deliver(const struct event *event)
     int count = subscription_count;
     memcpy(copies, subscriptions, sizeof copies);
     pthread_mutex_unlock(&mutex);
-    fill_event(&told, event, event->chip < 0 ? NULL : &state()->chips[event->chip]);
+    fill_event(&told, event, &state()->chips[event->chip]);
     for (int index = 0; index < count; index++) {
         if (event->number > copies[index].since && is_for(event, copies[index].chip, &copies[index].filter))
             copies[index].handler(&told);
@@ -78,6 +79,7 @@ static void *tell_subscribers(void *argument)
 
     for (;;) {
         uint32_t before = __atomic_load_n(signal_word, __ATOMIC_ACQUIRE);
+        settle_all();
         uint64_t newest = newest_event();
         if (newest - told > EVENTS)
             told = newest - EVENTS;
@@ -85,7 +87,9 @@ static void *tell_subscribers(void *argument)
             if (read_event(++told, &event))
                 deliver(&event);
         }
-        wait_for_change(signal_word, before, LOOK_AGAIN_MS);
+        long left_ms = next_end_ms();
+        if (left_ms != 0)
+            wait_for_change(signal_word, before, left_ms);
     }
     return NULL;
 }

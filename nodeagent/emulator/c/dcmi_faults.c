@@ -74,6 +74,7 @@ static void tell_one(struct dcmi_event *told, const struct chip *chip, const str
         .serial = standing->serial,
         .notify_serial = standing->serial,
         .raised_ms = standing->raised_ms,
+        .device_id_lie = NO_LIE,
         .unterminated = state()->node.unterminated,
     };
 

@@ -94,6 +94,16 @@ static int tell_chip_slot(const struct chip *chip, int *chip_slot)
     return DCMI_OK;
 }
 
+/* length is the room of the caller, then the length of the text. */
+static int tell_affinity(const struct chip *chip, char *affinity_cpu, int *length)
+{
+    if (affinity_cpu == NULL || length == NULL || *length <= 0)
+        return DCMI_ERR_INVALID_PARAMETER;
+    tell_text(affinity_cpu, (size_t)*length, chip->cpu_affinity);
+    *length = (int)strlen(chip->cpu_affinity);
+    return DCMI_OK;
+}
+
 EXPORTED_V1(dcmi_get_device_chip_info, READY_ONLY, tell_chip_info, (struct dcmi_chip_info *chip_info), (chip_info))
 EXPORTED_CALL(dcmi_get_device_chip_info_v2, dcmiv2_get_device_chip_info, READY_ONLY, tell_chip_info_v2,
               (struct dcmi_chip_info_v2 *chip_info), (chip_info))
@@ -107,6 +117,8 @@ EXPORTED_CALL(dcmi_get_mainboard_id, dcmiv2_get_mainboard_id, READY_ONLY, tell_m
               (unsigned int *mainboard_id), (mainboard_id))
 EXPORTED_V1(dcmi_get_netdev_brother_device, READY_ONLY, tell_brother, (int *brother_card_id), (brother_card_id))
 EXPORTED_V1(dcmi_get_device_chip_slot, READY_ONLY, tell_chip_slot, (int *chip_pos_id), (chip_pos_id))
+EXPORTED_CALL(dcmi_get_affinity_cpu_info_by_device_id, dcmiv2_get_affinity_cpu_info_by_dev_id, READY_ONLY,
+              tell_affinity, (char *affinity_cpu, int *length), (affinity_cpu, length))
 EXPORTED_V2(dcmiv2_get_device_elabel_info, READY_ONLY, tell_label, (struct dcmi_elabel_info *elabel_info),
             (elabel_info))
 

@@ -1,4 +1,4 @@
-/* Which number of one kind belongs to which of another. A chip keeps its numbers while it is not ready. */
+/* Which number of one kind belongs to which of another. The host answers: a hung chip is still listed. */
 #include "dcmi.h"
 
 static int tell_number(int number, int *told)
@@ -21,7 +21,7 @@ EXPORTED int dcmi_get_device_type(int card_id, int device_id, enum dcmi_unit_typ
 EXPORTED int dcmi_get_device_type(int card_id, int device_id, enum dcmi_unit_type *device_type)
 {
     struct chip *chip;
-    int answer = open_chip(__func__, 1, card_id, device_id, ANY_STATE, &chip);
+    int answer = open_chip(__func__, 1, card_id, device_id, HOST_ANSWERS, &chip);
 
     return answer != 0 ? answer : tell_type(1, device_id, device_type);
 }
@@ -30,7 +30,7 @@ EXPORTED int dcmiv2_get_device_type(int dev_id, enum dcmi_unit_type *device_type
 EXPORTED int dcmiv2_get_device_type(int dev_id, enum dcmi_unit_type *device_type)
 {
     struct chip *chip;
-    int answer = open_chip(__func__, 2, 0, dev_id, ANY_STATE, &chip);
+    int answer = open_chip(__func__, 2, 0, dev_id, HOST_ANSWERS, &chip);
 
     return answer != 0 ? answer : tell_type(2, dev_id, device_type);
 }
@@ -39,7 +39,7 @@ EXPORTED int dcmi_get_device_logic_id(int *device_logic_id, int card_id, int dev
 EXPORTED int dcmi_get_device_logic_id(int *device_logic_id, int card_id, int device_id)
 {
     struct chip *chip;
-    int answer = open_chip(__func__, 1, card_id, device_id, ANY_STATE, &chip);
+    int answer = open_chip(__func__, 1, card_id, device_id, HOST_ANSWERS, &chip);
 
     return answer != 0 ? answer : tell_number(chip->logic_id, device_logic_id);
 }
@@ -47,7 +47,7 @@ EXPORTED int dcmi_get_device_logic_id(int *device_logic_id, int card_id, int dev
 /* The beginning of a call that finds a chip by a number of its own. */
 static int open_found(const char *function, int generation, int index, const struct chip **chip)
 {
-    int answer = enter(function, index);
+    int answer = enter(function, -1);
 
     if (answer != 0)
         return answer;

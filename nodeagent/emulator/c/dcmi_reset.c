@@ -1,0 +1,185 @@
+/*
+ * Starting and resetting. Nobody waits for the end of a reset: whoever calls next, or the thread that tells
+ * subscribers, finds that its time has come, and finishes it.
+ */
+#include "dcmi.h"
+
+#include <string.h>
+
+static bool is_over(const struct chip *chip, uint64_t now)
+{
+    return chip->boot_began_ns != 0 && chip->reset_ends && !chip->awaits_rescan &&
+           now >= chip->boot_began_ns + (uint64_t)chip->reset_ms * 1000000u;
+}
+
+/* The caller holds the lock. */
+static void finish(struct chip *chip)
+{
+    struct event event = {
+        .library = LIBRARY_DCMI,
+        .chip = (int32_t)(chip - state()->chips),
+        .code = 0x80000000u | RESET_FINISHED,
+        .assertion = DCMI_EVENT_ONCE,
+        .device_id_lie = NO_LIE,
+        .name = "reset finished",
+    };
+
+    chip->boot_began_ns = 0;
+    chip->ready = 1;
+    chip->outband_prepared = 0;
+    if (chip->reset_heals)
+        chip->code_count = 0;
+    post_event(&event);
+}
+
+void settle(struct chip *chip)
+{
+    if (!is_over(chip, now_ns()))
+        return;
+    lock_state();
+    if (is_over(chip, now_ns()))
+        finish(chip);
+    unlock_state();
+}
+
+long next_end_ms(void)
+{
+    struct state *node = state();
+    uint64_t now = now_ns(), nearest = UINT64_MAX;
+
+    for (int index = 0; index < node->node.chip_count; index++) {
+        struct chip *chip = &node->chips[index];
+        if (chip->boot_began_ns == 0 || !chip->reset_ends || chip->awaits_rescan)
+            continue;
+        uint64_t end = chip->boot_began_ns + (uint64_t)chip->reset_ms * 1000000u;
+        if (end < nearest)
+            nearest = end;
+    }
+    if (nearest == UINT64_MAX)
+        return -1;
+    return nearest <= now ? 0 : (long)((nearest - now) / 1000000u) + 1;
+}
+
+void settle_all(void)
+{
+    for (int index = 0; index < state()->node.chip_count; index++)
+        settle(&state()->chips[index]);
+}
+
+/* Through the first three stages in as many parts of its time, then there. */
+static int tell_boot_status(const struct chip *chip, enum dcmi_boot_status *status)
+{
+    if (status == NULL)
+        return DCMI_ERR_INVALID_PARAMETER;
+    if (chip->boot_began_ns == 0) {
+        *status = DCMI_SYSTEM_START_FINISH;
+        return chip->ready ? DCMI_OK : DCMI_ERR_DEVICE_NOT_READY;
+    }
+    uint64_t part_ns = (uint64_t)chip->reset_ms * 1000000u / 3 + 1;
+    uint64_t parts = chip->awaits_rescan ? 0 : (now_ns() - chip->boot_began_ns) / part_ns;
+    *status = parts == 0 ? DCMI_BOOT_STATUS_UNINIT : parts == 1 ? DCMI_BOOT_STATUS_BIOS : DCMI_BOOT_STATUS_OS;
+    return DCMI_OK;
+}
+
+static void begin(struct chip *chip, bool awaits_rescan)
+{
+    chip->resets++;
+    chip->ready = 0;
+    chip->process_count = 0;
+    chip->awaits_rescan = awaits_rescan;
+    chip->boot_began_ns = now_ns();
+}
+
+/* Everything of the chip's group, or of the node. */
+static int reset(const struct chip *chip, bool everything, enum dcmi_reset_channel channel)
+{
+    struct state *node = state();
+
+    if (channel != INBAND_CHANNEL && channel != OUTBAND_CHANNEL)
+        return DCMI_ERR_INVALID_PARAMETER;
+    if (channel == OUTBAND_CHANNEL && chip->outband_state == NO_VALUE)
+        return DCMI_ERR_NOT_SUPPORT;
+    if (channel == OUTBAND_CHANNEL && (chip->outband_state != 1 || !chip->outband_prepared))
+        return DCMI_ERR_RESET_FAILED;
+    if (chip->reset_answer != 0)
+        return chip->reset_answer;
+    lock_state();
+    for (int index = 0; index < node->node.chip_count; index++) {
+        struct chip *member = &node->chips[index];
+        if (member->kind == KIND_NPU && (everything || member->reset_group == chip->reset_group))
+            begin(member, channel == OUTBAND_CHANNEL);
+    }
+    __atomic_fetch_add(&node->node.event_signal, 1, __ATOMIC_SEQ_CST);
+    unlock_state();
+    wake(&node->node.event_signal);
+    return DCMI_OK;
+}
+
+EXPORTED int dcmi_set_device_reset(int card_id, int device_id, enum dcmi_reset_channel channel_type);
+EXPORTED int dcmi_set_device_reset(int card_id, int device_id, enum dcmi_reset_channel channel_type)
+{
+    struct chip *chip;
+    bool everything = card_id == DCMI_ALL_CARDS;
+    int first = state() == NULL ? 0 : state()->node.cards[0];
+    int answer = open_chip(__func__, 1, everything ? first : card_id, everything ? 0 : device_id, ANY_STATE, &chip);
+
+    return answer != 0 ? answer : reset(chip, everything, channel_type);
+}
+
+EXPORTED int dcmiv2_reset_device(int dev_id, enum dcmi_reset_channel channel_type);
+EXPORTED int dcmiv2_reset_device(int dev_id, enum dcmi_reset_channel channel_type)
+{
+    struct chip *chip;
+    bool everything = dev_id == DCMI_ALL_CARDS;
+    int answer = open_chip(__func__, 2, 0, everything ? 0 : dev_id, ANY_STATE, &chip);
+
+    return answer != 0 ? answer : reset(chip, everything, channel_type);
+}
+
+static int for_group(const struct chip *chip, void (*change)(struct chip *member))
+{
+    struct state *node = state();
+
+    if (chip->outband_state == NO_VALUE)
+        return DCMI_ERR_NOT_SUPPORT;
+    lock_state();
+    for (int index = 0; index < node->node.chip_count; index++) {
+        if (node->chips[index].kind == KIND_NPU && node->chips[index].reset_group == chip->reset_group)
+            change(&node->chips[index]);
+    }
+    __atomic_fetch_add(&node->node.event_signal, 1, __ATOMIC_SEQ_CST);
+    unlock_state();
+    wake(&node->node.event_signal);
+    return DCMI_OK;
+}
+
+static void prepare(struct chip *member) { member->outband_prepared = 1; }
+
+static void scan(struct chip *member)
+{
+    if (!member->awaits_rescan)
+        return;
+    member->awaits_rescan = 0;
+    member->boot_began_ns = now_ns();
+}
+
+static int prepare_group(const struct chip *chip) { return for_group(chip, prepare); }
+
+static int scan_group(const struct chip *chip) { return for_group(chip, scan); }
+
+static int tell_channel(const struct chip *chip, int *channel_state)
+{
+    if (channel_state == NULL)
+        return DCMI_ERR_INVALID_PARAMETER;
+    if (chip->outband_state == NO_VALUE)
+        return DCMI_ERR_NOT_SUPPORT;
+    *channel_state = chip->outband_state;
+    return DCMI_OK;
+}
+
+EXPORTED_CALL(dcmi_get_device_boot_status, dcmiv2_get_device_boot_status, ANY_STATE, tell_boot_status,
+              (enum dcmi_boot_status *boot_status), (boot_status))
+EXPORTED_CALL(dcmi_get_device_outband_channel_state, dcmiv2_get_device_outband_channel_state, ANY_STATE, tell_channel,
+              (int *channel_state), (channel_state))
+EXPORTED_BARE(dcmi_pre_reset_soc, dcmiv2_pre_reset_device, ANY_STATE, prepare_group)
+EXPORTED_BARE(dcmi_rescan_soc, dcmiv2_rescan_device, ANY_STATE, scan_group)
