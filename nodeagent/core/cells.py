@@ -89,4 +89,4 @@ def judged_alike(one: Condition, other: Condition) -> bool:
 
 def weighed_alike(one: Promotion, other: Promotion) -> bool:
     """Whether all that they take from a promotion is."""
-    return one.level is other.level and one.effective is other.effective
+    return one.level is other.level and one.phase == other.phase and one.effective is other.effective

@@ -7,7 +7,7 @@ the vendor's wording. Because deadlines follow from cells, putting cells back re
 from collections.abc import Callable
 from typing import Any
 
-from nodeagent.core.catalog import SECOND_NS
+from nodeagent.core.catalog import SECOND_NS, FrequencyRule
 from nodeagent.core.lookup import Facts, Lookup
 from nodeagent.core.model import Condition, Crossing, Hold, Promotion, Source, Tally
 
@@ -62,15 +62,15 @@ def phase_ns(lookup: Lookup, condition: Condition) -> int | None:
     """
     if condition.user_induced or condition.injected or condition.recovered_ns is not None:
         return None
-    steps = lookup.phases[condition.level]
-    if condition.phase >= len(steps) - 1:
-        return None
-    length_ns = steps[condition.phase][0]
-    if length_ns is None:
-        return None
     if condition.present_ns is None:
-        return condition.last_ns + length_ns + 1
-    return max(condition.level_since_ns, condition.present_ns) + length_ns + 1
+        return _phase_end_ns(lookup, condition, condition.last_ns)
+    return _phase_end_ns(lookup, condition, max(condition.level_since_ns, condition.present_ns))
+
+
+def _phase_end_ns(lookup: Lookup, cell: Condition | Promotion, since_ns: int) -> int | None:
+    steps = lookup.phases[cell.level]
+    length_ns = steps[cell.phase][0] if cell.phase < len(steps) - 1 else None
+    return None if length_ns is None else since_ns + length_ns + 1
 
 
 def of_condition(lookup: Lookup, condition: Condition) -> int | None:
@@ -82,12 +82,18 @@ def of_condition(lookup: Lookup, condition: Condition) -> int | None:
 
 
 def of_promotion(lookup: Lookup, promotion: Promotion) -> int | None:
-    """When it takes effect (after correlation), or is released after its quiet time."""
+    """When it takes effect (after correlation), is released after its quiet time, or its phase ends."""
     rule = lookup.frequency_by_id(promotion.rule)
     if rule is None:
         return None
     if not promotion.effective:
         return promotion.fired_ns + rule.correlation_ns + 1
+    ends = (release_ns(rule, promotion), _phase_end_ns(lookup, promotion, promotion.level_since_ns))
+    return min((at_ns for at_ns in ends if at_ns is not None), default=None)
+
+
+def release_ns(rule: FrequencyRule, promotion: Promotion) -> int | None:
+    """When it will have been quiet for longer than its rule asks."""
     if promotion.quiet_since_ns is None or rule.release_ns is None:
         return None
     return promotion.quiet_since_ns + rule.release_ns + 1

@@ -7,7 +7,7 @@ sliding window is ``count``, a pure function. What several chips show at once is
 from bisect import insort
 from dataclasses import replace
 
-from nodeagent.core import correlation, holding, limits
+from nodeagent.core import correlation, deadlines, holding, limits
 from nodeagent.core.catalog import SECOND_NS, FrequencyRule
 from nodeagent.core.cells import changed
 from nodeagent.core.lookup import Facts
@@ -127,7 +127,7 @@ def _fire(
 
 
 def _take_effect(state: State, promotion: Promotion) -> None:
-    effective = replace(promotion, effective=True, occurrences_ns=())
+    effective = replace(promotion, effective=True, occurrences_ns=(), level_since_ns=state.moment_ns)
     state.put(effective)
     rule = state.lookup.frequency_by_id(promotion.rule)
     why = f"{rule.times} times within the time window of rule {rule.id}" if rule else ""
@@ -171,11 +171,15 @@ def uncount(state: State, condition: Condition, around_ns: int, within_ns: int) 
 
 
 def due(state: State, promotion: Promotion) -> None:
-    """The promotion's deadline: it takes effect uncorrelated, or its quiet time is over."""
-    if promotion.effective:
+    """The promotion's deadline: it takes effect uncorrelated, its quiet time is over, or its phase is."""
+    rule = state.lookup.frequency_by_id(promotion.rule)
+    release_ns = deadlines.release_ns(rule, promotion) if rule is not None else None
+    if not promotion.effective:
+        _take_effect(state, promotion)
+    elif release_ns is not None and release_ns <= state.moment_ns:
         release(state, promotion, "quiet for the rule's release time")
     else:
-        _take_effect(state, promotion)
+        state.put(replace(promotion, phase=promotion.phase + 1))
 
 
 def requeue(state: State, promotion: Promotion) -> None:

@@ -86,7 +86,7 @@ def _review(state: State, promotion: Promotion) -> None:
         # Its time to take effect would have come by the new tables: they promote with the next occurrence.
         frequency.requeue(state, promotion)
     elif rule.level != promotion.level:
-        after = replace(promotion, level=rule.level)
+        after = replace(promotion, level=rule.level, level_since_ns=state.moment_ns, phase=0)
         state.put(after)
         if after.effective:
             why = f"its rule changed: {promotion.level} -> {rule.level}"

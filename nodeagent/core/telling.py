@@ -78,7 +78,7 @@ def _of_promotion(state: State, promotion: Promotion) -> Contribution:
             level=promotion.level,
             text=promotion.name,
         ),
-        stance=stance(promotion.level, 0, state.lookup.settings),
+        stance=stance(promotion.level, promotion.phase, state.lookup.settings),
         level=promotion.level,
     )
 

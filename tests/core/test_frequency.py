@@ -4,7 +4,7 @@ import pytest
 
 from nodeagent.core.catalog import FrequencyRule
 from nodeagent.core.frequency import burst_ns, count
-from nodeagent.core.model import EventKind, Input, Level, Verdict, Window
+from nodeagent.core.model import EventKind, Handling, Input, Level, Verdict, Window
 from tests.core.build import (
     DAY_S,
     HBM,
@@ -157,6 +157,18 @@ def test_a_promotion_never_lowers_a_level() -> None:
     engine = begin(catalog(row(HBM, Level.SEPARATE_NPU), frequency=[rule]))
     run(engine, [(1, signal(HBM))])
     assert stands(engine)[:2] == (Level.SEPARATE_NPU, Verdict.ISOLATE)
+
+
+def test_a_promotion_to_a_level_that_changes_with_time_changes_with_it() -> None:
+    rule = repeat(HBM, 1, level=Level.RESTART_REQUEST, release_ns=ns(HOUR_S))
+    engine = begin(catalog(row(HBM), frequency=[rule]))
+    run(engine, [(1, signal(HBM, "once"))])
+    assert stands(engine) == (Level.RESTART_REQUEST, Verdict.NO_NEW_JOBS, Handling.RERUN_REQUEST)
+    wait(engine, 61)
+    assert stands(engine)[1:] == (Verdict.NO_NEW_JOBS, Handling.RERUN_REQUEST)
+    assert ("verdict_changed", "npu0", "") in told(wait(engine, 61, extra_ns=1))
+    assert stands(engine)[1:] == (Verdict.ISOLATE, Handling.RESCHEDULE)
+    assert told(wait(engine, 1 + HOUR_S, extra_ns=1))[-1] == ("released", "npu0", HBM)
 
 
 # --------------------------------------------------------------------------- the rule on every code

@@ -100,7 +100,10 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promotion:
-    """A condition that a rule raised; it outlives the fault. Not ``effective`` while it may be correlated."""
+    """A condition that a rule raised; it outlives the fault. Not ``effective`` while it may be correlated.
+
+    ``phase`` counts the steps its level takes with time since ``level_since_ns``.
+    """
 
     id: str
     device_id: str
@@ -113,6 +116,8 @@ class Promotion:
     effective: bool
     occurrences_ns: tuple[int, ...] = ()
     last_occurrence_ns: int = 0
+    level_since_ns: int = 0
+    phase: int = 0
     quiet_since_ns: int | None = None
 
 
