@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-enum { FIELD_END = 308, LINK_BINS = 16, ALL_LINKS = -1 };
+enum { LINK_BINS = 16, ALL_LINKS = -1 };
 
 enum find { ONE, SHARED, SUM, LANES, LANES_SHARED, LANES_SUM, LINK, LINK_SHARED, LINK_OR_ALL, LINK_BIN, C2C };
 enum width { WIDTH_U32, WIDTH_I32, WIDTH_U64 };
@@ -128,7 +128,7 @@ static nvmlReturn_t tell_field(const struct chip *gpu, nvmlFieldValue_t *told)
     nvmlReturn_t answer = enter(name, slot_of_gpu(gpu));
     if (answer != NVML_SUCCESS)
         return answer;
-    if (told->fieldId == 0 || told->fieldId >= FIELD_END)
+    if (told->fieldId == 0 || told->fieldId >= state()->node.gpu_field_end)
         return NVML_ERROR_INVALID_ARGUMENT;
     return row == NULL ? NVML_ERROR_NOT_SUPPORTED : tell_row(gpu, row, told);
 }

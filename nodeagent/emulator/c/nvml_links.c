@@ -115,7 +115,7 @@ NVML_FUNCTION(nvmlDeviceGetGpuFabricInfoV, nvmlDevice_t device, nvmlGpuFabricInf
     if (told == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
     bool is_third = told->version == NVML_VERSION_WORD(nvmlGpuFabricInfo_v3_t, 3);
-    if (!is_third && told->version != NVML_VERSION_WORD(nvmlGpuFabricInfo_v2_t, 2))
+    if (is_third ? state()->node.gpu_fabric_revision < 3 : told->version != NVML_VERSION_WORD(nvmlGpuFabricInfo_v2_t, 2))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     if (gpu->gpu_fabric_state == UINT32_MAX)
         return NVML_ERROR_NOT_SUPPORTED;
