@@ -26,7 +26,7 @@ DEVICE_NODE: Final = Path("/dev/lqdcmi_pcidev")
 _DEVICE_OPEN: Final = -8004
 _INITIALISED_TWICE: Final = -8017
 
-_PROTOTYPES: Final[dict[str, tuple[Any, ...]]] = {
+PROTOTYPES: Final[dict[str, tuple[Any, ...]]] = {
     "lq_dcmi_init": (),
     "lq_dcmi_subscribe_fault_event": (SwitchFilter, SwitchCallback),
     "lq_dcmi_get_fault_info": (c_uint, POINTER(c_uint), POINTER(SwitchEvent)),
@@ -39,7 +39,7 @@ class SwitchLibrary:
     def __init__(self, handle: ctypes.CDLL) -> None:
         """Raises ``Unavailable``; ``absent`` where the machine has no such switches."""
         self._functions: dict[str, Function] = {}
-        for symbol, prototype in _PROTOTYPES.items():
+        for symbol, prototype in PROTOTYPES.items():
             if (function := bind(handle, symbol, prototype)) is not None:
                 self._functions[symbol] = function
         self._subscribed: list[Any] = []

@@ -1,0 +1,25 @@
+"""What the tests of the Ascend drivers share: emulated nodes, and PCI trees beside them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from nodeagent.emulator.node import EmulatedNode
+
+Emulate = Callable[[str], EmulatedNode]
+
+
+@pytest.fixture
+def emulate(tmp_path: Path) -> Iterator[Emulate]:
+    """Makes the node of a description; whatever hangs in it is let go at the end."""
+    with ExitStack() as nodes:
+        yield lambda description: nodes.enter_context(
+            EmulatedNode.create(tmp_path / f"node-{description}", description)
+        )
+
+
+@pytest.fixture
+def node(emulate: Emulate) -> EmulatedNode:
+    return emulate("8x910B")
