@@ -94,7 +94,7 @@ class AscendDriver:
             readings={
                 "events_total": self._listener.received,
                 "refused_values_total": self._listener.refused,
-                "subscribed": self._subscribed,
+                "subscribed": float(self._subscribed),
             },
         )
 

@@ -83,7 +83,7 @@ class SwitchDriver:
         readings = {
             "events_total": self._received,
             "refused_values_total": self._refused,
-            "subscribed": self._subscribed,
+            "subscribed": float(self._subscribed),
         }
         return Population(devices=tuple(_device(name) for name in self._listed), readings=readings)
 
