@@ -1,0 +1,83 @@
+"""The NPUs keep the contract of all drivers."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodeagent.daemon.source import WorkerSpec
+from nodeagent.emulator.node import EmulatedNode
+from tests.daemon.staged import command, worker_spec
+from tests.drivers.contract import DriverContract, Scene
+
+CODES = (0x80E01801, 0x80C98000, 0x80B78000, 0x80A18008)
+
+
+def ascend_spec(library: Path, sysfs: Path, **given: Any) -> WorkerSpec:
+    """The driver's worker on this library and this PCI tree, with short time-outs."""
+    defaults: dict[str, Any] = {
+        "source": "ascend",
+        "command": command("-m", "nodeagent.worker", "ascend"),
+        "config": {"library": str(library), "sysfs": str(sysfs)},
+        "poll_interval_s": 0.1,
+    }
+    return worker_spec("", **{**defaults, **given})
+
+
+class AscendScene(Scene):
+    device = "npu3"
+
+    def __init__(self, node: EmulatedNode, sysfs: Path) -> None:
+        self._node = node
+        self._sysfs = sysfs
+        self._faults = 0
+
+    def spec(self, **given: Any) -> WorkerSpec:
+        return ascend_spec(self._node.dcmi, self._sysfs, **given)
+
+    def fault(self) -> str:
+        code = CODES[self._faults]
+        self._faults += 1
+        self._node.raise_code(self.device, code, severity=2)
+        return f"{code:08X}"
+
+    def remove_library(self) -> None:
+        self._node.dcmi.rename(self._hidden)
+
+    def remove_devices(self) -> None:
+        for device in self._node.names():
+            self._node.take_out(device)
+
+    def make_busy(self) -> str:
+        self._node.answer(-8020, self.device, "dcmi_get_device_errorcode_v2")
+        return "resource occupied"
+
+    def babble(self) -> None:
+        node = self._node
+        for event_id in (0, 0xFFFFFFFF):
+            node.tell(self.device, event_id, 1)
+        node.tell(self.device, 0x80E01801, 7)
+        node.set("npu2", "code_count_lie", 10_000)
+        node.set("npu4", "code_count_lie", -1)
+        node.set("npu5", "process_count_lie", -1)
+        node.set("npu6", "health_lie", 77)
+
+    def lose_device(self) -> None:
+        self._node.answer(-8008, self.device)
+
+    def restore(self) -> None:
+        if self._hidden.exists():
+            self._hidden.rename(self._node.dcmi)
+        for device in self._node.names():
+            self._node.return_(device)
+        self._node.release()
+
+    @property
+    def _hidden(self) -> Path:
+        return self._node.dcmi.with_name("hidden")
+
+
+class TestAscend(DriverContract):
+    @pytest.fixture
+    def scene(self, node: EmulatedNode, tmp_path: Path) -> Scene:
+        return AscendScene(node, tmp_path / "sys")
