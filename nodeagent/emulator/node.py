@@ -15,6 +15,7 @@ from nodeagent.emulator.dcmi_codes import OCCUR, RECOVER, Fault, add_standing, r
 from nodeagent.emulator.descriptions import describe, libraries_for
 from nodeagent.emulator.fields import FieldError, set_field
 from nodeagent.emulator.layout import LIMITS
+from nodeagent.emulator.lingqu_faults import FabricFault, clear_fabric, raise_fabric, tell_fabric
 from nodeagent.emulator.state import FILE, State
 
 
@@ -143,6 +144,25 @@ class EmulatedNode:
         ``device_id``: the event names another chip than its own.
         """
         tell(self.state, self.index(device), Fault(code, severity, name), assertion, device_id)
+
+    # --- faults of the UnifiedBus switches ---
+
+    def raise_fabric(self, fault: FabricFault, *, deliver: bool = True, stand: bool = True) -> None:
+        """A fault of a switch chip or port begins; as ``raise_code``."""
+        if stand:
+            raise_fabric(self.state, fault)
+        if deliver:
+            tell_fabric(self.state, fault, OCCUR)
+
+    def clear_fabric(self, fault: FabricFault, *, deliver: bool = True) -> None:
+        """It ends; ``deliver=False``: nobody is told."""
+        clear_fabric(self.state, fault)
+        if deliver:
+            tell_fabric(self.state, fault, RECOVER)
+
+    def tell_fabric(self, fault: FabricFault, assertion: int) -> None:
+        """Only an event, whatever stands."""
+        tell_fabric(self.state, fault, assertion)
 
     # --- calls ---
 

@@ -46,8 +46,8 @@ def _hash(name: str) -> int:
 class State:
     """The mapped file: ctypes structures whose fields are those of ``c/fields.def``.
 
-    Changes to ``node``, ``chips``, ``standing``, ``overrides``, ``functions`` and ``events`` are seen by
-    everybody at once.
+    Changes to ``node``, ``chips``, ``standing``, ``fabric``, ``overrides``, ``functions`` and ``events`` are seen
+    by everybody at once.
     """
 
     def __init__(self, path: Path) -> None:
@@ -62,6 +62,7 @@ class State:
         self.node: Any = self._whole.node
         self.chips: Any = self._whole.chips
         self.standing: Any = self._whole.standing
+        self.fabric: Any = self._whole.fabric
         self.overrides: Any = self._whole.overrides
         self.functions: Any = self._whole.functions
         self.events: Any = self._whole.events
@@ -126,7 +127,8 @@ class State:
         """Does ``what`` (a word of ``WHAT``) to calls of a function (``*`` at its end: all that begin so).
 
         ``chip`` -1 is any chip and calls about none. The first ``skip`` calls go through, then ``times``
-        are hit (-1: all). ``for_s`` ends a hang by itself. Returns a number for ``release``. Raises ``StateError``.
+        are hit (-1: all). ``for_s`` ends a hang by itself. Returns what to ``release``.
+        Raises ``StateError``.
         """
         with self.locked():
             for index in range(LIMITS["OVERRIDES"]):

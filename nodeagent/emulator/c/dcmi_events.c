@@ -1,9 +1,7 @@
 /* Fault events: subscribed to (a callback on a thread of the library's own), or waited for. Only changes are told. */
-#define _GNU_SOURCE
 #include "dcmi.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
 enum { SUBSCRIPTIONS = 32 };
@@ -71,46 +69,7 @@ static void deliver(const struct event *event)
     }
 }
 
-static void *tell_subscribers(void *argument)
-{
-    const uint32_t *signal_word = &state()->node.event_signal;
-    uint64_t told = *(uint64_t *)argument;
-    struct event event;
-
-    for (;;) {
-        uint32_t before = __atomic_load_n(signal_word, __ATOMIC_ACQUIRE);
-        settle_all();
-        uint64_t newest = newest_event();
-        if (newest - told > EVENTS)
-            told = newest - EVENTS;
-        while (told < newest) {
-            if (read_event(++told, &event))
-                deliver(&event);
-        }
-        long left_ms = next_end_ms();
-        if (left_ms != 0)
-            wait_for_change(signal_word, before, left_ms);
-    }
-    return NULL;
-}
-
-/* Signals are for the program's own threads. */
-static int start_thread(uint64_t since)
-{
-    static uint64_t first;
-    sigset_t all, before;
-    pthread_t thread;
-
-    first = since;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&thread, NULL, tell_subscribers, &first);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (failed)
-        return DCMI_ERR_INNER_ERR;
-    pthread_detach(thread);
-    return DCMI_OK;
-}
+static const struct listener listener = {settle_all, next_end_ms, deliver};
 
 static int subscribe(int chip, struct dcmi_event_filter filter, dcmi_fault_event_callback handler)
 {
@@ -122,8 +81,8 @@ static int subscribe(int chip, struct dcmi_event_filter filter, dcmi_fault_event
     uint64_t newest = newest_event();
     if (subscription_count == SUBSCRIPTIONS)
         answer = DCMI_ERR_INNER_ERR;
-    else if (subscription_count == 0)
-        answer = start_thread(newest);
+    else if (subscription_count == 0 && !start_listener(&listener))
+        answer = DCMI_ERR_INNER_ERR;
     if (answer == DCMI_OK)
         subscriptions[subscription_count++] = (struct subscription){chip, newest, filter, handler};
     pthread_mutex_unlock(&mutex);

@@ -44,6 +44,12 @@ struct standing {
 #include "fields.def"
 };
 
+struct fabric {
+#define FABRIC_FIELD(type, name) type name;
+#define FABRIC_ARRAY(type, name, count) type name[count];
+#include "fields.def"
+};
+
 struct event {
 #define EVENT_FIELD(type, name) type name;
 #define EVENT_ARRAY(type, name, count) type name[count];
@@ -54,6 +60,7 @@ struct state {
     struct node node;
     struct chip chips[CHIPS];
     struct standing standing[CHIPS][CODES];
+    struct fabric fabric[FABRIC_FAULTS];
     struct override overrides[OVERRIDES];
     struct function functions[FUNCTIONS];
     struct event events[EVENTS];
@@ -94,6 +101,16 @@ void post_event(struct event *event);
 /* Copies the event of that number; false when it is not in the ring (any more). */
 bool read_event(uint64_t number, struct event *event);
 uint64_t newest_event(void);
+
+/* How a library hears of events: look() before every round, next_look_ms() (-1: never) for one without an event. */
+struct listener {
+    void (*look)(void);
+    long (*next_look_ms)(void);
+    void (*tell)(const struct event *event);
+};
+
+/* Starts a thread that is told every event from now on. False when there can be none. */
+bool start_listener(const struct listener *listener);
 
 /* Copies a text into a buffer of so many bytes, cut off; without its final NUL when the node is told to lie so. */
 void tell_text(char *buffer, size_t bytes, const char *text);

@@ -1,0 +1,210 @@
+/* liblingqu-dcmi.so: faults of the UnifiedBus switch chips, subscribed to or listed. */
+#include "lingqu_abi.h"
+#include "shared.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <string.h>
+
+#define EXPORTED __attribute__((visibility("default")))
+
+enum { SUBSCRIPTIONS = 15, EVERY_FLAG = 15 };
+
+const struct dialect dialect = {.unsupported = LQ_DCMI_ERR_IOCTL, .no_driver = LQ_DCMI_ERR_DEVICE_OPEN};
+
+struct subscription {
+    lq_dcmi_event_filter filter;
+    LqDcmiEventCallback handler;
+    uint64_t since;
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct subscription subscriptions[SUBSCRIPTIONS];
+static int subscription_count;
+static bool is_initialised, is_listening;
+
+static int open_library(const char *function)
+{
+    int answer = enter(function, -1);
+
+    if (answer == 0 && !is_initialised)
+        return LQ_DCMI_ERR_NOT_INIT;
+    return answer;
+}
+
+EXPORTED int lq_dcmi_init(void);
+EXPORTED int lq_dcmi_init(void)
+{
+    int answer = enter(__func__, -1);
+
+    if (answer != 0)
+        return answer;
+    if (is_initialised)
+        return LQ_DCMI_ERR_INIT_TWICE;
+    is_initialised = true;
+    return LQ_DCMI_OK;
+}
+
+static void fill_told(LqDcmiEvent *told, const struct event *event)
+{
+    *told = (LqDcmiEvent){
+        .eventType = event->code,
+        .subType = (unsigned int)event->data[0],
+        .peerportDevice = (unsigned short)event->data[1],
+        .peerportId = (unsigned short)event->data[2],
+        .switchChipid = (unsigned short)event->data[3],
+        .switchPortid = (unsigned short)event->data[4],
+        .severity = (unsigned char)event->severity,
+        .assertion = (unsigned char)event->assertion,
+        .eventSerialNum = (unsigned int)event->serial,
+        .notifySerialNum = (unsigned int)event->notify_serial,
+        .alarmRaisedTime = event->raised_ms,
+    };
+    if (event->unterminated)
+        memset(told->additionalInfo, 'X', sizeof told->additionalInfo);
+}
+
+static bool passes(const lq_dcmi_event_filter *filter, const struct event *event)
+{
+    unsigned int flags = (unsigned int)filter->filterFlag;
+
+    if ((flags & LQ_DCMI_FILTER_EVENT_TYPE) && filter->eventTypeId != event->code)
+        return false;
+    if ((flags & LQ_DCMI_FILTER_EVENT) && filter->eventId != event->data[0])
+        return false;
+    if ((flags & LQ_DCMI_FILTER_SEVERITY) && event->severity < filter->severity)
+        return false;
+    return !(flags & LQ_DCMI_FILTER_CHIP) || filter->chipId == event->data[3];
+}
+
+static void deliver(const struct event *event)
+{
+    struct subscription copies[SUBSCRIPTIONS];
+    LqDcmiEvent told;
+
+    if (event->library != LIBRARY_LINGQU)
+        return;
+    pthread_mutex_lock(&mutex);
+    int count = subscription_count;
+    memcpy(copies, subscriptions, sizeof copies);
+    pthread_mutex_unlock(&mutex);
+    fill_told(&told, event);
+    for (int index = 0; index < count; index++) {
+        if (event->number > copies[index].since && passes(&copies[index].filter, event))
+            copies[index].handler(&told);
+    }
+}
+
+/* The vendor's thread asks the driver so often, and sees nothing sooner. */
+static void wait_for_poll(void) { sleep_ms(state()->node.fabric_poll_ms); }
+
+static long next_poll_ms(void) { return -1; }
+
+static const struct listener listener = {wait_for_poll, next_poll_ms, deliver};
+
+static bool is_same(const lq_dcmi_event_filter *one, const lq_dcmi_event_filter *other)
+{
+    return one->filterFlag == other->filterFlag && one->eventTypeId == other->eventTypeId &&
+           one->eventId == other->eventId && one->severity == other->severity && one->chipId == other->chipId;
+}
+
+static int unsubscribe(const lq_dcmi_event_filter *filter)
+{
+    for (int index = 0; index < subscription_count; index++) {
+        if (is_same(&subscriptions[index].filter, filter)) {
+            subscriptions[index] = subscriptions[--subscription_count];
+            return LQ_DCMI_OK;
+        }
+    }
+    return LQ_DCMI_ERR_UNSUBSCRIBE;
+}
+
+static int subscribe(const lq_dcmi_event_filter *filter, LqDcmiEventCallback handler)
+{
+    if (subscription_count == SUBSCRIPTIONS)
+        return LQ_DCMI_ERR_TOO_MANY_SUBSCRIPTIONS;
+    uint64_t since = newest_event();
+    if (!is_listening && !start_listener(&listener))
+        return LQ_DCMI_ERR_THREAD;
+    is_listening = true;
+    subscriptions[subscription_count++] = (struct subscription){*filter, handler, since};
+    return LQ_DCMI_OK;
+}
+
+EXPORTED int lq_dcmi_subscribe_fault_event(lq_dcmi_event_filter filter, LqDcmiEventCallback handler);
+EXPORTED int lq_dcmi_subscribe_fault_event(lq_dcmi_event_filter filter, LqDcmiEventCallback handler)
+{
+    int answer = open_library(__func__);
+
+    if (answer != 0)
+        return answer;
+    if ((unsigned int)filter.filterFlag > EVERY_FLAG)
+        return LQ_DCMI_ERR_FILTER;
+    pthread_mutex_lock(&mutex);
+    answer = handler == NULL ? unsubscribe(&filter) : subscribe(&filter, handler);
+    pthread_mutex_unlock(&mutex);
+    return answer;
+}
+
+static void fill_listed(LqDcmiEvent *told, const struct fabric *fault)
+{
+    *told = (LqDcmiEvent){
+        .eventType = fault->event_type,
+        .subType = fault->sub_type,
+        .peerportDevice = (unsigned short)fault->peer_device,
+        .peerportId = (unsigned short)fault->peer_port,
+        .switchChipid = (unsigned short)fault->chip,
+        .switchPortid = (unsigned short)fault->port,
+        .severity = (unsigned char)fault->severity,
+        .assertion = LQ_DCMI_FAULT,
+        .eventSerialNum = (unsigned int)fault->serial,
+        .notifySerialNum = (unsigned int)fault->serial,
+        .alarmRaisedTime = fault->raised_ms,
+    };
+}
+
+EXPORTED int lq_dcmi_get_fault_info(unsigned int listLen, unsigned int *eventListLen, LqDcmiEvent *eventList);
+EXPORTED int lq_dcmi_get_fault_info(unsigned int listLen, unsigned int *eventListLen, LqDcmiEvent *eventList)
+{
+    int answer = open_library(__func__);
+
+    if (answer != 0)
+        return answer;
+    if (listLen == 0 || listLen > USHRT_MAX || eventListLen == NULL || eventList == NULL)
+        return LQ_DCMI_ERR_PARAMETER;
+    lock_state();
+    const struct node *node = &state()->node;
+    unsigned int standing = (unsigned int)node->fabric_fault_count;
+    unsigned int written = standing < listLen ? standing : listLen;
+    for (unsigned int index = 0; index < written; index++)
+        fill_listed(&eventList[index], &state()->fabric[index]);
+    *eventListLen = node->fabric_fault_count_lie == NO_LIE ? written : (unsigned int)node->fabric_fault_count_lie;
+    unlock_state();
+    return LQ_DCMI_OK;
+}
+
+EXPORTED int lq_dcmi_get_fault_nums(unsigned int *fault_nums);
+EXPORTED int lq_dcmi_get_fault_nums(unsigned int *fault_nums)
+{
+    int answer = open_library(__func__);
+
+    if (answer != 0)
+        return answer;
+    if (fault_nums == NULL)
+        return LQ_DCMI_ERR_PARAMETER;
+    *fault_nums = (unsigned int)state()->node.fabric_fault_count;
+    return LQ_DCMI_OK;
+}
+
+EXPORTED int lq_dcmi_get_version(unsigned int *lq_version, unsigned int *lqdcmi_version);
+EXPORTED int lq_dcmi_get_version(unsigned int *lq_version, unsigned int *lqdcmi_version)
+{
+    int answer = open_library(__func__);
+
+    if (answer != 0)
+        return answer;
+    if (lq_version == NULL || lqdcmi_version == NULL)
+        return LQ_DCMI_ERR_PARAMETER;
+    *lq_version = *lqdcmi_version = LQ_DCMI_VERSION;
+    return LQ_DCMI_OK;
+}
