@@ -40,6 +40,7 @@ class Hearing:
         self._observation = observation
         self._readings = readings
         self._statistics = statistics
+        self._said_unavailable = ""
 
     def take(self, worker: Worker, report: protocol.Report) -> Delivery:
         """The delivery it makes, maybe an empty one. Raises ``Nonsense``."""
@@ -55,8 +56,7 @@ class Hearing:
         observation = self._observation
         if isinstance(report, protocol.Unavailable):
             worker.unavailable = report
-            log.warning("%s: %s", self._source, report.reason)
-            return observation.unavailable(report)
+            return self._unavailable(report)
         if isinstance(report, protocol.Hello):
             return self._hello(worker, report)
         if worker.state is State.STARTING:
@@ -75,6 +75,19 @@ class Hearing:
             case protocol.Lost():
                 log.warning("%s: %s", self._source, report.reason)
                 return observation.lost(report.reason)
+
+    def _unavailable(self, report: protocol.Unavailable) -> Sequence[Input]:
+        """What is not there on most nodes is worth a line, and no more than one."""
+        inputs = self._observation.unavailable(report)
+        level = logging.WARNING if self._observation.is_missed else logging.INFO
+        log.log(
+            level if report.reason != self._said_unavailable else logging.DEBUG,
+            "%s: %s",
+            self._source,
+            report.reason,
+        )
+        self._said_unavailable = report.reason
+        return inputs
 
     def _hello(self, worker: Worker, hello: protocol.Hello) -> Sequence[Input]:
         if worker.state is not State.STARTING:

@@ -4,6 +4,7 @@ Writing waits while the daemon is behind; that is the back-pressure, and it reac
 ``enqueue`` never waits: it is for a library's callbacks, and counts what it must drop.
 """
 
+import math
 import os
 import queue
 import select
@@ -29,7 +30,8 @@ class Outlet:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._lock = threading.Lock()
-        self._enqueued: queue.Queue[Batch] = queue.Queue(MAX_ENQUEUED)
+        self._enqueueing = threading.Lock()
+        self._enqueued: queue.SimpleQueue[Batch] = queue.SimpleQueue()
         self._sender: threading.Thread | None = None
         self._dropped = 0
 
@@ -47,13 +49,14 @@ class Outlet:
                 os._exit(0)
 
     def enqueue(self, report: Batch) -> None:
-        try:
-            self._enqueued.put_nowait(report)
-        except queue.Full:
-            self._dropped += 1
-        if self._sender is None:
-            self._sender = threading.Thread(target=self._send_enqueued, name="callbacks", daemon=True)
-            self._sender.start()
+        with self._enqueueing:
+            if self._enqueued.qsize() >= MAX_ENQUEUED:
+                self._dropped += 1
+                return
+            self._enqueued.put(report)
+            if self._sender is None:
+                self._sender = threading.Thread(target=self._send_enqueued, name="callbacks", daemon=True)
+                self._sender.start()
 
     def reply(self, poll_id: int, device: str, begun_ns: int, outcome: Reading | CallFailed) -> None:
         """Answer for one device; ``begun_ns`` 0: no call was made."""
@@ -71,8 +74,9 @@ class Outlet:
                 errno=outcome.errno,
             )
         else:
-            readings = dict(outcome.readings)
-            if device == SOURCE and self._dropped:
+            # JSON has no word for the others; a driver ought to have refused them.
+            readings = {name: value for name, value in outcome.readings.items() if math.isfinite(value)}
+            if device == SOURCE and self._sender is not None:
                 readings["dropped_callbacks_total"] = float(self._dropped)
             reply = protocol.Reply(
                 id=poll_id,

@@ -12,30 +12,37 @@
     crash-DEVICE     a poll of the device reads from address 0
     deaf             SIGTERM is ignored
     mutter           every poll prints many lines on both standard streams
+    burst            the next poll makes four threads of the library report as many codes each as the file
+                     says, many times in one go; all of them are active from then on
 """
 
 import ctypes
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from nodeagent.core.model import Kind
+from nodeagent.core.model import Assertion, Kind
 from nodeagent.drivers.api import CallFailed, Driver, Emit, Population, Reading, Unavailable
-from nodeagent.worker.protocol import Active, Configure, Device, Missing, Pattern
+from nodeagent.worker.protocol import Active, Batch, Configure, Device, Missing, Pattern, Signal
 
 MUTTERED_LINES = 2000
+BURSTING_THREADS = 4
+BURST_TIMES = 20
 
 
 def create(configure: Configure, emit: Emit) -> Driver:
-    return FakeDriver(Path(str(configure.config["control"])), str(configure.config["devices"]).split())
+    return FakeDriver(Path(str(configure.config["control"])), str(configure.config["devices"]).split(), emit)
 
 
 class FakeDriver:
-    def __init__(self, control: Path, devices: Sequence[str]) -> None:
+    def __init__(self, control: Path, devices: Sequence[str], emit: Emit) -> None:
         self._control = control
         self._devices = devices
+        self._emit = emit
+        self._burst: list[str] = []
         self._libc = ctypes.CDLL(None, use_errno=True)
 
     def open(self) -> None:
@@ -78,7 +85,9 @@ class FakeDriver:
         self._stick(f"stuck-{device}")
         if (failure := self._control / f"fail-{device}").exists():
             raise CallFailed(failure.read_text(), errno=16)
-        return Reading(active=[Active(code="CAFE")], readings={"temperature_celsius": 41.5})
+        self._report_burst(device)
+        active = [Active(code=code) for code in ("CAFE", *self._burst)]
+        return Reading(active=active, readings={"temperature_celsius": 41.5})
 
     def reload(self, patterns: Sequence[Pattern]) -> None:
         (self._control / "reloaded").write_text(" ".join(pattern.id for pattern in patterns))
@@ -104,6 +113,25 @@ class FakeDriver:
         pid = ctypes.c_int()
         self._libc.posix_spawn(ctypes.byref(pid), b"/bin/true", actions, None, arguments, environment)
         os.waitpid(pid.value, 0)
+
+    def _report_burst(self, device: str) -> None:
+        file = self._control / "burst"
+        if not file.exists():
+            return
+        each = int(file.read_text())
+        file.unlink()
+        codes = [[f"BURST_{thread}_{number}" for number in range(each)] for thread in range(BURSTING_THREADS)]
+        threads = [threading.Thread(target=self._call_back, args=(device, listed)) for listed in codes]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self._burst = [code for listed in codes for code in listed]
+
+    def _call_back(self, device: str, codes: Sequence[str]) -> None:
+        for code in [*codes] * BURST_TIMES:
+            signal = Signal(device=device, code=code, assertion=Assertion.OCCUR)
+            self._emit.enqueue(Batch(signals=(signal,)))
 
     def _mutter(self) -> None:
         for number in range(MUTTERED_LINES):

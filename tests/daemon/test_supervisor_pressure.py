@@ -5,8 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from nodeagent.core.model import ActiveSet
 from nodeagent.daemon.source import WorkerSpec
+from tests.daemon.fake_driver import BURSTING_THREADS
 from tests.daemon.staged import staged, worker_spec
+
+BURST = 250
+"""A thousand codes in all; a reply tells 1024 at most."""
 
 
 @pytest.fixture
@@ -40,3 +45,27 @@ async def test_library_that_prints_disturbs_neither_the_protocol_nor_the_worker(
         await stage.polled("chip0", times=5)
         assert stage.health.garbled == 0
         assert stage.faults("driver_unresponsive") == []
+
+
+async def test_callbacks_that_come_too_fast_are_counted_and_the_next_poll_tells_what_they_said(
+    spec: WorkerSpec, tmp_path: Path
+) -> None:
+    async with staged(spec) as stage:
+        await stage.back()
+        stage.gate.clear()
+        (tmp_path / "burst").write_text(str(BURST))
+        await stage.until(lambda: not (tmp_path / "burst").exists(), "the burst")
+        stage.gate.set()
+        dropped = await stage.until(lambda: stage.health.readings.get("*", {}).get("dropped_callbacks_total"))
+        codes = {f"BURST_{thread}_{number}" for thread in range(BURSTING_THREADS) for number in range(BURST)}
+        assert dropped > 0
+        await stage.until(
+            lambda: any(
+                isinstance(given, ActiveSet)
+                and given.complete
+                and codes <= {active.code for active in given.codes}
+                for given in stage.inputs
+            ),
+            "a poll that lists them all",
+        )
+        assert stage.health.garbled == 0
