@@ -18,7 +18,7 @@ def close(state: State, condition: Condition, why: str) -> None:
 
 def lift(state: State, hold: Hold, why: str) -> None:
     state.drop(hold)
-    tell(state, EventKind.RELEASED, state.device(hold.device_id), why=why)
+    tell(state, EventKind.RELEASED, state.device(hold.device_id), condition_id=hold.id, why=why)
 
 
 def recover(state: State, condition: Condition) -> bool:

@@ -43,22 +43,23 @@ def _isolate(state: State, device: Device, given: Operator) -> bool:
         until_ns=given.until_ns,
     )
     state.put(hold)
-    tell(state, EventKind.ISOLATED, device, why=f"{given.who}: {given.reason}")
+    tell(state, EventKind.ISOLATED, device, condition_id=hold.id, why=f"{given.who}: {given.reason}")
     return True
 
 
 def _release(state: State, device: Device, given: Operator) -> bool:
-    """Lift the owner's own hold, the device's promotions, and what only a person may clear."""
+    """Lift the owner's own hold, the device's promotions, and what only a person may clear; or one of these."""
     changed = False
     hold = _hold_of(state, device, given.who)
-    if hold is not None:
+    if hold is not None and given.only in ("", hold.id):
         clearing.lift(state, hold, f"{given.who}: {given.reason}")
         changed = True
     for promotion in state.on(Promotion, device.id):
-        frequency.release(state, promotion, f"released by {given.who}: {given.reason}")
-        changed = True
+        if given.only in ("", promotion.id):
+            frequency.release(state, promotion, f"released by {given.who}: {given.reason}")
+            changed = True
     for condition in state.on(Condition, device.id):
-        if state.lookup.facts(condition.code).clear_on.operator:
+        if given.only in ("", condition.id) and state.lookup.facts(condition.code).clear_on.operator:
             clearing.close(state, condition, f"released by {given.who}: {given.reason}")
             changed = True
     return changed

@@ -48,6 +48,15 @@ def test_two_people_hold_each_for_themselves() -> None:
     assert [reason.text for reason in device_view(engine).reasons] == ["uid:1001: bench"]
 
 
+def test_a_release_of_one_thing_leaves_the_others() -> None:
+    engine = begin(catalog())
+    run(engine, [(1, order("isolate")), (2, order("isolate", who="uid:1001"))])
+    (mine, other) = (hold.id for hold in engine.view().holds)
+    assert run(engine, [(3, order("release", only=other))]) == []
+    (released,) = run(engine, [(4, order("release", only=mine))])
+    assert (released.kind, released.condition_id) == (EventKind.RELEASED, mine)
+
+
 def test_an_order_nobody_knows_and_one_for_a_device_nobody_knows_change_nothing() -> None:
     engine = begin(catalog())
     assert engine.step(ns(1), order("dance")).records == ()

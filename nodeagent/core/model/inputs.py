@@ -151,13 +151,17 @@ class TablesRejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
-    """A person's order: ``what`` is the verb (isolate, release, quiesce, resume, approve, refuse)."""
+    """A person's order: ``what`` is the verb (isolate, release, quiesce, resume, approve, refuse).
+
+    ``only`` is the id of the one hold, promotion or condition that a release is to end, "" for all.
+    """
 
     who: str
     what: str
     device: str
     reason: str = ""
     until_ns: int | None = None
+    only: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
