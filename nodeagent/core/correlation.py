@@ -5,6 +5,7 @@ chip of the same job within that time before or after, it is suppressed, and the
 occurrences leave the queues of every chip that showed them. Nothing here counts or promotes.
 """
 
+from bisect import bisect_left
 from dataclasses import replace
 
 from nodeagent.core import limits
@@ -28,13 +29,14 @@ def sight(state: State, device_id: str, code_key: str, rule: FrequencyRule, at_n
     if at_ns in times:
         return
     times = (*times, at_ns) if at_ns > times[-1] else tuple(sorted((*times, at_ns)))
-    oldest_ns = times[-1] - 2 * rule.correlation_ns
-    kept = tuple(time_ns for time_ns in times[-_SIGHTINGS:] if time_ns >= oldest_ns)
-    limits.remember(state, changed(before, occurrences_ns=kept))
+    first = max(bisect_left(times, times[-1] - 2 * rule.correlation_ns), len(times) - _SIGHTINGS)
+    limits.remember(state, changed(before, occurrences_ns=times[first:]))
 
 
 def review(state: State, device_id: str, code_key: str, rule: FrequencyRule, at_ns: int) -> None:
     """An occurrence was counted: suppress what it correlates, or let it leave with what was suppressed."""
+    if not state.pending and not state.suppressed:
+        return
     correlated = [
         (promotion, other)
         for promotion in _pending(state, code_key, rule)

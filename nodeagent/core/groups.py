@@ -1,29 +1,22 @@
 """Keys of cells in groups, each group in the order in which its keys came. It knows no meaning of either."""
 
-from collections.abc import Collection, Hashable
-from typing import Generic, TypeVar
+from collections.abc import Hashable
+from typing import TypeVar
 
 from nodeagent.core.timers import Key
 
 G = TypeVar("G", bound=Hashable)
 
 
-class Groups(Generic[G]):
-    def __init__(self) -> None:
-        self._keys: dict[G, dict[Key, None]] = {}
-
-    def of(self, group: G) -> Collection[Key]:
-        return self._keys.get(group, ())
+class Groups(dict[G, dict[Key, None]]):
+    """``get(group, ())`` are its keys. A dictionary, because it is asked many times for each input."""
 
     def add(self, group: G, key: Key) -> None:
-        self._keys.setdefault(group, {})[key] = None
+        self.setdefault(group, {})[key] = None
 
     def remove(self, group: G, key: Key) -> None:
         """Raises KeyError where it is not in the group."""
-        keys = self._keys[group]
+        keys = self[group]
         del keys[key]
         if not keys:
-            del self._keys[group]
-
-    def clear(self) -> None:
-        self._keys.clear()
+            del self[group]

@@ -55,7 +55,7 @@ def room_for_condition(state: State, device: Device | None) -> bool:
         return False
     if device is None:
         return room_for_device(state)
-    return len(state.on_device.of((Condition, device.id))) < MAX_CONDITIONS_ON_DEVICE
+    return len(state.on_device.get((Condition, device.id), ())) < MAX_CONDITIONS_ON_DEVICE
 
 
 def room_for_promotion(state: State) -> bool:

@@ -5,12 +5,13 @@ that a job shares, or anywhere on the node. Of a fault whose condition has close
 newest occurrence. Injected faults pair with nothing.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from nodeagent.core import holding, limits
 from nodeagent.core.catalog import RelationRule
 from nodeagent.core.classify import is_undecided
-from nodeagent.core.lookup import Lookup, side
+from nodeagent.core.lookup import Lookup, Side, side
 from nodeagent.core.model import Absorbed, Condition, Level, Trace
 from nodeagent.core.state import State
 from nodeagent.core.verdict import stricter
@@ -26,19 +27,20 @@ def partners(
     """The faults of ``with`` in the rule's reach, near an occurrence of ``key``, which is of ``code``."""
     return [
         fault
-        for fault in _standing(state, "with", rule, device_id)
-        if near(rule, fault.occurred_ns, at_ns) and state.lookup.facts(fault.code).key != key
+        for fault in _others(state, side("with", rule, device_id), rule, device_id, key)
+        if near(rule, fault.occurred_ns, at_ns)
     ]
 
 
 def subjects(state: State, rule: RelationRule, device_id: str, key: str, at_ns: int) -> list[Condition]:
     """The open conditions of ``code`` in the rule's reach, near an occurrence of ``key`` of ``with``."""
+    place = side("code", rule, device_id)
+    if place not in state.paired:
+        return []
     return [
         fault
-        for fault in _standing(state, "code", rule, device_id)
-        if isinstance(fault, Condition)
-        and near(rule, fault.occurred_ns, at_ns)
-        and state.lookup.facts(fault.code).key != key
+        for fault in _others(state, place, rule, device_id, key)
+        if isinstance(fault, Condition) and near(rule, fault.occurred_ns, at_ns)
     ]
 
 
@@ -46,11 +48,10 @@ def ended(state: State, rule: RelationRule, device_id: str, key: str, at_ns: int
     """The open conditions of ``with`` in the rule's reach that an occurrence of ``key`` ends."""
     return [
         fault
-        for fault in _standing(state, "with", rule, device_id)
+        for fault in _others(state, side("with", rule, device_id), rule, device_id, key)
         if isinstance(fault, Condition)
         and fault.occurred_ns <= at_ns
         and (not rule.within_ns or near(rule, fault.occurred_ns, at_ns))
-        and state.lookup.facts(fault.code).key != key
     ]
 
 
@@ -103,16 +104,15 @@ def standing(state: State, device_id: str, key: str) -> Absorbed | None:
     return absorbed
 
 
-def _standing(state: State, name: str, rule: RelationRule, device_id: str) -> list[Condition | Trace]:
-    """Whatever stands on that side of the rule, in its reach of the device: nearly always nothing."""
-    keys = state.paired.of(side(name, rule, device_id))
-    if not keys:
-        return []
-    conditions, traces = state.cells[Condition], state.cells[Trace]
-    faults: list[Condition | Trace] = [conditions.get(key) or traces[key] for key in keys]
-    if rule.same != "job":
-        return faults
-    return [fault for fault in faults if _is_of_the_job(state, device_id, fault)]
+def _others(
+    state: State, place: Side, rule: RelationRule, device_id: str, key: str
+) -> Iterator[Condition | Trace]:
+    """Whatever stands on that side of the rule, in its reach of the device; none of the code itself."""
+    conditions, traces, facts = state.cells[Condition], state.cells[Trace], state.lookup.facts
+    for fault_key in state.paired.get(place, ()):
+        fault: Condition | Trace = conditions.get(fault_key) or traces[fault_key]
+        if facts(fault.code).key != key and (rule.same != "job" or _is_of_the_job(state, device_id, fault)):
+            yield fault
 
 
 def _is_of_the_job(state: State, device_id: str, fault: Condition | Trace) -> bool:

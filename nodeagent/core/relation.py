@@ -68,12 +68,14 @@ def occurred(state: State, condition: Condition) -> Condition:
     facts = state.lookup.facts(condition.code)
     if facts.relations is None or condition.injected:
         return condition
-    _join(state, condition)
-    _join_others(state, condition.device_id, facts.key, facts.relations, condition.occurred_ns)
+    device_id, at_ns = condition.device_id, condition.occurred_ns
+    if facts.relations.levelled:
+        _join(state, condition)
+    _join_others(state, device_id, facts.key, facts.relations, at_ns)
     for rule in facts.relations.absorbing:
-        for companion in pairing.subjects(state, rule, condition.device_id, facts.key, condition.occurred_ns):
+        for companion in pairing.subjects(state, rule, device_id, facts.key, at_ns):
             _absorb_earlier(state, rule, condition.id, companion)
-    _cancel(state, condition.device_id, facts, condition.occurred_ns)
+    _cancel(state, device_id, facts, at_ns)
     return state.get(Condition, condition.id) or condition
 
 

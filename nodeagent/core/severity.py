@@ -25,8 +25,10 @@ def of_signal(state: State, signal: Signal, facts: Facts) -> int | None:
 
 def learn(state: State, facts: Facts, severity: int | None) -> bool:
     """The driver has said how severe a code is: open conditions are judged by it. True if it was new."""
+    if severity is None:
+        return False
     learnt = state.get(Severity, facts.key)
-    if severity is None or (learnt is not None and learnt.severity == severity):
+    if learnt is not None and learnt.severity == severity:
         return False
     limits.remember(state, Severity(code=facts.key, severity=severity))
     for device in state.all(Device) if facts.row is None else ():

@@ -49,7 +49,9 @@ def signalled(state: State, signal: Signal, rule: str = "") -> bool:
         return unopened.from_user_space(state, signal, facts)
     if facts.row is not None and facts.row.notice:
         return unopened.told_only(state, signal, facts, _occurred_ns(state, signal))
-    learnt = not signal.injected and severity.learn(state, facts, signal.severity)
+    learnt = (
+        signal.severity is not None and not signal.injected and severity.learn(state, facts, signal.severity)
+    )
     device = devices.find(state, signal.device)
     condition = None
     if device is not None:
@@ -173,8 +175,9 @@ def _renew(state: State, condition: Condition, signal: Signal, facts: Facts, at_
         occurred_ns=max(condition.occurred_ns, at_ns),
         boot_id=state.era.boot_id,
     )
-    after = _count_user_induced(state, after, signal, facts, at_ns)
-    if (lowered := severity.shared(state, after)) is not after:
+    if condition.user_induced:
+        after = _count_user_induced(state, after, signal, facts, at_ns)
+    if condition.unknown and (lowered := severity.shared(state, after)) is not after:
         after = duration.relevel(state, condition, lowered, severity.ONE_CAUSE)
     if signal.assertion is Assertion.OCCUR:
         return appear(state, after, signal.source, at_ns)

@@ -311,11 +311,11 @@ class State:
 
     def on(self, of: type[C], device_id: str) -> list[C]:
         """The conditions, promotions or holds on a device, in order."""
-        return [self.cells[of][key] for key in self.on_device.of((of, device_id))]
+        return [self.cells[of][key] for key in self.on_device.get((of, device_id), ())]
 
     def promotions(self, device_id: str, code_key: str) -> list[Promotion]:
         """The promotions of one code on a device."""
-        return [self.cells[Promotion][key] for key in self.promoted.of((device_id, code_key))]
+        return [self.cells[Promotion][key] for key in self.promoted.get((device_id, code_key), ())]
 
     def source_of(self, name: str, device_id: str) -> Source | None:
         """What is known of the source's view of a device: its own cell, else that of the whole source."""
