@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,34 @@ def test_what_is_not_there_may_be_hidden(tmp_path: Path) -> None:
     assert denials([Path("/dev/null"), device]) == (
         f"cannot open {device}: No such file or directory"
         " (in a systemd unit PrivateDevices= hides it; in a container it must be passed in)"
+    )
+
+
+@pytest.fixture
+def closed_group() -> Iterator[Path]:
+    """A control group whose processes may open no device, as DevicePolicy=closed makes it."""
+    group = Path("/sys/fs/cgroup/devices/nodeagent-test-denied")
+    try:
+        group.mkdir()
+        (group / "devices.deny").write_text("a")
+    except OSError as error:
+        pytest.skip(f"no control group for devices here: {error.strerror}")
+    yield group
+    group.rmdir()
+
+
+@pytest.mark.root
+def test_a_device_that_the_unit_does_not_hold_asks_for_its_directive(closed_group: Path) -> None:
+    program = "import os, sys\nfrom pathlib import Path\nfrom nodeagent.drivers.denied import denials\n"
+    program += "Path(sys.argv[1]).write_text(str(os.getpid()))\nprint(denials([Path('/dev/kmsg')]))\n"
+    told = subprocess.run(
+        [sys.executable, "-c", program, str(closed_group / "cgroup.procs")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.startswith(
+        "cannot open /dev/kmsg: Operation not permitted (in a systemd unit DeviceAllow= must hold it"
     )
 
 
