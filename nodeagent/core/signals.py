@@ -66,7 +66,7 @@ def signalled(state: State, signal: Signal, rule: str = "") -> bool:
     else:
         condition = _opened(state, device, signal, facts, at_ns, rule)
     if condition is None:
-        return learnt
+        return learnt or (device is None and devices.find(state, signal.device) is not None)
     if facts.relations is not None:
         condition = relation.occurred(state, condition)
     if facts.duration is None:

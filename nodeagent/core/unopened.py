@@ -13,9 +13,12 @@ def told_only(state: State, signal: Signal, facts: Facts, at_ns: int) -> bool:
 
     To relation rules it is an occurrence as any other: what ends a fault is often no fault.
     """
+    if signal.assertion is Assertion.RECOVER:
+        return False
     fault = classify(state.lookup, signal.source, facts, signal.severity)
+    is_new = devices.find(state, signal.device) is None
     device = devices.resolve(state, signal.device, fault.kind)
-    if device is None or signal.assertion is Assertion.RECOVER:
+    if device is None:
         return False
     told = notice(
         state,
@@ -29,8 +32,8 @@ def told_only(state: State, signal: Signal, facts: Facts, at_ns: int) -> bool:
         evidence=signal.evidence,
     )
     if facts.relations is None or signal.injected:
-        return told
-    return relation.passed(state, device, facts, fault.level, at_ns) or told
+        return told or is_new
+    return relation.passed(state, device, facts, fault.level, at_ns) or told or is_new
 
 
 def from_user_space(state: State, signal: Signal, facts: Facts) -> bool:

@@ -1,9 +1,11 @@
 """What a single signal does: it opens, renews, recovers, or only informs."""
 
+from dataclasses import replace
+
 import pytest
 
 from nodeagent.core.catalog import ClearOn
-from nodeagent.core.model import EventKind, Handling, Level, Verdict
+from nodeagent.core.model import Assertion, EventKind, Handling, Level, Verdict
 from tests.core.build import (
     HBM,
     begin,
@@ -132,3 +134,12 @@ def test_an_injected_fault_ends_by_itself_after_ten_minutes() -> None:
     assert wait(engine, 600) == []
     (cleared,) = wait(engine, 601)
     assert (cleared.kind, cleared.injected) == (EventKind.CLEARED, True)
+
+
+def test_a_device_that_a_signal_makes_is_stored_with_it_and_one_that_makes_none_is_not() -> None:
+    engine = begin(catalog(row("MENDED", notice=True)))
+    mended = xid("MENDED", "0000:07:00.0")
+    assert engine.step(ns(1), replace(mended, assertion=Assertion.RECOVER)).records == ()
+    assert [view.name for view in engine.view().devices] == ["node", "npu0"]
+    assert engine.step(ns(2), mended).records == (mended,)
+    assert [view.name for view in engine.view().devices] == ["node", "0000:07:00.0", "npu0"]

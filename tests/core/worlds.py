@@ -5,6 +5,8 @@ from hypothesis import strategies as st
 from nodeagent.core.catalog import SECOND_NS, Catalog, ClearOn
 from nodeagent.core.model import (
     ALL_DEVICES,
+    ActiveCode,
+    ActiveSet,
     Affects,
     CatalogChanged,
     DeviceGone,
@@ -47,6 +49,8 @@ _ROWS = (
     row("XID_45", Level.RESTART_BUSINESS, clear_on=ClearOn(quiet_ns=ns(30))),
     row("HOT", Level.SUB_HEALTH),
     row("STORM", Level.PRE_SEPARATE_NPU),
+    row("MENDED", notice=True),
+    row("SX_1", Level.SUB_HEALTH, levels={"FATAL": Level.PRE_SEPARATE_NPU}),
 )
 FIRST: Catalog = catalog(
     *_ROWS,
@@ -61,13 +65,15 @@ FIRST: Catalog = catalog(
         related("RestartRequest", "RestartBusiness", within_s=5, same="job"),
         related(LINK_DOWN, "XID_79", within_s=15, then="level", level=Level.SEPARATE_NPU, same="node"),
         related("XID_13", "XID_45", within_s=10, then="level", level=Level.NOT_HANDLE),
-        related("XID_99", "XID_79", "HUNG", within_s=0, then="cancel", same="node"),
+        related("XID_99", "XID_79", "HUNG", "SX_1.Fatal", within_s=0, then="cancel", same="node"),
+        related("MENDED", "SX_1", within_s=20, then="cancel"),
     ),
     threshold=(hot("HOT", 10),),
     counter=(rising("STORM", 10, 60),),
 )
 SECOND: Catalog = catalog(
     *_ROWS[:2],
+    row("SX_1", Level.RESTART_NPU),
     row("HUNG", Level.SEPARATE_FAULT, kind=Kind.HOST, clear_on=ClearOn(operator=True)),
     frequency=(repeat("XID_79", 1, 60, level=Level.MANUALLY_SEPARATE_NPU),),
     duration=(lasting(LINK_DOWN, 2, 3, level=Level.SEPARATE_NPU),),
@@ -75,6 +81,7 @@ SECOND: Catalog = catalog(
     threshold=(hot("HOT", 3),),
     counter=(),
     digest="second",
+    unknown_level=Level.RESTART_BUSINESS,
     **GRACEFUL,
 )
 CATALOGS = {FIRST.digest: FIRST, SECOND.digest: SECOND}
@@ -88,6 +95,9 @@ CODES = (
     "HUNG",
     "PORT",
     "8BADF00D",
+    "SX_1",
+    "SX_1.Fatal",
+    "MENDED",
     "RestartRequest",
     "RestartBusiness",
 )
@@ -143,6 +153,18 @@ companions = st.builds(
     st.sampled_from(CHIPS[:2]),
 )
 volleys = st.builds(lambda device: signal("XID_79", "once", device), st.sampled_from(CHIPS[:2]))
+unknown = st.builds(
+    lambda device, begun_s, severity: ActiveSet(
+        source="ascend",
+        device=device,
+        codes=(ActiveCode(code="8BADF00D", severity=severity),),
+        begun_ns=ns(begun_s),
+        complete=True,
+    ),
+    st.sampled_from(CHIPS[:2]),
+    st.integers(0, 300),
+    st.sampled_from((None, None, 1, 2)),
+)
 inputs: st.SearchStrategy[Input] = st.one_of(
     volleys,
     volleys,
@@ -155,6 +177,7 @@ inputs: st.SearchStrategy[Input] = st.one_of(
     marks,
     sightings,
     orders,
+    unknown,
     st.builds(held, _devices, st.sampled_from((None, "job-a", "job-b", ""))),
     st.builds(
         lambda source, device: lost(source, device, required=True), _sources, st.sampled_from(("", *DEVICES))
