@@ -45,7 +45,7 @@ class _Log(DurableLog):
         self._shell.written(stored)
 
     def rests_on_base(self) -> None:
-        self._shell.watch.compacted()
+        self._shell.written(())
 
 
 class _Board(MortalBoard):

@@ -1,6 +1,7 @@
 """What can happen around the parts: sources fail, parts move, clocks jump, tables change, the daemon dies."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from nodeagent.core.catalog import SECOND_NS
 from nodeagent.core.model import DeviceGone, SourceBack, SourceLost, TablesRejected
@@ -83,10 +84,8 @@ def is_unreadable(world: World) -> Plot:
 def claims_a_twin(world: World) -> Plot:
     """A part answers with the id of another."""
     part, other = world.rng.sample(world.of_source(world.rng.choice(("ascend", "nvidia"))), 2)
-    mine, part.identity = part.identity, other.identity
-    world.say(world.seen(part))
+    world.say(replace(world.seen(part), identity=other.identity))
     yield SECOND_NS
-    part.identity = mine
     world.say(world.seen(part))
 
 

@@ -63,10 +63,6 @@ class Watch:
             one.on_turn(turn)
             one.on_anchor(self._world)
 
-    def compacted(self) -> None:
-        for one in self._invariants:
-            one.on_anchor(self._world)
-
     def published(self, publication: Publication, events: tuple[StoredEvent, ...], durable_seq: int) -> None:
         for one in self._invariants:
             one.on_published(publication, events, durable_seq)

@@ -7,8 +7,15 @@ with the policy that acts.
 from tests.simulation.invariants.clocks import RuleClock
 from tests.simulation.invariants.devices import NoOtherDevice, StartsClean
 from tests.simulation.invariants.durable import NothingTwice, NothingVisibleBeforeDurable, SequenceWithoutGap
+from tests.simulation.invariants.flashes import OnceCloses
 from tests.simulation.invariants.folding import FoldGivesTheView
+from tests.simulation.invariants.holds import HoldsAreTheirOwners
+from tests.simulation.invariants.observing import UnknownOnlyUnobserved, UnobservedIsNotJudged
+from tests.simulation.invariants.polls import PollsHeal
+from tests.simulation.invariants.reloads import ReloadBeginsNothing
 from tests.simulation.invariants.rest import DeadlinesFire, EverythingEnds, MemoryBounded
+from tests.simulation.invariants.tolerances import ToleratedForItsTime
+from tests.simulation.invariants.verdicts import StrictestOfAll, UserInducedNeverIsolates
 from tests.simulation.watch import Invariant
 
 
@@ -22,6 +29,15 @@ def all_invariants() -> list[Invariant]:
         FoldGivesTheView(),
         NoOtherDevice(),
         StartsClean(),
+        StrictestOfAll(),
+        UserInducedNeverIsolates(),
+        UnobservedIsNotJudged(),
+        UnknownOnlyUnobserved(),
+        HoldsAreTheirOwners(),
+        ReloadBeginsNothing(),
+        PollsHeal(),
+        OnceCloses(),
+        ToleratedForItsTime(),
         DeadlinesFire(),
         MemoryBounded(),
         EverythingEnds(),

@@ -16,6 +16,7 @@ class FoldGivesTheView(Invariant):
         self._stances: dict[str, tuple[Verdict, Handling]] = {}
         self._conditions: set[str] = set()
         self._promotions: set[str] = set()
+        self._holds: set[str] = set()
         self._ever: set[str] = set()
 
     def on_step(self, step: Step) -> None:
@@ -46,6 +47,10 @@ class FoldGivesTheView(Invariant):
                 self._close(self._conditions, event)
             case EventKind.RELEASED if event.rule:
                 self._close(self._promotions, event)
+            case EventKind.ISOLATED:
+                self._holds.add(event.condition_id)
+            case EventKind.RELEASED:
+                self._close(self._holds, event)
 
     def _open(self, among: set[str], event: Event) -> None:
         if event.condition_id in self._ever:
@@ -66,6 +71,7 @@ class FoldGivesTheView(Invariant):
         }
         _same(self.name, "verdicts", self._stances, shown)
         _same(self.name, "conditions", self._conditions, {one.id for one in view.conditions})
+        _same(self.name, "holds", self._holds, {one.id for one in view.holds})
         effective = {one.id for one in view.promotions if one.effective}
         _same(self.name, "promotions", self._promotions, effective)
 

@@ -1,0 +1,46 @@
+"""RestartRequest, and RestartBusiness in the graceful mode: what is tolerated, for how long, to the nanosecond."""
+
+from nodeagent.core.catalog import SECOND_NS, Catalog, Mode
+from nodeagent.core.model import Condition, Level
+from tests.simulation.history import Broken, Step
+from tests.simulation.observed import Observed
+from tests.simulation.watch import Invariant
+
+
+class ToleratedForItsTime(Invariant):
+    name = "a tolerance ends just past its time"
+
+    def __init__(self) -> None:
+        self._observed = Observed()
+        self._catalog = ""
+        self._reloaded_ns = 0
+
+    def on_step(self, step: Step) -> None:
+        self._observed.step(step)
+        if step.catalog.digest != self._catalog:
+            self._catalog, self._reloaded_ns = step.catalog.digest, step.now_ns
+        for condition in step.after.conditions:
+            self._check(step, condition)
+
+    def _check(self, step: Step, condition: Condition) -> None:
+        limits_ns = _limits_ns(step.catalog, condition.level)
+        present_ns = condition.present_ns
+        if not limits_ns or present_ns is None or condition.opened_ns <= self._reloaded_ns:
+            return
+        if condition.user_induced or condition.injected or condition.recovered_ns is not None:
+            return
+        since_ns = max(present_ns, condition.level_since_ns)
+        passed = sum(step.now_ns > since_ns + limit_ns for limit_ns in limits_ns)
+        awaited = self._observed.awaits(condition.source, condition.device_id, step.now_ns)
+        if condition.phase > passed or (condition.phase < passed and not awaited):
+            elapsed_s = (step.now_ns - since_ns) / 1e9
+            raise Broken(self.name, f"{condition.id} is in phase {condition.phase} after {elapsed_s} s")
+
+
+def _limits_ns(catalog: Catalog, level: Level) -> tuple[int, ...]:
+    settings = catalog.settings
+    if level is Level.RESTART_REQUEST and settings.request_tolerance_ns:
+        return (60 * SECOND_NS,)
+    if level is Level.RESTART_BUSINESS and settings.mode is Mode.GRACEFUL:
+        return (15 * SECOND_NS, 60 * SECOND_NS)
+    return ()

@@ -1,0 +1,134 @@
+"""Verdict and handling, worked out anew from everything open by a table written down a second time."""
+
+from collections.abc import Iterator
+
+from nodeagent.core.catalog import Mode, Settings
+from nodeagent.core.model import NODE, Affects, Condition, DeviceView, Handling, Kind, Level, Verdict, View
+from tests.simulation.history import Broken, Step
+from tests.simulation.watch import Invariant
+
+Stance = tuple[Verdict, Handling]
+
+_STRICTNESS = ("ALLOW", "UNKNOWN", "NO_NEW_JOBS", "ISOLATE")
+_WEIGHT = (
+    "NONE",
+    "JOB_STRATEGY",
+    "RERUN_REQUEST",
+    "RESTART_JOB",
+    "RESET_WHEN_IDLE",
+    "STOP_RESET_RESTART",
+    "RESCHEDULE",
+)
+_PRECEDENCE = (
+    "NotHandleFault",
+    "SubHealthFault",
+    "RestartRequest",
+    "RestartRequestFault",
+    "RestartBusiness",
+    "FreeRestartNPU",
+    "RestartNPU",
+    "PreSeparateNPU",
+    "PreSeparateFault",
+    "ResetFault",
+    "SeparateNPU",
+    "SeparateFault",
+    "ManuallySeparateNPU",
+)
+_OUT = (Verdict.ISOLATE, Handling.RESCHEDULE)
+_RESET = (Verdict.ISOLATE, Handling.STOP_RESET_RESTART)
+_RESCHEDULING = {
+    "NotHandleFault": (Verdict.ALLOW, Handling.NONE),
+    "SubHealthFault": (Verdict.ALLOW, Handling.JOB_STRATEGY),
+    "PreSeparateNPU": (Verdict.NO_NEW_JOBS, Handling.NONE),
+    "PreSeparateFault": (Verdict.NO_NEW_JOBS, Handling.NONE),
+}
+_GRACEFUL = {
+    **_RESCHEDULING,
+    "FreeRestartNPU": (Verdict.NO_NEW_JOBS, Handling.RESET_WHEN_IDLE),
+    "RestartNPU": _RESET,
+    "RestartRequestFault": (Verdict.NO_NEW_JOBS, Handling.RERUN_REQUEST),
+}
+
+
+def stance_of(level: Level, phase: int, settings: Settings) -> Stance:
+    """The table of levels and modes; what it does not name takes the chip out of use."""
+    graceful = settings.mode is Mode.GRACEFUL
+    if level is Level.RESTART_REQUEST:
+        if phase == 0 and settings.request_tolerance_ns:
+            return Verdict.NO_NEW_JOBS, Handling.RERUN_REQUEST
+        return _RESET if graceful else _OUT
+    if level is Level.RESTART_BUSINESS and graceful:
+        steps = ((Verdict.NO_NEW_JOBS, Handling.NONE), (Verdict.NO_NEW_JOBS, Handling.RESTART_JOB), _RESET)
+        return steps[min(phase, 2)]
+    return (_GRACEFUL if graceful else _RESCHEDULING).get(level, _OUT)
+
+
+class StrictestOfAll(Invariant):
+    """Each the strictest over all open conditions, promotions and holds, and the level by precedence."""
+
+    name = "verdict and handling are the strictest of everything open"
+
+    def on_step(self, step: Step) -> None:
+        if step.after is step.before:
+            return
+        for device in step.after.devices:
+            stances = list(_stances(step.after, device, step.catalog.settings))
+            verdict = max((one[0] for one in stances), key=_STRICTNESS.index, default=Verdict.ALLOW)
+            handling = max((one[1] for one in stances), key=_WEIGHT.index, default=Handling.NONE)
+            level = max(_levels(step.after, device), key=_PRECEDENCE.index, default=Level.NOT_HANDLE)
+            shown = Verdict.ALLOW if device.verdict is Verdict.UNKNOWN else device.verdict
+            if (shown, device.handling, device.level) != (verdict, handling, level):
+                found = f"{device.name} is {device.level} {device.verdict} {device.handling}"
+                raise Broken(self.name, f"{found}, not {level} {verdict} {handling}: {device.reasons}")
+
+
+class UserInducedNeverIsolates(Invariant):
+    name = "a fault of the application takes no chip out of use"
+
+    def on_step(self, step: Step) -> None:
+        if step.after is step.before:
+            return
+        induced = {one.id for one in step.after.conditions if one.user_induced}
+        for device in step.after.devices:
+            faults = [reason for reason in device.reasons if reason.kind not in ("source", "device")]
+            only_induced = faults and all(reason.id in induced for reason in faults)
+            if only_induced and device.verdict not in (Verdict.ALLOW, Verdict.UNKNOWN):
+                raise Broken(self.name, f"{device.name} is {device.verdict} for {faults}")
+
+
+def _stances(view: View, device: DeviceView, settings: Settings) -> Iterator[Stance]:
+    for condition in view.conditions:
+        if condition.affect_verdict and _reaches(view, condition, device):
+            if condition.user_induced:
+                handling = Handling.RESCHEDULE if condition.rescheduling else Handling.RESTART_JOB
+                yield Verdict.ALLOW, handling
+            else:
+                yield stance_of(condition.level, condition.phase, settings)
+    for promotion in view.promotions:
+        if promotion.effective and promotion.device_id == device.id:
+            yield stance_of(promotion.level, promotion.phase, settings)
+    for hold in view.holds:
+        if hold.device_id == device.id:
+            yield _OUT
+
+
+def _levels(view: View, device: DeviceView) -> Iterator[Level]:
+    for condition in view.conditions:
+        of_node = condition.affects is Affects.NODE and device.name == NODE
+        if condition.affect_verdict and (of_node or condition.device_id == device.id):
+            yield condition.level
+    for promotion in view.promotions:
+        if promotion.effective and promotion.device_id == device.id:
+            yield promotion.level
+
+
+def _reaches(view: View, condition: Condition, device: DeviceView) -> bool:
+    if condition.device_id == device.id:
+        return True
+    if condition.affects is Affects.NODE:
+        return device.name == NODE
+    if condition.affects is not Affects.CHIPS_BEHIND or device.kind is not Kind.CHIP:
+        return False
+    (port,) = [one for one in view.devices if one.id == condition.device_id]
+    above = device.attributes.get("upstream", "").split(",")
+    return port.attributes.get("pci", "?") in above
