@@ -27,8 +27,11 @@ from nodeagent.drivers.nvidia.missing import Slots
 from nodeagent.drivers.nvidia.nvlink import Peers
 from nodeagent.worker.protocol import MAX_DEVICES, Batch, Configure, Device, Pattern, Signal
 
-IDENTIFY_LIMIT_S: Final = 5.0
+IDENTIFY_LIMIT_S: Final = 2.0
 """A GPU that has not said by then who it is, is listed without."""
+
+FAILURES: Final = 3
+"""So many listings that fail one after the other, and the library is opened anew by another process."""
 
 
 def create(configure: Configure, emit: Emit) -> Driver:
@@ -58,20 +61,21 @@ class NvidiaDriver:
         self._gone: DriverGone | None = None
         self._open = False
         self._listings = 0
+        self._failures = 0
 
     def open(self) -> None:
         self._slots.look()
-        library.load(self._path, self._slots.expected)
+        library.load(self._path, self._slots.promised)
         self._open = True
         try:
             self._versions = identity.versions()
         except pynvml.NVMLError as error:
-            raise library.unavailable(error.value, self._slots.expected) from None
+            raise library.unavailable(error.value, self._slots.promised) from None
 
     def devices(self) -> Population:
         """Raises ``Unavailable`` where the driver has gone: this process has nothing more to read."""
         if self._gone is not None:
-            raise library.unavailable(self._gone.errno, self._slots.expected)
+            raise library.unavailable(self._gone.errno, self._slots.promised)
         count = self._count()
         if count != len(self._gpus) + len(self._skipped):
             self._begin(count)
@@ -110,12 +114,15 @@ class NvidiaDriver:
     # ------------------------------------------------------------------ listing
 
     def _count(self) -> int:
+        """Asks no GPU. A library that goes on failing here has lost the driver it was opened with."""
         try:
             count = int(pynvml.nvmlDeviceGetCount())
         except pynvml.NVMLError as error:
-            if error.value in STALE:
-                raise library.unavailable(error.value, self._slots.expected) from None
+            self._failures += 1
+            if error.value in STALE or self._failures >= FAILURES:
+                raise library.unavailable(error.value, self._slots.promised) from None
             raise CallFailed(f"nvmlDeviceGetCount: {name_of(error.value)}", errno=error.value) from None
+        self._failures = 0
         if count > MAX_DEVICES:
             raise CallFailed(f"nvmlDeviceGetCount: {count} GPUs; at most {MAX_DEVICES} can be")
         return count

@@ -105,4 +105,6 @@ def _address(calls: Calls) -> str:
 
 
 def _printable(text: Any) -> str:
+    if isinstance(text, bytes):
+        text = text.decode(errors="replace")
     return "" if text is None else _UNPRINTABLE.sub("?", str(text)).strip()[:_MAX_TEXT]

@@ -60,7 +60,7 @@ def load(path: str, expected: Collection[str]) -> None:
 def unavailable(number: int, expected: Collection[str]) -> Unavailable:
     """NVML's answer as the reason why the source is not to be had."""
     absent = number == pynvml.NVML_ERROR_DRIVER_NOT_LOADED and not expected
-    why = _WHY.get(number, f"NVML does not start: {name_of(number)}")
+    why = _WHY.get(number, f"NVML cannot be used: it answers {name_of(number)}")
     if number == pynvml.NVML_ERROR_NO_PERMISSION:
         why = f"NVML is denied its device files: {denials(_DEVICE_FILES) or 'it does not say which'}"
     code = "" if absent else CODES.get(number, "")

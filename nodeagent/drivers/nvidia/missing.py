@@ -29,6 +29,11 @@ class Slots:
         self._shown: dict[str, str] = {}
         self._missing: tuple[Missing, ...] = ()
 
+    @property
+    def promised(self) -> frozenset[str]:
+        """Where GPUs are by PCI, or were by NVML."""
+        return self.expected | self._shown.keys()
+
     def look(self) -> None:
         """Read PCI."""
         found = functions(self._sysfs, NVIDIA, (CONTROLLER_3D, VGA_CONTROLLER))
@@ -46,7 +51,7 @@ class Slots:
         for address in gone & self.functions.keys() - self.expected:
             del self._shown[address]
         if len(here) == len(listed):
-            absent = sorted((self.expected | self._shown.keys()) - here.keys())
+            absent = sorted(self.promised - here.keys())
             self._missing = tuple(Missing(device=address, reason=self._why(address)) for address in absent)
         return self._missing
 

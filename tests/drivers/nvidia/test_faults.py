@@ -1,0 +1,214 @@
+"""What NVML says of a GPU as an operator sees it: through worker and supervisor, judged by the tables."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodeagent.core.model import Verdict
+from tests.drivers.nvidia.bench import GpuNode, Judge, judged
+
+BringAbout = Callable[[GpuNode, str], Any]
+
+HOPPER: list[tuple[str, BringAbout, str]] = [
+    ("XID_63", lambda b, gpu: b.gpus.remap(gpu, uncorrected=1, pending=True), "FreeRestartNPU"),
+    ("XID_64", lambda b, gpu: b.gpus.fail_remap(gpu), "SeparateNPU"),
+    ("XID_154.2", lambda b, gpu: b.gpus.set_recovery_action(gpu, 2, deliver=False), "SeparateNPU"),
+    ("XID_154.5", lambda b, gpu: b.gpus.set_recovery_action(gpu, 5, deliver=False), "PreSeparateNPU"),
+    ("NV_SRAM_THRESHOLD", lambda b, gpu: b.node.set(gpu, "gpu_sram_threshold_exceeded", 1), "PreSeparateNPU"),
+    ("NV_FABRIC_FAILED", lambda b, gpu: b.gpus.set_fabric(gpu, 3, status=999), "PreSeparateNPU"),
+    ("NV_GPU_LOST", lambda b, gpu: b.gpus.lose(gpu), "SeparateNPU"),
+    ("NV_RESET_REQUIRED", lambda b, gpu: b.gpus.require_reset(gpu), "RestartNPU"),
+]
+BLACKWELL: list[tuple[str, BringAbout, str]] = [
+    (
+        "NV_CHANNEL_REPAIR_PENDING",
+        lambda b, gpu: b.node.set(gpu, "gpu_channel_repair_pending", 1),
+        "FreeRestartNPU",
+    ),
+    ("NV_TPC_REPAIR_PENDING", lambda b, gpu: b.node.set(gpu, "gpu_tpc_repair_pending", 1), "FreeRestartNPU"),
+    ("NV_BANK_REMAP_PENDING", lambda b, gpu: b.node.set(gpu, "gpu_banks_pending", 1), "FreeRestartNPU"),
+    ("NV_MEMORY_UNREPAIRABLE", lambda b, gpu: b.node.set(gpu, "gpu_unrepairable_memory", 1), "SeparateNPU"),
+    ("NV_FABRIC_ROUTE_UNHEALTHY", lambda b, gpu: set_mask(b, gpu, 4, 1), "PreSeparateNPU"),
+    ("NV_FABRIC_DEGRADED_BANDWIDTH", lambda b, gpu: set_mask(b, gpu, 0, 1), "SubHealthFault"),
+    ("NV_FABRIC_MISCONFIGURED", lambda b, gpu: set_mask(b, gpu, 8, 5), "PreSeparateNPU"),
+    ("NV_FABRIC_MANAGER_DISCONNECTED", lambda b, gpu: set_mask(b, gpu, 14, 2), "SubHealthFault"),
+]
+
+
+def set_mask(bench: GpuNode, gpu: str, shift: int, value: int) -> None:
+    width = 0xF if shift == 8 else 0x3
+    mask = int(bench.gpus.chip(gpu).gpu_fabric_health_mask)
+    bench.node.set(gpu, "gpu_fabric_health_mask", mask & ~(width << shift) | value << shift)
+
+
+@pytest.mark.parametrize(("product", "faults"), [("8xH100", HOPPER), ("8xB200", BLACKWELL)])
+async def test_each_state_of_a_gpu_is_its_own_fault(
+    tmp_path: Path, judge: Judge, product: str, faults: list[tuple[str, BringAbout, str]]
+) -> None:
+    bench = GpuNode(tmp_path, product)
+    with bench.node:
+        async with judged(bench.spec(), judge) as stage:
+            await stage.back()
+            assert [judge.open(f"gpu{number}") for number in range(8)] == [{}] * 8
+            for number, (_, bring_about, _) in enumerate(faults):
+                bring_about(bench, f"gpu{number}")
+            wanted = [{code: level} for code, _, level in faults]
+            for number, fault in enumerate(wanted):
+                await stage.until(lambda name=f"gpu{number}": judge.open(name), str(fault))  # type: ignore[misc]
+            assert [judge.open(f"gpu{number}") for number in range(8)] == wanted
+
+
+async def test_a_state_that_was_there_before_the_start_is_found(h100: GpuNode, judge: Judge) -> None:
+    h100.gpus.set_recovery_action("gpu1", 1, deliver=False)
+    h100.gpus.fail_remap("gpu2")
+    async with judged(h100.spec(), judge) as stage:
+        await stage.back()
+        assert judge.open("gpu1") == {"XID_154.1": "RestartNPU"}
+        assert judge.open("gpu2") == {"XID_64": "SeparateNPU"}
+
+
+async def test_a_failed_remap_goes_before_a_pending_one(h100: GpuNode, judge: Judge) -> None:
+    h100.gpus.remap("gpu0", uncorrected=1, pending=True)
+    h100.gpus.fail_remap("gpu0")
+    async with judged(h100.spec(), judge) as stage:
+        await stage.polled("gpu0", times=3)
+        assert judge.open("gpu0") == {"XID_64": "SeparateNPU"}
+
+
+async def test_a_state_that_is_over_ends_its_fault(h100: GpuNode, judge: Judge) -> None:
+    async with judged(h100.spec(), judge) as stage:
+        await stage.back()
+        h100.gpus.set_recovery_action("gpu1", 1, deliver=False)
+        h100.gpus.remap("gpu1", uncorrected=1, pending=True)
+        await stage.until(
+            lambda: judge.open("gpu1") == {"XID_154.1": "RestartNPU", "XID_63": "FreeRestartNPU"}
+        )
+        h100.gpus.set_recovery_action("gpu1", 0, deliver=False)
+        h100.gpus.remap("gpu1", pending=False)
+        await stage.until(lambda: judge.open("gpu1") == {})
+        assert judge.view("gpu1").verdict is Verdict.ALLOW
+
+
+async def test_a_lost_gpu_is_isolated_and_back_when_it_answers(h100: GpuNode, judge: Judge) -> None:
+    async with judged(h100.spec(), judge) as stage:
+        await stage.back()
+        h100.gpus.lose("gpu3")
+        await stage.until(lambda: judge.open("gpu3") == {"NV_GPU_LOST": "SeparateNPU"})
+        assert judge.view("gpu3").verdict is Verdict.ISOLATE
+        assert judge.view("gpu2").verdict is Verdict.ALLOW
+        h100.node.return_("gpu3")
+        await stage.until(lambda: judge.open("gpu3") == {})
+        assert judge.view("gpu3").verdict is Verdict.ALLOW
+
+
+async def test_a_gpu_that_is_not_ready_for_long_takes_no_new_jobs(h100: GpuNode, judge: Judge) -> None:
+    async with judged(h100.spec(), judge) as stage:
+        await stage.back()
+        h100.gpus.answer_always("gpu0", 27)
+        await stage.until(lambda: judge.open("gpu0") == {"NV_NOT_READY": "NotHandleFault"})
+        assert judge.view("gpu0").verdict is Verdict.ALLOW
+        judge.skip(61)
+        assert judge.open("gpu0") == {"NV_NOT_READY": "PreSeparateNPU"}
+
+
+async def test_a_fabric_that_does_not_get_ready_takes_no_new_jobs(h100: GpuNode, judge: Judge) -> None:
+    async with judged(h100.spec(), judge) as stage:
+        await stage.back()
+        h100.gpus.set_fabric("gpu0", 2)
+        await stage.until(lambda: judge.open("gpu0") == {"NV_FABRIC_NOT_READY": "NotHandleFault"})
+        judge.skip(181)
+        assert judge.open("gpu0") == {"NV_FABRIC_NOT_READY": "PreSeparateNPU"}
+
+
+async def test_a_link_that_stays_down_needs_a_reset(h100: GpuNode, judge: Judge) -> None:
+    async with judged(h100.spec(), judge) as stage:
+        await stage.back()
+        h100.gpus.set_link("gpu1", 7, active=False)
+        await stage.until(lambda: judge.open("gpu1") == {"NV_NVLINK_INACTIVE": "SubHealthFault"})
+        judge.skip(31)
+        assert judge.open("gpu1") == {"NV_NVLINK_INACTIVE": "RestartNPU"}
+        assert stage.health.readings["gpu1"]["link_up.7"] == 0.0
+
+
+async def test_a_link_that_is_down_from_the_start_is_missed_beside_its_peers(
+    h100: GpuNode, judge: Judge
+) -> None:
+    h100.gpus.set_link("gpu1", 7, active=False)
+    async with judged(h100.spec(), judge) as stage:
+        await stage.back()
+        await stage.until(lambda: judge.open("gpu1") == {"NV_NVLINK_INACTIVE": "SubHealthFault"})
+        assert judge.open("gpu0") == {}
+
+
+async def test_a_gpu_cut_in_pieces_misses_no_links(h100: GpuNode, judge: Judge) -> None:
+    h100.gpus.partition("gpu1", [3, 3])
+    h100.gpus.set_link("gpu1", 7, active=False)
+    async with judged(h100.spec(), judge) as stage:
+        await stage.polled("gpu1", times=6)
+        assert judge.open("gpu1") == {}
+        assert stage.health.readings["gpu1"]["nvlink_links_missing"] == 1.0
+
+
+async def test_six_minutes_of_slowdown_in_ten_are_told_and_five_are_not(h100: GpuNode, judge: Judge) -> None:
+    rule = next(rule for rule in judge.catalog.counter if rule.id == "nv-slowdown")
+    assert (rule.metric, rule.increase, rule.time_window_ns) == ("hw_slowdown_minutes_total", 6, 600 * 10**9)
+    async with judged(h100.spec(), judge) as stage:
+        await stage.back()
+        h100.node.set("gpu0", "gpu_clock_reasons", 0x8 | 0x40)
+        await stage.until(lambda: stage.health.readings["gpu0"].get("throttle.hw_thermal") == 1.0)
+        assert stage.health.readings["gpu0"]["hw_slowdown_minutes_total"] == 1.0
+
+
+async def test_driver_unloaded_and_loaded_again_is_told_and_needs_no_restart(
+    h100: GpuNode, judge: Judge
+) -> None:
+    async with judged(h100.spec(), judge) as stage:
+        await stage.back()
+        before = len(stage.inputs)
+        h100.gpus.unload_driver()
+        await stage.signal("NV_DRIVER_NOT_LOADED", "node", "occur")
+        assert judge.open("node") == {"NV_DRIVER_NOT_LOADED": "PreSeparateFault"}
+        assert judge.view("node").verdict is Verdict.NO_NEW_JOBS
+        assert {judge.view(f"gpu{number}").verdict for number in range(4)} == {Verdict.UNKNOWN}
+        assert judge.told("raised") == [("raised", "node", "NV_DRIVER_NOT_LOADED")]
+        h100.gpus.load_driver()
+        await stage.back(after=before)
+        await stage.until(lambda: judge.open("node") == {})
+        assert {judge.view(f"gpu{number}").verdict for number in range(4)} == {Verdict.ALLOW}
+
+
+async def test_a_driver_loaded_anew_between_two_polls_is_noticed(h100: GpuNode, judge: Judge) -> None:
+    async with judged(h100.spec(), judge) as stage:
+        await stage.back()
+        before = len(stage.inputs)
+        h100.gpus.load_driver()
+        await stage.lost(after=before)
+        await stage.back(after=before)
+        h100.gpus.raise_xid("gpu2", 79)
+        await stage.signal("XID_79", "gpu2", "once")
+
+
+async def test_an_upgraded_library_is_used_once_the_driver_fits_it(h100: GpuNode, judge: Judge) -> None:
+    async with judged(h100.spec(), judge) as stage:
+        await stage.back()
+        h100.gpus.upgrade_library("580.95.05")
+        await stage.polled("gpu0", times=3)
+        assert judge.open("node") == {}
+        h100.gpus.unload_driver()
+        await stage.signal("NV_DRIVER_NOT_LOADED", "node", "occur")
+        h100.gpus.load_driver("570.124.06")
+        await stage.signal("NV_VERSION_MISMATCH", "node", "occur")
+        before = len(stage.inputs)
+        h100.gpus.load_driver("580.95.05")
+        await stage.back(after=before)
+        await stage.until(lambda: judge.open("node") == {})
+        assert "580.95.05" in str(stage.inputs[before:])
+
+
+async def test_once_the_worker_has_ended_nothing_is_held(h100: GpuNode) -> None:
+    async with judged(h100.spec(), Judge()) as stage:
+        await stage.back()
+        assert [client.process_id for client in h100.gpus.clients()] == [stage.health.pid]
+    assert h100.gpus.clients() == []
