@@ -20,7 +20,10 @@ COMMANDS: Final[Mapping[str, str]] = {
     "tables": "Check or reload the fault tables.",
     "config": "Check the configuration.",
     "replay": "Run a kernel log or a file of signals through the tables.",
+    "isolate": "Take a device out of service.",
+    "release": "End your hold on a device, and what only a person may end.",
     "inject": "Make a fault for a rehearsal.",
+    "emulator": "Play a node with accelerators where there are none.",
     "probe": "Run one source by hand.",
     "version": "Show the version.",
 }

@@ -49,6 +49,12 @@ _UTILIZATIONS: Final = {"core": (2, 3, 4, 13), "vector": (12, 14), "hbm": (6, 10
 _ECC: Final = {"core": (1, 3), "vector": (), "hbm": (2,), "ddr": (0,)}
 
 
+def matching(function: str) -> list[str]:
+    """The functions of ``libdcmi.so`` that a name means; ``*`` at its end: all that begin so."""
+    beginning = function.removesuffix("*")
+    return [name for name in SUPPORT if name.startswith(beginning)] if function != beginning else [function]
+
+
 def fill_npus(state: State, first: int, count: int, product: Mapping[str, Any]) -> None:
     """Describes ``count`` chips of a product from ``first`` on. Raises ``ValueError`` for half a card."""
     dies = product["dies"]

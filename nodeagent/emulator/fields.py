@@ -2,7 +2,10 @@
 
 import ctypes
 import difflib
-from typing import Any
+import re
+from typing import Any, Final
+
+_PLACED: Final = re.compile(r"(\w+)(?:\[(\d+)\])?", re.ASCII)
 
 
 class FieldError(ValueError):
@@ -29,6 +32,28 @@ def set_field(structure: Any, field: str, value: Any, place: int | None = None) 
         raise FieldError(f"{field}: it is one value, without places")
     else:
         setattr(structure, field, _checked(field, kind, value))
+
+
+def set_text(structure: Any, field: str, text: str) -> None:
+    """Sets a field, or ``FIELD[PLACE]``, to what a text says. Raises ``FieldError``; nothing is set then."""
+    named = _PLACED.fullmatch(field)
+    if named is None:
+        raise FieldError(f"{field}: FIELD, or FIELD[PLACE], is right")
+    name, place = named[1], int(named[2]) if named[2] else None
+    kind = dict(type(structure)._fields_).get(name)
+    if kind is not None and issubclass(kind, ctypes.Array):
+        kind = kind if kind._type_ is ctypes.c_char else kind._type_
+    value: float | str
+    try:
+        value = float(text) if kind is ctypes.c_double else _whole(text)
+    except ValueError:
+        value = text
+    texts = kind is not None and issubclass(kind, ctypes.Array)
+    set_field(structure, name, text if texts else value, place)
+
+
+def _whole(text: str) -> int:
+    return int(text, 0)
 
 
 def _checked(field: str, kind: Any, value: Any) -> Any:

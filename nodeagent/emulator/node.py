@@ -7,16 +7,19 @@ lasts until ``release``. It never says what a daemon ought to make of any of it.
 import shutil
 import signal
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from nodeagent.emulator import build
-from nodeagent.emulator.dcmi_chips import set_die
+from nodeagent.emulator.dcmi_chips import matching, set_die
 from nodeagent.emulator.dcmi_codes import OCCUR, RECOVER, Fault, add_standing, remove_standing, standing, tell
 from nodeagent.emulator.descriptions import describe, libraries_for
 from nodeagent.emulator.fields import FieldError, set_field
+from nodeagent.emulator.gpus import Gpus
 from nodeagent.emulator.layout import LIMITS
 from nodeagent.emulator.lingqu_faults import FabricFault, clear_fabric, raise_fabric, tell_fabric
+from nodeagent.emulator.pci_tree import write_pci_tree
 from nodeagent.emulator.state import FILE, State
+from nodeagent.emulator.symbols import take_away
 
 
 class UnknownDevice(LookupError):
@@ -30,6 +33,7 @@ class EmulatedNode:
         """Joins the node of a directory. Raises ``OSError`` and ``StateError`` where there is none."""
         self.directory = directory
         self.state = State(directory / FILE)
+        self.gpus: Final = Gpus(self.state, self.nvml)
 
     @classmethod
     def create(cls, directory: Path, description: str) -> "EmulatedNode":
@@ -40,7 +44,9 @@ class EmulatedNode:
             fresh = directory / f".{library.name}"
             shutil.copyfile(library, fresh)
             fresh.replace(directory / library.name)
-        describe(State.create(directory / FILE), description)
+        state = State.create(directory / FILE)
+        describe(state, description)
+        write_pci_tree(state, directory / "sys")
         return cls(directory)
 
     def __enter__(self) -> "EmulatedNode":
@@ -63,6 +69,19 @@ class EmulatedNode:
     def nvml(self) -> Path:
         """The double of ``libnvidia-ml.so.1``."""
         return self.directory / "libnvidia-ml.so.1"
+
+    @property
+    def sysfs(self) -> Path:
+        """A tree such as ``/sys`` whose PCI lists every chip that was described."""
+        return self.directory / "sys"
+
+    def without(self, *functions: str) -> None:
+        """Takes functions out of ``libdcmi.so``, as an older one lacks them; ``*`` at the end: all that begin so.
+
+        Only for what loads the library afterwards. Raises ``symbols.NoSuchFunction``.
+        """
+        wanted = {name for function in functions for name in matching(function)}
+        take_away(self.dcmi, sorted(wanted))
 
     # --- chips ---
 

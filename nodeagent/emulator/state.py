@@ -46,8 +46,8 @@ def _hash(name: str) -> int:
 class State:
     """The mapped file: ctypes structures whose fields are those of ``c/fields.def``.
 
-    Changes to ``node``, ``chips``, ``standing``, ``fabric``, ``overrides``, ``functions`` and ``events`` are seen
-    by everybody at once.
+    Everybody sees changes to ``node``, ``chips``, ``standing``, ``fabric``, ``overrides``, ``functions`` and
+    ``events`` at once.
     """
 
     def __init__(self, path: Path) -> None:

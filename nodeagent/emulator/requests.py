@@ -1,0 +1,337 @@
+"""What the control socket can be asked to do: one structure each, its fields those of the JSON object.
+
+Each does its own thing to a node and answers what there is to tell. It checks nothing that the node checks.
+"""
+
+import re
+import signal
+from dataclasses import asdict
+from typing import Any, Final, Literal
+
+import msgspec
+
+from nodeagent.emulator.fields import FieldError, field_names, set_text
+from nodeagent.emulator.layout import LIMITS
+from nodeagent.emulator.lingqu_faults import CHIP_LEVEL, NO_SUB_TYPE, FabricFault, fabric_standing
+from nodeagent.emulator.node import EmulatedNode
+from nodeagent.emulator.pci_tree import address_of
+
+PEERS: Final = {"cpu": 0, "npu": 1, "l2": 2}
+_SWITCH: Final = re.compile(r"ub(\d+)(?:/(\d+))?", re.ASCII)
+_GPU: Final = re.compile(r"gpu\d+", re.ASCII)
+
+
+class Request(msgspec.Struct, tag_field="do", forbid_unknown_fields=True, kw_only=True):
+    """``{"do": TAG, …}``."""
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        """Does it; returns what to answer. Raises ``ValueError`` and ``LookupError`` that say what is right."""
+        raise NotImplementedError
+
+
+def code_of(text: str) -> int:
+    """A code as people write it: eight hexadecimal digits, with or without 0x. Raises ``FieldError``."""
+    try:
+        code = int(text, 16)
+    except ValueError:
+        code = -1
+    if not 0 <= code <= 0xFFFFFFFF:
+        raise FieldError(f"code: hexadecimal digits such as 80E01801 are right, not {text!r}")
+    return code
+
+
+def xid_of(text: str) -> int:
+    """An Xid: a decimal number. Raises ``FieldError``."""
+    if not text.isascii() or not text.isdigit():
+        raise FieldError(f"code: the number of an Xid, such as 79, is right for a GPU, not {text!r}")
+    return int(text)
+
+
+class _OfFabric(Request):
+    device: str
+    code: str
+    severity: int = 2
+    sub_type: int = NO_SUB_TYPE
+    peer: Literal["cpu", "npu", "l2"] = "cpu"
+    peer_port: int = 0
+
+    def _fault(self) -> FabricFault | None:
+        """The fault, if it is one of a switch chip (``ub0``) or of its port (``ub0/4``)."""
+        named = _SWITCH.fullmatch(self.device)
+        if named is None:
+            return None
+        port = int(named[2]) if named[2] else CHIP_LEVEL
+        peer = PEERS[self.peer]
+        return FabricFault(
+            code_of(self.code), int(named[1]), port, self.sub_type, peer, self.peer_port, self.severity
+        )
+
+
+class Raise(_OfFabric, tag="raise"):
+    """Begin a fault: of an NPU or switch a code in hexadecimal digits, of a GPU the number of an Xid.
+
+    Switches: DEVICE is ub0, or ub0/4 for a port.
+    """
+
+    name: str = ""
+    deliver: bool = True
+    events: int = 1
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        fault = self._fault()
+        if fault is not None:
+            node.raise_fabric(fault, deliver=self.deliver)
+        elif _GPU.fullmatch(self.device):
+            node.gpus.raise_xid(self.device, xid_of(self.code))
+        else:
+            code = code_of(self.code)
+            node.raise_code(
+                self.device,
+                code,
+                severity=self.severity,
+                name=self.name,
+                deliver=self.deliver,
+                events=self.events,
+            )
+        return {}
+
+
+class Clear(_OfFabric, tag="clear"):
+    """End a fault of an NPU or switch; the code "all" ends every one of an NPU."""
+
+    deliver: bool = True
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        fault = self._fault()
+        if fault is not None:
+            node.clear_fabric(fault, deliver=self.deliver)
+        elif self.code == "all":
+            node.clear_codes(self.device, deliver=self.deliver)
+        else:
+            node.clear_code(self.device, code_of(self.code), deliver=self.deliver)
+        return {}
+
+
+class Tell(Request, tag="tell"):
+    """Tell subscribers an event of an NPU whatever stands: ASSERTION 0 recover, 1 occur, 2 once."""
+
+    device: str
+    code: str
+    assertion: int
+    severity: int = 2
+    name: str = ""
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        node.tell(self.device, code_of(self.code), self.assertion, severity=self.severity, name=self.name)
+        return {}
+
+
+class Set(Request, tag="set"):
+    """Set a FIELD of a device, or of the node where DEVICE is "node"; FIELD[PLACE] for one of an array."""
+
+    device: str
+    field: str
+    value: str
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        structure = node.state.node if self.device == "node" else node.chip(self.device)
+        set_text(structure, self.field, self.value)
+        return {}
+
+
+class _OfCalls(Request):
+    device: str = ""
+    function: str = "*"
+    times: int = -1
+
+    def _device(self) -> str | None:
+        return self.device or None
+
+
+class Hang(_OfCalls, tag="hang"):
+    """Let calls hang: of one device, or all. With lock the first holds the driver's lock, and all others wait."""
+
+    uninterruptibly: bool = False
+    lock: bool = False
+    for_s: float = 0
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        number = node.hang(
+            self._device(),
+            self.function,
+            uninterruptibly=self.uninterruptibly,
+            lock=self.lock,
+            for_s=self.for_s,
+            times=self.times,
+        )
+        return {"number": number}
+
+
+class Answer(_OfCalls, tag="answer", kw_only=True):
+    """Let calls answer this number, such as -8006, instead of what they would."""
+
+    answer: int
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        return {"number": node.answer(self.answer, self._device(), self.function, times=self.times)}
+
+
+class Delay(_OfCalls, tag="delay", kw_only=True):
+    """Let calls take so many milliseconds longer."""
+
+    delay_ms: int
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        return {"number": node.delay(self.delay_ms, self._device(), self.function, times=self.times)}
+
+
+class Crash(_OfCalls, tag="crash"):
+    """Let the next call end its process."""
+
+    times: int = 1
+    signal: int = signal.SIGSEGV
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        number = node.crash(self._device(), self.function, signal_number=self.signal, times=self.times)
+        return {"number": number}
+
+
+class Release(Request, tag="release"):
+    """End what was done to calls: all of it, or one NUMBER."""
+
+    number: int = -1
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        node.release(None if self.number < 0 else self.number)
+        return {}
+
+
+class Drop(Request, tag="drop"):
+    """Let a chip fall off its bus. LISTED no: the library does not list it any more either."""
+
+    device: str
+    listed: bool = True
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        if not self.listed:
+            node.take_out(self.device)
+        elif _GPU.fullmatch(self.device):
+            node.gpus.lose(self.device)
+        else:
+            node.drop(self.device)
+        return {}
+
+
+class Return(Request, tag="return"):
+    """Let a chip that dropped be back."""
+
+    device: str
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        node.return_(self.device)
+        return {}
+
+
+class Hold(Request, tag="hold"):
+    """Let a process be on a chip."""
+
+    device: str
+    process: int
+    memory_mb: int = 1024
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        node.hold(self.device, self.process, self.memory_mb << 20)
+        return {}
+
+
+class LetGo(Request, tag="let-go"):
+    """Let no process be on a chip."""
+
+    device: str
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        node.let_go(self.device)
+        return {}
+
+
+class Replace(Request, tag="replace"):
+    """Put another chip into the slot; another SEED is another one."""
+
+    device: str
+    seed: int
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        if _GPU.fullmatch(self.device):
+            node.gpus.replace(self.device, self.seed)
+        else:
+            node.replace_die(self.device, self.seed)
+        return {}
+
+
+class Support(Request, tag="support"):
+    """Say whether the product has a function; what it lacks answers that it is not supported."""
+
+    function: str
+    supported: bool = True
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        node.set_supported(self.function, self.supported)
+        return {}
+
+
+class Show(Request, tag="show"):
+    """Show the devices, what stands on them, and how often which function was called."""
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        return {
+            "directory": str(node.directory),
+            "devices": [_shown(node, device) for device in node.names()],
+            "fabric": [asdict(fault) for fault in fabric_standing(node.state)],
+            "calls": node.state.all_calls(),
+        }
+
+
+class Fields(Request, tag="fields"):
+    """List the fields that "set" knows of a device, or of the node where DEVICE is "node"."""
+
+    device: str
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        return {"fields": field_names(node.state.node if self.device == "node" else node.chip(self.device))}
+
+
+def _shown(node: EmulatedNode, device: str) -> dict[str, Any]:
+    chip = node.chip(device)
+    shown: dict[str, Any] = {
+        "device": device,
+        "pci": address_of(chip),
+        "listed": bool(chip.present),
+        "ready": bool(chip.ready),
+        "processes": list(chip.process_ids[: chip.process_count]),
+    }
+    if chip.kind == LIMITS["KIND_NPU"]:
+        shown["codes"] = [f"{code:08X}" for code in node.codes(device)]
+        shown["booting"] = bool(chip.boot_began_ns)
+    return shown
+
+
+REQUESTS: Final[tuple[type[Request], ...]] = (
+    Raise,
+    Clear,
+    Tell,
+    Set,
+    Hang,
+    Answer,
+    Delay,
+    Crash,
+    Release,
+    Drop,
+    Return,
+    Hold,
+    LetGo,
+    Replace,
+    Support,
+    Show,
+    Fields,
+)
+"""Every request; the command line has a command for each."""

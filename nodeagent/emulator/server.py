@@ -1,0 +1,96 @@
+"""The control socket of an emulated node: one JSON object a line in, one a line out.
+
+An answer is ``{"ok": …}`` or ``{"error": text}``; a request that is refused changed nothing. One is done after
+the other. Only the user who started it may connect.
+"""
+
+import functools
+import operator
+import os
+import select
+import socketserver
+import threading
+from pathlib import Path
+from typing import Any, Final, cast
+
+import msgspec
+
+from nodeagent.emulator.node import EmulatedNode
+from nodeagent.emulator.requests import REQUESTS, Request
+from nodeagent.emulator.state import StateError
+
+SOCKET: Final = "control.sock"
+LONGEST_LINE: Final = 1 << 16
+
+_decoder: Final[msgspec.json.Decoder[Request]] = msgspec.json.Decoder(
+    functools.reduce(operator.or_, REQUESTS)
+)
+
+
+def answer_line(node: EmulatedNode, line: bytes) -> bytes:
+    """The answer to a line, without its end."""
+    try:
+        answer: dict[str, Any] = {"ok": _decoder.decode(line).do(node)}
+    except (msgspec.DecodeError, ValueError, LookupError, StateError) as refused:
+        answer = {"error": str(refused)}
+    return msgspec.json.encode(answer)
+
+
+class _Conversation(socketserver.StreamRequestHandler):
+    timeout = 60
+
+    def handle(self) -> None:
+        server = cast("Server", self.server)
+        while line := self.rfile.readline(LONGEST_LINE):
+            if not line.endswith(b"\n"):
+                self.wfile.write(b'{"error":"a line ends with a newline after 65535 bytes at most"}\n')
+                return
+            with server.turn:
+                answer = answer_line(server.node, line)
+            self.wfile.write(answer + b"\n")
+
+
+class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    """Serves from construction on, in threads of its own, until ``close``."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, node: EmulatedNode) -> None:
+        """Raises ``OSError`` where the socket cannot be made."""
+        self.node: Final = node
+        self.turn: Final = threading.Lock()
+        self.path: Final = node.directory / SOCKET
+        self.path.unlink(missing_ok=True)
+        before = os.umask(0o177)
+        try:
+            super().__init__(str(self.path), _Conversation)
+        finally:
+            os.umask(before)
+        self._thread = threading.Thread(target=self.serve_forever, args=(0.05,), name="emulator")
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends what hangs, and answers no more."""
+        self.shutdown()
+        self._thread.join()
+        self.server_close()
+        self.path.unlink(missing_ok=True)
+        self.node.release()
+
+
+def wait_for_end(process: int) -> None:
+    """Returns when a process has ended, at once if it has already."""
+    try:
+        descriptor = os.pidfd_open(process)
+    except ProcessLookupError:
+        return
+    try:
+        select.select([descriptor], [], [])
+    finally:
+        os.close(descriptor)
+
+
+def libraries_of(directory: Path) -> list[Path]:
+    """The libraries of a node."""
+    return sorted(path for path in directory.glob("lib*.so*") if path.is_file())
