@@ -79,8 +79,8 @@ class Judged(Staged):
 
 
 @contextlib.asynccontextmanager
-async def judged(spec: WorkerSpec) -> AsyncIterator[Judged]:
-    """Run it until its first complete read was made; at the end it is stopped."""
+async def judged(spec: WorkerSpec, *, ready: bool = True) -> AsyncIterator[Judged]:
+    """Run it, to begin with until its first complete read was made; at the end it is stopped."""
     stage: Judged
 
     async def deliver(delivery: Delivery) -> None:
@@ -90,7 +90,8 @@ async def judged(spec: WorkerSpec) -> AsyncIterator[Judged]:
     stage.gate.set()
     task = asyncio.create_task(stage.supervisor.run())
     try:
-        await stage.back()
+        if ready:
+            await stage.back()
         yield stage
     finally:
         await stage.supervisor.stop()

@@ -1,0 +1,192 @@
+"""Which chips there are, which part each is, and what becomes of one that is swapped, hidden or missing."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from nodeagent.core.model import Holders, SourceLost
+from nodeagent.daemon.source import WorkerSpec
+from nodeagent.emulator.node import EmulatedNode
+from tests.drivers.ascend.conftest import Emulate, pci_tree
+from tests.drivers.ascend.judged import Judged, judged
+from tests.drivers.ascend.test_ascend_contract import ascend_spec
+
+HBM, HBM_CODE = 0x80E01801, "80E01801"
+
+
+@pytest.fixture
+def spec(node: EmulatedNode, tmp_path: Path) -> WorkerSpec:
+    return ascend_spec(node.dcmi, tmp_path / "sys", poll_interval_s=0.05)
+
+
+def kinds(stage: Judged, device: str) -> list[str]:
+    return [event.kind.value for event in stage.events if event.device == device]
+
+
+async def test_chips_are_seen_with_all_that_is_known_of_them(
+    node: EmulatedNode, spec: WorkerSpec, tmp_path: Path
+) -> None:
+    pci_tree(tmp_path / "sys", node)
+    async with judged(spec) as stage:
+        names = [view.name for view in stage.engine.view().devices]
+        assert sorted(names) == ["node", *(f"npu{number}" for number in range(8))]
+        chip = stage.device("npu3")
+        assert chip.id.count("-") == 4
+        assert chip.attributes == {
+            "board": "0x30",
+            "card": "3",
+            "chip": "910B2",
+            "chip_version": "V1",
+            "driver": "24.1.0",
+            "group": "node",
+            "model": "emulated",
+            "pci": "0000:0d:00.0",
+            "product": "Atlas 800T A2",
+            "serial": "2102315000000003",
+            "slot": "3",
+            "upstream": "0000:00:03.0",
+        }
+
+
+@pytest.mark.parametrize(
+    ("description", "groups"),
+    [
+        ("16x910B", {"node": 16}),
+        ("16xA3", {f"card{first}+card{first + 1}": 4 for first in (0, 2, 4, 6)}),
+        ("4x310P", {"card0": 2, "card1": 2}),
+        ("4x950", {f"npu{number}": 1 for number in range(4)}),
+    ],
+)
+async def test_chips_that_are_reset_together_share_a_group(
+    emulate: Emulate, tmp_path: Path, description: str, groups: dict[str, int]
+) -> None:
+    async with judged(ascend_spec(emulate(description).dcmi, tmp_path / "sys")) as stage:
+        found = [view.attributes.get("group", "") for view in stage.engine.view().devices if view.vendor]
+        assert {group: found.count(group) for group in found} == groups
+
+
+async def test_another_part_in_the_slot_replaces_the_old_one(node: EmulatedNode, spec: WorkerSpec) -> None:
+    async with judged(spec) as stage:
+        node.raise_code("npu3", HBM)
+        await stage.raised("npu3", HBM_CODE)
+        old = stage.device("npu3").id
+        node.clear_codes("npu3", deliver=False)
+        node.replace_die("npu3", 77)
+        await stage.until(lambda: "device_replaced" in kinds(stage, "npu3"), "device_replaced")
+        assert stage.device("npu3").id != old
+        assert stage.open_on("npu3") == {}
+        assert [view.name for view in stage.engine.view().devices].count("npu3") == 1
+
+
+async def test_a_part_whose_id_cannot_be_read_for_a_while_stays_the_same(
+    node: EmulatedNode, spec: WorkerSpec
+) -> None:
+    async with judged(spec) as stage:
+        node.raise_code("npu3", HBM)
+        await stage.raised("npu3", HBM_CODE)
+        before, told = stage.device("npu3").id, len(stage.events)
+        node.answer(-8006, "npu3", "dcmi_get_device_die_v2")
+        await stage.until(lambda: not stage.device("npu3").observed, "unobserved")
+        assert (stage.device("npu3").id, set(stage.open_on("npu3"))) == (before, {HBM_CODE})
+        node.release()
+        await stage.until(lambda: stage.device("npu3").observed, "observed")
+        assert (stage.device("npu3").id, set(stage.open_on("npu3"))) == (before, {HBM_CODE})
+        assert "device_replaced" not in [event.kind.value for event in stage.events[told:]]
+
+
+async def test_a_part_that_cannot_be_read_from_the_start_is_identified_once_it_can(
+    node: EmulatedNode, spec: WorkerSpec
+) -> None:
+    node.answer(-8006, "npu3", "dcmi_get_device_die_v2")
+    async with judged(spec) as stage:
+        assert stage.device("npu3").id == "slot:npu3"
+        node.raise_code("npu3", HBM)
+        await stage.raised("npu3", HBM_CODE)
+        node.release()
+        await stage.until(lambda: stage.device("npu3").id.count("-") == 4, "its identity")
+        assert set(stage.open_on("npu3")) == {HBM_CODE}
+
+
+async def test_new_logic_ids_change_nothing(node: EmulatedNode, spec: WorkerSpec) -> None:
+    async with judged(spec) as stage:
+        told = len(stage.events)
+        listed = node.calls("dcmi_get_device_logic_id")
+        node.renumber([7, 6, 5, 4, 3, 2, 1, 0])
+        await stage.until(lambda: node.calls("dcmi_get_device_logic_id") > listed + 8, "a new list")
+        node.raise_code("npu1", HBM)
+        await stage.raised("npu1", HBM_CODE)
+        assert {(event.kind.value, event.device) for event in stage.events[told:]} == {("raised", "npu1")}
+
+
+async def test_a_chip_that_the_library_lists_no_more_is_missing_by_pci(
+    node: EmulatedNode, spec: WorkerSpec, tmp_path: Path
+) -> None:
+    pci_tree(tmp_path / "sys", node)
+    async with judged(spec) as stage:
+        node.take_out("npu3")
+        lost = await stage.signal("device_lost", "0000:0d:00.0", "occur")
+        assert lost.evidence["reason"] == "PCI lists 8 NPUs, the library 7, and not this one"
+        assert stage.device("npu3").attributes["pci"] == "0000:0d:00.0"
+        assert "device_lost" in stage.open_on("npu3")
+        node.return_("npu3")
+        await stage.cleared("npu3", "device_lost")
+
+
+async def test_a_library_without_any_chip_misses_every_one_that_pci_lists(
+    node: EmulatedNode, spec: WorkerSpec, tmp_path: Path
+) -> None:
+    pci_tree(tmp_path / "sys", node)
+    for device in node.names():
+        node.take_out(device)
+    async with judged(spec) as stage:
+        await stage.until(lambda: len(stage.faults("device_lost")) == 8, "eight missing chips")
+
+
+async def test_a_library_that_is_absent_where_pci_lists_npus_is_a_lost_source(
+    node: EmulatedNode, spec: WorkerSpec, tmp_path: Path
+) -> None:
+    pci_tree(tmp_path / "sys", node)
+    hidden = node.dcmi.rename(node.dcmi.with_name("hidden"))
+    async with judged(spec, ready=False) as stage:
+        lost = await stage.until(
+            lambda: next((one for one in stage.inputs if isinstance(one, SourceLost)), None), "SourceLost"
+        )
+        assert lost.reason == f"PCI lists 8 NPUs, but {node.dcmi}: there is no such library"
+        hidden.rename(node.dcmi)
+        await stage.back()
+
+
+async def test_a_chip_that_hangs_at_the_start_holds_nobody_up(node: EmulatedNode, spec: WorkerSpec) -> None:
+    node.hang("npu5")
+    async with judged(spec) as stage:
+        assert [view.name for view in stage.engine.view().devices if not view.observed] == ["npu5"]
+        assert stage.device("npu5").id == "slot:npu5"
+        node.release()
+        await stage.back("npu5")
+
+
+async def test_the_processes_on_a_chip_are_its_holders(node: EmulatedNode, spec: WorkerSpec) -> None:
+    node.hold("npu3", os.getpid())
+    async with judged(spec) as stage:
+        held = await stage.until(lambda: holders_of(stage, "npu3"), "holders")
+        assert [holder.pid for holder in held[-1].holders] == [os.getpid()]
+        assert held[-1].holders[0].start_time > 0
+        assert holders_of(stage, "npu4")[-1].holders == ()
+        node.let_go("npu3")
+        await stage.until(lambda: not holders_of(stage, "npu3")[-1].holders, "a free chip")
+
+
+async def test_a_process_that_cannot_be_seen_holds_the_chip_all_the_same(
+    node: EmulatedNode, tmp_path: Path
+) -> None:
+    config = {"library": str(node.dcmi), "sysfs": str(tmp_path), "procfs": str(tmp_path / "proc")}
+    spec = ascend_spec(node.dcmi, tmp_path, config=config)
+    node.hold("npu3", 4711)
+    async with judged(spec) as stage:
+        held = await stage.until(lambda: holders_of(stage, "npu3"), "holders")
+        assert [(one.pid, one.start_time, one.command) for one in held[-1].holders] == [(4711, 0, "")]
+
+
+def holders_of(stage: Judged, device: str) -> list[Holders]:
+    return [one for one in stage.inputs if isinstance(one, Holders) and one.device == device]
