@@ -70,7 +70,12 @@ def device(told: types_pb2.Device) -> Form:
         "observed_at": _time(told.observed_at),
         "reasons": [reason(each) for each in told.reasons],
         "attributes": dict(sorted(told.attributes.items())),
+        "holders": [_holder(each) for each in told.holders.holders] if told.HasField("holders") else None,
     }
+
+
+def _holder(told: types_pb2.Holder) -> Form:
+    return {"pid": told.pid, "start_time": told.start_time, "command": told.command, "job": told.job}
 
 
 def condition(told: types_pb2.Condition) -> Form:

@@ -81,8 +81,18 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """A process that holds a device; ``start_time`` (clock ticks since boot) tells reused pids apart."""
+
+    pid: int
+    start_time: int
+    command: str
+    job: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """A device as it stands; the node itself is the one named ``node``."""
+    """A device as it stands; the node itself is ``node``. ``holders`` None: unknown, (): it is free."""
 
     id: str
     name: str
@@ -96,6 +106,7 @@ class Device:
     observed_at: datetime | None
     reasons: tuple[Reason, ...]
     attributes: Mapping[str, str]
+    holders: tuple[Holder, ...] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,6 +252,14 @@ def device(message: types_pb2.Device) -> Device:
         observed_at=moment(message.observed_at) if message.HasField("observed_at") else None,
         reasons=tuple(reason(each) for each in message.reasons),
         attributes=dict(message.attributes),
+        holders=_holders(message.holders) if message.HasField("holders") else None,
+    )
+
+
+def _holders(message: types_pb2.Holders) -> tuple[Holder, ...]:
+    return tuple(
+        Holder(pid=each.pid, start_time=each.start_time, command=each.command, job=each.job)
+        for each in message.holders
     )
 
 

@@ -40,6 +40,7 @@ from nodeagent.core.model import (
     DeviceSeen,
     DeviceView,
     Edge,
+    Held,
     Hold,
     Holders,
     Input,
@@ -231,6 +232,7 @@ class Engine:
 
     def _device_view(self, device: Device) -> DeviceView:
         now = judgement(self._state, device)
+        held = self._state.get(Held, device.id)
         return DeviceView(
             id=device.id,
             name=device.name,
@@ -244,4 +246,5 @@ class Engine:
             observed_ns=observed_ns(self._state, device),
             reasons=now.reasons,
             attributes=device.attributes,
+            holders=None if held is None else held.holders,
         )

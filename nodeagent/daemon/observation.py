@@ -92,6 +92,7 @@ class Observation:
             inputs += [DeviceGone(source=self._source, device=name, reason=reason), *self._forget(name)]
         for name, device in devices.items():
             if self._devices.get(name) != device:
+                self._holders.pop(name, None)
                 inputs.append(device_seen(self._source, device))
             inputs += self._recovered(DEVICE_LOST, name, stood=name in self._missing)
         for name in self._missing.keys() - missing.keys() - devices.keys():

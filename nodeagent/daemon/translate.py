@@ -84,7 +84,7 @@ def holders(reply: protocol.Reply) -> Holders | None:
         device=reply.device,
         holders=tuple(
             Holder(pid=said.pid, start_time=said.start_time, command=said.command, job=said.job)
-            for said in reply.holders
+            for said in sorted(reply.holders, key=lambda said: (said.pid, said.start_time))
         ),
     )
 

@@ -4,7 +4,7 @@ Every enum is a table, built whole at import: a word of the core without a numbe
 stops the import. It decides nothing and reads nothing.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from nodeagent.core.model import (
     EventKind,
     Handling,
     Hold,
+    Holder,
     Kind,
     Level,
     Promotion,
@@ -57,6 +58,7 @@ REASON_KINDS: Mapping[str, pb.ReasonKind] = {
     "device": pb.REASON_KIND_DEVICE,
 }
 
+ASSERTION_OF = {number: assertion for assertion, number in ASSERTIONS.items()}
 LEVEL_OF = {number: level for level, number in LEVELS.items()}
 EVENT_KIND_OF = {number: kind for kind, number in EVENT_KINDS.items()}
 VERDICT_OF = {number: verdict for verdict, number in VERDICTS.items()}
@@ -93,6 +95,15 @@ def store_id(value: StoreId) -> pb.StoreId:
 
 def core_store_id(message: pb.StoreId) -> StoreId:
     return StoreId(uuid=message.uuid, epoch=message.epoch)
+
+
+def holders(value: Sequence[Holder]) -> pb.Holders:
+    return pb.Holders(
+        holders=[
+            pb.Holder(pid=each.pid, start_time=each.start_time, command=each.command, job=each.job)
+            for each in value
+        ]
+    )
 
 
 def reason(value: Reason) -> pb.Reason:
@@ -188,6 +199,7 @@ class Scene:
             observed_at=self.at(value.observed_ns) if value.observed_ns else None,
             reasons=[reason(each) for each in value.reasons],
             attributes=value.attributes,
+            holders=None if value.holders is None else holders(value.holders),
         )
 
     def condition(self, value: Condition) -> pb.Condition:

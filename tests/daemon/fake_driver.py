@@ -11,6 +11,7 @@
     outdated         the library must be opened anew, for the reason in the file
     crash-DEVICE     a poll of the device reads from address 0
     deaf             SIGTERM is ignored
+    held-DEVICE      the pids in the file hold the device
     mutter           every poll prints many lines on both standard streams
     burst            the next poll makes four threads of the library report as many codes each as the file
                      says, many times in one go; all of them are active from then on
@@ -26,7 +27,7 @@ from pathlib import Path
 
 from nodeagent.core.model import Assertion, Kind
 from nodeagent.drivers.api import CallFailed, Driver, Emit, Population, Reading, Unavailable
-from nodeagent.worker.protocol import Active, Batch, Configure, Device, Missing, Pattern, Signal
+from nodeagent.worker.protocol import Active, Batch, Configure, Device, Holder, Missing, Pattern, Signal
 
 MUTTERED_LINES = 2000
 BURSTING_THREADS = 4
@@ -87,7 +88,9 @@ class FakeDriver:
             raise CallFailed(failure.read_text(), errno=16)
         self._report_burst(device)
         active = [Active(code=code) for code in ("CAFE", *self._burst)]
-        return Reading(active=active, readings={"temperature_celsius": 41.5})
+        return Reading(
+            active=active, readings={"temperature_celsius": 41.5}, holders=self._holders(f"held-{device}")
+        )
 
     def reload(self, patterns: Sequence[Pattern]) -> None:
         (self._control / "reloaded").write_text(" ".join(pattern.id for pattern in patterns))
@@ -113,6 +116,12 @@ class FakeDriver:
         pid = ctypes.c_int()
         self._libc.posix_spawn(ctypes.byref(pid), b"/bin/true", actions, None, arguments, environment)
         os.waitpid(pid.value, 0)
+
+    def _holders(self, name: str) -> list[Holder] | None:
+        file = self._control / name
+        if not file.exists():
+            return None
+        return [Holder(pid=int(pid), start_time=1, command="python") for pid in file.read_text().split()]
 
     def _report_burst(self, device: str) -> None:
         file = self._control / "burst"

@@ -5,7 +5,16 @@ import os
 from pathlib import Path
 
 from nodeagent.core.catalog import Catalog, Pattern, ThresholdRule
-from nodeagent.core.model import ActiveSet, DeviceGone, DeviceSeen, Edge, Signal, SourceBack, SourceLost
+from nodeagent.core.model import (
+    ActiveSet,
+    DeviceGone,
+    DeviceSeen,
+    Edge,
+    Holders,
+    Signal,
+    SourceBack,
+    SourceLost,
+)
 from nodeagent.daemon.source import WorkerSpec
 from tests.daemon.staged import release_fifo, staged, threads_of, worker_spec
 
@@ -86,6 +95,21 @@ async def test_hanging_call_is_asked_for_once(control: Path) -> None:
         threads = threads_of(stage.health.pid)
         await stage.polled("chip0", times=20)
         assert threads_of(stage.health.pid) == threads
+
+
+async def test_holders_are_told_when_they_change_and_not_when_they_are_listed_in_another_order(
+    control: Path,
+) -> None:
+    def held_by(pids: str) -> None:
+        (control / "new").write_text(pids)
+        (control / "new").rename(control / "held-chip0")
+
+    async with staged(fake(control, "chip0")) as stage:
+        for pids in ("7 8", "8 7", "8", ""):
+            held_by(pids)
+            await stage.polled("chip0", times=3)
+        told = [[each.pid for each in given.holders] for given in stage.inputs if isinstance(given, Holders)]
+        assert told == [[7, 8], [8], []]
 
 
 async def test_failing_call_loses_the_device_but_is_no_silence(control: Path) -> None:

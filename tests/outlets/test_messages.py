@@ -6,7 +6,8 @@ from enum import StrEnum
 
 import pytest
 
-from nodeagent.core.model import Assertion, Event, EventKind, Handling, Kind, Level, Verdict, View
+from nodeagent.client import values
+from nodeagent.core.model import Assertion, Event, EventKind, Handling, Holder, Kind, Level, Verdict, View
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import types_pb2
 from nodeagent.store.records import Publication, StoredEvent, StoreId
@@ -51,3 +52,20 @@ def test_a_device_that_was_never_observed_has_no_time_of_it() -> None:
     )
     (message,) = messages.Scene(publication).devices()
     assert not message.HasField("observed_at")
+
+
+def test_a_device_without_known_holders_is_told_apart_from_a_free_one() -> None:
+    holder = Holder(pid=7, start_time=4711, command="python3", job="slurm:42.0")
+    views = [
+        dataclasses.replace(device(event()), name=name, holders=holders)
+        for name, holders in (("a-unknown", None), ("b-free", ()), ("c-held", (holder,)))
+    ]
+    publication = Publication(
+        view=View(devices=tuple(views)),
+        store_id=StoreId(uuid="u", epoch=1),
+        seq=1,
+        durable=True,
+        wall_offset_ns=0,
+    )
+    told = [values.device(message).holders for message in messages.Scene(publication).devices()]
+    assert told == [None, (), (values.Holder(pid=7, start_time=4711, command="python3", job="slurm:42.0"),)]

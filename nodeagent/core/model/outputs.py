@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from nodeagent.core.model.carried import Input
+from nodeagent.core.model.inputs import Holder
 from nodeagent.core.model.live import Condition, Hold, Promotion, Source
 from nodeagent.core.model.words import EventKind, Handling, Kind, Level, Verdict
 
@@ -76,7 +77,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceView:
-    """A device as it stands. ``observed_ns`` is the rule time it was last known to be observed."""
+    """A device as it stands. ``observed_ns`` is the rule time it was last known to be observed.
+
+    ``holders`` are the processes on it as last told, None where no source tells them.
+    """
 
     id: str
     name: str
@@ -90,6 +94,7 @@ class DeviceView:
     observed_ns: int
     reasons: tuple[Reason, ...] = ()
     attributes: Mapping[str, str] = field(default_factory=dict)
+    holders: tuple[Holder, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
