@@ -44,16 +44,26 @@ def test_a_fault_of_the_application_never_isolates(nodeagent: Nodeagent) -> None
 
 def test_rules_are_told_in_words_with_their_place(nodeagent: Nodeagent) -> None:
     (told,) = nodeagent("explain", "-o", "json", "81078603").json
-    assert told["rules"] == ["ascend-link-down-repeat", "ascend-link-down"]
+    assert told["rules"] == [
+        "ascend-link-down-repeat",
+        "ascend-link-down",
+        "ascend-link-down-retried",
+        "ascend-link-down-retry-failed",
+    ]
     assert [(rule["sort"], rule["text"]) for rule in told["rule_details"]] == [
         ("frequency", "5 times in 1d: ManuallySeparateNPU, released once it stayed away for 2d"),
         ("duration", "there for longer than 20s: PreSeparateNPU; over once gone for longer than 1m"),
+        ("relation", "81078603 within 5m of 8C1F8609 on the same job: level SubHealthFault"),
+        (
+            "relation",
+            "81078603 within 5m of 8C1F860B, 8C1F8608, 4C1F8608 on the same job: level SeparateNPU",
+        ),
     ]
     assert all(rule["file"].startswith(f"{ROOT}/fault_codes/ascend.toml:") for rule in told["rule_details"])
 
 
 @pytest.mark.parametrize(
-    ("code", "rules"), [("8C1F860B", []), ("80E24E00", ["repeat"]), ("80E18008", ["ascend-hardware-repeat"])]
+    ("code", "rules"), [("80E01805", []), ("80E24E00", ["repeat"]), ("80E18008", ["ascend-hardware-repeat"])]
 )
 def test_the_rule_for_every_code_is_told_where_it_counts(
     nodeagent: Nodeagent, code: str, rules: list[str]
