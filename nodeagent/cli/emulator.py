@@ -1,4 +1,4 @@
-"""``nodeagent emulator``: a node with accelerators where there are none, and everything that can happen to it.
+"""``nodeagent emulator``: a node with accelerators where there are none, and all that can happen to it.
 
 ``start`` is the emulator; the other commands are requests to it, made from the list of its requests.
 """
@@ -65,6 +65,7 @@ def configuration_of(node: EmulatedNode) -> str:
 def start(description: str, directory: Path, process: int | None, output: Output) -> None:
     """Be the emulator of a node such as 8x910B or 16xA3+8xH100, until interrupted."""
     try:
+        _make_own(directory)
         node = EmulatedNode.create(directory.absolute(), description)
     except (DescriptionError, BuildFailed) as refused:
         raise Failure(str(refused)) from refused
@@ -81,6 +82,13 @@ def start(description: str, directory: Path, process: int | None, output: Output
 start.help = f"{start.help}\n\nProducts: {', '.join(PRODUCTS)}."
 
 
+def _make_own(directory: Path) -> None:
+    """Programs load libraries from there, so nobody else may have put it there."""
+    directory.mkdir(mode=0o755, parents=True, exist_ok=True)
+    if directory.stat().st_uid != os.geteuid():
+        raise Failure(f"{directory} belongs to another user: --directory names one of yours")
+
+
 def _announce(node: EmulatedNode, description: str, output: Output) -> None:
     lines = configuration_of(node)
     if output == Output.JSON:
@@ -95,9 +103,13 @@ def _wait(process: int | None) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: over.set())
     if process is not None:
-        waiting = threading.Thread(target=lambda: (wait_for_end(process), over.set()), daemon=True)
-        waiting.start()
+        threading.Thread(target=_end_with, args=(process, over), daemon=True).start()
     over.wait()
+
+
+def _end_with(process: int, over: threading.Event) -> None:
+    wait_for_end(process)
+    over.set()
 
 
 # --- the requests ---------------------------------------------------------------------------------------------
@@ -134,9 +146,8 @@ def _command_of(request: type[Request]) -> click.Command:
             ) from failed
         _write_answer(answer, output)
 
-    made = click.Command(
-        tag, callback=do, params=[_parameter(field) for field in fields], help=inspect.getdoc(request)
-    )
+    parameters = [_parameter(field) for field in fields]
+    made = click.Command(tag, callback=do, params=parameters, help=inspect.getdoc(request))
     made.context_settings["ignore_unknown_options"] = (
         True  # numbers below zero, such as answers, are no options
     )
@@ -150,16 +161,16 @@ def _write_answer(answer: dict[str, Any], output: Output) -> None:
     for key, value in answer.items():
         if isinstance(value, list):
             for item in value:
-                write(
-                    " ".join(f"{name}={_plain(each)}" for name, each in item.items())
-                    if isinstance(item, dict)
-                    else item
-                )
+                write(_line_of(item) if isinstance(item, dict) else str(item))
         elif isinstance(value, dict):
             for name, each in value.items():
                 write(f"{name} {each}")
         else:
             write(f"{key} {value}")
+
+
+def _line_of(item: dict[str, Any]) -> str:
+    return " ".join(f"{name}={_plain(value)}" for name, value in item.items())
 
 
 def _plain(value: object) -> str:

@@ -20,11 +20,6 @@ FILLERS: Final[Mapping[str, Callable[[State, int, int, Mapping[str, Any]], None]
     "gpu": fill_gpus,
 }
 """``kind`` of a product -> what describes its chips in a state file."""
-LIBRARIES: Final[Mapping[str, tuple[str, ...]]] = {
-    "npu": ("libdcmi.so", "liblingqu-dcmi.so"),
-    "gpu": ("libnvidia-ml.so.1",),
-}
-"""``kind`` of a product -> the libraries its tools load."""
 
 _PART: Final = re.compile(r"(\d+)x(\w+)", re.ASCII)
 
@@ -53,7 +48,7 @@ def parse_description(text: str) -> list[tuple[int, str]]:
 
 def libraries_for(text: str) -> list[str]:
     """The libraries that a described node has. Raises ``DescriptionError``."""
-    return [name for _, product in parse_description(text) for name in LIBRARIES[PRODUCTS[product]["kind"]]]
+    return [name for _, product in parse_description(text) for name in PRODUCTS[product]["libraries"]]
 
 
 def describe(state: State, text: str) -> None:

@@ -39,6 +39,8 @@ class EmulatedNode:
     def create(cls, directory: Path, description: str) -> "EmulatedNode":
         """A new node; builds the libraries if need be. Raises ``DescriptionError``, ``BuildFailed``."""
         directory.mkdir(parents=True, exist_ok=True)
+        for stale in directory.glob("lib*.so*"):
+            stale.unlink()
         for library in build.build(names=libraries_for(description)):
             # A library that is mapped somewhere must not change under it: a new file, not new bytes.
             fresh = directory / f".{library.name}"
@@ -76,7 +78,7 @@ class EmulatedNode:
         return self.directory / "sys"
 
     def without(self, *functions: str) -> None:
-        """Takes functions out of ``libdcmi.so``, as an older one lacks them; ``*`` at the end: all that begin so.
+        """Takes functions out of ``libdcmi.so``, as an older one lacks them; ``*`` ends a beginning of names.
 
         Only for what loads the library afterwards. Raises ``symbols.NoSuchFunction``.
         """

@@ -25,7 +25,7 @@ class Request(msgspec.Struct, tag_field="do", forbid_unknown_fields=True, kw_onl
     """``{"do": TAG, …}``."""
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
-        """Does it; returns what to answer. Raises ``ValueError`` and ``LookupError`` that say what is right."""
+        """Does it; returns what to answer. Raises ``ValueError`` or ``LookupError`` that says why not."""
         raise NotImplementedError
 
 
@@ -149,7 +149,7 @@ class _OfCalls(Request):
 
 
 class Hang(_OfCalls, tag="hang"):
-    """Let calls hang: of one device, or all. With lock the first holds the driver's lock, and all others wait."""
+    """Let calls hang: of one device, or all. With lock the first one holds the driver's lock: all hang."""
 
     uninterruptibly: bool = False
     lock: bool = False

@@ -1,7 +1,7 @@
 """The control socket of an emulated node: one JSON object a line in, one a line out.
 
-An answer is ``{"ok": …}`` or ``{"error": text}``; a request that is refused changed nothing. One is done after
-the other. Only the user who started it may connect.
+An answer is ``{"ok": …}`` or ``{"error": text}``; a refused request changed nothing. One is done after the
+other. Only the user who started it may connect.
 """
 
 import functools
