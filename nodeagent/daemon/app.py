@@ -27,7 +27,10 @@ from nodeagent.outlets.grpc_server import GrpcServer
 from nodeagent.outlets.metrics import NodeMetrics
 from nodeagent.outlets.metrics_http import MetricsServer
 from nodeagent.outlets.node import NodeFacts
+from nodeagent.outlets.orders import Orders
+from nodeagent.outlets.reports import Reports
 from nodeagent.outlets.sockets import OutletError
+from nodeagent.outlets.tables import Tables
 from nodeagent.store.board import Board
 from nodeagent.store.errors import StoreInUseError
 from nodeagent.store.ledger import Ledger
@@ -104,7 +107,11 @@ class Daemon:
                 catalog=lambda: catalogs.current,
                 facts=facts,
                 config=config,
-                reload=reloading.reload,
+                servants=(
+                    Tables(facts, reloading.reload),
+                    Orders(board, lambda: catalogs.current, facts, pump.ask),
+                    Reports(board, lambda: catalogs.current, facts, pump.ask),
+                ),
             )
             metrics = NodeMetrics(
                 board=board,

@@ -55,6 +55,7 @@ class _Turn:
     inputs: list[Stamped] = field(default_factory=list)
     events: list[tuple[int, Event]] = field(default_factory=list)
     cursors: dict[str, Cursor] = field(default_factory=dict)
+    answers: list[tuple[asyncio.Future[tuple[Event, ...]], tuple[Event, ...]]] = field(default_factory=list)
 
 
 class Pump:
@@ -89,6 +90,12 @@ class Pump:
         self._queue.append(delivery)
         self._woken.set()
 
+    async def ask(self, *inputs: Input) -> tuple[Event, ...]:
+        """Hand over inputs, and learn what was told because of them, once that is published."""
+        told: asyncio.Future[tuple[Event, ...]] = asyncio.get_running_loop().create_future()
+        await self.submit(Delivery(source="agent", inputs=inputs, told=told))
+        return await told
+
     async def begin(self, outcome: Outcome, inputs: Iterable[Input]) -> None:
         """The first turn of a process: what rebuilding found, then its own first inputs."""
         turn = _Turn()
@@ -108,14 +115,14 @@ class Pump:
             self._woken.clear()
             turn = _Turn()
             for delivery in self._arrived():
-                for given in delivery.inputs:
-                    self._step(turn, given)
-                if delivery.cursor is not None:
-                    turn.cursors[delivery.source] = delivery.cursor
+                self._take(turn, delivery)
             self._step(turn, Tick())
             self._tell_durability(turn)
             if turn.inputs or turn.events or turn.cursors or time.monotonic() >= self._beaten_s + HEARTBEAT_S:
                 await self._commit(turn)
+            for answer, events in turn.answers:
+                if not answer.done():
+                    answer.set_result(events)
             await self._compact_if_due()
             if self._ledger.earlier_life_waits:
                 raise RestartNeeded(self._ledger.degraded)
@@ -152,6 +159,15 @@ class Pump:
             self._room.release()
             taken += max(1, len(delivery.inputs))
             yield delivery
+
+    def _take(self, turn: _Turn, delivery: Delivery) -> None:
+        before = len(turn.events)
+        for given in delivery.inputs:
+            self._step(turn, given)
+        if delivery.cursor is not None:
+            turn.cursors[delivery.source] = delivery.cursor
+        if delivery.told is not None:
+            turn.answers.append((delivery.told, tuple(event for _, event in turn.events[before:])))
 
     def _step(self, turn: _Turn, given: Input) -> None:
         now_ns = self._clock.rule_ns()

@@ -7,11 +7,12 @@ import grpc
 
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.lookup import Lookup
-from nodeagent.core.model import NODE, DeviceView
+from nodeagent.core.model import NODE
 from nodeagent.outlets import explain, history, messages
 from nodeagent.outlets.credentials import Caller, Identify, Role
 from nodeagent.outlets.filters import Filter, device_names, level_of
 from nodeagent.outlets.frames import Frames
+from nodeagent.outlets.known import known_device
 from nodeagent.outlets.node import NodeFacts
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.outlets.refusal import Refusal, Status
@@ -187,7 +188,7 @@ class FaultService:
     ) -> pb.WhyDeviceResponse:
         self._reader(context)
         current = self._current()
-        device = _device(current, request.device)
+        device = known_device(current, request.device)
         scene = messages.Scene(current)
         events = await history.latest(self._shown.board, self._shown.ledger)
         return pb.WhyDeviceResponse(
@@ -234,11 +235,3 @@ def _consumer_name(name: str) -> str:
             Status.INVALID_ARGUMENT, f"consumer: 1 to {MAX_CONSUMER_LENGTH} printable characters are needed"
         )
     return name
-
-
-def _device(current: Publication, wanted: str) -> DeviceView:
-    for device in current.view.devices:
-        if wanted in (device.name, device.id):
-            return device
-    there = ", ".join(device.name for device in current.view.devices[:20]) or "none yet"
-    raise Refusal(Status.NOT_FOUND, f"device: {wanted!r} is not known; there are: {there}")

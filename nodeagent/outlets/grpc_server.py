@@ -6,7 +6,7 @@ public socket nobody is an operator. It opens and closes doors and holds no stat
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,6 @@ from nodeagent.outlets.sockets import (
     prepare,
     private_directory,
 )
-from nodeagent.outlets.tables import Reload
 from nodeagent.outlets.watch import Pace
 from nodeagent.store.board import Board
 from nodeagent.store.ledger import Ledger
@@ -67,7 +66,7 @@ _log = logging.getLogger(__name__)
 
 
 class GrpcServer:
-    """All doors of one daemon. ``catalog`` gives the one in force, ``reload`` brings another into force."""
+    """All doors of one daemon. ``catalog`` gives the one in force, ``servants`` serve operators' calls."""
 
     def __init__(
         self,
@@ -78,13 +77,12 @@ class GrpcServer:
         facts: NodeFacts,
         config: Config,
         pace: Pace | None = None,
-        reload: Reload | None = None,
+        servants: Sequence[object] = (),
     ) -> None:
         self._config = config
         self._ledger = ledger
         self._shown = Shown(board=board, ledger=ledger, catalog=catalog, facts=facts, pace=pace or Pace())
-        self._facts = facts
-        self._reload = reload
+        self._servants = servants
         self._refusals = RefusalLimit()
         self._health = health.aio.HealthServicer()
         self._servers: list[grpc.aio.Server] = []
@@ -169,7 +167,7 @@ class GrpcServer:
     def _server(self, identify: Identify) -> grpc.aio.Server:
         server = grpc.aio.server(options=OPTIONS, maximum_concurrent_rpcs=MAX_CALLS)
         faults = FaultService(self._shown, identify)
-        control = ControlService(self._ledger, identify, self._refusals, self._facts, self._reload)
+        control = ControlService(self._ledger, identify, self._refusals, self._servants)
         server.add_generic_rpc_handlers(
             (
                 rpc.handlers(FAULT_SERVICE, lambda method: getattr(faults, rpc.snake_case(method))),

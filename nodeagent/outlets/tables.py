@@ -1,12 +1,19 @@
-"""What an operator is told of a reload of the tables: values that the daemon fills in, and their messages."""
+"""ReloadTables: values that the daemon fills in, what an operator is told of them, and of refused tables."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from nodeagent.core.preview import LevelChange, Preview, StanceChange
 from nodeagent.outlets import messages
+from nodeagent.outlets.credentials import Caller
 from nodeagent.outlets.node import NodeFacts
+from nodeagent.outlets.orders import Done
 from nodeagent.outlets.pb import control_service_pb2 as pb
+from nodeagent.outlets.refusal import Refusal, Status
+
+MAX_REASON_BYTES: Final = 6000
+"""Of a status on the wire: gRPC takes 8 KiB of metadata by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +33,24 @@ Reload = Callable[[bool], Awaitable[Reloaded]]
 """Called with whether it is a dry run. Raises TablesRefused."""
 
 
-def response(facts: NodeFacts, reloaded: Reloaded) -> pb.ReloadTablesResponse:
+class Tables:
+    """Serves ReloadTables."""
+
+    def __init__(self, facts: NodeFacts, reload: Reload) -> None:
+        self._facts = facts
+        self._reload = reload
+
+    async def reload_tables(self, _caller: Caller, request: pb.ReloadTablesRequest) -> Done:
+        try:
+            reloaded = await self._reload(request.dry_run)
+        except TablesRefused as refused:
+            reason = _told_lines(str(refused).splitlines())
+            raise Refusal(Status.FAILED_PRECONDITION, reason) from refused
+        result = "would change" if request.dry_run else "in force"
+        return Done(message=_response(self._facts, reloaded), result=f"{result}: {reloaded.digest}")
+
+
+def _response(facts: NodeFacts, reloaded: Reloaded) -> pb.ReloadTablesResponse:
     return pb.ReloadTablesResponse(
         node=messages.node_identity(facts),
         catalog_digest=reloaded.digest,
@@ -34,6 +58,23 @@ def response(facts: NodeFacts, reloaded: Reloaded) -> pb.ReloadTablesResponse:
         levels=[_level_change(change) for change in reloaded.preview.levels],
         devices=[_device_change(change) for change in reloaded.preview.devices],
     )
+
+
+def _escaped_length(line: str) -> int:
+    """On the wire: what is not printable ASCII takes three bytes for each of its own."""
+    return sum(1 if 0x20 <= byte <= 0x7E and byte != ord("%") else 3 for byte in line.encode())
+
+
+def _told_lines(lines: Sequence[str]) -> str:
+    """As many whole lines as a status takes, and how many more there are."""
+    told, size = list[str](), 0
+    for line in lines:
+        size += _escaped_length(line) + len("%0A")
+        if size > MAX_REASON_BYTES:
+            told.append(f'and {len(lines) - len(told)} more; "nodeagent tables check" tells them all')
+            break
+        told.append(line)
+    return "\n".join(told)
 
 
 def _level_change(change: LevelChange) -> pb.LevelChange:

@@ -107,14 +107,11 @@ def test_why_leads_from_the_verdict_to_the_line_of_the_log_and_of_the_table(
     )
 
 
-def test_explain_asks_the_daemon_and_what_it_does_not_serve_it_says(node: Node, nodeagent: Nodeagent) -> None:
+def test_explain_asks_the_daemon(node: Node, nodeagent: Nodeagent) -> None:
     with node.daemon():
         explained = nodeagent("explain", "XID_79", "-o", "json")
-        injected = nodeagent("inject", "--device", "node", "--code", "XID_79")
 
     assert (explained.status, explained.err, explained.json[0]["level"]) == (0, "", "SeparateNPU")
-    assert (injected.status, injected.out) == (1, "")
-    assert injected.err == "nodeagent: the daemon cannot do that: Inject is not served by this version\n"
 
 
 def test_without_a_daemon_scan_reads_the_sources_itself(node: Node, nodeagent_process: Nodeagent) -> None:

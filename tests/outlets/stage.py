@@ -12,7 +12,7 @@ from nodeagent.config import AgentConfig, Config, GrpcConfig, load_config
 from nodeagent.core.model import Condition, DeviceView, Event, EventKind, View
 from nodeagent.outlets.grpc_server import GrpcServer
 from nodeagent.outlets.node import NodeFacts
-from nodeagent.outlets.tables import Reload
+from nodeagent.outlets.tables import Reload, Tables
 from nodeagent.outlets.watch import Pace
 from nodeagent.store.board import Board
 from nodeagent.store.ledger import Ledger
@@ -111,7 +111,7 @@ class Stage:
             facts=FACTS,
             config=self.config,
             pace=self._pace,
-            reload=self._reload,
+            servants=() if self._reload is None else (Tables(FACTS, self._reload),),
         )
 
     def _publish(
