@@ -206,6 +206,9 @@ def _count_user_induced(
     burst_ns = frequency.burst_ns(_USER_INDUCED, signal.source)
     window, third = frequency.count(before, _USER_INDUCED, at_ns, signal.count, burst_ns)
     limits.remember(state, window)
+    if not third and window.occurrences_ns == before.occurrences_ns:
+        # More of the same burst, which was counted as it began.
+        return condition
     return condition if condition.rescheduling is third else replace(condition, rescheduling=third)
 
 

@@ -123,3 +123,9 @@ def test_it_never_escalates_with_time() -> None:
     engine = begin(catalog(row(CODE, Level.RESTART_REQUEST, user_induced=True)))
     run(engine, [(1, signal(CODE))])
     assert wait(engine, DAY_S) == []
+
+
+def test_more_lines_of_the_third_time_do_not_take_back_that_the_job_moves() -> None:
+    engine = begin(TABLES)
+    run(engine, [(at_s, xid("XID_13", "npu0")) for at_s in (1, 300, 600, 601)])
+    assert stands(engine)[2] is Handling.RESCHEDULE
