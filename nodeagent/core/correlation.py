@@ -20,7 +20,7 @@ _SIGHTINGS = 16
 
 
 def sight(state: State, device_id: str, code_key: str, rule: FrequencyRule, at_ns: int) -> None:
-    """Remember that the code came on the device: the newest few, as far back as correlation reaches."""
+    """Remember that the code came on the device: the newest few near which others may still be counted."""
     before = state.get(Sighting, device_id, code_key)
     if before is None:
         limits.remember(state, Sighting(device_id=device_id, code=code_key, occurrences_ns=(at_ns,)))
@@ -29,7 +29,9 @@ def sight(state: State, device_id: str, code_key: str, rule: FrequencyRule, at_n
     if at_ns in times:
         return
     times = (*times, at_ns) if at_ns > times[-1] else tuple(sorted((*times, at_ns)))
-    first = max(bisect_left(times, times[-1] - 2 * rule.correlation_ns), len(times) - _SIGHTINGS)
+    first = max(
+        bisect_left(times, times[-1] - rule.time_window_ns - rule.correlation_ns), len(times) - _SIGHTINGS
+    )
     limits.remember(state, changed(before, occurrences_ns=times[first:]))
 
 

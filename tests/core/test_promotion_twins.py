@@ -166,7 +166,7 @@ def correlated_by_hand(history: list[tuple[int, int]], times: int) -> list[tuple
 
 
 @moderately
-@given(st.lists(st.tuples(_gaps, st.integers(0, 1)), max_size=20), st.integers(2, 3))
+@given(st.lists(st.tuples(_gaps, st.integers(0, 1)), max_size=16), st.integers(2, 3))
 def test_what_two_chips_show_together_is_suppressed_and_nothing_else(
     steps: list[tuple[int, int]], times: int
 ) -> None:
@@ -193,7 +193,9 @@ def is_known_to_be_free(changes: list[Said], at: int) -> bool:
 
 
 @moderately
-@given(st.lists(st.tuples(_gaps, st.sampled_from(("occur", "once", "hold", "free", "free"))), max_size=25))
+@given(
+    st.lists(st.tuples(st.sampled_from((1, 5, 6)), st.sampled_from(("once", "hold", "free"))), max_size=25)
+)
 def test_what_the_application_did_moves_the_job_and_blames_the_chip_only_where_nobody_held_it(
     steps: list[tuple[int, str]],
 ) -> None:
