@@ -11,6 +11,7 @@ from pathlib import Path
 from nodeagent.core.catalog import Catalog, ClearOn, Mode, Row, Settings
 from nodeagent.core.model import Affects, Kind, Level
 from nodeagent.tables.load import load_catalog
+from tests.simulation.rows import is_related
 from tests.core.build import HBM, LINK_DOWN, catalog, hot, lasting, ns, related, repeat, rising, row
 
 HARD = "80C98000"
@@ -136,3 +137,9 @@ def shipped() -> Catalog:
 def catalogs() -> Mapping[str, Catalog]:
     """By digest, all that a simulated node may ever reload."""
     return {one.digest: one for one in (CALM, STRICT, GRACEFUL, shipped())}
+
+
+@cache
+def is_tangled(digest: str, code: str) -> bool:
+    """Whether these tables, or any small ones, relate the code to another: twins of other rules leave it."""
+    return any(is_related(one, code) for one in (catalogs()[digest], CALM, STRICT, GRACEFUL))

@@ -3,7 +3,7 @@
 from fnmatch import fnmatchcase
 
 from nodeagent.core.catalog import Catalog, ClearOn, DurationRule, FrequencyRule, Row, canonical
-from nodeagent.core.model import Kind
+from nodeagent.core.model import Assertion, Kind, Signal
 
 
 def row_of(catalog: Catalog, code: str) -> Row | None:
@@ -42,3 +42,18 @@ def frequency_rule(catalog: Catalog, code: str, kind: Kind) -> FrequencyRule | N
     named = [rule for rule in catalog.frequency if key in map(canonical, rule.codes)]
     for_all = [rule for rule in catalog.frequency if "*" in rule.codes and rule.kind is kind]
     return next(iter(named + for_all), None)
+
+
+def is_counted(catalog: Catalog, code: str) -> bool:
+    """Whether each occurrence counts as it comes: a fault with a row, without a duration, not from readings."""
+    row = row_of(catalog, code)
+    readings = [canonical(rule.code) for rule in (*catalog.threshold, *catalog.counter)]
+    if row is None or row.notice or canonical(code) in (*readings, "HOT", "STORM"):
+        return False
+    return duration_rule(catalog, code) is None
+
+
+def counts_of(catalog: Catalog, signal: Signal) -> bool:
+    """Whether the signal is an occurrence that counts as it comes."""
+    real = signal.trusted and not signal.injected
+    return real and signal.assertion is not Assertion.RECOVER and is_counted(catalog, signal.code)

@@ -7,8 +7,10 @@ with the policy that acts.
 from tests.simulation.invariants.clocks import RuleClock
 from tests.simulation.invariants.devices import NoOtherDevice, StartsClean
 from tests.simulation.invariants.durable import NothingTwice, NothingVisibleBeforeDurable, SequenceWithoutGap
+from tests.simulation.invariants.durations import DurationsAreExact
 from tests.simulation.invariants.flashes import OnceCloses
 from tests.simulation.invariants.folding import FoldGivesTheView
+from tests.simulation.invariants.frequencies import RepetitionPromotes
 from tests.simulation.invariants.holds import HoldsAreTheirOwners
 from tests.simulation.invariants.observing import UnknownOnlyUnobserved, UnobservedIsNotJudged
 from tests.simulation.invariants.polls import PollsHeal
@@ -38,6 +40,8 @@ def all_invariants() -> list[Invariant]:
         PollsHeal(),
         OnceCloses(),
         ToleratedForItsTime(),
+        DurationsAreExact(),
+        RepetitionPromotes(),
         DeadlinesFire(),
         MemoryBounded(),
         EverythingEnds(),

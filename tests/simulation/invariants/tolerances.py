@@ -32,7 +32,8 @@ class ToleratedForItsTime(Invariant):
         since_ns = max(present_ns, condition.level_since_ns)
         passed = sum(step.now_ns > since_ns + limit_ns for limit_ns in limits_ns)
         awaited = self._observed.awaits(condition.source, condition.device_id, step.now_ns)
-        if condition.phase > passed or (condition.phase < passed and not awaited):
+        early = condition.phase > passed and present_ns == condition.opened_ns
+        if early or (condition.phase < passed and not awaited):
             elapsed_s = (step.now_ns - since_ns) / 1e9
             raise Broken(self.name, f"{condition.id} is in phase {condition.phase} after {elapsed_s} s")
 

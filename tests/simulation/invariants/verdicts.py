@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from nodeagent.core.catalog import Mode, Settings
 from nodeagent.core.model import NODE, Affects, Condition, DeviceView, Handling, Kind, Level, Verdict, View
 from tests.simulation.history import Broken, Step
+from tests.simulation.levels import PRECEDENCE
 from tests.simulation.watch import Invariant
 
 Stance = tuple[Verdict, Handling]
@@ -18,21 +19,6 @@ _WEIGHT = (
     "RESET_WHEN_IDLE",
     "STOP_RESET_RESTART",
     "RESCHEDULE",
-)
-_PRECEDENCE = (
-    "NotHandleFault",
-    "SubHealthFault",
-    "RestartRequest",
-    "RestartRequestFault",
-    "RestartBusiness",
-    "FreeRestartNPU",
-    "RestartNPU",
-    "PreSeparateNPU",
-    "PreSeparateFault",
-    "ResetFault",
-    "SeparateNPU",
-    "SeparateFault",
-    "ManuallySeparateNPU",
 )
 _OUT = (Verdict.ISOLATE, Handling.RESCHEDULE)
 _RESET = (Verdict.ISOLATE, Handling.STOP_RESET_RESTART)
@@ -75,7 +61,7 @@ class StrictestOfAll(Invariant):
             stances = list(_stances(step.after, device, step.catalog.settings))
             verdict = max((one[0] for one in stances), key=_STRICTNESS.index, default=Verdict.ALLOW)
             handling = max((one[1] for one in stances), key=_WEIGHT.index, default=Handling.NONE)
-            level = max(_levels(step.after, device), key=_PRECEDENCE.index, default=Level.NOT_HANDLE)
+            level = max(_levels(step.after, device), key=PRECEDENCE.index, default=Level.NOT_HANDLE)
             shown = Verdict.ALLOW if device.verdict is Verdict.UNKNOWN else device.verdict
             if (shown, device.handling, device.level) != (verdict, handling, level):
                 found = f"{device.name} is {device.level} {device.verdict} {device.handling}"

@@ -1,0 +1,17 @@
+"""The order of levels, written down a second time."""
+
+PRECEDENCE = (
+    "NotHandleFault",
+    "SubHealthFault",
+    "RestartRequest",
+    "RestartRequestFault",
+    "RestartBusiness",
+    "FreeRestartNPU",
+    "RestartNPU",
+    "PreSeparateNPU",
+    "PreSeparateFault",
+    "ResetFault",
+    "SeparateNPU",
+    "SeparateFault",
+    "ManuallySeparateNPU",
+)
