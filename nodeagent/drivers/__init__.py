@@ -5,6 +5,7 @@ from typing import Final
 DRIVERS: Final[dict[str, str]] = {
     "ascend": "nodeagent.drivers.ascend.driver",
     "kmsg": "nodeagent.drivers.kmsg.driver",
+    "nvidia": "nodeagent.drivers.nvidia.driver",
     "unifiedbus": "nodeagent.drivers.ascend.switch",
 }
 """Name -> module; imported only in the worker that hosts it. See ``drivers.api`` for what a module offers."""

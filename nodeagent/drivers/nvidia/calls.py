@@ -31,7 +31,7 @@ UNSUPPORTED: Final = frozenset(
 )
 FAULTS: Final[dict[int, str]] = {
     pynvml.NVML_ERROR_GPU_IS_LOST: "NV_GPU_LOST",
-    pynvml.NVML_ERROR_RESET_REQUIRED: "NV_RESET_REQUIRED",
+    pynvml.NVML_ERROR_RESET_REQUIRED: "NV_GPU_RESET_REQUIRED",
     pynvml.NVML_ERROR_NOT_READY: "NV_NOT_READY",
 }
 """The codes for what NVML says of a GPU in place of a value."""

@@ -5,6 +5,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,6 @@ from nodeagent.emulator.node import EmulatedNode
 from nodeagent.tables.load import load_catalog
 from nodeagent.worker.protocol import Pattern
 from tests.daemon.staged import BOOT, ROOT, Staged, command, worker_spec
-
-DRIVER = "nodeagent.drivers.nvidia.driver"
 
 
 class GpuNode:
@@ -73,13 +72,14 @@ class GpuNode:
         """Its worker, with time-outs a test can wait for."""
         defaults: dict[str, Any] = {
             "source": VENDOR,
-            "command": command("-m", "nodeagent.worker", VENDOR, "--module", DRIVER),
+            "command": command("-m", "nodeagent.worker", VENDOR),
             "config": {"library": str(self.library), "sysfs": str(self.sysfs)},
             "absent_retry_s": 0.1,
         }
-        return worker_spec(DRIVER, **{**defaults, **given})
+        return worker_spec("", **{**defaults, **given})
 
 
+@cache
 def shipped() -> Catalog:
     return load_catalog([ROOT / "fault_codes"], Settings()).catalog
 

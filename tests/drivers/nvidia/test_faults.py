@@ -19,7 +19,7 @@ HOPPER: list[tuple[str, BringAbout, str]] = [
     ("NV_SRAM_THRESHOLD", lambda b, gpu: b.node.set(gpu, "gpu_sram_threshold_exceeded", 1), "PreSeparateNPU"),
     ("NV_FABRIC_FAILED", lambda b, gpu: b.gpus.set_fabric(gpu, 3, status=999), "PreSeparateNPU"),
     ("NV_GPU_LOST", lambda b, gpu: b.gpus.lose(gpu), "SeparateNPU"),
-    ("NV_RESET_REQUIRED", lambda b, gpu: b.gpus.require_reset(gpu), "RestartNPU"),
+    ("NV_GPU_RESET_REQUIRED", lambda b, gpu: b.gpus.require_reset(gpu), "RestartNPU"),
 ]
 BLACKWELL: list[tuple[str, BringAbout, str]] = [
     (
