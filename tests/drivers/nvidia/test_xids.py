@@ -1,0 +1,166 @@
+"""Xids by NVML: each as its row says, and one fault with what the kernel log and the state tell of it."""
+
+import pytest
+
+from nodeagent.core.model import Assertion, Handling, Signal
+from nodeagent.drivers.nvidia.events import code_of
+from nodeagent.emulator.nvrm import recovery_line, xid_line
+from tests.daemon.staged import Staged
+from tests.drivers.nvidia.bench import GpuNode, Judge, judged
+
+ALL = range(1, 174)
+NVLINK = range(144, 151)
+
+
+def by_nvml(xid: int, device: str = "gpu0") -> Signal:
+    return Signal(source="nvidia", device=device, code=code_of(xid), assertion=Assertion.ONCE)
+
+
+async def test_every_xid_arrives_with_the_number_that_the_driver_gave_it(h100: GpuNode) -> None:
+    async with judged(h100.spec(), Judge()) as stage:
+        await stage.back()
+        for xid in ALL:
+            h100.gpus.raise_xid("gpu2", xid)
+        await stage.signal("XID_173", "gpu2", "once")
+        told = [given.code for given in stage.inputs if isinstance(given, Signal) and given.device == "gpu2"]
+        assert [code for code in told if code.startswith("XID_")] == [code_of(n) for n in ALL if n != 154]
+
+
+def test_every_xid_has_the_level_of_its_row(judge: Judge) -> None:
+    rows = {xid: judge.catalog.rows[f"XID_{xid}"] for xid in ALL if xid not in NVLINK}
+    for xid in rows:
+        judge.take(by_nvml(xid, f"gpu{xid}"))
+    assert {xid: judge.open(f"gpu{xid}") for xid in rows} == {
+        xid: {row.code: row.level.value} for xid, row in rows.items()
+    }
+
+
+def test_an_nvlink_xid_that_does_not_say_whether_it_was_fatal_opens_nothing(judge: Judge) -> None:
+    for xid in NVLINK:
+        judge.take(by_nvml(xid, f"gpu{xid}"))
+    assert judge.told("raised") == []
+    assert judge.told("notice") == [("notice", f"gpu{xid}", f"XID_{xid}.unspecified") for xid in NVLINK]
+
+
+async def test_the_same_xid_by_both_sources_is_one_fault_on_each_of_eight_gpus(
+    tmp_path_factory: pytest.TempPathFactory, judge: Judge
+) -> None:
+    bench = GpuNode(tmp_path_factory.mktemp("eight"), "8xH100")
+    with bench.node:
+        async with judged(bench.spec(), judge) as stage:
+            await stage.back()
+            for number in range(8):
+                gpu, line = f"gpu{number}", xid_line(bench.gpus.pci(f"gpu{number}"), 79)
+                if number % 2:
+                    judge.kernel_line(line)
+                bench.gpus.raise_xid(gpu, 79)
+                await stage.signal("XID_79", gpu, "once")
+                if not number % 2:
+                    judge.skip(170)
+                    judge.kernel_line(line)
+            raised = judge.told("raised")
+            assert raised == [("raised", f"gpu{number}", "XID_79") for number in range(8)]
+
+
+async def test_an_xid_by_both_sources_counts_once_towards_repetition(h100: GpuNode, judge: Judge) -> None:
+    async with judged(h100.spec(), judge) as stage:
+        await stage.back()
+        line = xid_line(h100.gpus.pci("gpu0"), 119)
+        for _ in range(2):
+            judge.take(by_nvml(119))
+            judge.skip(2)
+            judge.kernel_line(line)
+            judge.skip(600)
+        assert judge.told("promoted") == []
+        judge.kernel_line(line)
+        judge.skip(31)
+        assert judge.told("promoted") == [("promoted", "gpu0", "XID_119")]
+
+
+async def test_an_application_fault_by_both_sources_counts_once_a_time(h100: GpuNode, judge: Judge) -> None:
+    async with judged(h100.spec(), judge) as stage:
+        await stage.back()
+        line = xid_line(h100.gpus.pci("gpu0"), 31)
+        handlings = []
+        for _ in range(3):
+            judge.kernel_line(line)
+            judge.skip(1)
+            judge.take(by_nvml(31))
+            handlings.append(judge.view("gpu0").handling)
+            judge.skip(240)
+        assert handlings == [Handling.RESTART_JOB, Handling.RESTART_JOB, Handling.RESCHEDULE]
+
+
+async def test_a_recovery_action_goes_with_the_xid_that_caused_it(h100: GpuNode, judge: Judge) -> None:
+    async with judged(h100.spec(), judge) as stage:
+        await stage.back()
+        h100.gpus.raise_xid("gpu1", 95)
+        await stage.signal("XID_95", "gpu1", "once")
+        h100.gpus.set_recovery_action("gpu1", 1)
+        judge.kernel_line(recovery_line(h100.gpus.pci("gpu1"), 0, 1))
+        await stage.polled("gpu1", times=3)
+        assert judge.open("gpu1") == {"XID_95": "RestartNPU"}
+        assert judge.told("raised") == [("raised", "gpu1", "XID_95")]
+
+
+async def test_a_recovery_action_that_asks_for_more_than_its_xid_sets_the_handling(
+    h100: GpuNode, judge: Judge
+) -> None:
+    async with judged(h100.spec(), judge) as stage:
+        await stage.back()
+        h100.gpus.raise_xid("gpu1", 13)
+        await stage.signal("XID_13", "gpu1", "once")
+        assert judge.view("gpu1").handling is Handling.RESTART_JOB
+        h100.gpus.set_recovery_action("gpu1", 1)
+        await stage.until(lambda: "XID_154.1" in judge.open("gpu1"))
+        assert judge.view("gpu1").handling is Handling.RESCHEDULE
+        assert [code for _, _, code in judge.told("raised")] == ["XID_13", "XID_154.1"]
+
+
+async def test_a_recorded_remap_ends_when_its_row_no_longer_waits(h100: GpuNode, judge: Judge) -> None:
+    async with judged(h100.spec(), judge) as stage:
+        await stage.back()
+        h100.gpus.remap("gpu1", uncorrected=1, pending=True)
+        judge.kernel_line(xid_line(h100.gpus.pci("gpu1"), 63))
+        h100.gpus.raise_xid("gpu1", 63)
+        await stage.signal("XID_63", "gpu1", "once")
+        await stage.polled("gpu1", times=2)
+        h100.gpus.remap("gpu1", pending=False)
+        await stage.until(lambda: judge.open("gpu1") == {})
+        assert judge.told("raised", "cleared") == [
+            ("raised", "gpu1", "XID_63"),
+            ("cleared", "gpu1", "XID_63"),
+        ]
+
+
+async def test_an_nvlink_xid_explains_the_link_that_is_down(h100: GpuNode, judge: Judge) -> None:
+    async with judged(h100.spec(), judge) as stage:
+        await stage.back()
+        h100.gpus.raise_xid("gpu1", 74)
+        await stage.signal("XID_74", "gpu1", "once")
+        h100.gpus.set_link("gpu1", 3, active=False)
+        await stage.polled("gpu1", times=4)
+        assert judge.open("gpu1") == {"XID_74": "RestartNPU"}
+
+
+def test_channels_removed_after_another_xid_need_nothing_though_nvml_does_not_say_so(judge: Judge) -> None:
+    """In either order: by NVML the number alone, by the kernel's line what it follows."""
+    line = xid_line("0000:1b:00", 45, "Ch 00000008, errorString caused by previous Xid 31")
+    judge.kernel_line(line)
+    device = judge.engine.view().conditions[0].device_id.removeprefix("slot:")
+    judge.take(by_nvml(45, device))
+    assert judge.open(device) == {"XID_45": "NotHandleFault"}
+
+
+async def test_a_storm_of_one_xid_is_told_at_once_and_then_counted(h100: GpuNode) -> None:
+    async with judged(h100.spec(), Judge()) as stage:
+        await stage.back()
+        for _ in range(50):
+            h100.gpus.raise_xid("gpu0", 31)
+        await stage.until(lambda: sum(counts(stage)) == 50)
+        assert (len(counts(stage)), counts(stage)[0]) == (2, 1)
+
+
+def counts(stage: Staged) -> list[int]:
+    """Of each signal of the Xid its count."""
+    return [given.count for given in stage.inputs if isinstance(given, Signal) and given.code == "XID_31"]
