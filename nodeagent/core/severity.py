@@ -45,16 +45,16 @@ def shared(state: State, condition: Condition) -> Condition:
 
     Returns the condition, which may not be put yet, as it is then; those of other chips are put.
     """
-    if condition.base_level is Level.PRE_SEPARATE_NPU or not is_undecided(state.lookup, condition):
-        return condition
-    if state.device(condition.device_id).kind is not Kind.CHIP:
+    on_chip = state.device(condition.device_id).kind is Kind.CHIP
+    if not on_chip or not is_undecided(state.lookup, condition):
         return condition
     others = _shown_elsewhere(state, condition)
     for other in others:
         if isinstance(other, Condition) and is_undecided(state.lookup, other):
             lowered = replace(other, base_level=Level.PRE_SEPARATE_NPU)
             duration.relevel(state, other, lowered, ONE_CAUSE)
-    return replace(condition, base_level=Level.PRE_SEPARATE_NPU) if others else condition
+    lowers = bool(others) and condition.base_level is not Level.PRE_SEPARATE_NPU
+    return replace(condition, base_level=Level.PRE_SEPARATE_NPU) if lowers else condition
 
 
 def _shown_elsewhere(state: State, condition: Condition) -> list[Condition | Trace]:
