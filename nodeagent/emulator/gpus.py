@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from nodeagent.emulator.fields import FieldError
 from nodeagent.emulator.futex import wake_all
 from nodeagent.emulator.layout import LIMITS
-from nodeagent.emulator.nvml_chips import OLDER, set_gpu_identity, unsupported
+from nodeagent.emulator.nvml_chips import OLDER, set_driver, set_gpu_identity, unsupported
 from nodeagent.emulator.nvrm import recovery_line, write_line, xid_line
 from nodeagent.emulator.state import State
 from nodeagent.emulator.symbols import take_away
@@ -211,7 +211,7 @@ class Gpus:
         """The kernel module is loaded, of another version where given. Who had it open has to start again."""
         node = self._state.node
         if version:
-            node.gpu_driver_version = version.encode()
+            set_driver(self._state, version, int(node.gpu_cuda_version))
         node.gpu_driver_load += 1
         node.gpu_driver_loaded = 1
         self._disturb_waiters()
@@ -223,15 +223,21 @@ class Gpus:
         """
         self._state.node.gpu_library_version = version.encode()
 
-    def make_older(self, vintage: str) -> None:
-        """The library is one of an older driver: without the functions, field ids and structures made since.
+    def make_older(self, branch: str) -> None:
+        """Driver and library are of an older branch: without what NVML has only since. Raises ``FieldError``.
 
-        To be called before anybody loads it. Raises ``KeyError`` for a vintage that is none of ``OLDER``.
+        To be called before anybody loads the library. ``branch`` is one of ``OLDER``.
         """
-        older = OLDER[vintage]
+        if branch not in OLDER:
+            raise FieldError(f"{branch}: the older branches are {', '.join(OLDER)}")
+        older = OLDER[branch]
         take_away(self._library, older["without"])
         node = self._state.node
         node.gpu_field_end, node.gpu_fabric_revision = older["field_end"], older["fabric_revision"]
+        set_driver(self._state, older["version"], older["cuda_version"])
+        node.gpu_library_version = older["version"].encode()
+        for chip in self._state.chips[: node.chip_count]:
+            chip.gpu_event_types &= older["event_types"]
 
     def clients(self) -> list[Client]:
         """The processes that have the library open now."""

@@ -20,10 +20,11 @@ OLDER: Final[Mapping[str, Mapping[str, Any]]] = tomllib.loads(
     (Path(__file__).parent / "gpu_libraries.toml").read_text()
 )
 """Branch of an older driver -> what its library lacks."""
-DRIVER_VERSION: Final = "570.124.06"
-CUDA_VERSION: Final = 12080
+DRIVER_VERSION: Final = "615.71"
+CUDA_VERSION: Final = 13000
+"""Those of the pynvml that this was written for."""
 FIELD_END: Final = 308
-"""One more than the highest field id of the pynvml that this was written for."""
+"""One more than its highest field id."""
 FABRIC_REVISION: Final = 3
 
 _VENDOR: Final = 0x10DE
@@ -49,12 +50,20 @@ def fill_gpus(state: State, first: int, count: int, product: Mapping[str, Any]) 
     if count > len(values["pci_buses"]):
         raise ValueError(f"a node has room for at most {len(values['pci_buses'])} of this product")
     node = state.node
-    node.gpu_driver_loaded, node.gpu_driver_load = 1, 1
-    node.gpu_driver_version = node.gpu_library_version = DRIVER_VERSION.encode()
-    node.gpu_cuda_version, node.gpu_wait_tells_lost = CUDA_VERSION, 1
+    node.gpu_driver_loaded, node.gpu_driver_load, node.gpu_wait_tells_lost = 1, 1, 1
     node.gpu_field_end, node.gpu_fabric_revision = FIELD_END, FABRIC_REVISION
     for number in range(count):
         _fill(state.chips[first + number], number, values)
+    set_driver(state, DRIVER_VERSION, CUDA_VERSION)
+    node.gpu_library_version = DRIVER_VERSION.encode()
+
+
+def set_driver(state: State, version: str, cuda_version: int) -> None:
+    """The kernel module, and the firmware that it loads into the GPUs that run one, are of this version."""
+    state.node.gpu_driver_version, state.node.gpu_cuda_version = version.encode(), cuda_version
+    for chip in state.chips[: LIMITS["CHIPS"]]:
+        if chip.kind == LIMITS["KIND_GPU"] and chip.gpu_gsp_mode == 1:
+            chip.gpu_gsp_version = version.encode()
 
 
 def _fill(chip: Any, number: int, values: Mapping[str, Any]) -> None:

@@ -204,8 +204,10 @@ typedef struct {
 typedef struct {
     uint32_t version;
     uint32_t isNvleEnabled;
-    nvmlNvlinkFirmwareVersion_t firmwareVersion[NVML_NVLINK_FIRMWARE_ENTRIES];
-    uint32_t numValidEntries;
+    struct {
+        nvmlNvlinkFirmwareVersion_t firmwareVersion[NVML_NVLINK_FIRMWARE_ENTRIES];
+        uint32_t numValidEntries;
+    } firmwareInfo;
 } nvmlNvLinkInfo_v2_t;
 static_assert(NVML_VERSION_WORD(nvmlNvLinkInfo_v2_t, 2) == 0x200064C, "nvmlNvLinkInfo_v2_t");
 

@@ -91,7 +91,7 @@ NVML_FUNCTION(nvmlDeviceGetNvLinkInfo, nvmlDevice_t device, void *told)
     if (version != NVML_VERSION_WORD(nvmlNvLinkInfo_v2_t, 2))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     nvmlNvLinkInfo_v2_t *second = told;
-    second->numValidEntries = 0;
+    second->firmwareInfo.numValidEntries = 0;
     return tell_u32(&second->isNvleEnabled, gpu->gpu_nvlink_encryption);
 }
 
