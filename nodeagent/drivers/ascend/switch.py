@@ -58,6 +58,8 @@ class SwitchDriver:
         self._listed: dict[str, None] = {}
         self._queried_ns: dict[str, int] = {}
         self._waiting: dict[str, deque[Signal]] = {}
+        self._polled: set[str] = set()
+        self._telling = threading.Lock()
         self._asking = threading.Lock()
         self._answer: tuple[int, Mapping[str, set[str]], bool] | None = None
         self._looked_ns = 0
@@ -137,7 +139,16 @@ class SwitchDriver:
         self._list(tuple(found))
 
     def _begin(self, now_ns: int) -> None:
-        """Tell of all faults at once, which closes what an earlier life opened on a port now in order."""
+        """Tell of all faults at once, which closes what an earlier life opened on a port now in order.
+
+        Subscribed before they are asked for, so that nothing falls in between.
+        """
+        try:
+            if self._library is not None:
+                self._library.subscribe(self._take)
+                self._subscribed = True
+        except CallFailed as error:
+            print(f"no events of the switches, only polls: {error}", file=sys.stderr, flush=True)
         try:
             found, full = self._faults_since(now_ns)
             if not full:
@@ -146,12 +157,6 @@ class SwitchDriver:
         except CallFailed as error:
             print(f"the faults of the switches are not known: {error}", file=sys.stderr, flush=True)
         self._caught_up.set()
-        try:
-            if self._library is not None:
-                self._library.subscribe(self._take)
-                self._subscribed = True
-        except CallFailed as error:
-            print(f"no events of the switches, only polls: {error}", file=sys.stderr, flush=True)
 
     def _list(self, names: Sequence[str]) -> None:
         """Beyond the bound a port's faults are refused; the chips are listed in any case."""
@@ -177,16 +182,19 @@ class SwitchDriver:
         known = self._events.setdefault(fault.device, ChipEvents(fault.device))
         if not known.note(fault.code, fault.assertion, fault.peer_port, now_ns):
             return
-        if fault.device in self._listed and fault.device not in self._waiting:
-            self._emit.enqueue(Batch(signals=(signal,)))
-        else:
-            self._waiting.setdefault(fault.device, deque(maxlen=MAX_WAITING)).append(signal)
+        with self._telling:
+            if fault.device in self._polled:
+                self._emit.enqueue(Batch(signals=(signal,)))
+            else:
+                self._waiting.setdefault(fault.device, deque(maxlen=MAX_WAITING)).append(signal)
 
     def _tell_waiting(self, device: str) -> None:
         """What came before the device was listed; it is polled, so that the daemon knows it now."""
-        waiting = self._waiting.pop(device, None)
-        while waiting:
-            self._emit(Batch(signals=(waiting.popleft(),)))
+        with self._telling:
+            self._polled.add(device)
+            waiting = self._waiting.pop(device, ())
+        for signal in waiting:
+            self._emit(Batch(signals=(signal,)))
 
     def _understood(self, event: SwitchEvent) -> SwitchFault | None:
         fault = read_fault(event, CHIPS)

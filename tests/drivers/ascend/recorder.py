@@ -1,0 +1,33 @@
+"""A driver's way out, kept: what it sent, in order, for tests that call the driver themselves."""
+
+import threading
+from collections.abc import Callable
+
+from nodeagent.worker.protocol import Batch, CaughtUp, Lost, Signal
+
+PATIENCE_S = 10.0
+
+
+class Recorder:
+    """Implements ``drivers.api.Emit``."""
+
+    def __init__(self) -> None:
+        self.reports: list[Batch | CaughtUp | Lost] = []
+        self._arrived = threading.Condition()
+
+    def __call__(self, report: Batch | CaughtUp | Lost) -> None:
+        with self._arrived:
+            self.reports.append(report)
+            self._arrived.notify_all()
+
+    def enqueue(self, report: Batch) -> None:
+        self(report)
+
+    @property
+    def signals(self) -> list[Signal]:
+        return [signal for report in self.reports if isinstance(report, Batch) for signal in report.signals]
+
+    def until(self, found: Callable[[], bool]) -> None:
+        """Wait until the callback has brought it."""
+        with self._arrived:
+            assert self._arrived.wait_for(found, PATIENCE_S), self.reports
