@@ -13,6 +13,7 @@ touches a device, never judges a fault, and waits for no child longer than a lim
 """
 
 import asyncio
+import contextlib
 import logging
 import sys
 import time
@@ -135,6 +136,8 @@ class Supervisor:
 
     async def _hear(self) -> Happening | None:
         """The next happening, or None when something is due before it."""
+        with contextlib.suppress(asyncio.QueueEmpty):
+            return self._heard.get_nowait()
         due_s = self._due_s()
         wait_s = None if due_s is None else due_s - time.monotonic()
         try:

@@ -33,6 +33,8 @@ SOURCE: Final = "*"
 """In ``Poll`` and ``Reply``: the source as a whole, answered by the thread that reads or lists it."""
 
 Name = Annotated[str, Meta(min_length=1, max_length=128, pattern="^[!-~]+$")]
+ReadingName = Annotated[str, Meta(min_length=1, max_length=128)]
+"""Without a pattern: there are a thousand a second, and who shows them makes them fit."""
 Text = Annotated[str, Meta(max_length=MAX_TEXT)]
 Natural = Annotated[int, Meta(ge=0, le=2**62)]
 ErrorNumber = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
@@ -201,7 +203,7 @@ class Reply(_Message, frozen=True, tag="reply"):
     took_ns: Natural
     active: Annotated[tuple[Active, ...], Meta(max_length=1024)] | None = None
     complete: bool = True
-    readings: Annotated[dict[Name, float], Meta(max_length=512)] = {}
+    readings: Annotated[dict[ReadingName, float], Meta(max_length=512)] = {}
     holders: Annotated[tuple[Holder, ...], Meta(max_length=1024)] | None = None
     error: Text = ""
     errno: ErrorNumber = 0
