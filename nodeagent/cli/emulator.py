@@ -112,7 +112,7 @@ def _end_with(process: int, over: threading.Event) -> None:
     over.set()
 
 
-# --- the requests ---------------------------------------------------------------------------------------------
+# --- the requests ---
 
 
 def _parameter(field: msgspec.structs.FieldInfo) -> click.Parameter:
