@@ -37,6 +37,7 @@ def started(state: State, given: Started) -> bool:
         devices.unread(state)
     state.rearm()
     why = f"nodeagent {given.version}" + (" after a reboot" if rebooted else "")
+    why += f"; {given.doubt}" if given.doubt else ""
     tell(state, EventKind.STARTED, state.device(state.node_id), source="agent", why=why)
     if rebooted:
         holding.rebooted(state)

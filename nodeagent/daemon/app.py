@@ -89,7 +89,7 @@ class Daemon:
 
             board = Board()
             pump = Pump(engine, ledger, board, clock, systemd.watchdog)
-            started = Started(boot_id=clock.boot_id, version=__version__)
+            started = Started(boot_id=clock.boot_id, version=__version__, doubt=clock.doubt)
             await pump.begin(differences, (started, _node(config), *tables))
 
             sources = workers.supervisors(config, catalogs.current, clock, recovery.cursors, pump.submit)

@@ -24,10 +24,14 @@ def _boottime_ns() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """``offset_ns`` takes CLOCK_BOOTTIME to the rule clock; the two readers are the kernel's clocks."""
+    """``offset_ns`` takes CLOCK_BOOTTIME to the rule clock; the two readers are the kernel's clocks.
+
+    ``doubt`` says why the time that the machine was off cannot be what the wall clock says, "" if it can.
+    """
 
     boot_id: str
     offset_ns: int
+    doubt: str = ""
     boottime_ns: Callable[[], int] = _boottime_ns
     wall_ns: Callable[[], int] = time.time_ns
 
@@ -59,19 +63,23 @@ def carry_on(
 ) -> Clock:
     """The clock that goes on from the last stored anchor; without one it begins at the wall time."""
     now_boottime_ns, now_wall_ns = boottime_ns(), wall_ns()
+    doubt = ""
     if anchor is None:
         rule_ns = now_wall_ns
     elif anchor.boot_id == boot_id:
         rule_ns = anchor.rule_ns + now_boottime_ns - anchor.boottime_ns
     else:
         off_ns = now_wall_ns - anchor.wall_ns
-        if not 0 <= off_ns <= MAX_OFF_NS:
-            log.warning(
-                "the wall clock says the machine was off for %d s; windows take it as %d s",
-                off_ns // 10**9,
-                min(max(off_ns, 0), MAX_OFF_NS) // 10**9,
-            )
-        rule_ns = anchor.rule_ns + min(max(off_ns, 0), MAX_OFF_NS)
+        taken_ns = min(max(off_ns, 0), MAX_OFF_NS)
+        if off_ns != taken_ns:
+            said_s, taken_s = off_ns // 10**9, taken_ns // 10**9
+            doubt = f"the wall clock says the machine was off for {said_s} s; windows take it as {taken_s} s"
+            log.warning("%s", doubt)
+        rule_ns = anchor.rule_ns + taken_ns
     return Clock(
-        boot_id=boot_id, offset_ns=rule_ns - now_boottime_ns, boottime_ns=boottime_ns, wall_ns=wall_ns
+        boot_id=boot_id,
+        offset_ns=rule_ns - now_boottime_ns,
+        doubt=doubt,
+        boottime_ns=boottime_ns,
+        wall_ns=wall_ns,
     )

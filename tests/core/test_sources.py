@@ -206,6 +206,13 @@ def test_after_a_reboot_what_was_not_read_is_unknown_at_once() -> None:
     assert stands(engine)[1] is Verdict.UNKNOWN
 
 
+def test_a_start_tells_what_is_doubtful_about_the_time_before_it() -> None:
+    engine = begin(TABLES)
+    doubtful = Started(boot_id="boot-2", version="1", doubt="the wall clock was set back")
+    (started, *_) = run(engine, [(100, doubtful)])
+    assert started.why == "nodeagent 1 after a reboot; the wall clock was set back"
+
+
 def test_a_reboot_closes_at_the_first_complete_read_what_that_does_not_show() -> None:
     engine = begin(TABLES)
     run(engine, [(1, xid("XID_79")), (100, restart("boot-2"))])

@@ -55,9 +55,15 @@ def test_a_wall_clock_that_went_back_across_a_reboot_counts_as_no_time() -> None
 
 def test_a_boot_in_a_far_future_counts_as_ten_days(caplog: pytest.LogCaptureFixture) -> None:
     anchor = Times(100 * S, WALL).carry_on(None, "a").anchor()
-    far = Times(20 * S, WALL + 10 * 365 * 24 * HOUR)
-    assert far.carry_on(anchor, "b").rule_ns() == anchor.rule_ns + MAX_OFF_NS
+    far = Times(20 * S, WALL + 10 * 365 * 24 * HOUR).carry_on(anchor, "b")
+    assert far.rule_ns() == anchor.rule_ns + MAX_OFF_NS
     assert "windows take it as 864000 s" in caplog.text
+    assert far.doubt in caplog.text
+
+
+def test_a_time_off_that_can_be_is_not_doubted() -> None:
+    anchor = Times(100 * S, WALL).carry_on(None, "a").anchor()
+    assert Times(20 * S, WALL + 9 * 24 * HOUR).carry_on(anchor, "b").doubt == ""
 
 
 def test_a_line_logged_before_the_daemon_began_lies_before_its_time() -> None:

@@ -190,12 +190,14 @@ class ActionResult:
 class Started:
     """The daemon begins (again). Always the first input that a new process steps for itself.
 
-    ``resumed_ns`` is how far the engine had come before: what fell due later waits for a read. The
-    engine fills it in what it gives to be stored.
+    ``doubt`` says what is doubtful about the time since the last boot, "" if nothing. ``resumed_ns`` is
+    how far the engine had come before: what fell due later waits for a read. The engine fills it in what
+    it gives to be stored.
     """
 
     boot_id: str
     version: str
+    doubt: str = ""
     resumed_ns: int | None = None
 
 
