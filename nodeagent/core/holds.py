@@ -48,7 +48,7 @@ def _isolate(state: State, device: Device, given: Operator) -> bool:
 
 
 def _release(state: State, device: Device, given: Operator) -> bool:
-    """Lift the owner's own hold, the device's promotions, and what only a person may clear; or one of these."""
+    """Lift the owner's own hold, promotions, and what only a person may clear; or one of these."""
     changed = False
     hold = _hold_of(state, device, given.who)
     if hold is not None and given.only in ("", hold.id):
