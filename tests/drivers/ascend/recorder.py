@@ -1,6 +1,7 @@
 """A driver's way out, kept: what it sent, in order, for tests that call the driver themselves."""
 
 import threading
+import time
 from collections.abc import Callable
 
 from nodeagent.worker.protocol import Batch, CaughtUp, Lost, Signal
@@ -28,6 +29,9 @@ class Recorder:
         return [signal for report in self.reports if isinstance(report, Batch) for signal in report.signals]
 
     def until(self, found: Callable[[], bool]) -> None:
-        """Wait until the callback has brought it."""
+        """Wait until the callback has brought it; looked at with every report and now and then."""
+        until_s = time.monotonic() + PATIENCE_S
         with self._arrived:
-            assert self._arrived.wait_for(found, PATIENCE_S), self.reports
+            while not found():
+                assert time.monotonic() < until_s, self.reports
+                self._arrived.wait(0.02)
