@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from nodeagent.emulator.layout import LIMITS
+from nodeagent.emulator.layout import LAYOUT, LIMITS
 from nodeagent.emulator.state import State
 
 VALUES: Final[Mapping[str, Mapping[str, Any]]] = tomllib.loads(
@@ -27,7 +27,11 @@ FIELD_END: Final = 308
 """One more than its highest field id."""
 FABRIC_REVISION: Final = 3
 
+DRIVER_NOT_LOADED: Final = 9
+UNKNOWN: Final = 999
+
 _VENDOR: Final = 0x10DE
+_KINDS: Final[Mapping[str, Any]] = {name: kind for name, kind, *_ in LAYOUT.parts["CHIP"]._fields_}
 _NOT_GPU_FIELDS: Final = ("pci_product", "pci_subproduct")
 _NOT_FIELDS: Final = ("like", "pci_buses")
 
@@ -51,6 +55,7 @@ def fill_gpus(state: State, first: int, count: int, product: Mapping[str, Any]) 
         raise ValueError(f"a node has room for at most {len(values['pci_buses'])} of this product")
     node = state.node
     node.gpu_driver_loaded, node.gpu_driver_load, node.gpu_wait_tells_lost = 1, 1, 1
+    node.gpu_unloaded_answer, node.gpu_reloaded_answer = DRIVER_NOT_LOADED, UNKNOWN
     node.gpu_field_end, node.gpu_fabric_revision = FIELD_END, FABRIC_REVISION
     for number in range(count):
         _fill(state.chips[first + number], number, values)
@@ -81,8 +86,8 @@ def _fill(chip: Any, number: int, values: Mapping[str, Any]) -> None:
 
 
 def _clear(chip: Any) -> None:
-    for name, kind, *_ in type(chip)._fields_:
-        if not name.startswith("gpu_") or kind is ctypes.c_char:
+    for name, kind in _KINDS.items():
+        if not name.startswith("gpu_"):
             continue
         if not issubclass(kind, ctypes.Array):
             setattr(chip, name, unsupported(kind))
@@ -91,7 +96,7 @@ def _clear(chip: Any) -> None:
 
 
 def _set(chip: Any, name: str, value: Any, links: int) -> None:
-    kind = dict(type(chip)._fields_)[name]
+    kind = _KINDS[name]
     if isinstance(value, str):
         setattr(chip, name, value.encode())
     elif not issubclass(kind, ctypes.Array):

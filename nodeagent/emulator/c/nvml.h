@@ -39,7 +39,7 @@
 nvmlReturn_t open_gpu(const char *function, nvmlDevice_t device, struct chip **gpu, int *mig);
 nvmlReturn_t open_session(const char *function);
 
-/* What every call answers now: UNINITIALIZED, DRIVER_NOT_LOADED, UNKNOWN after a reload of the driver, or 0. */
+/* What every call answers now: UNINITIALIZED, an error since the driver was unloaded or loaded anew, or 0. */
 nvmlReturn_t session_answer(void);
 
 /* What every call about this GPU answers: GPU_IS_LOST, RESET_REQUIRED, .., or 0. */

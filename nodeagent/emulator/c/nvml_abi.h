@@ -160,6 +160,18 @@ typedef struct {
 static_assert(NVML_VERSION_WORD(nvmlEccSramErrorStatus_v1_t, 1) == 0x1000068, "nvmlEccSramErrorStatus_v1_t");
 
 typedef struct {
+    uint32_t unit, location, sublocation, extlocation, address, isParity, count;
+} nvmlEccSramUniqueUncorrectedErrorEntry_v1_t;
+static_assert(sizeof(nvmlEccSramUniqueUncorrectedErrorEntry_v1_t) == 28, "an SRAM error");
+
+typedef struct {
+    uint32_t version;
+    uint32_t entryCount;
+    nvmlEccSramUniqueUncorrectedErrorEntry_v1_t *entries;
+} nvmlEccSramUniqueUncorrectedErrorCounts_v1_t;
+static_assert(NVML_VERSION_WORD(nvmlEccSramUniqueUncorrectedErrorCounts_v1_t, 1) == 0x1000010, "SRAM errors");
+
+typedef struct {
     uint32_t corrActiveRemaps, corrInactiveRemaps, uncActiveRemaps, uncInactiveRemaps;
     uint32_t bPending, bfailureOccurred;
 } nvmlRemappedRowsInfo_v2_t;

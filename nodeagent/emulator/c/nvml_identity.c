@@ -164,6 +164,7 @@ NVML_FUNCTION(nvmlDeviceGetUUID, nvmlDevice_t device, char *uuid, uint32_t lengt
 GPU_STRING(nvmlDeviceGetSerial, serial)
 GPU_STRING(nvmlDeviceGetBoardPartNumber, gpu_part_number)
 GPU_STRING(nvmlDeviceGetVbiosVersion, gpu_vbios_version)
+GPU_STRING(nvmlDeviceGetInforomImageVersion, gpu_inforom_version)
 
 NVML_FUNCTION(nvmlDeviceGetGspFirmwareVersion, nvmlDevice_t device, char *version)
 {

@@ -33,8 +33,10 @@ static nvmlReturn_t tell_processes(const struct chip *gpu, int32_t count, uint32
         return tell_processes(gpu, count, room, told);                                                                 \
     }
 
-/* The second and third revision have one layout, and no process of ours draws. */
+/* The second and third revision have one layout; no process of ours draws or shares the GPU through MPS. */
 PROCESSES_OF(nvmlDeviceGetComputeRunningProcesses_v2, gpu->process_count)
 PROCESSES_OF(nvmlDeviceGetComputeRunningProcesses_v3, gpu->process_count)
 PROCESSES_OF(nvmlDeviceGetGraphicsRunningProcesses_v2, 0)
 PROCESSES_OF(nvmlDeviceGetGraphicsRunningProcesses_v3, 0)
+PROCESSES_OF(nvmlDeviceGetMPSComputeRunningProcesses_v2, 0)
+PROCESSES_OF(nvmlDeviceGetMPSComputeRunningProcesses_v3, 0)

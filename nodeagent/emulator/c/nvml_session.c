@@ -146,8 +146,11 @@ nvmlReturn_t session_answer(void)
     if (__atomic_load_n(&session.inits, __ATOMIC_ACQUIRE) == 0)
         return NVML_ERROR_UNINITIALIZED;
     if (!node->gpu_driver_loaded)
-        return NVML_ERROR_DRIVER_NOT_LOADED;
-    return node->gpu_driver_load == session.driver_load ? NVML_SUCCESS : NVML_ERROR_UNKNOWN;
+        return node->gpu_unloaded_answer;
+    if (node->gpu_driver_load == session.driver_load)
+        return NVML_SUCCESS;
+    bool is_same = strcmp(node->gpu_driver_version, loaded_version) == 0;
+    return is_same ? (nvmlReturn_t)node->gpu_reloaded_answer : NVML_ERROR_LIB_RM_VERSION_MISMATCH;
 }
 
 nvmlReturn_t gpu_answer(const struct chip *gpu)

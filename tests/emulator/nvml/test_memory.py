@@ -67,6 +67,25 @@ def test_sram_has_a_status_of_its_own_with_a_threshold(h100: Opened) -> None:
     assert sram_status(h100.handle).bThresholdExceeded == 1
 
 
+def test_each_place_of_sram_that_failed_is_told_in_two_steps(h100: Opened) -> None:
+    h100.node.set("gpu0", "gpu_sram_error_count", 2)
+    for place, word in enumerate([1, 2, 3, 4, 0x50, 1, 6, 7, 8, 9, 10, 0xB0, 0, 12]):
+        h100.node.set("gpu0", "gpu_sram_errors", word, place=place)
+    told = pynvml.c_nvmlEccSramUniqueUncorrectedErrorCounts_v1_t()
+    call = h100.library.nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts
+    assert (call(h100.handle, ctypes.byref(told)), told.entryCount) == (0, 2)
+    entries = (pynvml.c_nvmlEccSramUniqueUncorrectedErrorEntry_v1_t * 2)()
+    told.entries = entries
+    assert call(h100.handle, ctypes.byref(told)) == 0
+    assert [(entry.unit, entry.address, entry.isParity, entry.count) for entry in entries] == [
+        (1, 0x50, 1, 6),
+        (7, 0xB0, 0, 12),
+    ]
+    told.entryCount = 1
+    assert call(h100.handle, ctypes.byref(told)) == pynvml.NVML_ERROR_INSUFFICIENT_SIZE
+    assert told.entryCount == 2
+
+
 def test_remapped_rows_and_their_histogram(h100: Opened) -> None:
     h100.gpus.remap("gpu0", corrected=1, uncorrected=2, pending=True)
     assert pynvml.nvmlDeviceGetRemappedRows(h100.handle) == (1, 2, 1, 0)

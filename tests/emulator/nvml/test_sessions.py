@@ -159,6 +159,18 @@ def test_a_session_does_not_outlive_a_reload_of_the_driver(describe_node: Descri
     pynvml.nvmlShutdown()
 
 
+def test_what_a_session_without_its_driver_answers_can_be_chosen(h100: Any) -> None:
+    h100.node.set_node("gpu_unloaded_answer", pynvml.NVML_ERROR_UNINITIALIZED)
+    h100.node.set_node("gpu_reloaded_answer", pynvml.NVML_ERROR_GPU_IS_LOST)
+    h100.gpus.unload_driver()
+    assert code_of(pynvml.nvmlDeviceGetCount) == pynvml.NVML_ERROR_UNINITIALIZED
+    assert code_of(pynvml.nvmlInit) == pynvml.NVML_ERROR_DRIVER_NOT_LOADED
+    h100.gpus.load_driver()
+    assert code_of(pynvml.nvmlDeviceGetCount) == pynvml.NVML_ERROR_GPU_IS_LOST
+    h100.gpus.load_driver("620.10")
+    assert code_of(pynvml.nvmlDeviceGetCount) == pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH
+
+
 def test_an_upgraded_library_fits_only_once_its_driver_is_loaded(describe_node: DescribeNode) -> None:
     node, gpus = describe_node()
     pynvml.nvmlInit()
