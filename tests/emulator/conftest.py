@@ -22,7 +22,7 @@ class Program:
 
     def run(self, node: EmulatedNode, *words: str) -> list[str]:
         """The lines that it prints; its time-out is the test's."""
-        command = [self.binary, *words]
+        command = [str(self.binary), *words]
         ran = subprocess.run(
             command, env=self._environment(node), stdout=subprocess.PIPE, text=True, check=False
         )
@@ -32,7 +32,7 @@ class Program:
     def running(self, node: EmulatedNode, *words: str) -> Iterator[IO[str]]:
         """Its lines as they come; it is killed in the end."""
         with subprocess.Popen(
-            [self.binary, *words], env=self._environment(node), stdout=subprocess.PIPE, text=True
+            [str(self.binary), *words], env=self._environment(node), stdout=subprocess.PIPE, text=True
         ) as process:
             assert process.stdout is not None
             yield process.stdout

@@ -1,0 +1,84 @@
+"""The README's way through the emulator, command by command, with a real daemon on the emulated chips."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from nodeagent.cli.emulator import command, configuration_of
+from nodeagent.emulator.node import EmulatedNode
+from nodeagent.emulator.server import Server
+from tests.cli.live import ROOT, Node, until
+
+SHOWN = re.findall(
+    r"^\./dev nodeagent (.*?)(?: +#.*)?$", (ROOT / "README.md").read_text(), flags=re.MULTILINE
+)
+IMPATIENT = 'poll_interval = "100ms"\ncall_deadline = "1s"\n'
+
+
+@contextmanager
+def emulated(tmp_path: Path) -> Iterator[tuple[Node, EmulatedNode]]:
+    """A daemon's configuration, and the eight chips that it is to find."""
+    node = Node.within(tmp_path)
+    chips = EmulatedNode.create(tmp_path / "chips", "8x910B")
+    server = Server(chips)
+    try:
+        with node.configuration.open("a") as file:
+            file.write(f"{configuration_of(chips)}\n{IMPATIENT}")
+        yield node, chips
+    finally:
+        server.close()
+
+
+def say(node: Node, chips: EmulatedNode, words: str) -> str:
+    """What a command prints; the words are those after ``./dev nodeagent``."""
+    assert words in SHOWN, f"the README does not show {words!r}"
+    environment = {
+        **os.environ,
+        "NODEAGENT_SOCKET": str(node.socket),
+        "NODEAGENT_EMULATOR": str(chips.directory),
+        "PYTHONPATH": str(ROOT),
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "nodeagent.cli", *words.split()],
+        env=environment,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    ).stdout
+
+
+def seen(stream: IO[str], count: int) -> None:
+    """Until so many chips were seen."""
+    for _ in range(count):
+        until(stream, "device_seen   ALLOW ")
+
+
+def test_a_fault_comes_and_goes_and_a_hung_chip_is_unknown_alone(tmp_path: Path) -> None:
+    with emulated(tmp_path) as (node, chips), node.daemon() as stream:
+        seen(stream, 9)
+
+        say(node, chips, "emulator raise npu3 80E01801")
+        assert "80E01801" in until(stream, " raised ")
+        assert "npu3: ISOLATE, handling RESCHEDULE" in say(node, chips, "why npu3")
+        say(node, chips, "emulator clear npu3 80E01801")
+        assert "npu3" in until(stream, " cleared ")
+
+        say(node, chips, "emulator hang --device npu5")
+        assert "npu5" in until(stream, "driver_unresponsive")
+        verdicts = dict(re.findall(r"^(npu\d) +([A-Z]+) ", say(node, chips, "status"), flags=re.MULTILINE))
+        others = {f"npu{number}": "ALLOW" for number in range(8) if number != 5}
+        assert verdicts == {**others, "npu5": "UNKNOWN"}
+
+        say(node, chips, "emulator release")
+        assert "npu5" in until(stream, " cleared ")
+
+
+def test_every_command_of_the_emulator_that_is_shown_exists() -> None:
+    shown = set(re.findall(r"\bnodeagent emulator ([a-z][a-z-]*)", (ROOT / "README.md").read_text()))
+
+    assert {"start", "raise", "hang"} <= shown <= set(command.commands)
