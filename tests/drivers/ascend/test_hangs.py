@@ -1,0 +1,94 @@
+"""Calls that do not come back: of one chip, of all, time and again; and what a replacement leaves alone."""
+
+from pathlib import Path
+
+import pytest
+
+from nodeagent.core.model import Verdict
+from nodeagent.daemon.source import WorkerSpec
+from nodeagent.emulator.node import EmulatedNode
+from tests.daemon.staged import is_alive, threads_of
+from tests.drivers.ascend.judged import Judged, judged
+from tests.drivers.ascend.test_ascend_contract import ascend_spec
+
+HEALTH = "dcmi_get_device_health"
+HOST_CALLS = {"dcmi_get_device_type", "dcmi_get_device_logic_id", "dcmi_get_device_phyid_from_logicid"}
+"""Answered by the host's own driver: no chip can hold them up."""
+
+CHIPS = {f"npu{number}" for number in range(8)}
+
+
+@pytest.fixture
+def spec(node: EmulatedNode, tmp_path: Path) -> WorkerSpec:
+    return ascend_spec(node.dcmi, tmp_path / "sys", poll_interval_s=0.05, call_deadline_s=0.3)
+
+
+def unobserved(stage: Judged) -> set[str]:
+    return {view.name for view in stage.engine.view().devices if not view.observed and view.name != "node"}
+
+
+def told(stage: Judged, code: str, device: str) -> list[str]:
+    return [kind for kind in stage.told(device, code) if kind in ("raised", "cleared")]
+
+
+async def test_a_network_check_that_blocks_makes_its_own_chip_unknown(
+    node: EmulatedNode, spec: WorkerSpec
+) -> None:
+    async with judged(spec) as stage:
+        node.hang("npu5", "dcmi_get_device_network_health")
+        await stage.until(lambda: unobserved(stage) == {"npu5"}, "npu5 unobserved")
+        assert stage.device("npu5").verdict is Verdict.UNKNOWN
+        calls = {device: node.calls(HEALTH, device) for device in CHIPS}
+        await stage.until(
+            lambda: all(node.calls(HEALTH, d) > calls[d] + 5 for d in CHIPS - {"npu5"}), "polls"
+        )
+        assert node.calls(HEALTH, "npu5") == calls["npu5"]
+
+
+@pytest.mark.slow
+async def test_a_chip_that_hangs_fifty_times_leaves_nothing_behind(
+    node: EmulatedNode, spec: WorkerSpec
+) -> None:
+    async with judged(spec) as stage:
+        pid = stage.health.pid
+        await stage.polled("npu5", 1)
+        threads = threads_of(pid)
+        for _ in range(50):
+            before = len(stage.inputs)
+            node.hang("npu5")
+            await stage.signal("driver_unresponsive", "npu5", "occur", after=before)
+            node.release()
+            await stage.signal("driver_unresponsive", "npu5", "recover", after=before)
+        assert told(stage, "driver_unresponsive", "npu5") == ["raised", "cleared"] * 50
+        assert (stage.health.pid, stage.health.restarts, threads_of(pid)) == (pid, 0, threads)
+
+
+async def test_a_worker_stuck_in_the_kernel_is_replaced_by_one_that_leaves_its_chip_alone(
+    node: EmulatedNode, spec: WorkerSpec
+) -> None:
+    async with judged(spec) as stage:
+        stuck = stage.health.pid
+        assert stuck is not None
+        node.hang(uninterruptibly=True, process=stuck)
+        await stage.until(lambda: stage.health.abandoned_pids == (stuck,), "an abandoned worker")
+        await stage.until(lambda: len(unobserved(stage)) == 1, "a replacement for the others")
+        (suspect,) = unobserved(stage)
+        calls = calls_about(node, suspect)
+        polled = node.calls(HEALTH, other(suspect))
+        await stage.until(lambda: node.calls(HEALTH, other(suspect)) > polled + 20, "its polls")
+        assert calls_about(node, suspect) == calls
+        assert stage.device(suspect).id.count("-") == 4
+        assert is_alive(stuck)
+        node.release()
+        await stage.until(lambda: not unobserved(stage), "all chips")
+        await stage.until(lambda: not stage.health.abandoned_pids, "the end of the stuck one")
+
+
+def calls_about(node: EmulatedNode, device: str) -> int:
+    return sum(
+        node.calls(function, device) for function in node.state.all_calls() if function not in HOST_CALLS
+    )
+
+
+def other(device: str) -> str:
+    return next(chip for chip in sorted(CHIPS) if chip != device)
