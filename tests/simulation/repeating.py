@@ -45,10 +45,10 @@ class Promoted:
 
 @dataclass(slots=True)
 class FrequencyTwin:
-    """``step`` is fed every step. ``left_out``: faults of which it lost count, for tables changed under them."""
+    """``step`` is fed every step. ``left_out``: codes of which it lost count, for tables changed under them."""
 
     promoted: dict[Repeated, Promoted] = field(default_factory=dict)
-    left_out: set[Fault] = field(default_factory=set)
+    left_out: set[str] = field(default_factory=set)
     _queues: dict[Repeated, list[int]] = field(default_factory=dict)
     _bursts: dict[Repeated, int] = field(default_factory=dict)
     _seen: dict[Fault, list[int]] = field(default_factory=dict)
@@ -112,7 +112,7 @@ class FrequencyTwin:
         kinds = [one.kind for one in step.after.devices if one.id == device]
         row = row_of(step.catalog, code)
         rule = frequency_rule(step.catalog, code, Kind.CHIP)
-        if kinds != [Kind.CHIP] or row is None or row.user_induced or rule is None or fault in self.left_out:
+        if kinds != [Kind.CHIP] or row is None or row.user_induced or rule is None:
             return
         if is_tangled(step.catalog.digest, code) or not reaches_level(step, fault, rule):
             return
@@ -120,7 +120,7 @@ class FrequencyTwin:
         if rule.correlation_ns:
             self._seen.setdefault(fault, []).append(at_ns)
         standing = self.promoted.get((*fault, rule.id))
-        if standing is None:
+        if standing is None and code not in self.left_out:
             self._count(fault, rule, at_ns, times, source)
         if rule.correlation_ns:
             self._correlate(fault, rule, at_ns)
@@ -245,8 +245,8 @@ class FrequencyTwin:
     def _reload(self, step: Step) -> None:
         """A promotion in force keeps to its rule as it is now; of what was counted no more is said."""
         rules = {rule.id: rule for rule in step.catalog.frequency}
-        self.left_out |= self._lasting.left_out
-        self.left_out |= {key[:2] for key, one in self.promoted.items() if not one.effective}
+        self.left_out |= {code for _, code in self._lasting.left_out}
+        self.left_out |= {key[1] for key, one in self.promoted.items() if not one.effective}
         for key, one in list(self.promoted.items()):
             rule = rules.get(one.rule.id)
             named = rule is not None and ("*" in rule.codes or key[1] in map(canonical, rule.codes))

@@ -5,7 +5,7 @@ from nodeagent.core.model import Assertion, Condition, EventKind, Signal, Tick
 from tests.simulation.history import Broken, Step
 from tests.simulation.observed import Observed, device_id
 from tests.simulation.presence import fault_of
-from tests.simulation.rows import is_related, row_of
+from tests.simulation.rows import duration_rule, is_related, row_of
 from tests.simulation.watch import Invariant
 
 ONCE_HOLD_NS = 60 * SECOND_NS
@@ -54,7 +54,7 @@ class OnceCloses(Invariant):
 def _held_ns(step: Step, code: str, source: str) -> int | None:
     """None where nothing by itself closes it, or another rule has a say."""
     row = row_of(step.catalog, code)
-    if row is None or row.clear_on.job_end or is_related(step.catalog, code):
+    if row is None or row.clear_on.job_end or is_related(step.catalog, code) or duration_rule(step.catalog, code):
         return None
     quiet_ns = row.clear_on.quiet_ns
     if row.clear_on.recover and source in ("ascend", "nvidia"):
