@@ -14,7 +14,7 @@ from nodeagent.emulator.fields import FieldError
 from nodeagent.emulator.futex import wake_all
 from nodeagent.emulator.layout import LIMITS
 from nodeagent.emulator.nvml_chips import OLDER, set_driver, set_gpu_identity, unsupported
-from nodeagent.emulator.nvrm import recovery_line, write_line, xid_line
+from nodeagent.emulator.nvrm import RECOVERY_ACTIONS, recovery_line, write_line, xid_line
 from nodeagent.emulator.state import State
 from nodeagent.emulator.symbols import take_away
 
@@ -93,6 +93,7 @@ class Gpus:
 
         ``deliver=False``: only the line. ``detail`` is in place of the usual text of that Xid.
         """
+        _check(device, "an Xid", xid, 1 << 63)
         if kernel_log is not None:
             line = xid_line(self.pci(device), xid, detail, process_id=process_id, process_name=process_name)
             write_line(kernel_log, line)
@@ -112,9 +113,10 @@ class Gpus:
     ) -> None:
         """The recovery action that is due changes, to NVML's number: the field, its event, and Xid 154."""
         chip = self.chip(device)
-        before, chip.gpu_recovery_action = int(chip.gpu_recovery_action), action
+        _check(device, "a recovery action", action, len(RECOVERY_ACTIONS))
         if kernel_log is not None:
-            write_line(kernel_log, recovery_line(self.pci(device), before, action))
+            write_line(kernel_log, recovery_line(self.pci(device), int(chip.gpu_recovery_action), action))
+        chip.gpu_recovery_action = action
         if deliver:
             self.post(device, EVENT_RECOVERY_ACTION, action)
             self.post(device, EVENT_XID, 154)
@@ -186,6 +188,7 @@ class Gpus:
     def set_fabric(self, device: str, state: int, *, status: int = 0) -> None:
         """Its registration with the fabric: 1 not started, 2 in progress, 3 completed; an NVML code."""
         chip = self.chip(device)
+        _check(device, "a state", state, 4)
         chip.gpu_fabric_state, chip.gpu_fabric_status = state, status
 
     def partition(self, device: str, slices: Sequence[int]) -> None:
@@ -260,6 +263,11 @@ class Gpus:
         with self._state.locked():
             node.event_signal = (node.event_signal + 1) & 0xFFFFFFFF
         wake_all(node, "event_signal")
+
+
+def _check(device: str, what: str, number: int, end: int) -> None:
+    if not 0 <= number < end:
+        raise FieldError(f"{device}: {what} from 0 to {end - 1} is right, not {number}")
 
 
 def _add(chip: Any, field: str, more: int) -> None:

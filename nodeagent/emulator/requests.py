@@ -8,25 +8,17 @@ import signal
 from dataclasses import asdict
 from typing import Any, Final, Literal
 
-import msgspec
-
 from nodeagent.emulator.fields import FieldError, field_names, set_text
+from nodeagent.emulator.gpu_requests import GPU_REQUESTS
 from nodeagent.emulator.layout import LIMITS
 from nodeagent.emulator.lingqu_faults import CHIP_LEVEL, NO_SUB_TYPE, FabricFault, fabric_standing
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.pci_tree import address_of
+from nodeagent.emulator.request import Request as Request
 
 PEERS: Final = {"cpu": 0, "npu": 1, "l2": 2}
 _SWITCH: Final = re.compile(r"ub(\d+)(?:/(\d+))?", re.ASCII)
 _GPU: Final = re.compile(r"gpu\d+", re.ASCII)
-
-
-class Request(msgspec.Struct, tag_field="do", forbid_unknown_fields=True, kw_only=True):
-    """``{"do": TAG, …}``."""
-
-    def do(self, node: EmulatedNode) -> dict[str, Any]:
-        """Does it; returns what to answer. Raises ``ValueError`` or ``LookupError`` that says why not."""
-        raise NotImplementedError
 
 
 def code_of(text: str) -> int:
@@ -333,5 +325,6 @@ REQUESTS: Final[tuple[type[Request], ...]] = (
     Support,
     Show,
     Fields,
+    *GPU_REQUESTS,
 )
 """Every request; the command line has a command for each."""

@@ -1,0 +1,175 @@
+"""What the control socket can be asked to do to GPUs and their driver, beside what works for every chip."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from nodeagent.emulator.fields import FieldError
+from nodeagent.emulator.gpus import Location
+from nodeagent.emulator.node import EmulatedNode
+from nodeagent.emulator.request import Request
+
+
+def log_of(path: str) -> Path | None:
+    """Where a kernel line goes; nowhere for an empty text."""
+    return Path(path) if path else None
+
+
+class Xid(Request, tag="xid"):
+    """Tell an Xid of a GPU; with KERNEL_LOG its line too, to a file or /dev/kmsg. DELIVER no: only the line."""
+
+    device: str
+    xid: int
+    detail: str = ""
+    process: int = 0
+    process_name: str = "python3"
+    deliver: bool = True
+    kernel_log: str = ""
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        try:
+            node.gpus.raise_xid(
+                self.device,
+                self.xid,
+                detail=self.detail,
+                process_id=self.process,
+                process_name=self.process_name,
+                deliver=self.deliver,
+                kernel_log=log_of(self.kernel_log),
+            )
+        except OSError as failed:
+            raise FieldError(f"kernel_log: {self.kernel_log}: {failed.strerror}") from failed
+        return {}
+
+
+class RecoveryAction(Request, tag="recovery-action"):
+    """Let another recovery action be due: 0 none, 1 GPU reset, 2 node reboot, 4 drain and reset, .."""
+
+    device: str
+    action: int
+    deliver: bool = True
+    kernel_log: str = ""
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        log = log_of(self.kernel_log)
+        try:
+            node.gpus.set_recovery_action(self.device, self.action, deliver=self.deliver, kernel_log=log)
+        except OSError as failed:
+            raise FieldError(f"kernel_log: {self.kernel_log}: {failed.strerror}") from failed
+        return {}
+
+
+class CountEcc(Request, tag="count-ecc"):
+    """Count so many more ECC errors of a GPU at a LOCATION."""
+
+    device: str
+    location: Location
+    corrected: int = 0
+    uncorrected: int = 0
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        node.gpus.count_ecc(
+            self.device, self.location, corrected=self.corrected, uncorrected=self.uncorrected
+        )
+        return {}
+
+
+class Remap(Request, tag="remap"):
+    """Remap so many more rows of a GPU's memory. FAILED: a row could not be."""
+
+    device: str
+    corrected: int = 0
+    uncorrected: int = 0
+    pending: bool = False
+    failed: bool = False
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        node.gpus.remap(
+            self.device, corrected=self.corrected, uncorrected=self.uncorrected, pending=self.pending
+        )
+        if self.failed:
+            node.gpus.fail_remap(self.device)
+        return {}
+
+
+class NvLink(Request, tag="nvlink"):
+    """Let an NVLink of a GPU go down or come back."""
+
+    device: str
+    link: int
+    state: Literal["down", "up"]
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        node.gpus.set_link(self.device, self.link, active=self.state == "up")
+        return {}
+
+
+class Fabric(Request, tag="fabric"):
+    """Set a GPU's registration with the fabric: 1 not started, 2 in progress, 3 completed."""
+
+    device: str
+    state: int
+    status: int = 0
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        node.gpus.set_fabric(self.device, self.state, status=self.status)
+        return {}
+
+
+class Partition(Request, tag="partition"):
+    """Cut a GPU into MIG devices of so many slices each, such as 3,2,1; "none" makes it whole."""
+
+    device: str
+    slices: str
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        words = [] if self.slices == "none" else self.slices.split(",")
+        if not all(word.isascii() and word.isdigit() for word in words):
+            raise FieldError(f"slices: numbers such as 3,2,1 or none are right, not {self.slices!r}")
+        node.gpus.partition(self.device, [int(word) for word in words])
+        return {}
+
+
+class Driver(Request, tag="driver"):
+    """Unload the GPUs' driver, or load it: of another VERSION where given."""
+
+    state: Literal["unloaded", "loaded"]
+    version: str = ""
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        if self.state == "unloaded":
+            node.gpus.unload_driver()
+        else:
+            node.gpus.load_driver(self.version)
+        return {}
+
+
+class Library(Request, tag="library"):
+    """Install another version of the GPUs' library; it fits once the driver of that version is loaded."""
+
+    version: str
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        node.gpus.upgrade_library(self.version)
+        return {}
+
+
+class Clients(Request, tag="clients"):
+    """Show the processes that have the GPUs' library open, and what they hold."""
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        return {"clients": [asdict(client) for client in node.gpus.clients()]}
+
+
+GPU_REQUESTS: Final[tuple[type[Request], ...]] = (
+    Xid,
+    RecoveryAction,
+    CountEcc,
+    Remap,
+    NvLink,
+    Fabric,
+    Partition,
+    Driver,
+    Library,
+    Clients,
+)
