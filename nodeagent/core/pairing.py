@@ -35,7 +35,7 @@ def partners(
 def subjects(state: State, rule: RelationRule, device_id: str, key: str, at_ns: int) -> list[Condition]:
     """The open conditions of ``code`` in the rule's reach, near an occurrence of ``key`` of ``with``."""
     place = side("code", rule, device_id)
-    if place not in state.paired:
+    if place not in state.standing.paired:
         return []
     return [
         fault
@@ -109,7 +109,7 @@ def _others(
 ) -> Iterator[Condition | Trace]:
     """Whatever stands on that side of the rule, in its reach of the device; none of the code itself."""
     conditions, traces, facts = state.cells[Condition], state.cells[Trace], state.lookup.facts
-    for fault_key in state.paired.get(place, ()):
+    for fault_key in state.standing.paired.get(place, ()):
         fault: Condition | Trace = conditions.get(fault_key) or traces[fault_key]
         if facts(fault.code).key != key and (rule.same != "job" or _is_of_the_job(state, device_id, fault)):
             yield fault

@@ -29,7 +29,7 @@ class Told:
             elif event.kind is EventKind.CLEARED:
                 self.conditions.pop(event.condition_id, None)
             self.shown[event.device_id] = Shown(
-                device_id=event.device_id, level=event.level, verdict=event.verdict, handling=event.handling
+                device_id=event.device_id, verdict=event.verdict, handling=event.handling
             )
 
 

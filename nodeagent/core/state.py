@@ -12,7 +12,7 @@ from nodeagent.core import deadlines
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.cells import KEYS, NEWEST_LAST, TAGS, Key, judged_alike, weighed_alike
 from nodeagent.core.groups import Groups
-from nodeagent.core.lookup import Lookup, Side, side
+from nodeagent.core.lookup import Lookup
 from nodeagent.core.model import (
     NODE,
     Affects,
@@ -30,11 +30,13 @@ from nodeagent.core.model import (
     Tally,
     Trace,
 )
+from nodeagent.core.standing import Coded, Standing
 from nodeagent.core.timers import Timers
 from nodeagent.core.verdict import Contribution, Judgement
 
 C = TypeVar("C", bound=Cell)
 Timed = Promotion | Crossing | Tally
+OnDevice = Condition | Promotion | Hold
 
 
 class State:
@@ -53,10 +55,8 @@ class State:
         self.dirty: dict[str, None] = {}
         self.names: dict[str, str] = {}
         self.by_pci: dict[str, str] = {}
-        self.open: dict[tuple[str, str, bool], Key] = {}
+        self.standing = Standing(self.lookup)
         self.on_device = Groups[tuple[type, str]]()
-        self.paired = Groups[Side]()
-        self.promoted = Groups[tuple[str, str]]()
         self.reaching: dict[Key, None] = {}
         self.awaited: dict[Key, None] = {}
         self.pending: dict[Key, None] = {}
@@ -117,7 +117,8 @@ class State:
 
     def _follow_condition(self, key: Key, before: Condition | None, after: Condition | None) -> None:
         if before is None or after is None:
-            self._index_condition(key, before, after)
+            self._index(key, before, after)
+            self._group(key, before, after)
         elif judged_alike(before, after):
             self._arm_condition(key, after)
             return
@@ -131,31 +132,6 @@ class State:
             self.reaching[key] = None
         self._arm_condition(key, after)
 
-    def _index_condition(self, key: Key, before: Condition | None, after: Condition | None) -> None:
-        if before is not None:
-            self.on_device.remove((Condition, before.device_id), key)
-            self._by_code(key, before, self.paired.remove)
-            place = self._place(before)
-            if self.open.get(place) == key:
-                del self.open[place]
-        if after is not None:
-            self.on_device.add((Condition, after.device_id), key)
-            self._by_code(key, after, self.paired.add)
-            self.open[self._place(after)] = key
-
-    def _place(self, condition: Condition) -> tuple[str, str, bool]:
-        return condition.device_id, self.lookup.facts(condition.code).key, condition.injected
-
-    def _by_code(self, key: Key, cell: Condition | Trace, move: Callable[[Side, Key], None]) -> None:
-        """Onto, or off, the sides of relation rules on which the fault stands."""
-        relations = self.lookup.facts(cell.code).relations
-        if relations is None or (isinstance(cell, Condition) and cell.injected):
-            return
-        for rule in relations.as_with:
-            move(side("with", rule, cell.device_id), key)
-        for rule in relations.as_code if isinstance(cell, Condition) else ():
-            move(side("code", rule, cell.device_id), key)
-
     def _follow_promotion(self, key: Key, before: Promotion | None, after: Promotion | None) -> None:
         self._arm(key, after)
         if before is not None and after is not None and weighed_alike(before, after):
@@ -165,10 +141,7 @@ class State:
             self.pending.pop(key, None)
         else:
             self.pending[key] = None
-        if before is None and after is not None:
-            self.promoted.add((after.device_id, self.lookup.facts(after.code).key), key)
-        elif before is not None and after is None:
-            self.promoted.remove((before.device_id, self.lookup.facts(before.code).key), key)
+        self._index(key, before, after)
         self._follow_on_device(key, before, after)
 
     def _follow_hold(self, key: Key, before: Hold | None, after: Hold | None) -> None:
@@ -186,19 +159,19 @@ class State:
         self._arm(key, after)
 
     def _follow_trace(self, key: Key, before: Trace | None, after: Trace | None) -> None:
-        if before is None and after is not None:
-            self._by_code(key, after, self.paired.add)
-        elif before is not None and after is None:
-            self._by_code(key, before, self.paired.remove)
+        self._index(key, before, after)
 
     def _follow_on_device(
         self, key: Key, before: Promotion | Hold | None, after: Promotion | Hold | None
     ) -> None:
+        self._group(key, before, after)
+        self.mark(cell.device_id for cell in (before, after) if cell is not None)
+
+    def _group(self, key: Key, before: OnDevice | None, after: OnDevice | None) -> None:
         if before is None and after is not None:
             self.on_device.add((type(after), after.device_id), key)
         elif before is not None and after is None:
             self.on_device.remove((type(before), before.device_id), key)
-        self.mark(cell.device_id for cell in (before, after) if cell is not None)
 
     def _follow_device(self, _: Key, before: Device | None, after: Device | None) -> None:
         if before is not None:
@@ -231,21 +204,20 @@ class State:
         if after is not None and after.digest and (before is None or before.digest != after.digest):
             self.lookup = Lookup(self.catalogs[after.digest])
             self.said.clear()
-            self._index_by_code()
+            self._index_anew()
         self.mark(device.id for device in self.cells[Device].values())
 
-    def _index_by_code(self) -> None:
-        """All that the catalog decides: how codes are compared, and which rules name them."""
-        self.open.clear()
-        self.paired.clear()
-        self.promoted.clear()
-        for key, condition in self.cells[Condition].items():
-            self.open.setdefault(self._place(condition), key)
-            self._by_code(key, condition, self.paired.add)
-        for key, trace in self.cells[Trace].items():
-            self._by_code(key, trace, self.paired.add)
-        for key, promotion in self.cells[Promotion].items():
-            self.promoted.add((promotion.device_id, self.lookup.facts(promotion.code).key), key)
+    def _index(self, key: Key, before: Coded | None, after: Coded | None) -> None:
+        if before is None and after is not None:
+            self.standing.add(key, after)
+        elif before is not None and after is None:
+            self.standing.remove(key, before)
+
+    def _index_anew(self) -> None:
+        self.standing = Standing(self.lookup)
+        for of in (Condition, Promotion, Trace):
+            for key, cell in self.cells[of].items():
+                self.standing.add(key, cell)
 
     # ------------------------------------------------------------------ timers
 
@@ -301,13 +273,13 @@ class State:
         return device
 
     def condition(self, device_id: str, code_key: str, injected: bool = False) -> Condition | None:
-        key = self.open.get((device_id, code_key, injected))
+        key = self.standing.open.get((device_id, code_key, injected))
         found: Condition | None = None if key is None else self.cells[Condition][key]
         return found
 
     def is_another(self, condition: Condition) -> bool:
         """Whether a condition that was open before it stands for its fault now."""
-        return self.open.get(self._place(condition)) != ("condition", condition.id)
+        return self.standing.open.get(self.standing.place(condition)) != ("condition", condition.id)
 
     def on(self, of: type[C], device_id: str) -> list[C]:
         """The conditions, promotions or holds on a device, in order."""
@@ -315,7 +287,7 @@ class State:
 
     def promotions(self, device_id: str, code_key: str) -> list[Promotion]:
         """The promotions of one code on a device."""
-        return [self.cells[Promotion][key] for key in self.promoted.get((device_id, code_key), ())]
+        return [self.cells[Promotion][key] for key in self.standing.promoted.get((device_id, code_key), ())]
 
     def source_of(self, name: str, device_id: str) -> Source | None:
         """What is known of the source's view of a device: its own cell, else that of the whole source."""

@@ -168,7 +168,7 @@ def tell(
     if state.muted:
         return
     now = judgement(state, device)
-    shown = Shown(device_id=device.id, level=now.level, verdict=now.verdict, handling=now.handling)
+    shown = Shown(device_id=device.id, verdict=now.verdict, handling=now.handling)
     if state.get(Shown, device.id) != shown:
         state.put(shown)
     condition = about if isinstance(about, Condition) else None
@@ -225,4 +225,4 @@ def show_as_told(state: State) -> None:
     state.dirty.clear()
     for device in state.all(Device):
         now = judgement(state, device)
-        state.put(Shown(device_id=device.id, level=now.level, verdict=now.verdict, handling=now.handling))
+        state.put(Shown(device_id=device.id, verdict=now.verdict, handling=now.handling))

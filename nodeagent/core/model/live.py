@@ -256,7 +256,6 @@ class Shown:
     """What the last event about a device said of it: the fold of events, kept to find changes."""
 
     device_id: str
-    level: Level
     verdict: Verdict
     handling: Handling
 
