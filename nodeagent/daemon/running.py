@@ -102,6 +102,11 @@ class Worker:
             if await child.wait(limit_s):
                 return
 
+    async def let_end(self) -> None:
+        """Abandoned, it speaks again: once no call of it is stuck any more, it can end as any other does."""
+        if not await self.child.stuck_threads():
+            self.child.hang_up()
+
     def _suspect(self, stuck: Collection[str]) -> str:
         """The device whose thread is stuck; else the one that has waited longest."""
         late = [device for device in self.lateness.late if device != SOURCE]

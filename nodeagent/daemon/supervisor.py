@@ -285,9 +285,8 @@ class Supervisor:
         match happening:
             case Exited(how=how):
                 await self._take_exit(worker, how)
-            case Said(report=protocol.Reply()) if worker.state is State.ABANDONED:
-                # The call it was stuck in came back, so it can end as any other does.
-                worker.child.hang_up()
+            case Said() if worker.state is State.ABANDONED:
+                await worker.let_end()
             case _ if worker.state not in (State.STARTING, State.READY):
                 pass
             case Garbled(reason=reason):
