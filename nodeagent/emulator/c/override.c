@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { LOOK_AGAIN_MS = 50 };
@@ -102,15 +103,20 @@ static void hang(const struct override *override)
 static void hang_uninterruptibly(const struct override *override)
 {
     pid_t parent = getpid();
-    pid_t child = vfork();
 
-    if (child == 0) {
-        while (is_hanging(override) && getppid() == parent)
-            sleep_ms(LOOK_AGAIN_MS / 5);
-        _exit(0);
+    while (is_hanging(override)) {
+        pid_t child = vfork();
+        if (child == 0) {
+            while (is_hanging(override) && getppid() == parent)
+                sleep_ms(LOOK_AGAIN_MS / 5);
+            _exit(0);
+        }
+        if (child < 0) {
+            hang(override);
+            return;
+        }
+        waitpid(child, NULL, 0);
     }
-    if (child < 0)
-        hang(override);
 }
 
 static bool is_lock(int what) { return what == DO_LOCK || what == DO_LOCK_UNINTERRUPTIBLY; }

@@ -1,0 +1,120 @@
+"""Resets as the products do them: who is reset with whom, by which channel, and how it can go wrong."""
+
+import ctypes
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from nodeagent.emulator.node import EmulatedNode
+
+MakeNode = Callable[[str], EmulatedNode]
+OUTBAND, INBAND = 0, 1
+
+
+def reset(node: EmulatedNode, card: int, device: int = 0, channel: int = INBAND) -> int:
+    return int(ctypes.CDLL(str(node.dcmi)).dcmi_set_device_reset(card, device, channel))
+
+
+def boot_status(node: EmulatedNode, card: int) -> tuple[int, int]:
+    """The answer, and the status."""
+    status = ctypes.c_uint(99)
+    answer = ctypes.CDLL(str(node.dcmi)).dcmi_get_device_boot_status(card, 0, ctypes.byref(status))
+    return int(answer), status.value
+
+
+def reset_devices(node: EmulatedNode) -> list[str]:
+    return [device for device in node.names() if node.chip(device).resets]
+
+
+@pytest.mark.parametrize(
+    ("description", "card", "together"),
+    [
+        ("8x910B", 3, [f"npu{number}" for number in range(8)]),
+        ("16xA3", 2, ["npu4", "npu5", "npu6", "npu7"]),
+        ("4x310P", 1, ["npu2", "npu3"]),
+    ],
+)
+def test_chips_are_reset_together(
+    make_node: MakeNode, description: str, card: int, together: list[str]
+) -> None:
+    node = make_node(description)
+
+    assert (reset(node, card), reset_devices(node)) == (0, together)
+
+
+def test_a_950_is_reset_alone(make_node: MakeNode) -> None:
+    node = make_node("8x950")
+
+    assert ctypes.CDLL(str(node.dcmi)).dcmiv2_reset_device(3, INBAND) == 0
+    assert reset_devices(node) == ["npu3"]
+
+
+def test_all_cards_are_reset_at_once(make_node: MakeNode) -> None:
+    node = make_node("16xA3")
+
+    assert (reset(node, 0xFF), len(reset_devices(node))) == (0, 16)
+
+
+def test_a_reset_that_is_refused_begins_nothing(make_node: MakeNode) -> None:
+    node = make_node("8x910B")
+    node.set("npu3", "reset_answer", -8015)
+
+    assert (reset(node, 3), reset(node, 3, channel=OUTBAND), reset(node, 3, channel=7)) == (
+        -8015,
+        -8255,
+        -8001,
+    )
+    assert reset_devices(node) == []
+
+
+def test_a_reset_that_never_ends_stays_before_its_end(make_node: MakeNode) -> None:
+    node = make_node("16xA3")
+    for device in ("npu0", "npu1", "npu2", "npu3"):
+        node.set(device, "reset_ends", 0)
+        node.set(device, "reset_ms", 1)
+    reset(node, 0)
+    pause = threading.Event()
+    while boot_status(node, 0) != (0, 2):
+        pause.wait(0.002)
+
+    assert (node.chip("npu0").ready, boot_status(node, 2)) == (0, (0, 16))
+
+
+def test_out_of_band_needs_a_preparation_and_a_rescan(make_node: MakeNode) -> None:
+    node = make_node("16xA3")
+    library = ctypes.CDLL(str(node.dcmi))
+    channel = ctypes.c_int(99)
+    for device in ("npu0", "npu1", "npu2", "npu3"):
+        node.set(device, "reset_ms", 1)
+
+    assert (library.dcmi_get_device_outband_channel_state(0, 0, ctypes.byref(channel)), channel.value) == (
+        0,
+        1,
+    )
+    assert reset(node, 0, channel=OUTBAND) == -8015
+    assert library.dcmi_pre_reset_soc(0, 0) == 0
+    assert reset(node, 0, channel=OUTBAND) == 0
+    assert boot_status(node, 1) == (0, 0)
+    assert library.dcmi_rescan_soc(0, 0) == 0
+    pause = threading.Event()
+    while boot_status(node, 1) != (0, 16):
+        pause.wait(0.002)
+    assert reset_devices(node) == ["npu0", "npu1", "npu2", "npu3"]
+
+
+@pytest.mark.parametrize(("heals", "left"), [(1, []), (0, [0x80E01801])])
+def test_what_stands_is_gone_after_a_reset_that_heals(
+    make_node: MakeNode, heals: int, left: list[int]
+) -> None:
+    node = make_node("8x910B")
+    node.raise_code("npu3", 0x80E01801)
+    for device in node.names():
+        node.set(device, "reset_ms", 1)
+        node.set(device, "reset_heals", heals)
+    reset(node, 3)
+    pause = threading.Event()
+    while boot_status(node, 3) != (0, 16):
+        pause.wait(0.002)
+
+    assert node.codes("npu3") == left

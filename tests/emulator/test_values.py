@@ -1,0 +1,107 @@
+"""What the double of libdcmi.so measures, by product, and how wrong it can be made."""
+
+import ctypes
+from collections.abc import Callable
+
+import pytest
+
+from nodeagent.emulator.node import EmulatedNode
+
+MakeNode = Callable[[str], EmulatedNode]
+HCCS = 16
+
+
+def numbered(node: EmulatedNode, function: str, number: int) -> tuple[int, int]:
+    """The answer and the value of a call with a number of its own, of card 0."""
+    value = ctypes.c_uint(99)
+    answer = getattr(ctypes.CDLL(str(node.dcmi)), function)(0, 0, number, ctypes.byref(value))
+    return int(answer), value.value
+
+
+def pair(node: EmulatedNode, main: int, sub: int, room: int) -> tuple[int, int, bytes]:
+    """The answer of ``dcmi_get_device_info``, the size it tells, and the bytes it wrote."""
+    size, written = ctypes.c_uint(room), ctypes.create_string_buffer(room)
+    answer = ctypes.CDLL(str(node.dcmi)).dcmi_get_device_info(0, 0, main, sub, written, ctypes.byref(size))
+    return int(answer), size.value, written.raw
+
+
+@pytest.mark.parametrize(("description", "ddr", "hbm"), [("8x910B", -8255, 0), ("4x310P", 0, -8255)])
+def test_only_the_memory_that_a_product_has_is_measured(
+    make_node: MakeNode, description: str, ddr: int, hbm: int
+) -> None:
+    node = make_node(description)
+
+    assert numbered(node, "dcmi_get_device_utilization_rate", 1)[0] == ddr
+    assert numbered(node, "dcmi_get_device_utilization_rate", 6)[0] == hbm
+    assert numbered(node, "dcmi_get_device_utilization_rate", 2) == (0, 0)
+    assert numbered(node, "dcmi_get_device_utilization_rate", 77)[0] == -8001
+
+
+def test_a_value_can_be_nonsense(make_node: MakeNode) -> None:
+    node = make_node("8x910B")
+    node.set("npu0", "utilization_percent", 255, place=2)
+
+    assert numbered(node, "dcmi_get_device_utilization_rate", 2) == (0, 255)
+
+
+def test_pairs_of_numbers_say_how_much_they_wrote(make_node: MakeNode) -> None:
+    node = make_node("8x910B")
+    node.set("npu0", "hccs_hdlc_status", 1)
+
+    assert pair(node, HCCS, 0, 64)[:2] == (0, 12)
+    assert pair(node, HCCS, 0, 64)[2][:12] == bytes([0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0])
+    assert pair(node, HCCS, 5, 1024)[:2] == (0, 1024)
+    assert pair(node, HCCS, 0, 8)[:2] == (-8001, 8)
+    assert pair(node, HCCS, 99, 64)[0] == -8255
+
+
+def test_a_product_answers_only_what_its_documents_promise(make_node: MakeNode) -> None:
+    node = make_node("8x910B")
+    library = ctypes.CDLL(str(node.dcmi))
+    told = ctypes.create_string_buffer(64)
+
+    assert library.dcmi_get_device_pcie_error_cnt(0, 0, told) == -8255
+    assert library.dcmi_get_device_network_health(0, 0, told) == 0
+    node.set_supported("dcmi_get_device_pcie_error_cnt", True)
+    assert library.dcmi_get_device_pcie_error_cnt(0, 0, told) == 0
+
+
+def test_a_process_is_listed_with_its_memory_in_bytes(make_node: MakeNode) -> None:
+    node = make_node("8x910B")
+    node.hold("npu0", 4711, memory_bytes=5 << 20)
+    listed, count = (ctypes.c_uint64 * 64)(), ctypes.c_int()
+
+    ctypes.CDLL(str(node.dcmi)).dcmi_get_device_resource_info(0, 0, listed, ctypes.byref(count))
+
+    assert (count.value, listed[0] & 0xFFFFFFFF, listed[1]) == (1, 4711, 5 << 20)
+
+
+def test_texts_can_lack_their_end(make_node: MakeNode) -> None:
+    node = make_node("8x910B")
+    node.set_node("unterminated", 1)
+    version = ctypes.create_string_buffer(b"\0" * 40, 40)
+
+    assert ctypes.CDLL(str(node.dcmi)).dcmi_get_dcmi_version(version, 32) == 0
+    assert version.raw == b"X" * 32 + b"\0" * 8
+
+
+def test_another_die_in_the_slot_and_other_logic_ids(make_node: MakeNode) -> None:
+    node = make_node("8x910B")
+    library = ctypes.CDLL(str(node.dcmi))
+    before, after, logic = (ctypes.c_uint * 5)(), (ctypes.c_uint * 5)(), ctypes.c_int()
+    library.dcmi_get_device_die_v2(2, 0, 1, before)
+    node.replace_die("npu2", 77)
+    library.dcmi_get_device_die_v2(2, 0, 1, after)
+    node.renumber([7, 6, 5, 4, 3, 2, 1, 0])
+    library.dcmi_get_device_logic_id(ctypes.byref(logic), 2, 0)
+
+    assert (list(before) != list(after), logic.value) == (True, 5)
+
+
+def test_pci_lists_what_was_described(make_node: MakeNode) -> None:
+    node = make_node("8x910B")
+    listed = sorted((node.sysfs / "bus/pci/devices").iterdir())
+
+    assert [path.name for path in listed[:2]] == ["0000:01:00.0", "0000:05:00.0"]
+    assert [(path / "vendor").read_text() for path in listed] == ["0x19e5\n"] * 8
+    assert {(path / "class").read_text() for path in listed} == {"0x120000\n"}
