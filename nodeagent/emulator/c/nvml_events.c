@@ -74,8 +74,11 @@ NVML_FUNCTION(nvmlEventSetFree, nvmlEventSet_t handle)
 {
     nvmlReturn_t answer = enter(__func__, -1);
 
-    if (answer == NVML_SUCCESS && (answer = session_answer()) == NVML_ERROR_UNINITIALIZED)
+    if (answer != NVML_SUCCESS)
         return answer;
+    /* A driver that is gone does not keep anybody from freeing what is the caller's own. */
+    if (session_answer() == NVML_ERROR_UNINITIALIZED)
+        return NVML_ERROR_UNINITIALIZED;
     pthread_mutex_lock(&mutex);
     struct event_set *set = find_set(handle);
     if (set != NULL)

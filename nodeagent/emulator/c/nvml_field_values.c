@@ -40,19 +40,15 @@ static const struct row *row_of(uint32_t id)
     return NULL;
 }
 
-static uint32_t links_of(const struct chip *gpu) { return gpu->gpu_nvlink_count > GPU_LINKS ? 0 : gpu->gpu_nvlink_count; }
-
-static uint32_t c2c_links_of(const struct chip *gpu)
-{
-    return gpu->gpu_c2c_link_count > GPU_LINKS ? 0 : gpu->gpu_c2c_link_count;
-}
+/* A product that has no such links has all ones of them. */
+static uint32_t known_links(uint32_t count) { return count > GPU_LINKS ? 0 : count; }
 
 /* Where an id's element lies, and whether the link that it is about exists. */
 static nvmlReturn_t find_element(const struct chip *gpu, const struct row *row, uint32_t id, uint32_t scope,
                                  size_t *element)
 {
     uint32_t behind = id - row->first;
-    uint32_t links = row->find == C2C ? c2c_links_of(gpu) : links_of(gpu);
+    uint32_t links = known_links(row->find == C2C ? gpu->gpu_c2c_link_count : gpu->gpu_nvlink_count);
 
     switch (row->find) {
     case ONE:
@@ -102,7 +98,7 @@ static nvmlReturn_t tell_row(const struct chip *gpu, const struct row *row, nvml
     if (row->find == SUM)
         return tell_sum(values, row->elements, told);
     if (row->find == LANES_SUM || (row->find == LINK_OR_ALL && told->scopeId == (uint32_t)ALL_LINKS))
-        return tell_sum(values, links_of(gpu), told);
+        return tell_sum(values, known_links(gpu->gpu_nvlink_count), told);
     nvmlReturn_t answer = find_element(gpu, row, told->fieldId, told->scopeId, &element);
     if (answer != NVML_SUCCESS)
         return answer;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Switches and bridges have their PCI address on this domain's buses, one device each. */
+/* What is at the other end of each link: an NVSwitch. */
 enum { REMOTE_VENDOR = 0x10de, REMOTE_PRODUCT = 0x22a3 };
 
 static bool has_link(const struct chip *gpu, uint32_t link)
@@ -28,7 +28,8 @@ static nvmlReturn_t check_link(const struct chip *gpu, uint32_t link)
 NVML_FUNCTION(nvmlDeviceGetNvLinkState, nvmlDevice_t device, uint32_t link, uint32_t *is_active)
 {
     ON_LINK(device, link);
-    return tell_u32(is_active, gpu->gpu_nvlink_states[link] == UINT32_MAX ? UINT32_MAX : gpu->gpu_nvlink_states[link] == 1);
+    uint32_t state = gpu->gpu_nvlink_states[link];
+    return tell_u32(is_active, state == UINT32_MAX ? state : state == 1);
 }
 
 NVML_FUNCTION(nvmlDeviceGetNvLinkVersion, nvmlDevice_t device, uint32_t link, uint32_t *version)
@@ -114,8 +115,9 @@ NVML_FUNCTION(nvmlDeviceGetGpuFabricInfoV, nvmlDevice_t device, nvmlGpuFabricInf
     ON_GPU(device);
     if (told == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
+    bool is_second = told->version == NVML_VERSION_WORD(nvmlGpuFabricInfo_v2_t, 2);
     bool is_third = told->version == NVML_VERSION_WORD(nvmlGpuFabricInfo_v3_t, 3);
-    if (is_third ? state()->node.gpu_fabric_revision < 3 : told->version != NVML_VERSION_WORD(nvmlGpuFabricInfo_v2_t, 2))
+    if (!is_second && !(is_third && state()->node.gpu_fabric_revision >= 3))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     if (gpu->gpu_fabric_state == UINT32_MAX)
         return NVML_ERROR_NOT_SUPPORTED;
