@@ -4,10 +4,10 @@ Each does its own thing to a node and answers what there is to tell. It checks n
 """
 
 import re
-import signal
 from dataclasses import asdict
 from typing import Any, Final, Literal
 
+from nodeagent.emulator.call_requests import CALL_REQUESTS
 from nodeagent.emulator.fields import FieldError, field_names, set_text
 from nodeagent.emulator.gpu_requests import GPU_REQUESTS
 from nodeagent.emulator.layout import LIMITS
@@ -131,73 +131,6 @@ class Set(Request, tag="set"):
         return {}
 
 
-class _OfCalls(Request):
-    device: str = ""
-    function: str = "*"
-    times: int = -1
-
-    def _device(self) -> str | None:
-        return self.device or None
-
-
-class Hang(_OfCalls, tag="hang"):
-    """Let calls hang: of one device, or all. With lock the first one holds the driver's lock: all hang."""
-
-    uninterruptibly: bool = False
-    lock: bool = False
-    for_s: float = 0
-
-    def do(self, node: EmulatedNode) -> dict[str, Any]:
-        number = node.hang(
-            self._device(),
-            self.function,
-            uninterruptibly=self.uninterruptibly,
-            lock=self.lock,
-            for_s=self.for_s,
-            times=self.times,
-        )
-        return {"number": number}
-
-
-class Answer(_OfCalls, tag="answer", kw_only=True):
-    """Let calls answer this number, such as -8006, instead of what they would."""
-
-    answer: int
-
-    def do(self, node: EmulatedNode) -> dict[str, Any]:
-        return {"number": node.answer(self.answer, self._device(), self.function, times=self.times)}
-
-
-class Delay(_OfCalls, tag="delay", kw_only=True):
-    """Let calls take so many milliseconds longer."""
-
-    delay_ms: int
-
-    def do(self, node: EmulatedNode) -> dict[str, Any]:
-        return {"number": node.delay(self.delay_ms, self._device(), self.function, times=self.times)}
-
-
-class Crash(_OfCalls, tag="crash"):
-    """Let the next call end its process."""
-
-    times: int = 1
-    signal: int = signal.SIGSEGV
-
-    def do(self, node: EmulatedNode) -> dict[str, Any]:
-        number = node.crash(self._device(), self.function, signal_number=self.signal, times=self.times)
-        return {"number": number}
-
-
-class Release(Request, tag="release"):
-    """End what was done to calls: all of it, or one NUMBER."""
-
-    number: int = -1
-
-    def do(self, node: EmulatedNode) -> dict[str, Any]:
-        node.release(None if self.number < 0 else self.number)
-        return {}
-
-
 class Drop(Request, tag="drop"):
     """Let a chip fall off its bus. LISTED no: the library does not list it any more either."""
 
@@ -312,11 +245,7 @@ REQUESTS: Final[tuple[type[Request], ...]] = (
     Clear,
     Tell,
     Set,
-    Hang,
-    Answer,
-    Delay,
-    Crash,
-    Release,
+    *CALL_REQUESTS,
     Drop,
     Return,
     Hold,

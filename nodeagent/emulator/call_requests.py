@@ -1,0 +1,78 @@
+"""What the control socket can be asked to do to calls: hang, answer an error, take long, crash, go on."""
+
+import signal
+from typing import Any, Final
+
+from nodeagent.emulator.node import EmulatedNode
+from nodeagent.emulator.request import Request
+
+
+class _OfCalls(Request):
+    device: str = ""
+    function: str = "*"
+    times: int = -1
+
+    def _device(self) -> str | None:
+        return self.device or None
+
+
+class Hang(_OfCalls, tag="hang"):
+    """Let calls hang: of one device, or all. With lock the first one holds the driver's lock: all hang."""
+
+    uninterruptibly: bool = False
+    lock: bool = False
+    for_s: float = 0
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        number = node.hang(
+            self._device(),
+            self.function,
+            uninterruptibly=self.uninterruptibly,
+            lock=self.lock,
+            for_s=self.for_s,
+            times=self.times,
+        )
+        return {"number": number}
+
+
+class Answer(_OfCalls, tag="answer", kw_only=True):
+    """Let calls answer this number, such as -8006, instead of what they would."""
+
+    answer: int
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        return {"number": node.answer(self.answer, self._device(), self.function, times=self.times)}
+
+
+class Delay(_OfCalls, tag="delay", kw_only=True):
+    """Let calls take so many milliseconds longer."""
+
+    delay_ms: int
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        return {"number": node.delay(self.delay_ms, self._device(), self.function, times=self.times)}
+
+
+class Crash(_OfCalls, tag="crash"):
+    """Let the next call end its process."""
+
+    times: int = 1
+    signal: int = signal.SIGSEGV
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        number = node.crash(self._device(), self.function, signal_number=self.signal, times=self.times)
+        return {"number": number}
+
+
+class Release(Request, tag="release"):
+    """End what was done to calls: all of it, or one NUMBER."""
+
+    number: int = -1
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        node.release(None if self.number < 0 else self.number)
+        return {}
+
+
+CALL_REQUESTS: Final[tuple[type[Request], ...]] = (Hang, Answer, Delay, Crash, Release)
+"""Each has a command of its name."""
