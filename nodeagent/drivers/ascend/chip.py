@@ -31,8 +31,6 @@ SLOW_ROUND: Final = 10
 UNREADABLE_AFTER: Final = 2
 """A part whose id could be read before is no other one because a call failed once."""
 
-REFUSED: Final = "refused_values_total"
-
 _HEALTH: Final = range(4)
 _NOT_STARTED: Final = 0xFFFFFFFF
 
@@ -76,6 +74,11 @@ class WatchedChip:
     def attributes(self) -> Mapping[str, str]:
         return self._identity.attributes
 
+    @property
+    def refused(self) -> int:
+        """How often it, or what it measures, was given as what cannot be."""
+        return self._refused + self._telemetry.refused
+
     def described(self) -> Device:
         """Which part it is, as far as that has been read; makes no call."""
         known = self._identity
@@ -109,7 +112,11 @@ class WatchedChip:
         returned, self._dropped = self._dropped, False
         slow = self._turn % SLOW_ROUND == 0 or returned
         health = self._health()
-        listed, full = self._chip.error_codes()
+        try:
+            listed, full = self._chip.error_codes()
+        except Nonsense:
+            self._refused += 1
+            raise
         active = self._active(listed)
         if slow or self.events.restarted or not self._identity.die:
             self.events.restarted = False
@@ -117,9 +124,7 @@ class WatchedChip:
         readings = self._telemetry.read(slow_round=slow)
         if health is not None:
             readings["health"] = health
-        holders = self._read_holders(slow)
-        readings[REFUSED] = self._refused + self._telemetry.refused
-        return Reading(active=active, complete=not full, readings=readings, holders=holders)
+        return Reading(active=active, complete=not full, readings=readings, holders=self._read_holders(slow))
 
     def _health(self) -> int | None:
         """Raises ``NotReady``. The codes say more, so that another failure here is no failure of the poll."""
@@ -142,11 +147,11 @@ class WatchedChip:
         now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         codes = {code_of(code) for code in listed if code not in (0, 0xFFFFFFFF)}
         codes = self.events.settle(codes, now_ns)
-        if self._derive is not None:
-            codes |= self._derive(self.device, codes, now_ns)
         severity = self._listener.severity
         if any(severity(code) is None for code in codes):
             self._learn_severities()
+        if self._derive is not None:
+            codes |= self._derive(self.device, codes, now_ns)
         return tuple(Active(code=code, severity=severity(code)) for code in sorted(codes))
 
     def _learn_severities(self) -> None:

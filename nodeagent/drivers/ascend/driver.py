@@ -61,6 +61,7 @@ class AscendDriver:
         self._cards: list[int] = []
         self._turn = 0
         self._subscribed = False
+        self._refused_before = 0
         self._told = ""
 
     def open(self) -> None:
@@ -93,7 +94,7 @@ class AscendDriver:
             missing=self._missing(),
             readings={
                 "events_total": self._listener.received,
-                "refused_values_total": self._listener.refused,
+                "refused_values_total": self._refused(),
                 "subscribed": float(self._subscribed),
             },
         )
@@ -137,6 +138,8 @@ class AscendDriver:
             else:
                 chips[device] = self._watch(library, place)
         self._cards = cards
+        gone = [chip for chip in self._chips.values() if chip not in chips.values()]
+        self._refused_before += sum(chip.refused for chip in gone)
         fresh = [chip for name, chip in chips.items() if chip is not self._chips.get(name)]
         self._look(chip for chip in fresh if chip.device not in self._skip)
         self._chips = chips
@@ -153,6 +156,10 @@ class AscendDriver:
             procfs=self._procfs,
             first_turn=place.physical,
         )
+
+    def _refused(self) -> float:
+        now = sum(chip.refused for chip in self._chips.values())
+        return float(self._listener.refused + self._refused_before + now)
 
     def _described(self, chip: WatchedChip) -> Device:
         """With what the host knows of the slot."""

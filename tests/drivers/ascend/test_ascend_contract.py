@@ -57,6 +57,7 @@ class AscendScene(Scene):
         for event_id in (0, 0xFFFFFFFF):
             node.tell(self.device, event_id, 1)
         node.tell(self.device, 0x80E01801, 7)
+        node.set_node("unterminated", 1)
         node.set("npu2", "code_count_lie", 10_000)
         node.set("npu4", "code_count_lie", -1)
         node.set("npu5", "process_count_lie", -1)

@@ -143,6 +143,42 @@ async def test_a_nonsensical_list_closes_nothing(node: EmulatedNode, spec: Worke
         lost = await stage.lost("npu3")
         assert "the number of error codes is given as -1" in lost.reason
         assert HBM_CODE in stage.open_on("npu3")
+        await stage.until(lambda: stage.health.readings["*"].get("refused_values_total", 0) > 0, "the count")
+
+
+async def test_a_finished_reset_has_the_part_looked_at_anew(node: EmulatedNode, spec: WorkerSpec) -> None:
+    async with judged(spec) as stage:
+        node.replace_die("npu3", 77)
+        node.tell("npu3", 0x8C2FA009, OCCUR)
+        await stage.raised("npu3", "8C2FA009")
+        await stage.until(lambda: "device_replaced" in [e.kind.value for e in stage.events], "a new part")
+        await stage.cleared("npu3", "8C2FA009")
+
+
+async def test_a_reset_chip_is_away_until_it_has_started(node: EmulatedNode, spec: WorkerSpec) -> None:
+    async with judged(spec) as stage:
+        node.raise_code("npu3", HBM)
+        await stage.raised("npu3", HBM_CODE)
+        node.drop("npu3")
+        await stage.raised("npu3", DROPPED_CODE)
+        node.clear_codes("npu3", deliver=False)
+        node.return_("npu3")
+        node.tell("npu3", 0x8C2FA009, ONCE)
+        await stage.cleared("npu3", DROPPED_CODE)
+        await stage.until(lambda: set(stage.open_on("npu3")) == {"8C2FA009"}, "nothing of before")
+
+
+async def test_events_come_once_the_library_takes_a_subscription(
+    node: EmulatedNode, spec: WorkerSpec
+) -> None:
+    node.answer(-8020, None, "dcmi_subscribe_fault_event", times=1)
+    async with judged(spec) as stage:
+        node.raise_code("npu3", HBM)
+        await stage.raised("npu3", HBM_CODE)
+        assert signals_of(stage.inputs, "npu3", HBM_CODE) == []
+        await stage.until(lambda: stage.health.readings["*"].get("subscribed") == 1, "a subscription")
+        node.tell("npu3", SEPARATE, ONCE)
+        await stage.raised("npu3", SEPARATE_CODE)
 
 
 async def test_a_chip_that_drops_has_a_fault_of_its_own_while_it_is_away(

@@ -53,6 +53,7 @@ class UnifiedBusScene(Scene):
         return "ioctl failed"
 
     def babble(self) -> None:
+        self._node.set_node("unterminated", 1)
         for chip, port in ((7, 0), (0, 48), (0xFFFF, 0)):
             self._node.tell_fabric(FabricFault(event_type=0x00F1FEF5, chip=chip, port=port), 1)
         self._node.tell_fabric(FabricFault(event_type=0x00F1FEF5, chip=0, port=0), 9)
