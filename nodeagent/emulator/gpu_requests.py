@@ -1,5 +1,7 @@
 """What the control socket can be asked to do to GPUs and their driver, beside what works for every chip."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -10,9 +12,13 @@ from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.request import Request
 
 
-def log_of(path: str) -> Path | None:
-    """Where a kernel line goes; nowhere for an empty text."""
-    return Path(path) if path else None
+@contextmanager
+def log_of(path: str) -> Iterator[Path | None]:
+    """Where a kernel line goes, nowhere for an empty text. Raises ``FieldError`` where it cannot be written."""
+    try:
+        yield Path(path) if path else None
+    except OSError as failed:
+        raise FieldError(f"kernel_log: {path}: {failed.strerror}") from failed
 
 
 class Xid(Request, tag="xid"):
@@ -27,7 +33,7 @@ class Xid(Request, tag="xid"):
     kernel_log: str = ""
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
-        try:
+        with log_of(self.kernel_log) as log:
             node.gpus.raise_xid(
                 self.device,
                 self.xid,
@@ -35,10 +41,28 @@ class Xid(Request, tag="xid"):
                 process_id=self.process,
                 process_name=self.process_name,
                 deliver=self.deliver,
-                kernel_log=log_of(self.kernel_log),
+                kernel_log=log,
             )
-        except OSError as failed:
-            raise FieldError(f"kernel_log: {self.kernel_log}: {failed.strerror}") from failed
+        return {}
+
+
+class SXid(Request, tag="sxid"):
+    """Write the line of an SXid of an NVSwitch to KERNEL_LOG, a file or /dev/kmsg."""
+
+    switch: int
+    sxid: int
+    kernel_log: str
+    fatal: bool = False
+    link: int = 0
+    detail: str = ""
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        with log_of(self.kernel_log) as log:
+            if log is None:
+                raise FieldError("kernel_log: a file or /dev/kmsg is right, not nothing")
+            node.gpus.raise_sxid(
+                self.switch, self.sxid, kernel_log=log, fatal=self.fatal, link=self.link, detail=self.detail
+            )
         return {}
 
 
@@ -51,11 +75,8 @@ class RecoveryAction(Request, tag="recovery-action"):
     kernel_log: str = ""
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
-        log = log_of(self.kernel_log)
-        try:
+        with log_of(self.kernel_log) as log:
             node.gpus.set_recovery_action(self.device, self.action, deliver=self.deliver, kernel_log=log)
-        except OSError as failed:
-            raise FieldError(f"kernel_log: {self.kernel_log}: {failed.strerror}") from failed
         return {}
 
 
@@ -163,6 +184,7 @@ class Clients(Request, tag="clients"):
 
 GPU_REQUESTS: Final[tuple[type[Request], ...]] = (
     Xid,
+    SXid,
     RecoveryAction,
     CountEcc,
     Remap,

@@ -14,7 +14,7 @@ from nodeagent.emulator.fields import FieldError
 from nodeagent.emulator.futex import wake_all
 from nodeagent.emulator.layout import LIMITS
 from nodeagent.emulator.nvml_chips import OLDER, set_driver, set_gpu_identity, unsupported
-from nodeagent.emulator.nvrm import RECOVERY_ACTIONS, recovery_line, write_line, xid_line
+from nodeagent.emulator.nvrm import RECOVERY_ACTIONS, recovery_line, sxid_line, write_line, xid_line
 from nodeagent.emulator.state import State
 from nodeagent.emulator.symbols import take_away
 
@@ -120,6 +120,23 @@ class Gpus:
         if deliver:
             self.post(device, EVENT_RECOVERY_ACTION, action)
             self.post(device, EVENT_XID, 154)
+
+    def raise_sxid(
+        self,
+        switch: int,
+        sxid: int,
+        *,
+        kernel_log: Path,
+        fatal: bool = False,
+        link: int = 0,
+        detail: str = "",
+    ) -> None:
+        """An SXid of an NVSwitch: only a line of the kernel. Raises ``FieldError`` for no such switch."""
+        chip = self.chip("gpu0")
+        buses = sorted({int(bus) for bus in chip.gpu_nvlink_remote_bus[: chip.gpu_nvlink_count]})
+        _check("gpu0", "a switch", switch, len(buses))
+        pci = f"0000:{buses[switch]:02x}:00.0"
+        write_line(kernel_log, sxid_line(switch, pci, sxid, fatal=fatal, link=link, detail=detail))
 
     # --- a GPU that does not answer, or is another ---
 

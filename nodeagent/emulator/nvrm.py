@@ -1,6 +1,6 @@
-"""The lines that NVIDIA's kernel module writes for an Xid, put where a daemon reads its kernel log.
+"""The lines that NVIDIA's kernel modules write for an Xid or SXid, put where a daemon reads its kernel log.
 
-Only the form of a line is its business; which Xids there are and what they mean stands in tables.
+Only the form of a line is its business; which of them there are and what they mean stands in tables.
 """
 
 import stat
@@ -51,6 +51,13 @@ def recovery_line(pci: str, before: int, after: int) -> str:
     """The line of Xid 154, which tells that another recovery action is due."""
     change = " to ".join(f"0x{action:x} ({RECOVERY_ACTIONS[action]})" for action in (before, after))
     return f"NVRM: Xid (PCI:{pci}): 154, GPU recovery action changed from {change}"
+
+
+def sxid_line(switch: int, pci: str, sxid: int, *, fatal: bool, link: int, detail: str = "") -> str:
+    """The line of an SXid of the switch of that number, at ``dddd:bb:dd.f``."""
+    kind = "Fatal" if fatal else "Non-fatal"
+    text = detail or f"SXid {sxid} occurred"
+    return f"nvidia-nvswitch{switch}: SXid (PCI:{pci}): {sxid}, {kind}, Link {link:02d} {text}"
 
 
 def write_line(log: Path, line: str) -> None:

@@ -46,6 +46,17 @@ def test_an_xid_and_its_line(h100: Opened, say: Say, tmp_path: Path) -> None:
     ]
 
 
+def test_the_line_of_an_nvswitch(say: Say, tmp_path: Path) -> None:
+    log = tmp_path / "kernel.log"
+    say("sxid", "3", "20034", str(log), "--fatal", "--link", "7", "--detail", "LTSSM Fault Up")
+    say("sxid", "0", "12028", str(log))
+    assert log.read_text().splitlines() == [
+        "nvidia-nvswitch3: SXid (PCI:0000:e8:00.0): 20034, Fatal, Link 07 LTSSM Fault Up",
+        "nvidia-nvswitch0: SXid (PCI:0000:e5:00.0): 12028, Non-fatal, Link 00 SXid 12028 occurred",
+    ]
+    assert "a switch from 0 to 3 is right, not 4" in say("sxid", "4", "12028", str(log), fails=True)
+
+
 def test_a_line_that_cannot_be_written_changes_nothing(h100: Opened, say: Say, tmp_path: Path) -> None:
     refused = say("recovery-action", "gpu1", "1", "--kernel-log", str(tmp_path / "no" / "log"), fails=True)
     assert "No such file or directory" in refused
