@@ -32,15 +32,22 @@ _SECTIONS: Final = {
 """Library -> the section of the configuration that names it."""
 
 
+def _usual_directory() -> Path:
+    """The unit's folder where there is one: others its daemon does not see, or may not write to."""
+    folder = Path("/var/lib/nodeagent")
+    return (
+        folder / "emulator" if os.access(folder, os.W_OK) else Path(f"/tmp/nodeagent-emulator-{os.getuid()}")
+    )
+
+
 def _directory_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--directory",
         type=click.Path(path_type=Path),
         envvar="NODEAGENT_EMULATOR",
         show_envvar=True,
-        default=Path(f"/tmp/nodeagent-emulator-{os.getuid()}"),
-        show_default=True,
-        help="Where the emulated node lies.",
+        default=_usual_directory,
+        help="Where the emulated node lies; else /var/lib/nodeagent/emulator, else in /tmp.",
     )(command)
 
 
