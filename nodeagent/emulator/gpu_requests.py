@@ -14,7 +14,7 @@ from nodeagent.emulator.request import Request
 
 @contextmanager
 def log_of(path: str) -> Iterator[Path | None]:
-    """Where a kernel line goes, nowhere for an empty text. Raises ``FieldError`` where it cannot be written."""
+    """Where a kernel line goes; nowhere for an empty text. Raises ``FieldError`` if it cannot be written."""
     try:
         yield Path(path) if path else None
     except OSError as failed:
