@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Literal
 
 from nodeagent.core.model import Affects as Affects
-from nodeagent.core.model import Assertion, Kind, Level
+from nodeagent.core.model import Assertion, Kind, Level, ResetMode
 
 SECOND_NS = 1_000_000_000
 
@@ -195,6 +195,33 @@ class Decoding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResetSettings:
+    """How far resets go, and their limits. ``modes`` is by vendor, ``mode`` for the others.
+
+    A proposal is announced for ``announce_ns``, in mode ask a person has ``approval_ns`` to approve it, and
+    what stands in its way has ``validity_ns`` to leave. The result must show within ``verify_ns``. A device
+    is reset ``limit`` times in ``limit_window_ns``, the node ``node_limit`` times, with ``cool_down_ns``
+    between any two. ``trust_process_list``: a chip without processes is free though nobody ever claimed one.
+    """
+
+    mode: ResetMode = ResetMode.OFF
+    modes: Mapping[str, ResetMode] = field(default_factory=dict)
+    announce_ns: int = 30 * SECOND_NS
+    approval_ns: int = 600 * SECOND_NS
+    validity_ns: int = 3600 * SECOND_NS
+    run_ns: int = 600 * SECOND_NS
+    verify_ns: int = 150 * SECOND_NS
+    cool_down_ns: int = 30 * SECOND_NS
+    limit: int = 3
+    node_limit: int = 12
+    limit_window_ns: int = 6 * 3600 * SECOND_NS
+    trust_process_list: bool = False
+
+    def of_vendor(self, vendor: str) -> ResetMode:
+        return self.modes.get(vendor, self.mode)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The configuration that changes a decision; all else of the configuration is not the core's."""
 
@@ -206,6 +233,7 @@ class Settings:
     stale_after_ns: int = 30 * SECOND_NS
     start_deadline_ns: int = 30 * SECOND_NS
     unknown_level: Level | None = None
+    reset: ResetSettings = field(default_factory=ResetSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

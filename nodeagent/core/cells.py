@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 from nodeagent.core.model import (
     Absorbed,
+    Charge,
+    Claimed,
     Condition,
     Crossing,
     Device,
@@ -18,6 +20,7 @@ from nodeagent.core.model import (
     Noticed,
     Ordinal,
     Promotion,
+    Reset,
     Severity,
     Shown,
     Sighting,
@@ -40,6 +43,9 @@ KEYS: dict[type, Callable[[Any], Key]] = {
     Condition: lambda cell: ("condition", cell.id),
     Promotion: lambda cell: ("promotion", cell.id),
     Hold: lambda cell: ("hold", cell.id),
+    Reset: lambda cell: ("reset", cell.id),
+    Charge: lambda cell: ("charge", cell.device_id),
+    Claimed: lambda cell: ("claimed", cell.device_id),
     Window: lambda cell: ("window", cell.device_id, cell.code, cell.rule),
     Sighting: lambda cell: ("sighting", cell.device_id, cell.code),
     Trace: lambda cell: ("trace", cell.device_id, cell.code),

@@ -12,6 +12,8 @@ from nodeagent.core.model import (
     NODE,
     Absorbed,
     Cell,
+    Charge,
+    Claimed,
     Condition,
     Crossing,
     Device,
@@ -216,7 +218,11 @@ def _merged(state: State, moved: Cell) -> Cell | None:
             return moved if state.get(type(moved), moved.device_id, moved.rule) is None else None
         case Noticed():
             return None
-        case Held() | Shown():
+        case Charge():
+            charge = state.get(Charge, moved.device_id)
+            resets_ns = sorted({*moved.resets_ns, *(charge.resets_ns if charge else ())})
+            return replace(moved, resets_ns=tuple(resets_ns))
+        case Held() | Shown() | Claimed():
             return moved if state.get(type(moved), moved.device_id) is None else None
         case Source():
             return moved if state.get(Source, moved.name, moved.device_id) is None else None

@@ -20,8 +20,11 @@ from nodeagent.core import (
     frequency,
     holding,
     holds,
+    orders,
+    policy,
     polls,
     reload,
+    resets,
     signals,
     sources,
     threshold,
@@ -29,9 +32,11 @@ from nodeagent.core import (
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.model import (
     NODE,
+    ActionResult,
     ActiveSet,
     Carried,
     CatalogChanged,
+    Claims,
     Condition,
     CounterMark,
     Crossing,
@@ -47,6 +52,7 @@ from nodeagent.core.model import (
     Operator,
     Outcome,
     Promotion,
+    Reset,
     Signal,
     Source,
     SourceBack,
@@ -64,17 +70,23 @@ from nodeagent.core.telling import judgement, observed_ns, settle, show_as_told
 _MAX_FIRINGS = 1_000_000
 
 
+def _polled(state: State, given: ActiveSet) -> bool:
+    changed = polls.polled(state, given)
+    return resets.polled(state, given) or changed
+
+
 def _carried(state: State, given: Carried) -> bool:
     """Put the cell back. The node that every engine is born with gives way to the one that is carried."""
     if isinstance(given.cell, Device) and given.cell.name == NODE:
         state.drop(state.device(state.node_id))
     state.put(given.cell)
+    state.unreviewed.clear()
     return False
 
 
 _HANDLERS: dict[type, Callable[[State, Any], bool]] = {
     Signal: signals.signalled,
-    ActiveSet: polls.polled,
+    ActiveSet: _polled,
     Edge: threshold.crossed,
     CounterMark: counter.marked,
     DeviceSeen: devices.seen,
@@ -84,7 +96,9 @@ _HANDLERS: dict[type, Callable[[State, Any], bool]] = {
     CatalogChanged: reload.changed,
     TablesRejected: reload.rejected,
     Started: sources.started,
-    Operator: holds.ordered,
+    Operator: orders.ordered,
+    Claims: holding.claimed,
+    ActionResult: resets.resulted,
     Holders: holding.held,
     Carried: _carried,
 }
@@ -97,7 +111,19 @@ _DUE: dict[str, tuple[type, Callable[[State, Any], None]]] = {
     "tally": (Tally, counter.due),
     "source": (Source, sources.due),
     "hold": (Hold, holds.due),
+    "reset": (Reset, resets.due),
 }
+
+
+def _followed(state: State, changed: bool) -> bool:
+    """What every change is followed by: what was too much, what is to be done about it, and its verdicts."""
+    if state.overflow:
+        changed = signals.overflowed(state) or changed
+    if state.unreviewed:
+        changed = policy.review(state) or changed
+    if state.dirty:
+        settle(state)
+    return changed
 
 
 class Engine:
@@ -121,11 +147,14 @@ class Engine:
 
         ``Started`` comes first: what fell due while nothing was observed waits for a read.
         """
-        self._state.events = []
+        state = self._state
+        state.events, state.actions = [], []
         if isinstance(given, Started):
             given = replace(given, resumed_ns=self._resumed(now_ns, given))
         changed = self._advance(now_ns, given)
-        return Outcome(records=(given,) if changed else (), events=tuple(self._state.events))
+        return Outcome(
+            records=(given,) if changed else (), events=tuple(state.events), actions=tuple(state.actions)
+        )
 
     def _advance(self, now_ns: int, given: Input) -> bool:
         state = self._state
@@ -198,6 +227,7 @@ class Engine:
             promotions=tuple(state.all(Promotion)),
             holds=tuple(state.all(Hold)),
             sources=tuple(state.all(Source)),
+            resets=tuple(state.all(Reset)),
         )
 
     def _take(self, given: Input) -> bool:
@@ -206,12 +236,7 @@ class Engine:
         if handler is None:
             return False
         state.moment_ns = state.now_ns
-        changed = handler(state, given)
-        if state.overflow:
-            changed = signals.overflowed(state) or changed
-        if state.dirty:
-            settle(state)
-        return changed
+        return _followed(state, handler(state, given))
 
     def _fire(self) -> None:
         state = self._state
@@ -224,10 +249,7 @@ class Engine:
             cell = state.cells[of].get(key)
             if cell is not None:
                 handler(state, cell)
-                if state.overflow:
-                    signals.overflowed(state)
-                if state.dirty:
-                    settle(state)
+                _followed(state, True)
         raise AssertionError("deadlines do not come to rest")
 
     def _device_view(self, device: Device) -> DeviceView:

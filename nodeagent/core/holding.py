@@ -1,4 +1,5 @@
-"""Who holds a device: the processes that a driver lists, and for a while those that it listed before.
+"""Who holds a device: the processes that a driver lists, and for a while those that it listed before; and who
+claims it: the jobs whose hooks said so.
 
 A job that crashes is gone before all that it broke has been told, so what has just left still counts
 where the question is whose fault something is. It opens nothing and tells nothing.
@@ -6,9 +7,9 @@ where the question is whose fault something is. It opens nothing and tells nothi
 
 from dataclasses import replace
 
-from nodeagent.core import clearing, devices
+from nodeagent.core import clearing, devices, limits
 from nodeagent.core.catalog import SECOND_NS
-from nodeagent.core.model import Held, Holder, Holders
+from nodeagent.core.model import Claimed, Claims, Held, Holder, Holders
 from nodeagent.core.state import State
 
 LATE_NS = 5 * SECOND_NS
@@ -34,6 +35,21 @@ def held(state: State, given: Holders) -> bool:
             after = replace(after, left=before.left, left_ns=before.left_ns)
     state.put(after)
     clearing.close_after_job(state, device.id, given.holders)
+    state.mark((device.id,))
+    return True
+
+
+def claimed(state: State, given: Claims) -> bool:
+    """A job says that it uses a device, or has left it. That none does any more is kept: hooks speak here."""
+    device = devices.find(state, given.device)
+    if device is None:
+        return False
+    before = state.get(Claimed, device.id) or Claimed(device_id=device.id, jobs=())
+    others = tuple(job for job in before.jobs if job[0] != given.job)
+    jobs = (*others, (given.job, given.kind)) if given.claimed else others
+    if jobs == before.jobs or len(jobs) > limits.MAX_CLAIMS_ON_DEVICE:
+        return False
+    state.put(Claimed(device_id=device.id, jobs=jobs))
     state.mark((device.id,))
     return True
 

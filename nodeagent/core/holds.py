@@ -1,30 +1,30 @@
 """A person's orders: isolate and release. A hold isolates until its owner lifts it or its time is over."""
 
 from nodeagent.core import clearing, devices, frequency, limits
-from nodeagent.core.model import Condition, Device, EventKind, Hold, Operator, Promotion
+from nodeagent.core.model import Condition, Device, EventKind, Hold, HoldKind, Operator, Promotion
 from nodeagent.core.notices import notice
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
 
 
-def ordered(state: State, given: Operator) -> bool:
-    """Carry out what is known of orders; an unknown device or verb changes nothing."""
+def due(state: State, hold: Hold) -> None:
+    end(state, hold, f"the hold of {hold.owner} has ended")
+
+
+def end(state: State, hold: Hold, why: str) -> None:
+    """Whatever kind of hold it is."""
+    if hold.kind is not HoldKind.QUIESCE:
+        clearing.lift(state, hold, why)
+        return
+    state.drop(hold)
+    tell(state, EventKind.RESUMED, state.device(hold.device_id), condition_id=hold.id, why=why)
+
+
+def isolate(state: State, given: Operator) -> bool:
+    """One hold for each owner and device: ordering again changes its reason and end."""
     device = devices.find(state, given.device)
     if device is None:
         return False
-    if given.what == "isolate":
-        return _isolate(state, device, given)
-    if given.what == "release":
-        return _release(state, device, given)
-    return False
-
-
-def due(state: State, hold: Hold) -> None:
-    clearing.lift(state, hold, f"the hold of {hold.owner} has ended")
-
-
-def _isolate(state: State, device: Device, given: Operator) -> bool:
-    """One hold for each owner and device: ordering again changes its reason and end."""
     before = _hold_of(state, device, given.who)
     if before is None and len(state.cells[Hold]) >= limits.MAX_HOLDS:
         why = f"{given.who} cannot isolate {device.name}: there are {limits.MAX_HOLDS} holds already"
@@ -47,8 +47,11 @@ def _isolate(state: State, device: Device, given: Operator) -> bool:
     return True
 
 
-def _release(state: State, device: Device, given: Operator) -> bool:
-    """Lift the owner's own hold, promotions, and what only a person may clear; or one of these."""
+def release(state: State, given: Operator) -> bool:
+    """Lift the owner's own hold, the device's promotions, and what only a person may clear; or one."""
+    device = devices.find(state, given.device)
+    if device is None:
+        return False
     changed = False
     hold = _hold_of(state, device, given.who)
     if hold is not None and given.only in ("", hold.id):
@@ -66,4 +69,5 @@ def _release(state: State, device: Device, given: Operator) -> bool:
 
 
 def _hold_of(state: State, device: Device, owner: str) -> Hold | None:
-    return next((hold for hold in state.on(Hold, device.id) if hold.owner == owner), None)
+    isolations = (hold for hold in state.on(Hold, device.id) if hold.kind is HoldKind.ISOLATION)
+    return next((hold for hold in isolations if hold.owner == owner), None)

@@ -22,7 +22,7 @@ def changed(state: State, given: CatalogChanged) -> bool:
     if given.digest not in state.catalogs:
         raise KeyError(given.digest)
     judged_by = state.lookup
-    state.put(replace(before, digest=given.digest))
+    state.put(replace(before, digest=given.digest, catalog_ns=state.moment_ns))
     if before.digest:
         why = f"catalog {before.digest[:12]} -> {given.digest[:12]}"
         tell(state, EventKind.TABLES_RELOADED, state.device(state.node_id), source="agent", why=why)

@@ -15,6 +15,7 @@ from nodeagent.core.groups import Groups
 from nodeagent.core.lookup import Lookup
 from nodeagent.core.model import (
     NODE,
+    Action,
     Affects,
     Cell,
     Condition,
@@ -25,6 +26,7 @@ from nodeagent.core.model import (
     Hold,
     Kind,
     Promotion,
+    Reset,
     Sighting,
     Source,
     Tally,
@@ -52,7 +54,9 @@ class State:
         self.events: list[Event] = []
         self.timers = Timers()
         self.cells: dict[type, dict[Key, Any]] = {of: {} for of in KEYS}
+        self.actions: list[Action] = []
         self.dirty: dict[str, None] = {}
+        self.unreviewed: dict[str, None] = {}
         self.names: dict[str, str] = {}
         self.by_pci: dict[str, str] = {}
         self.standing = Standing(self.lookup)
@@ -67,6 +71,7 @@ class State:
             Condition: self._follow_condition,
             Promotion: self._follow_promotion,
             Hold: self._follow_hold,
+            Reset: self._follow_reset,
             Sighting: self._follow_sighting,
             Trace: self._follow_trace,
             Crossing: self._follow_timed,
@@ -148,6 +153,9 @@ class State:
         self.said.pop(key, None)
         self._follow_on_device(key, before, after)
         self.timers.set(key, None if after is None else deadlines.of_hold(after))
+
+    def _follow_reset(self, key: Key, _: Reset | None, after: Reset | None) -> None:
+        self.timers.set(key, None if after is None else after.due_ns)
 
     def _follow_sighting(self, key: Key, _: Sighting | None, after: Sighting | None) -> None:
         if after is not None and after.suppressed_ns is not None:
@@ -248,6 +256,7 @@ class State:
     def mark(self, device_ids: Iterable[str]) -> None:
         for device_id in device_ids:
             self.dirty[device_id] = None
+            self.unreviewed[device_id] = None
             self.judged.pop(device_id, None)
 
     def _mark_reach(self, condition: Condition) -> None:

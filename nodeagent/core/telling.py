@@ -17,6 +17,7 @@ from nodeagent.core.model import (
     EventKind,
     Handling,
     Hold,
+    HoldKind,
     Kind,
     Level,
     Promotion,
@@ -26,9 +27,16 @@ from nodeagent.core.model import (
     Verdict,
 )
 from nodeagent.core.state import State
-from nodeagent.core.verdict import Contribution, Judgement, judge, stance, user_induced_stance
+from nodeagent.core.verdict import Contribution, Judgement, Stance, judge, stance, user_induced_stance
 
 C = TypeVar("C", Condition, Promotion, Hold)
+
+_OF_HOLDS: dict[HoldKind, Stance] = {
+    HoldKind.ISOLATION: (Verdict.ISOLATE, Handling.RESCHEDULE),
+    HoldKind.RESET_PENDING: (Verdict.ISOLATE, Handling.NONE),
+    HoldKind.QUIESCE: (Verdict.ALLOW, Handling.NONE),
+}
+"""A pending reset keeps new work off the whole group; what runs on the others is judged by their faults."""
 
 
 def judgement(state: State, device: Device) -> Judgement:
@@ -86,7 +94,7 @@ def _of_promotion(state: State, promotion: Promotion) -> Contribution:
 def _of_hold(_: State, hold: Hold) -> Contribution:
     return Contribution(
         reason=Reason(kind="hold", id=hold.id, text=f"{hold.owner}: {hold.reason}"),
-        stance=(Verdict.ISOLATE, Handling.RESCHEDULE),
+        stance=_OF_HOLDS[hold.kind],
     )
 
 

@@ -6,6 +6,7 @@ Times are integers of nanoseconds on the *rule clock* (it never steps back and i
 line across daemon restarts and boots); only the store and the outlets turn them into wall time.
 """
 
+from nodeagent.core.model.acting import Charge, Claimed, Reset
 from nodeagent.core.model.carried import Carried, Input
 from nodeagent.core.model.inputs import (
     ActionResult,
@@ -57,8 +58,11 @@ from nodeagent.core.model.words import (
     Assertion,
     EventKind,
     Handling,
+    HoldKind,
     Kind,
     Level,
+    ResetMode,
+    ResetStage,
     Verdict,
 )
 
@@ -77,6 +81,8 @@ __all__ = [
     "Carried",
     "CatalogChanged",
     "Cell",
+    "Charge",
+    "Claimed",
     "Claims",
     "Condition",
     "CounterMark",
@@ -92,6 +98,7 @@ __all__ = [
     "Handling",
     "Held",
     "Hold",
+    "HoldKind",
     "Holder",
     "Holders",
     "Input",
@@ -103,6 +110,9 @@ __all__ = [
     "Outcome",
     "Promotion",
     "Reason",
+    "Reset",
+    "ResetMode",
+    "ResetStage",
     "Severity",
     "Shown",
     "Sighting",

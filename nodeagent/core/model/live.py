@@ -7,8 +7,16 @@ of any rule.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from nodeagent.core.model.acting import Charge, Claimed, Reset
 from nodeagent.core.model.inputs import Holder
-from nodeagent.core.model.words import Affects, Handling, Kind, Level, Verdict
+from nodeagent.core.model.words import (
+    Affects,
+    Handling,
+    HoldKind,
+    Kind,
+    Level,
+    Verdict,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +218,7 @@ class Hold:
     reason: str
     since_ns: int
     until_ns: int | None = None
+    kind: HoldKind = HoldKind.ISOLATION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,12 +271,13 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Era:
-    """What the engine is living in: boot, catalog, start of this daemon."""
+    """What the engine is living in: boot, catalog and since when, start of this daemon."""
 
     boot_id: str
     started_ns: int
     digest: str
     rebooted: bool = False
+    catalog_ns: int = 0
 
 
 Cell = (
@@ -283,6 +293,9 @@ Cell = (
     | Tally
     | Noticed
     | Hold
+    | Reset
+    | Charge
+    | Claimed
     | Severity
     | Held
     | Source

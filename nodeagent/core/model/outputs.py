@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from nodeagent.core.model.acting import Reset
 from nodeagent.core.model.carried import Input
 from nodeagent.core.model.inputs import Holder
 from nodeagent.core.model.live import Condition, Hold, Promotion, Source
@@ -57,7 +58,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """Something to be done to devices. ``id`` is a function of the inputs."""
+    """Something to be done to devices (their ids). ``id`` is a function of the inputs."""
 
     id: str
     kind: Literal["reset"]
@@ -109,3 +110,4 @@ class View:
     promotions: tuple[Promotion, ...] = ()
     holds: tuple[Hold, ...] = ()
     sources: tuple[Source, ...] = ()
+    resets: tuple[Reset, ...] = ()

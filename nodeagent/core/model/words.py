@@ -106,3 +106,31 @@ class ActionState(StrEnum):
     TIMED_OUT = "timed_out"
     INTERRUPTED = "interrupted"
     REFUSED = "refused"
+
+
+class HoldKind(StrEnum):
+    """Why a device is held: what that means for its verdict is in ``core.telling``."""
+
+    ISOLATION = "isolation"
+    RESET_PENDING = "reset_pending"
+    QUIESCE = "quiesce"
+
+
+class ResetMode(StrEnum):
+    """How far resets go: not at all, on paper, after a person's approval, by themselves."""
+
+    OFF = "off"
+    DRY_RUN = "dry-run"
+    ASK = "ask"
+    ON = "on"
+
+
+class ResetStage(StrEnum):
+    """Where a reset is. ``announced`` runs for a fixed time, ``waiting`` until nothing stands in its way."""
+
+    ANNOUNCED = "announced"
+    ASKING = "asking"
+    WAITING = "waiting"
+    RUNNING = "running"
+    VERIFYING = "verifying"
+    ENDED = "ended"

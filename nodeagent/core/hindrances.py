@@ -1,0 +1,125 @@
+"""What stands in the way of a reset: users of the members, barriers on them, limits, other resets.
+
+It answers in words that name who or what, and changes nothing.
+"""
+
+from collections.abc import Iterator
+
+from nodeagent.core.catalog import ResetSettings
+from nodeagent.core.model import (
+    Charge,
+    Claimed,
+    Condition,
+    Device,
+    Held,
+    Hold,
+    HoldKind,
+    Level,
+    Promotion,
+    Reset,
+    ResetMode,
+    ResetStage,
+)
+from nodeagent.core.state import State
+from nodeagent.core.telling import unobserved_reason
+
+_SEPARATED = (Level.SEPARATE_NPU, Level.MANUALLY_SEPARATE_NPU)
+_UNDER_WAY = (ResetStage.RUNNING, ResetStage.VERIFYING)
+
+
+def group_of(state: State, device: Device) -> tuple[str, ...]:
+    """The ids of the devices that are reset together, the device first. A driver names the group."""
+    group = device.attributes.get("group", "")
+    if not group:
+        return (device.id,)
+    others = (
+        other.id
+        for other in state.all(Device)
+        if (other.vendor, other.attributes.get("group")) == (device.vendor, group) and not other.gone
+    )
+    return (device.id, *(other for other in others if other != device.id))
+
+
+def barrier(state: State, members: tuple[str, ...]) -> str:
+    """Why no reset may touch the group until a person has seen to it; "" where nothing says so."""
+    for device_id in members:
+        device = state.get(Device, device_id)
+        if device is None or device.gone:
+            return f"{device_id} is no longer there"
+        for condition in state.on(Condition, device_id):
+            if condition.level in _SEPARATED and not condition.injected:
+                return f"{device.name} is at {condition.level} by {condition.code}"
+        for promotion in state.on(Promotion, device_id):
+            if promotion.effective and promotion.level in _SEPARATED:
+                return f"{device.name} is at {promotion.level} by the rule {promotion.rule}"
+        for hold in state.on(Hold, device_id):
+            if hold.kind is HoldKind.ISOLATION:
+                return f"{device.name} is isolated by {hold.owner}: {hold.reason}"
+    return ""
+
+
+def users(state: State, members: tuple[str, ...], settings: ResetSettings) -> Iterator[str]:
+    """Who uses the members: processes and claims. What is not known counts as used."""
+    for device_id in members:
+        name = state.device(device_id).name
+        held = state.get(Held, device_id)
+        if held is None:
+            yield f"who holds {name} is not known"
+        for holder in held.holders if held is not None else ():
+            job = f", job {holder.job}" if holder.job else ""
+            yield f"{name} is held by {holder.command} (pid {holder.pid}{job})"
+        claimed = state.get(Claimed, device_id)
+        for job, kind in claimed.jobs if claimed is not None else ():
+            yield f"{name} is claimed by the {kind or 'job'} {job}"
+    if not state.cells[Claimed] and not settings.trust_process_list:
+        yield "no job was ever claimed here, and reset.trust_process_list is false"
+
+
+def charged(state: State, device_id: str, settings: ResetSettings) -> int:
+    """How many resets of the device, or of the node, count towards its limit now."""
+    charge = state.get(Charge, device_id)
+    since_ns = state.moment_ns - settings.limit_window_ns
+    return sum(1 for at_ns in charge.resets_ns if at_ns >= since_ns) if charge is not None else 0
+
+
+def exhausted(state: State, members: tuple[str, ...], settings: ResetSettings) -> str:
+    """The first member that has had all its resets, "" if none."""
+    return next(
+        (device_id for device_id in members if charged(state, device_id, settings) >= settings.limit), ""
+    )
+
+
+def cooled_ns(state: State, settings: ResetSettings) -> int:
+    """When the next reset may start."""
+    ended = (reset.ended_ns for reset in state.all(Reset) if reset.mode is not ResetMode.DRY_RUN)
+    return (
+        max((at_ns for at_ns in ended if at_ns is not None), default=-settings.cool_down_ns)
+        + settings.cool_down_ns
+    )
+
+
+def of_start(state: State, reset: Reset, settings: ResetSettings) -> tuple[str, ...]:
+    """All that stands in the way of starting now, and may leave by itself."""
+    found = list(users(state, reset.members, settings))
+    for device_id in reset.members:
+        device = state.device(device_id)
+        reason = unobserved_reason(state, device)
+        if reason is not None and device_id == reset.asker_id:
+            found.append(f"{device.name} is not observed: {reason.text}")
+    if not reset.confirmed:
+        found.append("no poll has shown the fault since it was proposed")
+    found += [f"{other.id} is under way" for other in state.all(Reset) if _is_under_way(other)]
+    if charged(state, state.node_id, settings) >= settings.node_limit:
+        found.append(f"this node had {settings.node_limit} resets of late")
+    found += [
+        f"quiesced by {hold.owner}: {hold.reason}"
+        for hold in state.on(Hold, state.node_id)
+        if hold.kind is HoldKind.QUIESCE
+    ]
+    if state.condition(state.node_id, state.lookup.facts("store_degraded").key) is not None:
+        found.append("the store is not durable")
+    return tuple(found)
+
+
+def _is_under_way(reset: Reset) -> bool:
+    return reset.stage in _UNDER_WAY and reset.mode is not ResetMode.DRY_RUN

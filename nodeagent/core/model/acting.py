@@ -1,0 +1,52 @@
+"""The live cells of acting: resets, what they are charged to, and who claims a device. As in ``live``."""
+
+from dataclasses import dataclass
+
+from nodeagent.core.model.words import ResetMode, ResetStage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reset:
+    """One reset of a group of devices, from its proposal until the faults that asked for it are gone.
+
+    ``members`` are device ids, ``asker_id`` the one whose ``conditions`` (ids) asked, with ``codes``; ``who``
+    is the person who asked instead. ``due_ns`` is when the stage ends by itself. ``confirmed``: a poll
+    begun after the proposal, and in this life of the daemon, still showed the fault. ``hindered`` is what was
+    last told to stand in its way. ``verified`` are the members that a poll begun after the result found well.
+    An ended one stays until its conditions are closed: they do not ask twice.
+    """
+
+    id: str
+    asker_id: str
+    members: tuple[str, ...]
+    mode: ResetMode
+    stage: ResetStage
+    proposed_ns: int
+    due_ns: int | None
+    conditions: tuple[str, ...] = ()
+    codes: tuple[str, ...] = ()
+    who: str = ""
+    reason: str = ""
+    attempt: int = 1
+    approved: bool = False
+    confirmed: bool = False
+    hindered: tuple[str, ...] = ()
+    started_ns: int | None = None
+    ended_ns: int | None = None
+    verified: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """When a device was reset of late, oldest first: what its limit counts. The node has one for all."""
+
+    device_id: str
+    resets_ns: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimed:
+    """The jobs that said they use a device, as pairs (job, kind); empty once they have all left."""
+
+    device_id: str
+    jobs: tuple[tuple[str, str], ...]

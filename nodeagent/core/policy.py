@@ -1,0 +1,105 @@
+"""The only maker of actions: which fault asks for a reset, and what becomes of a proposal meanwhile.
+
+A fault asks if a reset can end it, its level wants one now, and it is seen to be there: not injected, not the
+application's, not one that only a replay or a reload of the tables brought up. How one reset goes on once it
+is proposed is in ``resets``; who stands in its way in ``hindrances``.
+"""
+
+from collections.abc import Iterable
+
+from nodeagent.core import hindrances, resets
+from nodeagent.core.catalog import Mode
+from nodeagent.core.model import Condition, Device, Kind, Level, Reset, ResetMode, ResetStage
+from nodeagent.core.state import State
+from nodeagent.core.telling import unobserved_reason
+
+_AT_ONCE = (Level.FREE_RESTART_NPU, Level.RESTART_NPU)
+_IN_THE_LAST_PHASE = (Level.RESTART_REQUEST, Level.RESTART_BUSINESS)
+
+
+def review(state: State) -> bool:
+    """Look again at every device of which anything has changed. True if that changed a reset."""
+    changed = False
+    while state.unreviewed:
+        unreviewed, state.unreviewed = state.unreviewed, {}
+        for reset in state.all(Reset):
+            changed = _reconsider(state, reset) or changed
+        for device_id in unreviewed:
+            device = state.get(Device, device_id)
+            if device is not None and device.kind is Kind.CHIP and not device.gone:
+                changed = _propose_for(state, device) or changed
+    return changed
+
+
+def _reconsider(state: State, reset: Reset) -> bool:
+    """A proposal whose fault is gone, or that the configuration no longer wants, is withdrawn."""
+    open_now = [each for each in reset.conditions if ("condition", each) in state.cells[Condition]]
+    if reset.stage is ResetStage.ENDED:
+        cooled_ns = (reset.ended_ns or 0) + state.lookup.settings.reset.cool_down_ns
+        is_over = not open_now and state.moment_ns >= cooled_ns
+        if is_over:
+            state.drop(reset)
+        return is_over
+    if reset.stage in (ResetStage.RUNNING, ResetStage.VERIFYING):
+        return False
+    if not open_now and not reset.who:
+        resets.refuse(state, reset, "the fault is gone")
+    elif _mode(state, state.get(Device, reset.asker_id)) is ResetMode.OFF:
+        resets.refuse(state, reset, "resets are switched off")
+    elif reason := hindrances.barrier(state, reset.members):
+        resets.refuse(state, reset, reason)
+    else:
+        return resets.look_again(state, reset)
+    return True
+
+
+def _mode(state: State, device: Device | None) -> ResetMode:
+    vendor = "" if device is None else device.vendor
+    return state.lookup.settings.reset.of_vendor(vendor)
+
+
+def _propose_for(state: State, device: Device) -> bool:
+    if _mode(state, device) is ResetMode.OFF:
+        return False
+    asking = [condition for condition in state.on(Condition, device.id) if _asks(state, device, condition)]
+    if not asking:
+        return False
+    members = hindrances.group_of(state, device)
+    if _is_covered(state, members, asking) or hindrances.barrier(state, members):
+        return False
+    return resets.propose(state, device, members, asking)
+
+
+def _asks(state: State, device: Device, condition: Condition) -> bool:
+    if condition.injected or condition.user_induced or not condition.affect_verdict:
+        return False
+    if condition.recovered_ns is not None or not state.lookup.facts(condition.code).clear_on.reset:
+        return False
+    return _wants_one_now(state, condition) and _is_live(state, device, condition)
+
+
+def _wants_one_now(state: State, condition: Condition) -> bool:
+    settings = state.lookup.settings
+    if condition.level is Level.FREE_RESTART_NPU and settings.mode is Mode.GRACEFUL:
+        members = hindrances.group_of(state, state.device(condition.device_id))
+        return not any(hindrances.users(state, members, settings.reset))
+    if condition.level in _IN_THE_LAST_PHASE:
+        return condition.phase >= len(state.lookup.phases[condition.level]) - 1
+    return condition.level in _AT_ONCE
+
+
+def _is_live(state: State, device: Device, condition: Condition) -> bool:
+    """Seen to be there: shown as present and read in this life, or heard of in it. A reload shows nothing."""
+    era = state.era
+    if unobserved_reason(state, device) is not None or condition.boot_id != era.boot_id:
+        return False
+    if condition.present_ns is None and condition.last_ns < era.started_ns:
+        return False
+    return max(condition.last_ns, era.started_ns) >= era.catalog_ns
+
+
+def _is_covered(state: State, members: Iterable[str], asking: list[Condition]) -> bool:
+    """A reset that goes on covers all of its group; one that ended, only the faults that asked for it."""
+    ended = (reset for reset in state.all(Reset) if reset.stage is ResetStage.ENDED)
+    asked = {condition_id for reset in ended for condition_id in reset.conditions}
+    return resets.covers(state, members) or asked.issuperset(condition.id for condition in asking)
