@@ -97,6 +97,14 @@ def test_where_nobody_knew_the_holders_the_first_that_are_listed_stand_for_them(
     assert told(run(engine, [(4, held("npu0", None))])) == [("cleared", "npu0", "XID_31")]
 
 
+def test_those_that_stand_for_them_are_not_those_that_came_later() -> None:
+    engine = begin(JOB_END)
+    run(engine, [(2, xid("XID_31", "npu0")), (3, held("npu0", "b"))])
+    later = Holder(pid=7, start_time=2, command="python", job="c")
+    events = run(engine, [(4, Holders(device="npu0", holders=(later,)))])
+    assert told(events) == [("cleared", "npu0", "XID_31")]
+
+
 def test_where_nobody_knew_the_holders_and_none_is_listed_the_job_has_ended() -> None:
     engine = begin(JOB_END)
     events = run(engine, [(2, xid("XID_31", "npu0")), (3, held("npu0", None))])
