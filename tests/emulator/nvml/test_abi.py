@@ -10,6 +10,7 @@ import pytest
 
 from nodeagent.emulator import build
 from nodeagent.emulator.node import EmulatedNode
+from tests.emulator.nvml.conftest import Opened
 
 STRUCTURES: Final[dict[str, Any]] = {
     "nvmlPciInfo_t": pynvml.nvmlPciInfo_t,
@@ -109,20 +110,39 @@ def test_sizes_are_those_of_the_vendors_library(c_layout: dict[str, int]) -> Non
     assert {name: c_layout[name] for name in VENDOR_SIZES} == VENDOR_SIZES
 
 
+def exported_by(library: Path) -> set[str]:
+    """The functions that a library offers."""
+    command = ["nm", "-D", "--defined-only", "--format=posix", str(library)]
+    listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return {line.split()[0] for line in listed.splitlines()}
+
+
 def test_every_exported_function_is_one_that_nvidia_has(tmp_path: Path) -> None:
-    library = EmulatedNode.create(tmp_path / "node", "1xH100").nvml
-    listed = subprocess.run(
-        ["nm", "-D", "--defined-only", "--format=posix", str(library)],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
-    exported = {line.split()[0] for line in listed.splitlines()}
+    exported = exported_by(EmulatedNode.create(tmp_path / "node", "1xH100").nvml)
     called = set(pynvml.__loader__.get_source("pynvml").split('_nvmlGetFunctionPointer("'))
     known_to_pynvml = {text.split('"', 1)[0] for text in called}
     # Programs in C open the library by a name that pynvml does not use.
     assert exported - known_to_pynvml == {"nvmlInit_v2"}
     assert len(exported) > 100
+
+
+def test_every_function_refuses_in_the_same_order(h100: Opened) -> None:
+    named = exported_by(h100.node.nvml)
+    about_a_gpu = sorted(name for name in named if name.startswith("nvmlDevice") and "Handle" not in name)
+    about_a_gpu.remove("nvmlDeviceGetCount_v2")
+    room = [ctypes.create_string_buffer(2048) for _ in range(4)]
+
+    def answers(handle: Any) -> set[int]:
+        return {getattr(h100.library, name)(handle, *room) for name in about_a_gpu}
+
+    assert len(about_a_gpu) > 80
+    assert answers(None) == {pynvml.NVML_ERROR_INVALID_ARGUMENT}
+    h100.gpus.lose("gpu0")
+    assert answers(h100.handle) == {pynvml.NVML_ERROR_GPU_IS_LOST}
+    h100.gpus.unload_driver()
+    assert answers(h100.handle) == {pynvml.NVML_ERROR_DRIVER_NOT_LOADED}
+    pynvml.nvmlShutdown()
+    assert answers(h100.handle) == {pynvml.NVML_ERROR_UNINITIALIZED}
 
 
 def test_a_program_in_c_reads_a_gpu_through_the_double(tmp_path: Path) -> None:

@@ -115,6 +115,13 @@ def test_another_gpu_in_the_slot_has_another_uuid_and_serial(h100: Opened) -> No
     assert h100.gpus.uuid("gpu0") == after[0]
 
 
+def test_board_firmware_and_image_are_told_as_texts(h100: Opened) -> None:
+    assert pynvml.nvmlDeviceGetBoardPartNumber(h100.handle) == "692-2G520-0200-000"
+    assert pynvml.nvmlDeviceGetVbiosVersion(h100.handle) == "96.00.A5.00.01"
+    assert pynvml.nvmlDeviceGetInforomImageVersion(h100.handle) == "G520.0200.00.05"
+    assert pynvml.nvmlGetExcludedDeviceCount() == 0
+
+
 def test_versions_are_those_of_the_driver_and_of_the_loaded_library(h100: Opened) -> None:
     assert pynvml.nvmlSystemGetDriverVersion() == "615.71"
     assert pynvml.nvmlSystemGetNVMLVersion() == "13.615.71"

@@ -24,6 +24,11 @@ def test_processes_are_told_with_their_memory(h100: Opened) -> None:
         told = [(process.pid, process.usedGpuMemory) for process in call(h100.handles[0])]
         assert told == [(4242, 1 << 30), (4243, 2 << 30)]
         assert call(h100.handles[1]) == []
+    for call in (
+        pynvml.nvmlDeviceGetMPSComputeRunningProcesses_v2,
+        pynvml.nvmlDeviceGetMPSComputeRunningProcesses_v3,
+    ):
+        assert call(h100.handles[0]) == []
     assert pynvml.nvmlDeviceGetGraphicsRunningProcesses(h100.handle) == []
     h100.node.let_go("gpu0")
     assert pynvml.nvmlDeviceGetComputeRunningProcesses(h100.handle) == []
@@ -62,6 +67,7 @@ def test_mig_devices_are_devices_of_their_own(h100: Opened) -> None:
     assert [pynvml.nvmlDeviceGetMemoryInfo(part).total >> 30 for part in parts] == [30, 20, 10]
     assert [pynvml.nvmlDeviceGetAttributes_v2(part).gpuInstanceSliceCount for part in parts] == [3, 2, 1]
     assert len({pynvml.nvmlDeviceGetGpuInstanceId(part) for part in parts}) == 3
+    assert {pynvml.nvmlDeviceGetComputeInstanceId(part) for part in parts} == {0}
     uuids = [pynvml.nvmlDeviceGetUUID(part) for part in parts]
     assert len({*uuids, pynvml.nvmlDeviceGetUUID(h100.handle)}) == 4
     found = pynvml.nvmlDeviceGetHandleByUUID(uuids[1])

@@ -26,6 +26,7 @@ VERSION_MISMATCH = pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH
         ("nvmlDeviceGetCurrentClocksEventReasons", "gpu_clock_reasons", 0x48),
         ("nvmlDeviceGetCurrentClocksThrottleReasons", "gpu_clock_reasons", 0x80),
         ("nvmlDeviceGetSupportedClocksEventReasons", "gpu_known_clock_reasons", 0x7FF),
+        ("nvmlDeviceGetSupportedClocksThrottleReasons", "gpu_known_clock_reasons", 0x3FF),
         ("nvmlDeviceGetMarginTemperature", "gpu_margin_celsius", -3),
         ("nvmlDeviceGetCurrPcieLinkGeneration", "gpu_pcie_generation", 1),
         ("nvmlDeviceGetCurrPcieLinkWidth", "gpu_pcie_width", 8),
