@@ -85,7 +85,11 @@ class Child:
             command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, close_fds=True, start_new_session=True
         )
         child = cls(process, heard, log)
-        await child._connect()
+        try:
+            await child._connect()
+        except BaseException:
+            await child._discard()
+            raise
         return child
 
     @property
@@ -145,6 +149,15 @@ class Child:
         if self._process.poll() is None:
             # Popen would complain of a child never waited for; nobody will wait for this one.
             self._process.returncode = -signal.SIGKILL
+
+    async def _discard(self) -> None:
+        """Nobody wants it any more before it got an order: it holds nothing, so it may be killed."""
+        process = self._process
+        process.kill()
+        process.wait()
+        await self.release()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            cast(IO[bytes], pipe).close()
 
     # ------------------------------------------------------------------ pipes
 
