@@ -74,6 +74,8 @@ class GpuNode:
             "source": VENDOR,
             "command": command("-m", "nodeagent.worker", VENDOR),
             "config": {"library": str(self.library), "sysfs": str(self.sysfs)},
+            "threshold": shipped().threshold,
+            "counter": shipped().counter,
             "absent_retry_s": 0.1,
         }
         return worker_spec("", **{**defaults, **given})

@@ -1,0 +1,123 @@
+"""The driver's pieces that need no library."""
+
+from pathlib import Path
+
+import pytest
+
+from nodeagent.core.model import Kind
+from nodeagent.drivers.api import Unavailable
+from nodeagent.drivers.nvidia import library
+from nodeagent.drivers.nvidia.events import WAIT_MS, WINDOW_NS, Storm
+from nodeagent.drivers.nvidia.fabric import Fabric, faults
+from nodeagent.drivers.nvidia.missing import Slots
+from nodeagent.drivers.nvidia.telemetry import HARDWARE_SLOWDOWN, SlowdownMinutes
+from nodeagent.worker.protocol import Device, Signal
+
+
+def xid(code: str, at_ns: int) -> Signal:
+    return Signal(device="gpu0", code=code, first_ns=at_ns, last_ns=at_ns)
+
+
+def listed(device: str, address: str = "") -> Device:
+    attributes = {"pci": address} if address else {}
+    return Device(device=device, kind=Kind.CHIP, vendor="nvidia", attributes=attributes)
+
+
+def plug(sysfs: Path, *addresses: str) -> None:
+    for address in addresses:
+        folder = sysfs / "bus/pci/devices" / address
+        folder.mkdir(parents=True)
+        for name, text in (("vendor", "0x10de"), ("device", "0x2330"), ("class", "0x030200")):
+            (folder / name).write_text(text)
+
+
+def test_a_storm_tells_the_first_at_once_and_then_a_count_a_second() -> None:
+    storm = Storm()
+    assert [signal.count for signal in storm.add(xid("XID_31", 0), 0)] == [1]
+    for at_ns in range(1, 101):
+        assert storm.add(xid("XID_31", at_ns), at_ns) == []
+    assert storm.patience_ms(100) <= 1000
+    (counted,) = storm.due(WINDOW_NS)
+    assert (counted.count, counted.first_ns, counted.last_ns) == (100, 1, 100)
+    assert storm.due(2 * WINDOW_NS) == []
+    assert storm.patience_ms(2 * WINDOW_NS) == WAIT_MS
+
+
+def test_a_storm_of_one_xid_holds_up_no_other() -> None:
+    storm = Storm()
+    storm.add(xid("XID_31", 0), 0)
+    storm.add(xid("XID_31", 1), 1)
+    assert [signal.code for signal in storm.add(xid("XID_79", 2), 2)] == ["XID_79"]
+
+
+def test_a_minute_of_slowdown_counts_once_however_often_it_is_seen() -> None:
+    minutes = SlowdownMinutes()
+    for second in range(0, 600, 10):
+        minutes.see(HARDWARE_SLOWDOWN if second < 330 else 0x1, second)
+    minutes.see(None, 600)
+    assert minutes.total == 6
+
+
+@pytest.mark.parametrize(
+    ("mask", "summary", "codes"),
+    [
+        (0, 0, []),
+        (0x1AA, 1, []),
+        (0x1A9, 2, ["NV_FABRIC_DEGRADED_BANDWIDTH"]),
+        (0x5AA, 2, ["NV_FABRIC_MISCONFIGURED"]),
+        (0x81AA, 1, ["NV_FABRIC_MANAGER_DISCONNECTED"]),
+        (0x1AA, 2, ["NV_FABRIC_UNHEALTHY"]),
+        (0x1AA, 3, []),
+    ],
+)
+def test_a_health_mask_is_read_field_by_field(mask: int, summary: int, codes: list[str]) -> None:
+    assert faults(Fabric(state=3, status=0, clique=0, mask=mask, summary=summary)) == codes
+
+
+def test_a_slot_is_missing_only_once_every_listed_gpu_has_said_where_it_sits(tmp_path: Path) -> None:
+    plug(tmp_path, "0000:1b:00.0", "0000:1c:00.0")
+    slots = Slots(tmp_path)
+    slots.look()
+    assert slots.missing([listed("gpu0")]) == ()
+    (missing,) = slots.missing([listed("gpu0", "0000:1b:00.0")])
+    assert missing.device == "0000:1c:00.0"
+
+
+def test_a_gpu_that_was_listed_is_missed_though_pci_has_lost_it_too(tmp_path: Path) -> None:
+    slots = Slots(tmp_path)
+    assert slots.missing([listed("gpu0", "0000:1b:00.0"), listed("gpu1", "0000:1c:00.0")]) == ()
+    (missing,) = slots.missing([listed("gpu0", "0000:1b:00.0")])
+    assert missing.device == "0000:1c:00.0"
+    assert "gpu1 until now" in missing.reason
+
+
+def test_no_library_and_no_gpu_is_in_order(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable) as raised:
+        library.load(str(tmp_path / "libnvidia-ml.so.1"), frozenset())
+    assert raised.value.absent
+    assert raised.value.missing == []
+
+
+def test_no_library_where_pci_lists_gpus_loses_each_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "libnvidia-ml.so.1"
+    with pytest.raises(Unavailable) as raised:
+        library.load(str(path), {"0000:1b:00.0", "0000:1c:00.0"})
+    assert not raised.value.absent
+    assert [lost.device for lost in raised.value.missing] == ["0000:1b:00.0", "0000:1c:00.0"]
+    assert str(path) in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "words"),
+    [
+        (9, "NV_DRIVER_NOT_LOADED", "driver is not loaded"),
+        (18, "NV_VERSION_MISMATCH", "different versions"),
+        (4, "", "denied its device files"),
+        (999, "", "UNKNOWN"),
+    ],
+)
+def test_each_answer_of_the_library_is_a_reason_of_its_own(number: int, code: str, words: str) -> None:
+    reason = library.unavailable(number, {"0000:1b:00.0"})
+    assert (reason.code, reason.absent) == (code, False)
+    assert words in str(reason)
+    assert "PCI lists 1 GPU" in str(reason)
