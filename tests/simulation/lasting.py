@@ -1,4 +1,4 @@
-"""A twin of the duration rule: walks what was said of each fault, and says when it must time out and clear."""
+"""A twin of the duration rule: walks what was said of each fault, and says when it times out and clears."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Lasting:
 
 
 class DurationTwin:
-    """``step`` is fed every step; it leaves ``timed_out``: the (fault, time) that timed out in it, in order."""
+    """``step`` is fed every step; it leaves ``timed_out``: (fault, time) of what did so in it, in order."""
 
     def __init__(self) -> None:
         self.open: dict[Fault, Lasting] = {}
@@ -60,7 +60,11 @@ class DurationTwin:
         self._pass_time(step)
 
     def _rule(self, step: Step, fault: Fault) -> DurationRule | None:
-        if fault in self.left_out or not is_known(step.catalog, fault[1]) or is_related(step.catalog, fault[1]):
+        if (
+            fault in self.left_out
+            or not is_known(step.catalog, fault[1])
+            or is_related(step.catalog, fault[1])
+        ):
             return None
         return duration_rule(step.catalog, fault[1])
 

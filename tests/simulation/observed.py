@@ -32,7 +32,9 @@ class Observed:
             case Started():
                 self._start(step.now_ns, given.boot_id)
             case SourceLost():
-                self._lose(given.source, device_id(step.before, given.device) if given.device else "", given.device)
+                self._lose(
+                    given.source, device_id(step.before, given.device) if given.device else "", given.device
+                )
             case SourceBack():
                 self._reads(step, given.source, given.device or ALL_DEVICES)
             case ActiveSet() if given.complete:

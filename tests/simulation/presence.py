@@ -1,4 +1,4 @@
-"""A twin of the faults' presence: what the inputs alone say of each (device, code), without any rule of time."""
+"""A twin of the faults' presence: what the inputs alone say of each (device, code), without rules of time."""
 
 from dataclasses import dataclass
 

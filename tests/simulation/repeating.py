@@ -16,12 +16,12 @@ from nodeagent.core.model import (
     Signal,
     Started,
 )
+from tests.simulation.catalogs import is_tangled
 from tests.simulation.history import Step
 from tests.simulation.lasting import DurationTwin
+from tests.simulation.levels import PRECEDENCE
 from tests.simulation.observed import Observed, device_id
 from tests.simulation.presence import Fault
-from tests.simulation.catalogs import is_tangled
-from tests.simulation.levels import PRECEDENCE
 from tests.simulation.rows import counts_of, frequency_rule, is_counted, row_of
 
 Repeated = tuple[str, str, str]
@@ -45,7 +45,7 @@ class Promoted:
 
 @dataclass(slots=True)
 class FrequencyTwin:
-    """``step`` is fed every step. ``left_out``: codes of which it lost count, for tables changed under them."""
+    """``step`` is fed every step. ``left_out``: codes of which a reload made it lose count."""
 
     promoted: dict[Repeated, Promoted] = field(default_factory=dict)
     left_out: set[str] = field(default_factory=set)
@@ -223,14 +223,20 @@ class FrequencyTwin:
             for one in step.after.conditions
             if not one.injected
         }
-        ends_ns = {(one.device_id, canonical(one.code)): one.at_ns for one in step.events if one.kind is EventKind.CLEARED}
+        ends_ns = {
+            (one.device_id, canonical(one.code)): one.at_ns
+            for one in step.events
+            if one.kind is EventKind.CLEARED
+        }
         for (device, code, _), one in self.promoted.items():
             fault = device, code
             if present.get(fault, False):
                 one.quiet_ns = None
             elif one.quiet_ns is None:
                 one.quiet_ns = ends_ns.get(fault, step.now_ns)
-            elif isinstance(step.given, Signal) and step.given.assertion == "once" and not step.given.injected:
+            elif (
+                isinstance(step.given, Signal) and step.given.assertion == "once" and not step.given.injected
+            ):
                 said = device_id(step.after, step.given.device), canonical(step.given.code)
                 one.quiet_ns = step.now_ns if said == fault else one.quiet_ns
 
@@ -276,4 +282,3 @@ def reaches_level(step: Step, fault: Fault, rule: FrequencyRule) -> bool:
     ]
     level = (levels + ([row.level] if row is not None else []))[0]
     return PRECEDENCE.index(level) >= PRECEDENCE.index(rule.at_least)
-

@@ -45,10 +45,14 @@ def frequency_rule(catalog: Catalog, code: str, kind: Kind) -> FrequencyRule | N
 
 
 def is_counted(catalog: Catalog, code: str) -> bool:
-    """Whether each occurrence counts as it comes: a fault with a row, without a duration, not from readings."""
+    """Whether each occurrence counts as it comes: it has a row, no duration, and is no reading's."""
     row = row_of(catalog, code)
-    readings = [canonical(rule.code) for rule in (*catalog.threshold, *catalog.counter)]
-    if row is None or row.notice or canonical(code) in (*readings, "HOT", "STORM"):
+    readings = {rule.code for rule in catalog.threshold} | {rule.code for rule in catalog.counter}
+    if (
+        row is None
+        or row.notice
+        or canonical(code) in {canonical(one) for one in readings | {"HOT", "STORM"}}
+    ):
         return False
     return duration_rule(catalog, code) is None
 

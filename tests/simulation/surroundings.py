@@ -7,7 +7,7 @@ from nodeagent.core.catalog import SECOND_NS
 from nodeagent.core.model import NODE, Assertion, CounterMark, Edge, Holder, Holders, Kind, Operator, Signal
 from tests.core.build import HBM
 from tests.simulation.catalogs import BRIDGE_CODE, HARD, NODE_CODE, PORT_CODE, STORM
-from tests.simulation.plots import MINUTE_NS, a_chip, about
+from tests.simulation.plots import HOUR_NS, MINUTE_NS, a_chip, about
 from tests.simulation.world import Plot, World
 
 
@@ -75,6 +75,19 @@ def orders(world: World) -> Plot:
         yield about(world, world.rng.choice((1, 60, 300)) * SECOND_NS)
 
 
+def hesitates(world: World) -> Plot:
+    """Somebody moves the end of one hold many times, always to an earlier moment."""
+    part, now_ns = a_chip(world), world.rule_ns(world.true_ns)
+    ends_ns = [now_ns + HOUR_NS - n * SECOND_NS for n in range(200)]
+    world.say(
+        *(
+            Operator(who="uid:1000", what="isolate", device=part.name, reason="bench", until_ns=end_ns)
+            for end_ns in ends_ns
+        )
+    )
+    yield 0
+
+
 SURROUNDINGS: tuple[Callable[[World], Plot], ...] = (
     beyond_chips,
     readings,
@@ -82,4 +95,5 @@ SURROUNDINGS: tuple[Callable[[World], Plot], ...] = (
     jobs,
     orders,
     orders,
+    hesitates,
 )

@@ -12,6 +12,7 @@ from tests.simulation.invariants.flashes import OnceCloses
 from tests.simulation.invariants.folding import FoldGivesTheView
 from tests.simulation.invariants.frequencies import RepetitionPromotes
 from tests.simulation.invariants.holds import HoldsAreTheirOwners
+from tests.simulation.invariants.jobs import ThirdMovesTheJob
 from tests.simulation.invariants.observing import UnknownOnlyUnobserved, UnobservedIsNotJudged
 from tests.simulation.invariants.polls import PollsHeal
 from tests.simulation.invariants.reloads import ReloadBeginsNothing
@@ -42,6 +43,7 @@ def all_invariants() -> list[Invariant]:
         ToleratedForItsTime(),
         DurationsAreExact(),
         RepetitionPromotes(),
+        ThirdMovesTheJob(),
         DeadlinesFire(),
         MemoryBounded(),
         EverythingEnds(),

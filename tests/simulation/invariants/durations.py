@@ -23,7 +23,9 @@ class DurationsAreExact(Invariant):
         self._twin.left_out &= {(one.device_id, canonical(one.code)) for one in step.after.conditions}
         told = {fault: in_force for fault, in_force in told.items() if fault not in self._twin.left_out}
         expected = {
-            fault: lasting.in_force for fault, lasting in self._twin.open.items() if fault not in self._twin.left_out
+            fault: lasting.in_force
+            for fault, lasting in self._twin.open.items()
+            if fault not in self._twin.left_out
         }
         if told != expected:
             wrong = {key for key in told.keys() | expected.keys() if told.get(key) != expected.get(key)}

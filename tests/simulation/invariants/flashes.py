@@ -48,13 +48,20 @@ class OnceCloses(Invariant):
         if step.now_ns <= last_ns + held_ns or condition.rule:
             return
         if not self._observed.awaits(condition.source, condition.device_id, step.now_ns):
-            raise Broken(self.name, f"{condition.id} is open {(step.now_ns - last_ns) / 1e9} s after its last once")
+            raise Broken(
+                self.name, f"{condition.id} is open {(step.now_ns - last_ns) / 1e9} s after its last once"
+            )
 
 
 def _held_ns(step: Step, code: str, source: str) -> int | None:
     """None where nothing by itself closes it, or another rule has a say."""
     row = row_of(step.catalog, code)
-    if row is None or row.clear_on.job_end or is_related(step.catalog, code) or duration_rule(step.catalog, code):
+    if (
+        row is None
+        or row.clear_on.job_end
+        or is_related(step.catalog, code)
+        or duration_rule(step.catalog, code)
+    ):
         return None
     quiet_ns = row.clear_on.quiet_ns
     if row.clear_on.recover and source in ("ascend", "nvidia"):

@@ -23,7 +23,9 @@ class RepetitionPromotes(Invariant):
         for one in step.after.promotions:
             key = one.device_id, canonical(one.code), one.rule
             row = row_of(step.catalog, one.code)
-            judged = row is not None and not row.user_induced and not is_tangled(step.catalog.digest, one.code)
+            judged = (
+                row is not None and not row.user_induced and not is_tangled(step.catalog.digest, one.code)
+            )
             if judged and one.device_id in chips and one.code not in ("HOT", "STORM"):
                 told[key] = one.effective
         expected = {key: one.effective for key, one in twin.promoted.items()}

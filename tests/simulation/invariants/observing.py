@@ -1,8 +1,9 @@
 """Not observed, not judged: what time does while a source is away, and what unobserved devices show."""
 
-from nodeagent.core.model import Event, EventKind, Tick, Verdict
+from nodeagent.core.model import Event, EventKind, Started, Tick, Verdict
 from tests.simulation.history import Broken, Step
-from tests.simulation.observed import STALE_AFTER_NS, Observed
+from tests.simulation.observed import ALWAYS_HEARD, STALE_AFTER_NS, Observed
+from tests.simulation.rows import row_of
 from tests.simulation.watch import Invariant
 
 _BY_TIME = {
@@ -27,14 +28,28 @@ class UnobservedIsNotJudged(Invariant):
         if isinstance(step.given, Tick):
             for event in step.events:
                 self._check(event, step.now_ns)
+        elif isinstance(step.given, Started):
+            for event in step.events:
+                self._check_start(step, event)
         self._observed.step(step)
+
+    def _check_start(self, step: Step, event: Event) -> None:
+        """A start reads nothing: a reboot ends what nobody polls, and the jobs."""
+        row = row_of(step.catalog, event.code)
+        by_job = row is not None and row.clear_on.job_end
+        if event.injected or event.kind is not EventKind.CLEARED or by_job:
+            return
+        if event.source not in ALWAYS_HEARD:
+            raise Broken(self.name, f"a start cleared {event.condition_id}: {event.why}")
 
     def _check(self, event: Event, now_ns: int) -> None:
         concerns_fault = bool(event.condition_id) and not event.injected
         if event.kind not in _BY_TIME or not concerns_fault:
             return
         if self._observed.awaits(event.source, event.device_id, now_ns):
-            raise Broken(self.name, f"{event.kind} {event.condition_id} though {event.source} is away: {event.why}")
+            raise Broken(
+                self.name, f"{event.kind} {event.condition_id} though {event.source} is away: {event.why}"
+            )
 
 
 class UnknownOnlyUnobserved(Invariant):
@@ -55,7 +70,9 @@ class UnknownOnlyUnobserved(Invariant):
             if not device.vendor:
                 continue
             if device.observed and not self._observed.observes(device.vendor, device.id):
-                raise Broken(self.name, f"{device.name} shows as observed, but {device.vendor} does not read it")
+                raise Broken(
+                    self.name, f"{device.name} shows as observed, but {device.vendor} does not read it"
+                )
             just_started = self._observed.started_within(step.now_ns, STALE_AFTER_NS)
             stands = just_started and not self._observed.rebooted
             if device.verdict is Verdict.ALLOW and not device.observed and not stands:

@@ -40,7 +40,11 @@ class PollsHeal(Invariant):
                 raise Broken(self.name, f"{given} closed {event.condition_id}, heard {heard}")
 
     def _check_healed(self, step: Step, given: ActiveSet, device: str, shown: set[str]) -> None:
-        there = {canonical(one.code): one for one in step.after.conditions if one.device_id == device and not one.injected}
+        there = {
+            canonical(one.code): one
+            for one in step.after.conditions
+            if one.device_id == device and not one.injected
+        }
         for code in shown:
             row = row_of(step.catalog, code)
             overtaken = self._presence.over_ns.get((device, code), 0) >= given.begun_ns

@@ -1,4 +1,4 @@
-"""RestartRequest, and RestartBusiness in the graceful mode: what is tolerated, for how long, to the nanosecond."""
+"""RestartRequest, and RestartBusiness in the graceful mode: how long each is tolerated."""
 
 from nodeagent.core.catalog import SECOND_NS, Catalog, Mode
 from nodeagent.core.model import Condition, Level
