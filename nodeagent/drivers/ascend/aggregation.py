@@ -31,26 +31,28 @@ class UnifiedBusPorts:
         self._read_ns: dict[str, int] = {}
         self._down_ns: dict[str, int] = {}
 
-    def expect(self, devices: Collection[str]) -> None:
-        """These are the chips of the node."""
+    def expect(self, devices: Collection[str], now_ns: int) -> None:
+        """These are the chips of the node; one that is new among them has yet to be read."""
         with self._lock:
-            self._read_ns = {device: self._read_ns.get(device, 0) for device in devices}
+            self._read_ns = {device: self._read_ns.get(device, now_ns) for device in devices}
             self._down_ns = {name: at_ns for name, at_ns in self._down_ns.items() if name in self._read_ns}
 
-    def derive(self, device: str, active: Collection[str], now_ns: int) -> set[str]:
-        """What follows for ``device``, which was read now; nothing until the others were read since."""
+    def derive(self, device: str, active: Collection[str], now_ns: int) -> set[str] | None:
+        """What follows for ``device``, which was read now; None until the others were read since.
+
+        Of a chip that does not answer, what it said last is taken.
+        """
         with self._lock:
             self._read_ns[device] = now_ns
             if UB_PORT_DOWN not in active:
                 self._down_ns.pop(device, None)
                 return set()
             since_ns = self._down_ns.setdefault(device, now_ns)
-            others = [
-                name for name, at_ns in self._read_ns.items() if name != device and _answers(at_ns, now_ns)
-            ]
-            if any(self._read_ns[name] < since_ns for name in others):
-                return set()
-            everywhere = all(name in self._down_ns for name in others)
+            if any(
+                read_ns < since_ns and now_ns - read_ns <= SILENT_NS for read_ns in self._read_ns.values()
+            ):
+                return None
+            everywhere = self._down_ns.keys() >= self._read_ns.keys()
             return {UB_DOWN_EVERYWHERE if everywhere else UB_DOWN_HERE}
 
 
@@ -60,7 +62,3 @@ def ethernet_ports(active: Collection[str], slaves_down: int) -> set[str]:
     if UBOE_PORT_DOWN not in active:
         return set()
     return {UBOE_BOTH_DOWN if down > 1 else UBOE_ONE_DOWN}
-
-
-def _answers(read_ns: int, now_ns: int) -> bool:
-    return now_ns - read_ns <= SILENT_NS

@@ -34,8 +34,8 @@ UNREADABLE_AFTER: Final = 2
 _HEALTH: Final = range(4)
 _NOT_STARTED: Final = 0xFFFFFFFF
 
-Derive = Callable[[str, set[str], int], set[str]]
-"""From a device, its active codes and the time to the codes that follow from them."""
+Derive = Callable[[str, set[str], int], tuple[set[str], bool]]
+"""From a device, its active codes and the time to the codes that follow, and whether those are all."""
 
 
 class WatchedChip:
@@ -117,14 +117,16 @@ class WatchedChip:
         except Nonsense:
             self._refused += 1
             raise
-        active = self._active(listed)
+        active, decided = self._active(listed)
         if slow or self.events.restarted or not self._identity.die:
             self.events.restarted = False
             self._identify()
         readings = self._telemetry.read(slow_round=slow)
         if health is not None:
             readings["health"] = health
-        return Reading(active=active, complete=not full, readings=readings, holders=self._read_holders(slow))
+        return Reading(
+            active=active, complete=decided and not full, readings=readings, holders=self._read_holders(slow)
+        )
 
     def _health(self) -> int | None:
         """Raises ``NotReady``. The codes say more, so that another failure here is no failure of the poll."""
@@ -141,7 +143,8 @@ class WatchedChip:
             return None
         return health
 
-    def _active(self, listed: Sequence[int]) -> tuple[Active, ...]:
+    def _active(self, listed: Sequence[int]) -> tuple[tuple[Active, ...], bool]:
+        """The active codes, and whether it is known that there are no others."""
         nonsense = listed.count(0) + listed.count(0xFFFFFFFF)
         self._refused += nonsense
         now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
@@ -150,9 +153,11 @@ class WatchedChip:
         severity = self._listener.severity
         if any(severity(code) is None for code in codes):
             self._learn_severities()
+        decided = True
         if self._derive is not None:
-            codes |= self._derive(self.device, codes, now_ns)
-        return tuple(Active(code=code, severity=severity(code)) for code in sorted(codes))
+            derived, decided = self._derive(self.device, codes, now_ns)
+            codes |= derived
+        return tuple(Active(code=code, severity=severity(code)) for code in sorted(codes)), decided
 
     def _learn_severities(self) -> None:
         """Of codes that no event has told; only some libraries can say."""

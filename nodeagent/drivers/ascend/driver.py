@@ -143,7 +143,7 @@ class AscendDriver:
         fresh = [chip for name, chip in chips.items() if chip is not self._chips.get(name)]
         self._look(chip for chip in fresh if chip.device not in self._skip)
         self._chips = chips
-        self._ports.expect(chips.keys())
+        self._ports.expect(chips.keys(), time.clock_gettime_ns(time.CLOCK_BOOTTIME))
         self._listener.expect({chip.place.logic: chip.events for chip in chips.values()})
 
     def _watch(self, library: Library, place: Place) -> WatchedChip:
@@ -181,9 +181,10 @@ class AscendDriver:
         for thread in threads:
             thread.join(max(0.0, until_s - time.monotonic()))
 
-    def _derive(self, device: str, active: set[str], now_ns: int) -> set[str]:
+    def _derive(self, device: str, active: set[str], now_ns: int) -> tuple[set[str], bool]:
         down = self._chips[device].events.ports(UBOE_PORT_DOWN) if device in self._chips else 0
-        return self._ports.derive(device, active, now_ns) | ethernet_ports(active, down)
+        derived = self._ports.derive(device, active, now_ns)
+        return (derived or set()) | ethernet_ports(active, down), derived is not None
 
     def _subscribe(self, library: Library) -> None:
         """Without events everything is told all the same, up to a poll later."""

@@ -20,10 +20,10 @@ class Clock:
 
     def __init__(self, *devices: str) -> None:
         self.ports = UnifiedBusPorts()
-        self.ports.expect(devices)
         self.now_ns = 10**12
+        self.ports.expect(devices, self.now_ns)
 
-    def read(self, device: str, *codes: str) -> set[str]:
+    def read(self, device: str, *codes: str) -> set[str] | None:
         self.now_ns += 1_000_000
         return self.ports.derive(device, codes, self.now_ns)
 
@@ -31,7 +31,7 @@ class Clock:
 def test_a_port_down_on_one_chip_separates_that_chip() -> None:
     clock = Clock("npu0", "npu1")
     clock.read("npu1")
-    assert clock.read("npu0", UB_DOWN) == set()
+    assert clock.read("npu0", UB_DOWN) is None
     assert clock.read("npu1") == set()
     assert clock.read("npu0", UB_DOWN) == {HERE}
 
@@ -41,7 +41,7 @@ def test_ports_down_on_every_chip_have_their_cause_elsewhere() -> None:
     clock.read("npu0")
     clock.read("npu1")
     clock.read("npu0", UB_DOWN)
-    assert clock.read("npu1", UB_DOWN) == set()
+    assert clock.read("npu1", UB_DOWN) is None
     assert clock.read("npu0", UB_DOWN) == {EVERYWHERE}
     assert clock.read("npu1", UB_DOWN) == {EVERYWHERE}
 
@@ -49,8 +49,8 @@ def test_ports_down_on_every_chip_have_their_cause_elsewhere() -> None:
 def test_nothing_follows_before_the_other_chips_were_read() -> None:
     clock = Clock("npu0", "npu1")
     clock.read("npu1")
-    assert clock.read("npu0", UB_DOWN) == set()
-    assert clock.read("npu0", UB_DOWN) == set()
+    assert clock.read("npu0", UB_DOWN) is None
+    assert clock.read("npu0", UB_DOWN) is None
 
 
 def test_a_chip_that_does_not_answer_is_not_waited_for() -> None:
@@ -58,6 +58,22 @@ def test_a_chip_that_does_not_answer_is_not_waited_for() -> None:
     clock.read("npu1")
     clock.read("npu0", UB_DOWN)
     clock.now_ns += SILENT_NS
+    assert clock.read("npu0", UB_DOWN) == {HERE}
+
+
+def test_of_a_chip_that_does_not_answer_the_last_word_counts() -> None:
+    clock = Clock("npu0", "npu1")
+    clock.read("npu0")
+    clock.read("npu1", UB_DOWN)
+    clock.read("npu0", UB_DOWN)
+    clock.now_ns += SILENT_NS
+    assert clock.read("npu0", UB_DOWN) == {EVERYWHERE}
+
+
+def test_at_the_start_the_first_chip_waits_for_the_others() -> None:
+    clock = Clock("npu0", "npu1")
+    assert clock.read("npu0", UB_DOWN) is None
+    clock.read("npu1", UB_DOWN)
     assert clock.read("npu0", UB_DOWN) == {EVERYWHERE}
 
 
