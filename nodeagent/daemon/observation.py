@@ -121,10 +121,11 @@ class Observation:
             return [*inputs, *self._settle()]
         inputs += self._recovered(DRIVER_UNRESPONSIVE, device, stood=device in self._unresponsive)
         self._unresponsive.discard(device)
-        if self._unobserved.pop(device, None) is not None and self._observing:
-            inputs.append(SourceBack(source=self._source, device=device))
+        # What is active goes first: once it is back, time-outs run on, also of what has gone meanwhile.
         if (active := active_set(self._source, reply, self._clock)) is not None:
             inputs.append(active)
+        if self._unobserved.pop(device, None) is not None and self._observing:
+            inputs.append(SourceBack(source=self._source, device=device))
         if (held := holders(reply)) is not None and self._holders.get(device) != held.holders:
             self._holders[device] = held.holders
             inputs.append(held)
