@@ -1,0 +1,35 @@
+"""A device answers again: what it shows is taken before the time that was held runs on."""
+
+from nodeagent.core.model import ActiveSet, Kind, SourceBack
+from nodeagent.daemon.observation import Observation
+from nodeagent.daemon.translate import Clock
+from nodeagent.worker import protocol
+
+CLOCK = Clock(boottime_ns=lambda: 1_000, to_rule_ns=lambda stamp_ns: stamp_ns)
+
+
+def answer() -> protocol.Reply:
+    return protocol.Reply(id=1, device="npu0", begun_ns=1, took_ns=1, active=())
+
+
+def test_a_device_that_answers_again_shows_what_has_gone_meanwhile_before_it_is_back() -> None:
+    observation = Observation("ascend", True, CLOCK)
+    npu = protocol.Device(device="npu0", kind=Kind.CHIP, vendor="ascend")
+    observation.hello(protocol.Hello(devices=(npu,)), ())
+    observation.reply(answer())
+    observation.late(["npu0"], "a call has not come back")
+
+    inputs = observation.reply(answer())
+
+    shown = ActiveSet(source="ascend", device="npu0", codes=(), begun_ns=1, complete=True)
+    assert inputs[-2:] == [shown, SourceBack(source="ascend", device="npu0")]
+
+
+def test_a_device_that_answers_for_the_first_time_shows_it_before_its_source_is_back() -> None:
+    observation = Observation("ascend", True, CLOCK)
+    npu = protocol.Device(device="npu0", kind=Kind.CHIP, vendor="ascend")
+    observation.hello(protocol.Hello(devices=(npu,)), ())
+
+    kinds = [type(given) for given in observation.reply(answer())]
+
+    assert kinds.index(ActiveSet) < kinds.index(SourceBack)
