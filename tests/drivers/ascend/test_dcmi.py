@@ -79,11 +79,9 @@ def test_a_call_that_the_product_lacks_is_told_apart(node: EmulatedNode) -> None
 
 
 def test_a_symbol_that_the_library_lacks_is_a_call_not_supported(node: EmulatedNode) -> None:
-    library = opened(node)
-    library._chip_functions.pop("voltage")
-    place = library.places(library.cards()[0])[0]
+    node.without("dcmi_get_device_voltage", "dcmi_get_device_type")
     with pytest.raises(NotSupported, match=r"dcmi_get_device_voltage: the library has no such function"):
-        library.chip(place).unsigned("voltage")
+        chip_of(node).unsigned("voltage")
 
 
 def test_a_call_of_the_other_generation_is_not_supported(emulate: Emulate) -> None:

@@ -8,7 +8,7 @@ import pytest
 from nodeagent.core.model import Holders, SourceLost
 from nodeagent.daemon.source import WorkerSpec
 from nodeagent.emulator.node import EmulatedNode
-from tests.drivers.ascend.conftest import Emulate, pci_tree
+from tests.drivers.ascend.conftest import Emulate
 from tests.drivers.ascend.judged import Judged, judged
 from tests.drivers.ascend.test_ascend_contract import ascend_spec
 
@@ -16,18 +16,15 @@ HBM, HBM_CODE = 0x80E01801, "80E01801"
 
 
 @pytest.fixture
-def spec(node: EmulatedNode, tmp_path: Path) -> WorkerSpec:
-    return ascend_spec(node.dcmi, tmp_path / "sys", poll_interval_s=0.05)
+def spec(node: EmulatedNode) -> WorkerSpec:
+    return ascend_spec(node.dcmi, node.sysfs, poll_interval_s=0.05)
 
 
 def kinds(stage: Judged, device: str) -> list[str]:
     return [event.kind.value for event in stage.events if event.device == device]
 
 
-async def test_chips_are_seen_with_all_that_is_known_of_them(
-    node: EmulatedNode, spec: WorkerSpec, tmp_path: Path
-) -> None:
-    pci_tree(tmp_path / "sys", node)
+async def test_chips_are_seen_with_all_that_is_known_of_them(node: EmulatedNode, spec: WorkerSpec) -> None:
     async with judged(spec) as stage:
         names = [view.name for view in stage.engine.view().devices]
         assert sorted(names) == ["node", *(f"npu{number}" for number in range(8))]
@@ -59,9 +56,11 @@ async def test_chips_are_seen_with_all_that_is_known_of_them(
     ],
 )
 async def test_chips_that_are_reset_together_share_a_group(
-    emulate: Emulate, tmp_path: Path, description: str, groups: dict[str, int]
+    emulate: Emulate, description: str, groups: dict[str, int]
 ) -> None:
-    async with judged(ascend_spec(emulate(description).dcmi, tmp_path / "sys")) as stage:
+    node = emulate(description)
+    async with judged(ascend_spec(node.dcmi, node.sysfs)) as stage:
+        assert stage.faults("device_lost") == []
         found = [view.attributes.get("group", "") for view in stage.engine.view().devices if view.vendor]
         assert {group: found.count(group) for group in found} == groups
 
@@ -120,9 +119,8 @@ async def test_new_logic_ids_change_nothing(node: EmulatedNode, spec: WorkerSpec
 
 
 async def test_a_chip_that_the_library_lists_no_more_is_missing_by_pci(
-    node: EmulatedNode, spec: WorkerSpec, tmp_path: Path
+    node: EmulatedNode, spec: WorkerSpec
 ) -> None:
-    pci_tree(tmp_path / "sys", node)
     async with judged(spec) as stage:
         node.take_out("npu3")
         lost = await stage.signal("device_lost", "0000:0d:00.0", "occur")
@@ -134,9 +132,8 @@ async def test_a_chip_that_the_library_lists_no_more_is_missing_by_pci(
 
 
 async def test_a_library_without_any_chip_misses_every_one_that_pci_lists(
-    node: EmulatedNode, spec: WorkerSpec, tmp_path: Path
+    node: EmulatedNode, spec: WorkerSpec
 ) -> None:
-    pci_tree(tmp_path / "sys", node)
     for device in node.names():
         node.take_out(device)
     async with judged(spec) as stage:
@@ -144,9 +141,8 @@ async def test_a_library_without_any_chip_misses_every_one_that_pci_lists(
 
 
 async def test_a_library_that_is_absent_where_pci_lists_npus_is_a_lost_source(
-    node: EmulatedNode, spec: WorkerSpec, tmp_path: Path
+    node: EmulatedNode, spec: WorkerSpec
 ) -> None:
-    pci_tree(tmp_path / "sys", node)
     hidden = node.dcmi.rename(node.dcmi.with_name("hidden"))
     async with judged(spec, ready=False) as stage:
         lost = await stage.until(
