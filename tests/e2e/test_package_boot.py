@@ -26,6 +26,11 @@ CONFIGURATION = f"""
 path = "{KMSG}"
 trust_userspace = true
 """
+EMULATED = """
+[drivers.ascend]
+library = "/var/lib/nodeagent/emulator/libdcmi.so"
+sysfs = "/var/lib/nodeagent/emulator/sys"
+"""
 
 
 @pytest.fixture(scope="module")
@@ -133,6 +138,21 @@ def test_watchdog_restarts_a_stopped_daemon_with_nothing_lost(
     every = [json.loads(line)["seq"] for line in node.read("nodeagent", "events", "-o", "json").splitlines()]
     assert every == list(range(every[0], every[0] + len(every)))
     assert "Watchdog timeout" in node.read("journalctl", "--unit", UNIT, "--no-pager")
+
+
+def test_the_daemon_finds_the_chips_of_the_emulator_that_came_with_it(node: Machine) -> None:
+    node.run("systemd-run", "--unit=emulator", "nodeagent", "emulator", "start", "8x910B")
+    until(
+        lambda: node.run("nodeagent", "emulator", "show", check=False).returncode,
+        lambda status: status == 0,
+    )
+    node.write("/etc/nodeagent-test.toml", CONFIGURATION + EMULATED)
+
+    node.run("systemctl", "restart", UNIT)
+
+    found = until(lambda: node.read("nodeagent", "devices"), lambda devices: devices.count("npu") == 8)
+    assert "npu7" in found
+    node.run("systemctl", "stop", "emulator")
 
 
 def test_purge_leaves_nothing_behind(node: Machine) -> None:

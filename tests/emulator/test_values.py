@@ -98,6 +98,18 @@ def test_another_die_in_the_slot_and_other_logic_ids(make_node: MakeNode) -> Non
     assert (list(before) != list(after), logic.value) == (True, 5)
 
 
+def test_the_mcu_of_a_card_is_well_whatever_its_chip_is(make_node: MakeNode) -> None:
+    node = make_node("8x910B")
+    library = ctypes.CDLL(str(node.dcmi))
+    node.raise_code("npu0", 0x80E01801, severity=3)
+    value = ctypes.c_uint(99)
+
+    assert (library.dcmi_get_device_health(0, 0, ctypes.byref(value)), value.value) == (0, 3)
+    assert (library.dcmi_get_device_health(0, 1, ctypes.byref(value)), value.value) == (0, 0)
+    assert library.dcmi_get_device_temperature(0, 1, ctypes.byref(value)) == -8255
+    assert library.dcmi_get_device_health(0, 2, ctypes.byref(value)) == -8007
+
+
 def test_pci_lists_what_was_described(make_node: MakeNode) -> None:
     node = make_node("8x910B")
     listed = sorted((node.sysfs / "bus/pci/devices").iterdir())

@@ -9,10 +9,10 @@
 #define ARGUMENTS(...) __VA_ARGS__
 
 /*
- * Who answers: the host, from what it knows, so that no hang of a chip reaches the call; the chip in any state; or
- * the chip only when it is ready.
+ * Who answers: the host, from what it knows, so that no hang of a chip reaches the call; the chip in any state;
+ * the chip only when it is ready; or that, and also the card's MCU, which is always well.
  */
-enum readiness { HOST_ANSWERS, ANY_STATE, READY_ONLY };
+enum readiness { HOST_ANSWERS, ANY_STATE, READY_ONLY, READY_OR_MCU };
 
 /*
  * The beginning of a call about one chip. generation 1: card and device; 2: card is ignored, device is the logic id.
@@ -24,8 +24,9 @@ int open_chip(const char *function, int generation, int card_id, int device_id, 
 /* The beginning of a call about no chip. */
 int open_node(const char *function, int generation);
 
-/* The chip of a card, or -1. The MCU of a card stands for its first chip. */
+/* The chip of a card, or -1. */
 int find_chip(int card_id, int device_id);
+bool is_mcu(int card_id, int device_id);
 int find_by_logic_id(int logic_id);
 int find_by_physical_id(int physical_id);
 

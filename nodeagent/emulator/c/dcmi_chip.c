@@ -2,6 +2,8 @@
 
 const struct dialect dialect = {.unsupported = DCMI_ERR_NOT_SUPPORT, .no_driver = DCMI_ERR_INNER_ERR};
 
+static struct chip mcu = {.present = 1, .ready = 1, .code_count_lie = NO_LIE, .health_lie = NO_LIE};
+
 static bool is_listed(const struct chip *chip) { return chip->kind == KIND_NPU && chip->present; }
 
 int find_chip(int card_id, int device_id)
@@ -10,11 +12,15 @@ int find_chip(int card_id, int device_id)
 
     for (int index = 0; index < node->node.chip_count; index++) {
         const struct chip *chip = &node->chips[index];
-        bool is_mcu = device_id >= 0 && device_id == node->node.mcu_id && chip->device_id == 0;
-        if (is_listed(chip) && chip->card_id == card_id && (chip->device_id == device_id || is_mcu))
+        if (is_listed(chip) && chip->card_id == card_id && chip->device_id == device_id)
             return index;
     }
     return -1;
+}
+
+bool is_mcu(int card_id, int device_id)
+{
+    return device_id >= 0 && device_id == state()->node.mcu_id && find_chip(card_id, 0) >= 0;
 }
 
 int find_by_logic_id(int logic_id)
@@ -62,9 +68,13 @@ int open_chip(const char *function, int generation, int card_id, int device_id, 
         return answer;
     if (state()->node.generation != generation)
         return DCMI_ERR_NOT_SUPPORT;
+    if (index < 0 && generation == 1 && is_mcu(card_id, device_id)) {
+        *chip = &mcu;
+        return readiness == READY_OR_MCU ? DCMI_OK : DCMI_ERR_NOT_SUPPORT;
+    }
     if (index < 0)
         return DCMI_ERR_INVALID_DEVICE_ID;
     *chip = &state()->chips[index];
     settle(*chip);
-    return readiness == READY_ONLY && !is_ready(*chip) ? DCMI_ERR_DEVICE_NOT_READY : DCMI_OK;
+    return readiness >= READY_ONLY && !is_ready(*chip) ? DCMI_ERR_DEVICE_NOT_READY : DCMI_OK;
 }

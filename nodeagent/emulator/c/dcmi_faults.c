@@ -95,13 +95,13 @@ static int tell_standing(const struct chip *chip, struct dcmi_event *events, int
     return DCMI_OK;
 }
 
-EXPORTED_CALL(dcmi_get_device_health, dcmiv2_get_device_health, READY_ONLY, tell_health, (unsigned int *health),
+EXPORTED_CALL(dcmi_get_device_health, dcmiv2_get_device_health, READY_OR_MCU, tell_health, (unsigned int *health),
               (health))
-EXPORTED_CALL(dcmi_get_device_errorcode_v2, dcmiv2_get_device_error_code_list, READY_ONLY, tell_codes,
+EXPORTED_CALL(dcmi_get_device_errorcode_v2, dcmiv2_get_device_error_code_list, READY_OR_MCU, tell_codes,
               (int *error_count, unsigned int *error_code_list, unsigned int list_len),
               (error_count, error_code_list, list_len))
-EXPORTED_CALL(dcmi_get_device_errorcode_string, dcmiv2_get_device_error_info, READY_ONLY, tell_code_text,
+EXPORTED_CALL(dcmi_get_device_errorcode_string, dcmiv2_get_device_error_info, READY_OR_MCU, tell_code_text,
               (unsigned int error_code, unsigned char *error_info, int buf_size), (error_code, error_info, buf_size))
-EXPORTED_CALL(dcmi_get_device_current_fault_event, dcmiv2_get_device_current_fault_event, READY_ONLY, tell_standing,
+EXPORTED_CALL(dcmi_get_device_current_fault_event, dcmiv2_get_device_current_fault_event, READY_OR_MCU, tell_standing,
               (struct dcmi_event *event_buf, int input_event_buf_length, int *output_event_cnt),
               (event_buf, input_event_buf_length, output_event_cnt))

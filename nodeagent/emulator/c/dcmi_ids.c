@@ -9,21 +9,24 @@ static int tell_number(int number, int *told)
     return DCMI_OK;
 }
 
-static int tell_type(int generation, int device_id, enum dcmi_unit_type *type)
+static int tell_type(enum dcmi_unit_type known, enum dcmi_unit_type *type)
 {
     if (type == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
-    *type = generation == 1 && device_id == state()->node.mcu_id ? MCU_TYPE : NPU_TYPE;
+    *type = known;
     return DCMI_OK;
 }
 
 EXPORTED int dcmi_get_device_type(int card_id, int device_id, enum dcmi_unit_type *device_type);
 EXPORTED int dcmi_get_device_type(int card_id, int device_id, enum dcmi_unit_type *device_type)
 {
-    struct chip *chip;
-    int answer = open_chip(__func__, 1, card_id, device_id, HOST_ANSWERS, &chip);
+    int answer = open_node(__func__, 1);
 
-    return answer != 0 ? answer : tell_type(1, device_id, device_type);
+    if (answer != 0)
+        return answer;
+    if (is_mcu(card_id, device_id))
+        return tell_type(MCU_TYPE, device_type);
+    return find_chip(card_id, device_id) < 0 ? DCMI_ERR_INVALID_DEVICE_ID : tell_type(NPU_TYPE, device_type);
 }
 
 EXPORTED int dcmiv2_get_device_type(int dev_id, enum dcmi_unit_type *device_type);
@@ -32,7 +35,7 @@ EXPORTED int dcmiv2_get_device_type(int dev_id, enum dcmi_unit_type *device_type
     struct chip *chip;
     int answer = open_chip(__func__, 2, 0, dev_id, HOST_ANSWERS, &chip);
 
-    return answer != 0 ? answer : tell_type(2, dev_id, device_type);
+    return answer != 0 ? answer : tell_type(NPU_TYPE, device_type);
 }
 
 EXPORTED int dcmi_get_device_logic_id(int *device_logic_id, int card_id, int device_id);
