@@ -152,6 +152,13 @@ def test_held_timers_run_on_after_the_start_deadline_though_nothing_was_read() -
     assert ("level_changed", "npu0", LINK_DOWN) in told(wait(engine, 40, extra_ns=1))
 
 
+@pytest.mark.parametrize("source", ["agent", "public"])
+def test_sources_that_nobody_polls_are_not_awaited(source: str) -> None:
+    engine = begin(catalog(row("SLOW", clear_on=ClearOn(quiet_ns=ns(20)))))
+    run(engine, [(1, signal("SLOW", "once", "node", source=source)), (10, restart())])
+    assert ("cleared", "node", "SLOW") in told(wait(engine, 21, extra_ns=1))
+
+
 def test_the_two_deadlines_of_a_start_are_each_their_own() -> None:
     engine = begin(catalog(row(LINK_DOWN), duration=[lasting()], stale_after_ns=ns(90)))
     run(engine, [(1, signal(LINK_DOWN)), (10, restart())])
