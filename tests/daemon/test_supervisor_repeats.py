@@ -84,6 +84,7 @@ async def test_a_driver_that_wedges_again_and_again_is_left_replaced_and_restore
             let_go(stuck)
             await stage.signal("driver_unresponsive", "chip1", "recover", after=begun)
             await stage.until(lambda: not stage.health.abandoned_pids, "its end")
+            await stage.until(lambda: stage.health.observing or None, "all devices")
             assert not is_alive(abandoned)
         assert descriptors_of(os.getpid()) == ours
         assert children() - before == {stage.health.pid}
