@@ -60,7 +60,7 @@ int open_chip(const char *function, int generation, int card_id, int device_id, 
               struct chip **chip)
 {
     if (state() == NULL)
-        return dialect.no_driver;
+        return DCMI_ERR_INNER_ERR;
     int index = generation == 1 ? find_chip(card_id, device_id) : find_by_logic_id(device_id);
     int answer = enter(function, readiness == HOST_ANSWERS ? -1 : index);
 

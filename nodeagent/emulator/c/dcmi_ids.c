@@ -64,13 +64,13 @@ static int open_found(const char *function, int generation, int index, const str
 
 static int open_logic(const char *function, int generation, int logic_id, const struct chip **chip)
 {
-    return state() == NULL ? dialect.no_driver : open_found(function, generation, find_by_logic_id(logic_id), chip);
+    return state() == NULL ? DCMI_ERR_INNER_ERR : open_found(function, generation, find_by_logic_id(logic_id), chip);
 }
 
 static int open_physical(const char *function, int generation, int physical_id, const struct chip **chip)
 {
     if (state() == NULL)
-        return dialect.no_driver;
+        return DCMI_ERR_INNER_ERR;
     return open_found(function, generation, find_by_physical_id(physical_id), chip);
 }
 
