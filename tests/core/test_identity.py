@@ -200,7 +200,7 @@ def test_the_numbers_of_a_part_go_on_where_it_is_known_again_in_another_slot() -
     for at_s in (1, 3):
         run(engine, [(at_s, signal(HBM)), (at_s + 1, signal(HBM, "recover"))])
     run(engine, [(5, signal(HBM, device="0000:09:00.0")), (6, signal(HBM, "recover", "0000:09:00.0"))])
-    run(engine, [(7, DeviceGone(source="ascend", device="npu0", reason="pulled"))])
+    run(engine, [(7, gone("npu0"))])
     run(engine, [(8, seen("npu0", "die0", "0000:09:00.0"))])
     (raised,) = run(engine, [(9, signal(HBM))])
     assert raised.condition_id == f"die0/{HBM}#3"
