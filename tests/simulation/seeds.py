@@ -22,10 +22,10 @@ def kept_seeds() -> list[int]:
 def play(seeds: Iterable[int], hours: float) -> list[Result]:
     """Each seed by itself; results in the order of the seeds."""
     workers = os.cpu_count() or 1
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_quiet) as pool:
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=quiet) as pool:
         return list(pool.map(partial(simulate, hours=hours), seeds, chunksize=4))
 
 
-def _quiet() -> None:
+def quiet() -> None:
     """A restart that finds a difference logs it; the invariants say the same and more."""
     logging.disable(logging.CRITICAL)
