@@ -40,6 +40,7 @@ class NodeMetrics(Collector):
         self._facts = facts
         self._health = health
         self._events = dict.fromkeys(EventKind, 0)
+        self._unknown: dict[str, int] = {}
         self._consumers: Sequence[Consumer] = ()
 
     async def run(self, after_seq: int) -> None:
@@ -54,7 +55,10 @@ class NodeMetrics(Collector):
 
     def count(self, events: Sequence[StoredEvent]) -> None:
         for stored in events:
-            self._events[stored.event.kind] += 1
+            event = stored.event
+            self._events[event.kind] += 1
+            if event.unknown and event.kind is EventKind.RAISED:
+                self._unknown[event.source] = self._unknown.get(event.source, 0) + 1
 
     async def _watch_consumers(self) -> None:
         while True:
@@ -106,6 +110,14 @@ class NodeMetrics(Collector):
         for kind, count in self._events.items():
             events.add_metric([kind], count)
         yield events
+        unknown = CounterMetricFamily(
+            "nodeagent_unknown_codes",
+            "Faults raised since start by codes that no table names.",
+            labels=["source"],
+        )
+        for source, count in self._unknown.items():
+            unknown.add_metric([source], count)
+        yield unknown
         yield GaugeMetricFamily("nodeagent_last_event_number", "Number of the last event.", publication.seq)
         lag = GaugeMetricFamily(
             "nodeagent_consumer_lag_events",

@@ -4,6 +4,7 @@ import asyncio
 import http.client
 import socket
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -113,6 +114,16 @@ async def test_events_are_counted_by_kind(stage: Stage, served: MetricsServer) -
     assert samples[raised] == 2
     assert samples[series("nodeagent_events_total", kind="cleared")] == 1
     assert samples[series("nodeagent_last_event_number")] == 3
+
+
+async def test_faults_by_codes_that_no_table_names_are_counted_by_source(
+    stage: Stage, served: MetricsServer
+) -> None:
+    unknown = replace(event(), unknown=True, source="ascend")
+    await stage.commit(event(), unknown, replace(unknown, kind=EventKind.CLEARED))
+    counted = series("nodeagent_unknown_codes_total", source="ascend")
+    await until(lambda: counted in scrape(served))
+    assert {key: value for key, value in scrape(served).items() if key[0] == counted[0]} == {counted: 1}
 
 
 async def test_the_daemon_tells_how_it_does_itself(stage: Stage, served: MetricsServer) -> None:
