@@ -26,6 +26,11 @@ class Clocks:
         """Of the wall clock over the rule clock, 0 as long as both are right."""
         return self._clock.wall_offset_ns()
 
+    @property
+    def doubt(self) -> str:
+        """What is doubtful about the time that the machine was off, "" if nothing."""
+        return self._clock.doubt
+
     def commit(self) -> None:
         """What a store keeps with each commit, so that the next process knows the time."""
         self._anchor = self._clock.anchor()

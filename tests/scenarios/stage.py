@@ -141,7 +141,8 @@ class Stage:
     def _start(self, rebooted: bool) -> list[str]:
         self._boots += rebooted
         self._clocks.start(rebooted)
-        return self._step(Started(boot_id=f"boot-{self._boots}", version="1"))
+        started = Started(boot_id=f"boot-{self._boots}", version="1", doubt=self._clocks.doubt)
+        return self._step(started)
 
     def _step_wall(self, ahead: str) -> list[str]:
         lines = self._step(Tick())

@@ -48,6 +48,9 @@ def told(event: Event, wall_offset_ns: int = 0) -> str:
     flags = [name for name in ("user_induced", "unknown", "injected", "userspace") if getattr(event, name)]
     counted = [f"count {event.count}"] if event.count > 1 else []
     stands = f" -> {event.level}, {event.verdict}, {event.handling}"
-    if event.kind in _SAYS_WHY or event.why == REBUILT:
-        stands += f": {event.why}"
+    said = event.why if event.kind in _SAYS_WHY or event.why == REBUILT else ""
+    if event.kind is EventKind.STARTED:
+        said = event.why.partition("; ")[2]  # what is doubtful about its time
+    if said:
+        stands += f": {said}"
     return what + (f" ({', '.join(flags + counted)})" if flags + counted else "") + stands
