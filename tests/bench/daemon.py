@@ -50,10 +50,10 @@ class NotReady(Exception):
 class Daemon:
     """One life of the daemon, in ``directory``. ``started_ns`` is CLOCK_MONOTONIC just before exec."""
 
-    def __init__(self, directory: Path, *, kmsg: bool = True) -> None:
+    def __init__(self, directory: Path, *, kmsg: bool = True, drivers: str = "") -> None:
         self.socket = directory / "public.sock"
         config = directory / "nodeagent.toml"
-        config.write_text(_CONFIG.format(directory=directory, root=ROOT, kmsg=str(kmsg).lower()))
+        config.write_text(_CONFIG.format(directory=directory, root=ROOT, kmsg=str(kmsg).lower()) + drivers)
         self._notified = _Notified(directory / "notify.sock")
         self._log_path = directory / "log"
         with self._log_path.open("ab") as log:
@@ -100,8 +100,9 @@ class Daemon:
 
 
 @contextlib.contextmanager
-def running(directory: Path, *, kmsg: bool = True) -> Iterator[Daemon]:
-    daemon = Daemon(directory, kmsg=kmsg)
+def running(directory: Path, *, kmsg: bool = True, drivers: str = "") -> Iterator[Daemon]:
+    """``drivers``: sections of the configuration for others than the kernel log."""
+    daemon = Daemon(directory, kmsg=kmsg, drivers=drivers)
     try:
         yield daemon
     finally:
