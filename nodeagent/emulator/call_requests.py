@@ -65,7 +65,7 @@ class Crash(_OfCalls, tag="crash"):
 
 
 class Release(Request, tag="release"):
-    """End what was done to calls: all of it, or one NUMBER."""
+    """End what was done to calls: all of it, or what has the number."""
 
     number: int = -1
 

@@ -6,6 +6,7 @@
  *   as_documented ecc                  the bytes of ecc_info that the library wrote
  *   as_documented boot                 a reset of card 0, each boot status that differs from the one before
  *   as_documented subscribe COUNT ID   so many events with this id (0: any), each as it came
+ *   as_documented wait TIMEOUT         one event of card 3, waited for so many milliseconds
  *   as_documented tour_v2              the chips by the second generation of calls
  *   as_documented layout               sizes and offsets of the structures
  */
@@ -162,6 +163,16 @@ static void subscribe(int count, unsigned int event_id)
         pause();
 }
 
+static void wait_for_one(int timeout_ms)
+{
+    struct dcmi_event_filter filter = {.filter_flag = 0};
+    struct dcmi_event event;
+
+    printf("at once %d\n", dcmi_get_fault_event(3, 0, 0, filter, &event));
+    REQUIRE(dcmi_get_fault_event(3, 0, timeout_ms, filter, &event));
+    printf("waited %08X\n", event.event_t.dms_event.event_id);
+}
+
 #define SIZE(type) printf(#type " %zu\n", sizeof(struct type))
 #define OFFSET(type, field) printf(#type "." #field " %zu\n", offsetof(struct type, field))
 
@@ -210,6 +221,8 @@ int main(int count, char **words)
         tour();
     else if (strcmp(what, "list") == 0 && count == 3)
         list(atoi(words[2]));
+    else if (strcmp(what, "wait") == 0 && count == 3)
+        wait_for_one(atoi(words[2]));
     else if (strcmp(what, "ecc") == 0)
         ecc();
     else if (strcmp(what, "boot") == 0)

@@ -203,6 +203,8 @@ int dcmi_get_device_errorcode_v2(int card_id, int device_id, int *error_count, u
     unsigned int list_len);
 int dcmi_subscribe_fault_event(int card_id, int device_id, struct dcmi_event_filter filter,
     dcmi_fault_event_callback handler);
+int dcmi_get_fault_event(int card_id, int device_id, int timeout, struct dcmi_event_filter filter,
+    struct dcmi_event *event);
 int dcmi_get_device_ecc_info(int card_id, int device_id, enum dcmi_device_type input_type,
     struct dcmi_ecc_info *device_ecc_info);
 int dcmi_get_device_hbm_info(int card_id, int device_id, struct dcmi_hbm_info *hbm_info);

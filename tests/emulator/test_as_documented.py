@@ -152,6 +152,17 @@ def test_subscribers_are_told_changes_on_another_thread(program: Program, make_n
         ]
 
 
+def test_an_event_is_waited_for(program: Program, make_node: MakeNode) -> None:
+    node = make_node("8x910B")
+    node.raise_code("npu3", 0x80CB8009)
+    with program.running(node, "wait", "-1") as lines:
+        assert lines.readline() == "at once -8006\n"
+        node.tell("npu2", 0x81078603, OCCUR)
+        node.tell("npu3", 0x80E01801, OCCUR)
+
+        assert lines.readline() == "waited 80E01801\n"
+
+
 def test_the_filter_is_read_though_it_is_passed_by_value(program: Program, make_node: MakeNode) -> None:
     node = make_node("8x910B")
     with program.running(node, "subscribe", "1", "80E01801") as lines:

@@ -124,3 +124,67 @@ EXPORTED int dcmiv2_subscribe_fault_event(int dev_id, struct dcmi_event_filter f
 
     return answer != 0 ? answer : subscribe(chip, filter, handler);
 }
+
+/* The next change after the one told last; from the first call of this process on. */
+static bool take_next(int chip, const struct dcmi_event_filter *filter, struct event *event)
+{
+    static struct place {
+        bool known;
+        uint64_t number;
+    } told[CHIPS + 1];
+    bool found = false;
+
+    pthread_mutex_lock(&mutex);
+    struct place *last = &told[chip + 1];
+    uint64_t newest = newest_event();
+    if (!last->known || newest - last->number > EVENTS)
+        *last = (struct place){true, newest};
+    while (!found && last->number < newest)
+        found = read_event(++last->number, event) && is_for(event, chip, filter);
+    pthread_mutex_unlock(&mutex);
+    return found;
+}
+
+static int wait_for_event(int chip, int timeout_ms, const struct dcmi_event_filter *filter, struct dcmi_event *told)
+{
+    const uint32_t *signal_word = &state()->node.event_signal;
+    uint64_t end_ns = now_ns() + (uint64_t)(timeout_ms < 0 ? 0 : timeout_ms) * 1000000u;
+    struct event event;
+
+    if (told == NULL || timeout_ms < -1 || timeout_ms > 30000)
+        return DCMI_ERR_INVALID_PARAMETER;
+    for (;;) {
+        uint32_t before = __atomic_load_n(signal_word, __ATOMIC_ACQUIRE);
+        settle_all();
+        if (take_next(chip, filter, &event)) {
+            fill_event(told, &event, &state()->chips[event.chip]);
+            return DCMI_OK;
+        }
+        uint64_t now = now_ns();
+        if (timeout_ms >= 0 && now >= end_ns)
+            return DCMI_ERR_TIME_OUT;
+        wait_for_change(signal_word, before, timeout_ms < 0 ? -1 : (long)((end_ns - now) / 1000000u) + 1);
+    }
+}
+
+EXPORTED int dcmi_get_fault_event(int card_id, int device_id, int timeout, struct dcmi_event_filter filter,
+                                  struct dcmi_event *event);
+EXPORTED int dcmi_get_fault_event(int card_id, int device_id, int timeout, struct dcmi_event_filter filter,
+                                  struct dcmi_event *event)
+{
+    int chip;
+    int answer = open_some(__func__, 1, card_id, device_id, &chip);
+
+    return answer != 0 ? answer : wait_for_event(chip, timeout, &filter, event);
+}
+
+EXPORTED int dcmiv2_get_fault_event(int dev_id, int timeout, struct dcmi_event_filter filter,
+                                    struct dcmi_event *event);
+EXPORTED int dcmiv2_get_fault_event(int dev_id, int timeout, struct dcmi_event_filter filter,
+                                    struct dcmi_event *event)
+{
+    int chip;
+    int answer = open_some(__func__, 2, 0, dev_id, &chip);
+
+    return answer != 0 ? answer : wait_for_event(chip, timeout, &filter, event);
+}
