@@ -67,7 +67,8 @@ def read(at_ns: int, words: Sequence[str]) -> Input:
             return CounterMark(source="ascend", device=device, metric=metric, value=int(value))
         case ["isolate" | "release" as verb, device, who]:
             until = parse_ns(options["until"]) if "until" in options else None
-            return Operator(who=who, what=verb, device=device, reason="service", until_ns=until)
+            only = options.get("only", "")
+            return Operator(who=who, what=verb, device=device, reason="service", until_ns=until, only=only)
         case ["reject", *reason]:
             return TablesRejected(reason=" ".join(reason))
         case [code, device, "occur" | "recover" | "once" as assertion]:
