@@ -7,7 +7,7 @@ lasts, and closes nothing else. A chip whose codes cannot be asked is not observ
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -112,15 +112,16 @@ class WatchedChip:
         returned, self._dropped = self._dropped, False
         slow = self._turn % SLOW_ROUND == 0 or returned
         health = self._health()
+        # Before its codes: what events said of the part that was here before is not said of this one.
+        if slow or self.events.restarted or not self._identity.die:
+            self.events.restarted = False
+            self._identify()
         try:
             listed, full = self._chip.error_codes()
         except Nonsense:
             self._refused += 1
             raise
         active, decided = self._active(listed)
-        if slow or self.events.restarted or not self._identity.die:
-            self.events.restarted = False
-            self._identify()
         readings = self._telemetry.read(slow_round=slow)
         if health is not None:
             readings["health"] = health
@@ -180,6 +181,8 @@ class WatchedChip:
         try:
             die = identity.read_die(self._chip)
             if die != self._identity.die or not self._identity.attributes:
+                if self._identity.die:
+                    self.events.forget()
                 self._identity = identity.read(self._chip, self.place, die)
         except CallFailed:
             self._unread += 1
@@ -198,14 +201,13 @@ class WatchedChip:
             return None
         except CallFailed:
             return None
+        if any(pid <= 0 for pid in pids):
+            self._refused += 1
+            return None
         known = {} if slow else self._holders
-        self._holders = {pid: known.get(pid) or self._holder(pid) for pid in _plausible(pids)}
+        self._holders = {pid: known.get(pid) or self._holder(pid) for pid in pids}
         return tuple(self._holders[pid] for pid in sorted(self._holders))
 
     def _holder(self, pid: int) -> Holder:
         """One that cannot be looked at holds the chip all the same."""
         return holder_of(self._procfs, pid) or Holder(pid=pid, start_time=0, command="")
-
-
-def _plausible(pids: Iterable[int]) -> list[int]:
-    return [pid for pid in pids if pid > 0]

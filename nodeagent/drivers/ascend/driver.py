@@ -128,7 +128,7 @@ class AscendDriver:
                 self._tell(f"card {card} cannot be listed: {error}")
                 found += [chip.place for chip in self._chips.values() if chip.place.card == card]
         chips = {}
-        for place in found:
+        for place in sorted(found, key=lambda place: place.physical):
             device = f"npu{place.physical}"
             known = self._chips.get(device)
             if known is not None and known.place.address == place.address:

@@ -52,8 +52,7 @@ class ChipEvents:
         if assertion is Assertion.ONCE:
             return True
         if len(self._last) >= MAX_CODES_REMEMBERED:
-            self._last.clear()
-            self._present.clear()
+            self.forget()
         present = self._present.get(code, frozenset())
         self._present[code] = present | {port} if assertion is Assertion.OCCUR else present - {port}
         if assertion is Assertion.RECOVER and self._present[code]:
@@ -68,7 +67,7 @@ class ChipEvents:
         active = set(listed)
         for code, (assertion, at_ns) in tuple(self._last.items()):
             if now_ns - at_ns > SETTLES_NS:
-                del self._last[code]
+                self._last.pop(code, None)
             elif assertion is Assertion.OCCUR:
                 active.add(code)
             else:
@@ -77,6 +76,11 @@ class ChipEvents:
             if code not in active:
                 self._present.pop(code, None)
         return active
+
+    def forget(self) -> None:
+        """Another part is in the place."""
+        self._last.clear()
+        self._present.clear()
 
     def ports(self, code: str) -> int:
         """On how many parts of the chip events have told of the active code."""

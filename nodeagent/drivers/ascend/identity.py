@@ -17,7 +17,7 @@ from nodeagent.drivers.pci import HUAWEI, PROCESSING_ACCELERATOR, PciFunction, f
 VDIE: Final = 1
 """``dcmi_die_type``: the die that MindCluster knows a chip by; only some chips have an NDIE too."""
 
-NODE_GROUP: Final = "node"
+NODE_GROUP: Final = "npus"
 """The reset group of chips that are only reset together with all others of the machine."""
 
 ALONE_910B_BOARDS: Final = frozenset({0x28, 0x29, 0x33, 0x3C})

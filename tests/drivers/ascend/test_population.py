@@ -36,7 +36,7 @@ async def test_chips_are_seen_with_all_that_is_known_of_them(node: EmulatedNode,
             "chip": "910B2",
             "chip_version": "V1",
             "driver": "24.1.0",
-            "group": "node",
+            "group": "npus",
             "model": "emulated",
             "pci": "0000:0d:00.0",
             "product": "Atlas 800T A2",
@@ -49,7 +49,7 @@ async def test_chips_are_seen_with_all_that_is_known_of_them(node: EmulatedNode,
 @pytest.mark.parametrize(
     ("description", "groups"),
     [
-        ("16x910B", {"node": 16}),
+        ("16x910B", {"npus": 16}),
         ("16xA3", {f"card{first}+card{first + 1}": 4 for first in (0, 2, 4, 6)}),
         ("4x310P", {"card0": 2, "card1": 2}),
         ("4x950", {f"npu{number}": 1 for number in range(4)}),
@@ -171,6 +171,18 @@ async def test_the_processes_on_a_chip_are_its_holders(node: EmulatedNode, spec:
         assert holders_of(stage, "npu4")[-1].holders == ()
         node.let_go("npu3")
         await stage.until(lambda: not holders_of(stage, "npu3")[-1].holders, "a free chip")
+
+
+async def test_a_list_of_processes_that_cannot_be_says_nothing_of_holders(
+    node: EmulatedNode, spec: WorkerSpec
+) -> None:
+    node.set("npu3", "process_count_lie", 10_000)
+    node.hold("npu4", -1)
+    async with judged(spec) as stage:
+        await stage.polled("npu5", 1)
+        assert holders_of(stage, "npu3") == []
+        assert holders_of(stage, "npu4") == []
+        assert holders_of(stage, "npu5")[-1].holders == ()
 
 
 async def test_a_process_that_cannot_be_seen_holds_the_chip_all_the_same(
