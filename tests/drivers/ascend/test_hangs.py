@@ -92,3 +92,25 @@ def calls_about(node: EmulatedNode, device: str) -> int:
 
 def other(device: str) -> str:
     return next(chip for chip in sorted(CHIPS) if chip != device)
+
+
+async def test_a_lock_of_the_whole_driver_makes_all_chips_unknown_once(
+    node: EmulatedNode, tmp_path: Path
+) -> None:
+    spec = ascend_spec(
+        node.dcmi, tmp_path / "sys", poll_interval_s=0.05, call_deadline_s=0.3, hello_deadline_s=1.0
+    )
+    async with judged(spec) as stage:
+        stuck = stage.health.pid
+        assert stuck is not None
+        node.hang("npu5", lock=True, uninterruptibly=True)
+        await stage.until(lambda: len(stage.health.abandoned_pids) == 2, "a replacement that is stuck too")
+        assert unobserved(stage) == CHIPS
+        assert stage.health.state == "abandoned"
+        assert all(is_alive(pid) for pid in stage.health.abandoned_pids)
+        before = len(stage.inputs)
+        node.release()
+        await stage.back(after=before)
+        await stage.until(lambda: not unobserved(stage), "all chips")
+        for device in CHIPS:
+            assert told(stage, "driver_unresponsive", device) == ["raised", "cleared"]
