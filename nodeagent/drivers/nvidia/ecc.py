@@ -11,10 +11,18 @@ from typing import Any, Final
 import pynvml
 
 from nodeagent.drivers.nvidia.calls import Calls, Readings
+from nodeagent.drivers.nvidia.fields import Field, Fields
 
 REMAP_PENDING: Final = "XID_63"
 REMAP_FAILED: Final = "XID_64"
 """A row or page waits for a reset to be replaced, or could not be: the Xids say the same as it happens."""
+
+_ROWS: Final[tuple[Field, ...]] = (
+    (pynvml.NVML_FI_DEV_REMAPPED_COR, 0),
+    (pynvml.NVML_FI_DEV_REMAPPED_UNC, 0),
+    (pynvml.NVML_FI_DEV_REMAPPED_PENDING, 0),
+    (pynvml.NVML_FI_DEV_REMAPPED_FAILURE, 0),
+)
 
 SRAM_THRESHOLD: Final = "NV_SRAM_THRESHOLD"
 CHANNEL_REPAIR: Final = "NV_CHANNEL_REPAIR_PENDING"
@@ -52,10 +60,13 @@ class Memory:
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
+        self._rows = Fields(calls, _ROWS)
 
     def each_second(self, readings: Readings) -> list[str]:
         """Rows replaced and to be replaced; on GPUs without spare rows, the pages."""
         rows = self._calls.newest((_remapped_rows_v2, _rows_v2), (pynvml.nvmlDeviceGetRemappedRows, _rows_v1))
+        if rows is None and self._calls.lacks(pynvml.nvmlDeviceGetRemappedRows):
+            rows = self._rows_by_fields()
         if rows is None:
             return []
         corrected, uncorrected, pending, failed = rows
@@ -65,11 +76,23 @@ class Memory:
         readings.put("remap_failed", float(bool(failed)))
         return [code for code, flag in ((REMAP_PENDING, pending), (REMAP_FAILED, failed)) if flag]
 
-    def seldom(self, readings: Readings) -> list[str]:
+    def flags(self, readings: Readings) -> list[str]:
+        """What else is set; changes seldom."""
+        return [*self._sram(readings), *self._repairs(), *self._retired(readings)]
+
+    def counters(self, readings: Readings) -> None:
+        """Errors, modes, and how many spare rows are left."""
         self._modes(readings)
         self._counters(readings)
         self._histogram(readings)
-        return [*self._sram(readings), *self._repairs(), *self._retired(readings)]
+
+    def _rows_by_fields(self) -> tuple[float, float, float, float] | None:
+        """In MIG mode the calls are not there, and the fields may be."""
+        read = self._rows.read()
+        if not set(_ROWS[2:]) <= read.keys():
+            return None
+        corrected, uncorrected, pending, failed = (read.get(field, 0.0) for field in _ROWS)
+        return corrected, uncorrected, pending, failed
 
     def _modes(self, readings: Readings) -> None:
         if (modes := self._calls.ask(pynvml.nvmlDeviceGetEccMode)) is not None:

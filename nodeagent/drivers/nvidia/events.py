@@ -18,6 +18,7 @@ from nodeagent.worker.protocol import Signal
 
 WAIT_MS: Final = 5000
 WINDOW_NS: Final = 1_000_000_000
+LISTEN_LIMIT_S: Final = 1.0
 AGAIN_NS: Final = 5_000_000_000
 """After a failure the events are listened to again once this has passed."""
 
@@ -80,19 +81,26 @@ class Events:
         self._tell = tell
         self._told_by_state = told_by_state
         self._thread: threading.Thread | None = None
+        self._begun = threading.Event()
         self._again_ns = 0
         self._ended = False
         self._supported = True
         self._said = 0
 
     def heal(self) -> None:
-        """Listen, unless that goes on already, cannot be, or failed a moment ago."""
+        """Listen, unless that goes on already, cannot be, or failed a moment ago.
+
+        Returns once it listens, so that what happens from then on is told by an event, and what happened
+        before by the state that is read next.
+        """
         alive = self._thread is not None and self._thread.is_alive()
         if alive or self._ended or not self._supported or _now_ns() < self._again_ns:
             return
         self._again_ns = _now_ns() + AGAIN_NS
+        self._begun.clear()
         self._thread = threading.Thread(target=self._listen, name=f"{self._device} Xids", daemon=True)
         self._thread.start()
+        self._begun.wait(LISTEN_LIMIT_S)
 
     def end(self) -> None:
         """Of another GPU from now on; a thread that waits notices at its next look."""
@@ -103,6 +111,7 @@ class Events:
             events = pynvml.nvmlEventSetCreate()
             try:
                 pynvml.nvmlDeviceRegisterEvents(self._handle, pynvml.nvmlEventTypeXidCriticalError, events)
+                self._begun.set()
                 self._wait(events)
             finally:
                 pynvml.nvmlEventSetFree(events)
@@ -118,6 +127,8 @@ class Events:
                     file=sys.stderr,
                     flush=True,
                 )
+        finally:
+            self._begun.set()
 
     def _wait(self, events: Any) -> None:
         storm = Storm()

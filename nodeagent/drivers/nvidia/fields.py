@@ -4,7 +4,7 @@ The call succeeds though single fields fail. What a GPU does not have is asked n
 """
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import pynvml
@@ -24,6 +24,9 @@ _VALUES: Final[Mapping[int, struct.Struct]] = {
     pynvml.NVML_VALUE_TYPE_SIGNED_INT: struct.Struct("=i"),
     pynvml.NVML_VALUE_TYPE_UNSIGNED_SHORT: struct.Struct("=H"),
 }
+MAX_AT_ONCE: Final = 128
+"""A call asks for no more, however many links there are."""
+
 _NOT_OF_THIS_GPU: Final = UNSUPPORTED | {pynvml.NVML_ERROR_INVALID_ARGUMENT}
 
 
@@ -40,13 +43,17 @@ class Fields:
 
     def read(self) -> Mapping[Field, float]:
         """What answered, by field; nothing where the call fails. Raises as ``Calls.ask``."""
-        if not self._wanted:
-            return {}
-        answered = self._calls.ask(pynvml.nvmlDeviceGetFieldValues, self._wanted)
-        if answered is None:
-            return {}
         values: dict[Field, float] = {}
-        for asked, entry in zip(list(self._wanted), _ENTRY.iter_unpack(bytes(answered)), strict=True):
+        wanted = list(self._wanted)
+        for first in range(0, len(wanted), MAX_AT_ONCE):
+            self._read(wanted[first : first + MAX_AT_ONCE], values)
+        return values
+
+    def _read(self, wanted: Sequence[Field], values: dict[Field, float]) -> None:
+        answered = self._calls.ask(pynvml.nvmlDeviceGetFieldValues, wanted)
+        if answered is None:
+            return
+        for asked, entry in zip(wanted, _ENTRY.iter_unpack(bytes(answered)), strict=True):
             value_type, number, raw = entry[4:]
             shape = _VALUES.get(value_type)
             if number in _NOT_OF_THIS_GPU:
@@ -57,4 +64,3 @@ class Fields:
                 self._calls.refused += 1
             else:
                 values[asked] = float(shape.unpack(raw[: shape.size])[0])
-        return values

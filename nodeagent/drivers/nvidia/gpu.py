@@ -128,6 +128,7 @@ class Gpu:
         """``codes`` and ``values`` are filled as they are read: a fault midway takes none back."""
         calls = part.calls
         readings = Readings(calls, values)
+        part.events.heal()
         codes += part.recovery.each_second(readings)
         codes += part.memory.each_second(readings)
         codes += fabric.read(calls, readings)
@@ -146,7 +147,6 @@ class Gpu:
         self._turn += 1
         codes += [code for code in part.slow.codes if code not in codes]
         values |= {name: value for name, value in part.slow.values.items() if name not in values}
-        part.events.heal()
         if calls.failed and not calls.answered:
             raise CallFailed(calls.failed[0], errno=calls.failed_number)
         return Reading(
@@ -160,8 +160,9 @@ class Gpu:
         values: dict[str, float] = {}
         readings = Readings(part.calls, values)
         failed = len(part.calls.failed)
-        codes = part.memory.seldom(readings)
+        codes = part.memory.flags(readings)
         complete = len(part.calls.failed) == failed
+        part.memory.counters(readings)
         part.telemetry.seldom(readings)
         part.links.seldom(readings)
         return _Slow(values=values, codes=tuple(codes), complete=complete)

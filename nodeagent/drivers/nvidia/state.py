@@ -22,21 +22,22 @@ class Recovery:
     """What the driver wants done with the GPU: the code of Xid 154 with the action as its detail."""
 
     def __init__(self, calls: Calls) -> None:
-        self._fields = Fields(calls, [_ACTION, _RESET, _DRAIN])
+        self._action = Fields(calls, [_ACTION])
+        self._older = Fields(calls, [_RESET, _DRAIN])
 
     @property
     def told(self) -> bool:
         """Whether the GPU tells its action; only then needs its Xid no telling."""
-        return not self._fields.lacks(_ACTION)
+        return not self._action.lacks(_ACTION)
 
     def each_second(self, readings: Readings) -> list[str]:
         """Older drivers tell only whether a reset is needed."""
-        read = self._fields.read()
-        action = read.get(_ACTION)
-        if action is None:
-            if read.get(_DRAIN):
+        action = self._action.read().get(_ACTION)
+        if not self.told:
+            older = self._older.read()
+            if older.get(_DRAIN):
                 action = pynvml.NVML_GPU_RECOVERY_ACTION_DRAIN_AND_RESET
-            elif read.get(_RESET):
+            elif older.get(_RESET):
                 action = pynvml.NVML_GPU_RECOVERY_ACTION_GPU_RESET
         readings.put("recovery_action", action, most=15)
         action = readings.values.get("recovery_action")

@@ -1,5 +1,6 @@
 """The NVIDIA driver keeps the contract of all drivers, and what vendors' drivers owe beyond it."""
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,8 @@ import pytest
 
 from nodeagent.core.model import DeviceSeen
 from nodeagent.daemon.source import WorkerSpec
-from tests.daemon.staged import is_alive, staged
+from nodeagent.worker.protocol import Configure, Hello, decode_report, encode
+from tests.daemon.staged import BOOT, is_alive, staged
 from tests.drivers.contract import DriverContract, Scene
 from tests.drivers.nvidia.bench import GpuNode
 
@@ -190,3 +192,24 @@ async def test_a_library_that_is_not_one_is_told_by_name(h100: GpuNode, tmp_path
         lost = await stage.lost()
         assert str(wrong) in lost.reason
         assert "PCI lists 4 GPUs" in lost.reason
+
+
+def test_a_gpu_to_be_skipped_is_listed_and_not_touched(h100: GpuNode) -> None:
+    worker = subprocess.Popen(h100.spec().command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=False)
+    assert worker.stdin
+    assert worker.stdout
+    order = Configure(driver="nvidia", boot_id=BOOT, config=dict(h100.spec().config), skip=("gpu2",))
+    worker.stdin.write(encode(order))
+    worker.stdin.flush()
+    hello = decode_report(worker.stdout.readline())
+    worker.communicate()
+    assert isinstance(hello, Hello)
+    assert [(device.device, bool(device.identity)) for device in hello.devices] == [
+        ("gpu0", True),
+        ("gpu1", True),
+        ("gpu2", False),
+        ("gpu3", True),
+    ]
+    assert hello.missing == ()
+    assert h100.node.calls("nvmlDeviceGetHandleByIndex_v2", "gpu2") == 0
+    assert h100.node.calls("nvmlDeviceGetHandleByIndex_v2", "gpu1") > 0

@@ -8,6 +8,7 @@ import pytest
 
 from nodeagent.core.model import DeviceSeen, Kind, Verdict
 from nodeagent.daemon.readings import Readings
+from nodeagent.daemon.translate import node_fault
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 
 BringAbout = Callable[[GpuNode, str], Any]
@@ -143,6 +144,16 @@ async def test_a_link_that_is_down_from_the_start_is_missed_beside_its_peers(
         assert judge.open("gpu0") == {}
 
 
+async def test_a_fault_of_a_gpu_outlasts_its_being_cut_in_pieces(h100: GpuNode, judge: Judge) -> None:
+    async with judged(h100.spec(), judge) as stage:
+        await stage.back()
+        h100.gpus.set_recovery_action("gpu1", 4, deliver=False)
+        await stage.until(lambda: judge.open("gpu1") != {})
+        h100.gpus.partition("gpu1", [3, 3])
+        await stage.polled("gpu1", times=4)
+        assert judge.open("gpu1") == {"XID_154.4": "FreeRestartNPU"}
+
+
 async def test_a_gpu_cut_in_pieces_misses_no_links(h100: GpuNode, judge: Judge) -> None:
     h100.gpus.partition("gpu1", [3, 3])
     h100.gpus.set_link("gpu1", 7, active=False)
@@ -221,6 +232,16 @@ async def test_driver_unloaded_and_loaded_again_is_told_and_needs_no_restart(
         await stage.back(after=before)
         await stage.until(lambda: judge.open("node") == {})
         assert {judge.view(f"gpu{number}").verdict for number in range(4)} == {Verdict.ALLOW}
+
+
+async def test_a_fault_of_the_driver_that_an_earlier_process_told_ends_once_it_is_open(
+    h100: GpuNode, judge: Judge
+) -> None:
+    judge.take(node_fault("nvidia", "NV_VERSION_MISMATCH", "told before"))
+    assert judge.open("node") == {"NV_VERSION_MISMATCH": "PreSeparateFault"}
+    async with judged(h100.spec(), judge) as stage:
+        await stage.back()
+        await stage.until(lambda: judge.open("node") == {})
 
 
 async def test_a_driver_loaded_anew_between_two_polls_is_noticed(h100: GpuNode, judge: Judge) -> None:
