@@ -217,6 +217,11 @@ class ResetSettings:
     limit_window_ns: int = 6 * 3600 * SECOND_NS
     trust_process_list: bool = False
 
+    @property
+    def is_on(self) -> bool:
+        """For any vendor."""
+        return any(mode is not ResetMode.OFF for mode in (self.mode, *self.modes.values()))
+
     def of_vendor(self, vendor: str) -> ResetMode:
         return self.modes.get(vendor, self.mode)
 

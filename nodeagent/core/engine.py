@@ -153,7 +153,9 @@ class Engine:
             given = replace(given, resumed_ns=self._resumed(now_ns, given))
         changed = self._advance(now_ns, given)
         return Outcome(
-            records=(given,) if changed else (), events=tuple(state.events), actions=tuple(state.actions)
+            records=(given,) if changed else (),
+            events=tuple(state.events),
+            actions=tuple(action for action in state.actions if resets.is_running(state, action)),
         )
 
     def _advance(self, now_ns: int, given: Input) -> bool:

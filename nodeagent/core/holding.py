@@ -44,10 +44,10 @@ def claimed(state: State, given: Claims) -> bool:
     device = devices.find(state, given.device)
     if device is None:
         return False
-    before = state.get(Claimed, device.id) or Claimed(device_id=device.id, jobs=())
-    others = tuple(job for job in before.jobs if job[0] != given.job)
+    before = state.get(Claimed, device.id)
+    others = tuple(job for job in before.jobs if job[0] != given.job) if before is not None else ()
     jobs = (*others, (given.job, given.kind)) if given.claimed else others
-    if jobs == before.jobs or len(jobs) > limits.MAX_CLAIMS_ON_DEVICE:
+    if (before is not None and jobs == before.jobs) or len(jobs) > limits.MAX_CLAIMS_ON_DEVICE:
         return False
     state.put(Claimed(device_id=device.id, jobs=jobs))
     state.mark((device.id,))

@@ -24,11 +24,21 @@ def review(state: State) -> bool:
         unreviewed, state.unreviewed = state.unreviewed, {}
         for reset in state.all(Reset):
             changed = _reconsider(state, reset) or changed
-        for device_id in unreviewed:
-            device = state.get(Device, device_id)
-            if device is not None and device.kind is Kind.CHIP and not device.gone:
-                changed = _propose_for(state, device) or changed
+        for device in _of_their_groups(state, unreviewed):
+            changed = _propose_for(state, device) or changed
     return changed
+
+
+def _of_their_groups(state: State, device_ids: Iterable[str]) -> list[Device]:
+    """The chips, and those that are reset with them: what stood in the way of one may have been another's."""
+    if not state.lookup.settings.reset.is_on:
+        return []
+    found: dict[str, None] = {}
+    for device_id in device_ids:
+        device = state.get(Device, device_id)
+        if device is not None and device.kind is Kind.CHIP and not device.gone:
+            found.update(dict.fromkeys(hindrances.group_of(state, device)))
+    return [state.device(device_id) for device_id in found]
 
 
 def _reconsider(state: State, reset: Reset) -> bool:

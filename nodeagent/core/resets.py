@@ -80,6 +80,12 @@ def is_pending(reset: Reset) -> bool:
     return reset.stage in _PENDING
 
 
+def is_running(state: State, action: Action) -> bool:
+    """False where its time has run out already: a step may span more than its deadline."""
+    reset = state.get(Reset, action.id)
+    return reset is not None and reset.stage is ResetStage.RUNNING
+
+
 def covers(state: State, members: Iterable[str]) -> bool:
     """Whether a reset of any of them goes on."""
     wanted = set(members)

@@ -125,6 +125,7 @@ class State:
             self._index(key, before, after)
             self._group(key, before, after)
         elif judged_alike(before, after):
+            self.unreviewed[after.device_id] = None
             self._arm_condition(key, after)
             return
         self.said.pop(key, None)
@@ -156,6 +157,8 @@ class State:
 
     def _follow_reset(self, key: Key, _: Reset | None, after: Reset | None) -> None:
         self.timers.set(key, None if after is None else after.due_ns)
+        if after is not None:
+            self.unreviewed[after.asker_id] = None
 
     def _follow_sighting(self, key: Key, _: Sighting | None, after: Sighting | None) -> None:
         if after is not None and after.suppressed_ns is not None:
