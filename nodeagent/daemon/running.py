@@ -9,10 +9,13 @@ import time
 from collections.abc import Collection, Iterable
 from typing import Final
 
+from nodeagent.core.catalog import Pattern
 from nodeagent.daemon.child import Child
 from nodeagent.daemon.lateness import Lateness
 from nodeagent.daemon.lifecycle import State, Trigger, after
 from nodeagent.daemon.source import WorkerSpec
+from nodeagent.store.records import Cursor
+from nodeagent.worker import protocol
 from nodeagent.worker.protocol import SOURCE, Device, Poll, Unavailable
 
 log = logging.getLogger(__name__)
@@ -46,6 +49,23 @@ class Worker:
         """Go on in the table. Raises ``IllegalTransition``."""
         log.debug("worker %d: %s, was %s", self.child.pid, trigger, self.state)
         self.state = after(self.state, trigger)
+
+    def configure(self, patterns: Iterable[Pattern], cursor: Cursor | None) -> None:
+        """The first thing it is told; ``cursor`` is how far the source was read before."""
+        spec = self._spec
+        self.child.send(
+            protocol.Configure(
+                driver=spec.source,
+                boot_id=spec.boot_id,
+                config=dict(spec.config),
+                patterns=_as_told(patterns),
+                cursor=protocol.Cursor(boot_id=cursor.boot_id, seq=cursor.seq) if cursor else None,
+                skip=tuple(self.skip),
+            )
+        )
+
+    def reload(self, patterns: Iterable[Pattern]) -> None:
+        self.child.send(protocol.Patterns(patterns=_as_told(patterns)))
 
     def expect(self, devices: Iterable[Device]) -> None:
         """These it is to be asked for from now on."""
@@ -120,3 +140,10 @@ class Worker:
             self.child.pid,
             ", ".join(sorted(stuck)) or "it outlived SIGKILL",
         )
+
+
+def _as_told(patterns: Iterable[Pattern]) -> tuple[protocol.Pattern, ...]:
+    return tuple(
+        protocol.Pattern(id=p.id, code=p.code, regex=p.regex, device=p.device, assertion=p.assertion)
+        for p in patterns
+    )

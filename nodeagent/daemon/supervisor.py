@@ -17,10 +17,10 @@ import contextlib
 import logging
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-from nodeagent.core.catalog import Catalog, Pattern
+from nodeagent.core.catalog import Catalog
 from nodeagent.core.model import Input
 from nodeagent.daemon.child import Child, Exited, Garbled, Happening, Said
 from nodeagent.daemon.delivery import Delivery
@@ -32,7 +32,6 @@ from nodeagent.daemon.running import Worker
 from nodeagent.daemon.source import Statistics, WorkerSpec
 from nodeagent.daemon.translate import Clock
 from nodeagent.outlets.health import SourceHealth
-from nodeagent.worker import protocol
 from nodeagent.worker.protocol import SOURCE
 
 log = logging.getLogger(__name__)
@@ -63,7 +62,7 @@ class Supervisor:
             spec.source, spec.boot_id, self._observation, self._readings, self._statistics
         )
         self._command = spec.command or (sys.executable, "-m", "nodeagent.worker", spec.source)
-        self._patterns = _for_worker(spec.patterns)
+        self._patterns = tuple(spec.patterns)
         self._cursor = spec.cursor
         self._heard: asyncio.Queue[Happening] = asyncio.Queue(MAX_HEARD)
         self._worker: Worker | None = None
@@ -102,9 +101,9 @@ class Supervisor:
     def reload(self, catalog: Catalog) -> None:
         """From now on match its patterns, and tell of readings what its rules ask."""
         self._readings.judge_by(catalog.threshold, catalog.counter)
-        self._patterns = _for_worker(catalog.patterns)
+        self._patterns = tuple(catalog.patterns)
         if self._worker is not None and self._worker.state in (State.STARTING, State.READY):
-            self._worker.child.send(protocol.Patterns(patterns=self._patterns))
+            self._worker.reload(self._patterns)
 
     def health(self) -> SourceHealth:
         """As of now; from any thread."""
@@ -206,17 +205,7 @@ class Supervisor:
             return
         self._statistics.spawned += 1
         self._worker = Worker(child, self._spec, skip, time.monotonic())
-        cursor = self._cursor
-        child.send(
-            protocol.Configure(
-                driver=self._spec.source,
-                boot_id=self._spec.boot_id,
-                config=dict(self._spec.config),
-                patterns=self._patterns,
-                cursor=protocol.Cursor(boot_id=cursor.boot_id, seq=cursor.seq) if cursor else None,
-                skip=tuple(skip),
-            )
-        )
+        self._worker.configure(self._patterns, self._cursor)
 
     def _respawn_later(self) -> None:
         pause_s = min(self._spec.backoff_first_s * 2**self._failures, self._spec.backoff_limit_s)
@@ -322,10 +311,3 @@ class Supervisor:
             self._cursor = delivery.cursor
         if self._worker is not None:
             self._worker.lateness.excuse(time.monotonic() - begun_s)
-
-
-def _for_worker(patterns: Iterable[Pattern]) -> tuple[protocol.Pattern, ...]:
-    return tuple(
-        protocol.Pattern(id=p.id, code=p.code, regex=p.regex, device=p.device, assertion=p.assertion)
-        for p in patterns
-    )
