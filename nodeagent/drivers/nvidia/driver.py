@@ -19,11 +19,11 @@ from typing import Final
 import pynvml
 
 from nodeagent.core.model import NODE, Assertion
-from nodeagent.drivers.api import CallFailed, Driver, Emit, Population, Reading
+from nodeagent.drivers.api import CallFailed, Driver, Emit, Population, Reading, Unavailable
 from nodeagent.drivers.nvidia import identity, library
 from nodeagent.drivers.nvidia.calls import STALE, DriverGone, GpuFault, name_of
 from nodeagent.drivers.nvidia.gpu import Gpu, Surroundings
-from nodeagent.drivers.nvidia.missing import Slots
+from nodeagent.drivers.nvidia.missing import Slots, taken
 from nodeagent.drivers.nvidia.nvlink import Peers
 from nodeagent.worker.protocol import MAX_DEVICES, Batch, Configure, Device, Pattern, Signal
 
@@ -60,6 +60,7 @@ class NvidiaDriver:
         self._skipped: dict[str, Device] = {}
         self._gone: DriverGone | None = None
         self._open = False
+        self._taken: frozenset[str] | None = None
         self._listings = 0
         self._failures = 0
 
@@ -67,6 +68,7 @@ class NvidiaDriver:
         self._slots.look()
         library.load(self._path, self._slots.promised)
         self._open = True
+        self._taken = taken(self._procfs)
         try:
             self._versions = identity.versions()
         except pynvml.NVMLError as error:
@@ -76,6 +78,7 @@ class NvidiaDriver:
         """Raises ``Unavailable`` where the driver has gone: this process has nothing more to read."""
         if self._gone is not None:
             raise library.unavailable(self._gone.errno, self._slots.promised)
+        self._compare_with_the_kernel()
         count = self._count()
         if count != len(self._gpus) + len(self._skipped):
             self._begin(count)
@@ -112,6 +115,15 @@ class NvidiaDriver:
                 print(f"NVML does not shut down: {name_of(error.value)}", file=sys.stderr, flush=True)
 
     # ------------------------------------------------------------------ listing
+
+    def _compare_with_the_kernel(self) -> None:
+        """NVML goes on listing the GPUs that there were when it was opened."""
+        now = taken(self._procfs)
+        if self._taken is None or now is None or now == self._taken:
+            return
+        changes = [f"has taken {address}" for address in sorted(now - self._taken)]
+        changes += [f"has let go {address}" for address in sorted(self._taken - now)]
+        raise Unavailable(f"NVML has to be opened anew: the driver {', '.join(changes)}")
 
     def _count(self) -> int:
         """Asks no GPU. A library that goes on failing here has lost the driver it was opened with."""

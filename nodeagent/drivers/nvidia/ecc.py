@@ -151,7 +151,7 @@ class Memory:
         calls = self._calls
         causes = (("single", 0), ("double", 1))
         for name, cause in causes:
-            pages = calls.newest((_retired_pages_v2[cause], len), (_retired_pages[cause], len))
+            pages = calls.newest((_RETIRED_PAGES_V2[cause], len), (_RETIRED_PAGES[cause], len))
             readings.put(f"ecc_isolated_pages.{name}", pages)
         return [REMAP_PENDING] if calls.ask(pynvml.nvmlDeviceGetRetiredPagesPendingStatus) == 1 else []
 
@@ -200,5 +200,5 @@ def _double(handle: Any) -> Any:
     return pynvml.nvmlDeviceGetRetiredPages(handle, 1)
 
 
-_retired_pages_v2 = (_single_v2, _double_v2)
-_retired_pages = (_single, _double)
+_RETIRED_PAGES_V2: Final = (_single_v2, _double_v2)
+_RETIRED_PAGES: Final = (_single, _double)

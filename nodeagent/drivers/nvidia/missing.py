@@ -18,6 +18,14 @@ LOOK_S: Final = 5.0
 OUR_DRIVER: Final = "nvidia"
 
 
+def taken(procfs: Path) -> frozenset[str] | None:
+    """Where the GPUs are that the kernel driver has taken, as it lists them itself; None if it does not."""
+    try:
+        return frozenset(entry.name for entry in (procfs / "driver/nvidia/gpus").iterdir())
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return None
+
+
 class Slots:
     """The PCI functions that are GPUs, and which of them NVML has shown."""
 

@@ -147,6 +147,27 @@ async def test_a_gpu_that_another_driver_has_taken_is_not_missed(h100: GpuNode) 
         assert stage.faults("device_lost") == []
 
 
+async def test_a_gpu_that_the_driver_takes_later_is_listed_then(h100: GpuNode, tmp_path: Path) -> None:
+    by_the_kernel = tmp_path / "proc/driver/nvidia/gpus"
+    by_the_kernel.mkdir(parents=True)
+    for name in ("gpu0", "gpu2", "gpu3"):
+        (by_the_kernel / h100.address(name)).mkdir()
+    h100.node.take_out("gpu1")
+    config = {**h100.spec().config, "procfs": str(tmp_path / "proc")}
+    async with staged(h100.spec(config=config)) as stage:
+        await stage.signal("device_lost", h100.address("gpu1"), "occur")
+        await stage.back()
+        before = len(stage.inputs)
+        h100.node.return_("gpu1")
+        (by_the_kernel / h100.address("gpu1")).mkdir()
+        lost = await stage.lost(after=before)
+        assert h100.address("gpu1") in lost.reason
+        await stage.back(after=before)
+        await stage.signal("device_lost", h100.address("gpu1"), "recover", after=before)
+        seen = {g.device: g.identity for g in stage.inputs if isinstance(g, DeviceSeen)}
+        assert seen == {name: h100.gpus.uuid(name) for name in ("gpu0", "gpu1", "gpu2", "gpu3")}
+
+
 async def test_another_part_in_a_slot_is_another_device(h100: GpuNode) -> None:
     before = h100.gpus.uuid("gpu1")
     async with staged(h100.spec()) as stage:
