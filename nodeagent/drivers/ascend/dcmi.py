@@ -78,7 +78,7 @@ class Library:
         self._functions = bind_library_calls(handle)
         self.generation = self._initialise()
         self._chip_functions = bind_chip_calls(handle, self.generation)
-        self._subscribed: list[Any] = []
+        self._callback: Any = None
 
     def chip(self, place: Place) -> "Chip":
         return Chip(self._chip_functions, self.generation, place.address)
@@ -108,11 +108,11 @@ class Library:
 
     def subscribe(self, handler: Callable[[Any], None]) -> None:
         """Have every fault event of every chip given to ``handler``, on a thread of the library's, for as
-        long as the process lives: there is no way to unsubscribe. Raises ``CallFailed``.
+        long as the process lives: there is no way to unsubscribe. Once more only if it failed, with the
+        same handler. Raises ``CallFailed``.
         """
-        callback = FaultCallback(handler)
-        # Kept before the call: the library may use it from within.
-        self._subscribed.append(callback)
+        # Kept for good, also when it fails: nobody knows what the library has kept of it.
+        callback = self._callback = self._callback or FaultCallback(handler)
         if self.generation is Generation.V1:
             self._call("dcmi_subscribe_fault_event", -1, -1, EventFilter(), callback)
         else:

@@ -42,7 +42,7 @@ class SwitchLibrary:
         for symbol, prototype in PROTOTYPES.items():
             if (function := bind(handle, symbol, prototype)) is not None:
                 self._functions[symbol] = function
-        self._subscribed: list[Any] = []
+        self._callback: Any = None
         self._faults = (SwitchEvent * MAX_FAULTS)()
         try:
             self._call("lq_dcmi_init")
@@ -52,10 +52,11 @@ class SwitchLibrary:
                 raise Unavailable(str(error), errno=error.errno, absent=absent) from error
 
     def subscribe(self, handler: Callable[[Any], None]) -> None:
-        """Have every event given to ``handler`` on the library's thread, for good. Raises ``CallFailed``."""
-        callback = SwitchCallback(handler)
-        self._subscribed.append(callback)
-        self._call("lq_dcmi_subscribe_fault_event", SwitchFilter(), callback)
+        """Have every event given to ``handler`` on the library's thread, for good. Once more only if it
+        failed, with the same handler. Raises ``CallFailed``.
+        """
+        self._callback = self._callback or SwitchCallback(handler)
+        self._call("lq_dcmi_subscribe_fault_event", SwitchFilter(), self._callback)
 
     def faults(self) -> tuple[Sequence[SwitchEvent], bool]:
         """All faults there are, and whether the list was filled to its end. Raises ``CallFailed``."""

@@ -62,7 +62,7 @@ class SwitchDriver:
         self._telling = threading.Lock()
         self._asking = threading.Lock()
         self._answer: tuple[int, Mapping[str, set[str]], bool] | None = None
-        self._looked_ns = 0
+        self._looked_ns: int | None = None
         self._listings = 0
         self._caught_up = threading.Event()
         self._subscribed = False
@@ -76,11 +76,13 @@ class SwitchDriver:
     def devices(self) -> Population:
         self._listings += 1
         now_ns = _now_ns()
-        if self._looked_ns == 0 or now_ns - self._looked_ns > self._query_each_ns:
+        if self._is_due(self._looked_ns, now_ns):
             self._look(now_ns)
+        if self._listings > 1 and not self._subscribed:
+            self._subscribe()
         if self._listings == 2:
-            # Only now does the daemon know the devices.
-            self._begin(now_ns)
+            # Only now does the daemon know the devices; and what comes from now on is told by events.
+            self._tell_all(now_ns)
         self._list(tuple(self._waiting))
         readings = {
             "events_total": self._received,
@@ -94,8 +96,7 @@ class SwitchDriver:
         self._caught_up.wait(CAUGHT_UP_LIMIT_S)
         begun_ns = _now_ns()
         self._tell_waiting(device)
-        queried_ns = self._queried_ns.get(device)
-        if queried_ns is not None and begun_ns - queried_ns < self._query_each_ns:
+        if not self._is_due(self._queried_ns.get(device), begun_ns):
             return Reading()
         codes, full = self._faults_since(begun_ns)
         self._queried_ns[device] = begun_ns
@@ -109,6 +110,10 @@ class SwitchDriver:
         """The process ends next, and with it the subscription."""
 
     # ------------------------------------------------------------------ asking
+
+    def _is_due(self, asked_ns: int | None, now_ns: int) -> bool:
+        """Without events there is nothing but asking, each time."""
+        return asked_ns is None or not self._subscribed or now_ns - asked_ns >= self._query_each_ns
 
     def _faults_since(self, begun_ns: int) -> tuple[Mapping[str, set[str]], bool]:
         """The faulty devices with their codes, asked for after ``begun_ns``; one call serves all who wait.
@@ -138,17 +143,18 @@ class SwitchDriver:
         self._looked_ns = now_ns
         self._list(tuple(found))
 
-    def _begin(self, now_ns: int) -> None:
-        """Tell of all faults at once, which closes what an earlier life opened on a port now in order.
-
-        Subscribed before they are asked for, so that nothing falls in between.
-        """
+    def _subscribe(self) -> None:
+        """Tried again at every poll of the source."""
         try:
             if self._library is not None:
                 self._library.subscribe(self._take)
                 self._subscribed = True
         except CallFailed as error:
-            print(f"no events of the switches, only polls: {error}", file=sys.stderr, flush=True)
+            if self._listings == 2:
+                print(f"no events of the switches, only polls: {error}", file=sys.stderr, flush=True)
+
+    def _tell_all(self, now_ns: int) -> None:
+        """All faults at once, which closes what an earlier life opened on a port that is now in order."""
         try:
             found, full = self._faults_since(now_ns)
             if not full:

@@ -121,6 +121,14 @@ def test_a_port_whose_recovery_was_lost_is_in_order_at_the_next_query(fabric: Em
     assert watched.codes("ub2/5") == []
 
 
+def test_without_events_every_poll_asks(fabric: EmulatedNode) -> None:
+    fabric.answer(-8014, None, "lq_dcmi_subscribe_fault_event", times=1)
+    watched = Watched(fabric, query_each_ns=10**18)
+    assert [watched.codes("ub2"), watched.codes("ub2")] == [[], []]
+    watched.listed()
+    assert watched.codes("ub2") is None
+
+
 def test_a_query_that_fails_says_nothing_of_any_port(fabric: EmulatedNode) -> None:
     watched = Watched(fabric)
     fabric.answer(-8005, None, "lq_dcmi_get_fault_info")
