@@ -2,7 +2,7 @@
 
 from fnmatch import fnmatchcase
 
-from nodeagent.core.catalog import Catalog, ClearOn, DurationRule, FrequencyRule, Row, canonical
+from nodeagent.core.catalog import Catalog, DurationRule, FrequencyRule, Row, canonical
 from nodeagent.core.model import Assertion, Kind, Signal
 
 
@@ -16,18 +16,19 @@ def is_known(catalog: Catalog, code: str) -> bool:
 
 
 def is_related(catalog: Catalog, code: str) -> bool:
-    """Whether any relation rule names it."""
-    key = canonical(code)
-    return any(
-        fnmatchcase(key, canonical(named))
-        for rule in catalog.relation
-        for named in (rule.code, *rule.with_codes)
-    )
+    """Whether any relation rule names it. Asked so often that the answers are kept, by digest."""
+    known = _RELATED.get((catalog.digest, code))
+    if known is None:
+        key = canonical(code)
+        known = _RELATED[catalog.digest, code] = any(
+            fnmatchcase(key, canonical(named))
+            for rule in catalog.relation
+            for named in (rule.code, *rule.with_codes)
+        )
+    return known
 
 
-def clear_on(catalog: Catalog, code: str) -> ClearOn | None:
-    row = row_of(catalog, code)
-    return None if row is None else row.clear_on
+_RELATED: dict[tuple[str, str], bool] = {}
 
 
 def duration_rule(catalog: Catalog, code: str) -> DurationRule | None:
