@@ -9,13 +9,14 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
+from nodeagent.core.codes import Decoding as Decoding
+from nodeagent.core.codes import Sensor as Sensor
+from nodeagent.core.codes import canonical as canonical
+from nodeagent.core.codes import is_hexadecimal as is_hexadecimal
 from nodeagent.core.model import Affects as Affects
 from nodeagent.core.model import Assertion, Kind, Level, ResetMode
 
 SECOND_NS = 1_000_000_000
-
-_HEX_DIGITS = frozenset("0123456789ABCDEF")
-_NETWORK_PORT = 0x083
 
 
 class Mode(StrEnum):
@@ -158,43 +159,6 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sensor:
-    """What a part of a chip watches; ``states`` by the number of the state, "" for one without a text."""
-
-    name: str
-    states: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decoding:
-    """The words for the fields of an Ascend event code, so that a code of no row still has a name.
-
-    Of eight digits: bits 30-31 the side (1 host, 2 device), 28-29 not zero for black-box codes, which
-    have no fields, 17-27 the part, 9-16 the sensor, 0-8 its state. ``parts`` are keyed by three digits,
-    ``sensors`` by two.
-    """
-
-    parts: Mapping[str, str] = field(default_factory=dict)
-    sensors: Mapping[str, Sensor] = field(default_factory=dict)
-
-    def name(self, code: str) -> str | None:
-        """``HBM RAS State: parity error``; None where the code has no such fields, or neither is known."""
-        code = code.strip()
-        if len(code) != 8 or code[0] not in "48" or not is_hexadecimal(code):
-            return None
-        number = int(code, 16)
-        part_number, sensor_number, state = _part(number), number >> 9 & 0xFF, number & 0x1FF
-        part = self.parts.get(f"{part_number:03X}")
-        sensor = self.sensors.get(f"{sensor_number:02X}")
-        if part is None and sensor is None:
-            return None
-        text = sensor.states[state] if sensor is not None and state < len(sensor.states) else ""
-        watched = sensor.name if sensor is not None else f"Sensor 0x{sensor_number:X}"
-        side = " (host side)" if code[0] == "4" else ""
-        return f"{part or f'Part 0x{part_number:X}'} {watched}: {text or f'state {state}'}{side}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ResetSettings:
     """How far resets go, and their limits. ``modes`` is by vendor, ``mode`` for the others.
 
@@ -281,32 +245,3 @@ def _refined(row: Row, code: str, detail: str) -> Row:
     code = row.code if row.code.endswith("*") else code
     clear_on = row.clear_on if level is row.level else replace(row.clear_on, quiet_ns=None)
     return replace(row, code=code, level=level, levels={}, clear_on=clear_on)
-
-
-def canonical(code: str) -> str:
-    """The form in which codes are compared: upper case; hexadecimal codes by value.
-
-    >>> canonical("020001002") == canonical("20001002")
-    True
-    """
-    upper = code.strip().upper()
-    return f"{int(upper, 16):08X}" if is_hexadecimal(upper) else upper
-
-
-def is_hexadecimal(code: str) -> bool:
-    """True for a code that is a number: eight hexadecimal digits, or nine in the vendor's newer form."""
-    return len(code) in (8, 9) and _HEX_DIGITS.issuperset(code.upper())
-
-
-NETWORK_CODES = frozenset(map(canonical, ("81078603", "81078607", "110000002", "110001024")))
-"""Those that the vendor's device plug-in takes for faults of a chip's network ports."""
-
-
-def is_of_network(key: str) -> bool:
-    """Whether a code, as it is compared, is a fault of a chip's network port and so not of the chip."""
-    on_device = len(key) == 8 and key[0] == "8" and is_hexadecimal(key)
-    return key in NETWORK_CODES or (on_device and _part(int(key, 16)) == _NETWORK_PORT)
-
-
-def _part(event_code: int) -> int:
-    return event_code >> 17 & 0x7FF

@@ -5,7 +5,7 @@ It decides a level, never a verdict, and changes nothing.
 
 from dataclasses import dataclass
 
-from nodeagent.core.catalog import is_of_network
+from nodeagent.core.codes import is_of_network
 from nodeagent.core.lookup import Facts, Lookup
 from nodeagent.core.model import Affects, Condition, Kind, Level
 

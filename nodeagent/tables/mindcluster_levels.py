@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from nodeagent.core.catalog import NETWORK_CODES, canonical, is_hexadecimal
+from nodeagent.core.codes import NETWORK_CODES, canonical, is_hexadecimal
 from nodeagent.core.model import Kind, Level
 from nodeagent.tables.levels import is_stricter
 from nodeagent.tables.mindcluster_json import Refused, entries, fields

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodeagent.core.catalog import is_of_network
+from nodeagent.core.codes import is_of_network
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import ActiveCode, ActiveSet, CatalogChanged, EventKind, Level, Severity, Verdict
 from tests.core.build import (
