@@ -21,7 +21,7 @@ _TRUE: Final = 1
 _FALSE: Final = 2
 _SUMMARY_UNHEALTHY: Final = 2
 
-_FLAGS: Final[Mapping[str, tuple[int, int]]] = {
+FLAGS: Final[Mapping[str, tuple[int, int]]] = {
     "NV_FABRIC_DEGRADED_BANDWIDTH": (0, _TRUE),
     "NV_FABRIC_ROUTE_RECOVERY": (2, _TRUE),
     "NV_FABRIC_ROUTE_UNHEALTHY": (4, _TRUE),
@@ -62,7 +62,7 @@ def faults(fabric: Fabric) -> list[str]:
         return [NOT_READY]
     if fabric.status != pynvml.NVML_SUCCESS:
         return [FAILED]
-    active = [code for code, (shift, fault) in _FLAGS.items() if fabric.mask >> shift & 0x3 == fault]
+    active = [code for code, (shift, fault) in FLAGS.items() if fabric.mask >> shift & 0x3 == fault]
     if fabric.mask >> _CONFIGURATION_SHIFT & 0xF not in _CONFIGURATION_GOOD:
         active.append(MISCONFIGURED)
     if not active and fabric.summary == _SUMMARY_UNHEALTHY:

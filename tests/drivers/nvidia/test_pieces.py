@@ -6,12 +6,14 @@ import pytest
 
 from nodeagent.core.model import Kind
 from nodeagent.drivers.api import Unavailable
-from nodeagent.drivers.nvidia import library
+from nodeagent.drivers.nvidia import calls, ecc, fabric, library, nvlink
 from nodeagent.drivers.nvidia.events import WAIT_MS, WINDOW_NS, Storm
 from nodeagent.drivers.nvidia.fabric import Fabric, faults
 from nodeagent.drivers.nvidia.missing import Slots
+from nodeagent.drivers.nvidia.state import RECOVERY_ACTION
 from nodeagent.drivers.nvidia.telemetry import HARDWARE_SLOWDOWN, SlowdownMinutes
 from nodeagent.worker.protocol import Device, Signal
+from tests.drivers.nvidia.bench import shipped
 
 
 def xid(code: str, at_ns: int) -> Signal:
@@ -121,3 +123,20 @@ def test_each_answer_of_the_library_is_a_reason_of_its_own(number: int, code: st
     assert (reason.code, reason.absent) == (code, False)
     assert words in str(reason)
     assert "PCI lists 1 GPU" in str(reason)
+
+
+def test_every_state_that_is_told_has_its_row_and_ends_with_the_state_or_by_a_person() -> None:
+    told = {
+        *calls.FAULTS.values(),
+        *library.CODES.values(),
+        *(ecc.REMAP_PENDING, ecc.REMAP_FAILED, ecc.SRAM_THRESHOLD, ecc.CHANNEL_REPAIR, ecc.TPC_REPAIR),
+        *(ecc.BANK_REMAP, ecc.UNREPAIRABLE, nvlink.INACTIVE),
+        *(fabric.NOT_READY, fabric.FAILED, fabric.UNHEALTHY, fabric.MISCONFIGURED, *fabric.FLAGS),
+        *(f"XID_{RECOVERY_ACTION}.{action}" for action in range(1, 8)),
+    }
+    rows = {code: shipped().row(code) for code in told}
+    assert [code for code, row in rows.items() if row is None or row.code.endswith("*")] == []
+    assert {code for code, row in rows.items() if row and not row.clear_on.recover} == {
+        ecc.REMAP_FAILED,
+        ecc.UNREPAIRABLE,
+    }

@@ -26,6 +26,14 @@ async def test_every_xid_arrives_with_the_number_that_the_driver_gave_it(h100: G
         assert [code for code in told if code.startswith("XID_")] == [code_of(n) for n in ALL if n != 154]
 
 
+async def test_a_gpu_that_does_not_tell_its_recovery_action_tells_the_xid_of_it(h100: GpuNode) -> None:
+    h100.gpus.make_older("520")
+    async with judged(h100.spec(), Judge()) as stage:
+        await stage.back()
+        h100.gpus.raise_xid("gpu2", 154)
+        await stage.signal("XID_154", "gpu2", "once")
+
+
 def test_every_xid_has_the_level_of_its_row(judge: Judge) -> None:
     rows = {xid: judge.catalog.rows[f"XID_{xid}"] for xid in ALL if xid not in NVLINK}
     for xid in rows:
