@@ -156,7 +156,8 @@ class Daemon:
 
     def worker(self) -> int:
         """The pid of the kernel log's worker."""
-        (pid,) = Path(f"/proc/{self.running.pid}/task/{self.running.pid}/children").read_text().split()
+        listed = Path(f"/proc/{self.running.pid}/task/{self.running.pid}/children").read_text().split()
+        (pid,) = (pid for pid in listed if Path(f"/proc/{pid}/cmdline").read_bytes().endswith(b"\0kmsg\0"))
         return int(pid)
 
     @asynccontextmanager
