@@ -21,6 +21,7 @@ class Observed:
 
     def __init__(self) -> None:
         self._lost: set[tuple[str, str]] = set()
+        self._lost_before_start: set[tuple[str, str]] = set()
         self._read: dict[tuple[str, str], bool] = {}
         self._started_ns = 0
         self._boot = ""
@@ -49,7 +50,7 @@ class Observed:
         """Nothing of it is judged by time now: lost, or not read since a start that is not long ago."""
         if source in ALWAYS_HEARD or self._reads_now(source, device):
             return False
-        if self.is_lost(source, device):
+        if self.is_lost(source, device) and not self._only_before_start(source, device):
             return True
         return self._knows(source) and now_ns <= self._started_ns + START_DEADLINE_NS
 
@@ -67,12 +68,18 @@ class Observed:
     def _reads_now(self, source: str, device: str) -> bool:
         return self._read.get((source, device), self._read.get((source, ""), False))
 
+    def _only_before_start(self, source: str, device: str) -> bool:
+        """A new process waits for it as for any other: until the start deadline."""
+        lost = self._lost & {(source, device), (source, "")}
+        return lost <= self._lost_before_start
+
     def _knows(self, source: str) -> bool:
         return any(one[0] == source for one in self._read)
 
     def _start(self, now_ns: int, boot: str) -> None:
         self.rebooted = bool(self._boot) and boot != self._boot
         self._boot, self._started_ns = boot, now_ns
+        self._lost_before_start = set(self._lost)
         self._read = {(source, ""): False for source, _ in self._read}
         for source, device in self._lost:
             self._read[source, device] = False
@@ -84,6 +91,7 @@ class Observed:
             self._lost = {one for one in self._lost if one[0] != source}
             self._read = {one: read for one, read in self._read.items() if one[0] != source}
         self._lost.add((source, device))
+        self._lost_before_start.discard((source, device))
         self._read[source, device] = False
 
     def _reads(self, step: Step, source: str, named: str) -> None:
