@@ -13,6 +13,7 @@ class WorkerSpec:
 
     A worker that ends is started again after ``backoff_first_s``, doubled each time up to the limit; where
     a source that is not required is absent, it is looked for again after ``absent_retry_s``.
+    The first one starts after ``start_delay_s``.
     ``command`` empty: this interpreter's ``nodeagent.worker`` for ``source``. ``cursor`` is the stored
     one; later workers go on from what was delivered since.
     """
@@ -32,6 +33,7 @@ class WorkerSpec:
     backoff_first_s: float = 0.25
     backoff_limit_s: float = 30.0
     absent_retry_s: float = 300.0
+    start_delay_s: float = 0.0
     command: Sequence[str] = ()
 
 

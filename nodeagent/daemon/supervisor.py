@@ -77,7 +77,7 @@ class Supervisor:
     async def run(self) -> None:
         """Until ``stop`` or cancelled; ends every worker that can be ended."""
         self._task = asyncio.current_task()
-        self._spawn_at_s = time.monotonic()
+        self._spawn_at_s = time.monotonic() + self._spec.start_delay_s
         try:
             while not self._stopping:
                 await self._do_due()

@@ -1,6 +1,7 @@
 """The workers of this node: one supervisor for each enabled driver, as the configuration has them."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
 
 import msgspec
 
@@ -15,6 +16,9 @@ from nodeagent.drivers import DRIVERS
 from nodeagent.outlets.health import Health
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Cursor
+
+AFTER_REQUIRED_S: Final = 0.5
+"""So much later start sources that are not required: they would hold up those that readiness waits for."""
 
 _NOT_THE_DRIVERS = frozenset(DriverConfig.__struct_fields__) - {"library"}
 """Keys of a driver's section that are the supervisor's business."""
@@ -53,6 +57,7 @@ def _spec(
         required=section.required,
         poll_interval_s=section.poll_interval_ns / 1e9,
         call_deadline_s=section.call_deadline_ns / 1e9,
+        start_delay_s=0.0 if section.required else AFTER_REQUIRED_S,
     )
 
 
