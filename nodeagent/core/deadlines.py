@@ -106,7 +106,7 @@ def of_source(lookup: Lookup, source: Source) -> int | None:
 
 
 def held_until_ns(lookup: Lookup, source: Source) -> int | None:
-    """A source known to be lost holds them until it is back, not only for the start deadline."""
+    """After a start only: a source lost in this life of the daemon holds them until it is back."""
     if not source.awaited or not source.unread:
         return None
     return source.awaited_since_ns + lookup.settings.start_deadline_ns + 1
