@@ -64,6 +64,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.preview import Preview, compare
 from nodeagent.core.rebuilt import Told, reconcile
+from nodeagent.core.rehearsal import Rehearsal, rehearse
 from nodeagent.core.state import State
 from nodeagent.core.telling import judgement, observed_ns, settle, show_as_told
 
@@ -216,6 +217,11 @@ class Engine:
             engine.resume(self.now_ns)
         after.step(self.now_ns, CatalogChanged(digest=catalog.digest))
         return compare(before.view(), after.view())
+
+    def rehearse_reset(self, device: str) -> Rehearsal | None:
+        """What a person's order to reset it would do now; None: no such device."""
+        found = devices.find(self._state, device)
+        return None if found is None else rehearse(self._state, found)
 
     def view(self) -> View:
         state = self._state

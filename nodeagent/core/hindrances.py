@@ -3,8 +3,9 @@
 It answers in words that name who or what, and changes nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from nodeagent.core import limits
 from nodeagent.core.catalog import ResetSettings
 from nodeagent.core.model import (
     Charge,
@@ -14,6 +15,7 @@ from nodeagent.core.model import (
     Held,
     Hold,
     HoldKind,
+    Kind,
     Level,
     Promotion,
     Reset,
@@ -119,6 +121,49 @@ def of_start(state: State, reset: Reset, settings: ResetSettings) -> tuple[str, 
     if state.condition(state.node_id, state.lookup.facts("store_degraded").key) is not None:
         found.append("the store is not durable")
     return tuple(found)
+
+
+def covers(state: State, members: Iterable[str]) -> bool:
+    """Whether a reset of any of them goes on."""
+    return covering(state, members) is not None
+
+
+def covering(state: State, members: Iterable[str]) -> Reset | None:
+    """The one that goes on for any of them."""
+    wanted = set(members)
+    going_on = (reset for reset in state.all(Reset) if reset.stage is not ResetStage.ENDED)
+    return next((reset for reset in going_on if not wanted.isdisjoint(reset.members)), None)
+
+
+def refusal(state: State, device: Device) -> str:
+    """Why a person's order to reset it begins nothing, and what would help; "" where it begins."""
+    settings = state.lookup.settings.reset
+    if device.kind is not Kind.CHIP:
+        return f"{device.name} is no chip: only NPUs and GPUs are reset"
+    if settings.of_vendor(device.vendor) is ResetMode.OFF:
+        return f"resets of {device.vendor} chips are switched off: see reset.mode in the configuration"
+    members = group_of(state, device)
+    if (other := covering(state, members)) is not None:
+        return f"{other.id} of {names(state, other.members)} is {other.stage} already"
+    if reason := barrier(state, members):
+        return f"{reason}; see to that and release it first"
+    spent = exhausted(state, members, settings)
+    if spent and settings.of_vendor(device.vendor) is not ResetMode.DRY_RUN:
+        return limit_words(state, spent, settings)
+    if len(state.cells[Reset]) >= limits.MAX_RESETS:
+        return f"{limits.MAX_RESETS} resets are kept already"
+    return ""
+
+
+def limit_words(state: State, spent: str, settings: ResetSettings) -> str:
+    """Of a device that has had all its resets."""
+    hours = settings.limit_window_ns / 3.6e12
+    return f"{state.device(spent).name} had {settings.limit} resets within {hours:g} h"
+
+
+def names(state: State, device_ids: tuple[str, ...]) -> str:
+    found = (state.get(Device, device_id) for device_id in device_ids)
+    return ", ".join(device.name if device is not None else "a device that is gone" for device in found)
 
 
 def _is_under_way(reset: Reset) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from nodeagent.core import devices, hindrances, holds, resets
-from nodeagent.core.model import EventKind, Hold, HoldKind, Kind, Operator, Reset
+from nodeagent.core.model import EventKind, Hold, HoldKind, Operator, Reset
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
 
@@ -16,25 +16,23 @@ def ordered(state: State, given: Operator) -> bool:
 
 def _approve(state: State, given: Operator) -> bool:
     reset = state.get(Reset, given.device)
-    return reset is not None and resets.approve(state, reset, given.who, given.reason)
+    return reset is not None and resets.approve(state, reset, _by(given))
 
 
 def _refuse(state: State, given: Operator) -> bool:
     reset = state.get(Reset, given.device)
     if reset is None or not resets.is_pending(reset):
         return False
-    resets.refuse(state, reset, f"refused by {given.who}: {given.reason}")
+    resets.refuse(state, reset, f"refused by {_by(given)}")
     return True
 
 
 def _reset(state: State, given: Operator) -> bool:
     """A person asks for it: the same steps, without a fault."""
     device = devices.find(state, given.device)
-    if device is None or device.kind is not Kind.CHIP:
+    if device is None or hindrances.refusal(state, device):
         return False
     members = hindrances.group_of(state, device)
-    if hindrances.barrier(state, members) or resets.covers(state, members):
-        return False
     return resets.propose(state, device, members, [], given.who, given.reason)
 
 
@@ -60,9 +58,13 @@ def _resume(state: State, given: Operator) -> bool:
     node = state.device(state.node_id)
     for hold in state.on(Hold, node.id):
         if hold.kind is HoldKind.QUIESCE and hold.owner == given.who:
-            holds.end(state, hold, f"{given.who}: {given.reason}")
+            holds.end(state, hold, _by(given))
             return True
     return False
+
+
+def _by(given: Operator) -> str:
+    return f"{given.who}: {given.reason}" if given.reason else given.who
 
 
 _VERBS: Final[dict[str, Callable[[State, Operator], bool]]] = {

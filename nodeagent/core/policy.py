@@ -112,4 +112,4 @@ def _is_covered(state: State, members: Iterable[str], asking: list[Condition]) -
     """A reset that goes on covers all of its group; one that ended, only the faults that asked for it."""
     ended = (reset for reset in state.all(Reset) if reset.stage is ResetStage.ENDED)
     asked = {condition_id for reset in ended for condition_id in reset.conditions}
-    return resets.covers(state, members) or asked.issuperset(condition.id for condition in asking)
+    return hindrances.covers(state, members) or asked.issuperset(condition.id for condition in asking)

@@ -7,7 +7,6 @@ Each step is told as one of three event kinds (proposed, started, finished) abou
 the action's id. A dry run takes the same steps up to the start, holds nothing, and does nothing.
 """
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from nodeagent.core import clearing, hindrances, limits, signals
@@ -34,6 +33,9 @@ from nodeagent.core.telling import tell, unobserved_reason
 
 OWNER = "nodeagent"
 """Of the holds of a pending reset; no person has this name."""
+
+FIRST_STAGE = ResetStage.ANNOUNCED
+"""Of every proposal."""
 
 _MOST_ATTEMPTS = 2
 _PENDING = (ResetStage.ANNOUNCED, ResetStage.ASKING, ResetStage.WAITING)
@@ -67,10 +69,13 @@ def propose(
         codes=codes,
         who=who,
         reason=reason,
+        approved=bool(who),
     )
     state.put(reset)
     asked_by = f"{who}: {reason}" if who else ", ".join(codes)
-    _tell(state, EventKind.ACTION_PROPOSED, reset, f"reset of {_names(state, members)} for {asked_by}")
+    _tell(
+        state, EventKind.ACTION_PROPOSED, reset, f"reset of {hindrances.names(state, members)} for {asked_by}"
+    )
     _hold(state, reset)
     return True
 
@@ -84,13 +89,6 @@ def is_running(state: State, action: Action) -> bool:
     """False where its time has run out already: a step may span more than its deadline."""
     reset = state.get(Reset, action.id)
     return reset is not None and reset.stage is ResetStage.RUNNING
-
-
-def covers(state: State, members: Iterable[str]) -> bool:
-    """Whether a reset of any of them goes on."""
-    wanted = set(members)
-    going_on = (reset for reset in state.all(Reset) if reset.stage is not ResetStage.ENDED)
-    return any(not wanted.isdisjoint(reset.members) for reset in going_on)
 
 
 def look_again(state: State, reset: Reset) -> bool:
@@ -117,16 +115,21 @@ def due(state: State, reset: Reset) -> None:
         _fail(state, reset, ActionState.TIMED_OUT, "no result came")
     elif reset.stage is ResetStage.VERIFYING:
         unwell = [device_id for device_id in reset.members if device_id not in reset.verified]
-        _fail(state, reset, ActionState.FAILED, f"{_names(state, tuple(unwell))} did not show that it helped")
+        _fail(
+            state,
+            reset,
+            ActionState.FAILED,
+            f"{hindrances.names(state, tuple(unwell))} did not show that it helped",
+        )
 
 
-def approve(state: State, reset: Reset, who: str, reason: str) -> bool:
+def approve(state: State, reset: Reset, by: str) -> bool:
     """A person lets it go on."""
     if reset.approved or reset.mode is not ResetMode.ASK or reset.stage not in _PENDING:
         return False
     approved = replace(reset, approved=True)
     state.put(approved)
-    _tell(state, EventKind.ACTION_PROPOSED, approved, f"approved by {who}: {reason}")
+    _tell(state, EventKind.ACTION_PROPOSED, approved, f"approved by {by}")
     if reset.stage is ResetStage.ASKING:
         _wait(state, approved)
     return True
@@ -234,7 +237,7 @@ def _start(state: State, reset: Reset, settings: ResetSettings) -> None:
         due_ns=at_ns + settings.run_ns,
     )
     state.put(started)
-    _tell(state, EventKind.ACTION_STARTED, started, f"reset of {_names(state, reset.members)}")
+    _tell(state, EventKind.ACTION_STARTED, started, f"reset of {hindrances.names(state, reset.members)}")
     if reset.mode is ResetMode.DRY_RUN:
         _end(state, replace(started, ended_ns=at_ns), ActionState.DONE, "dry run: nothing was done")
         return
@@ -297,7 +300,7 @@ def _fail(state: State, reset: Reset, how: ActionState, why: str) -> None:
 
 
 def _end(state: State, reset: Reset, how: ActionState, why: str) -> None:
-    ended = replace(reset, stage=ResetStage.ENDED, due_ns=None)
+    ended = replace(reset, stage=ResetStage.ENDED, due_ns=None, result=f"{how}: {why}")
     state.put(ended)
     _tell(state, EventKind.ACTION_FINISHED, ended, f"{how}: {why}")
     for device_id in reset.members:
@@ -326,9 +329,7 @@ def _tell_limit(state: State, device: Device, spent: str, settings: ResetSetting
     code = "reset_limit_reached"
     if state.condition(device.id, state.lookup.facts(code).key) is not None:
         return False
-    hours = settings.limit_window_ns / 3.6e12
-    why = f"{state.device(spent).name} had {settings.limit} resets within {hours:g} h"
-    _raise(state, device.id, code, why)
+    _raise(state, device.id, code, hindrances.limit_words(state, spent, settings))
     return True
 
 
@@ -343,16 +344,11 @@ def _raise(state: State, device_id: str, code: str, why: str) -> None:
         )
 
 
-def _names(state: State, device_ids: tuple[str, ...]) -> str:
-    found = (state.get(Device, device_id) for device_id in device_ids)
-    return ", ".join(device.name if device is not None else "a device that is gone" for device in found)
-
-
 def _tell(state: State, kind: EventKind, reset: Reset, why: str) -> None:
     device = state.get(Device, reset.asker_id) or state.device(state.node_id)
     evidence = {
         "mode": str(reset.mode),
-        "devices": _names(state, reset.members),
+        "devices": hindrances.names(state, reset.members),
         "attempt": str(reset.attempt),
         **{
             name: f"{(at_ns - reset.proposed_ns) / 1e9:.3f}"

@@ -16,6 +16,7 @@ from nodeagent.core.catalog import Catalog
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import Assertion, Event, Input, Outcome, Signal, Tick, View
 from nodeagent.core.preview import Preview
+from nodeagent.core.rehearsal import Rehearsal
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.delivery import Delivery
 from nodeagent.store.board import Board
@@ -135,6 +136,10 @@ class Pump:
     def rehearse(self, catalog: Catalog) -> Preview:
         """What these tables would change of what is open now."""
         return self._engine.rehearse(catalog)
+
+    def rehearse_reset(self, device: str) -> Rehearsal | None:
+        """What a person's order to reset a device (name or id) would do now; None: no such device."""
+        return self._engine.rehearse_reset(device)
 
     async def compact(self) -> None:
         """Write the live cells as the base from which the next start replays."""

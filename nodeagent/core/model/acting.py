@@ -13,7 +13,8 @@ class Reset:
     is the person who asked instead. ``due_ns`` is when the stage ends by itself. ``confirmed``: a poll
     begun after the proposal, and in this life of the daemon, still showed the fault. ``hindered`` is what was
     last told to stand in its way. ``verified`` are the members that a poll begun after the result found well.
-    An ended one stays until its conditions are closed: they do not ask twice.
+    An ended one stays until its conditions are closed: they do not ask twice. ``result`` says how it ended,
+    and begins with the word of an ``ActionState``.
     """
 
     id: str
@@ -34,6 +35,7 @@ class Reset:
     started_ns: int | None = None
     ended_ns: int | None = None
     verified: tuple[str, ...] = ()
+    result: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
