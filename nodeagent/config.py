@@ -14,6 +14,7 @@ from msgspec import Meta, Struct, field
 
 from nodeagent.core.catalog import SECOND_NS, Mode, Settings
 from nodeagent.core.model import Level
+from nodeagent.reset.config import ResetConfig
 from nodeagent.toml.fields import nearest, read_form, refuse_unknown_keys, shown
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.problem import Problem, Problems
@@ -125,19 +126,13 @@ class KmsgConfig(DriverConfig, frozen=True, kw_only=True):
 
 
 class VendorConfig(DriverConfig, frozen=True, kw_only=True):
-    """``[drivers.ascend]``, ``nvidia``, ``unifiedbus``: a vendor's library, and what the kernel tells beside it.
+    """``[drivers.ascend]``, ``nvidia``, ``unifiedbus``: a vendor's library, and what the kernel tells of it.
 
     ``library`` "" is found as the vendor's own tools find it.
     """
 
     sysfs: FilePath = "/sys"
     procfs: FilePath = "/proc"
-
-
-class ResetConfig(Struct, frozen=True, kw_only=True):
-    """``[reset]``."""
-
-    mode: Literal["off", "dry-run", "ask", "on"] = "dry-run"
 
 
 class StoreConfig(Struct, frozen=True, kw_only=True):
@@ -173,6 +168,7 @@ class Config(Struct, frozen=True, kw_only=True):
             once_hold_ns=self.agent.once_hold_ns,
             stale_after_ns=self.agent.stale_after_ns,
             unknown_level=self.agent.unknown_level,
+            reset=self.reset.settings(),
         )
 
 
@@ -282,6 +278,7 @@ def _check(config: Config, report: Callable[[KeyPath, str], None]) -> None:
         for key in ("tls_cert", "tls_key", "tls_client_ca"):
             if not getattr(config.grpc, key):
                 report(("grpc", key), "missing; grpc.listen is by mutual TLS only and needs this file's path")
+    config.reset.check(agent.state_dir, lambda key, reason: report(("reset", *key.split(".")), reason))
 
 
 _LEVELS_FOR_UNKNOWN = (

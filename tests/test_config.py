@@ -1,14 +1,15 @@
 """nodeagent.toml: defaults, where it is looked for, and what is said of each thing that can be wrong."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from nodeagent import config as config_module
 from nodeagent.config import Config, ConfigError, KmsgConfig, VendorConfig, load_config
-from nodeagent.core.catalog import SECOND_NS, Mode, Settings
-from nodeagent.core.model import Level
+from nodeagent.core.catalog import SECOND_NS, Mode, ResetSettings, Settings
+from nodeagent.core.model import Level, ResetMode
 
 SHIPPED = Path(__file__).parents[1] / "packaging/nodeagent.toml"
 
@@ -33,17 +34,20 @@ def test_every_key_the_shipped_file_shows_is_one_and_shows_its_default(
     defaults: Config, tmp_path: Path
 ) -> None:
     shown = re.sub(r"^# (?=[a-z_]+ = )", "", SHIPPED.read_text(), flags=re.MULTILINE)
-    shown = re.sub(r"^(roles|tls_\w+|unknown_level) = .*$", "", shown, flags=re.MULTILINE)
+    shown = re.sub(r"^(roles|tls_\w+|unknown_level|modes) = .*$", "", shown, flags=re.MULTILINE)
     assert read(tmp_path, shown) == defaults
 
 
 def test_the_examples_of_the_shipped_file_are_valid(tmp_path: Path) -> None:
-    examples = re.findall(r"^# ((?:roles|unknown_level) = .*)$", SHIPPED.read_text(), flags=re.MULTILINE)
-    roles, level = sorted(examples)
-    config = read(tmp_path, f"[agent]\n{level}\n[grpc]\n{roles}\n")
-    assert (config.agent.unknown_level, config.grpc.roles) == (
+    examples = re.findall(
+        r"^# ((?:modes|roles|unknown_level) = .*)$", SHIPPED.read_text(), flags=re.MULTILINE
+    )
+    modes, roles, level = sorted(examples)
+    config = read(tmp_path, f"[agent]\n{level}\n[grpc]\n{roles}\n[reset]\n{modes}\n")
+    assert (config.agent.unknown_level, config.grpc.roles, config.reset.modes) == (
         Level.PRE_SEPARATE_NPU,
         {"scheduler.example.org": "reader"},
+        {"ascend": ResetMode.ON, "nvidia": ResetMode.ASK},
     )
 
 
@@ -71,6 +75,7 @@ def test_keys_are_read_in_their_units(tmp_path: Path) -> None:
         request_tolerance_ns=0,
         stale_after_ns=SECOND_NS // 2,
         once_hold_ns=120 * SECOND_NS,
+        reset=config.reset.settings(),
     )
     assert config.kmsg == KmsgConfig(path="/tmp/kmsg", trust_userspace=True, poll_interval_ns=SECOND_NS // 4)
     assert (config.drivers["nvidia"].enabled, config.drivers["nvidia"].library) == (
@@ -87,7 +92,7 @@ def test_a_vendors_library_is_read_beside_the_trees_of_the_kernel(name: str, tmp
 
 
 def test_the_defaults_decide_as_the_core_does_by_itself(defaults: Config) -> None:
-    assert defaults.settings() == Settings()
+    assert replace(defaults.settings(), reset=ResetSettings()) == Settings()
 
 
 def test_the_option_wins_over_the_environment(tmp_path: Path) -> None:
@@ -123,8 +128,8 @@ STORIES = [
     ),
     (
         "an unknown key that is near to none",
-        "[reset]\nxyz = 1\n",
-        "c.toml:2: reset.xyz: unknown key; known here: mode",
+        "[store]\nxyz = 1\n",
+        "c.toml:2: store.xyz: unknown key; known here: retention, max_size",
     ),
     (
         "an unknown section",

@@ -4,6 +4,7 @@ import gc
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -16,7 +17,7 @@ from nodeagent.cli.lines import write_event
 from nodeagent.cli.options import Output, config_option, output_option, read_config
 from nodeagent.cli.output import coloured, note, write, write_json
 from nodeagent.config import Config
-from nodeagent.core.catalog import Catalog
+from nodeagent.core.catalog import Catalog, ResetSettings, Settings
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import types_pb2
 from nodeagent.replay import formats, past, run, store_file
@@ -110,7 +111,7 @@ def _told_by_log(
         return _messages(run.replay(moments, catalog))
 
     ours = (
-        load_catalog(configured(config), config.settings()).catalog
+        load_catalog(configured(config), _without_resets(config)).catalog
         if tables is None
         else _over(tables, config)
     )
@@ -129,7 +130,12 @@ def _told_by_store(database: Path, tables: Path | None, compare: Path | None, co
 
 def _over(own: Path, config: Config) -> Catalog:
     """The shipped tables with a folder's laid over them."""
-    return load_catalog((shipped(config), own), config.settings()).catalog
+    return load_catalog((shipped(config), own), _without_resets(config)).catalog
+
+
+def _without_resets(config: Config) -> Settings:
+    """What rules make of the past: nobody can act on it any more."""
+    return replace(config.settings(), reset=ResetSettings())
 
 
 def _messages(told: Iterable[StoredEvent]) -> list[types_pb2.Event]:

@@ -1,0 +1,149 @@
+"""``[reset]`` of nodeagent.toml: how far resets go, their limits, and what switches them off from outside.
+
+It reads what an administrator left to forbid resets, and where the state lies; it resets nothing.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta, Struct, field
+
+from nodeagent.core.catalog import SECOND_NS, ResetSettings
+from nodeagent.core.model import ResetMode
+from nodeagent.toml.quantities import parse_duration_ns
+
+RUN_DIRECTORY: Final = "/run/nodeagent/reset"
+"""Where the unit of a reset looks."""
+
+KERNEL_WORD: Final = "nodeagent.reset=off"
+VOLATILE: Final = frozenset({"tmpfs", "ramfs"})
+
+_SLACK_NS: Final = 120 * SECOND_NS
+"""Of the time for one reset: what the evidence and the pauses between its steps may take."""
+
+
+def _duration(least_s: int, most_s: int, words: str) -> Meta:
+    return Meta(
+        ge=least_s * SECOND_NS,
+        le=most_s * SECOND_NS,
+        description=f"a duration from {words}",
+        extra={"reads": parse_duration_ns},
+    )
+
+
+Announce = Annotated[int, _duration(5, 90, '"5s" to "90s"')]
+VerifyTimeout = Annotated[int, _duration(60, 180, '"60s" to "180s"')]
+Approval = Annotated[int, _duration(10, 86_400, '"10s" to "1d"')]
+Validity = Annotated[int, _duration(60, 604_800, '"1m" to "7d"')]
+CoolDown = Annotated[int, _duration(0, 3600, '"0s" to "1h"')]
+LimitWindow = Annotated[int, _duration(600, 604_800, '"10m" to "7d"')]
+HookTimeout = Annotated[int, _duration(1, 60, '"1s" to "60s"')]
+Limit = Annotated[int, Meta(ge=1, le=100, description="a whole number from 1 to 100")]
+FilePath = Annotated[str, Meta(min_length=1, max_length=4096, description="a path in quotes")]
+Commands = Annotated[
+    tuple[
+        Annotated[
+            tuple[Annotated[str, Meta(min_length=1, max_length=4096)], ...], Meta(min_length=1, max_length=64)
+        ],
+        ...,
+    ],
+    Meta(
+        max_length=8,
+        description='a list of at most 8 commands, each a list of words, such as [["logger", "reset"]]',
+    ),
+]
+
+
+class ResetConfig(Struct, frozen=True, kw_only=True):
+    """``[reset]``. ``modes`` is by vendor, ``mode`` for the others.
+
+    ``before`` and ``after`` are commands run around a reset, each for at most ``hook_timeout``. Resets are
+    off while the file ``do_not_touch`` is there, or ``kernel_command_line`` holds the ``KERNEL_WORD``.
+    """
+
+    mode: ResetMode = ResetMode.DRY_RUN
+    modes: Annotated[
+        Mapping[Literal["ascend", "nvidia"], ResetMode],
+        Meta(description='a table that gives "ascend" or "nvidia" one of off, dry-run, ask, on'),
+    ] = field(default_factory=dict)
+    announce_ns: Announce = field(default=30 * SECOND_NS, name="announce")
+    verify_timeout_ns: VerifyTimeout = field(default=150 * SECOND_NS, name="verify_timeout")
+    approval_ns: Approval = field(default=600 * SECOND_NS, name="approval")
+    validity_ns: Validity = field(default=3600 * SECOND_NS, name="validity")
+    cool_down_ns: CoolDown = field(default=30 * SECOND_NS, name="cool_down")
+    limit: Limit = 3
+    node_limit: Limit = 12
+    limit_window_ns: LimitWindow = field(default=6 * 3600 * SECOND_NS, name="limit_window")
+    trust_process_list: bool = False
+    allow_volatile_store: bool = False
+    before: Commands = ()
+    after: Commands = ()
+    hook_timeout_ns: HookTimeout = field(default=10 * SECOND_NS, name="hook_timeout")
+    run_dir: FilePath = RUN_DIRECTORY
+    do_not_touch: FilePath = "/etc/nodeagent/do-not-touch"
+    kernel_command_line: FilePath = "/proc/cmdline"
+
+    def settings(self) -> ResetSettings:
+        """What the core decides by, as things stand now: off where resets are forbidden."""
+        is_off = bool(self.forbidden())
+        return ResetSettings(
+            mode=ResetMode.OFF if is_off else self.mode,
+            modes={} if is_off else {str(vendor): mode for vendor, mode in self.modes.items()},
+            announce_ns=self.announce_ns,
+            approval_ns=self.approval_ns,
+            validity_ns=self.validity_ns,
+            run_ns=self.run_ns,
+            verify_ns=self.verify_timeout_ns,
+            cool_down_ns=self.cool_down_ns,
+            limit=self.limit,
+            node_limit=self.node_limit,
+            limit_window_ns=self.limit_window_ns,
+            trust_process_list=self.trust_process_list,
+        )
+
+    @property
+    def run_ns(self) -> int:
+        """How long one reset may take: its hooks, two waits for the chips, and what lies between."""
+        hooks_ns = (len(self.before) + len(self.after)) * self.hook_timeout_ns
+        return hooks_ns + 2 * self.verify_timeout_ns + _SLACK_NS
+
+    def forbidden(self) -> str:
+        """What forbids resets now, "" if nothing does. What cannot be looked at forbids them too."""
+        try:
+            if os.path.lexists(self.do_not_touch):
+                return f"{self.do_not_touch} is there"
+            words = Path(self.kernel_command_line).read_text().split()
+        except OSError as error:
+            return f"{error.filename}: {error.strerror}"
+        return f"the kernel was started with {KERNEL_WORD}" if KERNEL_WORD in words else ""
+
+    def check(self, state_dir: str, report: Callable[[str, str], None]) -> None:
+        """What no single key can tell: ``report(key, reason)``."""
+        on = [
+            key
+            for key, mode in (("mode", self.mode), *((f"modes.{v}", m) for v, m in self.modes.items()))
+            if mode is ResetMode.ON
+        ]
+        if on and not self.allow_volatile_store and (kind := file_system_of(Path(state_dir))) in VOLATILE:
+            report(
+                on[0],
+                f'"on" needs a store that outlives a reboot, and agent.state_dir {state_dir} lies on {kind};'
+                " reset.allow_volatile_store = true allows it",
+            )
+
+
+def file_system_of(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str:
+    """The type of the file system that the path is on or would be made on, "" where that cannot be read."""
+    try:
+        wanted, lines = path.resolve(), mounts.read_text().splitlines()
+    except OSError:
+        return ""
+    best, kind = -1, ""
+    for line in lines:
+        fields, _, rest = line.partition(" - ")
+        mounted = Path(fields.split()[4].encode().decode("unicode_escape"))
+        if wanted.is_relative_to(mounted) and len(mounted.parts) >= best:
+            best, kind = len(mounted.parts), rest.split()[0]
+    return kind
