@@ -36,7 +36,7 @@ def _of_their_groups(state: State, device_ids: Iterable[str]) -> list[Device]:
     found: dict[str, None] = {}
     for device_id in device_ids:
         device = state.get(Device, device_id)
-        if device is not None and device.kind is Kind.CHIP and not device.gone:
+        if device is not None and device.kind is Kind.CHIP and device.seen and not device.gone:
             found.update(dict.fromkeys(hindrances.group_of(state, device)))
     return [state.device(device_id) for device_id in found]
 
@@ -69,9 +69,9 @@ def _mode(state: State, device: Device | None) -> ResetMode:
 
 
 def _propose_for(state: State, device: Device) -> bool:
-    if _mode(state, device) is ResetMode.OFF:
+    if _mode(state, device) is ResetMode.OFF or unobserved_reason(state, device) is not None:
         return False
-    asking = [condition for condition in state.on(Condition, device.id) if _asks(state, device, condition)]
+    asking = [condition for condition in state.on(Condition, device.id) if _asks(state, condition)]
     if not asking:
         return False
     members = hindrances.group_of(state, device)
@@ -80,12 +80,14 @@ def _propose_for(state: State, device: Device) -> bool:
     return resets.propose(state, device, members, asking)
 
 
-def _asks(state: State, device: Device, condition: Condition) -> bool:
+def _asks(state: State, condition: Condition) -> bool:
+    if condition.level not in _AT_ONCE and condition.level not in _IN_THE_LAST_PHASE:
+        return False
     if condition.injected or condition.user_induced or not condition.affect_verdict:
         return False
     if condition.recovered_ns is not None or not state.lookup.facts(condition.code).clear_on.reset:
         return False
-    return _wants_one_now(state, condition) and _is_live(state, device, condition)
+    return _wants_one_now(state, condition) and _is_live(state, condition)
 
 
 def _wants_one_now(state: State, condition: Condition) -> bool:
@@ -93,15 +95,15 @@ def _wants_one_now(state: State, condition: Condition) -> bool:
     if condition.level is Level.FREE_RESTART_NPU and settings.mode is Mode.GRACEFUL:
         members = hindrances.group_of(state, state.device(condition.device_id))
         return not any(hindrances.users(state, members, settings.reset))
-    if condition.level in _IN_THE_LAST_PHASE:
-        return condition.phase >= len(state.lookup.phases[condition.level]) - 1
-    return condition.level in _AT_ONCE
+    if condition.level in _AT_ONCE:
+        return True
+    return condition.phase >= len(state.lookup.phases[condition.level]) - 1
 
 
-def _is_live(state: State, device: Device, condition: Condition) -> bool:
-    """Seen to be there: shown as present and read in this life, or heard of in it. A reload shows nothing."""
+def _is_live(state: State, condition: Condition) -> bool:
+    """Of a chip that is observed: shown as present, or heard of in this life. A reload shows nothing."""
     era = state.era
-    if unobserved_reason(state, device) is not None or condition.boot_id != era.boot_id:
+    if condition.boot_id != era.boot_id:
         return False
     if condition.present_ns is None and condition.last_ns < era.started_ns:
         return False
