@@ -12,9 +12,9 @@ from nodeagent.core.catalog import Mode
 from nodeagent.core.model import Condition, Device, Kind, Level, Reset, ResetMode, ResetStage
 from nodeagent.core.state import State
 from nodeagent.core.telling import unobserved_reason
+from nodeagent.core.verdict import RESET_LEVELS
 
 _AT_ONCE = (Level.FREE_RESTART_NPU, Level.RESTART_NPU)
-_IN_THE_LAST_PHASE = (Level.RESTART_REQUEST, Level.RESTART_BUSINESS)
 
 
 def review(state: State) -> bool:
@@ -81,7 +81,7 @@ def _propose_for(state: State, device: Device) -> bool:
 
 
 def _asks(state: State, condition: Condition) -> bool:
-    if condition.level not in _AT_ONCE and condition.level not in _IN_THE_LAST_PHASE:
+    if condition.level not in RESET_LEVELS:
         return False
     if condition.injected or condition.user_induced or not condition.affect_verdict:
         return False

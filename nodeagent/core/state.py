@@ -34,7 +34,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.standing import Coded, Standing
 from nodeagent.core.timers import Timers
-from nodeagent.core.verdict import Contribution, Judgement
+from nodeagent.core.verdict import RESET_LEVELS, Contribution, Judgement
 
 C = TypeVar("C", bound=Cell)
 Timed = Promotion | Crossing | Tally
@@ -125,7 +125,8 @@ class State:
             self._index(key, before, after)
             self._group(key, before, after)
         elif judged_alike(before, after):
-            self.unreviewed[after.device_id] = None
+            if after.level in RESET_LEVELS:
+                self.unreviewed[after.device_id] = None
             self._arm_condition(key, after)
             return
         self.said.pop(key, None)

@@ -32,6 +32,11 @@ PRECEDENCE: dict[Level, int] = {
 }
 """The vendor's order of display. Within each kind's set it is that kind's order."""
 
+RESET_LEVELS = frozenset(
+    {Level.RESTART_REQUEST, Level.RESTART_BUSINESS, Level.FREE_RESTART_NPU, Level.RESTART_NPU}
+)
+"""Those that a reset ends, at once or when what comes before it did not help."""
+
 _VERDICTS = {verdict: rank for rank, verdict in enumerate(Verdict)}
 _HANDLINGS = {handling: rank for rank, handling in enumerate(Handling)}
 
