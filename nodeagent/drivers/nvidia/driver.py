@@ -23,6 +23,7 @@ from nodeagent.drivers.api import CallFailed, Driver, Emit, Population, Reading,
 from nodeagent.drivers.nvidia import identity, library
 from nodeagent.drivers.nvidia.calls import STALE, DriverGone, GpuFault, name_of
 from nodeagent.drivers.nvidia.gpu import Gpu, Surroundings
+from nodeagent.drivers.nvidia.manager import DOWN, Manager
 from nodeagent.drivers.nvidia.missing import Slots, taken
 from nodeagent.drivers.nvidia.nvlink import Peers
 from nodeagent.worker.protocol import MAX_DEVICES, Batch, Configure, Device, Pattern, Signal
@@ -54,6 +55,8 @@ class NvidiaDriver:
         self._skip = skip
         self._emit = emit
         self._slots = Slots(sysfs)
+        self._manager = Manager(procfs, sysfs)
+        self._manager_runs: bool | None = None
         self._peers = Peers()
         self._versions: Mapping[str, str] = {}
         self._gpus: dict[str, Gpu] = {}
@@ -85,6 +88,8 @@ class NvidiaDriver:
         self._listings += 1
         if self._listings == 2:
             self._say_that_it_is_open()
+        if self._listings >= 2:
+            self._watch_the_fabric_manager()
         devices = [*(gpu.device for gpu in self._gpus.values()), *self._skipped.values()]
         return Population(
             devices=sorted(devices, key=lambda device: int(device.device.removeprefix("gpu"))),
@@ -146,6 +151,7 @@ class NvidiaDriver:
         around = Surroundings(
             procfs=self._procfs,
             pci=self._slots.functions,
+            switches=bool(self._slots.switches),
             versions=self._versions,
             peers=self._peers,
             tell=self._tell,
@@ -183,6 +189,15 @@ class NvidiaDriver:
             Signal(device=NODE, code=code, assertion=Assertion.RECOVER) for code in library.CODES.values()
         ]
         self._emit.enqueue(Batch(signals=tuple(over)))
+
+    def _watch_the_fabric_manager(self) -> None:
+        """Told as it changes, and once at the start."""
+        runs = self._manager.look(switches=bool(self._slots.switches))
+        if runs is not None and runs is not self._manager_runs:
+            self._manager_runs = runs
+            self._tell(
+                Signal(device=NODE, code=DOWN, assertion=Assertion.RECOVER if runs else Assertion.OCCUR)
+            )
 
     def _tell(self, signal: Signal) -> None:
         self._emit.enqueue(Batch(signals=(signal,)))

@@ -20,6 +20,7 @@ from nodeagent.drivers.nvidia import fabric, identity, processes
 from nodeagent.drivers.nvidia.calls import Calls, GpuFault, Readings
 from nodeagent.drivers.nvidia.ecc import Memory
 from nodeagent.drivers.nvidia.events import Events, Tell
+from nodeagent.drivers.nvidia.groups import LINKED
 from nodeagent.drivers.nvidia.nvlink import INACTIVE, Links, Peers
 from nodeagent.drivers.nvidia.state import RECOVERY_ACTION, Recovery
 from nodeagent.drivers.nvidia.telemetry import SlowdownMinutes, Telemetry
@@ -33,10 +34,13 @@ DESCRIBE: Final = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What all GPUs of the node share. ``pci``: functions by address; ``versions``: of driver and library."""
+    """What all GPUs of the node share. ``pci``: functions by address; ``versions``: of driver and library;
+    ``switches``: PCI lists NVSwitches.
+    """
 
     procfs: Path
     pci: Mapping[str, PciFunction]
+    switches: bool
     versions: Mapping[str, str]
     peers: Peers
     tell: Tell
@@ -88,21 +92,7 @@ class Gpu:
 
     def identify(self) -> None:
         """Ask who it is. Raises ``GpuFault`` and ``CallFailed``."""
-        handle = self._handle()
-        calls = Calls(handle)
-        described = identity.describe(self._index, calls, self._around.pci)
-        if calls.failed and not calls.answered:
-            raise CallFailed(calls.failed[0], errno=calls.failed_number)
-        attributes = {**described.attributes, **self._around.versions}
-        before = self.device
-        if before.identity and described.identity in ("", before.identity):
-            # What could not be read this time has not gone for that.
-            described = replace(described, identity=before.identity)
-            attributes = {**before.attributes, **attributes}
-        self.device = replace(described, attributes=attributes)
-        if self._part is None or _is_another(before, self.device):
-            self._take_up(handle)
-        self._refused_before += calls.refused
+        self._identify(listen=False)
 
     def poll(self) -> Reading:
         """Everything. Raises ``CallFailed`` where it answers nothing, or is no longer there to answer."""
@@ -110,7 +100,7 @@ class Gpu:
         values: dict[str, float] = {}
         try:
             if self._part is None or self._turn % DESCRIBE == 0:
-                self.identify()
+                self._identify(listen=True)
             part = self._same_part()
             part.calls.turn()
             return self._read(part, codes, values)
@@ -169,6 +159,28 @@ class Gpu:
 
     # ------------------------------------------------------------------ who it is
 
+    def _identify(self, *, listen: bool) -> None:
+        """``listen``: to another part's events before it is told that there is one."""
+        handle = self._handle()
+        calls = Calls(handle)
+        described = identity.describe(self._index, calls, self._around.pci, switches=self._around.switches)
+        if calls.failed and not calls.answered:
+            raise CallFailed(calls.failed[0], errno=calls.failed_number)
+        attributes = {**described.attributes, **self._around.versions}
+        before = self.device
+        if before.identity and described.identity in ("", before.identity):
+            # What could not be read this time has not gone for that.
+            described = replace(described, identity=before.identity)
+            attributes = {**before.attributes, **attributes}
+        attributes.setdefault("group", LINKED)
+        described = replace(described, attributes=attributes)
+        if self._part is None or _is_another(before, described):
+            part = self._take_up(handle, attributes.get("product", ""))
+            if listen:
+                part.events.heal()
+        self.device = described
+        self._refused_before += calls.refused
+
     def _handle(self) -> Any:
         calls = Calls(self._index)
         handle = calls.ask(pynvml.nvmlDeviceGetHandleByIndex)
@@ -183,16 +195,16 @@ class Gpu:
         calls.turn()
         uuid = identity.uuid(calls)
         if uuid and uuid != self.device.identity:
-            self.identify()
+            self._identify(listen=True)
         return self._part
 
-    def _take_up(self, handle: Any) -> None:
+    def _take_up(self, handle: Any, product: str) -> _Part:
         if self._part is not None:
             self._refused_before = self.refused
             self._part.events.end()
-        product = self.device.attributes.get("product", "")
         self._part = _Part(handle, self.device.device, product, self._around)
         self._turn = 0
+        return self._part
 
 
 def _is_another(before: Device, after: Device) -> bool:

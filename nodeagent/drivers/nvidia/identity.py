@@ -13,6 +13,7 @@ import pynvml
 
 from nodeagent.core.model import Kind
 from nodeagent.drivers.nvidia.calls import Calls
+from nodeagent.drivers.nvidia.groups import reset_group
 from nodeagent.drivers.pci import PciFunction, normal
 from nodeagent.worker.protocol import Device
 
@@ -60,8 +61,11 @@ def uuid(calls: Calls) -> str:
     return text
 
 
-def describe(index: int, calls: Calls, pci: Mapping[str, PciFunction]) -> Device:
-    """All of it; ``pci`` are the functions by address, for what is above them. Raises as ``Calls.ask``."""
+def describe(index: int, calls: Calls, pci: Mapping[str, PciFunction], *, switches: bool) -> Device:
+    """All of it; ``pci`` are the functions by address, for what is above them. Raises as ``Calls.ask``.
+
+    ``switches``: PCI lists NVSwitches.
+    """
     attributes: dict[str, str] = {}
     address = _address(calls)
     if address:
@@ -80,6 +84,8 @@ def describe(index: int, calls: Calls, pci: Mapping[str, PciFunction]) -> Device
         attributes["slot"] = str(module)
     if (mig := calls.ask(pynvml.nvmlDeviceGetMigMode)) is not None:
         attributes["mig"] = _MIG_MODES.get(mig[0], str(mig[0]))
+    if group := reset_group(name_of(index), calls, switches=switches):
+        attributes["group"] = group
     return Device(
         device=name_of(index), kind=Kind.CHIP, vendor=VENDOR, identity=uuid(calls), attributes=attributes
     )

@@ -17,6 +17,9 @@ LOOK_S: Final = 5.0
 
 OUR_DRIVER: Final = "nvidia"
 
+_BRIDGE: Final = 0x0680
+"""The class of NVSwitches up to the third generation; those of the fourth are on no PCI bus."""
+
 
 def taken(procfs: Path) -> frozenset[str] | None:
     """Where the GPUs are that the kernel driver has taken, as it lists them itself; None if it does not."""
@@ -27,11 +30,12 @@ def taken(procfs: Path) -> frozenset[str] | None:
 
 
 class Slots:
-    """The PCI functions that are GPUs, and which of them NVML has shown."""
+    """The PCI functions that are GPUs, and which of them NVML has shown; and the NVSwitches beside them."""
 
     def __init__(self, sysfs: Path) -> None:
         self.functions: Mapping[str, PciFunction] = {}
         self.expected: frozenset[str] = frozenset()
+        self.switches: frozenset[str] = frozenset()
         self._sysfs = sysfs
         self._looked_s = 0.0
         self._shown: dict[str, str] = {}
@@ -47,6 +51,7 @@ class Slots:
         found = functions(self._sysfs, NVIDIA, (CONTROLLER_3D, VGA_CONTROLLER))
         self.functions = {function.address: function for function in found if not function.virtual}
         self.expected = frozenset(address for address in self.functions if self._is_ours(address))
+        self.switches = frozenset(switch.address for switch in functions(self._sysfs, NVIDIA, (_BRIDGE,)))
         self._looked_s = time.monotonic()
 
     def missing(self, listed: Sequence[Device]) -> tuple[Missing, ...]:

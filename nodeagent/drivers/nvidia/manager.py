@@ -1,0 +1,88 @@
+"""Whether the fabric manager runs on a node whose NVSwitches need it.
+
+GPUs that have once joined the fabric look well without it, while no new program can use them together:
+so that neither NVML nor the kernel log tells. It is looked for as a process, which finds it as a service
+and in a container alike. Nodes whose switches are managed from elsewhere (NVL72, a guest of a shared
+fabric) list none, and are not asked for it. It starts nothing.
+"""
+
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+DOWN: Final = "NV_FABRIC_MANAGER_DOWN"
+
+LOOK_S: Final = 5.0
+"""All processes are looked through this often while it is not found."""
+
+_PROCESS: Final = "nv-fabricmanage"
+"""The kernel keeps fifteen letters of a name."""
+
+_KERNEL_THREADS: Final = "kthreadd"
+"""Process 2, which only who sees all processes of the node sees."""
+
+_MANAGEMENT_PORT: Final = b"SW_MNG"
+_MAX_VPD_BYTES: Final = 4096
+
+
+class Manager:
+    """Of the node. ``look`` is called at every poll."""
+
+    def __init__(self, procfs: Path, sysfs: Path) -> None:
+        self._procfs = procfs
+        self._sysfs = sysfs
+        self._behind_a_port: bool | None = None
+        self._pid = ""
+        self._looked_s = float("-inf")
+        self._said = False
+
+    def look(self, *, switches: bool) -> bool | None:
+        """Whether it runs; None where none is needed, or nobody can tell. ``switches``: PCI lists some."""
+        if not (switches or self._is_behind_a_port()):
+            return None
+        if self._pid and _name(self._procfs / self._pid) == _PROCESS:
+            return True
+        if _name(self._procfs / "2") != _KERNEL_THREADS:
+            self._say_that_it_sees_nothing()
+            return None
+        if self._pid or time.monotonic() - self._looked_s >= LOOK_S:
+            self._looked_s = time.monotonic()
+            self._pid = next((pid for pid in self._pids() if _name(self._procfs / pid) == _PROCESS), "")
+        return bool(self._pid)
+
+    def _is_behind_a_port(self) -> bool:
+        """NVSwitches from the fourth generation on are reached by network ports of the board, marked so."""
+        if self._behind_a_port is None:
+            ports = (self._sysfs / "class/infiniband").glob("*/device/vpd")
+            self._behind_a_port = any(_MANAGEMENT_PORT in _vital_data(port) for port in ports)
+        return self._behind_a_port
+
+    def _pids(self) -> list[str]:
+        return [entry.name for entry in self._procfs.iterdir() if entry.name.isdigit()]
+
+    def _say_that_it_sees_nothing(self) -> None:
+        if not self._said:
+            self._said = True
+            print(
+                f"the fabric manager is not watched: {self._procfs} does not list the node's processes",
+                file=sys.stderr,
+                flush=True,
+            )
+
+
+def _name(process: Path) -> str:
+    """Empty where it has ended, or may not be seen."""
+    try:
+        return (process / "comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _vital_data(file: Path) -> bytes:
+    """Empty where the port does not give it, as a fault of the network is no business of this."""
+    try:
+        with file.open("rb") as opened:
+            return opened.read(_MAX_VPD_BYTES)
+    except OSError:
+        return b""
