@@ -6,11 +6,12 @@ was made by a replay. A field that has nothing to say is "" or null; none is eve
 
 from typing import Any
 
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from nodeagent.cli.times import rfc3339
 from nodeagent.outlets import messages
-from nodeagent.outlets.pb import fault_service_pb2, types_pb2
+from nodeagent.outlets.pb import control_service_pb2, fault_service_pb2, types_pb2
 
 Form = dict[str, Any]
 
@@ -70,6 +71,7 @@ def device(told: types_pb2.Device) -> Form:
         "observed_at": _time(told.observed_at),
         "reasons": [reason(each) for each in told.reasons],
         "attributes": dict(sorted(told.attributes.items())),
+        "claims": [{"job": each.job, "kind": each.kind} for each in told.claims],
         "holders": [_holder(each) for each in told.holders.holders] if told.HasField("holders") else None,
     }
 
@@ -119,10 +121,63 @@ def hold(told: types_pb2.Hold) -> Form:
         "id": told.id,
         "device": told.device,
         "device_id": told.device_id,
+        "kind": _word(messages.HOLD_KIND_OF, told.kind),
         "owner": told.owner,
         "reason": told.reason,
         "since": _time(told.since),
         "until": _time(told.until),
+    }
+
+
+def action(told: types_pb2.Reset) -> Form:
+    """An action that goes on or ended of late; ``result`` is "" until it has ended."""
+    return {
+        "id": told.id,
+        "kind": "reset",
+        "devices": list(told.devices),
+        "device_ids": list(told.device_ids),
+        "mode": _word(messages.RESET_MODE_OF, told.mode),
+        "stage": _word(messages.RESET_STAGE_OF, told.stage),
+        "codes": list(told.codes),
+        "condition_ids": list(told.condition_ids),
+        "who": told.who,
+        "reason": told.reason,
+        "attempt": told.attempt,
+        "approved": told.approved,
+        "hindered_by": list(told.hindered_by),
+        "proposed_at": _time(told.proposed_at),
+        "due_at": _time(told.due_at),
+        "started_at": _time(told.started_at),
+        "ended_at": _time(told.ended_at),
+        "verified": list(told.verified),
+        "result": told.result,
+    }
+
+
+def rehearsal(told: control_service_pb2.ResetRehearsal) -> Form:
+    """What a reset would do. ``refused`` is "" where it would begin, ``after`` null where others decide."""
+    return {
+        "devices": list(told.devices),
+        "mode": _word(messages.RESET_MODE_OF, told.mode),
+        "refused": told.refused,
+        "hindered_by": list(told.hindered_by),
+        "used": [{"device": each.device, "resets": each.resets, "limit": each.limit} for each in told.used],
+        "window": _length(told.window),
+        "steps": [
+            {"after": _length(each.after) if each.HasField("after") else None, "what": each.what}
+            for each in told.steps
+        ],
+    }
+
+
+def audit_entry(told: control_service_pb2.AuditEntry) -> Form:
+    return {
+        "number": told.number,
+        "at": rfc3339(told.at),
+        "who": told.who,
+        "what": told.what,
+        "target": told.target,
+        "result": told.result,
     }
 
 
@@ -165,7 +220,7 @@ def explanation(told: fault_service_pb2.CodeExplanation) -> Form:
 def stance(told: fault_service_pb2.Stance) -> Form:
     """``lasts`` is null where it holds as long as the fault stands."""
     return {
-        "lasts": f"{told.lasts.ToNanoseconds() / 1e9:g}s" if told.HasField("lasts") else None,
+        "lasts": _length(told.lasts) if told.HasField("lasts") else None,
         "verdict": _word(messages.VERDICT_OF, told.verdict),
         "handling": _word(messages.HANDLING_OF, told.handling),
     }
@@ -188,6 +243,10 @@ def _word(words: dict[Any, Any], number: int) -> str | None:
     """The word of an enum's number; null for one that is not set or that this version does not know."""
     word = words.get(number)
     return None if word is None else str(word)
+
+
+def _length(told: Duration) -> str:
+    return f"{told.ToNanoseconds() / 1e9:g}s"
 
 
 def _time(stamp: Timestamp) -> str | None:

@@ -5,30 +5,15 @@ from pathlib import Path
 
 import click
 
+from nodeagent.cli.lengths import length_option
 from nodeagent.cli.options import Output, control_socket, control_socket_option, output_option
 from nodeagent.cli.output import write, write_json
-from nodeagent.toml.quantities import parse_duration_ns
-
-
-def _length(_context: click.Context, _parameter: click.Parameter, text: str | None) -> timedelta | None:
-    if text is None:
-        return None
-    try:
-        return timedelta(microseconds=parse_duration_ns(text) // 1000)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
 
 
 @click.command("isolate")
 @click.argument("device")
 @click.option("--reason", required=True, help="Why; everybody who is told of the verdict is told this.")
-@click.option(
-    "--for",
-    "length",
-    metavar="DURATION",
-    callback=_length,
-    help="How long, such as 2h; else until released.",
-)
+@length_option("How long, such as 2h; else until released.")
 @control_socket_option
 @output_option
 def command(

@@ -9,6 +9,13 @@ from nodeagent.cli.times import for_people
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import types_pb2
 
+_OF_ACTIONS = frozenset(
+    (
+        types_pb2.EVENT_KIND_ACTION_PROPOSED,
+        types_pb2.EVENT_KIND_ACTION_STARTED,
+        types_pb2.EVENT_KIND_ACTION_FINISHED,
+    )
+)
 _INDENT = " " * 25
 """The length of a time and a space: what goes on is told below the first line's kind."""
 
@@ -52,11 +59,18 @@ def _what(event: types_pb2.Event) -> str:
             ("userspace", event.userspace),
             ("not observed", not event.observed),
             (f"{event.count} times", event.count > 1),
+            (f"mode {event.evidence.get('mode', '?')}", event.kind in _OF_ACTIONS),
+            (f"attempt {event.evidence.get('attempt', '?')}", _is_repeated(event)),
         )
         if is_set
     ]
-    told = "; ".join(filter(None, (fault, event.why)))
+    of = event.evidence.get("devices", "") if event.kind == types_pb2.EVENT_KIND_ACTION_FINISHED else ""
+    told = "; ".join(filter(None, (fault, f"reset of {of}" if of else "", event.why)))
     return f"{told} [{', '.join(marks)}]" if marks else told
+
+
+def _is_repeated(event: types_pb2.Event) -> bool:
+    return event.kind in _OF_ACTIONS and event.evidence.get("attempt", "1") != "1"
 
 
 def word(words: Mapping[Any, object], number: int) -> str:

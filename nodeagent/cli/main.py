@@ -11,7 +11,7 @@ import click
 
 COMMANDS: Final[Mapping[str, str]] = {
     "run": "Start the daemon in the foreground.",
-    "status": "Show verdicts, open conditions and holds.",
+    "status": "Show verdicts, open conditions, holds and actions.",
     "scan": "Answer with the exit status whether this node is good.",
     "events": "Show events, or follow them.",
     "devices": "List the devices with verdict and handling.",
@@ -22,6 +22,12 @@ COMMANDS: Final[Mapping[str, str]] = {
     "replay": "Run a kernel log or a file of signals through the tables.",
     "isolate": "Take a device out of service.",
     "release": "End your hold on a device, and what only a person may end.",
+    "reset": "Reset a device, or say what that would do.",
+    "approve": "Approve or refuse an action that is proposed.",
+    "quiesce": "Hold off all actions on this node.",
+    "resume": "Allow actions again.",
+    "claim": "Say which jobs use which devices: for job hooks.",
+    "audit": "Show who asked for what, and what came of it.",
     "inject": "Make a fault for a rehearsal.",
     "emulator": "Play a node with accelerators where there are none.",
     "probe": "Run one source by hand.",

@@ -1,25 +1,38 @@
 """``nodeagent status``: everything that is open, and what it means for placing work."""
 
 from pathlib import Path
+from typing import Final
 
 import click
 
 from nodeagent.cli import door, forms, snapshot
 from nodeagent.cli.lines import word
 from nodeagent.cli.options import Output, output_option, public_socket, socket_option
-from nodeagent.cli.output import coloured, write, write_json, write_table
+from nodeagent.cli.output import coloured, write, write_field, write_json, write_table
 from nodeagent.cli.times import for_people, rfc3339
 from nodeagent.core.model import NODE
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.outlets.pb import types_pb2
 
+_HELD_SOMEHOW: Final = "held: {device}"
+_HELD: Final = {
+    types_pb2.HOLD_KIND_ISOLATION: "isolated: {device}",
+    types_pb2.HOLD_KIND_RESET_PENDING: "reset pending: {device}",
+    types_pb2.HOLD_KIND_QUIESCE: "quiesced",
+}
+_DUE: Final = {
+    types_pb2.RESET_STAGE_ANNOUNCED: "announced until",
+    types_pb2.RESET_STAGE_ASKING: "refused unless approved before",
+    types_pb2.RESET_STAGE_WAITING: "looked at again before",
+}
+
 
 @click.command("status")
 @socket_option
 @output_option
 def command(socket: Path | None, config_path: Path | None, output: Output) -> None:
-    """Show verdicts, open conditions and holds."""
+    """Show verdicts, open conditions, holds and actions."""
     with door.opened(public_socket(socket, config_path)) as daemon:
         state = snapshot.take(daemon)
         node = daemon.call(pb.GetNodeRequest(), pb.GetNodeResponse)
@@ -46,6 +59,7 @@ def _form(state: pb.WatchResponse, node: pb.GetNodeResponse) -> forms.Form:
         "conditions": [forms.condition(each) for each in told.conditions],
         "promotions": [forms.promotion(each) for each in told.promotions],
         "holds": [forms.hold(each) for each in told.holds],
+        "actions": [forms.action(each) for each in told.resets],
         "sources": [forms.source(each) for each in told.sources],
         "at": rfc3339(told.at),
         "seq": told.seq,
@@ -84,7 +98,32 @@ def _write(state: pb.WatchResponse, node: pb.GetNodeResponse) -> None:
         )
     for hold in told.holds:
         until = f" until {for_people(hold.until)}" if hold.HasField("until") else ""
-        write(f"held: {hold.device} by {hold.owner}{until}: {hold.reason}")
+        held = _HELD.get(hold.kind, _HELD_SOMEHOW).format(device=hold.device)
+        write(f"{held} by {hold.owner}{until}: {hold.reason}")
+    for reset in told.resets:
+        _write_action(reset)
+
+
+def _write_action(reset: types_pb2.Reset) -> None:
+    stage = word(messages.RESET_STAGE_OF, reset.stage)
+    mode = word(messages.RESET_MODE_OF, reset.mode)
+    write()
+    write(f"action {reset.id}")
+    write_field(" is", f"{stage}, mode {mode}, attempt {reset.attempt}")
+    write_field(" reset of", ", ".join(reset.devices))
+    write_field(" for", f"{reset.who}: {reset.reason}" if reset.who else ", ".join(reset.codes))
+    times = [f"proposed {for_people(reset.proposed_at)}"]
+    if reset.HasField("started_at"):
+        times.append(f"started {for_people(reset.started_at)}")
+    if reset.HasField("due_at"):
+        times.append(f"{_DUE.get(reset.stage, 'at the latest')} {for_people(reset.due_at)}")
+    write_field(" times", ", ".join(times))
+    for each in reset.hindered_by:
+        write_field(" waits:", each)
+    if reset.result:
+        write_field(" result", reset.result)
+    if reset.stage == types_pb2.RESET_STAGE_ASKING:
+        write_field(" do:", f'nodeagent approve "{reset.id}"')
 
 
 def _write_devices(told: pb.Snapshot) -> None:

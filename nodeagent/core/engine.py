@@ -36,6 +36,7 @@ from nodeagent.core.model import (
     ActiveSet,
     Carried,
     CatalogChanged,
+    Claimed,
     Claims,
     Condition,
     CounterMark,
@@ -263,6 +264,7 @@ class Engine:
     def _device_view(self, device: Device) -> DeviceView:
         now = judgement(self._state, device)
         held = self._state.get(Held, device.id)
+        claimed = self._state.get(Claimed, device.id)
         return DeviceView(
             id=device.id,
             name=device.name,
@@ -277,4 +279,5 @@ class Engine:
             reasons=now.reasons,
             attributes=device.attributes,
             holders=None if held is None else held.holders,
+            claims=() if claimed is None else claimed.jobs,
         )

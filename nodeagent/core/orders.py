@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from nodeagent.core import devices, hindrances, holds, resets
+from nodeagent.core import devices, hindrances, holds, limits, resets
 from nodeagent.core.model import EventKind, Hold, HoldKind, Operator, Reset
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
@@ -39,8 +39,11 @@ def _reset(state: State, given: Operator) -> bool:
 def _quiesce(state: State, given: Operator) -> bool:
     """One for each owner: ordering it again changes its reason and end."""
     node = state.device(state.node_id)
+    hold_id = f"{node.id}/quiesce:{given.who}"
+    if ("hold", hold_id) not in state.cells[Hold] and len(state.cells[Hold]) >= limits.MAX_HOLDS:
+        return False
     hold = Hold(
-        id=f"{node.id}/quiesce:{given.who}",
+        id=hold_id,
         device_id=node.id,
         owner=given.who,
         reason=given.reason,

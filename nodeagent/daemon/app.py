@@ -23,11 +23,15 @@ from nodeagent.daemon.rebuild import load_catalogs, rebuild
 from nodeagent.daemon.reloading import Reloading, table_folders
 from nodeagent.drivers import DRIVERS
 from nodeagent.outlets import journal
+from nodeagent.outlets.actions import Actions
+from nodeagent.outlets.audit import Audit
+from nodeagent.outlets.claims import JobClaims
 from nodeagent.outlets.grpc_server import GrpcServer
 from nodeagent.outlets.metrics import NodeMetrics
 from nodeagent.outlets.metrics_http import MetricsServer
 from nodeagent.outlets.node import NodeFacts
 from nodeagent.outlets.orders import Orders
+from nodeagent.outlets.quiescing import Quiescing
 from nodeagent.outlets.reports import Reports
 from nodeagent.outlets.sockets import OutletError
 from nodeagent.outlets.tables import Tables
@@ -111,6 +115,10 @@ class Daemon:
                     Tables(facts, reloading.reload),
                     Orders(board, lambda: catalogs.current, facts, pump.ask),
                     Reports(board, lambda: catalogs.current, facts, pump.ask),
+                    Actions(board, facts, pump.ask, pump.rehearse_reset),
+                    Quiescing(board, facts, pump.ask),
+                    JobClaims(board, facts, pump.ask),
+                    Audit(ledger, facts),
                 ),
             )
             metrics = NodeMetrics(

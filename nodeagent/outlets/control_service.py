@@ -25,6 +25,7 @@ REFUSALS_WINDOW_S = 60.0
 _MAX_TARGET_LENGTH = 256
 _MAX_RESULT_LENGTH = 1024
 _TARGET_FIELDS = ("device", "action_id")
+_CLAIMS = "claims"
 _DRY_RUN = "dry_run"
 
 _log = logging.getLogger(__name__)
@@ -111,6 +112,8 @@ def _target(request: Message) -> str:
     """What a call is about, where the request names it: cut to a bounded length."""
     fields = request.DESCRIPTOR.fields_by_name
     named = [str(getattr(request, field)) for field in _TARGET_FIELDS if field in fields]
+    if _CLAIMS in fields:
+        named += dict.fromkeys(claim.device for claim in getattr(request, _CLAIMS))
     if _DRY_RUN in fields and getattr(request, _DRY_RUN):
         named.append("dry run")
     return ", ".join(filter(None, named))[:_MAX_TARGET_LENGTH]

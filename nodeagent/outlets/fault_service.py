@@ -8,7 +8,7 @@ import grpc
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.lookup import Lookup
 from nodeagent.core.model import NODE
-from nodeagent.outlets import explain, history, messages
+from nodeagent.outlets import explain, history, messages, messages_of_actions
 from nodeagent.outlets.credentials import Caller, Identify, Role
 from nodeagent.outlets.filters import Filter, device_names, level_of
 from nodeagent.outlets.frames import Frames
@@ -112,6 +112,7 @@ class FaultService:
             conditions=scene.conditions(minimum),
             promotions=scene.promotions(minimum),
             holds=scene.holds(),
+            resets=messages_of_actions.resets(scene),
         )
 
     async def list_devices(

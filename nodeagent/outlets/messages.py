@@ -19,10 +19,13 @@ from nodeagent.core.model import (
     Handling,
     Hold,
     Holder,
+    HoldKind,
     Kind,
     Level,
     Promotion,
     Reason,
+    ResetMode,
+    ResetStage,
     Source,
     Verdict,
 )
@@ -47,6 +50,9 @@ VERDICTS: Mapping[Verdict, pb.Verdict] = _numbers(Verdict, "VERDICT")
 HANDLINGS: Mapping[Handling, pb.Handling] = _numbers(Handling, "HANDLING")
 EVENT_KINDS: Mapping[EventKind, pb.EventKind] = _numbers(EventKind, "EVENT_KIND")
 ASSERTIONS: Mapping[Assertion, pb.Assertion] = _numbers(Assertion, "ASSERTION")
+HOLD_KINDS: Mapping[HoldKind, pb.HoldKind] = _numbers(HoldKind, "HOLD_KIND")
+RESET_MODES: Mapping[ResetMode, pb.ResetMode] = _numbers(ResetMode, "RESET_MODE")
+RESET_STAGES: Mapping[ResetStage, pb.ResetStage] = _numbers(ResetStage, "RESET_STAGE")
 LEVELS: Mapping[Level, pb.Level] = _numbers(
     Level, "LEVEL", {Level.NOT_HANDLE: "_FAULT", Level.SUB_HEALTH: "_FAULT"}
 )
@@ -64,6 +70,9 @@ EVENT_KIND_OF = {number: kind for kind, number in EVENT_KINDS.items()}
 VERDICT_OF = {number: verdict for verdict, number in VERDICTS.items()}
 HANDLING_OF = {number: handling for handling, number in HANDLINGS.items()}
 KIND_OF = {number: kind for kind, number in KINDS.items()}
+HOLD_KIND_OF = {number: kind for kind, number in HOLD_KINDS.items()}
+RESET_MODE_OF = {number: mode for mode, number in RESET_MODES.items()}
+RESET_STAGE_OF = {number: stage for stage, number in RESET_STAGES.items()}
 REASON_KIND_OF = {number: kind for kind, number in REASON_KINDS.items()}
 
 
@@ -163,24 +172,24 @@ class Scene:
         return timestamp(rule_ns + self.publication.wall_offset_ns)
 
     def devices(self) -> list[pb.Device]:
-        return [self.device(each) for each in self._view.devices if self._wants(each.id)]
+        return [self.device(each) for each in self._view.devices if self.wants(each.id)]
 
     def conditions(self, minimum: Level | None = None) -> list[pb.Condition]:
         return [
             self.condition(each)
             for each in self._view.conditions
-            if self._wants(each.device_id) and at_least(each.level, minimum)
+            if self.wants(each.device_id) and at_least(each.level, minimum)
         ]
 
     def promotions(self, minimum: Level | None = None) -> list[pb.Promotion]:
         return [
             self.promotion(each)
             for each in self._view.promotions
-            if self._wants(each.device_id) and at_least(each.level, minimum)
+            if self.wants(each.device_id) and at_least(each.level, minimum)
         ]
 
     def holds(self) -> list[pb.Hold]:
-        return [self.hold(each) for each in self._view.holds if self._wants(each.device_id)]
+        return [self.hold(each) for each in self._view.holds if self.wants(each.device_id)]
 
     def sources(self) -> list[pb.Source]:
         return [self.source(each) for each in self._view.sources]
@@ -200,13 +209,14 @@ class Scene:
             reasons=[reason(each) for each in value.reasons],
             attributes=value.attributes,
             holders=None if value.holders is None else holders(value.holders),
+            claims=[pb.JobClaim(job=job, kind=kind) for job, kind in value.claims],
         )
 
     def condition(self, value: Condition) -> pb.Condition:
         return pb.Condition(
             id=value.id,
             device_id=value.device_id,
-            device=self._name(value.device_id),
+            device=self.name_of(value.device_id),
             code=value.code,
             name=value.name,
             source=value.source,
@@ -226,7 +236,7 @@ class Scene:
         return pb.Promotion(
             id=value.id,
             device_id=value.device_id,
-            device=self._name(value.device_id),
+            device=self.name_of(value.device_id),
             rule=value.rule,
             code=value.code,
             name=value.name,
@@ -240,11 +250,12 @@ class Scene:
         return pb.Hold(
             id=value.id,
             device_id=value.device_id,
-            device=self._name(value.device_id),
+            device=self.name_of(value.device_id),
             owner=value.owner,
             reason=value.reason,
             since=self.at(value.since_ns),
             until=None if value.until_ns is None else self.at(value.until_ns),
+            kind=HOLD_KINDS[value.kind],
         )
 
     def source(self, value: Source) -> pb.Source:
@@ -257,8 +268,8 @@ class Scene:
             device_id=value.device_id,
         )
 
-    def _name(self, device_id: str) -> str:
+    def name_of(self, device_id: str) -> str:
         return self._names.get(device_id, device_id)
 
-    def _wants(self, device_id: str) -> bool:
-        return not self._wanted or device_id in self._wanted or self._name(device_id) in self._wanted
+    def wants(self, device_id: str) -> bool:
+        return not self._wanted or device_id in self._wanted or self.name_of(device_id) in self._wanted

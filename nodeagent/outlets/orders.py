@@ -6,12 +6,12 @@ here. It decides nothing about faults: whether a device is fit is read off its o
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from google.protobuf.message import Message
 
 from nodeagent.core.catalog import Catalog
-from nodeagent.core.model import DeviceView, Event, EventKind, Hold, Input, Level, Operator
+from nodeagent.core.model import DeviceView, Event, EventKind, Hold, HoldKind, Input, Level, Operator
 from nodeagent.core.verdict import PRECEDENCE
 from nodeagent.outlets import messages, request_fields
 from nodeagent.outlets.credentials import Caller
@@ -23,8 +23,11 @@ from nodeagent.store.board import Board
 
 _UNFIT: Final = PRECEDENCE[Level.RESTART_NPU]
 
-Ask = Callable[[Input], Awaitable[tuple[Event, ...]]]
-"""Steps an input and returns the events that it gave, once they are published."""
+
+class Ask(Protocol):
+    """Steps inputs in one commit and returns the events that they gave, once they are published."""
+
+    def __call__(self, *inputs: Input) -> Awaitable[tuple[Event, ...]]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +89,8 @@ class Orders:
 
     def _hold_of(self, caller: Caller, device: DeviceView) -> Hold | None:
         wanted = (device.id, caller.identity)
-        holds = self._board.current.view.holds
-        return next((hold for hold in holds if (hold.device_id, hold.owner) == wanted), None)
+        isolations = (each for each in self._board.current.view.holds if each.kind is HoldKind.ISOLATION)
+        return next((hold for hold in isolations if (hold.device_id, hold.owner) == wanted), None)
 
     def _until_ns(self, request: pb.IsolateDeviceRequest) -> int | None:
         if not request.HasField("until"):

@@ -28,6 +28,10 @@ def reason(text: str) -> str:
     return word("reason", text, MAX_REASON_CHARACTERS)
 
 
+def optional_reason(text: str) -> str:
+    return reason(text) if text else ""
+
+
 def evidence(given: Mapping[str, str]) -> dict[str, str]:
     if len(given) > MAX_EVIDENCE:
         raise Refusal(Status.INVALID_ARGUMENT, f"evidence: {len(given)} entries; at most {MAX_EVIDENCE}")

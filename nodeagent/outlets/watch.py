@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass
 
-from nodeagent.outlets import messages
+from nodeagent.outlets import messages, messages_of_actions
 from nodeagent.outlets.filters import Filter
 from nodeagent.outlets.frames import Frames
 from nodeagent.outlets.pb import fault_service_pb2 as pb
@@ -160,6 +160,7 @@ class Subscription:
             promotions=scene.promotions(),
             holds=scene.holds(),
             sources=scene.sources(),
+            resets=messages_of_actions.resets(scene),
         )
         return self._frames.snapshot(current.store_id, current.durable, snapshot)
 

@@ -146,6 +146,11 @@ class Ledger:
         return events[0][0] if events else self._visible_seq + 1
 
     @property
+    def last_audit(self) -> int:
+        """The greatest number in the audit log."""
+        return self._last.audit
+
+    @property
     def inputs_since_base(self) -> int:
         """How many inputs a restart would replay: the measure of when to compact."""
         return self._last.input - self._base_input

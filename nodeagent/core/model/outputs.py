@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from nodeagent.core.model.acting import Reset
+from nodeagent.core.model.acting import Hold, Reset
 from nodeagent.core.model.carried import Input
 from nodeagent.core.model.inputs import Holder
-from nodeagent.core.model.live import Condition, Hold, Promotion, Source
+from nodeagent.core.model.live import Condition, Promotion, Source
 from nodeagent.core.model.words import EventKind, Handling, Kind, Level, Verdict
 
 
@@ -80,7 +80,8 @@ class Outcome:
 class DeviceView:
     """A device as it stands. ``observed_ns`` is the rule time it was last known to be observed.
 
-    ``holders`` are the processes on it as last told, None where no source tells them.
+    ``holders`` are the processes on it as last told, None where no source tells them. ``claims`` are the
+    jobs that said they use it, as pairs (job, kind).
     """
 
     id: str
@@ -96,6 +97,7 @@ class DeviceView:
     reasons: tuple[Reason, ...] = ()
     attributes: Mapping[str, str] = field(default_factory=dict)
     holders: tuple[Holder, ...] | None = None
+    claims: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

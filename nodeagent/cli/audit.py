@@ -1,0 +1,77 @@
+"""``nodeagent audit``: who asked the daemon for what, and what came of it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from nodeagent.cli.options import Output, control_socket, control_socket_option, output_option
+from nodeagent.cli.output import on_terminal, width, write, write_field, write_json
+
+if TYPE_CHECKING:
+    from nodeagent.cli.door import Door
+    from nodeagent.outlets.pb import control_service_pb2 as pb
+
+NEWEST_SHOWN: Final = 20
+_PAGE: Final = 1000
+
+
+@click.command("audit")
+@click.option("--after", metavar="N", type=click.IntRange(min=0), help="All kept entries after number N.")
+@click.option(
+    "-n",
+    "--newest",
+    metavar="COUNT",
+    type=click.IntRange(min=1, max=_PAGE),
+    help=f"The newest COUNT entries; {NEWEST_SHOWN}.",
+)
+@control_socket_option
+@output_option
+def command(
+    after: int | None, newest: int | None, socket: Path | None, config_path: Path | None, output: Output
+) -> None:
+    """Show the newest calls of operators, oldest first, refused ones too. Looking is noted as well."""
+    from nodeagent.cli import door, forms
+
+    if after is not None and newest is not None:
+        raise click.UsageError("--after and --newest exclude each other")
+    with door.opened(control_socket(socket, config_path)) as daemon:
+        for entry in _newest(daemon, newest or NEWEST_SHOWN) if after is None else _all(daemon, after):
+            if output == Output.JSON:
+                write_json(forms.audit_entry(entry))
+            else:
+                _write(entry)
+
+
+def _newest(daemon: "Door", count: int) -> Iterator["pb.AuditEntry"]:
+    from nodeagent.outlets.pb import control_service_pb2 as pb
+
+    request = pb.ListAuditRequest(newest=True, limit=count)
+    yield from daemon.call(request, pb.ListAuditResponse).entries
+
+
+def _all(daemon: "Door", after: int) -> Iterator["pb.AuditEntry"]:
+    """Every entry there was when it began: looking adds one for each page."""
+    from nodeagent.outlets.pb import control_service_pb2 as pb
+
+    last = next((entry.number for entry in _newest(daemon, 1)), 0)
+    while after < last:
+        told = daemon.call(pb.ListAuditRequest(after_number=after, limit=_PAGE), pb.ListAuditResponse)
+        yield from (entry for entry in told.entries if entry.number <= last)
+        if not told.entries:
+            return
+        after = told.entries[-1].number
+
+
+def _write(entry: "pb.AuditEntry") -> None:
+    """A line, or on a terminal too narrow for it two."""
+    from nodeagent.cli.times import for_people
+
+    head = " ".join(filter(None, (for_people(entry.at), entry.what, entry.target)))
+    rest = f"by {entry.who}: {entry.result}"
+    if on_terminal() and len(head) + 1 + len(rest) > width():
+        write(head)
+        write_field("", rest)
+    else:
+        write(f"{head} {rest}")

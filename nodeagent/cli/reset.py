@@ -1,0 +1,68 @@
+"""``nodeagent reset``: order the reset of a device and its group, or see what that would do."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nodeagent.cli.options import Output, control_socket, control_socket_option, output_option
+from nodeagent.cli.output import write, write_field, write_json
+
+if TYPE_CHECKING:
+    from nodeagent.outlets.pb import control_service_pb2 as pb
+
+
+@click.command("reset")
+@click.argument("device")
+@click.option("--dry-run", is_flag=True, help="Change nothing; say what would happen.")
+@click.option("--reason", default="", help="Why; for the audit log and the events. A dry run needs none.")
+@control_socket_option
+@output_option
+def command(
+    device: str, dry_run: bool, reason: str, socket: Path | None, config_path: Path | None, output: Output
+) -> None:
+    """Reset DEVICE, with all that are reset together with it, once nobody uses them.
+
+    It is announced first, and done when no process holds and no job claims any of them. Follow it with
+    "nodeagent status" and "nodeagent events --follow".
+    """
+    from nodeagent.cli import door, forms
+    from nodeagent.outlets.pb import control_service_pb2 as pb
+
+    if not reason and not dry_run:
+        raise click.UsageError("--reason is needed, but for a --dry-run")
+    request = pb.ResetDeviceRequest(device=device, reason=reason, dry_run=dry_run)
+    with door.opened(control_socket(socket, config_path)) as daemon:
+        told = daemon.call(request, pb.ResetDeviceResponse)
+    if output == Output.JSON:
+        form = {"device": device, "dry_run": dry_run, "action_id": told.action_id}
+        action = forms.action(told.reset) if told.HasField("reset") else None
+        write_json({**form, "action": action, "rehearsal": forms.rehearsal(told.rehearsal)})
+        return
+    if told.action_id:
+        write(f"proposed {told.action_id}")
+    _write(told.rehearsal)
+
+
+def _write(rehearsal: "pb.ResetRehearsal") -> None:
+    from nodeagent.cli.lines import word
+    from nodeagent.outlets import messages
+
+    write(f"reset together: {', '.join(rehearsal.devices)}")
+    write(f"mode: {word(messages.RESET_MODE_OF, rehearsal.mode)}")
+    hours = rehearsal.window.ToNanoseconds() / 3.6e12
+    if rehearsal.used:
+        used = ", ".join(f"{each.device} {each.resets} of {each.limit}" for each in rehearsal.used)
+        write(f"resets in {hours:g} h:")
+        write_field(" ", used)
+    if rehearsal.refused:
+        write("it would be refused:")
+        write_field(" ", rehearsal.refused)
+        return
+    write("in its way now: " + ("" if rehearsal.hindered_by else "nothing"))
+    for each in rehearsal.hindered_by:
+        write_field(" ", each)
+    write("steps:")
+    for step in rehearsal.steps:
+        after = f"after {step.after.seconds} s:" if step.HasField("after") else "then:"
+        write_field(f"{after:<12}", step.what)
