@@ -192,7 +192,10 @@ class ResetSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The configuration that changes a decision; all else of the configuration is not the core's."""
+    """The configuration that changes a decision; all else of the configuration is not the core's.
+
+    ``max_isolated_chips``: so many chips at most are isolated by repetition alone, 0 for no such limit.
+    """
 
     mode: Mode = Mode.RESCHEDULING
     request_tolerance_ns: int = 60 * SECOND_NS
@@ -202,6 +205,7 @@ class Settings:
     stale_after_ns: int = 30 * SECOND_NS
     start_deadline_ns: int = 30 * SECOND_NS
     unknown_level: Level | None = None
+    max_isolated_chips: int = 0
     reset: ResetSettings = field(default_factory=ResetSettings)
 
 

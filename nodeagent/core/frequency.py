@@ -11,13 +11,16 @@ from nodeagent.core import correlation, deadlines, holding, limits
 from nodeagent.core.catalog import SECOND_NS, FrequencyRule
 from nodeagent.core.cells import changed
 from nodeagent.core.lookup import Facts
-from nodeagent.core.model import Condition, Device, EventKind, Promotion, Window
+from nodeagent.core.model import Condition, Device, EventKind, Level, Promotion, Window
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
 from nodeagent.core.verdict import PRECEDENCE
 
 _BURST_NS = {"kmsg": 180 * SECOND_NS, "nvidia": 180 * SECOND_NS}
 """Sources that tell one fault in many lines, or that both tell it; what lies this close is one occurrence."""
+
+
+_ISOLATING = (Level.SEPARATE_NPU, Level.MANUALLY_SEPARATE_NPU)
 
 
 def burst_ns(rule: FrequencyRule, source: str) -> int:
@@ -128,10 +131,27 @@ def _fire(
 
 def _take_effect(state: State, promotion: Promotion) -> None:
     effective = replace(promotion, effective=True, occurrences_ns=(), level_since_ns=state.moment_ns)
-    state.put(effective)
     rule = state.lookup.frequency_by_id(promotion.rule)
     why = f"{rule.times} times within the time window of rule {rule.id}" if rule else ""
+    if _is_one_too_many(state, promotion):
+        effective = replace(effective, level=Level.PRE_SEPARATE_NPU, capped=True)
+        most = state.lookup.settings.max_isolated_chips
+        why += f"; not {promotion.level}: repetition isolates {most} chips here at most"
+    state.put(effective)
     tell(state, EventKind.PROMOTED, state.device(promotion.device_id), about=effective, why=why)
+
+
+def _is_one_too_many(state: State, promotion: Promotion) -> bool:
+    """Whether it would isolate a chip beyond those that repetition may: its cause is hardly the chip's."""
+    most = state.lookup.settings.max_isolated_chips
+    if not most or promotion.level not in _ISOLATING:
+        return False
+    isolated = {
+        other.device_id
+        for other in state.all(Promotion)
+        if other.effective and other.level in _ISOLATING and other.device_id != promotion.device_id
+    }
+    return len(isolated) >= most
 
 
 def _keep_alive(state: State, promotion: Promotion, condition: Condition, at_ns: int) -> None:

@@ -85,7 +85,7 @@ def _review(state: State, promotion: Promotion) -> None:
     elif not promotion.effective and _is_past(state, deadlines.of_promotion(state.lookup, promotion)):
         # Its time to take effect would have come by the new tables: they promote with the next occurrence.
         frequency.requeue(state, promotion)
-    elif rule.level != promotion.level:
+    elif rule.level != promotion.level and not promotion.capped:
         after = replace(promotion, level=rule.level, level_since_ns=state.moment_ns, phase=0)
         state.put(after)
         if after.effective:

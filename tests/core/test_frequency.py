@@ -219,3 +219,18 @@ def test_occurrences_told_late_are_counted_where_they_belong() -> None:
     window, fired = count(window, rule, ns(11))
     assert fired
     assert window.occurrences_ns == (ns(11), ns(12), ns(20))
+
+
+def test_repetition_isolates_no_more_chips_than_it_may() -> None:
+    """Software makes the same fault on chip after chip: those beyond the limit only take no new jobs."""
+    limited = catalog(row(HBM), frequency=[repeat(HBM, 1)], max_isolated_chips=2)
+    engine = begin(limited, chips=4)
+    events = run(engine, [(index, signal(HBM, device=f"npu{index}")) for index in range(4)])
+    promoted = of(events, EventKind.PROMOTED)
+    assert [(event.device, event.verdict) for event in promoted] == [
+        ("npu0", Verdict.ISOLATE),
+        ("npu1", Verdict.ISOLATE),
+        ("npu2", Verdict.NO_NEW_JOBS),
+        ("npu3", Verdict.NO_NEW_JOBS),
+    ]
+    assert promoted[2].why.endswith("; not ManuallySeparateNPU: repetition isolates 2 chips here at most")

@@ -6,7 +6,7 @@ Times are integers of nanoseconds on the *rule clock* (it never steps back and i
 line across daemon restarts and boots); only the store and the outlets turn them into wall time.
 """
 
-from nodeagent.core.model.acting import Charge, Claimed, Reset
+from nodeagent.core.model.acting import Charge, Claimed, Hold, Reset
 from nodeagent.core.model.carried import Carried, Input
 from nodeagent.core.model.inputs import (
     ActionResult,
@@ -37,7 +37,6 @@ from nodeagent.core.model.live import (
     Device,
     Era,
     Held,
-    Hold,
     Noticed,
     Ordinal,
     Promotion,

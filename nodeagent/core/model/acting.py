@@ -1,8 +1,21 @@
-"""The live cells of acting: resets, what they are charged to, and who claims a device. As in ``live``."""
+"""The live cells of acting: holds, resets and their charges, and who claims a device. As in ``live``."""
 
 from dataclasses import dataclass
 
-from nodeagent.core.model.words import ResetMode, ResetStage
+from nodeagent.core.model.words import HoldKind, ResetMode, ResetStage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """An isolation set by a person, a pending reset or a quiesce."""
+
+    id: str
+    device_id: str
+    owner: str
+    reason: str
+    since_ns: int
+    until_ns: int | None = None
+    kind: HoldKind = HoldKind.ISOLATION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

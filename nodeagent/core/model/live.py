@@ -7,12 +7,11 @@ of any rule.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nodeagent.core.model.acting import Charge, Claimed, Reset
+from nodeagent.core.model.acting import Charge, Claimed, Hold, Reset
 from nodeagent.core.model.inputs import Holder
 from nodeagent.core.model.words import (
     Affects,
     Handling,
-    HoldKind,
     Kind,
     Level,
     Verdict,
@@ -110,7 +109,8 @@ class Window:
 class Promotion:
     """A condition that a rule raised; it outlives the fault. Not ``effective`` while it may be correlated.
 
-    ``phase`` counts the steps its level takes with time since ``level_since_ns``.
+    ``phase`` counts the steps its level takes with time since ``level_since_ns``. ``capped``: at the
+    rule's level it would have isolated one chip more than the configuration lets repetition isolate.
     """
 
     id: str
@@ -127,6 +127,7 @@ class Promotion:
     level_since_ns: int = 0
     phase: int = 0
     quiet_since_ns: int | None = None
+    capped: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,19 +207,6 @@ class Noticed:
     code: str
     told_ns: int
     untold: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hold:
-    """An isolation set by a person, a pending reset or a quiesce."""
-
-    id: str
-    device_id: str
-    owner: str
-    reason: str
-    since_ns: int
-    until_ns: int | None = None
-    kind: HoldKind = HoldKind.ISOLATION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
