@@ -6,11 +6,15 @@ from typing import Any
 
 import pytest
 
+from nodeagent.emulator.node import EmulatedNode
+from tests.drivers.kernel_log_double import KernelLogDouble
 from tests.stories.daemon import Daemon
+from tests.stories.gpu_bench import GpuDaemon
 from tests.stories.kernel_log import FakeKernelLog, RealKernelLog
 from tests.stories.subscriber import Subscriber
 
 Launch = Callable[..., Daemon]
+LaunchGpus = Callable[..., GpuDaemon]
 Subscribe = Callable[[Daemon], Subscriber]
 
 
@@ -64,3 +68,23 @@ async def subscribe() -> AsyncIterator[Subscribe]:
     yield make
     for subscriber in made:
         await subscriber.leave()
+
+
+@pytest.fixture
+async def launch_gpus(tmp_path: Path) -> AsyncIterator[LaunchGpus]:
+    """A daemon, not yet started, beside the emulated node described; it ends with the test."""
+    made: list[GpuDaemon] = []
+
+    def make(description: str, **fields: Any) -> GpuDaemon:
+        node = EmulatedNode.create(tmp_path / "node", description)
+        kernel = KernelLogDouble(tmp_path)
+        daemon = GpuDaemon(folder=tmp_path, kernel_log=kernel.path, node=node, kernel=kernel, **fields)
+        made.append(daemon)
+        return daemon
+
+    yield make
+    for daemon in made:
+        daemon.node.release()
+        if daemon.process is not None:
+            await daemon.kill()
+        daemon.kernel.close()

@@ -1,0 +1,94 @@
+"""The real daemon beside a node of emulated GPUs: NVML is the double, the kernel log a FIFO.
+
+The tables are those shipped, and no reset is proposed. What is done to the GPUs is done through ``node``;
+what the kernel says, through ``say``.
+"""
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nodeagent.client import Event, EventKind
+from nodeagent.emulator.gpus import Gpus
+from nodeagent.emulator.node import EmulatedNode
+from nodeagent.emulator.nvrm import xid_line
+from tests.drivers.kernel_log_double import KernelLogDouble
+from tests.stories.daemon import ROOT, Daemon
+from tests.stories.subscriber import Subscriber
+
+ABSENT = ("ascend", "unifiedbus", "link", "host")
+"""Sources that the stories of GPUs do without."""
+
+
+@dataclass(kw_only=True)
+class GpuDaemon(Daemon):
+    """``procfs`` is the root of what the kernel tells of processes; the machine's own if it is not given."""
+
+    node: EmulatedNode
+    kernel: KernelLogDouble
+    procfs: Path = field(default_factory=lambda: Path("/proc"))
+    said: int = 0
+
+    @property
+    def gpus(self) -> Gpus:
+        return self.node.gpus
+
+    def configure(self) -> None:
+        self.tables.mkdir(exist_ok=True)
+        lines = [
+            "[agent]",
+            f'state_dir = "{self.state}"',
+            f'socket = "{self.socket}"',
+            f'control_socket = "{self.folder}/c.sock"',
+            f'tables = ["{ROOT / "fault_codes"}", "{self.tables}"]',
+            'stale_after = "0s"',
+            "[metrics]",
+            'listen = ""',
+            "[reset]",
+            'mode = "off"',
+            "[drivers.kmsg]",
+            f'path = "{self.kernel_log}"',
+            "[drivers.nvidia]",
+            "required = true",
+            f'library = "{self.node.nvml}"',
+            f'sysfs = "{self.node.sysfs}"',
+            f'procfs = "{self.procfs}"',
+            'poll_interval = "200ms"',
+            'call_deadline = "2s"',
+        ]
+        for source in ABSENT:
+            lines += [f"[drivers.{source}]", "enabled = false"]
+        self.config.write_text("\n".join((*lines, "")))
+
+    def say(self, *lines: str) -> None:
+        """Lines of the kernel itself."""
+        for line in lines:
+            self.said += 1
+            self.kernel.write(self.said, line)
+
+    def xid(self, device: str, xid: int, detail: str = "") -> None:
+        """The kernel's line of an Xid on that GPU."""
+        self.say(xid_line(self.gpus.pci(device), xid, detail))
+
+    async def explained(self, codes: Collection[str]) -> dict[str, dict[str, Any]]:
+        """What ``nodeagent explain`` says of each code."""
+        _, out = await self.command("explain", *codes, "--socket", self.socket)
+        told = [json.loads(line) for line in out.splitlines()]
+        return {each["code"]: each for each in told}
+
+
+def told_of(subscriber: Subscriber, device: str, code: str) -> list[EventKind]:
+    """The kinds of the events about this code on that device."""
+    return [event.kind for event in subscriber.events if (event.device, event.code) == (device, code)]
+
+
+def raised_on(subscriber: Subscriber, device: str) -> list[str]:
+    """The codes that were raised on that device, in order."""
+    return [event.code for event in subscriber.of(EventKind.RAISED) if event.device == device]
+
+
+def last_of(subscriber: Subscriber, device: str) -> Event:
+    """What was told last of the device."""
+    return [event for event in subscriber.events if event.device == device][-1]
