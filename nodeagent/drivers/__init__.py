@@ -9,3 +9,9 @@ DRIVERS: Final[dict[str, str]] = {
     "unifiedbus": "nodeagent.drivers.ascend.switch",
 }
 """Name -> module; imported only in the worker that hosts it. See ``drivers.api`` for what a module offers."""
+
+RESETS: Final[dict[str, str]] = {
+    "ascend": "nodeagent.drivers.ascend.reset",
+    "nvidia": "nodeagent.drivers.nvidia.reset",
+}
+"""Vendor -> module; imported only in the process of a reset. See ``drivers.resetting``."""

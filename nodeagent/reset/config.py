@@ -110,14 +110,8 @@ class ResetConfig(Struct, frozen=True, kw_only=True):
         return hooks_ns + 2 * self.verify_timeout_ns + _SLACK_NS
 
     def forbidden(self) -> str:
-        """What forbids resets now, "" if nothing does. What cannot be looked at forbids them too."""
-        try:
-            if os.path.lexists(self.do_not_touch):
-                return f"{self.do_not_touch} is there"
-            words = Path(self.kernel_command_line).read_text().split()
-        except OSError as error:
-            return f"{error.filename}: {error.strerror}"
-        return f"the kernel was started with {KERNEL_WORD}" if KERNEL_WORD in words else ""
+        """What forbids resets now, "" if nothing does."""
+        return forbidden(self.do_not_touch, self.kernel_command_line)
 
     def check(self, state_dir: str, report: Callable[[str, str], None]) -> None:
         """What no single key can tell: ``report(key, reason)``."""
@@ -132,6 +126,17 @@ class ResetConfig(Struct, frozen=True, kw_only=True):
                 f'"on" needs a store that outlives a reboot, and agent.state_dir {state_dir} lies on {kind};'
                 " reset.allow_volatile_store = true allows it",
             )
+
+
+def forbidden(do_not_touch: str, kernel_command_line: str) -> str:
+    """What forbids resets now, "" if nothing does. What cannot be looked at forbids them too."""
+    try:
+        if os.path.lexists(do_not_touch):
+            return f"{do_not_touch} is there"
+        words = Path(kernel_command_line).read_text().split()
+    except OSError as error:
+        return f"{error.filename}: {error.strerror}"
+    return f"the kernel was started with {KERNEL_WORD}" if KERNEL_WORD in words else ""
 
 
 def file_system_of(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str:

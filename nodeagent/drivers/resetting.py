@@ -1,0 +1,46 @@
+"""What it is to reset devices: the contract of each vendor's ``reset`` module. No driver, no device.
+
+Such a module offers one function, ``reset(order: Order) -> None``, which runs in a process of its own and
+returns once every member has come back. It resets each member once and no other device, repeats nothing,
+and tells what it does by ``order.step``. It may raise these and nothing else; a call that never returns is
+its caller's to outwait.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+
+class ResetRefused(Exception):
+    """Nothing was done; str() says what stands in the way."""
+
+
+class ResetFailed(Exception):
+    """It was begun, and the vendor says that it did not work."""
+
+
+class ResetTimedOut(Exception):
+    """It was begun, and not every member came back in time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A device that is reset with the others: its name, its own id ("" : never read) and its attributes."""
+
+    name: str
+    identity: str
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """``members``: the device that asked comes first. They have ``start_limit_s`` to start again.
+
+    ``library`` and ``procfs`` are as in the driver's configuration. ``step`` is told what is done, as it
+    is begun.
+    """
+
+    members: tuple[Member, ...]
+    start_limit_s: float
+    step: Callable[[str], None]
+    library: str = ""
+    procfs: str = "/proc"

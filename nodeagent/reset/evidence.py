@@ -1,0 +1,96 @@
+"""What is kept of devices before their reset destroys it: a folder for each attempt, bounded in every way.
+
+The daemon gives its last readings and events; the kernel's last lines and what the vendor's own tool reports
+are taken here. What cannot be had is left out and said; no reset fails for it.
+"""
+
+import os
+import shutil
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from nodeagent.reset.command import CommandFailed, run
+from nodeagent.reset.folder import Request
+
+MAX_FOLDERS: Final = 20
+MAX_FILE_BYTES: Final = 1 << 20
+KERNEL_LINES: Final = 1000
+MAX_RECORD_BYTES: Final = 8192
+REPORT_LIMIT_S: Final = 20.0
+
+REPORTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "ascend": ("npu-smi", "info"),
+    "nvidia": ("nvidia-smi", "-q"),
+}
+"""Vendor -> the tool that shows all it knows within seconds."""
+
+
+def collect(request: Request, name: str) -> list[str]:
+    """Fill ``evidence_dir/name``; what could not be had, in words."""
+    missing: list[str] = []
+    base = Path(request.evidence_dir)
+    try:
+        folder = _fresh(base, name)
+        (folder / "request.json").write_bytes(msgspec.json.encode(request))
+        (folder / "events.jsonl").write_text("".join(f"{line}\n" for line in request.events))
+    except OSError as error:
+        return [f"no evidence: {error}"]
+    for what, take in (("kernel lines", _kernel_lines), ("report", _report)):
+        try:
+            take(request, folder)
+        except (OSError, CommandFailed) as error:
+            missing.append(f"no {what}: {error}")
+    return missing
+
+
+def _fresh(base: Path, name: str) -> Path:
+    """The oldest folders go, so that there are never more than so many."""
+    base.mkdir(mode=0o700, parents=True, exist_ok=True)
+    kept = sorted(
+        (path for path in base.iterdir() if path.is_dir()), key=lambda path: path.stat().st_mtime_ns
+    )
+    for old in kept[: max(0, len(kept) - MAX_FOLDERS + 1)]:
+        shutil.rmtree(old)
+    folder = base / name
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def _kernel_lines(request: Request, folder: Path) -> None:
+    """As /dev/kmsg has them, one record at each read; another process may read it as well."""
+    lines: deque[bytes] = deque(maxlen=KERNEL_LINES)
+    descriptor = os.open(request.kernel_log, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        while record := _record(descriptor):
+            lines.append(record)
+    finally:
+        os.close(descriptor)
+    (folder / "kernel.log").write_bytes(b"".join(lines)[-MAX_FILE_BYTES:])
+
+
+def _record(descriptor: int) -> bytes:
+    """b"" at the end of what there is now."""
+    while True:
+        try:
+            return os.read(descriptor, MAX_RECORD_BYTES)
+        except BlockingIOError:
+            return b""
+        except BrokenPipeError:
+            # Overwritten before it was read; the next one is there.
+            continue
+
+
+def _report(request: Request, folder: Path) -> None:
+    command = REPORTS.get(request.vendor)
+    if command is None or shutil.which(command[0]) is None:
+        return
+    report = folder / "report.txt"
+    try:
+        with report.open("w+b") as output:
+            run(command, REPORT_LIMIT_S, output=output)
+    finally:
+        os.truncate(report, min(report.stat().st_size, MAX_FILE_BYTES))

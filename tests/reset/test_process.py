@@ -1,0 +1,128 @@
+"""The process of a reset: it does what is asked once, in order and in time, and says how it went."""
+
+import time
+from pathlib import Path
+
+from nodeagent.drivers.ascend.identity import NODE_GROUP
+from nodeagent.emulator.node import EmulatedNode
+from nodeagent.reset.folder import Result, Step, name_of
+from tests.reset.conftest import Desk, Emulate, device
+
+ASCEND = {"vendor": "ascend", "group": f"ascend {NODE_GROUP}"}
+
+
+def ring(node: EmulatedNode, **more: object) -> dict[str, object]:
+    """A request for all NPUs of the node."""
+    devices = tuple(device(name) for name in node.names())
+    return {**ASCEND, "devices": devices, "library": str(node.dcmi), **more}
+
+
+def fast(node: EmulatedNode) -> EmulatedNode:
+    for name in node.names():
+        node.set(name, "reset_ms", 300)
+    return node
+
+
+def test_hooks_evidence_and_reset_come_in_this_order(emulate: Emulate, desk: Desk, tmp_path: Path) -> None:
+    node = fast(emulate("4x910B"))
+    note = f'echo "$0 $NODEAGENT_ACTION $NODEAGENT_DEVICES $NODEAGENT_RESULT" >>{tmp_path}/notes'
+    result = desk.do(
+        **ring(node, before=(("sh", "-c", note, "before"),), after=(("sh", "-c", note, "after"),))
+    )
+    assert (result.state, result.reason) == ("done", "the devices have started again")
+    assert [step.what for step in result.steps] == [
+        "before: sh",
+        "evidence",
+        "reset in-band",
+        "wait for the chips to start",
+        "after: sh",
+        "end",
+    ]
+    assert (tmp_path / "notes").read_text().splitlines() == [
+        "before die0/reset#1 npu0 npu1 npu2 npu3 ",
+        "after die0/reset#1 npu0 npu1 npu2 npu3 done",
+    ]
+
+
+def test_it_is_done_once_however_often_it_is_started(emulate: Emulate, desk: Desk) -> None:
+    node = fast(emulate("4x910B"))
+    name = desk.ask(**ring(node))
+    together = [desk.start(name) for _ in range(3)]
+    assert [process.wait(60) for process in together] == [0, 0, 0]
+    assert desk.start(name).wait(60) == 0
+    assert node.calls("dcmi_set_device_reset") == 1
+
+
+def test_a_hook_that_fails_calls_it_off_and_those_after_it_are_run(
+    emulate: Emulate, desk: Desk, tmp_path: Path
+) -> None:
+    node = emulate("4x910B")
+    result = desk.do(
+        **ring(
+            node,
+            before=(("sh", "-c", "echo busy; exit 3"),),
+            after=(("sh", "-c", f"echo $NODEAGENT_RESULT >{tmp_path}/after"), ("false",)),
+        )
+    )
+    assert (result.state, result.reason) == ("refused", "hook before it: sh: exit status 3: busy")
+    assert (tmp_path / "after").read_text() == "refused\n"
+    assert "hook after it: false: exit status 1" in [step.what for step in result.steps]
+    assert node.calls("dcmi_set_device_reset") == 0
+
+
+def test_a_hook_that_does_not_end_is_killed_with_its_children(desk: Desk) -> None:
+    result = desk.do(before=(("sh", "-c", "sleep 600 & wait"),), hook_timeout_s=0.5)
+    assert (result.state, result.reason) == ("refused", "hook before it: sh: killed after 0.5 s")
+
+
+def test_one_that_was_forbidden_meanwhile_is_not_done(emulate: Emulate, desk: Desk) -> None:
+    node = emulate("4x910B")
+    result = desk.do(**ring(node, before=(("touch", desk.request.do_not_touch),)))
+    assert (result.state, result.reason) == (
+        "refused",
+        f"resets are forbidden: {desk.request.do_not_touch} is there",
+    )
+    assert node.calls("dcmi_set_device_reset") == 0
+
+
+def test_a_call_that_never_returns_is_told_in_time(emulate: Emulate, desk: Desk) -> None:
+    node = emulate("4x910B")
+    node.hang("npu0", "dcmi_set_device_reset")
+    soon_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) + 6 * 10**9
+    result = desk.do(**ring(node, deadline_ns=soon_ns))
+    assert (result.state, result.reason) == ("timed_out", "a call of the vendor's has not come back")
+
+
+def test_while_an_earlier_reset_of_the_devices_lives_nothing_is_done(desk: Desk) -> None:
+    with desk.folder.group_locked("nobody"):
+        result = desk.do()
+    assert (result.state, result.reason) == ("failed", "an earlier reset of the same devices has not ended")
+
+
+def test_a_device_of_an_unknown_vendor_is_refused(desk: Desk) -> None:
+    result = desk.do()
+    assert (result.state, result.reason) == ("refused", "nobody knows how to reset a device of nobody")
+
+
+def test_the_evidence_of_the_last_twenty_is_kept(desk: Desk, tmp_path: Path) -> None:
+    for number in range(25):
+        (tmp_path / "evidence" / f"old{number:02}").mkdir(parents=True)
+    result = desk.do(events=('{"seq": 1}',), readings={"npu0": {"temperature_celsius": 41.0}})
+    assert not any(step.what.startswith("no ") for step in result.steps)
+    kept = tmp_path / "evidence" / name_of("die0/reset#1", 1)
+    assert sorted(path.name for path in kept.iterdir()) == ["events.jsonl", "kernel.log", "request.json"]
+    assert (kept / "kernel.log").read_text() == "6,1,1,-;one line\n"
+    assert len(list((tmp_path / "evidence").iterdir())) == 20
+
+
+def test_what_evidence_cannot_be_had_is_said_and_stops_nothing(desk: Desk, tmp_path: Path) -> None:
+    result = desk.do(kernel_log=str(tmp_path / "none"))
+    said = [step.what for step in result.steps]
+    assert f"no kernel lines: [Errno 2] No such file or directory: '{tmp_path}/none'" in said
+
+
+def test_a_result_tells_the_times_of_its_steps() -> None:
+    result = Result(
+        action="a", attempt=1, state="done", reason="well", steps=(Step(what="reset", after_s=1.25),)
+    )
+    assert result.told() == "well (reset at 1.2 s)"

@@ -1,0 +1,178 @@
+"""How each vendor's devices are reset: by which calls, in which order, and what is refused or failed."""
+
+from pathlib import Path
+
+import pytest
+
+from nodeagent.drivers.ascend import reset as ascend
+from nodeagent.drivers.nvidia import reset as nvidia
+from nodeagent.drivers.resetting import Member, Order, ResetFailed, ResetRefused, ResetTimedOut
+from nodeagent.emulator.node import EmulatedNode
+from tests.reset.conftest import Emulate, fake_tool
+
+GROUPS = {
+    "8x910B": [f"npu{number}" for number in range(8)],
+    "16xA3": ["npu4", "npu5", "npu6", "npu7"],
+    "4x310P": ["npu2", "npu3"],
+    "8x950": ["npu3"],
+}
+CHIPS = {"16xA3": "Ascend910_9392"}
+
+
+@pytest.fixture(autouse=True)
+def swift(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ascend, "POLL_EACH_S", 0.05)
+    monkeypatch.setattr(ascend, "RESCAN_PAUSE_S", 0.1)
+
+
+def order(node: EmulatedNode, description: str, steps: list[str] | None = None, limit_s: float = 5) -> Order:
+    for name in node.names():
+        node.set(name, "reset_ms", 200)
+    return Order(
+        members=tuple(
+            Member(name=name, identity="", attributes={"chip": CHIPS.get(description, "")})
+            for name in GROUPS[description]
+        ),
+        start_limit_s=limit_s,
+        step=(steps if steps is not None else []).append,
+        library=str(node.dcmi),
+    )
+
+
+@pytest.mark.parametrize("description", GROUPS)
+def test_one_call_resets_all_that_are_reset_together(emulate: Emulate, description: str) -> None:
+    node = emulate(description)
+    ascend.reset(order(node, description))
+    assert [name for name in node.names() if node.chip(name).resets] == GROUPS[description]
+    assert node.calls("dcmi_set_device_reset") + node.calls("dcmiv2_reset_device") == 1
+    assert all(node.chip(name).ready for name in node.names())
+
+
+def test_where_a_910b_refuses_it_has_failed(emulate: Emulate) -> None:
+    node = emulate("8x910B")
+    node.set("npu0", "reset_answer", -8015)
+    with pytest.raises(ResetFailed, match=r"dcmi_set_device_reset: reset failed \(RESET_FAIL, -8015\)"):
+        ascend.reset(order(node, "8x910B"))
+    assert node.calls("dcmi_pre_reset_soc") == 0
+
+
+def test_chips_that_do_not_start_are_named(emulate: Emulate) -> None:
+    node = emulate("8x910B")
+    node.set("npu5", "reset_ends", 0)
+    with pytest.raises(ResetTimedOut) as late:
+        ascend.reset(order(node, "8x910B", limit_s=0.5))
+    assert str(late.value) == "not started within 0.5 s, by boot status: npu5 (2); 16 is started"
+
+
+def test_an_a3_that_fails_in_band_is_reset_out_of_band(emulate: Emulate) -> None:
+    node = emulate("16xA3")
+    node.answer(-8015, "npu4", "dcmi_set_device_reset", times=1)
+    for name in GROUPS["16xA3"]:
+        node.set(name, "outband_state", 1)
+    steps: list[str] = []
+    ascend.reset(order(node, "16xA3", steps))
+    assert steps == [
+        "reset in-band",
+        "in-band: dcmi_set_device_reset: reset failed (RESET_FAIL, -8015)",
+        "prepare out of band",
+        "reset out of band",
+        "rescan",
+        "wait for the chips to start",
+    ]
+    assert [name for name in node.names() if node.chip(name).resets] == GROUPS["16xA3"]
+
+
+def test_an_a3_whose_channel_is_not_fit_has_failed(emulate: Emulate) -> None:
+    node = emulate("16xA3")
+    node.answer(-8015, "npu4", "dcmi_set_device_reset", times=1)
+    node.set("npu4", "outband_state", 0)
+    with pytest.raises(ResetFailed, match=r"the out-of-band channel is not fit for a reset \(state 0\)"):
+        ascend.reset(order(node, "16xA3"))
+    assert not any(node.chip(name).resets for name in node.names())
+
+
+def test_another_part_in_the_place_is_not_touched(emulate: Emulate) -> None:
+    node = emulate("8x910B")
+    member = Member(name="npu0", identity="00000001-00000002-00000003-00000004-00000005")
+    given = order(node, "8x910B")
+    with pytest.raises(ResetRefused, match="another part sits in the place of npu0"):
+        ascend.reset(Order(members=(member,), start_limit_s=1, step=given.step, library=given.library))
+    assert node.calls("dcmi_set_device_reset") == 0
+
+
+# ---------------------------------------------------------------------- NVIDIA
+
+TOOL = """
+from pathlib import Path
+from nodeagent.emulator.node import EmulatedNode
+node = EmulatedNode(Path({directory!r}))
+if holders := node.gpus.obstacles("gpu1"):
+    print("GPU 0000:00:00.0 is in use by another client:", *holders)
+    sys.exit(255)
+node.gpus.chip("gpu1").gpu_rows_pending = 0
+Path({directory!r}, "called").open("a").write(" ".join(sys.argv[1:]) + "\\n")
+"""
+
+
+@pytest.fixture
+def gpus(emulate: Emulate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EmulatedNode:
+    """Two, and an nvidia-smi that resets gpu1."""
+    node = emulate("2xH100")
+    env = fake_tool(tmp_path / "bin", "nvidia-smi", TOOL.format(directory=str(node.directory)), {})
+    monkeypatch.setenv("PATH", env["PATH"])
+    return node
+
+
+def gpu_order(tmp_path: Path, **attributes: str) -> Order:
+    (tmp_path / "proc").mkdir(exist_ok=True)
+    member = Member(
+        name="gpu1", identity="GPU-1", attributes={"minor": "1", "pci": "0000:3b:00.0", **attributes}
+    )
+    return Order(members=(member,), start_limit_s=20, step=lambda _: None, procfs=str(tmp_path / "proc"))
+
+
+def opened(tmp_path: Path, pid: int, command: str, path: str) -> None:
+    """A process that has a file open."""
+    descriptors = tmp_path / "proc" / str(pid) / "fd"
+    descriptors.mkdir(parents=True)
+    (tmp_path / "proc" / str(pid) / "comm").write_text(f"{command}\n")
+    (descriptors / "3").symlink_to(path)
+
+
+def test_the_vendors_tool_resets_a_gpu(gpus: EmulatedNode, tmp_path: Path) -> None:
+    gpus.gpus.remap("gpu1", uncorrected=1, pending=True)
+    nvidia.reset(gpu_order(tmp_path))
+    assert gpus.gpus.chip("gpu1").gpu_rows_pending == 0
+    assert (gpus.directory / "called").read_text() == "--gpu-reset -i 0000:3b:00.0\n"
+
+
+def test_who_has_a_gpu_open_is_named(gpus: EmulatedNode, tmp_path: Path) -> None:
+    opened(tmp_path, 41, "nvidia-persiste", "/dev/nvidia1")
+    opened(tmp_path, 42, "dcgm-exporter", "/dev/nvidia1")
+    opened(tmp_path, 43, "other", "/dev/nvidia0")
+    with pytest.raises(ResetRefused) as refused:
+        nvidia.reset(gpu_order(tmp_path))
+    assert str(refused.value) == "gpu1 is open in nvidia-persiste (pid 41), dcgm-exporter (pid 42)"
+    assert not (gpus.directory / "called").exists()
+
+
+def test_what_the_tool_says_against_it_is_told(gpus: EmulatedNode, tmp_path: Path) -> None:
+    gpus.hold("gpu1", 4711)
+    with pytest.raises(ResetFailed) as failed:
+        nvidia.reset(gpu_order(tmp_path))
+    assert str(failed.value) == (
+        "nvidia-smi --gpu-reset -i 0000:3b:00.0: exit status 255:"
+        " GPU 0000:00:00.0 is in use by another client: 4711"
+    )
+
+
+def test_a_partitioned_gpu_is_left_alone(gpus: EmulatedNode, tmp_path: Path) -> None:
+    with pytest.raises(ResetRefused) as refused:
+        nvidia.reset(gpu_order(tmp_path, mig="enabled"))
+    assert str(refused.value) == "gpu1 is partitioned (MIG): its instances must be removed first"
+
+
+def test_without_the_tool_nothing_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ResetRefused, match="nvidia-smi is not installed"):
+        nvidia.reset(gpu_order(tmp_path))
