@@ -2,9 +2,12 @@
 
 from typing import Any
 
-from nodeagent.client import EventKind, Handling, Verdict
+from nodeagent.client import EventKind, Handling, Level, Verdict
+from nodeagent.core.catalog import Settings
+from nodeagent.tables.load import load_catalog
 from tests.stories.conftest import LaunchGpus, Subscribe
-from tests.stories.gpu_bench import GpuDaemon, told_of
+from tests.stories.daemon import ROOT
+from tests.stories.gpu_bench import GpuDaemon, last_of, told_of
 from tests.stories.subscriber import Subscriber, without_gap
 
 ALL = range(1, 174)
@@ -110,3 +113,63 @@ async def test_all_173_xids_by_both_sources_are_told_once_each_as_explain_says(
     by_number_alone = {154, *NVLINK}
     assert counts == {f"XID_{xid}": 1 if xid in by_number_alone else 2 for xid in ALL}
     assert without_gap(subscriber.events)
+
+
+def nvlink_units(word: str) -> list[tuple[int, str]]:
+    """(Xid, unit) of every row of NVLink's tables with that word."""
+    rows = load_catalog([ROOT / "fault_codes"], Settings()).catalog.rows
+    parts = (row.code.split(".") for row in rows.values())
+    named = [each for each in parts if len(each) == 3 and each[1] == word and each[2] != "LINK_DOWN"]
+    return [(int(xid.removeprefix("XID_")), unit) for xid, _, unit in named if xid.startswith("XID_")]
+
+
+def nvlink_detail(unit: str, word: str) -> str:
+    """What stands behind the number and the process in the kernel's line."""
+    return f"{unit} {word} XC0 i0 Link 05 (0x00000004 0x00000040 0x00000000 0x00000000)"
+
+
+async def test_nonfatal_nvlink_lines_are_notices_and_open_nothing(
+    launch_gpus: LaunchGpus, subscribe: Subscribe
+) -> None:
+    daemon = launch_gpus("8xB200")
+    await daemon.start()
+    subscriber = subscribe(daemon)
+    await subscriber.follow()
+    nonfatal = nvlink_units("Nonfatal")
+    for xid, unit in nonfatal:
+        daemon.xid("gpu3", xid, nvlink_detail(unit, "Nonfatal"))
+        daemon.gpus.raise_xid("gpu3", xid)
+    daemon.say("NVRM: GPU0 nvidia-peermem: ERROR detected invalid context")
+    await subscriber.raised("NV_PEERMEM")
+
+    codes = {f"XID_{xid}.Nonfatal.{unit}" for xid, unit in nonfatal}
+    numbers = {f"XID_{xid}.unspecified" for xid, _ in nonfatal}
+    told = [event for event in subscriber.events if event.device == "gpu3"]
+    assert {event.kind for event in told} == {EventKind.NOTICE}
+    assert {event.code for event in told} == codes | numbers
+    assert {event.verdict for event in told} == {Verdict.ALLOW}
+    assert {xid for xid, _ in nonfatal} >= {144, 145, 146, 147, 148, 149}
+    assert [each["code"] for each in (await daemon.status())["conditions"]] == ["NV_PEERMEM"]
+
+
+async def test_fatal_nvlink_lines_need_a_reset_and_are_told_once_beside_their_number(
+    launch_gpus: LaunchGpus, subscribe: Subscribe
+) -> None:
+    daemon = launch_gpus("8xB200")
+    await daemon.start()
+    subscriber = subscribe(daemon)
+    await subscriber.follow()
+    fatal = nvlink_units("Fatal")
+    for xid, unit in fatal:
+        daemon.gpus.raise_xid("gpu3", xid)
+        daemon.xid("gpu3", xid, nvlink_detail(unit, "Fatal"))
+    codes = [f"XID_{xid}.Fatal.{unit}" for xid, unit in fatal]
+    await subscriber.raised(codes[-1])
+    explained = await daemon.explained(codes)
+
+    raised = [event for event in subscriber.of(EventKind.RAISED) if event.device == "gpu3"]
+    assert [(event.code, event.condition_level) for event in raised] == [
+        (code, explained[code]["level"]) for code in codes
+    ]
+    assert {event.condition_level for event in raised} == {Level.RESTART_NPU}
+    assert last_of(subscriber, "gpu3").verdict is Verdict.ISOLATE
