@@ -3,7 +3,7 @@
 Fit for Slurm's HealthCheckProgram and for node-problem-detector's custom plug-ins.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -77,9 +77,17 @@ def command(socket: Path | None, config_path: Path | None, output: Output) -> No
 def _look(socket: Path | None, config_path: Path | None) -> Answer:
     try:
         with door.opened(public_socket(socket, config_path)) as daemon:
-            return Answer("daemon", snapshot.take(daemon).snapshot.devices, ())
+            told = snapshot.take(daemon).snapshot
+            return Answer("daemon", told.devices, [*_unread(told.sources)])
     except door.Unreachable:
         return _look_without_daemon(config_path)
+
+
+def _unread(sources: Iterable[types_pb2.Source]) -> Iterator[str]:
+    """Of sources that are lost as a whole: what they would show was maybe never seen."""
+    for source in sources:
+        if not source.observing and not source.device_id:
+            yield f"{source.name}: {source.reason}"
 
 
 def _look_without_daemon(config_path: Path | None) -> Answer:
