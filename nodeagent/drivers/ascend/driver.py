@@ -22,6 +22,7 @@ from nodeagent.drivers.ascend.dcmi import Library, Place
 from nodeagent.drivers.ascend.events import Listener
 from nodeagent.drivers.ascend.functions import Generation
 from nodeagent.drivers.ascend.identity import expected
+from nodeagent.drivers.ascend.loading import NotLoaded
 from nodeagent.drivers.pci import PciFunction
 from nodeagent.worker.protocol import Configure, Device, Missing, Pattern
 
@@ -68,11 +69,8 @@ class AscendDriver:
         self._expected = _listed_by_pci(self._sysfs)
         try:
             self._library = dcmi.open_library(self._configured)
-        except Unavailable as error:
-            if error.absent and self._expected:
-                shown = f"PCI lists {len(self._expected)} NPUs, but {error}"
-                raise Unavailable(shown, errno=error.errno) from error
-            raise
+        except NotLoaded as error:
+            raise _missed(error, self._expected) from error
         try:
             self._version = self._library.driver_version()
         except CallFailed as error:
@@ -219,6 +217,15 @@ def _named(chip: WatchedChip) -> Callable[[], None]:
         chip.look()
 
     return run
+
+
+def _missed(error: NotLoaded, expected: Sequence[PciFunction]) -> Unavailable:
+    """Without its library nothing shows the NPUs that PCI lists: each of them is missing."""
+    if not expected:
+        return error
+    shown = f"PCI lists {len(expected)} NPUs, but {error}"
+    missing = [Missing(device=function.address, reason=shown) for function in expected]
+    return Unavailable(shown, errno=error.errno, missing=missing)
 
 
 def _listed_by_pci(sysfs: Path) -> Sequence[PciFunction]:

@@ -26,24 +26,28 @@ _MACHINES: Final[Mapping[int, str]] = {0x03: "i686", 0x28: "armv7l", 0x3E: "x86_
 """``e_machine`` of elf(5), by the name that uname(1) gives such a machine."""
 
 
+class NotLoaded(Unavailable):
+    """There is no such library, or none that this process can load."""
+
+
 def load(name: str, configured: str, environ: Mapping[str, str] = os.environ) -> ctypes.CDLL:
-    """Open it. Raises ``Unavailable``, ``absent`` if it is nowhere to be found."""
+    """Open it. Raises ``NotLoaded``, ``absent`` if it is nowhere to be found."""
     for path in _candidates(name, configured, environ):
         try:
             is_there = path.is_file()
         except PermissionError as error:
-            raise Unavailable(f"{path}: {error.strerror}", errno=error.errno or 0) from error
+            raise NotLoaded(f"{path}: {error.strerror}", errno=error.errno or 0) from error
         if is_there:
             _check_readable(path)
             return _open(str(path))
     if configured:
-        raise Unavailable(f"{configured}: there is no such library", absent=True)
+        raise NotLoaded(f"{configured}: there is no such library", absent=True)
     try:
         return ctypes.CDLL(name, mode=os.RTLD_LAZY | os.RTLD_GLOBAL)
     except OSError as error:
         if "cannot open shared object file: No such file" in str(error) and name in str(error).split(":")[0]:
-            raise Unavailable(f"{name} is not installed", absent=True) from error
-        raise Unavailable(str(error)) from error
+            raise NotLoaded(f"{name} is not installed", absent=True) from error
+        raise NotLoaded(str(error)) from error
 
 
 def _candidates(name: str, configured: str, environ: Mapping[str, str]) -> Iterator[Path]:
@@ -61,17 +65,17 @@ def _check_readable(path: Path) -> None:
         with path.open("rb") as file:
             head = file.read(20)
     except OSError as error:
-        raise Unavailable(f"{path}: {error.strerror}", errno=error.errno or 0) from error
+        raise NotLoaded(f"{path}: {error.strerror}", errno=error.errno or 0) from error
     if len(head) < 20 or not head.startswith(_ELF_MAGIC):
-        raise Unavailable(f"{path} is no shared library")
+        raise NotLoaded(f"{path} is no shared library")
     machine = int.from_bytes(head[18:20], "little" if head[5] == 1 else "big")
     built_for = _MACHINES.get(machine, f"machine {machine:#x}")
     if built_for != platform.machine():
-        raise Unavailable(f"{path} is built for {built_for}, this machine is {platform.machine()}")
+        raise NotLoaded(f"{path} is built for {built_for}, this machine is {platform.machine()}")
 
 
 def _open(path: str) -> ctypes.CDLL:
     try:
         return ctypes.CDLL(path, mode=os.RTLD_LAZY | os.RTLD_GLOBAL)
     except OSError as error:
-        raise Unavailable(f"{path} cannot be loaded: {error}") from error
+        raise NotLoaded(f"{path} cannot be loaded: {error}") from error
