@@ -36,7 +36,8 @@ class Daemon:
     """``folder`` holds everything of it. Change a field, and the next ``start`` works with it.
 
     ``kmsg`` are further lines of the section of that driver. ``boot_id`` is a file that stands in for
-    the kernel's, in a mount namespace of the daemon's own (needs root).
+    the kernel's, in a mount namespace of the daemon's own (needs root). ``within`` is a command that runs
+    the daemon's.
     """
 
     folder: Path
@@ -45,6 +46,7 @@ class Daemon:
     metrics: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     boot_id: Path | None = None
+    within: Sequence[str] = ()
     stdout: int = asyncio.subprocess.DEVNULL
     process: asyncio.subprocess.Process | None = None
 
@@ -101,7 +103,7 @@ class Daemon:
     async def spawn(self) -> None:
         """Start it and wait for nothing."""
         self.configure()
-        command: tuple[str | Path, ...] = (*COMMAND, "run", "--config", self.config, "--stream")
+        command: tuple[str | Path, ...] = (*self.within, *COMMAND, "run", "--config", self.config, "--stream")
         if self.boot_id is not None:
             bind = f'mount --bind "{self.boot_id}" {BOOT_ID} && exec "$@"'
             command = ("unshare", "--mount", "sh", "-c", bind, "sh", *command)
