@@ -5,7 +5,7 @@ what the kernel says, through ``say``.
 """
 
 import json
-from collections.abc import Collection
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -72,11 +72,10 @@ class GpuDaemon(Daemon):
         """The kernel's line of an Xid on that GPU."""
         self.say(xid_line(self.gpus.pci(device), xid, detail))
 
-    async def explained(self, codes: Collection[str]) -> dict[str, dict[str, Any]]:
-        """What ``nodeagent explain`` says of each code."""
+    async def explained(self, codes: Sequence[str]) -> list[dict[str, Any]]:
+        """What ``nodeagent explain`` says of each code, in their order."""
         _, out = await self.command("explain", *codes, "--socket", self.socket)
-        told = [json.loads(line) for line in out.splitlines()]
-        return {each["code"]: each for each in told}
+        return [json.loads(line) for line in out.splitlines()]
 
 
 def told_of(subscriber: Subscriber, device: str, code: str) -> list[EventKind]:

@@ -51,8 +51,7 @@ def places(explained: dict[int, dict[str, Any]]) -> dict[str, list[int]]:
 
 
 async def explain_all(daemon: GpuDaemon) -> dict[int, dict[str, Any]]:
-    told = await daemon.explained([f"XID_{xid}" for xid in ALL])
-    return {xid: told[f"XID_{xid}"] for xid in ALL}
+    return dict(zip(ALL, await daemon.explained([f"XID_{xid}" for xid in ALL]), strict=True))
 
 
 def stance(row: dict[str, Any]) -> tuple[Verdict, Handling]:
@@ -169,7 +168,7 @@ async def test_fatal_nvlink_lines_need_a_reset_and_are_told_once_beside_their_nu
 
     raised = [event for event in subscriber.of(EventKind.RAISED) if event.device == "gpu3"]
     assert [(event.code, event.condition_level) for event in raised] == [
-        (code, explained[code]["level"]) for code in codes
+        (code, row["level"]) for code, row in zip(codes, explained, strict=True)
     ]
     assert {event.condition_level for event in raised} == {Level.RESTART_NPU}
     assert last_of(subscriber, "gpu3").verdict is Verdict.ISOLATE
