@@ -23,7 +23,8 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -43,6 +44,7 @@ from nodeagent.worker.protocol import (
     Poll,
     ProtocolError,
 )
+from nodeagent.worker.turns import Turns
 
 EXIT_UNAVAILABLE = 69
 EXIT_BUG = 70
@@ -68,7 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     orders, reports = _take_over_pipes()
-    Host(module, Outlet(reports)).serve(orders)
+    turns = Turns()
+    Host(module, Outlet(reports, may_hold=lambda: turns.awaited), turns).serve(orders)
 
 
 def _take_over_pipes() -> tuple[int, int]:
@@ -88,9 +91,10 @@ class _End(Exception):
 class Host:
     """One driver and its threads."""
 
-    def __init__(self, module: str, outlet: Outlet) -> None:
+    def __init__(self, module: str, outlet: Outlet, turns: Turns) -> None:
         self._module = module
         self._outlet = outlet
+        self._turns = turns
         self._link = SourceLink(outlet.reply)
         self._driver: Driver | None = None
         self._devices: dict[str, queue.SimpleQueue[int]] = {}
@@ -214,23 +218,25 @@ class Host:
         """The source's polls of a driver that only polls: enumerate again, tell what changed."""
         while not self._link.closed:
             for poll in self._link.wait():
-                begun_ns = _now_ns()
-                outcome: Reading | CallFailed = Reading()
-                try:
-                    population = driver.devices()
-                except CallFailed as error:
-                    outcome = error
-                else:
-                    outcome = Reading(readings=population.readings)
-                    if population != known:
-                        known = population
-                        self._settle(population)
-                        self._outlet.send(
-                            protocol.Devices(
-                                devices=tuple(population.devices), missing=tuple(population.missing)
-                            )
-                        )
-                self._outlet.reply(poll.id, SOURCE, begun_ns, outcome)
+                with self._turn():
+                    known = self._list_anew(driver, known, poll)
+
+    def _list_anew(self, driver: Driver, known: Population, poll: Poll) -> Population:
+        begun_ns = _now_ns()
+        outcome: Reading | CallFailed = Reading()
+        try:
+            population = driver.devices()
+        except CallFailed as error:
+            population, outcome = known, error
+        else:
+            outcome = Reading(readings=population.readings)
+        if population != known:
+            self._settle(population)
+            self._outlet.send(
+                protocol.Devices(devices=tuple(population.devices), missing=tuple(population.missing))
+            )
+        self._outlet.reply(poll.id, SOURCE, begun_ns, outcome)
+        return population
 
     # ------------------------------------------------------------------ device threads
 
@@ -238,16 +244,25 @@ class Host:
         driver = cast(Driver, self._driver)
         while True:
             poll_id = asked.get()
-            begun_ns = _now_ns()
-            outcome: Reading | CallFailed
-            try:
-                outcome = driver.poll(device)
-            except CallFailed as error:
-                outcome = error
-            except Exception as error:  # noqa: BLE001  the rim of the device's thread; the reply reports it
-                traceback.print_exc()
-                outcome = CallFailed(f"the driver failed: {error!r}")
-            self._outlet.reply(poll_id, device, begun_ns, outcome)
+            with self._turn():
+                begun_ns = _now_ns()
+                outcome: Reading | CallFailed
+                try:
+                    outcome = driver.poll(device)
+                except CallFailed as error:
+                    outcome = error
+                except Exception as error:  # noqa: BLE001  the rim of the device's thread; the reply reports it
+                    traceback.print_exc()
+                    outcome = CallFailed(f"the driver failed: {error!r}")
+                self._outlet.reply(poll_id, device, begun_ns, outcome)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """The last one in a row may hang: what others have said by then is sent before."""
+        with self._turns.one():
+            if not self._turns.awaited:
+                self._outlet.flush()
+            yield
 
 
 def _or_report(call: Callable[[], None]) -> Callable[[], None]:

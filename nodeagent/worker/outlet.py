@@ -1,7 +1,8 @@
 """The two doors of a worker's threads: reports out (one lock, whole lines), the source's polls in.
 
 Writing waits while the daemon is behind; that is the back-pressure, and it reaches the source. Only
-``enqueue`` never waits: it is for a library's callbacks, and counts what it must drop.
+``enqueue`` never waits: it is for a library's callbacks, and counts what it must drop. A reply may be held
+until the next one is made, for each line that is written wakes the daemon.
 """
 
 import math
@@ -25,11 +26,16 @@ Reply = Callable[[int, str, int, Reading | CallFailed], None]
 
 
 class Outlet:
-    """Implements ``drivers.api.Emit`` for the driver, and sends the worker's own reports."""
+    """Implements ``drivers.api.Emit`` for the driver, and sends the worker's own reports.
 
-    def __init__(self, descriptor: int) -> None:
+    A reply is held while ``may_hold`` says so, who then sees to it that another reply or ``flush`` follows.
+    """
+
+    def __init__(self, descriptor: int, may_hold: Callable[[], bool] = lambda: False) -> None:
         self._descriptor = descriptor
+        self._may_hold = may_hold
         self._lock = threading.Lock()
+        self._held = bytearray()
         self._enqueueing = threading.Lock()
         self._enqueued: queue.SimpleQueue[Batch] = queue.SimpleQueue()
         self._sender: threading.Thread | None = None
@@ -39,14 +45,16 @@ class Outlet:
         self.send(report)
 
     def send(self, report: protocol.Report) -> None:
-        """Write the whole line. Without a reader the process ends: its daemon is gone."""
-        view = memoryview(protocol.encode(report))
+        """Write what is held and the whole line. Without a reader the process ends: its daemon is gone."""
+        line = protocol.encode(report)
         with self._lock:
-            try:
-                while view:
-                    view = view[os.write(self._descriptor, view) :]
-            except BrokenPipeError:
-                os._exit(0)
+            self._held += line
+            self._write()
+
+    def flush(self) -> None:
+        """Write what is held."""
+        with self._lock:
+            self._write()
 
     def enqueue(self, report: Batch) -> None:
         with self._enqueueing:
@@ -88,7 +96,19 @@ class Outlet:
                 readings=readings,
                 holders=None if outcome.holders is None else tuple(outcome.holders),
             )
-        self.send(reply)
+        line = protocol.encode(reply)
+        with self._lock:
+            self._held += line
+            if not self._may_hold():
+                self._write()
+
+    def _write(self) -> None:
+        lines, self._held = memoryview(self._held), bytearray()
+        try:
+            while lines:
+                lines = lines[os.write(self._descriptor, lines) :]
+        except BrokenPipeError:
+            os._exit(0)
 
     def _send_enqueued(self) -> None:
         while True:

@@ -115,3 +115,40 @@ def test_what_is_no_number_is_left_out(ends: tuple[Outlet, Daemon]) -> None:
     outlet, daemon = ends
     outlet.reply(1, "npu0", 5, Reading(readings={"a": math.nan, "b": math.inf, "c": -math.inf, "d": 1.5}))
     assert daemon.read_until("reply")["readings"] == {"d": 1.5}
+
+
+def test_replies_are_held_while_another_is_sure_to_follow() -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    more_to_come = True
+    outlet = Outlet(writing, may_hold=lambda: more_to_come)
+
+    outlet.reply(1, "npu0", 0, Reading())
+    outlet.reply(1, "npu1", 0, Reading())
+    with pytest.raises(BlockingIOError):
+        os.read(reading, 1)
+    more_to_come = False
+    outlet.reply(1, "npu2", 0, Reading())
+    assert devices(os.read(reading, 65536)) == ["npu0", "npu1", "npu2"]
+
+    more_to_come = True
+    outlet.reply(2, "npu0", 0, Reading())
+    outlet.flush()
+    assert devices(os.read(reading, 65536)) == ["npu0"]
+    os.close(reading)
+    os.close(writing)
+
+
+def test_what_is_held_comes_before_what_is_told_later() -> None:
+    reading, writing = os.pipe()
+    outlet = Outlet(writing, may_hold=lambda: True)
+    outlet.reply(1, "npu0", 0, Reading())
+    outlet.send(occurred(0, 1))
+    types = [json.loads(line)["type"] for line in os.read(reading, 65536).splitlines()]
+    assert types == ["reply", "batch"]
+    os.close(reading)
+    os.close(writing)
+
+
+def devices(lines: bytes) -> list[str]:
+    return [json.loads(line)["device"] for line in lines.splitlines()]
