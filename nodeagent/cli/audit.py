@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from nodeagent.cli.options import Output, control_socket, control_socket_option, output_option
-from nodeagent.cli.output import on_terminal, width, write, write_field, write_json
+from nodeagent.cli.output import write_continued, write_json
 
 if TYPE_CHECKING:
     from nodeagent.cli.door import Door
@@ -65,13 +65,7 @@ def _all(daemon: "Door", after: int) -> Iterator["pb.AuditEntry"]:
 
 
 def _write(entry: "pb.AuditEntry") -> None:
-    """A line, or on a terminal too narrow for it two."""
     from nodeagent.cli.times import for_people
 
     head = " ".join(filter(None, (for_people(entry.at), entry.what, entry.target)))
-    rest = f"by {entry.who}: {entry.result}"
-    if on_terminal() and len(head) + 1 + len(rest) > width():
-        write(head)
-        write_field("", rest)
-    else:
-        write(f"{head} {rest}")
+    write_continued(head, f"by {entry.who}: {entry.result}")

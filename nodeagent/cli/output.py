@@ -63,6 +63,18 @@ def write_field(label: str, text: str) -> None:
         write(line)
 
 
+def write_continued(head: str, rest: str) -> None:
+    """One line; on a terminal that is too narrow for it, what goes on is told below, indented."""
+    line = " ".join(filter(None, (head, rest)))
+    if not on_terminal() or len(line) <= width():
+        write(line)
+        return
+    for piece in textwrap.wrap(head, width(), subsequent_indent="    "):
+        write(piece)
+    for piece in textwrap.wrap(rest, width(), initial_indent="    ", subsequent_indent="    "):
+        write(piece)
+
+
 def on_terminal() -> bool:
     return sys.stdout.isatty()
 

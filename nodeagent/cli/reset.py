@@ -59,7 +59,7 @@ def _write(rehearsal: "pb.ResetRehearsal") -> None:
         write("it would be refused:")
         write_field(" ", rehearsal.refused)
         return
-    write("in its way now: " + ("" if rehearsal.hindered_by else "nothing"))
+    write("in its way now:" if rehearsal.hindered_by else "in its way now: nothing")
     for each in rehearsal.hindered_by:
         write_field(" ", each)
     write("steps:")

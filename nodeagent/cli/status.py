@@ -8,20 +8,20 @@ import click
 from nodeagent.cli import door, forms, snapshot
 from nodeagent.cli.lines import word
 from nodeagent.cli.options import Output, output_option, public_socket, socket_option
-from nodeagent.cli.output import coloured, write, write_field, write_json, write_table
+from nodeagent.cli.output import coloured, write, write_continued, write_field, write_json, write_table
 from nodeagent.cli.times import for_people, rfc3339
 from nodeagent.core.model import NODE
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.outlets.pb import types_pb2
 
-_HELD_SOMEHOW: Final = "held: {device}"
-_HELD: Final = {
-    types_pb2.HOLD_KIND_ISOLATION: "isolated: {device}",
-    types_pb2.HOLD_KIND_RESET_PENDING: "reset pending: {device}",
+_HELD_SOMEHOW: Final = "held: {devices}"
+_HELD: Final[dict[int, str]] = {
+    types_pb2.HOLD_KIND_ISOLATION: "isolated: {devices}",
+    types_pb2.HOLD_KIND_RESET_PENDING: "reset pending: {devices}",
     types_pb2.HOLD_KIND_QUIESCE: "quiesced",
 }
-_DUE: Final = {
+_DUE: Final[dict[int, str]] = {
     types_pb2.RESET_STAGE_ANNOUNCED: "announced until",
     types_pb2.RESET_STAGE_ASKING: "refused unless approved before",
     types_pb2.RESET_STAGE_WAITING: "looked at again before",
@@ -96,12 +96,20 @@ def _write(state: pb.WatchResponse, node: pb.GetNodeResponse) -> None:
             f"promoted: {promotion.device} by rule {promotion.rule} ({promotion.code}) to {level}"
             f" at {for_people(promotion.fired_at)}{waits}"
         )
-    for hold in told.holds:
-        until = f" until {for_people(hold.until)}" if hold.HasField("until") else ""
-        held = _HELD.get(hold.kind, _HELD_SOMEHOW).format(device=hold.device)
-        write(f"{held} by {hold.owner}{until}: {hold.reason}")
+    _write_holds(told)
     for reset in told.resets:
         _write_action(reset)
+
+
+def _write_holds(told: pb.Snapshot) -> None:
+    """Those of a group's pending reset, and others that are alike, together."""
+    alike: dict[tuple[int, str, str, str], list[str]] = {}
+    for hold in told.holds:
+        until = f" until {for_people(hold.until)}" if hold.HasField("until") else ""
+        alike.setdefault((hold.kind, hold.owner, until, hold.reason), []).append(hold.device)
+    for (kind, owner, until, reason), devices in alike.items():
+        held = _HELD.get(kind, _HELD_SOMEHOW).format(devices=", ".join(devices))
+        write_continued(f"{held} by {owner}{until}:", reason)
 
 
 def _write_action(reset: types_pb2.Reset) -> None:

@@ -141,7 +141,8 @@ def refusal(state: State, device: Device) -> str:
     if device.kind is not Kind.CHIP:
         return f"{device.name} is no chip: only NPUs and GPUs are reset"
     if settings.of_vendor(device.vendor) is ResetMode.OFF:
-        return f"resets of {device.vendor} chips are switched off: see reset.mode in the configuration"
+        by = "by reset.mode, the do-not-touch file or the kernel's command line"
+        return f"resets of {device.vendor} chips are switched off: {by}"
     members = group_of(state, device)
     if (other := covering(state, members)) is not None:
         return f"{other.id} of {names(state, other.members)} is {other.stage} already"

@@ -101,7 +101,9 @@ def due(state: State, reset: Reset) -> None:
     settings = state.lookup.settings.reset
     if reset.stage is ResetStage.ANNOUNCED:
         if reset.mode is ResetMode.ASK and not reset.approved:
-            state.put(replace(reset, stage=ResetStage.ASKING, due_ns=state.moment_ns + settings.approval_ns))
+            asking = replace(reset, stage=ResetStage.ASKING, due_ns=state.moment_ns + settings.approval_ns)
+            state.put(asking)
+            _tell(state, EventKind.ACTION_PROPOSED, asking, "it waits for an operator to approve it")
         else:
             _wait(state, reset)
     elif reset.stage is ResetStage.ASKING:

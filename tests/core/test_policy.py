@@ -143,6 +143,7 @@ def test_in_mode_ask_a_person_decides() -> None:
     assert (ring.stages(), ring.actions) == ([ResetStage.ASKING], [])
     ring.do(order("approve", "die0/reset#1"))
     assert ring.told()[1:] == [
+        ("action_proposed", "it waits for an operator to approve it"),
         ("action_proposed", "approved by uid:1000: bench"),
         ("action_started", "reset of npu0, npu1"),
     ]

@@ -95,7 +95,8 @@ def _spent() -> Ring:
         (
             Ring(ring_catalog(ResetMode.OFF)),
             "npu1",
-            "resets of ascend chips are switched off: see reset.mode in the configuration",
+            "resets of ascend chips are switched off:"
+            " by reset.mode, the do-not-touch file or the kernel's command line",
         ),
         (_isolated(), "npu1", "npu0 is isolated by uid:1000: bench; see to that and release it first"),
         (_broken(), "npu1", "npu0 is at SeparateNPU by SeparateNPU; see to that and release it first"),
