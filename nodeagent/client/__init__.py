@@ -7,6 +7,7 @@
 ``Client`` blocks, ``AsyncClient`` is the same for asyncio.
 """
 
+from nodeagent.client.actions import Reset
 from nodeagent.client.aio import AsyncClient
 from nodeagent.client.errors import ClientError
 from nodeagent.client.sync import Client
@@ -23,7 +24,7 @@ from nodeagent.client.values import (
     Snapshot,
     Told,
 )
-from nodeagent.core.model import EventKind, Handling, Kind, Level, Verdict
+from nodeagent.core.model import EventKind, Handling, HoldKind, Kind, Level, ResetMode, ResetStage, Verdict
 
 __all__ = [
     "AsyncClient",
@@ -36,12 +37,16 @@ __all__ = [
     "EventKind",
     "Handling",
     "Hold",
+    "HoldKind",
     "Holder",
     "Kind",
     "Level",
     "Position",
     "Promotion",
     "Reason",
+    "Reset",
+    "ResetMode",
+    "ResetStage",
     "Snapshot",
     "Told",
     "Verdict",

@@ -6,12 +6,13 @@ unknown verdict is ``UNKNOWN``, an unknown level or kind of device is None, an u
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Self
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
-from nodeagent.core.model import EventKind, Handling, Kind, Level, Verdict
+from nodeagent.client import actions
+from nodeagent.client.actions import Reset
+from nodeagent.client.times import moment
+from nodeagent.core.model import EventKind, Handling, HoldKind, Kind, Level, Verdict
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import fault_service_pb2, types_pb2
 
@@ -148,9 +149,13 @@ class Promotion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """An isolation set by a person, a pending reset or a quiesce; ``until`` None: until released."""
+    """An isolation set by a person, a pending reset or a quiesce; ``until`` None: until released.
+
+    A quiesce is on the node and changes no verdict. An unknown ``kind`` is None.
+    """
 
     id: str
+    kind: HoldKind | None
     device_id: str
     device: str
     owner: str
@@ -176,6 +181,7 @@ class Snapshot:
     conditions: tuple[Condition, ...]
     promotions: tuple[Promotion, ...]
     holds: tuple[Hold, ...]
+    resets: tuple[Reset, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,11 +193,6 @@ class Bookmark:
 
 
 Told = Snapshot | Event | Bookmark
-
-
-def moment(stamp: Timestamp) -> datetime:
-    """Aware, UTC, to the microsecond."""
-    return datetime.fromtimestamp(stamp.seconds, UTC).replace(microsecond=stamp.nanos // 1000)
 
 
 def position(store_id: types_pb2.StoreId, seq: int) -> Position:
@@ -301,6 +302,7 @@ def promotion(message: types_pb2.Promotion) -> Promotion:
 def hold(message: types_pb2.Hold) -> Hold:
     return Hold(
         id=message.id,
+        kind=messages.HOLD_KIND_OF.get(message.kind),
         device_id=message.device_id,
         device=message.device,
         owner=message.owner,
@@ -324,4 +326,5 @@ def snapshot(response: fault_service_pb2.WatchResponse) -> Snapshot:
         conditions=tuple(condition(each) for each in message.conditions),
         promotions=tuple(promotion(each) for each in message.promotions),
         holds=tuple(hold(each) for each in message.holds),
+        resets=tuple(actions.reset(each) for each in message.resets),
     )

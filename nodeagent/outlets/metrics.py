@@ -19,6 +19,7 @@ from prometheus_client.registry import Collector
 from nodeagent.core.model import DeviceView, EventKind, Handling, Kind, Level, Verdict, View
 from nodeagent.outlets.follow import follow
 from nodeagent.outlets.health import HealthSource
+from nodeagent.outlets.metrics_of_actions import ActionCounts, actions_that_go_on
 from nodeagent.outlets.metrics_of_health import daemon_metrics, source_metrics
 from nodeagent.outlets.node import NodeFacts
 from nodeagent.outlets.telemetry import telemetry
@@ -41,6 +42,7 @@ class NodeMetrics(Collector):
         self._health = health
         self._events = dict.fromkeys(EventKind, 0)
         self._unknown: dict[str, int] = {}
+        self._actions = ActionCounts()
         self._consumers: Sequence[Consumer] = ()
 
     async def run(self, after_seq: int) -> None:
@@ -57,6 +59,7 @@ class NodeMetrics(Collector):
         for stored in events:
             event = stored.event
             self._events[event.kind] += 1
+            self._actions.count(event)
             if event.unknown and event.kind is EventKind.RAISED:
                 self._unknown[event.source] = self._unknown.get(event.source, 0) + 1
 
@@ -72,6 +75,8 @@ class NodeMetrics(Collector):
             *self._about(publication),
             *_devices(publication.view),
             *_open(publication.view),
+            *actions_that_go_on(publication.view),
+            self._actions.family(),
             *self._stream(publication),
             *daemon_metrics(health),
             *source_metrics(publication.view, health),
@@ -178,7 +183,9 @@ def _open(view: View) -> Iterator[Metric]:
         (names.get(each.device_id, each.device_id), each.rule) for each in view.promotions if each.effective
     ).items():
         promotions.add_metric([device, rule], count)
-    holds = GaugeMetricFamily("nodeagent_holds", "Holds in force.", labels=["device"])
-    for device, count in Counter(names.get(each.device_id, each.device_id) for each in view.holds).items():
-        holds.add_metric([device], count)
+    holds = GaugeMetricFamily("nodeagent_holds", "Holds in force.", labels=["device", "kind"])
+    for (device, kind), count in Counter(
+        (names.get(each.device_id, each.device_id), each.kind) for each in view.holds
+    ).items():
+        holds.add_metric([device, kind], count)
     yield from (conditions, promotions, holds)

@@ -1,0 +1,50 @@
+"""A daemon on eight emulated chips that are reset together, whose resets wait for approval."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from nodeagent.cli.emulator import configuration_of
+from nodeagent.emulator.node import EmulatedNode
+from tests.cli.live import Node, until
+
+CHIPS = [f"npu{number}" for number in range(8)]
+RESET_NEEDED = 0x80E18005
+"""HBMC parity error: RestartNPU, in every mode a reset."""
+
+
+@dataclass(frozen=True)
+class Acting:
+    node: Node
+    chips: EmulatedNode
+    stream: IO[str]
+
+    @property
+    def control_socket(self) -> Path:
+        return self.node.configuration.parent / "c.sock"
+
+
+@contextmanager
+def acting(folder: Path, mode: str = "ask", more: str = "") -> Iterator[Acting]:
+    """Every chip has been seen. ``more`` are lines of ``[reset]``."""
+    node = Node.within(folder)
+    chips = EmulatedNode.create(folder / "chips", "8x910B")
+    with node.configuration.open("a") as file:
+        file.write(
+            f"""{configuration_of(chips)}
+poll_interval = "100ms"
+
+[reset]
+mode = "{mode}"
+announce = "5s"
+run_dir = "{folder}/reset"
+do_not_touch = "{folder}/do-not-touch"
+{more}
+"""
+        )
+    with node.daemon() as stream:
+        for _ in ("node", *CHIPS):
+            until(stream, "device_seen   ALLOW ")
+        yield Acting(node, chips, stream)

@@ -1,0 +1,185 @@
+"""Reset, approve and refuse against a real daemon on emulated chips, whose resets wait for approval."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.acting import CHIPS, RESET_NEEDED, Acting, acting
+from tests.cli.conftest import Nodeagent
+from tests.cli.live import until
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Acting]:
+    with acting(tmp_path) as node:
+        yield node
+
+
+def status(nodeagent: Nodeagent) -> dict[str, Any]:
+    told: dict[str, Any] = nodeagent("status", "-o", "json").json[0]
+    return told
+
+
+def verdicts(nodeagent: Nodeagent) -> set[str]:
+    return {each["verdict"] for each in status(nodeagent)["devices"] if each["name"] in CHIPS}
+
+
+def the_action(nodeagent: Nodeagent) -> dict[str, Any]:
+    (action,) = status(nodeagent)["actions"]
+    assert isinstance(action, dict)
+    return action
+
+
+def rehearsed(nodeagent: Nodeagent, in_the_way: str) -> dict[str, Any]:
+    """What a reset of npu3 would do, once a poll has told the daemon who is in its way."""
+    while True:
+        rehearsal: dict[str, Any] = nodeagent("reset", "npu3", "--dry-run", "-o", "json").json[0]["rehearsal"]
+        if any(in_the_way in each for each in rehearsal["hindered_by"]):
+            return rehearsal
+        time.sleep(0.05)
+        time.sleep(0.05)
+
+
+def test_a_dry_run_shows_group_holders_claims_limits_and_steps_and_changes_nothing(
+    node: Acting, nodeagent: Nodeagent
+) -> None:
+    nodeagent("claim", "npu1", "--job", "slurm:7", "--kind", "training")
+    node.chips.hold("npu2", os.getpid())
+    told = rehearsed(nodeagent, "npu2 is held by")
+    before = status(nodeagent)["seq"]
+    shown = nodeagent("reset", "npu3", "--dry-run")
+
+    assert sorted(told["devices"]) == CHIPS
+    assert (told["devices"][0], told["mode"], told["refused"], told["window"]) == (
+        "npu3",
+        "ask",
+        "",
+        "21600s",
+    )
+    assert "npu1 is claimed by the training slurm:7" in told["hindered_by"]
+    assert {(each["device"], each["resets"], each["limit"]) for each in told["used"]} == {
+        *((name, 0, 3) for name in CHIPS),
+        ("node", 0, 12),
+    }
+    assert [each["after"] for each in told["steps"]] == ["0s", "5s", "5s", None, None]
+    assert shown.out.splitlines()[0] == f"reset together: {', '.join(told['devices'])}"
+    assert f"(pid {os.getpid()}" in shown.out
+    assert "  after 5 s:   the driver resets all 8 together\n" in shown.out
+    assert (status(nodeagent)["seq"], status(nodeagent)["actions"]) == (before, [])
+
+
+def test_a_reset_that_is_ordered_holds_its_group_until_it_is_refused(
+    node: Acting, nodeagent: Nodeagent
+) -> None:
+    ordered = nodeagent("reset", "npu3", "--reason", "bench", "-o", "json").json[0]
+    action = the_action(nodeagent)
+    holds = status(nodeagent)["holds"]
+    isolated = verdicts(nodeagent)
+    shown = nodeagent("status").out
+    refused = nodeagent("approve", action["id"], "--refuse", "--reason", "not now")
+
+    assert ordered["action_id"] == action["id"] == ordered["action"]["id"]
+    assert (action["kind"], action["mode"], action["stage"]) == ("reset", "ask", "announced")
+    assert (action["who"], action["reason"], action["approved"]) == ("uid:0", "bench", True)
+    assert {(each["kind"], each["owner"]) for each in holds} == {("reset_pending", "nodeagent")}
+    assert sorted(each["device"] for each in holds) == CHIPS
+    assert isolated == {"ISOLATE"}
+    assert f"action {action['id']}\n   is announced, mode ask, attempt 1\n   reset of npu3, npu0" in shown
+    assert shown.count("reset pending: ") == 2  # one line for the group, and the reason in it
+    assert (refused.status, refused.out) == (0, f"refused {action['id']}\n")
+    assert until(node.stream, "action_finished")
+    assert verdicts(nodeagent) == {"ALLOW"}
+    assert status(nodeagent)["actions"] == []
+    finished = nodeagent("events", "--kind", "action_finished").out
+    assert (
+        f"reset of {', '.join(action['devices'])}; refused: refused by uid:0: not now [mode ask]" in finished
+    )
+
+
+def test_a_fault_proposes_a_reset_and_an_operator_approves_it_once(
+    node: Acting, nodeagent: Nodeagent
+) -> None:
+    node.chips.raise_code("npu6", RESET_NEEDED, severity=2)
+    until(node.stream, "action_proposed")
+    proposed = the_action(nodeagent)
+    approved = nodeagent("approve", proposed["id"], "-o", "json").json[0]
+    again = nodeagent("approve", proposed["id"])
+
+    assert (proposed["codes"], proposed["who"], proposed["approved"]) == (["80E18005"], "", False)
+    assert proposed["condition_ids"] == [each["id"] for each in status(nodeagent)["conditions"]]
+    assert (approved["approved"], approved["action"]["approved"]) == (True, True)
+    assert (again.status, again.err) == (1, f"nodeagent: action_id: {proposed['id']} is approved already\n")
+    assert "approved by uid:0 [mode ask]" in nodeagent("events").out
+
+
+def test_one_that_nobody_approves_says_until_when_and_how_to(node: Acting, nodeagent: Nodeagent) -> None:
+    node.chips.raise_code("npu6", RESET_NEEDED, severity=2)
+    until(node.stream, "action_proposed")
+    until(node.stream, "waits for an operator")
+    action = the_action(nodeagent)
+    shown = nodeagent("status").out
+
+    assert action["stage"] == "asking"
+    assert ", refused unless approved before 20" in shown
+    assert f'   do: nodeagent approve "{action["id"]}"\n' in shown
+
+
+def test_what_cannot_be_reset_is_told_why(node: Acting, nodeagent: Nodeagent) -> None:
+    said = {
+        device: (ran := nodeagent("reset", device, "--reason", "bench"), ran.status, ran.err)[1:]
+        for device in ("node", "npu9")
+    }
+    nodeagent("isolate", "npu0", "--reason", "fan swap")
+    isolated = nodeagent("reset", "npu3", "--reason", "bench")
+    shown = nodeagent("reset", "npu3", "--dry-run")
+
+    assert said["node"] == (1, "nodeagent: node is no chip: only NPUs and GPUs are reset\n")
+    there = ", ".join(("node", *CHIPS))
+    assert said["npu9"] == (1, f"nodeagent: device: 'npu9' is not known; there are: {there}\n")
+    why = "npu0 is isolated by uid:0: fan swap; see to that and release it first"
+    assert (isolated.status, isolated.err) == (1, f"nodeagent: {why}\n")
+    assert (shown.status, shown.out.splitlines()[-2:]) == (0, ["it would be refused:", f"    {why}"])
+    assert nodeagent("reset", "npu3").status == 2
+
+
+def test_an_action_that_is_not_pending_cannot_be_decided_and_those_that_are_get_named(
+    node: Acting, nodeagent: Nodeagent
+) -> None:
+    none = nodeagent("approve", "npu3/reset#1")
+    action_id = nodeagent("reset", "npu3", "--reason", "bench", "-o", "json").json[0]["action_id"]
+    other = nodeagent("approve", "npu3/reset#1")
+    second = nodeagent("reset", "npu4", "--reason", "bench")
+
+    unknown = "nodeagent: action_id: 'npu3/reset#1' is not known; "
+    assert (none.status, none.err) == (1, f"{unknown}none is pending\n")
+    assert (other.status, other.err) == (1, f"{unknown}pending are: {action_id}\n")
+    assert (second.status, second.err.startswith(f"nodeagent: {action_id} of npu3, npu0")) == (1, True)
+
+
+def test_where_resets_are_switched_off_that_is_said(tmp_path: Path, nodeagent: Nodeagent) -> None:
+    with acting(tmp_path, mode="off"):
+        refused = nodeagent("reset", "npu3", "--reason", "bench")
+    assert (
+        refused.status,
+        refused.err.startswith("nodeagent: resets of ascend chips are switched off: "),
+    ) == (
+        1,
+        True,
+    )
+
+
+def test_a_dry_run_mode_is_told_and_asks_nobody(tmp_path: Path, nodeagent: Nodeagent) -> None:
+    with acting(tmp_path, mode="dry-run"):
+        ordered = nodeagent("reset", "npu3", "--reason", "bench")
+        action_id = ordered.out.splitlines()[0].removeprefix("proposed ")
+        approved = nodeagent("approve", action_id)
+        standing = verdicts(nodeagent)
+
+    assert "mode: dry-run\n" in ordered.out
+    assert ordered.out.endswith("  after 5 s:   nothing is reset\n")
+    assert "is of mode dry-run, which asks nobody" in approved.err
+    assert standing == {"ALLOW"}

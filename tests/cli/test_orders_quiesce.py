@@ -1,0 +1,202 @@
+"""Quiesce, claim and audit against a real daemon on emulated chips."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
+
+from nodeagent.client import Client, ClientError, Snapshot
+from nodeagent.outlets.pb import control_service_pb2 as pb
+from tests.cli.acting import CHIPS, Acting, acting
+from tests.cli.conftest import Nodeagent
+from tests.cli.live import Node, until
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Acting]:
+    with acting(tmp_path) as node:
+        yield node
+
+
+def status(nodeagent: Nodeagent) -> dict[str, Any]:
+    told: dict[str, Any] = nodeagent("status", "-o", "json").json[0]
+    return told
+
+
+def claims_of(nodeagent: Nodeagent) -> dict[str, list[str]]:
+    """Who claims which chip, of those that are claimed."""
+    devices = nodeagent("devices", "-o", "json").json
+    return {each["name"]: [claim["job"] for claim in each["claims"]] for each in devices if each["claims"]}
+
+
+def test_a_quiesced_node_says_so_until_its_owner_resumes(tmp_path: Path, nodeagent: Nodeagent) -> None:
+    node = Node.within(tmp_path)
+    with node.daemon() as stream:
+        quiesced = nodeagent("quiesce", "--reason", "driver upgrade", "--for", "2h")
+        (hold,) = status(nodeagent)["holds"]
+        until(stream, "quiesced")
+    with node.daemon() as stream:
+        kept = status(nodeagent)
+        shown = nodeagent("status").out
+        resumed = nodeagent("resume", "--reason", "done")
+        again = nodeagent("resume")
+        until(stream, "resumed")
+
+    assert quiesced.out.startswith("quiesced for uid:0, until 20")
+    assert quiesced.out.endswith("Z: driver upgrade\n")
+    assert (hold["kind"], hold["device"], hold["owner"]) == ("quiesce", "node", "uid:0")
+    assert [(each["id"], each["reason"]) for each in kept["holds"]] == [(hold["id"], "driver upgrade")]
+    assert kept["node"]["verdict"] == "ALLOW"
+    assert f"quiesced by uid:0 until {hold['until'][:16]}" in shown
+    assert (resumed.status, resumed.out) == (0, "resumed\n")
+    assert (again.status, again.err) == (1, "nodeagent: this node is not quiesced\n")
+
+
+def test_quiescing_again_changes_reason_and_end(tmp_path: Path, nodeagent: Nodeagent) -> None:
+    with Node.within(tmp_path).daemon():
+        nodeagent("quiesce", "--reason", "driver upgrade", "--for", "2h")
+        nodeagent("quiesce", "--reason", "it takes longer")
+        (hold,) = status(nodeagent)["holds"]
+    assert (hold["reason"], hold["until"]) == ("it takes longer", None)
+
+
+def test_an_isolation_and_a_quiesce_of_one_owner_are_two_holds(tmp_path: Path, nodeagent: Nodeagent) -> None:
+    with Node.within(tmp_path).daemon():
+        nodeagent("quiesce", "--reason", "driver upgrade")
+        isolated = nodeagent("isolate", "node", "--reason", "bench", "-o", "json").json[0]
+        released = nodeagent("release", "node", "--reason", "done", "-o", "json").json[0]
+        left = status(nodeagent)["holds"]
+    assert (isolated["kind"], isolated["reason"]) == ("isolation", "bench")
+    assert released["released"] == [isolated["id"]]
+    assert [(each["kind"], each["reason"]) for each in left] == [("quiesce", "driver upgrade")]
+
+
+@pytest.mark.usefixtures("node")
+def test_jobs_claim_chips_and_leave_them(nodeagent: Nodeagent) -> None:
+    claimed = nodeagent("claim", "npu0", "npu1", "--job", "slurm:7", "--kind", "training")
+    nodeagent("claim", "--all", "--job", "slurm:8")
+    both = claims_of(nodeagent)
+    left = nodeagent("claim", "--job", "slurm:8", "--left", "-o", "json").json[0]
+    one = claims_of(nodeagent)
+    gone = nodeagent("claim", "--job", "slurm:7", "--left")
+    nothing = nodeagent("claim", "--job", "slurm:7", "--left")
+
+    assert claimed.out == "slurm:7 claims npu0, npu1\n"
+    assert both == {name: ["slurm:7", "slurm:8"] if name in CHIPS[:2] else ["slurm:8"] for name in CHIPS}
+    assert left == {"job": "slurm:8", "claimed": False, "devices": CHIPS}
+    assert one == {"npu0": ["slurm:7"], "npu1": ["slurm:7"]}
+    assert gone.out == "slurm:7 has left npu0, npu1\n"
+    assert (nothing.status, nothing.out) == (0, "slurm:7 has left no device: there is none\n")
+    assert claims_of(nodeagent) == {}
+
+
+def test_claims_are_taken_whole_or_not_at_all(node: Acting, nodeagent: Nodeagent) -> None:
+    many = [pb.Claim(device="npu0", job=f"job-{number}", claimed=True) for number in range(65)]
+    with Client(node.control_socket) as client:
+        for claims, status_, reason in (
+            (
+                [
+                    pb.Claim(device="npu0", job="a", claimed=True),
+                    pb.Claim(device="npu9", job="a", claimed=True),
+                ],
+                "NOT_FOUND",
+                "claims[1].device: 'npu9' is not known; there are: node, npu0",
+            ),
+            (many, "RESOURCE_EXHAUSTED", "claims: npu0: at most 64 jobs; let those leave that have ended"),
+        ):
+            with pytest.raises(ClientError) as refused:
+                client.call(pb.SetClaimsRequest(claims=claims))
+            assert (refused.value.status, refused.value.reason[: len(reason)]) == (status_, reason)
+    assert claims_of(nodeagent) == {}
+
+
+@pytest.mark.parametrize(
+    ("request_", "status_", "reason"),
+    [
+        (pb.ResetDeviceRequest(device="npu0"), "INVALID_ARGUMENT", "reason: 1 to 512 printable characters"),
+        (pb.ResetDeviceRequest(dry_run=True), "NOT_FOUND", "device: '' is not known"),
+        (pb.ApproveActionRequest(), "NOT_FOUND", "action_id: '' is not known; none is pending"),
+        (pb.ApproveActionRequest(reason="\n"), "INVALID_ARGUMENT", "reason: 1 to 512 printable characters"),
+        (pb.QuiesceRequest(), "INVALID_ARGUMENT", "reason: 1 to 512 printable characters"),
+        (
+            pb.QuiesceRequest(reason="bench", duration=Duration(seconds=-1)),
+            "INVALID_ARGUMENT",
+            "duration: 1 s to 365 days, not -1 s",
+        ),
+        (
+            pb.QuiesceRequest(reason="bench", duration=Duration(seconds=10**12)),
+            "INVALID_ARGUMENT",
+            "duration: 1 s to 365 days, not 1e+12 s",
+        ),
+        (pb.SetClaimsRequest(), "INVALID_ARGUMENT", "claims: 1 to 1024, not 0"),
+        (
+            pb.SetClaimsRequest(claims=[pb.Claim(device="node", job="a", claimed=True)]),
+            "INVALID_ARGUMENT",
+            "claims[0].device: node is no chip; jobs claim NPUs and GPUs",
+        ),
+        (
+            pb.SetClaimsRequest(claims=[pb.Claim(device="npu0", claimed=True)]),
+            "INVALID_ARGUMENT",
+            "claims[0].job: 1 to 128 printable characters",
+        ),
+        (
+            pb.SetClaimsRequest(
+                claims=[pb.Claim(device="npu0", job="a", claimed=each) for each in (True, False)]
+            ),
+            "INVALID_ARGUMENT",
+            "claims[1]: a cannot both claim and leave npu0",
+        ),
+        (pb.ListAuditRequest(limit=1001), "INVALID_ARGUMENT", "limit: 1001; it must be 1 to 1000, or 0"),
+    ],
+)
+def test_a_request_with_a_wrong_field_is_refused_by_its_name(
+    chips: Acting, request_: Message, status_: str, reason: str
+) -> None:
+    with Client(chips.control_socket) as client, pytest.raises(ClientError) as refused:
+        client.call(request_)
+    assert refused.value.status == status_
+    assert refused.value.reason.startswith(reason)
+
+
+@pytest.fixture(scope="module")
+def chips(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Acting]:
+    """One daemon for all that is refused: nothing of that changes it."""
+    with acting(tmp_path_factory.mktemp("refusing")) as node:
+        yield node
+
+
+def test_the_audit_log_says_who_asked_for_what_and_what_came_of_it(
+    tmp_path: Path, nodeagent: Nodeagent
+) -> None:
+    with Node.within(tmp_path).daemon():
+        nodeagent("quiesce", "--reason", "bench")
+        nodeagent("claim", "npu9", "--job", "slurm:7")
+        nodeagent("resume")
+        shown = nodeagent("audit", "-n", "2").out.splitlines()
+        told = nodeagent("audit", "--after", "0", "-o", "json").json
+
+    assert [(each["number"], each["what"], each["target"], each["result"]) for each in told[:4]] == [
+        (1, "Quiesce", "", "quiesced until resumed: bench"),
+        (2, "SetClaims", "npu9", "refused: claims[0].device: 'npu9' is not known; there are: node"),
+        (3, "Resume", "", "resumed"),
+        (4, "ListAudit", "", "told 2 entries"),
+    ]
+    assert {each["who"].split(" pid ")[0] for each in told} == {"uid 0"}
+    assert [line.split(" by uid 0 pid ")[0][25:] for line in shown] == ["SetClaims npu9", "Resume"]
+    assert shown[1].endswith(": resumed")
+
+
+def test_a_clients_own_program_sees_resets_and_what_holds_are_for(
+    tmp_path: Path, nodeagent: Nodeagent
+) -> None:
+    with acting(tmp_path) as node:
+        action_id = nodeagent("reset", "npu3", "--reason", "bench", "-o", "json").json[0]["action_id"]
+        with Client(node.node.socket) as client:
+            told = next(iter(client.watch(snapshot="always")))
+    assert isinstance(told, Snapshot)
+    (reset,) = told.resets
+    assert (reset.id, reset.stage, reset.mode, reset.devices[0]) == (action_id, "announced", "ask", "npu3")
+    assert {hold.kind for hold in told.holds} == {"reset_pending"}
