@@ -16,6 +16,7 @@ from nodeagent import __version__
 from nodeagent.config import Config
 from nodeagent.core.model import NODE, DeviceSeen, Kind, Started, View
 from nodeagent.daemon import identity, systemd, workers
+from nodeagent.daemon.actuator import Actuator
 from nodeagent.daemon.catalogs import Catalogs, NoTables, tables_on_disk
 from nodeagent.daemon.clock import carry_on
 from nodeagent.daemon.pump import Pump, RestartNeeded
@@ -97,6 +98,11 @@ class Daemon:
             await pump.begin(differences, (started, _node(config), *tables))
 
             sources = workers.supervisors(config, catalogs.current, clock, recovery.cursors, pump.submit)
+            actuator = Actuator(
+                config, clock, board, ledger, pump.ask, {source.name: source for source in sources}
+            )
+            actuator.adopt(board.current.view)
+            pump.act = actuator.act
             reloading = Reloading(self._config_path, catalogs, pump, board, sources)
             facts = NodeFacts(
                 node_id=identity.machine_id(),
@@ -140,6 +146,7 @@ class Daemon:
                     tasks.create_task(self._tell(board, ledger, recovery.last_seq)),
                     tasks.create_task(_tell_readiness(board, grpc, _required(config))),
                     tasks.create_task(reloading.on(self._reload)),
+                    tasks.create_task(actuator.run()),
                 ]
                 self._listen_to_signals()
                 # What is here now stays: looking it through again for garbage would hold up events by 10 ms.

@@ -24,6 +24,7 @@ class Lateness:
         self._call_deadline_s = call_deadline_s
         self._expected: dict[str, None] = {}
         self._asked: dict[str, _Asked] = {}
+        self._alone: frozenset[str] = frozenset()
 
     @property
     def expected(self) -> tuple[str, ...]:
@@ -35,8 +36,17 @@ class Lateness:
         self._asked = {device: asked for device, asked in self._asked.items() if device in self._expected}
 
     def free(self) -> tuple[str, ...]:
-        """The devices that owe no answer."""
-        return tuple(device for device in self._expected if device not in self._asked)
+        """The devices that owe no answer, but for those that are let alone."""
+        owing = self._asked.keys() | self._alone
+        return tuple(device for device in self._expected if device not in owing)
+
+    def let_alone(self, devices: Iterable[str], now_s: float) -> None:
+        """These are not asked and never late, until this is called without them."""
+        alone = frozenset(devices)
+        for device in self._alone - alone:
+            if (asked := self._asked.get(device)) is not None:
+                asked.at_s, asked.late = now_s, False
+        self._alone = alone
 
     def ask(self, poll_id: int, devices: Iterable[str], now_s: float) -> None:
         for device in devices:
@@ -55,7 +65,7 @@ class Lateness:
         late = [
             (asked.at_s, device)
             for device, asked in self._asked.items()
-            if not asked.late and asked.at_s + self._call_deadline_s <= now_s
+            if not asked.late and device not in self._alone and asked.at_s + self._call_deadline_s <= now_s
         ]
         for _, device in late:
             self._asked[device].late = True
@@ -68,20 +78,28 @@ class Lateness:
         From any thread.
         """
         owed = tuple(self._asked.items())
-        late = sorted((asked.at_s, n, device) for n, (device, asked) in enumerate(owed) if asked.late)
+        late = sorted(
+            (asked.at_s, n, device)
+            for n, (device, asked) in enumerate(owed)
+            if asked.late and device not in self._alone
+        )
         return tuple(device for _, _, device in late)
 
     @property
     def all_late(self) -> bool:
         """No device answers any more; where there are none, the source does not."""
-        devices = [device for device in self._expected if device != SOURCE] or [SOURCE]
+        devices = [each for each in self._expected if each != SOURCE and each not in self._alone] or [SOURCE]
         late = set(self.late)
         return bool(self._expected) and all(device in late for device in devices)
 
     def due_s(self) -> float | None:
         """When the next one becomes late."""
         return min(
-            (asked.at_s + self._call_deadline_s for asked in self._asked.values() if not asked.late),
+            (
+                asked.at_s + self._call_deadline_s
+                for device, asked in self._asked.items()
+                if not asked.late and device not in self._alone
+            ),
             default=None,
         )
 

@@ -56,6 +56,13 @@ class Observation:
         self._lost = False
         self._lost_by: str | None = None
         self._holders: dict[str, tuple[Holder, ...]] = {}
+        self._resting: dict[str, str] = {}
+        self._listed: protocol.Hello | protocol.Devices | None = None
+
+    @property
+    def resting(self) -> Collection[str]:
+        """The devices that are let alone: whatever is said of them meanwhile is not heard."""
+        return self._resting.keys()
 
     @property
     def observing(self) -> bool:
@@ -71,21 +78,37 @@ class Observation:
         """It was told as lost, and is not back."""
         return self._lost
 
+    def rest(self, devices: Collection[str], reason: str) -> list[Input]:
+        """These are let alone from now on: not observed, which is no fault."""
+        self._resting |= dict.fromkeys(devices, reason)
+        return [lost for device in devices for lost in self._unobserve(device, reason)]
+
+    def wake(self, devices: Collection[str]) -> list[Input]:
+        """These are observed again once they answer; what was listed meanwhile holds of them too."""
+        for device in devices:
+            self._resting.pop(device, None)
+        return [] if self._listed is None else self.population(self._listed)
+
     def hello(self, hello: protocol.Hello, skip: Collection[str]) -> list[Input]:
         """A worker is ready; it will not touch the devices in ``skip``."""
         inputs = self.population(hello)
-        self._awaited = self._devices.keys() - set(skip)
+        self._awaited = self._devices.keys() - set(skip) - self._resting.keys()
         self._follows = hello.follows
         self._caught_up = None
         self._unobserved.clear()
         for device in skip:
             inputs += self._unobserve(device, "skipped: a call for it hangs in an abandoned worker")
+        for device, reason in self._resting.items():
+            inputs += self._unobserve(device, reason)
         return [*inputs, *self._settle()]
 
     def population(self, said: protocol.Hello | protocol.Devices) -> list[Input]:
         """These devices there are, and these are missing."""
-        devices = {device.device: device for device in said.devices}
-        missing = {lost.device: lost.reason for lost in said.missing if lost.device not in devices}
+        self._listed = said
+        resting = {name: self._devices[name] for name in self._resting if name in self._devices}
+        devices = {device.device: device for device in said.devices} | resting
+        known_as = devices.keys() | {device.attributes.get("pci", "") for device in resting.values()}
+        missing = {lost.device: lost.reason for lost in said.missing if lost.device not in known_as}
         inputs: list[Input] = []
         for name in self._devices.keys() - devices.keys():
             reason = missing.get(name, "the driver no longer lists it")
@@ -108,13 +131,16 @@ class Observation:
         if batch.lost:
             reason = f"{batch.lost} records were overwritten before they could be read"
             inputs.append(self._fault(LOG_GAP, NODE, Assertion.ONCE, reason, count=batch.lost))
-        return [*inputs, *signals(self._source, batch, self._clock)]
+        heard = signals(self._source, batch, self._clock)
+        return [*inputs, *(signal for signal in heard if signal.device not in self._resting)]
 
     def reply(self, reply: protocol.Reply) -> list[Input]:
         """A device answered, be it with a failure."""
         device = reply.device
         self._awaited.discard(device)
         inputs: list[Input] = []
+        if device in self._resting:
+            return self._settle()
         if reply.error:
             if device != SOURCE:
                 inputs += self._unobserve(device, f"the driver answers: {reply.error}")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import Assertion, Event, Input, Outcome, Signal, Tick, View
+from nodeagent.core.model import Action, Assertion, Event, Input, Outcome, Signal, Tick, View
 from nodeagent.core.preview import Preview
 from nodeagent.core.rehearsal import Rehearsal
 from nodeagent.daemon.clock import Clock
@@ -32,6 +32,10 @@ SHORTEST_BEAT_S = 1.0
 COMPACT_EVERY_S = 3600.0
 COMPACT_BEYOND_INPUTS = 20_000
 """So many inputs replay in well under a second: what bounds the time of a start after a storm."""
+
+
+def _nobody_acts(_action: Action, _durable: bool) -> None:
+    """Until somebody does: nothing is confirmed in this life yet, so that there is nothing to do."""
 
 
 class RestartNeeded(Exception):
@@ -55,6 +59,7 @@ class _Turn:
 
     inputs: list[Stamped] = field(default_factory=list)
     events: list[tuple[int, Event]] = field(default_factory=list)
+    actions: list[Action] = field(default_factory=list)
     cursors: dict[str, Cursor] = field(default_factory=dict)
     answers: list[tuple[asyncio.Future[tuple[Event, ...]], tuple[Event, ...]]] = field(default_factory=list)
 
@@ -79,6 +84,8 @@ class Pump:
         self._beaten_s = float("-inf")
         self._compact_at_s = time.monotonic() + COMPACT_EVERY_S
         self.statistics = PumpStatistics()
+        self.act: Callable[[Action, bool], None] = _nobody_acts
+        """Told of each action once it is committed and published, and whether that is on the disk."""
         ledger.on_durability_change = self._woken.set
 
     @property
@@ -181,6 +188,7 @@ class Pump:
 
     def _gather(self, turn: _Turn, now_ns: int, outcome: Outcome) -> None:
         offset_ns = self._clock.wall_offset_ns()
+        turn.actions.extend(outcome.actions)
         for record in outcome.records:
             turn.inputs.append(Stamped(rule_ns=now_ns, wall_ns=now_ns + offset_ns, input=record))
         turn.events.extend((event.at_ns + offset_ns, event) for event in outcome.events)
@@ -214,6 +222,8 @@ class Pump:
         if turn.inputs or turn.events:
             self._view = self._engine.view()
         self._publish(committed)
+        for action in turn.actions:
+            self.act(action, committed.durable)
         self._count(turn, time.monotonic() - begun_s)
         self._beat_if_due()
 

@@ -17,7 +17,7 @@ import contextlib
 import logging
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final
 
 from nodeagent.core.catalog import Catalog
@@ -39,6 +39,7 @@ log = logging.getLogger(__name__)
 MAX_HEARD: Final = 8
 MAX_GARBLED: Final = 100
 TOLD_GARBLED: Final = 3
+LET_GO_LOOK_S: Final = 0.2
 OVERSLEPT_S: Final = 0.5
 """A loop that wakes later than this was itself held up; the drivers are not late by it."""
 
@@ -71,8 +72,15 @@ class Supervisor:
         self._failures = 0
         self._poll_id = 0
         self._stopping = False
+        self._has_let_go = False
+        self._turn = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
+
+    @property
+    def name(self) -> str:
+        """Of the source."""
+        return self._spec.source
 
     async def run(self) -> None:
         """Until ``stop`` or cancelled; ends every worker that can be ended."""
@@ -80,9 +88,11 @@ class Supervisor:
         self._spawn_at_s = time.monotonic() + self._spec.start_delay_s
         try:
             while not self._stopping:
-                await self._do_due()
+                async with self._turn:
+                    await self._do_due()
                 if (happening := await self._hear()) is not None:
-                    await self._take(happening)
+                    async with self._turn:
+                        await self._take(happening)
         except asyncio.CancelledError:
             if not self._stopping:
                 raise
@@ -97,6 +107,45 @@ class Supervisor:
             if not stopping:
                 self._task.cancel()
             await self._ended.wait()
+
+    async def rest(self, devices: Collection[str], reason: str) -> None:
+        """Let these alone: they are not asked, and nothing that is said of them is taken."""
+        inputs = self._observation.rest(devices, reason)
+        self._let_alone()
+        await self._deliver(inputs)
+
+    async def wake(self, devices: Collection[str]) -> None:
+        inputs = self._observation.wake(devices)
+        self._let_alone()
+        await self._deliver(inputs)
+
+    def begin_at_rest(self, devices: Collection[str], reason: str) -> None:
+        """Before ``run``: as ``rest``."""
+        self._observation.rest(devices, reason)
+
+    def hold_off(self) -> None:
+        """Before ``run``: begin as one that has let go."""
+        self._has_let_go = True
+
+    async def let_go(self, reason: str) -> bool:
+        """End the worker, and with it all that we have open, until ``take_up``. False: it hangs in a call."""
+        async with self._turn:
+            self._has_let_go = True
+            worker, self._worker = self._worker, None
+            await self._deliver(self._observation.lost(reason))
+            if worker is not None:
+                await worker.end()
+                if await worker.child.wait(0.0):
+                    await worker.child.release()
+                else:
+                    worker.take(Trigger.STUCK)
+                    self._abandoned.append(worker)
+            return not self._abandoned
+
+    def take_up(self) -> None:
+        """Start a worker again, after ``let_go`` or ``hold_off``."""
+        self._has_let_go = False
+        self._spawn_at_s = time.monotonic()
 
     def reload(self, catalog: Catalog) -> None:
         """From now on match its patterns, and tell of readings what its rules ask."""
@@ -150,6 +199,8 @@ class Supervisor:
 
     def _due_s(self) -> float | None:
         worker = self._worker
+        if self._has_let_go:
+            return time.monotonic() + LET_GO_LOOK_S
         if worker is None:
             return self._spawn_at_s
         late_s = worker.lateness.due_s() if worker.state is State.READY else None
@@ -159,7 +210,8 @@ class Supervisor:
         now_s = time.monotonic()
         worker = self._worker
         if worker is None:
-            if self._spawn_at_s is not None and self._spawn_at_s <= now_s:
+            is_due = self._spawn_at_s is not None and self._spawn_at_s <= now_s
+            if is_due and not self._has_let_go:
                 await self._spawn()
             return
         # Only one who has heard everything may say that something was not said.
@@ -205,7 +257,12 @@ class Supervisor:
             return
         self._statistics.spawned += 1
         self._worker = Worker(child, self._spec, skip, time.monotonic())
+        self._let_alone()
         self._worker.configure(self._patterns, self._cursor)
+
+    def _let_alone(self) -> None:
+        if self._worker is not None:
+            self._worker.lateness.let_alone(self._observation.resting, time.monotonic())
 
     def _respawn_later(self) -> None:
         pause_s = min(self._spec.backoff_first_s * 2**self._failures, self._spec.backoff_limit_s)

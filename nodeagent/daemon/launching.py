@@ -1,0 +1,68 @@
+"""Starts the process of a reset so that it outlives the daemon: as a unit of its own, or detached.
+
+Under systemd the daemon's processes end with its unit, and lack the privileges that a reset needs.
+"""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from nodeagent.reset.config import RUN_DIRECTORY
+
+START_LIMIT_S: Final = 10.0
+_SYSTEMD_RUNS: Final = Path("/run/systemd/system")
+
+
+class NotStarted(Exception):
+    """str() says why; nothing runs."""
+
+
+async def start(folder: Path, name: str) -> None:
+    """Start the process for the request of that name. Raises ``NotStarted`` and ``OSError``."""
+    if runs_as_unit(os.environ) and str(folder) == RUN_DIRECTORY:
+        await _start_unit(name)
+    else:
+        _detach(folder, name)
+
+
+def runs_as_unit(environ: Mapping[str, str]) -> bool:
+    """Whether systemd is process 1 (sd_booted(3)) and started this process (systemd.exec(5))."""
+    return _SYSTEMD_RUNS.is_dir() and "INVOCATION_ID" in environ and "NOTIFY_SOCKET" in environ
+
+
+async def _start_unit(name: str) -> None:
+    command = ("systemctl", "start", "--no-block", f"nodeagent-reset@{name}.service")
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        async with asyncio.timeout(START_LIMIT_S):
+            said, _ = await process.communicate()
+    except TimeoutError as error:
+        process.kill()
+        raise NotStarted(f"{' '.join(command)} has not ended within {START_LIMIT_S:g} s") from error
+    if process.returncode != 0:
+        raise NotStarted(f"{' '.join(command)}: {said.decode(errors='replace').strip()[:300]}")
+
+
+def _detach(folder: Path, name: str) -> None:
+    """By way of a process that ends at once, so that it is nobody's child."""
+    command = (sys.executable, "-m", "nodeagent.reset", name, "--folder", str(folder))
+    with (folder / f"{name}.log").open("ab") as output:
+        parent = subprocess.run(
+            ("sh", "-c", 'setsid "$@" &', "sh", *command),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            timeout=START_LIMIT_S,
+            check=False,
+        )
+    if parent.returncode != 0:
+        raise NotStarted(f"sh: exit status {parent.returncode}")

@@ -1,0 +1,130 @@
+"""The real daemon, in mode ``on`` unless said otherwise, over emulated NPUs that it may reset."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from nodeagent.client import AsyncClient, Event, EventKind, Snapshot
+from nodeagent.emulator.node import EmulatedNode
+from tests.stories.daemon import ROOT, WAIT_LIMIT_S, Daemon
+from tests.stories.kernel_log import FakeKernelLog
+from tests.stories.subscriber import Subscriber
+
+BROKEN = 0x80A18008
+"""RestartNPU."""
+
+CODE = "80A18008"
+ACTIONS = (EventKind.ACTION_PROPOSED, EventKind.ACTION_STARTED, EventKind.ACTION_FINISHED)
+INBAND = "dcmi_set_device_reset"
+
+
+@dataclass(kw_only=True)
+class Acting:
+    """``reset`` are lines of that section, taken up at the next start."""
+
+    node: EmulatedNode
+    daemon: Daemon
+    subscriber: Subscriber
+    mode: str = "on"
+    reset: Sequence[str] = ()
+
+    @property
+    def run_dir(self) -> Path:
+        return self.daemon.folder / "reset"
+
+    async def start(self) -> None:
+        shutil.copyfile(ROOT / "fault_codes/ascend.toml", self.daemon.tables / "ascend.toml")
+        self.daemon.kmsg = (
+            'poll_interval = "200ms"',
+            "[drivers.ascend]",
+            f'library = "{self.node.dcmi}"',
+            f'sysfs = "{self.node.sysfs}"',
+            'poll_interval = "200ms"',
+            "[reset]",
+            f'mode = "{self.mode}"',
+            f'run_dir = "{self.run_dir}"',
+            f'do_not_touch = "{self.daemon.folder}/do-not-touch"',
+            'announce = "5s"',
+            'cool_down = "0s"',
+            "trust_process_list = true",
+            "allow_volatile_store = true",
+            *self.reset,
+        )
+        await self.daemon.start()
+        await self.subscriber.follow()
+
+    async def kill(self) -> None:
+        """Kill -9."""
+        await self.subscriber.leave()
+        await self.daemon.kill()
+
+    def break_(self, device: str) -> None:
+        self.node.raise_code(device, BROKEN)
+
+    async def told(self, kind: EventKind, words: str, device: str = "") -> Event:
+        """The first such event, with these words in its reason."""
+
+        def wanted(told: object) -> bool:
+            return (
+                isinstance(told, Event)
+                and told.kind is kind
+                and words in told.why
+                and device in ("", told.device)
+            )
+
+        event = await self.subscriber.until(wanted)
+        assert isinstance(event, Event)
+        return event
+
+    @property
+    def actions(self) -> list[tuple[str, str]]:
+        """Kind and words of the events about actions."""
+        return [(event.kind.value, event.why) for event in self.subscriber.events if event.kind in ACTIONS]
+
+    async def snapshot(self) -> Snapshot:
+        async with AsyncClient(self.daemon.socket) as client:
+            async for told in client.watch():
+                if isinstance(told, Snapshot):
+                    return told
+        raise AssertionError("the stream ended")
+
+    async def verdicts(self) -> dict[str, str]:
+        devices = (await self.snapshot()).devices
+        return {device.name: device.verdict.value for device in devices if device.name != "node"}
+
+    async def until(self, found: Callable[[], object], what: str) -> None:
+        """Wait for what nobody tells; ``found`` may be a coroutine function."""
+        try:
+            async with asyncio.timeout(WAIT_LIMIT_S):
+                while True:
+                    result = found()
+                    if await result if asyncio.iscoroutine(result) else result:
+                        return
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            raise AssertionError(f"never came: {what}\n{self.daemon.log[-3000:]}") from None
+
+
+@asynccontextmanager
+async def acting(folder: Path, description: str) -> AsyncIterator[Acting]:
+    """Not started yet. Its chips need half a second for a reset."""
+    with ExitStack() as left:
+        node = left.enter_context(EmulatedNode.create(folder / "npus", description))
+        for name in node.names():
+            node.set(name, "reset_ms", 500)
+        log = FakeKernelLog(folder)
+        left.callback(log.close)
+        daemon = Daemon(folder=folder, kernel_log=log.path)
+        daemon.configure()
+        (daemon.tables / "story.toml").write_text(log.table)
+        subscriber = Subscriber(daemon)
+        try:
+            yield Acting(node=node, daemon=daemon, subscriber=subscriber)
+        finally:
+            node.release()
+            await subscriber.leave()
+            if daemon.process is not None:
+                await daemon.kill()
