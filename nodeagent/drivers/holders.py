@@ -4,7 +4,9 @@ The job is read from the names of its cgroups, which Slurm, Kubernetes and the c
 Of the command only its name is told: its arguments may hold secrets. No process is touched.
 """
 
+import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +24,9 @@ _POD: Final = re.compile(rf"kubepods(?:[/.-].*)?[/-]pod({_UID})(?![0-9a-f])")
 _CONTAINER: Final = re.compile(r"(?:[/:]|/\w+-|/cri-containerd-)([0-9a-f]{64})(?:\.scope)?(?=/|$)")
 """``docker/ID``, ``docker-ID.scope``, ``cri-containerd-ID.scope``, ``crio-ID.scope``, ``libpod-ID.scope``;
 a monitor of an engine (``libpod-conmon-ID.scope``) is not in the container."""
+
+_USER, _SYSTEM, _START = 11, 12, 19
+"""Fields of ``stat`` behind the command, in clock ticks: computed itself, by the kernel for it, its start."""
 
 _SHOWN_DIGITS: Final = 12
 """So many digits of a container's id as the engines show."""
@@ -46,6 +51,20 @@ def holder_of(procfs: Path, pid: int) -> Holder | None:
     return Holder(pid=pid, start_time=start_time, command=command, job=job)
 
 
+def cpu_time_s(procfs: Path, holders: Iterable[Holder]) -> float | None:
+    """What these have computed since they began, in all threads; None where one of them cannot be read."""
+    ticks = 0
+    for holder in holders:
+        try:
+            fields = _fields(procfs / str(holder.pid))[1]
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            return None
+        if int(fields[_START]) != holder.start_time:
+            return None
+        ticks += int(fields[_USER]) + int(fields[_SYSTEM])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def job_of(cgroup: str) -> str:
     """From the text of a process's ``cgroup`` file, of either version: ``slurm:JOB.STEP``, ``pod:UID``,
     ``container:ID``, the first of these that there is, else "".
@@ -63,10 +82,15 @@ def job_of(cgroup: str) -> str:
 
 def _stat(folder: Path) -> tuple[str, int]:
     """(command, start time in clock ticks since boot); a command may hold blanks and brackets itself."""
-    head, _, tail = _read(folder / "stat").rpartition(")")
-    command = head.partition("(")[2]
+    command, fields = _fields(folder)
     printable = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in command)
-    return printable, int(tail.split()[19])
+    return printable, int(fields[_START])
+
+
+def _fields(folder: Path) -> tuple[str, list[str]]:
+    """The command as it stands in ``stat``, and the fields behind it."""
+    head, _, tail = _read(folder / "stat").rpartition(")")
+    return head.partition("(")[2], tail.split()
 
 
 def _read(file: Path) -> str:

@@ -35,6 +35,8 @@ HELP: Final[Mapping[str, str]] = {
     "link_up": "1 while the link is up.",
     "link_received_bytes_total": "Bytes received over the device's links.",
     "link_sent_bytes_total": "Bytes sent over the device's links.",
+    "link_received_packets_total": "Packets received over the device's links.",
+    "link_sent_packets_total": "Packets sent over the device's links.",
     "link_errors_total": "Errors on the device's links, by kind.",
     "link_retries_total": "Transmissions repeated on the device's links.",
     "nvlink_errors_total": "NVLink errors of all links, by kind.",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.drivers.holders import holder_of, job_of
+from nodeagent.drivers.holders import cpu_time_s, holder_of, job_of
 from nodeagent.worker.protocol import Holder
 
 CONTAINER = "3f1c9a7be02d" + "5" * 52
@@ -168,3 +168,23 @@ def test_a_process_that_has_ended_is_gone_from_the_real_procfs() -> None:
     ended = subprocess.Popen(["true"])
     ended.wait()
     assert holder_of(Path("/proc"), ended.pid) is None
+
+
+def test_the_processor_time_of_holders_is_that_of_all_their_threads(tmp_path: Path) -> None:
+    ticks_a_second = os.sysconf("SC_CLK_TCK")
+    for pid, user, system in ((10, 3, 1), (11, 5, 0)):
+        (tmp_path / str(pid)).mkdir()
+        fields = ["S", *["0"] * 10, str(user * ticks_a_second), str(system * ticks_a_second), *["0"] * 6]
+        (tmp_path / str(pid) / "stat").write_text(f"{pid} (a) b) {' '.join(fields)} 777 0")
+    first, second = (Holder(pid=pid, start_time=777, command="a) b") for pid in (10, 11))
+    assert cpu_time_s(tmp_path, (first, second)) == 9
+    assert cpu_time_s(tmp_path, ()) == 0
+
+
+def test_the_processor_time_of_another_process_of_that_id_is_unknown() -> None:
+    myself = holder_of(Path("/proc"), os.getpid())
+    assert myself is not None
+    assert cpu_time_s(Path("/proc"), (myself,)) is not None
+    earlier = Holder(pid=myself.pid, start_time=myself.start_time - 1, command="")
+    assert cpu_time_s(Path("/proc"), (myself, earlier)) is None
+    assert cpu_time_s(Path("/nowhere"), (myself,)) is None

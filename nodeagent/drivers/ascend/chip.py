@@ -17,9 +17,10 @@ from nodeagent.drivers.ascend import identity
 from nodeagent.drivers.ascend.dcmi import Chip, Place
 from nodeagent.drivers.ascend.errors import Nonsense, NotReady, NotSupported
 from nodeagent.drivers.ascend.events import ChipEvents, Listener, code_of
+from nodeagent.drivers.ascend.hang import SUSPECTED_HANG, HangRule, HangWatch, sample_of
 from nodeagent.drivers.ascend.identity import Identity
 from nodeagent.drivers.ascend.telemetry import Telemetry
-from nodeagent.drivers.holders import holder_of
+from nodeagent.drivers.holders import cpu_time_s, holder_of
 from nodeagent.worker.protocol import Active, Device, Holder
 
 CARD_DROPPED: Final = "40F84E00"
@@ -51,6 +52,7 @@ class WatchedChip:
         listener: Listener,
         derive: Derive | None,
         procfs: Path,
+        hang_rule: HangRule,
         first_turn: int = 0,
     ) -> None:
         self.device = device
@@ -61,6 +63,7 @@ class WatchedChip:
         self._derive = derive
         self._procfs = procfs
         self._telemetry = Telemetry(chip)
+        self._hang = HangWatch(hang_rule)
         self._identity = Identity()
         self._unread = 0
         self._turn = first_turn
@@ -103,6 +106,7 @@ class WatchedChip:
             except NotReady:
                 self._dropped = True
                 self._telemetry.forget()
+                self._hang.forget()
                 return Reading(active=(Active(code=CARD_DROPPED),), complete=False)
 
     # ------------------------------------------------------------------ in pieces
@@ -125,9 +129,10 @@ class WatchedChip:
         readings = self._telemetry.read(slow_round=slow)
         if health is not None:
             readings["health"] = health
-        return Reading(
-            active=active, complete=decided and not full, readings=readings, holders=self._read_holders(slow)
-        )
+        holders = self._read_holders(slow)
+        if self._looks_hung(readings, holders):
+            active = (*active, Active(code=SUSPECTED_HANG))
+        return Reading(active=active, complete=decided and not full, readings=readings, holders=holders)
 
     def _health(self) -> int | None:
         """Raises ``NotReady``. The codes say more, so that another failure here is no failure of the poll."""
@@ -183,6 +188,7 @@ class WatchedChip:
             if die != self._identity.die or not self._identity.attributes:
                 if self._identity.die:
                     self.events.forget()
+                    self._hang.forget()
                 self._identity = identity.read(self._chip, self.place, die)
         except CallFailed:
             self._unread += 1
@@ -207,6 +213,13 @@ class WatchedChip:
         known = {} if slow else self._holders
         self._holders = {pid: known.get(pid) or self._holder(pid) for pid in pids}
         return tuple(self._holders[pid] for pid in sorted(self._holders))
+
+    def _looks_hung(self, readings: Mapping[str, float], holders: Sequence[Holder] | None) -> bool:
+        now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        if self._hang.due(now_ns):
+            cpu_s = cpu_time_s(self._procfs, holders or ())
+            self._hang.see(sample_of(readings, holders, cpu_s), now_ns)
+        return self._hang.suspected
 
     def _holder(self, pid: int) -> Holder:
         """One that cannot be looked at holds the chip all the same."""

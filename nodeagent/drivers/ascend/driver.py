@@ -21,6 +21,7 @@ from nodeagent.drivers.ascend.chip import WatchedChip
 from nodeagent.drivers.ascend.dcmi import Library, Place
 from nodeagent.drivers.ascend.events import Listener
 from nodeagent.drivers.ascend.functions import Generation
+from nodeagent.drivers.ascend.hang import HangRule
 from nodeagent.drivers.ascend.identity import expected
 from nodeagent.drivers.ascend.loading import NotLoaded
 from nodeagent.drivers.pci import PciFunction
@@ -31,6 +32,8 @@ LOOK_LIMIT_S: Final = 3.0
 
 ENUMERATE_EACH: Final = 10
 """The cards are listed at each poll of the source, the numbers of their chips each so many."""
+
+_AS_THE_VENDOR: Final = HangRule()
 
 
 def create(configure: Configure, emit: Emit) -> Driver:
@@ -48,10 +51,20 @@ def create(configure: Configure, emit: Emit) -> Driver:
 class AscendDriver:
     """Devices are ``npu<physical id>``."""
 
-    def __init__(self, *, library: str, sysfs: Path, procfs: Path, skip: frozenset[str], emit: Emit) -> None:
+    def __init__(
+        self,
+        *,
+        library: str,
+        sysfs: Path,
+        procfs: Path,
+        skip: frozenset[str],
+        emit: Emit,
+        hang_rule: HangRule = _AS_THE_VENDOR,
+    ) -> None:
         self._configured = library
         self._sysfs = sysfs
         self._procfs = procfs
+        self._hang_rule = hang_rule
         self._skip = skip
         self._listener = Listener(emit.enqueue)
         self._ports = UnifiedBusPorts()
@@ -152,6 +165,7 @@ class AscendDriver:
             listener=self._listener,
             derive=self._derive if library.generation is Generation.V2 else None,
             procfs=self._procfs,
+            hang_rule=self._hang_rule,
             first_turn=place.physical,
         )
 

@@ -141,6 +141,8 @@ def _packets(chip: Chip) -> Iterator[Measured]:
     packets = chip.structure("packets", PacketStatistics, 0)
     yield "link_received_bytes_total.roce", packets.mac_rx_total_oct_num, 0, _LARGEST
     yield "link_sent_bytes_total.roce", packets.mac_tx_total_oct_num, 0, _LARGEST
+    yield "link_received_packets_total.roce", packets.roce_rx_all_pkt_num, 0, _LARGEST
+    yield "link_sent_packets_total.roce", packets.roce_tx_all_pkt_num, 0, _LARGEST
     yield "link_errors_total.roce_fcs", packets.mac_rx_fcs_err_pkt_num, 0, _LARGEST
     yield "link_retries_total.roce", packets.roce_new_pkt_rty_num, 0, _LARGEST
 
