@@ -1,4 +1,4 @@
-"""The examples of a Slurm prolog and epilog, run as slurmd runs them, with a real daemon on emulated chips."""
+"""The examples of a Slurm prolog and epilog, run as slurmd does, with a real daemon on emulated chips."""
 
 import os
 import subprocess
