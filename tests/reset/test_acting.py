@@ -1,11 +1,14 @@
 """Resets from the fault to the verdict: the real daemon, driver, process and library, on emulated NPUs."""
 
+import contextlib
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
 from nodeagent.client import EventKind
-from tests.reset.acting import CODE, INBAND, acting
+from tests.reset.acting import ACTIONS, CODE, INBAND, acting
 
 pytestmark = pytest.mark.slow
 
@@ -41,3 +44,126 @@ async def test_a_fault_on_one_of_a_free_ring_is_reset_away_and_all_may_be_used_a
         ]
         assert proposed.condition_id in (evidence / "events.jsonl").read_text()
         await npus.until(lambda: not list(npus.run_dir.glob("*.result")), "the end of its files")
+
+
+async def test_a_holder_is_named_and_once_it_has_left_the_reset_is_done(tmp_path: Path) -> None:
+    async with acting(tmp_path, "8x910B") as npus:
+        npus.node.hold("npu5", os.getpid())
+        await npus.start()
+        npus.break_("npu3")
+        waiting = await npus.told(EventKind.ACTION_PROPOSED, "it waits: npu5 is held by ")
+        assert f"(pid {os.getpid()}" in waiting.why
+        assert npus.node.calls(INBAND) == 0
+        npus.node.let_go("npu5")
+        await npus.told(EventKind.ACTION_FINISHED, "done")
+        assert npus.node.calls(INBAND) == 1
+        assert await npus.verdicts() == ALLOWED
+
+
+async def test_a_dry_run_records_the_same_and_calls_nothing(tmp_path: Path) -> None:
+    records = {}
+    for mode in ("dry-run", "on"):
+        (tmp_path / mode).mkdir()
+        async with acting(tmp_path / mode, "8x910B") as npus:
+            npus.mode = mode
+            await npus.start()
+            npus.break_("npu3")
+            await npus.told(EventKind.ACTION_FINISHED, "done")
+            told = [event for event in npus.subscriber.events if event.kind in ACTIONS]
+            records[mode] = [
+                (event.kind, event.device, event.code, event.condition_id, event.evidence["devices"])
+                for event in told
+            ]
+            assert {event.evidence["mode"] for event in told} == {mode}
+            assert npus.node.calls(INBAND) == (0 if mode == "dry-run" else 1)
+            assert not (npus.run_dir.exists() and mode == "dry-run")
+            if mode == "dry-run":
+                assert await npus.verdicts() == {**ALLOWED, "npu3": "ISOLATE"}
+    assert records["dry-run"] == records["on"]
+
+
+async def test_an_a3_that_refuses_in_band_is_reset_out_of_band(tmp_path: Path) -> None:
+    async with acting(tmp_path, "8xA3") as npus:
+        module = RING[4:]
+        npus.node.answer(-8015, function=INBAND, times=1)
+        for name in module:
+            npus.node.set(name, "outband_state", 1)
+        await npus.start()
+        npus.break_("npu4")
+        finished = await npus.told(EventKind.ACTION_FINISHED, "done")
+        assert npus.node.calls(INBAND) == 2
+        assert npus.node.calls("dcmi_pre_reset_soc") == npus.node.calls("dcmi_rescan_soc") == 1
+        assert [name for name in RING if npus.node.chip(name).resets] == module
+        assert finished.evidence["devices"] == "npu4, npu5, npu6, npu7"
+        assert await npus.verdicts() == ALLOWED
+
+
+async def test_a_reset_goes_on_through_kill_9_and_its_result_is_adopted(tmp_path: Path) -> None:
+    async with acting(tmp_path, "8x910B") as npus:
+        npus.reset = ('before = [["sleep", "2"]]',)
+        await npus.start()
+        npus.break_("npu3")
+        await npus.told(EventKind.ACTION_STARTED, "reset of npu3")
+        await npus.until(lambda: list(npus.run_dir.glob("*.begun")), "its process")
+        await npus.kill()
+        await npus.start()
+        await npus.told(EventKind.ACTION_FINISHED, "done: verified by a poll of every member")
+        assert npus.node.calls(INBAND) == 1
+        assert await npus.verdicts() == ALLOWED
+        await npus.kill()
+        await npus.start()
+        assert npus.node.calls(INBAND) == 1
+
+
+async def test_a_reset_that_ends_while_the_daemon_is_down_is_adopted(tmp_path: Path) -> None:
+    async with acting(tmp_path, "8x910B") as npus:
+        npus.reset = ('before = [["sleep", "1"]]',)
+        await npus.start()
+        npus.break_("npu3")
+        await npus.told(EventKind.ACTION_STARTED, "reset of npu3")
+        await npus.until(lambda: list(npus.run_dir.glob("*.begun")), "its process")
+        await npus.kill()
+        await npus.until(lambda: list(npus.run_dir.glob("*.result")), "its result")
+        await npus.start()
+        await npus.told(EventKind.ACTION_FINISHED, "done: verified by a poll of every member")
+        assert npus.node.calls(INBAND) == 1
+
+
+async def test_one_whose_result_is_lost_was_interrupted_and_is_counted(tmp_path: Path) -> None:
+    async with acting(tmp_path, "8x910B") as npus:
+        npus.reset = ('before = [["sleep", "20"]]', 'hook_timeout = "30s"', "limit = 1")
+        await npus.start()
+        npus.break_("npu3")
+        await npus.told(EventKind.ACTION_STARTED, "reset of npu3")
+        await npus.until(lambda: list(npus.run_dir.glob("*.begun")), "its process")
+        await npus.kill()
+        _kill_process_of(npus.run_dir)
+        await npus.start()
+        finished = await npus.told(EventKind.ACTION_FINISHED, "interrupted: it left no result")
+        assert npus.node.calls(INBAND) == 0
+        failed = await npus.subscriber.raised("reset_failed", "npu3")
+        assert failed.verdict.value == "ISOLATE"
+        assert finished.evidence["attempt"] == "1"
+
+
+async def test_what_forbids_resets_after_the_start_holds_too(tmp_path: Path) -> None:
+    async with acting(tmp_path, "8x910B") as npus:
+        await npus.start()
+        npus.break_("npu3")
+        await npus.told(EventKind.ACTION_PROPOSED, "reset of npu3")
+        (tmp_path / "do-not-touch").touch()
+        await npus.told(
+            EventKind.ACTION_FINISHED, f"refused: resets are forbidden: {tmp_path}/do-not-touch is there"
+        )
+        assert npus.node.calls(INBAND) == 0
+        assert await npus.verdicts() == {**ALLOWED, "npu3": "ISOLATE"}
+
+
+def _kill_process_of(run_dir: Path) -> None:
+    """Kill -9 of the process of the one reset there is, found by what it was started with."""
+    (begun,) = run_dir.glob("*.begun")
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            if begun.stem.encode() in words and str(run_dir).encode() in words:
+                os.kill(int(process.name), signal.SIGKILL)
