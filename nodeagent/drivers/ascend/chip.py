@@ -65,6 +65,8 @@ class WatchedChip:
         self._telemetry = Telemetry(chip)
         self._hang = HangWatch(hang_rule)
         self._identity = Identity()
+        self._described = ""
+        self._known_as = ""
         self._unread = 0
         self._turn = first_turn
         self._dropped = False
@@ -83,8 +85,13 @@ class WatchedChip:
         return self._refused + self._telemetry.refused
 
     def described(self) -> Device:
-        """Which part it is, as far as that has been read; makes no call."""
+        """Which part it is, as far as that has been read; makes no call. Each answer is told before the next
+        is asked for, and the first one before the chip is polled.
+        """
         known = self._identity
+        if known.die and (not self._known_as or known.die == self._described):
+            self._known_as = known.die
+        self._described = known.die
         return Device(
             device=self.device,
             kind=Kind.CHIP,
@@ -120,6 +127,9 @@ class WatchedChip:
         if slow or self.events.restarted or not self._identity.die:
             self.events.restarted = False
             self._identify()
+        if self._known_as and self._identity.die not in ("", self._known_as):
+            # Its codes would be taken for those of the part that was here before.
+            return Reading()
         try:
             listed, full = self._chip.error_codes()
         except Nonsense:
