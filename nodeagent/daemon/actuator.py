@@ -11,7 +11,7 @@ neither a result nor a living process was interrupted.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -104,14 +104,27 @@ class Actuator:
         for reset in running:
             attempt = _attempt(view, reset)
             wanted[attempt.name] = attempt
-        for name in self._folder.names():
-            if name not in wanted and not self._folder.is_locked(name):
-                self._folder.forget(name)
+        if self._config.reset.acts:
+            self._forget_all_but(wanted)
         for attempt in wanted.values():
-            if self._folder.path.exists() and self._folder.is_locked(attempt.name):
+            if self._goes_on(attempt):
                 log.info("%s goes on, begun before this start", attempt.name)
                 self._begin_apart(attempt)
             self._todo.put_nowait(self._finish(attempt, time.monotonic()))
+
+    def _forget_all_but(self, wanted: Collection[str]) -> None:
+        try:
+            for name in self._folder.names():
+                if name not in wanted and not self._folder.is_locked(name):
+                    self._folder.forget(name)
+        except OSError as error:
+            log.warning("what earlier resets left stays: %s", error)
+
+    def _goes_on(self, attempt: _Attempt) -> bool:
+        try:
+            return self._folder.is_locked(attempt.name)
+        except OSError:
+            return False
 
     async def run(self) -> None:
         """Until it is cancelled. What is under way then goes on by itself, and is found at the next start."""

@@ -113,6 +113,11 @@ class ResetConfig(Struct, frozen=True, kw_only=True):
         """What forbids resets now, "" if nothing does."""
         return forbidden(self.do_not_touch, self.kernel_command_line)
 
+    @property
+    def acts(self) -> bool:
+        """Whether it may come to a reset of some vendor's devices."""
+        return any(mode in (ResetMode.ASK, ResetMode.ON) for mode in (self.mode, *self.modes.values()))
+
     def check(self, state_dir: str, report: Callable[[str, str], None]) -> None:
         """What no single key can tell: ``report(key, reason)``."""
         on = [

@@ -4,6 +4,7 @@ set -e
 
 if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
     systemctl daemon-reload
+    rm -rf /run/nodeagent
 fi
 if [ "$1" = purge ]; then
     if command -v deb-systemd-helper >/dev/null; then
