@@ -20,6 +20,7 @@ from nodeagent.daemon.actuator import Actuator
 from nodeagent.daemon.catalogs import Catalogs, NoTables, tables_on_disk
 from nodeagent.daemon.clock import carry_on
 from nodeagent.daemon.pump import Pump, RestartNeeded
+from nodeagent.daemon.quiescence import Quiescence
 from nodeagent.daemon.rebuild import load_catalogs, rebuild
 from nodeagent.daemon.reloading import Reloading, table_folders
 from nodeagent.drivers import DRIVERS
@@ -103,6 +104,8 @@ class Daemon:
             )
             actuator.adopt(board.current.view)
             pump.act = actuator.act
+            quiescence = Quiescence(board, workers.of_vendors(config, sources))
+            quiescence.begin()
             reloading = Reloading(self._config_path, catalogs, pump, board, sources)
             facts = NodeFacts(
                 node_id=identity.machine_id(),
@@ -147,6 +150,7 @@ class Daemon:
                     tasks.create_task(_tell_readiness(board, grpc, _required(config))),
                     tasks.create_task(reloading.on(self._reload)),
                     tasks.create_task(actuator.run()),
+                    tasks.create_task(quiescence.run()),
                 ]
                 self._listen_to_signals()
                 # What is here now stays: looking it through again for garbage would hold up events by 10 ms.

@@ -54,6 +54,7 @@ class Observation:
         self._observing = False
         self._observed_before = False
         self._lost = False
+        self._on_purpose = False
         self._lost_by: str | None = None
         self._holders: dict[str, tuple[Holder, ...]] = {}
         self._resting: dict[str, str] = {}
@@ -173,13 +174,13 @@ class Observation:
                 inputs += self._unobserve(device, reason)
         return [*inputs, *self._settle()]
 
-    def lost(self, reason: str) -> list[Input]:
-        """Nothing of the source is observed any more."""
+    def lost(self, reason: str, on_purpose: bool = False) -> list[Input]:
+        """Nothing of the source is observed any more. After it was ``on_purpose``, another reason is news."""
         self._observing = False
         self._caught_up = None
-        if self._lost:
+        if self._lost and not self._on_purpose:
             return []
-        self._lost = True
+        self._lost, self._on_purpose = True, on_purpose
         return [SourceLost(source=self._source, reason=reason, required=self._required)]
 
     def unavailable(self, said: protocol.Unavailable) -> list[Input]:
@@ -207,7 +208,7 @@ class Observation:
         if self._devices and self._unobserved.keys() >= self._devices.keys():
             return self._all_unobserved(self._unobserved)
         self._observing = self._observed_before = True
-        self._lost, self._lost_by = False, None
+        self._lost, self._lost_by, self._on_purpose = False, None, False
         inputs: list[Input] = []
         if self._caught_up is not None:
             active = active_set(self._source, self._caught_up, self._clock)

@@ -219,7 +219,8 @@ class Pump:
                 cursors=turn.cursors,
             )
         )
-        if turn.inputs or turn.events:
+        # A step of a reset may be told by no event: a turn in which nothing came shows it.
+        if turn.inputs or turn.events or not turn.cursors:
             self._view = self._engine.view()
         self._publish(committed)
         for action in turn.actions:

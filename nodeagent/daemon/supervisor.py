@@ -128,11 +128,15 @@ class Supervisor:
         self._has_let_go = True
 
     async def let_go(self, reason: str) -> bool:
-        """End the worker, and with it all that we have open, until ``take_up``. False: it hangs in a call."""
+        """End the worker, and with it all that we have open, until ``take_up``. False: it hangs in a call.
+
+        It is told as lost; not so with no reason.
+        """
         async with self._turn:
             self._has_let_go = True
             worker, self._worker = self._worker, None
-            await self._deliver(self._observation.lost(reason))
+            if reason:
+                await self._deliver(self._observation.lost(reason, on_purpose=True))
             if worker is not None:
                 await worker.end()
                 if await worker.child.wait(0.0):

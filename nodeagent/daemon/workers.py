@@ -1,11 +1,11 @@
 """The workers of this node: one supervisor for each enabled driver, as the configuration has them."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
 import msgspec
 
-from nodeagent.config import Config, DriverConfig
+from nodeagent.config import Config, DriverConfig, VendorConfig
 from nodeagent.core.catalog import Catalog
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.delivery import Delivery
@@ -38,6 +38,11 @@ def supervisors(
         for name in DRIVERS
         if config.drivers[name].enabled
     ]
+
+
+def of_vendors(config: Config, workers: Iterable[Supervisor]) -> list[Supervisor]:
+    """Those that have a vendor's library open."""
+    return [worker for worker in workers if isinstance(config.drivers[worker.name], VendorConfig)]
 
 
 def _spec(

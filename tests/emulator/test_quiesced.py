@@ -1,0 +1,100 @@
+"""While a node is quiesced nothing of ours has the vendor's library open, and that is nobody's fault."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodeagent.client import Client, Snapshot
+from nodeagent.outlets.pb import control_service_pb2 as pb
+from tests.cli.acting import CHIPS, Acting, acting
+from tests.cli.live import until
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Acting]:
+    with acting(tmp_path) as node:
+        yield node
+
+
+def mapping(library: Path) -> list[str]:
+    """The processes that have a library mapped."""
+    found = []
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        try:
+            if str(library) in maps.read_text():
+                found.append(maps.parent.name)
+        except OSError:
+            continue  # it has ended
+    return found
+
+
+def order(node: Acting, request: Any) -> None:
+    with Client(node.control_socket) as client:
+        client.call(request)
+
+
+def snapshot(node: Acting) -> Snapshot:
+    with Client(node.node.socket) as client:
+        told = next(iter(client.watch(snapshot="always")))
+    assert isinstance(told, Snapshot)
+    return told
+
+
+def until_let_go(node: Acting) -> None:
+    until(node.stream, "source_lost")
+    while mapping(node.chips.dcmi):
+        time.sleep(0.02)
+
+
+def test_nothing_has_the_library_open_until_the_node_is_resumed(node: Acting) -> None:
+    had_it_open = mapping(node.chips.dcmi)
+    order(node, pb.QuiesceRequest(reason="driver upgrade"))
+    until_let_go(node)
+    quiesced = snapshot(node)
+    order(node, pb.ResumeRequest())
+    until(node.stream, "source_back")
+    resumed = snapshot(node)
+
+    assert had_it_open
+    chips = [device for device in quiesced.devices if device.name in CHIPS]
+    assert {device.observed for device in chips} == {False}
+    assert {reason.text for device in chips for reason in device.reasons} == {
+        "ascend: quiesced by uid:0: driver upgrade"
+    }
+    assert quiesced.conditions == ()
+    assert {(device.observed, str(device.verdict)) for device in resumed.devices} == {(True, "ALLOW")}
+    assert resumed.conditions == ()
+
+
+def test_a_fault_that_came_meanwhile_is_found_when_it_is_resumed(node: Acting) -> None:
+    order(node, pb.QuiesceRequest(reason="driver upgrade"))
+    until_let_go(node)
+    node.chips.raise_code("npu3", 0x80E18005, severity=2)
+    order(node, pb.ResumeRequest())
+    until(node.stream, "80E18005")
+
+
+def test_a_library_that_is_gone_after_an_upgrade_is_told_when_it_is_resumed(node: Acting) -> None:
+    order(node, pb.QuiesceRequest(reason="driver upgrade"))
+    until_let_go(node)
+    node.chips.dcmi.unlink()
+    order(node, pb.ResumeRequest())
+    assert str(node.chips.dcmi) in until(node.stream, "source_lost")
+
+
+def test_a_daemon_that_starts_on_a_quiesced_node_opens_nothing(tmp_path: Path) -> None:
+    with acting(tmp_path) as node:
+        order(node, pb.QuiesceRequest(reason="driver upgrade"))
+        until_let_go(node)
+    with node.node.daemon() as stream:
+        until(stream, "source_lost")
+        started = snapshot(node)
+        open_then = mapping(node.chips.dcmi)
+        order(node, pb.ResumeRequest())
+        until(stream, "source_back")
+        assert mapping(node.chips.dcmi)
+    assert open_then == []
+    assert started.conditions == ()
