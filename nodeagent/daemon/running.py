@@ -72,8 +72,11 @@ class Worker:
         self.lateness.expect(device.device for device in devices if device.device not in self.skip)
 
     def poll(self, poll_id: int, now_s: float) -> None:
-        """Ask every device that owes no answer, and say when to do so next."""
-        self.due_s = max(self.due_s + self._spec.poll_interval_s, now_s)
+        """Ask every device that owes no answer, and say when to do so next: all sources at the same moments,
+        so that the daemon is woken by all of them at once.
+        """
+        interval_s = self._spec.poll_interval_s
+        self.due_s = (round(now_s / interval_s) + 1) * interval_s
         if devices := self.lateness.free():
             self.lateness.ask(poll_id, devices, now_s)
             self.child.send(Poll(id=poll_id, devices=devices))
