@@ -1,12 +1,16 @@
-"""What NVSwitches say in the kernel log: each SXid as the tables have it, and of its companions nothing."""
+"""NVSwitches: each SXid of the kernel log as the tables have it, and the service that manages them."""
+
+from pathlib import Path
 
 import pytest
 
-from nodeagent.client import EventKind
+from nodeagent.client import EventKind, Verdict
 from nodeagent.core.catalog import Settings
 from nodeagent.tables.load import load_catalog
+from tests.drivers.test_holders import process
 from tests.stories.conftest import LaunchGpus, Subscribe
 from tests.stories.daemon import ROOT
+from tests.stories.gpu_bench import GpuDaemon, told_of
 from tests.stories.subscriber import without_gap
 
 AT_ONE_SWITCH = 200
@@ -57,3 +61,93 @@ async def test_all_398_sxids_are_told_once_each_as_explain_says_and_their_compan
     ]
     assert {row["affects"] for row in explained} == {"node"}
     assert without_gap(subscriber.events)
+
+
+MANAGER_DOWN = "NV_FABRIC_MANAGER_DOWN"
+MANAGER_PID = 4711
+
+
+def name_process(procfs: Path, pid: int, name: str) -> None:
+    process(procfs, pid, command=name)
+    (procfs / str(pid) / "comm").write_text(f"{name}\n")
+
+
+def plug_switch(daemon: GpuDaemon) -> None:
+    """PCI lists an NVSwitch."""
+    folder = daemon.node.sysfs / "bus/pci/devices/0000:e4:00.0"
+    folder.mkdir()
+    for name, text in (("vendor", "0x10de"), ("device", "0x22a3"), ("class", "0x068000")):
+        (folder / name).write_text(f"{text}\n")
+
+
+@pytest.fixture
+def procfs(tmp_path: Path) -> Path:
+    """What a whole node shows of its processes."""
+    name_process(tmp_path / "proc", 2, "kthreadd")
+    return tmp_path / "proc"
+
+
+async def test_story_13_a_fabric_manager_that_ends_is_told_though_all_gpus_look_well(
+    launch_gpus: LaunchGpus, subscribe: Subscribe, procfs: Path
+) -> None:
+    daemon = launch_gpus("8xH100", procfs=procfs)
+    plug_switch(daemon)
+    name_process(procfs, MANAGER_PID, "nv-fabricmanage")
+    await daemon.start()
+    subscriber = subscribe(daemon)
+    await subscriber.follow()
+    name_process(procfs, MANAGER_PID, "sleep")
+    down = await subscriber.raised(MANAGER_DOWN, "node")
+    name_process(procfs, MANAGER_PID, "nv-fabricmanage")
+    await subscriber.cleared(MANAGER_DOWN, "node")
+
+    assert (down.verdict, down.subhealthy) == (Verdict.ALLOW, True)
+    assert told_of(subscriber, "node", MANAGER_DOWN) == [EventKind.RAISED, EventKind.CLEARED]
+    assert {event.device for event in subscriber.events} == {"node"}
+
+
+async def test_story_13_a_fabric_manager_that_never_ran_is_told_at_the_start_and_keeps_new_jobs_away(
+    launch_gpus: LaunchGpus, subscribe: Subscribe, procfs: Path
+) -> None:
+    daemon = launch_gpus("8xH100", procfs=procfs)
+    plug_switch(daemon)
+    daemon.configure()
+    (daemon.tables / "soon.toml").write_text(SOON)
+    for number in range(8):
+        daemon.gpus.set_fabric(f"gpu{number}", 2)
+    await daemon.spawn()
+    subscriber = subscribe(daemon)
+    await subscriber.follow()
+    worse = await subscriber.event(EventKind.LEVEL_CHANGED, MANAGER_DOWN, "node")
+    assert worse.verdict is Verdict.NO_NEW_JOBS
+    open_now = {(each["device"], each["code"]) for each in (await daemon.status())["conditions"]}
+    assert open_now == {("node", MANAGER_DOWN), *((f"gpu{n}", "NV_FABRIC_NOT_READY") for n in range(8))}
+
+
+async def test_story_13_without_a_switch_nobody_asks_for_a_fabric_manager(
+    launch_gpus: LaunchGpus, subscribe: Subscribe, procfs: Path
+) -> None:
+    daemon = launch_gpus("8xH100", procfs=procfs)
+    await daemon.start()
+    subscriber = subscribe(daemon)
+    await subscriber.follow()
+    # Polls go on: what a GPU shows is told.
+    daemon.gpus.require_reset("gpu0")
+    await subscriber.raised("NV_GPU_RESET_REQUIRED", "gpu0")
+    daemon.node.set("gpu0", "gpu_answer", 0)
+    await subscriber.cleared("NV_GPU_RESET_REQUIRED", "gpu0")
+    assert {event.device for event in subscriber.events} == {"gpu0"}
+
+
+SOON = """
+kind = "host"
+vendor = "nvidia"
+
+[[duration]]
+id = "nv-fabric-manager-down"
+codes = ["NV_FABRIC_MANAGER_DOWN"]
+fault_timeout = "1s"
+recover_timeout = "0s"
+level = "PreSeparateFault"
+"""
+"""The shipped rule, but sooner."""

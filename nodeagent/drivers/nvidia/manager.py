@@ -13,7 +13,7 @@ from typing import Final
 
 DOWN: Final = "NV_FABRIC_MANAGER_DOWN"
 
-LOOK_S: Final = 5.0
+LOOK_S: Final = 2.0
 """All processes are looked through this often while it is not found."""
 
 _PROCESS: Final = "nv-fabricmanage"

@@ -1,0 +1,95 @@
+"""Story 5: what a program does to the GPUs of its job is not held against them; alone on a free GPU it is."""
+
+import asyncio
+from pathlib import Path
+
+from nodeagent.client import AsyncClient, EventKind, Handling, Verdict
+from nodeagent.outlets.pb import fault_service_pb2 as pb
+from tests.drivers.test_holders import process
+from tests.stories.conftest import LaunchGpus, Subscribe
+from tests.stories.daemon import WAIT_LIMIT_S
+from tests.stories.gpu_bench import GpuDaemon
+from tests.stories.subscriber import without_gap
+
+GPUS = [f"gpu{number}" for number in range(8)]
+ROUNDS = 10
+FIRST_PID = 7000
+
+SOON = """
+kind = "chip"
+vendor = "nvidia"
+
+[[frequency]]
+id = "xid-31-gpu"
+codes = ["XID_31"]
+times = 2
+time_window = "24h"
+level = "PreSeparateNPU"
+release_time_window = "24h"
+burst = "0s"
+correlation = "2s"
+"""
+"""The shipped rule, but each occurrence counts, and it takes effect soon."""
+
+
+async def held(daemon: GpuDaemon, *, by_somebody: bool) -> None:
+    """Wait until the daemon knows of each GPU that it is held, or that it is free."""
+    async with asyncio.timeout(WAIT_LIMIT_S), AsyncClient(daemon.socket) as client:
+        while True:
+            told = await client.call(pb.ListDevicesRequest(devices=GPUS))
+            known = [len(each.holders.holders) for each in told.devices if each.HasField("holders")]
+            if known == [int(by_somebody)] * len(GPUS):
+                return
+
+
+async def test_story_05_what_one_job_does_on_all_its_gpus_isolates_none_and_counts_for_none(
+    launch_gpus: LaunchGpus, subscribe: Subscribe, tmp_path: Path
+) -> None:
+    procfs = tmp_path / "proc"
+    daemon = launch_gpus("8xH100", procfs=procfs)
+    daemon.configure()
+    (daemon.tables / "soon.toml").write_text(SOON)
+    await daemon.start()
+    subscriber = subscribe(daemon)
+    await subscriber.follow()
+    for _ in range(ROUNDS):
+        heard = len(subscriber.told)
+        for number, gpu in enumerate(GPUS):
+            process(procfs, FIRST_PID + number)
+            daemon.node.hold(gpu, FIRST_PID + number)
+        await held(daemon, by_somebody=True)
+        for gpu in GPUS:
+            daemon.gpus.raise_xid(gpu, 31)
+        for gpu in GPUS:
+            await subscriber.event(EventKind.RAISED, "XID_31", gpu, after=heard)
+            daemon.node.let_go(gpu)
+        for gpu in GPUS:
+            await subscriber.event(EventKind.CLEARED, "XID_31", gpu, after=heard)
+        await held(daemon, by_somebody=False)
+
+    raised = subscriber.of(EventKind.RAISED)
+    assert len(raised) == ROUNDS * len(GPUS)
+    assert all(event.user_induced for event in raised)
+    assert {event.verdict for event in subscriber.events} == {Verdict.ALLOW}
+    assert {event.kind for event in subscriber.events} == {EventKind.RAISED, EventKind.CLEARED}
+    # Ten within three minutes are one burst: the job need not move yet.
+    assert {event.handling for event in raised} == {Handling.RESTART_JOB}
+    assert without_gap(subscriber.events)
+
+
+async def test_story_05_the_same_alone_on_a_gpu_that_nobody_holds_is_counted(
+    launch_gpus: LaunchGpus, subscribe: Subscribe
+) -> None:
+    daemon = launch_gpus("8xH100")
+    daemon.configure()
+    (daemon.tables / "soon.toml").write_text(SOON)
+    await daemon.start()
+    subscriber = subscribe(daemon)
+    await subscriber.follow()
+    await held(daemon, by_somebody=False)
+    for _ in range(2):
+        daemon.gpus.raise_xid("gpu0", 31)
+    promoted = await subscriber.event(EventKind.PROMOTED, "XID_31", "gpu0")
+
+    assert (promoted.rule, promoted.verdict) == ("xid-31-gpu", Verdict.NO_NEW_JOBS)
+    assert {event.device for event in subscriber.events} == {"gpu0"}
