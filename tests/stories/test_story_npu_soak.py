@@ -1,0 +1,86 @@
+"""The daemon for a while, with everything going on at once: it takes no more than at the beginning."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.stories.npus import CHIPS, Npus, descriptors, eight_npus, resident_bytes, tasks
+from tests.stories.subscriber import Subscriber, as_stored, without_gap
+
+CODES = (0x80E01801, 0x80C98000, 0x81078603, 0x80B78000)
+WARM_UP, ROUNDS, RECONNECT_EACH = 300, 600, 20
+"""The first rounds fill what is bounded by count, such as the newest events, which are kept in memory."""
+
+GROWTH_BYTES = 3 << 20
+"""Thousands of events later; one that left a kilobyte behind would have cost five megabytes."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """What the daemon and its worker hold."""
+
+    processes: int
+    threads: int
+    descriptors: int
+    resident_bytes: int
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        return self.processes, self.threads, self.descriptors
+
+
+def use(npus: Npus) -> Use:
+    pids = [npus.daemon.running.pid, *npus.workers()]
+    return Use(
+        processes=len(pids),
+        threads=sum(len(tasks(pid)) for pid in pids),
+        descriptors=sum(descriptors(pid) for pid in pids),
+        resident_bytes=sum(resident_bytes(pid) for pid in pids),
+    )
+
+
+@pytest.mark.slow
+async def test_story_15_flapping_faults_subscribers_and_scrapes_leave_nothing_behind(tmp_path: Path) -> None:
+    async with eight_npus(tmp_path) as npus:
+        npus.poll_interval = "100ms"
+        await npus.start()
+        await npus.observed()
+        other = Subscriber(npus.daemon)
+        try:
+            await soak(npus, other, range(WARM_UP))
+            before = use(npus)
+            await soak(npus, other, range(WARM_UP, ROUNDS))
+            await npus.until(lambda: use(npus).counts == before.counts, f"{before.counts} as before")
+            growth = use(npus).resident_bytes - before.resident_bytes
+            await other.until(lambda told: told.position == npus.subscriber.position)
+        finally:
+            await other.leave()
+
+        print(f"{len(npus.events)} events; grown by {growth / 1024:.0f} KiB after the first {WARM_UP} rounds")
+        assert growth < GROWTH_BYTES
+        assert as_stored(npus.events)[-len(other.events) :] == as_stored(other.events)
+        assert await npus.of_source("restarts_total") == 0
+        assert without_gap(npus.events)
+
+
+async def soak(npus: Npus, other: Subscriber, rounds: Iterable[int]) -> None:
+    """The other subscriber comes anew now and then, and goes on where it was."""
+    for number in rounds:
+        if number % RECONNECT_EACH == 0:
+            await other.follow()
+        await flap(npus, number)
+
+
+async def flap(npus: Npus, number: int) -> None:
+    """A fault on every chip comes and goes, and the metrics are read."""
+    code, heard = CODES[number % len(CODES)], npus.heard
+    for chip in CHIPS:
+        npus.node.raise_code(chip, code)
+    for chip in CHIPS:
+        await npus.raised(chip, f"{code:08X}", after=heard)
+        npus.node.clear_code(chip, code)
+    for chip in CHIPS:
+        await npus.cleared(chip, f"{code:08X}", after=heard)
+    await npus.metrics()
