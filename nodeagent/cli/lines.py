@@ -1,13 +1,15 @@
 """One event, reason or device as text for people: a line in a pipe, a line or two on a terminal."""
 
-import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from nodeagent.cli.output import coloured, on_terminal, width, write
+from nodeagent.cli.output import coloured, on_terminal, width, wrapped, write
 from nodeagent.cli.times import for_people
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import types_pb2
+
+_STEPS = (("started_after_s", "started"), ("ended_after_s", "ended"))
+"""When a reset came to a step, counted from its proposal: the key in an event's evidence, and the word."""
 
 _OF_ACTIONS = frozenset(
     (
@@ -33,7 +35,7 @@ def write_event(event: types_pb2.Event) -> None:
         return
     head[1] = coloured(head[1].strip())
     write(" ".join([*head, _coloured_words(verdict)]))
-    for line in textwrap.wrap(rest, width(), initial_indent=_INDENT, subsequent_indent=_INDENT):
+    for line in wrapped(rest, _INDENT, _INDENT):
         write(line)
 
 
@@ -61,6 +63,10 @@ def _what(event: types_pb2.Event) -> str:
             (f"{event.count} times", event.count > 1),
             (f"mode {event.evidence.get('mode', '?')}", event.kind in _OF_ACTIONS),
             (f"attempt {event.evidence.get('attempt', '?')}", _is_repeated(event)),
+            *(
+                (f"{what} after {event.evidence.get(key, '?')} s", key in event.evidence)
+                for key, what in _STEPS
+            ),
         )
         if is_set
     ]

@@ -57,9 +57,7 @@ def write_field(label: str, text: str) -> None:
     if not on_terminal():
         write(lead + text)
         return
-    for line in textwrap.wrap(text, width(), initial_indent=lead, subsequent_indent=" " * len(lead)) or [
-        lead
-    ]:
+    for line in wrapped(text, lead, " " * len(lead)) or [lead]:
         write(line)
 
 
@@ -69,10 +67,15 @@ def write_continued(head: str, rest: str) -> None:
     if not on_terminal() or len(line) <= width():
         write(line)
         return
-    for piece in textwrap.wrap(head, width(), subsequent_indent="    "):
+    for piece in (*wrapped(head, "", "    "), *wrapped(rest, "    ", "    ")):
         write(piece)
-    for piece in textwrap.wrap(rest, width(), initial_indent="    ", subsequent_indent="    "):
-        write(piece)
+
+
+def wrapped(text: str, first: str, others: str) -> list[str]:
+    """Lines that fit the terminal, after these beginnings. Ids are kept whole: they are copied."""
+    return textwrap.wrap(
+        text, width(), initial_indent=first, subsequent_indent=others, break_on_hyphens=False
+    )
 
 
 def on_terminal() -> bool:

@@ -84,9 +84,7 @@ def _write(state: pb.WatchResponse, node: pb.GetNodeResponse) -> None:
     )
     if not state.durable:
         write(coloured("UNKNOWN") + ": the store's disk fails; events are kept in memory only")
-    for source in told.sources:
-        if not source.observing:
-            write(f"source {source.name} does not observe: {source.reason}")
+    _write_sources(told)
     _write_devices(told)
     _write_conditions(told)
     for promotion in told.promotions:
@@ -99,6 +97,19 @@ def _write(state: pb.WatchResponse, node: pb.GetNodeResponse) -> None:
     _write_holds(told)
     for reset in told.resets:
         _write_action(reset)
+
+
+def _write_sources(told: pb.Snapshot) -> None:
+    """Those that do not observe; the devices of one that are not observed for one reason together."""
+    names = {device.id: device.name for device in told.devices}
+    unobserved: dict[tuple[str, str], list[str]] = {}
+    for source in told.sources:
+        if not source.observing:
+            device = names.get(source.device_id, source.device_id)
+            unobserved.setdefault((source.name, source.reason), []).append(device)
+    for (name, reason), devices in unobserved.items():
+        which = "" if "" in devices else f" {', '.join(devices)}"
+        write_continued(f"source {name} does not observe{which}:", reason)
 
 
 def _write_holds(told: pb.Snapshot) -> None:
@@ -117,19 +128,21 @@ def _write_action(reset: types_pb2.Reset) -> None:
     mode = word(messages.RESET_MODE_OF, reset.mode)
     write()
     write(f"action {reset.id}")
-    write_field(" is", f"{stage}, mode {mode}, attempt {reset.attempt}")
-    write_field(" reset of", ", ".join(reset.devices))
-    write_field(" for", f"{reset.who}: {reset.reason}" if reset.who else ", ".join(reset.codes))
+    write_field(" is:", f"{stage}, mode {mode}, attempt {reset.attempt}")
+    write_field(" resets:", ", ".join(reset.devices))
+    write_field(" for:", f"{reset.who}: {reset.reason}" if reset.who else ", ".join(reset.codes))
     times = [f"proposed {for_people(reset.proposed_at)}"]
     if reset.HasField("started_at"):
         times.append(f"started {for_people(reset.started_at)}")
+    if reset.HasField("ended_at"):
+        times.append(f"ended {for_people(reset.ended_at)}")
     if reset.HasField("due_at"):
         times.append(f"{_DUE.get(reset.stage, 'at the latest')} {for_people(reset.due_at)}")
-    write_field(" times", ", ".join(times))
+    write_field(" times:", ", ".join(times))
     for each in reset.hindered_by:
         write_field(" waits:", each)
     if reset.result:
-        write_field(" result", reset.result)
+        write_field(" result:", reset.result)
     if reset.stage == types_pb2.RESET_STAGE_ASKING:
         write_field(" do:", f'nodeagent approve "{reset.id}"')
 

@@ -11,6 +11,7 @@ import pytest
 from tests.cli.acting import CHIPS, RESET_NEEDED, Acting, acting
 from tests.cli.conftest import Nodeagent
 from tests.cli.live import until
+from tests.cli.test_terminal import COLOUR, on_terminal
 
 
 @pytest.fixture
@@ -88,7 +89,7 @@ def test_a_reset_that_is_ordered_holds_its_group_until_it_is_refused(
     assert {(each["kind"], each["owner"]) for each in holds} == {("reset_pending", "nodeagent")}
     assert sorted(each["device"] for each in holds) == CHIPS
     assert isolated == {"ISOLATE"}
-    assert f"action {action['id']}\n   is announced, mode ask, attempt 1\n   reset of npu3, npu0" in shown
+    assert f"action {action['id']}\n   is: announced, mode ask, attempt 1\n   resets: npu3, npu0" in shown
     assert shown.count("reset pending: ") == 2  # one line for the group, and the reason in it
     assert (refused.status, refused.out) == (0, f"refused {action['id']}\n")
     assert until(node.stream, "action_finished")
@@ -128,6 +129,19 @@ def test_one_that_nobody_approves_says_until_when_and_how_to(node: Acting, nodea
     assert f'   do: nodeagent approve "{action["id"]}"\n' in shown
 
 
+def test_what_is_told_of_a_reset_fits_a_terminal_and_keeps_its_id_whole(
+    node: Acting, nodeagent: Nodeagent
+) -> None:
+    rehearsed_there = on_terminal("reset", "npu3", "--dry-run")
+    nodeagent("reset", "npu3", "--reason", "bench")
+    action_id = the_action(nodeagent)["id"]
+    shown = [COLOUR.sub("", on_terminal(command)) for command in ("status", "events", "audit")]
+    lines = [line for each in (rehearsed_there, *shown) for line in each.splitlines()]
+
+    assert [line for line in lines if len(line) > 80] == []
+    assert [f"proposed {action_id}" in line for line in shown[-1].splitlines()].count(True) == 1
+
+
 def test_what_cannot_be_reset_is_told_why(node: Acting, nodeagent: Nodeagent) -> None:
     said = {
         device: (ran := nodeagent("reset", device, "--reason", "bench"), ran.status, ran.err)[1:]
@@ -158,6 +172,25 @@ def test_an_action_that_is_not_pending_cannot_be_decided_and_those_that_are_get_
     assert (none.status, none.err) == (1, f"{unknown}none is pending\n")
     assert (other.status, other.err) == (1, f"{unknown}pending are: {action_id}\n")
     assert (second.status, second.err.startswith(f"nodeagent: {action_id} of npu3, npu0")) == (1, True)
+
+
+@pytest.mark.slow
+def test_one_that_is_approved_is_done_and_told_in_full(tmp_path: Path, nodeagent: Nodeagent) -> None:
+    with acting(tmp_path, more="trust_process_list = true") as node:
+        node.chips.raise_code("npu6", RESET_NEEDED, severity=2)
+        until(node.stream, "action_proposed")
+        nodeagent("approve", the_action(nodeagent)["id"], "--reason", "go on")
+        until(node.stream, "action_finished")
+        action = the_action(nodeagent)
+        finished = nodeagent("events", "--kind", "action_finished").out
+        standing, resets = verdicts(nodeagent), node.chips.calls("dcmi_set_device_reset", "npu6")
+
+    assert (action["stage"], action["result"].partition(":")[0]) == ("ended", "done")
+    assert sorted(action["devices"]) == sorted(action["verified"]) == CHIPS
+    assert action["proposed_at"] < action["started_at"] < action["ended_at"]
+    assert "; done: " in finished
+    assert " [mode ask, started after 5.000 s, ended after " in finished
+    assert (standing, resets) == ({"ALLOW"}, 1)
 
 
 def test_where_resets_are_switched_off_that_is_said(tmp_path: Path, nodeagent: Nodeagent) -> None:
