@@ -127,7 +127,7 @@ def unobserved_reason(state: State, device: Device) -> Reason | None:
     if device.gone:
         return Reason(kind="device", id=device.id, text=device.gone)
     if not device.seen:
-        return Reason(kind="device", id=device.id, text="no driver reads which part it is")
+        return Reason(kind="device", id=device.id, text="no driver tells which part it is")
     seen_by = state.source_of(device.source, device.id)
     if seen_by is None:
         return None
