@@ -27,10 +27,10 @@ class Acting:
 
 
 @contextmanager
-def acting(folder: Path, mode: str = "ask", more: str = "") -> Iterator[Acting]:
+def acting(folder: Path, mode: str = "ask", more: str = "", description: str = "8x910B") -> Iterator[Acting]:
     """Every chip has been seen. ``more`` are lines of ``[reset]``."""
     node = Node.within(folder)
-    chips = EmulatedNode.create(folder / "chips", "8x910B")
+    chips = EmulatedNode.create(folder / "chips", description)
     with node.configuration.open("a") as file:
         file.write(
             f"""{configuration_of(chips)}
@@ -45,6 +45,6 @@ do_not_touch = "{folder}/do-not-touch"
 """
         )
     with node.daemon() as stream:
-        for _ in ("node", *CHIPS):
+        for _ in ("node", *chips.names()):
             until(stream, "device_seen   ALLOW ")
         yield Acting(node, chips, stream)

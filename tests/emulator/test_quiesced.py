@@ -9,7 +9,7 @@ import pytest
 
 from nodeagent.client import Client, Snapshot
 from nodeagent.outlets.pb import control_service_pb2 as pb
-from tests.cli.acting import CHIPS, Acting, acting
+from tests.cli.acting import Acting, acting
 from tests.cli.live import until
 
 
@@ -45,24 +45,31 @@ def snapshot(node: Acting) -> Snapshot:
 
 def until_let_go(node: Acting) -> None:
     until(node.stream, "source_lost")
-    while mapping(node.chips.dcmi):
+    while mapping(node.chips.dcmi) or mapping(node.chips.nvml):
         time.sleep(0.02)
 
 
-def test_nothing_has_the_library_open_until_the_node_is_resumed(node: Acting) -> None:
-    had_it_open = mapping(node.chips.dcmi)
-    order(node, pb.QuiesceRequest(reason="driver upgrade"))
-    until_let_go(node)
-    quiesced = snapshot(node)
-    order(node, pb.ResumeRequest())
-    until(node.stream, "source_back")
-    resumed = snapshot(node)
+@pytest.mark.parametrize(
+    ("description", "vendor", "library"),
+    [("8x910B", "ascend", "libdcmi.so"), ("2xH100", "nvidia", "libnvidia-ml.so.1")],
+)
+def test_nothing_has_the_library_open_until_the_node_is_resumed(
+    tmp_path: Path, description: str, vendor: str, library: str
+) -> None:
+    with acting(tmp_path, description=description) as node:
+        had_it_open = mapping(node.chips.directory / library)
+        order(node, pb.QuiesceRequest(reason="driver upgrade"))
+        until_let_go(node)
+        quiesced = snapshot(node)
+        order(node, pb.ResumeRequest())
+        until(node.stream, "source_back")
+        resumed = snapshot(node)
 
     assert had_it_open
-    chips = [device for device in quiesced.devices if device.name in CHIPS]
+    chips = [device for device in quiesced.devices if device.name != "node"]
     assert {device.observed for device in chips} == {False}
     assert {reason.text for device in chips for reason in device.reasons} == {
-        "ascend: quiesced by uid:0: driver upgrade"
+        f"{vendor}: quiesced by uid:0: driver upgrade"
     }
     assert quiesced.conditions == ()
     assert {(device.observed, str(device.verdict)) for device in resumed.devices} == {(True, "ALLOW")}
