@@ -8,7 +8,7 @@ It searches nowhere else, and loads nothing it was not asked for.
 import ctypes
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +25,11 @@ _ELF_MAGIC: Final = b"\x7fELF"
 _MACHINES: Final[Mapping[int, str]] = {0x03: "i686", 0x28: "armv7l", 0x3E: "x86_64", 0xB7: "aarch64"}
 """``e_machine`` of elf(5), by the name that uname(1) gives such a machine."""
 
+_dlopen: Final = ctypes.CDLL(None).dlopen
+_dlopen.argtypes, _dlopen.restype = (ctypes.c_char_p, ctypes.c_int), ctypes.c_void_p
+_dlerror: Final = ctypes.CDLL(None).dlerror
+_dlerror.argtypes, _dlerror.restype = (), ctypes.c_char_p
+
 
 class NotLoaded(Unavailable):
     """There is no such library, or none that this process can load."""
@@ -32,31 +37,34 @@ class NotLoaded(Unavailable):
 
 def load(name: str, configured: str, environ: Mapping[str, str] = os.environ) -> ctypes.CDLL:
     """Open it. Raises ``NotLoaded``, ``absent`` if it is nowhere to be found."""
-    for path in _candidates(name, configured, environ):
+    if configured:
+        if (found := _find([Path(configured)])) is None:
+            raise NotLoaded(f"{configured}: there is no such library", absent=True)
+        return _open(str(found))
+    listed = [Path(folder) / name for folder in environ.get("LD_LIBRARY_PATH", "").split(":") if folder]
+    if (found := _find(listed)) is not None:
+        return _open(str(found))
+    try:
+        return _open(name)
+    except NotLoaded as error:
+        if f"{name}: cannot open shared object file: No such file" not in str(error):
+            raise
+    if (found := _find([folder / name for folder in USUAL_FOLDERS])) is not None:
+        return _open(str(found))
+    raise NotLoaded(f"{name} is not installed", absent=True)
+
+
+def _find(paths: Iterable[Path]) -> Path | None:
+    """The first of these that is there, if it can be read. Raises ``NotLoaded``."""
+    for path in paths:
         try:
             is_there = path.is_file()
         except PermissionError as error:
             raise NotLoaded(f"{path}: {error.strerror}", errno=error.errno or 0) from error
         if is_there:
             _check_readable(path)
-            return _open(str(path))
-    if configured:
-        raise NotLoaded(f"{configured}: there is no such library", absent=True)
-    try:
-        return ctypes.CDLL(name, mode=os.RTLD_LAZY | os.RTLD_GLOBAL)
-    except OSError as error:
-        if "cannot open shared object file: No such file" in str(error) and name in str(error).split(":")[0]:
-            raise NotLoaded(f"{name} is not installed", absent=True) from error
-        raise NotLoaded(str(error)) from error
-
-
-def _candidates(name: str, configured: str, environ: Mapping[str, str]) -> Iterator[Path]:
-    if configured:
-        yield Path(configured)
-        return
-    listed = (Path(folder) for folder in environ.get("LD_LIBRARY_PATH", "").split(":") if folder)
-    for folder in (*listed, *USUAL_FOLDERS):
-        yield folder / name
+            return path
+    return None
 
 
 def _check_readable(path: Path) -> None:
@@ -75,7 +83,8 @@ def _check_readable(path: Path) -> None:
 
 
 def _open(path: str) -> ctypes.CDLL:
-    try:
-        return ctypes.CDLL(path, mode=os.RTLD_LAZY | os.RTLD_GLOBAL)
-    except OSError as error:
-        raise NotLoaded(f"{path} cannot be loaded: {error}") from error
+    """Left to itself ctypes demands every symbol at once, also those that nobody calls."""
+    handle = _dlopen(os.fsencode(path), os.RTLD_LAZY | os.RTLD_GLOBAL)
+    if handle is None:
+        raise NotLoaded(f"{path} cannot be loaded: {os.fsdecode(_dlerror() or b'')}")
+    return ctypes.CDLL(path, handle=handle)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,8 +51,25 @@ def test_a_library_is_found_where_the_linker_looks(library: Path) -> None:
 def test_a_library_is_found_where_the_installer_puts_it(
     library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    installed = library.rename(library.with_name("libinstalled.so"))
     monkeypatch.setattr(loading, "USUAL_FOLDERS", (Path("/nowhere"), library.parent))
-    assert load(NAME, "", {})._name == str(library)
+    assert load(installed.name, "", {})._name == str(installed)
+
+
+def test_what_the_linker_knows_goes_before_where_the_installer_puts_it(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "libm.so.6").write_bytes(library.read_bytes())
+    monkeypatch.setattr(loading, "USUAL_FOLDERS", (tmp_path,))
+    assert load("libm.so.6", "", {})._name == "libm.so.6"
+
+
+def test_a_library_with_a_symbol_missing_that_nobody_calls_is_loaded(tmp_path: Path) -> None:
+    lacking = tmp_path / NAME
+    source = "int newer(void); int answer(void) { return 8; } int other(void) { return newer(); }"
+    command = ["cc", "-shared", "-fPIC", "-Wl,-z,lazy", "-o", str(lacking), "-x", "c", "-"]
+    subprocess.run(command, input=source, text=True, check=True)
+    assert load(NAME, str(lacking), {}).answer() == 8
 
 
 def test_a_library_that_is_nowhere_is_absent() -> None:
