@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.request import Request
+from nodeagent.emulator.symbols import expect_function
 
 
 class _OfCalls(Request):
@@ -14,6 +15,12 @@ class _OfCalls(Request):
 
     def _device(self) -> str | None:
         return self.device or None
+
+    def _function(self, node: EmulatedNode) -> str:
+        """Raises ``symbols.NoSuchFunction``: a misspelt one would never do anything."""
+        if self.function != "*":
+            expect_function(node.directory.glob("lib*.so*"), self.function)
+        return self.function
 
 
 class Hang(_OfCalls, tag="hang"):
@@ -26,7 +33,7 @@ class Hang(_OfCalls, tag="hang"):
     def do(self, node: EmulatedNode) -> dict[str, Any]:
         number = node.hang(
             self._device(),
-            self.function,
+            self._function(node),
             uninterruptibly=self.uninterruptibly,
             lock=self.lock,
             for_s=self.for_s,
@@ -41,7 +48,7 @@ class Answer(_OfCalls, tag="answer", kw_only=True):
     answer: int
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
-        return {"number": node.answer(self.answer, self._device(), self.function, times=self.times)}
+        return {"number": node.answer(self.answer, self._device(), self._function(node), times=self.times)}
 
 
 class Delay(_OfCalls, tag="delay", kw_only=True):
@@ -50,7 +57,7 @@ class Delay(_OfCalls, tag="delay", kw_only=True):
     delay_ms: int
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
-        return {"number": node.delay(self.delay_ms, self._device(), self.function, times=self.times)}
+        return {"number": node.delay(self.delay_ms, self._device(), self._function(node), times=self.times)}
 
 
 class Crash(_OfCalls, tag="crash"):
@@ -60,7 +67,7 @@ class Crash(_OfCalls, tag="crash"):
     signal: int = signal.SIGSEGV
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
-        number = node.crash(self._device(), self.function, signal_number=self.signal, times=self.times)
+        number = node.crash(self._device(), self._function(node), signal_number=self.signal, times=self.times)
         return {"number": number}
 
 

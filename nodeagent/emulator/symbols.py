@@ -1,14 +1,21 @@
-"""Takes functions away from a built library, so that it is as an older one: looked up, they are not found.
+"""Which functions a built library has; and taking some away, so that it is as an older one.
 
 It changes a copy beside a node, before anybody loads it; never the library that was built.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 
 class NoSuchFunction(LookupError):
     """The library exports no function of that name."""
+
+
+def expect_function(libraries: Iterable[Path], function: str) -> None:
+    """Raises ``NoSuchFunction`` where none of them has it; ``*`` at its end: none that begins so."""
+    named = b"\0" + (function.encode()[:-1] if function.endswith("*") else function.encode() + b"\0")
+    if not any(named in library.read_bytes() for library in libraries):
+        raise NoSuchFunction(f"{function}: no library of this node has such a function")
 
 
 def take_away(library: Path, functions: Collection[str]) -> None:

@@ -126,6 +126,11 @@ def test_fields_are_set_by_name_and_place(served: EmulatedNode) -> None:
             {"do": "set", "device": "npu1", "field": "temperature_celsius", "value": "warm"},
             "temperature_celsius: a whole number of 32 bits is right, not 'warm'",
         ),
+        (
+            {"do": "hang", "function": "dcmi_get_device_healht"},
+            "dcmi_get_device_healht: no library of this node has such a function",
+        ),
+        ({"do": "crash", "function": "dcmj_*"}, "dcmj_*: no library of this node has such a function"),
     ],
 )
 def test_what_is_wrong_with_a_request_is_named(
