@@ -56,7 +56,8 @@ def _write_contribution(contribution: pb.Contribution) -> None:
     if contribution.HasField("condition"):
         condition = contribution.condition
         write(
-            f"  from {condition.source}, {condition.count} signals, {for_people(condition.opened_at)}"
+            f"  from {condition.source}, {condition.count} signal{'s' if condition.count != 1 else ''},"
+            f" {for_people(condition.opened_at)}"
             f" to {for_people(condition.last_at)}"
         )
         for key, value in sorted(condition.evidence.items()):
