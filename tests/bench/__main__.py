@@ -18,7 +18,17 @@ import click
 from tests.bench.figures import Figure
 from tests.bench.kernel_log import NeedsRoot
 
-BENCHMARKS: Final = ("idle", "start", "kernel_line", "flood", "matching", "replay", "commits", "subscribers")
+BENCHMARKS: Final = (
+    "idle",
+    "start",
+    "kernel_line",
+    "callback",
+    "flood",
+    "matching",
+    "replay",
+    "commits",
+    "subscribers",
+)
 """Each is a module here with ``TITLE`` and ``run() -> Iterator[Figure]``. What measures memory comes first,
 before this process maps the daemon's own libraries."""
 

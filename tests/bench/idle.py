@@ -6,40 +6,24 @@ First with the kernel log alone, then with emulated NPUs and GPUs polled each se
 import time
 from collections.abc import Iterator
 
-from nodeagent.emulator.node import EmulatedNode
 from tests.bench import kernel_log, processes
 from tests.bench.daemon import running, scratch
+from tests.bench.emulated import ACCELERATORS, accelerators
 from tests.bench.figures import Figure, median, spread
 
 TITLE = "idle"
-ACCELERATORS = "8x910B+8xH100"
 SETTLE_S = 6.0
-ROUND_S = 4.0
+ROUND_S = 12.0
 ROUNDS = 5
 BUDGET_PERCENT = 1.0
 BUDGET_MIB = 120.0
 MIB = 1024 * 1024
 
 
-_DRIVERS = """
-[drivers.ascend]
-library = "{node.dcmi}"
-sysfs = "{node.sysfs}"
-
-[drivers.nvidia]
-library = "{node.nvml}"
-sysfs = "{node.sysfs}"
-
-[drivers.unifiedbus]
-library = "{node.lingqu}"
-sysfs = "{node.sysfs}"
-"""
-
-
 def run() -> Iterator[Figure]:
     yield from _cost("kernel log alone", "")
-    with scratch() as directory, EmulatedNode.create(directory / "node", ACCELERATORS) as node:
-        yield from _cost(ACCELERATORS, _DRIVERS.format(node=node))
+    with scratch() as directory, accelerators(directory) as (_, drivers):
+        yield from _cost(ACCELERATORS, drivers)
 
 
 def _cost(sources: str, drivers: str) -> Iterator[Figure]:
@@ -47,27 +31,36 @@ def _cost(sources: str, drivers: str) -> Iterator[Figure]:
         daemon.ready()
         time.sleep(SETTLE_S)
         pids = processes.tree(daemon.pid)
-        percents = [_percent(pids) for _ in range(ROUNDS)]
+        rounds = [_percents(pids) for _ in range(ROUNDS)]
         alone, pss = processes.alone_bytes(pids) / MIB, processes.pss_bytes(pids) / MIB
-        each = ", ".join(f"{processes.alone_bytes([pid]) / MIB:.0f}" for pid in pids)
+        names = [processes.name(pid) for pid in pids]
+        each = ", ".join(
+            f"{name} {processes.alone_bytes([pid]) / MIB:.0f}" for name, pid in zip(names, pids, strict=True)
+        )
+    percents = [sum(percents) for percents in rounds]
+    typical = ", ".join(
+        f"{name} {median(of_it):.2f}" for name, of_it in zip(names, zip(*rounds, strict=True), strict=True)
+    )
     yield Figure(
         name=f"{sources}: processor, of one core",
         value=median(percents),
         unit="%",
         budget=BUDGET_PERCENT,
-        note=spread(percents),
+        note=f"{spread(percents)} {typical}",
     )
     yield Figure(
         name=f"{sources}: memory, as on a machine without other Pythons",
         value=alone,
         unit="MiB",
         budget=BUDGET_MIB,
-        note=f"({len(pids)} processes: {each})",
+        note=f"({each})",
     )
     yield Figure(name=f"{sources}: memory, PSS as it is now", value=pss, unit="MiB", budget=BUDGET_MIB)
 
 
-def _percent(pids: list[int]) -> float:
-    begun_s, before_ns = time.monotonic(), processes.cpu_ns(pids)
+def _percents(pids: list[int]) -> list[float]:
+    """Of each process, for a round."""
+    begun_s, before = time.monotonic(), [processes.cpu_ns([pid]) for pid in pids]
     time.sleep(ROUND_S)
-    return (processes.cpu_ns(pids) - before_ns) / 1e7 / (time.monotonic() - begun_s)
+    after, took_s = [processes.cpu_ns([pid]) for pid in pids], time.monotonic() - begun_s
+    return [(now_ns - then_ns) / 1e7 / took_s for then_ns, now_ns in zip(before, after, strict=True)]

@@ -21,6 +21,12 @@ def tree(pid: int) -> list[int]:
     return found
 
 
+def name(pid: int) -> str:
+    """The daemon, or which driver's worker it is."""
+    words = (PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
+    return words[words.index(b"nodeagent.worker") + 1].decode() if b"nodeagent.worker" in words else "daemon"
+
+
 def cpu_ns(pids: list[int]) -> int:
     """Time on a processor of all their threads, nanoseconds."""
     return sum(
