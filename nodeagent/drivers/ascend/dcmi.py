@@ -54,6 +54,10 @@ NPU: Final = 0
 HANDLED_EVENT: Final = 0
 """``DCMI_DMS_FAULT_EVENT``, the one event type there is."""
 
+_UNWRITTEN: Final = 0xFFFFFFFF
+_NO_NUMBER: Final = -(2**31)
+"""Stand where the library is to write, so that what it leaves alone is refused and not taken for a value."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
@@ -91,7 +95,7 @@ class Library:
 
     def cards(self) -> list[int]:
         """The ids of the cards, or of the devices where there are no cards. Cheap. Raises ``CallFailed``."""
-        count, listed = c_int(0), (c_int * MAX_CARDS)()
+        count, listed = c_int(-1), (c_int * MAX_CARDS)()
         if self.generation is Generation.V1:
             self._call("dcmi_get_card_list", byref(count), listed, MAX_CARDS)
         else:
@@ -152,7 +156,7 @@ class Library:
         return [self._place_v1(card, n) for n in range(count.value) if self._is_npu((card, n))]
 
     def _place_v1(self, card: int, device: int) -> Place:
-        logic, physical = c_int(-1), c_uint(0)
+        logic, physical = c_int(-1), c_uint(_UNWRITTEN)
         self._call("dcmi_get_device_logic_id", byref(logic), card, device)
         _check_count(
             f"the logic id of card {card} device {device}", logic.value, MAX_CARDS * MAX_DEVICES_PER_CARD
@@ -161,7 +165,7 @@ class Library:
         return _place((card, device), card, logic.value, physical.value)
 
     def _place_v2(self, device: int) -> Place:
-        physical = c_uint(0)
+        physical = c_uint(_UNWRITTEN)
         self._call("dcmiv2_get_chip_phy_id_by_dev_id", device, byref(physical))
         return _place((device,), device, device, physical.value)
 
@@ -201,13 +205,13 @@ class Chip:
 
     def signed(self, name: str, *selectors: int) -> int:
         """What a call leaves in its last argument, an ``int *``."""
-        self._signed.value = -1
+        self._signed.value = _NO_NUMBER
         self.call(name, *selectors, byref(self._signed))
         return self._signed.value
 
     def unsigned(self, name: str, *selectors: int) -> int:
         """What a call leaves in its last argument, an ``unsigned int *``."""
-        self._unsigned.value = 0xFFFFFFFF
+        self._unsigned.value = _UNWRITTEN
         self.call(name, *selectors, byref(self._unsigned))
         return self._unsigned.value
 

@@ -71,7 +71,6 @@ CHIP_CALLS: Final[Mapping[str, ChipCall]] = {
     "pcie_info": _both("get_device_pcie_info_v2", POINTER(PcieInfo), v2="get_device_pcie_info"),
     "die": _both("get_device_die_v2", c_int, POINTER(DieId), v2="get_device_die_id"),
     "board_info": _both("get_device_board_info", POINTER(BoardInfo)),
-    "mainboard": _both("get_mainboard_id", _UINT),
     "elabel": ChipCall(
         "dcmi_get_card_elabel_v2", "dcmiv2_get_device_elabel_info", (POINTER(ElabelInfo),), by_card=True
     ),

@@ -7,6 +7,7 @@ from nodeagent.drivers.ascend import dcmi
 from nodeagent.drivers.ascend.dcmi import Chip, Library
 from nodeagent.drivers.ascend.errors import DCMI_STATUS, Nonsense, NotReady, NotSupported
 from nodeagent.drivers.ascend.functions import Generation
+from nodeagent.drivers.ascend.telemetry import Telemetry
 from nodeagent.emulator.node import EmulatedNode
 from tests.drivers.ascend.conftest import Emulate
 
@@ -111,6 +112,11 @@ def test_the_codes_are_those_that_stand(node: EmulatedNode) -> None:
     node.raise_code("npu3", 0x81078603)
     codes, full = chip.error_codes()
     assert (sorted(codes), full) == ([0x80E01801, 0x81078603], False)
+
+
+def test_a_number_that_the_library_never_wrote_is_no_measured_value() -> None:
+    telemetry = Telemetry(Chip({"temperature": lambda *_: 0}, Generation.V1, (0, 0)))
+    assert (telemetry.read(slow_round=True), telemetry.refused) == ({}, 1)
 
 
 def test_a_list_filled_to_its_end_is_told_as_full(node: EmulatedNode) -> None:
