@@ -51,6 +51,7 @@ class Observation:
         self._awaited: set[str] = set()
         self._follows = False
         self._caught_up: protocol.CaughtUp | None = None
+        self._is_open = False
         self._observing = False
         self._observed_before = False
         self._lost = False
@@ -82,7 +83,8 @@ class Observation:
     def rest(self, devices: Collection[str], reason: str) -> list[Input]:
         """These are let alone from now on: not observed, which is no fault."""
         self._resting |= dict.fromkeys(devices, reason)
-        return [lost for device in devices for lost in self._unobserve(device, reason)]
+        self._awaited.difference_update(devices)
+        return [*(lost for device in devices for lost in self._unobserve(device, reason)), *self._settle()]
 
     def wake(self, devices: Collection[str]) -> list[Input]:
         """These are observed again once they answer; what was listed meanwhile holds of them too."""
@@ -96,6 +98,7 @@ class Observation:
         self._awaited = self._devices.keys() - set(skip) - self._resting.keys()
         self._follows = hello.follows
         self._caught_up = None
+        self._is_open = True
         self._unobserved.clear()
         for device in skip:
             inputs += self._unobserve(device, "skipped: a call for it hangs in an abandoned worker")
@@ -160,6 +163,7 @@ class Observation:
 
     def caught_up(self, said: protocol.CaughtUp) -> list[Input]:
         self._caught_up = said
+        self._is_open = True
         return self._settle()
 
     def late(self, devices: Collection[str], reason: str) -> list[Input]:
@@ -176,7 +180,7 @@ class Observation:
 
     def lost(self, reason: str, on_purpose: bool = False) -> list[Input]:
         """Nothing of the source is observed any more. After it was ``on_purpose``, another reason is news."""
-        self._observing = False
+        self._is_open = self._observing = False
         self._caught_up = None
         if self._lost and not self._on_purpose:
             return []
@@ -202,8 +206,13 @@ class Observation:
     # ------------------------------------------------------------------ in pieces
 
     def _settle(self) -> list[Input]:
-        """The first complete read: every device has answered or failed to, and the history is read."""
-        if self._observing or self._awaited or (self._follows and self._caught_up is None):
+        """The first complete read: every device has answered or failed to, and the history is read.
+
+        What a worker that has to go still owes does not complete it.
+        """
+        if not self._is_open or self._observing or self._awaited:
+            return []
+        if self._follows and self._caught_up is None:
             return []
         if self._devices and self._unobserved.keys() >= self._devices.keys():
             return self._all_unobserved(self._unobserved)

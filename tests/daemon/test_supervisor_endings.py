@@ -122,6 +122,8 @@ async def test_no_hello_in_time(control: Path) -> None:
     async with staged(fake(control, hello_deadline_s=0.5)) as stage:
         told = await stage.signal("driver_unresponsive.fake", "node", "occur")
         assert told.evidence["reason"] == "its worker did not say hello within 0.5 s"
+        await stage.lost()
+        assert SourceBack(source="fake") not in stage.inputs
         (control / "hang-open").unlink()
         await stage.back()
         await stage.signal("driver_unresponsive.fake", "node", "recover")

@@ -1,0 +1,53 @@
+"""A source is back when a worker that has its driver open has read it all, and never otherwise."""
+
+from nodeagent.core.model import Kind, SourceBack, SourceLost
+from nodeagent.daemon.observation import Observation
+from nodeagent.daemon.translate import Clock
+from nodeagent.worker import protocol
+from nodeagent.worker.protocol import SOURCE
+
+CLOCK = Clock(boottime_ns=lambda: 1_000, to_rule_ns=lambda stamp_ns: stamp_ns)
+
+
+def devices(*names: str) -> tuple[protocol.Device, ...]:
+    return tuple(protocol.Device(device=name, kind=Kind.CHIP, vendor="ascend") for name in names)
+
+
+def answer(device: str, error: str = "") -> protocol.Reply:
+    return protocol.Reply(id=1, device=device, begun_ns=1, took_ns=1, error=error)
+
+
+def test_a_source_without_devices_that_stops_answering_is_lost_and_not_back() -> None:
+    observation = Observation("ascend", True, CLOCK)
+    observation.hello(protocol.Hello(), ())
+
+    inputs = [*observation.lost("no device answers"), *observation.late([SOURCE], "a call is late")]
+
+    assert not observation.observing
+    assert [type(given) for given in inputs if not hasattr(given, "code")] == [SourceLost]
+
+
+def test_devices_that_are_asked_again_do_not_bring_back_a_source_whose_worker_has_ended() -> None:
+    observation = Observation("nvidia", True, CLOCK)
+    observation.hello(protocol.Hello(devices=devices("gpu0", "gpu1", "gpu2")), ())
+    for name in ("gpu0", "gpu1", "gpu2"):
+        observation.reply(answer(name))
+    observation.population(protocol.Devices(devices=devices("gpu0", "gpu1")))
+    observation.rest(["gpu0"], "it is reset")
+    observation.lost("the worker was ended for the reset")
+
+    assert observation.wake(["gpu0"]) == []
+    assert not observation.observing
+
+
+def test_a_source_is_back_though_the_last_device_that_it_awaits_is_let_alone() -> None:
+    observation = Observation("ascend", True, CLOCK)
+    observation.hello(protocol.Hello(devices=devices("npu0", "npu1")), ())
+    observation.reply(answer("npu1"))
+
+    inputs = observation.rest(["npu0"], "it is reset")
+
+    assert inputs[:2] == [
+        SourceBack(source="ascend", required=True),
+        SourceLost(source="ascend", reason="it is reset", device="npu0"),
+    ]
