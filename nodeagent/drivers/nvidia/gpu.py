@@ -172,7 +172,9 @@ class Gpu:
             # What could not be read this time has not gone for that.
             described = replace(described, identity=before.identity)
             attributes = {**before.attributes, **attributes}
-        attributes.setdefault("group", LINKED)
+            if before.attributes.get("group") == LINKED:
+                # Links that have gone down joined it to others, and do so again after the reset.
+                attributes["group"] = LINKED
         described = replace(described, attributes=attributes)
         if self._part is None or _is_another(before, described):
             part = self._take_up(handle, attributes.get("product", ""))

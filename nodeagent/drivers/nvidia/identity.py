@@ -84,8 +84,7 @@ def describe(index: int, calls: Calls, pci: Mapping[str, PciFunction], *, switch
         attributes["slot"] = str(module)
     if (mig := calls.ask(pynvml.nvmlDeviceGetMigMode)) is not None:
         attributes["mig"] = _MIG_MODES.get(mig[0], str(mig[0]))
-    if group := reset_group(name_of(index), calls, switches=switches):
-        attributes["group"] = group
+    attributes["group"] = reset_group(name_of(index), calls, switches=switches)
     return Device(
         device=name_of(index), kind=Kind.CHIP, vendor=VENDOR, identity=uuid(calls), attributes=attributes
     )

@@ -63,13 +63,32 @@ async def test_gpus_without_links_are_reset_by_themselves_though_they_are_old(tm
             assert groups(stage) == ALONE
 
 
-async def test_links_that_do_not_say_where_they_lead_keep_their_gpus_together(tmp_path: Path) -> None:
+async def test_links_without_a_partner_join_nothing(tmp_path: Path) -> None:
+    """As on cards in slots, whose links are there and lead nowhere."""
     bench = GpuNode(tmp_path, "2xA100")
     with bench.node:
         bench.node.answer(2, function="nvmlDeviceGetNvLinkRemoteDeviceType")
         async with staged(bench.spec()) as stage:
             await stage.back()
+            assert groups(stage) == ALONE
+
+
+async def test_gpus_stay_together_when_their_links_go_down(tmp_path: Path) -> None:
+    bench = GpuNode(tmp_path, "2xA100")
+    with bench.node:
+        async with staged(bench.spec()) as stage:
+            await stage.back()
+            bench.node.answer(2, function="nvmlDeviceGetNvLinkRemoteDeviceType")
+            for name in bench.node.names():
+                # Cut differently, it is described anew.
+                bench.gpus.partition(name, [3, 3])
+            await stage.until(lambda: modes(stage) == ["enabled", "enabled"])
             assert groups(stage) == TOGETHER
+
+
+def modes(stage: Staged) -> list[str]:
+    seen = {given.device: given for given in stage.inputs if isinstance(given, DeviceSeen)}
+    return [seen[name].attributes["mig"] for name in sorted(seen)]
 
 
 async def test_a_gpu_cut_in_pieces_is_one_device_and_one_member(tmp_path: Path) -> None:
