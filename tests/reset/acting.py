@@ -2,9 +2,11 @@
 
 import asyncio
 import shutil
+import subprocess
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from nodeagent.client import AsyncClient, Event, EventKind, Snapshot
@@ -18,6 +20,7 @@ BROKEN = 0x80A18008
 
 CODE = "80A18008"
 ACTIONS = (EventKind.ACTION_PROPOSED, EventKind.ACTION_STARTED, EventKind.ACTION_FINISHED)
+POLLED = "dcmi_get_device_errorcode_v2"
 INBAND = "dcmi_set_device_reset"
 
 
@@ -34,6 +37,13 @@ class Acting:
     @property
     def run_dir(self) -> Path:
         return self.daemon.folder / "reset"
+
+    def pass_time(self, seconds: int) -> None:
+        """Of the rule clock. Nothing waits for it: the next poll wakes the daemon."""
+        clock = Path(self.daemon.env["NODEAGENT_BOOT_CLOCK"])
+        fresh = clock.with_suffix(".fresh")
+        fresh.write_text(str(int(clock.read_text()) + seconds))
+        fresh.replace(clock)
 
     async def start(self) -> None:
         shutil.copyfile(ROOT / "fault_codes/ascend.toml", self.daemon.tables / "ascend.toml")
@@ -84,6 +94,35 @@ class Acting:
         """Kind and words of the events about actions."""
         return [(event.kind.value, event.why) for event in self.subscriber.events if event.kind in ACTIONS]
 
+    async def stages(self) -> list[str]:
+        """Of the resets there are."""
+        return [str(reset.stage) for reset in (await self.snapshot()).resets]
+
+    async def verifying(self, resets: int) -> None:
+        """Wait until so many resets were done, and the last one is to be proved."""
+
+        async def found() -> bool:
+            return self.node.calls(INBAND) == resets and "verifying" in await self.stages()
+
+        await self.until(found, f"{resets} resets, the last to be proved")
+        polls = {name: self.node.calls(POLLED, name) for name in self.node.names()}
+        for name, before in polls.items():
+            await self.until(partial(self._polled, name, before + 3), f"polls of {name}")
+
+    async def proposed(self, resets: int) -> None:
+        """Wait until so many resets were proposed in all."""
+        await self.until(partial(self._counts, EventKind.ACTION_PROPOSED, resets), f"{resets} proposals")
+
+    async def ended(self, resets: int) -> None:
+        """Wait until so many resets have ended in all."""
+        await self.until(partial(self._counts, EventKind.ACTION_FINISHED, resets), f"{resets} ends")
+
+    def _polled(self, device: str, times: int) -> bool:
+        return self.node.calls(POLLED, device) >= times
+
+    def _counts(self, kind: EventKind, times: int) -> bool:
+        return len(self.subscriber.of(kind)) >= times
+
     async def snapshot(self) -> Snapshot:
         async with AsyncClient(self.daemon.socket) as client:
             async for told in client.watch():
@@ -108,6 +147,15 @@ class Acting:
             raise AssertionError(f"never came: {what}\n{self.daemon.log[-3000:]}") from None
 
 
+def _boot_clock(folder: Path) -> dict[str, str]:
+    """For the environment of the daemon."""
+    library = folder / "boot_clock.so"
+    source = Path(__file__).with_name("boot_clock.c")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source], check=True)
+    (folder / "boot-clock").write_text("0")
+    return {"LD_PRELOAD": str(library), "NODEAGENT_BOOT_CLOCK": str(folder / "boot-clock")}
+
+
 @asynccontextmanager
 async def acting(folder: Path, description: str) -> AsyncIterator[Acting]:
     """Not started yet. Its chips need half a second for a reset."""
@@ -117,7 +165,7 @@ async def acting(folder: Path, description: str) -> AsyncIterator[Acting]:
             node.set(name, "reset_ms", 500)
         log = FakeKernelLog(folder)
         left.callback(log.close)
-        daemon = Daemon(folder=folder, kernel_log=log.path)
+        daemon = Daemon(folder=folder, kernel_log=log.path, env=_boot_clock(folder))
         daemon.configure()
         (daemon.tables / "story.toml").write_text(log.table)
         subscriber = Subscriber(daemon)
