@@ -235,7 +235,10 @@ def _joined(one: Window | Sighting, other: Window | Sighting) -> tuple[int, ...]
 
 
 def _replace_part(state: State, old: Device) -> None:
-    """Another part sits in the slot: close and forget what was known of the old one; its ordinals stay."""
+    """Another part sits in the slot: close and forget what was known of the old one.
+
+    Its ordinals stay, and how often it was reset: it may come back.
+    """
     why = EventKind.DEVICE_REPLACED.value
     for condition in state.on(Condition, old.id):
         clearing.close(state, condition, why)
@@ -244,7 +247,7 @@ def _replace_part(state: State, old: Device) -> None:
     for hold in state.on(Hold, old.id):
         clearing.lift(state, hold, why)
     for cell in state.about(old.id):
-        if not isinstance(cell, Ordinal):
+        if not isinstance(cell, Ordinal | Charge):
             state.drop(cell)
     state.drop(old)
 

@@ -23,6 +23,7 @@ from nodeagent.core import (
     orders,
     policy,
     polls,
+    proposals,
     reload,
     resets,
     signals,
@@ -74,7 +75,7 @@ _MAX_FIRINGS = 1_000_000
 
 def _polled(state: State, given: ActiveSet) -> bool:
     changed = polls.polled(state, given)
-    return resets.polled(state, given) or changed
+    return proposals.polled(state, given) or changed
 
 
 def _carried(state: State, given: Carried) -> bool:
@@ -113,7 +114,7 @@ _DUE: dict[str, tuple[type, Callable[[State, Any], None]]] = {
     "tally": (Tally, counter.due),
     "source": (Source, sources.due),
     "hold": (Hold, holds.due),
-    "reset": (Reset, resets.due),
+    "reset": (Reset, proposals.due),
 }
 
 

@@ -5,7 +5,7 @@ It answers in words that name who or what, and changes nothing.
 
 from collections.abc import Iterable, Iterator
 
-from nodeagent.core import limits
+from nodeagent.core import grounds, limits
 from nodeagent.core.catalog import ResetSettings
 from nodeagent.core.model import (
     Charge,
@@ -61,11 +61,11 @@ def barrier(state: State, members: tuple[str, ...]) -> str:
 
 
 def users(state: State, members: tuple[str, ...], settings: ResetSettings) -> Iterator[str]:
-    """Who uses the members: processes and claims. What is not known counts as used."""
+    """Who uses the members: processes and claims. What is not known since the start counts as used."""
     for device_id in members:
         name = state.device(device_id).name
         held = state.get(Held, device_id)
-        if held is None:
+        if held is None or held.told_ns < state.era.started_ns:
             yield f"who holds {name} is not known"
         for holder in held.holders if held is not None else ():
             job = f", job {holder.job}" if holder.job else ""
@@ -75,6 +75,15 @@ def users(state: State, members: tuple[str, ...], settings: ResetSettings) -> It
             yield f"{name} is claimed by the {kind or 'job'} {job}"
     if not state.cells[Claimed] and not settings.trust_process_list:
         yield "no job was ever claimed here, and reset.trust_process_list is false"
+
+
+def answers(state: State, device_id: str) -> bool:
+    """Whether it is there, and not known to be unable to answer: after a start nobody has asked yet."""
+    device = state.get(Device, device_id)
+    if device is None or device.gone:
+        return False
+    source = state.source_of(device.source, device_id)
+    return source is None or source.lost_ns is None
 
 
 def charged(state: State, device_id: str, settings: ResetSettings) -> int:
@@ -106,8 +115,10 @@ def of_start(state: State, reset: Reset, settings: ResetSettings) -> tuple[str, 
     for device_id in reset.members:
         device = state.device(device_id)
         reason = unobserved_reason(state, device)
-        if reason is not None and device_id == reset.asker_id:
+        if reason is not None:
             found.append(f"{device.name} is not observed: {reason.text}")
+    if reset.conditions and not any(grounds.is_live(state, each) for each in grounds.asking(state, reset)):
+        found.append("no fault that asked for it is seen now")
     if not reset.confirmed:
         found.append("no poll has shown the fault since it was proposed")
     found += [f"{other.id} is under way" for other in state.all(Reset) if _is_under_way(other)]

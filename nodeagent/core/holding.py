@@ -19,14 +19,15 @@ SHARED_NS = 30 * SECOND_NS
 
 
 def held(state: State, given: Holders) -> bool:
-    """The processes on a device are others than before. True if that is so, and of a device that is known."""
+    """The processes on a device. True if they are told first since the start, or are others than before."""
     device = devices.find(state, given.device)
     if device is None:
         return False
     before = state.get(Held, device.id)
-    if before is not None and before.holders == given.holders:
+    told_before = before is not None and before.told_ns >= state.era.started_ns
+    if before is not None and before.holders == given.holders and told_before:
         return False
-    after = Held(device_id=device.id, holders=given.holders)
+    after = Held(device_id=device.id, holders=given.holders, told_ns=state.moment_ns)
     if before is not None:
         left = tuple(holder for holder in before.holders if holder not in given.holders)
         if left:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from nodeagent.core import devices, hindrances, holds, limits, resets
+from nodeagent.core import devices, hindrances, holds, limits, proposals
 from nodeagent.core.model import EventKind, Hold, HoldKind, Operator, Reset
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
@@ -16,14 +16,14 @@ def ordered(state: State, given: Operator) -> bool:
 
 def _approve(state: State, given: Operator) -> bool:
     reset = state.get(Reset, given.device)
-    return reset is not None and resets.approve(state, reset, _by(given))
+    return reset is not None and proposals.approve(state, reset, _by(given))
 
 
 def _refuse(state: State, given: Operator) -> bool:
     reset = state.get(Reset, given.device)
-    if reset is None or not resets.is_pending(reset):
+    if reset is None or not proposals.is_pending(reset):
         return False
-    resets.refuse(state, reset, f"refused by {_by(given)}")
+    proposals.refuse(state, reset, f"refused by {_by(given)}")
     return True
 
 
@@ -33,7 +33,7 @@ def _reset(state: State, given: Operator) -> bool:
     if device is None or hindrances.refusal(state, device):
         return False
     members = hindrances.group_of(state, device)
-    return resets.propose(state, device, members, [], given.who, given.reason)
+    return proposals.propose(state, device, members, [], given.who, given.reason)
 
 
 def _quiesce(state: State, given: Operator) -> bool:

@@ -7,12 +7,11 @@ is proposed is in ``resets``; who stands in its way in ``hindrances``.
 
 from collections.abc import Iterable
 
-from nodeagent.core import hindrances, resets
+from nodeagent.core import grounds, hindrances, proposals
 from nodeagent.core.catalog import Mode
 from nodeagent.core.model import Condition, Device, Kind, Level, Reset, ResetMode, ResetStage
 from nodeagent.core.state import State
 from nodeagent.core.telling import unobserved_reason
-from nodeagent.core.verdict import RESET_LEVELS
 
 _AT_ONCE = (Level.FREE_RESTART_NPU, Level.RESTART_NPU)
 
@@ -43,8 +42,8 @@ def _of_their_groups(state: State, device_ids: Iterable[str]) -> list[Device]:
 
 def _reconsider(state: State, reset: Reset) -> bool:
     """A proposal whose fault is gone, or that the configuration no longer wants, is withdrawn."""
-    open_now = [each for each in reset.conditions if ("condition", each) in state.cells[Condition]]
     if reset.stage is ResetStage.ENDED:
+        open_now = any(("condition", each) in state.cells[Condition] for each in reset.conditions)
         cooled_ns = (reset.ended_ns or 0) + state.lookup.settings.reset.cool_down_ns
         is_over = not open_now and state.moment_ns >= cooled_ns
         if is_over:
@@ -52,15 +51,26 @@ def _reconsider(state: State, reset: Reset) -> bool:
         return is_over
     if reset.stage in (ResetStage.RUNNING, ResetStage.VERIFYING):
         return False
-    if not open_now and not reset.who:
-        resets.refuse(state, reset, "the fault is gone")
-    elif _mode(state, state.get(Device, reset.asker_id)) is ResetMode.OFF:
-        resets.refuse(state, reset, "resets are switched off")
-    elif reason := hindrances.barrier(state, reset.members):
-        resets.refuse(state, reset, reason)
-    else:
-        return resets.look_again(state, reset)
-    return True
+    if reason := _why_withdrawn(state, reset):
+        proposals.withdraw(state, reset, reason)
+        return True
+    return proposals.look_again(state, reset)
+
+
+def _why_withdrawn(state: State, reset: Reset) -> str:
+    asker = state.get(Device, reset.asker_id)
+    mode = _mode(state, asker)
+    if not reset.who and not grounds.asking(state, reset):
+        return "the fault is gone"
+    if mode is ResetMode.OFF:
+        return "resets are switched off"
+    if mode is not reset.mode:
+        return f"the mode of resets is {mode} now"
+    if reason := hindrances.barrier(state, reset.members):
+        return reason
+    if asker is not None and set(hindrances.group_of(state, asker)) != set(reset.members):
+        return "other devices are reset together with it now"
+    return ""
 
 
 def _mode(state: State, device: Device | None) -> ResetMode:
@@ -75,19 +85,18 @@ def _propose_for(state: State, device: Device) -> bool:
     if not asking:
         return False
     members = hindrances.group_of(state, device)
-    if _is_covered(state, members, asking) or hindrances.barrier(state, members):
+    if _is_covered(state, members, asking, _mode(state, device)) or hindrances.barrier(state, members):
         return False
-    return resets.propose(state, device, members, asking)
+    return proposals.propose(state, device, members, asking)
 
 
 def _asks(state: State, condition: Condition) -> bool:
-    if condition.level not in RESET_LEVELS:
+    """A reload shows nothing: the fault must have been heard of, or read, since."""
+    if not grounds.wants(state, condition) or not grounds.is_live(state, condition):
         return False
-    if condition.injected or condition.user_induced or not condition.affect_verdict:
-        return False
-    if condition.recovered_ns is not None or not state.lookup.facts(condition.code).clear_on.reset:
-        return False
-    return _wants_one_now(state, condition) and _is_live(state, condition)
+    era = state.era
+    is_heard = condition.last_ns > era.catalog_ns or era.started_ns >= era.catalog_ns
+    return is_heard and _wants_one_now(state, condition)
 
 
 def _wants_one_now(state: State, condition: Condition) -> bool:
@@ -100,18 +109,12 @@ def _wants_one_now(state: State, condition: Condition) -> bool:
     return condition.phase >= len(state.lookup.phases[condition.level]) - 1
 
 
-def _is_live(state: State, condition: Condition) -> bool:
-    """Of a chip that is observed: shown as present, or heard of in this life. A reload shows nothing."""
-    era = state.era
-    if condition.boot_id != era.boot_id:
-        return False
-    if condition.present_ns is None and condition.last_ns < era.started_ns:
-        return False
-    return max(condition.last_ns, era.started_ns) >= era.catalog_ns
+def _is_covered(state: State, members: Iterable[str], asking: list[Condition], mode: ResetMode) -> bool:
+    """A reset that goes on covers all of its group; one that ended, only the faults that asked for it.
 
-
-def _is_covered(state: State, members: Iterable[str], asking: list[Condition]) -> bool:
-    """A reset that goes on covers all of its group; one that ended, only the faults that asked for it."""
+    What was done on paper covers nothing once resets are done.
+    """
     ended = (reset for reset in state.all(Reset) if reset.stage is ResetStage.ENDED)
-    asked = {condition_id for reset in ended for condition_id in reset.conditions}
+    counting = (reset for reset in ended if reset.mode in (mode, ResetMode.ON, ResetMode.ASK))
+    asked = {condition_id for reset in counting for condition_id in reset.conditions}
     return hindrances.covers(state, members) or asked.issuperset(condition.id for condition in asking)

@@ -5,7 +5,7 @@ A pure reading of the state, in words that name who or what. It changes nothing 
 
 from dataclasses import dataclass
 
-from nodeagent.core import hindrances, resets
+from nodeagent.core import hindrances, proposals
 from nodeagent.core.catalog import ResetSettings
 from nodeagent.core.model import Device, Kind, Reset, ResetMode
 from nodeagent.core.state import State
@@ -72,7 +72,7 @@ def _hindered(
         asker_id=device.id,
         members=members,
         mode=settings.of_vendor(device.vendor),
-        stage=resets.FIRST_STAGE,
+        stage=proposals.FIRST_STAGE,
         proposed_ns=state.now_ns,
         due_ns=None,
         confirmed=True,

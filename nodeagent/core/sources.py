@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from nodeagent.core import clearing, deadlines, devices, holding, resets
+from nodeagent.core import clearing, deadlines, devices, holding, proposals
 from nodeagent.core.model import (
     ALL_DEVICES,
     NODE,
@@ -35,7 +35,7 @@ def started(state: State, given: Started) -> bool:
         _await(state, name)
     if rebooted:
         devices.unread(state)
-    resets.began_again(state)
+    proposals.began_again(state)
     state.rearm()
     why = f"nodeagent {given.version}" + (" after a reboot" if rebooted else "")
     why += f"; {given.doubt}" if given.doubt else ""

@@ -55,8 +55,7 @@ class Ring:
         self.at_s = 0.0
         self.start()
         if free:
-            for name in self.names:
-                self.do(held(name, None))
+            self.nobody_holds()
             self.do(Claims(device="npu0", job="j", kind="training", claimed=True))
             self.do(Claims(device="npu0", job="j", kind="training", claimed=False))
 
@@ -64,10 +63,23 @@ class Ring:
         """A daemon begins: what its drivers list, and a first read of it all."""
         self.do(CatalogChanged(digest=self.catalog.digest))
         self.do(Started(boot_id=boot, version="1"))
+        self.list_all()
+        self.do(back())
+
+    def restart(self) -> None:
+        """The daemon begins again under the same tables."""
+        self.do(Started(boot_id="boot-1", version="1"))
+        self.list_all()
+        self.do(back())
+
+    def list_all(self) -> None:
         for index, name in enumerate(self.names):
             device = seen(name, f"die{index}", f"0000:0{index}:00.0")
             self.do(replace(device, attributes={**device.attributes, "group": "ring0"}))
-        self.do(back())
+
+    def nobody_holds(self) -> None:
+        for name in self.names:
+            self.do(held(name, None))
 
     def do(self, given: Input) -> list[Event]:
         outcome = self.engine.step(ns(self.at_s), given)
@@ -79,6 +91,10 @@ class Ring:
     def wait(self, seconds: float) -> None:
         self.at_s += seconds
         self.do(Tick())
+
+    def pass_unheard(self, seconds: float) -> None:
+        """There is no daemon meanwhile."""
+        self.at_s += seconds
 
     def fault(self, code: str = BROKEN, device: str = "npu0") -> None:
         self.do(signal(code, "occur", device))

@@ -341,6 +341,7 @@ def test_after_a_start_the_fault_must_be_shown_anew() -> None:
     ring.wait(20)
     ring.poll_all(BROKEN)
     ring.start()
+    ring.nobody_holds()
     ring.wait(11)
     assert ring.actions == []
     ring.poll_all(BROKEN)

@@ -219,12 +219,13 @@ class Severity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """The known holders of a device, and those that were the last to leave, at ``left_ns``."""
+    """The holders of a device as last told, at ``told_ns``, and those that left last, at ``left_ns``."""
 
     device_id: str
     holders: tuple[Holder, ...]
     left: tuple[Holder, ...] = ()
     left_ns: int = 0
+    told_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,32 @@
+"""What justifies a reset: a real fault of the hardware that wants one, seen in this life of the daemon.
+
+It judges single faults. What stands in the way of a reset is in ``hindrances``.
+"""
+
+from nodeagent.core.model import Condition, Reset
+from nodeagent.core.state import State
+from nodeagent.core.verdict import RESET_LEVELS
+
+
+def wants(state: State, condition: Condition) -> bool:
+    """A level that a reset ends, by a fault that a reset ends; not a drill's, and not the application's."""
+    if condition.level not in RESET_LEVELS:
+        return False
+    if condition.injected or condition.user_induced or not condition.affect_verdict:
+        return False
+    return state.lookup.facts(condition.code).clear_on.reset
+
+
+def is_live(state: State, condition: Condition) -> bool:
+    """Of a chip that is observed: shown as present and not gone since, or heard of in this life."""
+    era = state.era
+    if condition.recovered_ns is not None or condition.boot_id != era.boot_id:
+        return False
+    return condition.present_ns is not None or condition.last_ns >= era.started_ns
+
+
+def asking(state: State, reset: Reset) -> list[Condition]:
+    """The faults that asked for the reset, are open, and would still."""
+    keys = (("condition", condition_id) for condition_id in reset.conditions)
+    found = (state.cells[Condition].get(key) for key in keys)
+    return [condition for condition in found if condition is not None and wants(state, condition)]

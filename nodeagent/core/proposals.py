@@ -1,0 +1,218 @@
+"""A reset before it starts: proposed, held, announced, approved, and waiting until nothing is in its way.
+
+    announced --> asking (mode ask) --> waiting --> running ...
+        any of them: refused, when its reason to be is gone
+
+A dry run takes the same steps and holds nothing. What is done from the start on is in ``resets``.
+"""
+
+from dataclasses import replace
+
+from nodeagent.core import hindrances, limits, resets
+from nodeagent.core.catalog import ResetSettings
+from nodeagent.core.model import (
+    ActionState,
+    ActiveSet,
+    Condition,
+    Device,
+    EventKind,
+    Hold,
+    HoldKind,
+    Reset,
+    ResetMode,
+    ResetStage,
+)
+from nodeagent.core.state import State
+from nodeagent.core.telling import tell
+
+OWNER = "nodeagent"
+"""Of the holds of a pending reset; no person has this name."""
+
+FIRST_STAGE = ResetStage.ANNOUNCED
+"""Of every proposal."""
+
+_PENDING = (ResetStage.ANNOUNCED, ResetStage.ASKING, ResetStage.WAITING)
+
+
+def propose(
+    state: State,
+    device: Device,
+    members: tuple[str, ...],
+    asking: list[Condition],
+    who: str = "",
+    reason: str = "",
+) -> bool:
+    """Announce it and hold the group; where a member has had all its resets, say that instead."""
+    settings = state.lookup.settings.reset
+    mode = settings.of_vendor(device.vendor)
+    if mode is not ResetMode.DRY_RUN and (spent := hindrances.exhausted(state, members, settings)):
+        return _tell_limit(state, device, spent, settings)
+    if len(state.cells[Reset]) >= limits.MAX_RESETS:
+        return False
+    codes = tuple(dict.fromkeys(condition.code for condition in asking))
+    reset = Reset(
+        id=f"{device.id}/reset#{limits.next_ordinal(state, device.id, 'reset')}",
+        asker_id=device.id,
+        members=members,
+        mode=mode,
+        stage=ResetStage.ANNOUNCED,
+        proposed_ns=state.moment_ns,
+        due_ns=state.moment_ns + settings.announce_ns,
+        conditions=tuple(condition.id for condition in asking),
+        codes=codes,
+        who=who,
+        reason=reason,
+        approved=bool(who),
+    )
+    state.put(reset)
+    asked_by = f"{who}: {reason}" if who else ", ".join(codes)
+    resets.tell_step(
+        state, EventKind.ACTION_PROPOSED, reset, f"reset of {hindrances.names(state, members)} for {asked_by}"
+    )
+    _hold(state, reset)
+    return True
+
+
+def is_pending(reset: Reset) -> bool:
+    """Whether nothing has been done yet."""
+    return reset.stage in _PENDING
+
+
+def look_again(state: State, reset: Reset) -> bool:
+    """Something changed while it waits: start it, or tell what now stands in its way."""
+    return reset.stage is ResetStage.WAITING and _start_or_wait(state, reset)
+
+
+def due(state: State, reset: Reset) -> None:
+    """The time of its stage is over."""
+    settings = state.lookup.settings.reset
+    if reset.stage is ResetStage.ANNOUNCED:
+        if reset.mode is ResetMode.ASK and not reset.approved:
+            asking = replace(reset, stage=ResetStage.ASKING, due_ns=state.moment_ns + settings.approval_ns)
+            state.put(asking)
+            resets.tell_step(
+                state, EventKind.ACTION_PROPOSED, asking, "it waits for an operator to approve it"
+            )
+        else:
+            _wait(state, reset)
+    elif reset.stage is ResetStage.ASKING:
+        refuse(state, reset, "nobody approved it in time")
+    elif reset.stage is ResetStage.WAITING:
+        if state.moment_ns < reset.proposed_ns + settings.validity_ns:
+            _start_or_wait(state, reset)
+        else:
+            refuse(state, reset, "; ".join(("it could not be done in time", *reset.hindered)))
+    else:
+        resets.due(state, reset)
+
+
+def approve(state: State, reset: Reset, by: str) -> bool:
+    """A person lets it go on."""
+    if reset.approved or reset.mode is not ResetMode.ASK or reset.stage not in _PENDING:
+        return False
+    approved = replace(reset, approved=True)
+    state.put(approved)
+    resets.tell_step(state, EventKind.ACTION_PROPOSED, approved, f"approved by {by}")
+    if reset.stage is ResetStage.ASKING:
+        _wait(state, approved)
+    return True
+
+
+def refuse(state: State, reset: Reset, why: str) -> None:
+    """It will not be done."""
+    resets.end(state, reset, ActionState.REFUSED, why)
+
+
+def withdraw(state: State, reset: Reset, why: str) -> None:
+    """It will not be done as it was proposed: the faults that asked for it may ask again."""
+    refuse(state, replace(reset, conditions=()), why)
+
+
+def polled(state: State, given: ActiveSet) -> bool:
+    """A poll confirms a proposal before, and a reset after. True if that was news."""
+    changed = False
+    for reset in state.all(Reset) if given.complete else ():
+        for device_id in reset.members:
+            device = state.get(Device, device_id)
+            if device is None or device.source != given.source:
+                continue
+            if state.names.get(given.device, given.device) != device_id:
+                continue
+            if reset.stage is ResetStage.VERIFYING:
+                changed = resets.verified(state, reset, device_id, given) or changed
+            elif is_pending(reset) and device_id == reset.asker_id:
+                changed = _confirmed(state, reset, given) or changed
+    return changed
+
+
+def _confirmed(state: State, reset: Reset, given: ActiveSet) -> bool:
+    """The asker was read since: whether its fault is there is then known."""
+    since_ns = max(reset.proposed_ns, reset.ended_ns or 0, state.era.started_ns)
+    if reset.confirmed or given.begun_ns < since_ns:
+        return False
+    state.put(replace(reset, confirmed=True))
+    return True
+
+
+def began_again(state: State) -> None:
+    """After a start of the daemon: a fault must be seen anew before anything is done about it."""
+    for reset in state.all(Reset):
+        if is_pending(reset):
+            state.put(replace(reset, confirmed=False))
+        else:
+            resets.began_again(state, reset)
+
+
+# ---------------------------------------------------------------------- steps
+
+
+def _wait(state: State, reset: Reset) -> None:
+    due_ns = reset.proposed_ns + state.lookup.settings.reset.validity_ns
+    waiting = replace(reset, stage=ResetStage.WAITING, due_ns=max(due_ns, state.moment_ns))
+    state.put(waiting)
+    _start_or_wait(state, waiting)
+
+
+def _start_or_wait(state: State, reset: Reset) -> bool:
+    settings = state.lookup.settings.reset
+    cooled_ns = hindrances.cooled_ns(state, settings)
+    if state.moment_ns < cooled_ns:
+        after = replace(reset, due_ns=min(cooled_ns, reset.proposed_ns + settings.validity_ns))
+        if after != reset:
+            state.put(after)
+        return after != reset
+    found = hindrances.of_start(state, reset, settings)
+    if not found:
+        resets.start(state, reset, settings)
+        return True
+    waiting = replace(reset, hindered=found, due_ns=reset.proposed_ns + settings.validity_ns)
+    if waiting == reset:
+        return False
+    state.put(waiting)
+    if found != reset.hindered:
+        resets.tell_step(state, EventKind.ACTION_PROPOSED, waiting, "it waits: " + "; ".join(found))
+    return True
+
+
+def _hold(state: State, reset: Reset) -> None:
+    if reset.mode is ResetMode.DRY_RUN:
+        return
+    for device_id in reset.members:
+        hold = Hold(
+            id=f"{device_id}/hold:{OWNER}!{reset.id}",
+            device_id=device_id,
+            owner=OWNER,
+            reason=f"reset pending: {reset.id}",
+            since_ns=state.moment_ns,
+            kind=HoldKind.RESET_PENDING,
+        )
+        state.put(hold)
+        tell(state, EventKind.ISOLATED, state.device(device_id), condition_id=hold.id, why=hold.reason)
+
+
+def _tell_limit(state: State, device: Device, spent: str, settings: ResetSettings) -> bool:
+    code = "reset_limit_reached"
+    if state.condition(device.id, state.lookup.facts(code).key) is not None:
+        return False
+    resets.raise_own(state, device.id, code, hindrances.limit_words(state, spent, settings))
+    return True
