@@ -195,12 +195,18 @@ class SwitchDriver:
                 self._waiting.setdefault(fault.device, deque(maxlen=MAX_WAITING)).append(signal)
 
     def _tell_waiting(self, device: str) -> None:
-        """What came before the device was listed; it is polled, so that the daemon knows it now."""
-        with self._telling:
-            self._polled.add(device)
-            waiting = self._waiting.pop(device, ())
-        for signal in waiting:
-            self._emit(Batch(signals=(signal,)))
+        """What came before the device was listed; it is polled, so that the daemon knows it now.
+
+        What comes meanwhile is told behind it, so that a recovery never overtakes its fault.
+        """
+        while True:
+            with self._telling:
+                waiting = self._waiting.pop(device, ())
+                if not waiting:
+                    self._polled.add(device)
+                    return
+            for signal in waiting:
+                self._emit(Batch(signals=(signal,)))
 
     def _understood(self, event: SwitchEvent) -> SwitchFault | None:
         fault = read_fault(event, CHIPS)

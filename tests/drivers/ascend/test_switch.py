@@ -1,6 +1,6 @@
 """Faults of UnifiedBus switches: their codes, where they are, what they do to the node, and how they heal."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -12,6 +12,7 @@ from nodeagent.drivers.ascend.errors import SWITCH_STATUS
 from nodeagent.drivers.ascend.switch import SwitchDriver
 from nodeagent.emulator.lingqu_faults import FabricFault
 from nodeagent.emulator.node import EmulatedNode
+from nodeagent.worker.protocol import Batch, CaughtUp, Lost
 from tests.drivers.ascend.conftest import Emulate
 from tests.drivers.ascend.judged import judged, shipped
 from tests.drivers.ascend.recorder import Recorder
@@ -28,11 +29,23 @@ def fabric(emulate: Emulate) -> EmulatedNode:
     return node
 
 
+class Interrupted(Recorder):
+    """Does something before it takes the next report."""
+
+    first: Callable[[], None] | None = None
+
+    def __call__(self, report: Batch | CaughtUp | Lost) -> None:
+        first, self.first = self.first, None
+        if first is not None:
+            first()
+        super().__call__(report)
+
+
 class Watched:
     """The driver itself, asked as its worker would, and as often as a test likes."""
 
-    def __init__(self, node: EmulatedNode, query_each_ns: int = 0) -> None:
-        self.emit = Recorder()
+    def __init__(self, node: EmulatedNode, query_each_ns: int = 0, emit: Recorder | None = None) -> None:
+        self.emit = emit or Recorder()
         self.driver = SwitchDriver(library=str(node.lingqu), emit=self.emit, query_each_ns=query_each_ns)
         self.driver.open()
         self.driver.devices()
@@ -110,6 +123,25 @@ def test_a_port_is_listed_before_its_first_event_is_told(fabric: EmulatedNode) -
     assert watched.emit.signals == []
     assert watched.codes("ub2/5") == ["[0x08520003,na,L2,na]"]
     assert [signal.device for signal in watched.emit.signals] == ["ub2/5"]
+
+
+def test_a_recovery_never_overtakes_the_fault_of_a_port_seen_for_the_first_time(
+    fabric: EmulatedNode,
+) -> None:
+    fault = FabricFault(LINK_DOWN, chip=2, port=5, peer_device=L2)
+    emit = Interrupted()
+    watched = Watched(fabric, query_each_ns=10**18, emit=emit)
+    fabric.raise_fabric(fault)
+    emit.until(lambda: "ub2/5" in watched.listed())
+
+    def recover() -> None:
+        fabric.clear_fabric(fault)
+        emit.until(lambda: watched.driver.devices().readings["events_total"] == 2)
+
+    emit.first = recover
+    watched.codes("ub2/5")
+    emit.until(lambda: len(emit.signals) == 2)
+    assert [signal.assertion.value for signal in emit.signals] == ["occur", "recover"]
 
 
 def test_a_port_whose_recovery_was_lost_is_in_order_at_the_next_query(fabric: EmulatedNode) -> None:
