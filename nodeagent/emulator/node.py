@@ -202,7 +202,7 @@ class EmulatedNode:
         """Calls about a device (``None``: any) hang until released, or for so long; returns what to release.
 
         ``uninterruptibly``: their threads are in state D. ``lock``: the first one holds the driver's lock,
-        so that from then on every call of every process hangs.
+        so that from then on every call of every process into the same library hangs.
         """
         what = ("lock" if lock else "hang") + ("-uninterruptibly" if uninterruptibly else "")
         return self.override(what, device, function, for_s=for_s, times=times, skip=skip, process=process)

@@ -118,6 +118,16 @@ def test_the_lock_of_the_driver_stops_every_process_and_goes_with_its_holder(mak
         assert (answer(other), answer(other)) == ("0", "0")
 
 
+def test_the_lock_of_one_vendor_s_driver_stops_no_other_vendor_s(make_node: MakeNode) -> None:
+    node = make_node("8x910B+8xH100")
+    node.hang("npu5", lock=True)
+    with caller(node) as holder:
+        ask(holder, 5)
+        wait_for_calls(node, "dcmi_get_device_health", 1)
+
+        assert ctypes.CDLL(str(node.nvml)).nvmlInit_v2() == 0
+
+
 def test_a_crash_ends_the_process_that_calls(make_node: MakeNode) -> None:
     node = make_node("8x910B")
     node.crash("npu1", signal_number=6)

@@ -10,7 +10,11 @@
 
 enum { SUBSCRIPTIONS = 15, EVERY_FLAG = 15 };
 
-const struct dialect dialect = {.unsupported = LQ_DCMI_ERR_IOCTL, .no_driver = LQ_DCMI_ERR_DEVICE_OPEN};
+const struct dialect dialect = {
+    .library = LIBRARY_LINGQU,
+    .unsupported = LQ_DCMI_ERR_IOCTL,
+    .no_driver = LQ_DCMI_ERR_DEVICE_OPEN,
+};
 
 struct subscription {
     lq_dcmi_event_filter filter;

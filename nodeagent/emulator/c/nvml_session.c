@@ -11,7 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
-const struct dialect dialect = {.unsupported = NVML_ERROR_NOT_SUPPORTED, .no_driver = NVML_ERROR_DRIVER_NOT_LOADED};
+const struct dialect dialect = {
+    .library = LIBRARY_NVML,
+    .unsupported = NVML_ERROR_NOT_SUPPORTED,
+    .no_driver = NVML_ERROR_DRIVER_NOT_LOADED,
+};
 
 /* A handle: this mark, the session's number, the MIG device, the chip. Never an address. */
 enum { HANDLE_MARK = 0x4e56 };

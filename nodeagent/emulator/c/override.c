@@ -151,7 +151,8 @@ static int apply(struct override *override, const char *function, int chip)
     if (what == DO_NOTHING)
         return 0;
     if (is_lock(what) && is_held(override)) {
-        do_hang(override, what);
+        if (override->lock_library == dialect.library)
+            do_hang(override, what);
         return 0;
     }
     if (!fits(override, function, chip) || !take(override))
@@ -167,8 +168,10 @@ static int apply(struct override *override, const char *function, int chip)
         crash(override->answer);
         return 0;
     default:
-        if (is_lock(what))
+        if (is_lock(what)) {
+            override->lock_library = dialect.library;
             __atomic_store_n(&override->lock_process, getpid(), __ATOMIC_RELEASE);
+        }
         do_hang(override, what);
         return 0;
     }

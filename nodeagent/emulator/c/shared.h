@@ -68,6 +68,7 @@ struct state {
 
 /* How one library says what all of them have to say; each library defines its own. */
 struct dialect {
+    int library;     /* LIBRARY_DCMI and so on */
     int unsupported; /* this product has no such call */
     int no_driver;   /* the node cannot be reached at all */
 };
