@@ -105,13 +105,19 @@ class Acting:
             return self.node.calls(INBAND) == resets and "verifying" in await self.stages()
 
         await self.until(found, f"{resets} resets, the last to be proved")
+        await self.read_again()
+
+    async def announced(self, resets: int) -> None:
+        """Wait until so many resets were proposed, and let the announcement of the last one pass."""
+        await self.until(partial(self._counts, EventKind.ACTION_PROPOSED, resets), f"{resets} proposals")
+        await self.read_again()
+        self.pass_time(5)
+
+    async def read_again(self) -> None:
+        """Wait until every chip was polled anew."""
         polls = {name: self.node.calls(POLLED, name) for name in self.node.names()}
         for name, before in polls.items():
             await self.until(partial(self._polled, name, before + 3), f"polls of {name}")
-
-    async def proposed(self, resets: int) -> None:
-        """Wait until so many resets were proposed in all."""
-        await self.until(partial(self._counts, EventKind.ACTION_PROPOSED, resets), f"{resets} proposals")
 
     async def ended(self, resets: int) -> None:
         """Wait until so many resets have ended in all."""

@@ -24,7 +24,6 @@ async def test_a_fault_on_one_of_a_free_ring_is_reset_away_and_all_may_be_used_a
         npus.break_("npu3")
         proposed = await npus.told(EventKind.ACTION_PROPOSED, "reset of npu3")
         assert await npus.verdicts() == ISOLATED
-        npus.pass_time(5)
         finished = await npus.told(EventKind.ACTION_FINISHED, "done")
         assert npus.node.calls(INBAND) == 1
         assert [npus.node.chip(name).resets for name in RING] == [1] * 8
@@ -52,8 +51,7 @@ async def test_a_holder_is_named_and_once_it_has_left_the_reset_is_done(tmp_path
         npus.node.hold("npu5", os.getpid())
         await npus.start()
         npus.break_("npu3")
-        await npus.proposed(1)
-        npus.pass_time(5)
+        await npus.announced(1)
         waiting = await npus.told(EventKind.ACTION_PROPOSED, "it waits: npu5 is held by ")
         assert f"(pid {os.getpid()}" in waiting.why
         assert npus.node.calls(INBAND) == 0
@@ -71,8 +69,7 @@ async def test_a_dry_run_records_the_same_and_calls_nothing(tmp_path: Path) -> N
             npus.mode = mode
             await npus.start()
             npus.break_("npu3")
-            await npus.proposed(1)
-            npus.pass_time(5)
+            await npus.announced(1)
             await npus.told(EventKind.ACTION_FINISHED, "done")
             told = [event for event in npus.subscriber.events if event.kind in ACTIONS]
             records[mode] = [
@@ -95,8 +92,7 @@ async def test_an_a3_that_refuses_in_band_is_reset_out_of_band(tmp_path: Path) -
             npus.node.set(name, "outband_state", 1)
         await npus.start()
         npus.break_("npu4")
-        await npus.proposed(1)
-        npus.pass_time(5)
+        await npus.announced(1)
         finished = await npus.told(EventKind.ACTION_FINISHED, "done")
         assert npus.node.calls(INBAND) == 2
         assert npus.node.calls("dcmi_pre_reset_soc") == npus.node.calls("dcmi_rescan_soc") == 1
@@ -110,8 +106,7 @@ async def test_a_reset_goes_on_through_kill_9_and_its_result_is_adopted(tmp_path
         npus.reset = ('before = [["sleep", "2"]]',)
         await npus.start()
         npus.break_("npu3")
-        await npus.proposed(1)
-        npus.pass_time(5)
+        await npus.announced(1)
         await npus.until(lambda: list(npus.run_dir.glob("*.begun")), "its process")
         await npus.kill()
         await npus.start()
@@ -128,8 +123,7 @@ async def test_a_reset_that_ends_while_the_daemon_is_down_is_adopted(tmp_path: P
         npus.reset = ('before = [["sleep", "1"]]',)
         await npus.start()
         npus.break_("npu3")
-        await npus.proposed(1)
-        npus.pass_time(5)
+        await npus.announced(1)
         await npus.until(lambda: list(npus.run_dir.glob("*.begun")), "its process")
         await npus.kill()
         await npus.until(lambda: list(npus.run_dir.glob("*.result")), "its result")
@@ -143,8 +137,7 @@ async def test_one_whose_result_is_lost_was_interrupted_and_is_counted(tmp_path:
         npus.reset = ('before = [["sleep", "20"]]', 'hook_timeout = "30s"', "limit = 1")
         await npus.start()
         npus.break_("npu3")
-        await npus.proposed(1)
-        npus.pass_time(5)
+        await npus.announced(1)
         await npus.until(lambda: list(npus.run_dir.glob("*.begun")), "its process")
         await npus.kill()
         _kill_process_of(npus.run_dir)
@@ -162,8 +155,7 @@ async def test_one_that_says_it_worked_while_the_fault_is_still_there_has_failed
             npus.node.set(name, "reset_heals", 0)
         await npus.start()
         npus.break_("npu3")
-        await npus.told(EventKind.ACTION_PROPOSED, "reset of npu3")
-        npus.pass_time(5)
+        await npus.announced(1)
         for attempt in (1, 2):
             await npus.verifying(attempt)
             npus.pass_time(150)
@@ -182,8 +174,7 @@ async def test_a_fault_that_returns_after_each_reset_is_reset_only_so_often_also
         await npus.start()
         for number in (1, 2):
             npus.break_("npu3")
-            await npus.proposed(number)
-            npus.pass_time(5)
+            await npus.announced(number)
             await npus.ended(number)
             await npus.kill()
             await npus.start()
