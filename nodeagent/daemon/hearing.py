@@ -101,6 +101,8 @@ class Hearing:
     def _reply(self, worker: Worker, reply: protocol.Reply) -> Sequence[Input]:
         if not worker.lateness.answer(reply.id, reply.device):
             raise Nonsense(f"an answer of {reply.device} to poll {reply.id}, which nobody asked")
+        if not worker.lateness.expects(reply.device):
+            return ()
         statistics = self._statistics
         statistics.polls += 1
         statistics.poll_failures += bool(reply.error)
@@ -110,6 +112,8 @@ class Hearing:
             statistics.readings.pop(reply.device, None)
         else:
             statistics.readings[reply.device] = reply.readings
+        if reply.device in self._observation.resting:
+            return self._observation.reply(reply)
         # Before what the reply makes of the source: once that observes again, time-outs are judged.
         told = self._readings.take(reply.device, reply.readings, time.monotonic_ns())
         return [*told, *self._observation.reply(reply)]

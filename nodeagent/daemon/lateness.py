@@ -30,10 +30,20 @@ class Lateness:
     def expected(self) -> tuple[str, ...]:
         return tuple(self._expected)
 
+    def expects(self, device: str) -> bool:
+        """Whether what it answers is of interest: false of one that has gone since it was asked."""
+        return device in self._expected
+
     def expect(self, devices: Iterable[str]) -> None:
-        """From now on these are polled, and the source itself; what is no longer among them owes nothing."""
-        self._expected = dict.fromkeys((SOURCE, *devices))
-        self._asked = {device: asked for device, asked in self._asked.items() if device in self._expected}
+        """From now on these are polled, and the source itself.
+
+        A device that has just gone is not late, but may still answer, and is not asked anew before it has.
+        """
+        before, self._expected = self._expected, dict.fromkeys((SOURCE, *devices))
+        known = before.keys() | self._expected.keys()
+        self._asked = {device: asked for device, asked in self._asked.items() if device in known}
+        for device in self._asked.keys() - before.keys():
+            self._asked[device].late = False
 
     def free(self) -> tuple[str, ...]:
         """The devices that owe no answer, but for those that are let alone."""
@@ -64,8 +74,8 @@ class Lateness:
         """The devices that have become late since the last call, the longest waiting first."""
         late = [
             (asked.at_s, device)
-            for device, asked in self._asked.items()
-            if not asked.late and device not in self._alone and asked.at_s + self._call_deadline_s <= now_s
+            for device, asked in self._owing()
+            if not asked.late and asked.at_s + self._call_deadline_s <= now_s
         ]
         for _, device in late:
             self._asked[device].late = True
@@ -77,11 +87,8 @@ class Lateness:
 
         From any thread.
         """
-        owed = tuple(self._asked.items())
         late = sorted(
-            (asked.at_s, n, device)
-            for n, (device, asked) in enumerate(owed)
-            if asked.late and device not in self._alone
+            (asked.at_s, n, device) for n, (device, asked) in enumerate(self._owing()) if asked.late
         )
         return tuple(device for _, _, device in late)
 
@@ -95,11 +102,7 @@ class Lateness:
     def due_s(self) -> float | None:
         """When the next one becomes late."""
         return min(
-            (
-                asked.at_s + self._call_deadline_s
-                for device, asked in self._asked.items()
-                if not asked.late and device not in self._alone
-            ),
+            (asked.at_s + self._call_deadline_s for _, asked in self._owing() if not asked.late),
             default=None,
         )
 
@@ -107,3 +110,8 @@ class Lateness:
         """The daemon did not listen for this long."""
         for asked in self._asked.values():
             asked.at_s += time_s
+
+    def _owing(self) -> list[tuple[str, _Asked]]:
+        """Who may be or become late, in the order in which they were asked."""
+        asked = tuple(self._asked.items())
+        return [each for each in asked if each[0] in self._expected and each[0] not in self._alone]

@@ -78,9 +78,30 @@ def test_time_the_daemon_did_not_listen_is_excused() -> None:
     assert lateness.newly_late(65.0) == ("npu0",)
 
 
-def test_device_that_is_no_longer_expected_owes_nothing() -> None:
+def test_device_that_is_no_longer_expected_is_not_late_but_may_still_answer() -> None:
     lateness = polled("npu0", "npu1")
     lateness.ask(1, ["npu0", "npu1"], now_s=0.0)
     lateness.expect(["npu1"])
     assert lateness.newly_late(5.0) == ("npu1",)
+    assert lateness.due_s() is None
+    assert lateness.answer(1, "npu0")
+    assert not lateness.expects("npu0")
+
+
+def test_device_that_comes_back_owes_what_it_owed_and_is_late_once_more() -> None:
+    lateness = polled("npu0", "npu1")
+    lateness.ask(1, ["npu0"], now_s=0.0)
+    assert lateness.newly_late(5.0) == ("npu0",)
+    lateness.expect(["npu1"])
+    assert lateness.late == ()
+    lateness.expect(["npu0", "npu1"])
+    assert lateness.free() == ("*", "npu1")
+    assert lateness.newly_late(6.0) == ("npu0",)
+
+
+def test_what_gone_devices_owe_is_kept_for_one_change_only() -> None:
+    lateness = polled("npu0", "npu1")
+    lateness.ask(1, ["npu0"], now_s=0.0)
+    lateness.expect(["npu1"])
+    lateness.expect(["npu2"])
     assert not lateness.answer(1, "npu0")

@@ -191,6 +191,31 @@ def hotter_than(above: float) -> ThresholdRule:
     )
 
 
+async def test_an_answer_of_a_device_that_has_gone_meanwhile_is_no_nonsense(control: Path) -> None:
+    async with staged(fake(control, "chip0 chip1", call_deadline_s=60.0)) as stage:
+        await stage.back()
+        os.mkfifo(control / "hang-chip1")
+        await stage.polled("chip0", times=3)
+        (control / "lost-chip1").write_text("fell off the bus")
+        await stage.signal("device_lost", "chip1", "occur")
+        release_fifo(control / "hang-chip1")
+        (control / "hang-chip1").unlink()
+        (control / "lost-chip1").unlink()
+        await stage.signal("device_lost", "chip1", "recover", after=len(stage.inputs))
+        await stage.polled("chip1")
+        assert stage.health.garbled == 0
+
+
+async def test_readings_of_a_device_that_is_let_alone_are_not_judged(control: Path) -> None:
+    os.mkfifo(control / "hang-chip0")
+    async with staged(fake(control, "chip0 chip1", threshold=[hotter_than(40)])) as stage:
+        await stage.polled("chip1", times=3)
+        await stage.supervisor.rest(["chip0"], "it is reset")
+        release_fifo(control / "hang-chip0")
+        await stage.polled("chip1", times=3)
+        assert {given.device for given in stage.inputs if isinstance(given, Edge)} == {"chip1"}
+
+
 async def test_readings_are_told_where_a_rule_asks_and_anew_after_a_reload(control: Path) -> None:
     async with staged(fake(control, "chip0", threshold=[hotter_than(40)])) as stage:
         await stage.polled("chip0", times=2)
