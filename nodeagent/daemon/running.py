@@ -93,7 +93,7 @@ class Worker:
     async def dismiss(self) -> None:
         """It must go: by SIGTERM, or, if it is stuck in the driver, by being abandoned."""
         if stuck := await self.child.stuck_threads():
-            self._abandon(stuck)
+            self.abandon(stuck)
             return
         self.take(Trigger.DISMISSED)
         self.child.signal(signal.SIGTERM)
@@ -103,11 +103,21 @@ class Worker:
         """SIGTERM did not help in time: SIGKILL; when that has not helped in time either, abandon it."""
         stuck = await self.child.stuck_threads()
         if stuck or self._killed:
-            self._abandon(stuck)
+            self.abandon(stuck)
             return
         self._killed = True
         self.child.signal(signal.SIGKILL)
         self.due_s = time.monotonic() + SIGKILL_LIMIT_S
+
+    def abandon(self, stuck: Collection[str]) -> None:
+        """Leave it behind, with these of its threads in the kernel, and name the device that it hangs in."""
+        self.suspect = self._suspect(stuck)
+        self.take(Trigger.STUCK)
+        log.error(
+            "worker %d hangs in the kernel (%s) and is left behind",
+            self.child.pid,
+            ", ".join(sorted(stuck)) or "it outlived SIGKILL",
+        )
 
     async def end(self) -> None:
         """For good, in bounded time: the end of its stdin first, then signals, none if it is stuck."""
@@ -134,15 +144,6 @@ class Worker:
         """The device whose thread is stuck; else the one that has waited longest."""
         late = [device for device in self.lateness.late if device != SOURCE]
         return next((device for device in late if device[:15] in stuck), late[0] if late else "")
-
-    def _abandon(self, stuck: Collection[str]) -> None:
-        self.suspect = self._suspect(stuck)
-        self.take(Trigger.STUCK)
-        log.error(
-            "worker %d hangs in the kernel (%s) and is left behind",
-            self.child.pid,
-            ", ".join(sorted(stuck)) or "it outlived SIGKILL",
-        )
 
 
 def _as_told(patterns: Iterable[Pattern]) -> tuple[protocol.Pattern, ...]:

@@ -142,14 +142,14 @@ class Supervisor:
                 if await worker.child.wait(0.0):
                     await worker.child.release()
                 else:
-                    worker.take(Trigger.STUCK)
+                    worker.abandon(await worker.child.stuck_threads())
                     self._abandoned.append(worker)
             return not self._abandoned
 
     def take_up(self) -> None:
         """Start a worker again, after ``let_go`` or ``hold_off``."""
         self._has_let_go = False
-        self._spawn_at_s = time.monotonic()
+        self._spawn_at_s = time.monotonic() if self._may_spawn else None
 
     def reload(self, catalog: Catalog) -> None:
         """From now on match its patterns, and tell of readings what its rules ask."""
@@ -279,13 +279,16 @@ class Supervisor:
         await worker.dismiss()
         self._replace_if_abandoned(worker)
 
+    @property
+    def _may_spawn(self) -> bool:
+        """Beside an abandoned worker one replacement, and only one that can avoid the device it hangs in."""
+        return not self._abandoned or (len(self._abandoned) == 1 and bool(self._abandoned[0].suspect))
+
     def _replace_if_abandoned(self, worker: Worker) -> None:
-        """One replacement, and only one that can avoid the device the other hangs in."""
         if worker.state is State.ABANDONED:
-            replaced = bool(worker.suspect) and not self._abandoned
             self._worker = None
             self._abandoned.append(worker)
-            self._spawn_at_s = time.monotonic() if replaced else None
+            self._spawn_at_s = time.monotonic() if self._may_spawn else None
 
     async def _take_exit(self, worker: Worker, how: str) -> None:
         before = worker.state
