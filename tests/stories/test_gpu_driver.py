@@ -1,7 +1,11 @@
 """The NVIDIA driver is unloaded, loaded anew, upgraded under the running daemon; NVML crashes and hangs."""
 
+import asyncio
+import os
+
 from nodeagent.client import Event, EventKind, Verdict
 from tests.stories.conftest import LaunchGpus, Subscribe
+from tests.stories.daemon import WAIT_LIMIT_S
 from tests.stories.gpu_bench import last_of, told_of
 from tests.stories.subscriber import Subscriber, without_gap
 
@@ -120,3 +124,44 @@ async def test_story_01_one_gpu_that_hangs_is_unknown_alone_and_back_again(
     assert hung.condition_level == "NotHandleFault"
     assert set(verdicts(subscriber, "gpu2")) == {Verdict.UNKNOWN, Verdict.ALLOW}
     assert {event.device for event in subscriber.events} == {"gpu2", "gpu3"}
+
+
+async def test_once_quiesced_no_handle_is_held_and_an_upgrade_raises_nothing(
+    launch_gpus: LaunchGpus, subscribe: Subscribe
+) -> None:
+    daemon = launch_gpus("8xH100")
+    await daemon.start()
+    subscriber = subscribe(daemon)
+    await subscriber.follow()
+    (client,) = daemon.gpus.clients()
+    orders = daemon.folder / "c.sock"
+    assert (await daemon.command("quiesce", "--reason", "upgrade", "--socket", orders))[0] == 0
+    await all_at(subscriber, Verdict.UNKNOWN)
+    await ended(client.process_id)
+    assert daemon.gpus.clients() == []
+    daemon.gpus.unload_driver()
+    daemon.gpus.upgrade_library("580.95.05")
+    daemon.gpus.load_driver("580.95.05")
+    assert (await daemon.command("resume", "--socket", orders))[0] == 0
+    await all_at(subscriber, Verdict.ALLOW)
+
+    assert subscriber.of(EventKind.RAISED) == []
+    assert set(verdicts(subscriber, "gpu0")) == {Verdict.UNKNOWN, Verdict.ALLOW}
+    devices = (await daemon.status())["devices"]
+    assert {each["attributes"]["library"] for each in devices if each["kind"] == "chip"} == {"13.580.95.05"}
+
+
+async def ended(process_id: int) -> None:
+    """Wait for the end of a process that is nobody's child here."""
+    try:
+        descriptor = os.pidfd_open(process_id)
+    except ProcessLookupError:
+        return
+    over = asyncio.Event()
+    asyncio.get_running_loop().add_reader(descriptor, over.set)
+    try:
+        async with asyncio.timeout(WAIT_LIMIT_S):
+            await over.wait()
+    finally:
+        asyncio.get_running_loop().remove_reader(descriptor)
+        os.close(descriptor)
