@@ -20,9 +20,8 @@ def command(reason: str, socket: Path | None, config_path: Path | None, output: 
     with door.opened(control_socket(socket, config_path)) as daemon:
         told = daemon.call(pb.ResumeRequest(reason=reason), pb.ResumeResponse)
     if output == Output.JSON:
-        write_json({"resumed": not told.others, "others": [forms.hold(each) for each in told.others]})
-    elif told.others:
-        for hold in told.others:
-            write(f"still quiesced by {hold.owner}: {hold.reason}")
-    else:
-        write("resumed")
+        write_json({"resumed": True, "others": [forms.hold(each) for each in told.others]})
+        return
+    write("resumed")
+    for hold in told.others:
+        write(f"still quiesced by {hold.owner}: {hold.reason}")

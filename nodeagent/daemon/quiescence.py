@@ -15,6 +15,7 @@ from nodeagent.store.board import Board
 
 log = logging.getLogger(__name__)
 
+_KEEPS_OPEN = "a worker hangs in a call and keeps its driver open"
 _BUSY = (ResetStage.RUNNING, ResetStage.VERIFYING)
 
 
@@ -49,7 +50,8 @@ class Quiescence:
         for source in self._sources:
             # Of a library that was never there nothing is lost.
             if not await source.let_go(why if source.name in known else ""):
-                log.warning("%s: a worker hangs in a call, and keeps its driver open", source.name)
+                log.warning("%s: %s", source.name, _KEEPS_OPEN)
+                await source.let_go(f"{why}; {_KEEPS_OPEN}")
 
     def _take_up(self) -> None:
         self._has_let_go = False
