@@ -151,14 +151,14 @@ class Observation:
             return [*inputs, *self._settle()]
         inputs += self._recovered(DRIVER_UNRESPONSIVE, device, stood=device in self._unresponsive)
         self._unresponsive.discard(device)
+        held, has_come = self._new_holders(reply)
+        inputs += held if has_come else []
         # What is active goes first: once it is back, time-outs run on, also of what has gone meanwhile.
         if (active := active_set(self._source, reply, self._clock)) is not None:
             inputs.append(active)
         if self._unobserved.pop(device, None) is not None and self._observing:
             inputs.append(SourceBack(source=self._source, device=device))
-        if (held := holders(reply)) is not None and self._holders.get(device) != held.holders:
-            self._holders[device] = held.holders
-            inputs.append(held)
+        inputs += [] if has_come else held
         return [*inputs, *self._settle()]
 
     def caught_up(self, said: protocol.CaughtUp) -> list[Input]:
@@ -204,6 +204,18 @@ class Observation:
         return [self._fault(WORKER_CRASHED, NODE, Assertion.OCCUR, reason), *self.lost(f"worker {reason}")]
 
     # ------------------------------------------------------------------ in pieces
+
+    def _new_holders(self, reply: protocol.Reply) -> tuple[list[Input], bool]:
+        """Who holds it now, where they are others than before, and whether one of them has come.
+
+        A reset may wait for nothing but to see its fault once more: a process that has come must be known by
+        then. Where processes have only left, it must be known first whether the fault is still there.
+        """
+        held, before = holders(reply), self._holders.get(reply.device)
+        if held is None or held.holders == before:
+            return [], False
+        self._holders[reply.device] = held.holders
+        return [held], not set(held.holders) <= set(before or ())
 
     def _settle(self) -> list[Input]:
         """The first complete read: every device has answered or failed to, and the history is read.

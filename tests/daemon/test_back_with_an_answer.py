@@ -1,6 +1,6 @@
-"""A device answers again: what it shows is taken before the time that was held runs on."""
+"""In which order what an answer tells is taken: what runs on or begins with it must know the rest by then."""
 
-from nodeagent.core.model import ActiveSet, Kind, SourceBack
+from nodeagent.core.model import ActiveSet, Holders, Kind, SourceBack
 from nodeagent.daemon.observation import Observation
 from nodeagent.daemon.translate import Clock
 from nodeagent.worker import protocol
@@ -8,8 +8,9 @@ from nodeagent.worker import protocol
 CLOCK = Clock(boottime_ns=lambda: 1_000, to_rule_ns=lambda stamp_ns: stamp_ns)
 
 
-def answer() -> protocol.Reply:
-    return protocol.Reply(id=1, device="npu0", begun_ns=1, took_ns=1, active=())
+def answer(*pids: int) -> protocol.Reply:
+    held = tuple(protocol.Holder(pid=pid, start_time=1, command="python") for pid in pids)
+    return protocol.Reply(id=1, device="npu0", begun_ns=1, took_ns=1, active=(), holders=held)
 
 
 def test_a_device_that_answers_again_shows_what_has_gone_meanwhile_before_it_is_back() -> None:
@@ -33,3 +34,17 @@ def test_a_device_that_answers_for_the_first_time_shows_it_before_its_source_is_
     kinds = [type(given) for given in observation.reply(answer())]
 
     assert kinds.index(ActiveSet) < kinds.index(SourceBack)
+
+
+def test_a_process_that_has_come_is_told_before_what_is_active_and_one_that_has_left_after() -> None:
+    observation = Observation("ascend", True, CLOCK)
+    npu = protocol.Device(device="npu0", kind=Kind.CHIP, vendor="ascend")
+    observation.hello(protocol.Hello(devices=(npu,)), ())
+    observation.reply(answer())
+
+    came = [type(given) for given in observation.reply(answer(7))]
+    changed = [type(given) for given in observation.reply(answer(8))]
+    left = [type(given) for given in observation.reply(answer())]
+
+    assert came == changed == [Holders, ActiveSet]
+    assert left == [ActiveSet, Holders]
