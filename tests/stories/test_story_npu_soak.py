@@ -10,11 +10,11 @@ from tests.stories.npus import CHIPS, Npus, descriptors, eight_npus, resident_by
 from tests.stories.subscriber import Subscriber, as_stored, without_gap
 
 CODES = (0x80E01801, 0x80C98000, 0x81078603, 0x80B78000)
-WARM_UP, ROUNDS, RECONNECT_EACH = 300, 600, 20
+WARM_UP, ROUNDS, RECONNECT_EACH = 200, 400, 20
 """The first rounds fill what is bounded by count, such as the newest events, which are kept in memory."""
 
 GROWTH_BYTES = 3 << 20
-"""Thousands of events later; one that left a kilobyte behind would have cost five megabytes."""
+"""After thousands of events: one that left a kilobyte behind would have cost more than four megabytes."""
 
 
 @dataclass(frozen=True)
