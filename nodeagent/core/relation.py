@@ -48,7 +48,6 @@ def absorb(state: State, device: Device, signal: Signal, facts: Facts, level: Le
     newest_ns = max(at_ns, condition.occurred_ns if condition is not None else at_ns)
     root = _root(state, device, facts, level, newest_ns)
     if root is None:
-        _end_absorption(state, device.id, facts.key)
         return False
     if condition is not None:
         after = changed(condition, occurred_ns=newest_ns, count=condition.count + signal.count)
@@ -69,6 +68,7 @@ def occurred(state: State, condition: Condition) -> Condition:
     if facts.relations is None or condition.injected:
         return condition
     device_id, at_ns = condition.device_id, condition.occurred_ns
+    end_absorption(state, device_id, facts.key)
     if facts.relations.levelled:
         _join(state, condition)
     _join_others(state, device_id, facts.key, facts.relations, at_ns)
@@ -93,9 +93,12 @@ def passed(state: State, device: Device, facts: Facts, level: Level, at_ns: int)
     return bool(facts.relations.as_with) or cancelled
 
 
-def recovered(state: State, device_id: str, key: str) -> bool:
-    """The source says that an absorbed companion is gone. True if that was new."""
-    return _end_absorption(state, device_id, key)
+def end_absorption(state: State, device_id: str, key: str) -> bool:
+    """The source says that the companion is gone, or it is a fault of its own. True if it was absorbed."""
+    absorbed = state.get(Absorbed, device_id, key)
+    if absorbed is not None:
+        state.drop(absorbed)
+    return absorbed is not None
 
 
 def absent(state: State, source: str, device_id: str | None, shown: frozenset[str], begun_ns: int) -> bool:
@@ -186,13 +189,6 @@ def _keep_absorbed(
     if isinstance(root, Condition):
         cell = Absorbed(device_id=device_id, code=key, source=source, root_id=root.id, last_ns=at_ns)
         limits.remember(state, cell)
-
-
-def _end_absorption(state: State, device_id: str, key: str) -> bool:
-    absorbed = state.get(Absorbed, device_id, key)
-    if absorbed is not None:
-        state.drop(absorbed)
-    return absorbed is not None
 
 
 # --------------------------------------------------------------------------- levels and ends

@@ -79,7 +79,7 @@ def _recovered(
 ) -> bool:
     if condition is not None:
         return clearing.recover(state, condition)
-    return device is not None and not signal.injected and relation.recovered(state, device.id, facts.key)
+    return device is not None and not signal.injected and relation.end_absorption(state, device.id, facts.key)
 
 
 def overflowed(state: State) -> bool:

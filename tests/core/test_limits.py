@@ -12,7 +12,7 @@ from nodeagent.core.model import (
     Verdict,
     Window,
 )
-from tests.core.build import begin, catalog, ns, of, repeat, row, run, seen, signal, told, wait, xid
+from tests.core.build import begin, catalog, ns, of, related, repeat, row, run, seen, signal, told, wait, xid
 
 TABLES = catalog(row("too_many_faults", Level.SUB_HEALTH))
 
@@ -30,6 +30,16 @@ def test_a_refused_signal_is_not_stored() -> None:
     run(engine, [(1, signal(f"E{number}")) for number in range(limits.MAX_CONDITIONS_ON_DEVICE)])
     assert engine.step(ns(2), signal("one-more")).records != ()
     assert engine.step(ns(2), signal("two-more")).records == ()
+
+
+def test_a_refused_companion_far_from_its_root_changes_nothing_for_it_is_not_stored() -> None:
+    rule = related("80C98009", "80E01801", within_s=5)
+    engine = begin(catalog(row("too_many_faults", Level.SUB_HEALTH), relation=[rule]))
+    run(engine, [(1, signal("80E01801")), (2, signal("80C98009"))])
+    run(engine, [(3, signal(f"E{number}")) for number in range(limits.MAX_CONDITIONS_ON_DEVICE)])
+    before = engine.carry()
+    assert engine.step(ns(20), signal("80C98009")).records == ()
+    assert engine.carry() == before
 
 
 def test_what_is_open_already_is_still_renewed_and_closed() -> None:
