@@ -120,7 +120,7 @@ class NodeMetrics(Collector):
             "Faults raised since start by codes that no table names.",
             labels=["source"],
         )
-        for source, count in self._unknown.items():
+        for source, count in tuple(self._unknown.items()):
             unknown.add_metric([source], count)
         yield unknown
         yield GaugeMetricFamily("nodeagent_last_event_number", "Number of the last event.", publication.seq)
