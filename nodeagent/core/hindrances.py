@@ -65,7 +65,7 @@ def users(state: State, members: tuple[str, ...], settings: ResetSettings) -> It
     for device_id in members:
         name = state.device(device_id).name
         held = state.get(Held, device_id)
-        if held is None or held.told_ns < state.era.started_ns:
+        if held is None or not held.is_current:
             yield f"who holds {name} is not known"
         for holder in held.holders if held is not None else ():
             job = f", job {holder.job}" if holder.job else ""

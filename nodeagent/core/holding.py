@@ -24,10 +24,9 @@ def held(state: State, given: Holders) -> bool:
     if device is None:
         return False
     before = state.get(Held, device.id)
-    told_before = before is not None and before.told_ns >= state.era.started_ns
-    if before is not None and before.holders == given.holders and told_before:
+    if before is not None and before.holders == given.holders and before.is_current:
         return False
-    after = Held(device_id=device.id, holders=given.holders, told_ns=state.moment_ns)
+    after = Held(device_id=device.id, holders=given.holders)
     if before is not None:
         left = tuple(holder for holder in before.holders if holder not in given.holders)
         if left:
@@ -55,8 +54,16 @@ def claimed(state: State, given: Claims) -> bool:
     return True
 
 
+def began_again(state: State) -> None:
+    """After a start of the daemon: who holds what is yet to be told."""
+    for cell in state.all(Held):
+        state.put(replace(cell, is_current=False))
+
+
 def rebooted(state: State) -> None:
-    """No process outlives its boot."""
+    """No process outlives its boot, and no job: the scheduler places it anew, or its hook never came."""
+    for claimed in state.all(Claimed):
+        state.put(replace(claimed, jobs=()))
     for cell in state.all(Held):
         clearing.close_after_job(state, cell.device_id, ())
         state.drop(cell)

@@ -35,6 +35,7 @@ def started(state: State, given: Started) -> bool:
         _await(state, name)
     if rebooted:
         devices.unread(state)
+    holding.began_again(state)
     proposals.began_again(state)
     state.rearm()
     why = f"nodeagent {given.version}" + (" after a reboot" if rebooted else "")

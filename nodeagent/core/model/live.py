@@ -219,13 +219,16 @@ class Severity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """The holders of a device as last told, at ``told_ns``, and those that left last, at ``left_ns``."""
+    """The holders of a device as last told, and those that were the last to leave, at ``left_ns``.
+
+    ``is_current``: told since the daemon's last start.
+    """
 
     device_id: str
     holders: tuple[Holder, ...]
     left: tuple[Holder, ...] = ()
     left_ns: int = 0
-    told_ns: int = 0
+    is_current: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
