@@ -8,6 +8,7 @@ lasts, and closes nothing else. A chip whose codes cannot be asked is not observ
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -124,7 +125,7 @@ class WatchedChip:
         slow = self._turn % SLOW_ROUND == 0 or returned
         health = self._health()
         # Before its codes: what events said of the part that was here before is not said of this one.
-        if slow or self.events.restarted or not self._identity.die:
+        if slow or self.events.restarted or self._unread or not self._identity.die:
             self.events.restarted = False
             self._identify()
         if self._known_as and self._identity.die not in ("", self._known_as):
@@ -160,7 +161,9 @@ class WatchedChip:
         return health
 
     def _active(self, listed: Sequence[int]) -> tuple[tuple[Active, ...], bool]:
-        """The active codes, and whether it is known that there are no others."""
+        """The active codes, and whether it is known that there are no others: what makes no sense in the list
+        may stand in the place of one.
+        """
         nonsense = listed.count(0) + listed.count(0xFFFFFFFF)
         self._refused += nonsense
         now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
@@ -173,7 +176,8 @@ class WatchedChip:
         if self._derive is not None:
             derived, decided = self._derive(self.device, codes, now_ns)
             codes |= derived
-        return tuple(Active(code=code, severity=severity(code)) for code in sorted(codes)), decided
+        active = tuple(Active(code=code, severity=severity(code)) for code in sorted(codes))
+        return active, decided and not nonsense
 
     def _learn_severities(self) -> None:
         """Of codes that no event has told; only some libraries can say."""
@@ -193,19 +197,26 @@ class WatchedChip:
             return
 
     def _identify(self) -> None:
-        try:
-            die = identity.read_die(self._chip)
-            if die != self._identity.die or not self._identity.attributes:
-                if self._identity.die:
-                    self.events.forget()
-                    self._hang.forget()
-                self._identity = identity.read(self._chip, self.place, die)
-        except CallFailed:
+        known, die = self._identity, self._read_die()
+        if known.die and not die:
             self._unread += 1
             if self._unread >= UNREADABLE_AFTER:
-                self._identity = Identity(attributes=self._identity.attributes)
-        else:
-            self._unread = 0
+                self._identity = replace(known, die="")
+            return
+        self._unread = 0
+        if die == known.die and known.complete:
+            return
+        if known.die not in ("", die):
+            self.events.forget()
+            self._hang.forget()
+        self._identity = identity.read(self._chip, self.place, die)
+
+    def _read_die(self) -> str:
+        """The die's id, "" where it cannot be read."""
+        try:
+            return identity.read_die(self._chip)
+        except CallFailed:
+            return ""
 
     def _read_holders(self, slow: bool) -> tuple[Holder, ...] | None:
         try:

@@ -146,6 +146,21 @@ async def test_a_nonsensical_list_closes_nothing(node: EmulatedNode, spec: Worke
         await stage.until(lambda: stage.health.readings["*"].get("refused_values_total", 0) > 0, "the count")
 
 
+@pytest.mark.parametrize("nonsense", [0, 0xFFFFFFFF])
+async def test_a_list_with_a_code_that_is_none_closes_nothing(
+    node: EmulatedNode, spec: WorkerSpec, nonsense: int
+) -> None:
+    async with judged(spec) as stage:
+        node.raise_code("npu3", HBM)
+        await stage.raised("npu3", HBM_CODE)
+        node.raise_code("npu3", nonsense, deliver=False)
+        node.clear_code("npu3", HBM, deliver=False)
+        await stage.until(lambda: incomplete(stage.inputs, 0), "a list without the fault")
+        assert HBM_CODE in stage.open_on("npu3")
+        node.clear_code("npu3", nonsense, deliver=False)
+        await stage.cleared("npu3", HBM_CODE)
+
+
 async def test_a_finished_reset_has_the_part_looked_at_anew(node: EmulatedNode, spec: WorkerSpec) -> None:
     async with judged(spec) as stage:
         node.replace_die("npu3", 77)

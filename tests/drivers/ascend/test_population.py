@@ -1,6 +1,7 @@
 """Which chips there are, which part each is, and what becomes of one that is swapped, hidden or missing."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -78,17 +79,29 @@ async def test_another_part_in_the_slot_replaces_the_old_one(node: EmulatedNode,
         assert [view.name for view in stage.engine.view().devices].count("npu3") == 1
 
 
+def refuse_the_die(node: EmulatedNode) -> None:
+    node.answer(-8006, "npu3", "dcmi_get_device_die_v2")
+
+
+def empty_the_die(node: EmulatedNode) -> None:
+    for word in range(5):
+        node.set("npu3", "vdie", 0, word)
+
+
+@pytest.mark.parametrize("hide", [refuse_the_die, empty_the_die])
 async def test_a_part_whose_id_cannot_be_read_for_a_while_stays_the_same(
-    node: EmulatedNode, spec: WorkerSpec
+    node: EmulatedNode, spec: WorkerSpec, hide: Callable[[EmulatedNode], None]
 ) -> None:
+    die = list(node.chip("npu3").vdie)
     async with judged(spec) as stage:
         node.raise_code("npu3", HBM)
         await stage.raised("npu3", HBM_CODE)
         before, told = stage.device("npu3").id, len(stage.events)
-        node.answer(-8006, "npu3", "dcmi_get_device_die_v2")
+        hide(node)
         await stage.until(lambda: not stage.device("npu3").observed, "unobserved")
         assert (stage.device("npu3").id, set(stage.open_on("npu3"))) == (before, {HBM_CODE})
         node.release()
+        node.chip("npu3").vdie[:] = die
         await stage.until(lambda: stage.device("npu3").observed, "observed")
         assert (stage.device("npu3").id, set(stage.open_on("npu3"))) == (before, {HBM_CODE})
         assert "device_replaced" not in [event.kind.value for event in stage.events[told:]]
@@ -99,12 +112,23 @@ async def test_a_part_that_cannot_be_read_from_the_start_is_identified_once_it_c
 ) -> None:
     node.answer(-8006, "npu3", "dcmi_get_device_die_v2")
     async with judged(spec) as stage:
-        assert stage.device("npu3").id == "slot:npu3"
+        assert stage.device("npu3").id == "slot:0000:0d:00.0"
         node.raise_code("npu3", HBM)
         await stage.raised("npu3", HBM_CODE)
         node.release()
         await stage.until(lambda: stage.device("npu3").id.count("-") == 4, "its identity")
         assert set(stage.open_on("npu3")) == {HBM_CODE}
+
+
+async def test_what_a_failed_call_left_out_of_a_part_is_read_later(emulate: Emulate) -> None:
+    node = emulate("16xA3")
+    node.answer(-8006, "npu3", "dcmi_get_netdev_brother_device", times=1)
+    async with judged(ascend_spec(node.dcmi, node.sysfs, poll_interval_s=0.05)) as stage:
+        before = stage.device("npu3")
+        assert before.attributes["group"] == "npus"
+        await stage.until(lambda: stage.device("npu3").attributes["group"] == "card0+card1", "its group")
+        assert stage.device("npu3").id == before.id
+        assert "device_replaced" not in kinds(stage, "npu3")
 
 
 async def test_new_logic_ids_change_nothing(node: EmulatedNode, spec: WorkerSpec) -> None:
