@@ -20,6 +20,7 @@ BROKEN = 0x80A18008
 
 CODE = "80A18008"
 ACTIONS = (EventKind.ACTION_PROPOSED, EventKind.ACTION_STARTED, EventKind.ACTION_FINISHED)
+GPU_TABLES = ("nvidia", "nvlink", "nvml", "nvswitch", "xid")
 POLLED = "dcmi_get_device_errorcode_v2"
 INBAND = "dcmi_set_device_reset"
 
@@ -46,11 +47,13 @@ class Acting:
         fresh.replace(clock)
 
     async def start(self) -> None:
-        shutil.copyfile(ROOT / "fault_codes/ascend.toml", self.daemon.tables / "ascend.toml")
+        has_gpus = "gpu0" in self.node.names()
+        for table in GPU_TABLES if has_gpus else ("ascend",):
+            shutil.copyfile(ROOT / f"fault_codes/{table}.toml", self.daemon.tables / f"{table}.toml")
         self.daemon.kmsg = (
             'poll_interval = "200ms"',
-            "[drivers.ascend]",
-            f'library = "{self.node.dcmi}"',
+            "[drivers.nvidia]" if has_gpus else "[drivers.ascend]",
+            f'library = "{self.node.nvml if has_gpus else self.node.dcmi}"',
             f'sysfs = "{self.node.sysfs}"',
             'poll_interval = "200ms"',
             "[reset]",
@@ -168,7 +171,8 @@ async def acting(folder: Path, description: str) -> AsyncIterator[Acting]:
     with ExitStack() as left:
         node = left.enter_context(EmulatedNode.create(folder / "npus", description))
         for name in node.names():
-            node.set(name, "reset_ms", 500)
+            if name.startswith("npu"):
+                node.set(name, "reset_ms", 500)
         log = FakeKernelLog(folder)
         left.callback(log.close)
         daemon = Daemon(folder=folder, kernel_log=log.path, env=_boot_clock(folder))

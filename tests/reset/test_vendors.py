@@ -1,5 +1,6 @@
 """How each vendor's devices are reset: by which calls, in which order, and what is refused or failed."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -154,6 +155,22 @@ def test_who_has_a_gpu_open_is_named(gpus: EmulatedNode, tmp_path: Path) -> None
         nvidia.reset(gpu_order(tmp_path))
     assert str(refused.value) == "gpu1 is open in nvidia-persiste (pid 41), dcgm-exporter (pid 42)"
     assert not (gpus.directory / "called").exists()
+
+
+def test_gpus_that_are_linked_are_reset_in_one_go_and_never_under_a_fabric_manager(
+    gpus: EmulatedNode, tmp_path: Path
+) -> None:
+    (alone,) = gpu_order(tmp_path).members
+    other = Member(name="gpu0", identity="GPU-0", attributes={"minor": "0", "pci": "0000:1b:00.0"})
+    both = replace(gpu_order(tmp_path), members=(alone, other))
+    nvidia.reset(both)
+    assert (gpus.directory / "called").read_text() == "--gpu-reset -i 0000:3b:00.0,0000:1b:00.0\n"
+    opened(tmp_path, 44, "nv-fabricmanage", "/dev/nvidia-nvswitch2")
+    with pytest.raises(ResetRefused) as refused:
+        nvidia.reset(both)
+    assert str(refused.value) == (
+        "GPUs that are linked are reset with their switches, open in nv-fabricmanage (pid 44)"
+    )
 
 
 def test_what_the_tool_says_against_it_is_told(gpus: EmulatedNode, tmp_path: Path) -> None:

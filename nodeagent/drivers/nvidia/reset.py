@@ -13,55 +13,60 @@ from nodeagent.drivers.resetting import Member, Order, ResetFailed, ResetRefused
 
 TOOL: Final = "nvidia-smi"
 MAX_NAMED: Final = 8
-_ONLY_TOGETHER: Final = ("A100", "A800")
-"""Behind switches they need the fabric manager stopped and all of them reset at once, links included."""
+SWITCHES: Final = "/dev/nvidia-nvswitch"
 
 
 def reset(order: Order) -> None:
-    """Raises ``ResetRefused``, ``ResetFailed`` and ``ResetTimedOut``."""
+    """Those that are linked in one go, as the tool wants it.
+
+    Raises ``ResetRefused``, ``ResetFailed`` and ``ResetTimedOut``.
+    """
+    procfs = Path(order.procfs)
     for member in order.members:
-        _check(member, Path(order.procfs))
-    for member in order.members:
-        order.step(f"{TOOL} --gpu-reset of {member.name}")
-        _reset(member, order.start_limit_s)
+        _check(member, procfs)
+    if len(order.members) > 1 and (holders := _named(_clients(procfs, SWITCHES))):
+        raise ResetRefused(f"GPUs that are linked are reset with their switches, open in {holders}")
+    order.step(f"{TOOL} --gpu-reset")
+    _reset(order.members, order.start_limit_s)
 
 
 def _check(member: Member, procfs: Path) -> None:
     attributes = member.attributes
     if attributes.get("mig") == "enabled":
         raise ResetRefused(f"{member.name} is partitioned (MIG): its instances must be removed first")
-    product = attributes.get("product", "")
-    switches = Path("/dev").glob("nvidia-nvswitch[0-9]*")
-    if any(name in product for name in _ONLY_TOGETHER) and any(switches):
-        raise ResetRefused(f"{member.name} ({product}) cannot be reset alone behind NVSwitches")
     if (minor := attributes.get("minor")) is None:
         raise ResetRefused(f"which device file {member.name} has is not known, so not who has it open")
-    if clients := list(_clients(procfs, f"/dev/nvidia{minor}")):
-        more = f" and {len(clients) - MAX_NAMED} more" if len(clients) > MAX_NAMED else ""
-        raise ResetRefused(f"{member.name} is open in {', '.join(clients[:MAX_NAMED])}{more}")
+    if holders := _named(_clients(procfs, f"/dev/nvidia{minor}")):
+        raise ResetRefused(f"{member.name} is open in {holders}")
+
+
+def _named(clients: Iterator[str]) -> str:
+    found = list(clients)
+    more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
+    return ", ".join(found[:MAX_NAMED]) + more
 
 
 def _clients(procfs: Path, device: str) -> Iterator[str]:
-    """The processes that have the device file open. Raises ``ResetRefused`` where that cannot be seen."""
+    """The processes that have the device file open, or one of the switches', as far as can be seen."""
     for process in sorted(procfs.glob("[0-9]*")):
         try:
             if any(_leads_to(link, device) for link in (process / "fd").iterdir()):
                 yield f"{(process / 'comm').read_text().strip()} (pid {process.name})"
-        except (FileNotFoundError, ProcessLookupError):
+        except OSError:
+            # It has ended, or may not be looked at: what it has open, the tool itself meets.
             continue
-        except OSError as error:
-            raise ResetRefused(f"who has {device} open cannot be seen: {error}") from error
 
 
 def _leads_to(link: Path, device: str) -> bool:
     try:
-        return str(link.readlink()) == device
+        path = str(link.readlink())
     except FileNotFoundError:
         return False
+    return path == device or (device == SWITCHES and path.startswith(SWITCHES))
 
 
-def _reset(member: Member, limit_s: float) -> None:
-    target = member.attributes.get("pci") or member.identity
+def _reset(members: tuple[Member, ...], limit_s: float) -> None:
+    target = ",".join(member.attributes.get("pci") or member.identity for member in members)
     try:
         done = subprocess.run(
             [TOOL, "--gpu-reset", "-i", target],

@@ -1,0 +1,61 @@
+"""Resets of GPUs from the fault to the verdict: the real daemon and driver, with a tool for the double."""
+
+from pathlib import Path
+
+import pytest
+
+from nodeagent.client import EventKind
+from nodeagent.emulator.node import EmulatedNode
+from tests.reset.acting import acting
+from tests.reset.conftest import fake_tool
+
+pytestmark = pytest.mark.slow
+
+TOOL = """
+from pathlib import Path
+from nodeagent.emulator.node import EmulatedNode
+node = EmulatedNode(Path({directory!r}))
+if sys.argv[1] != "--gpu-reset":
+    sys.exit(0)
+with Path({directory!r}, "called").open("a") as called:
+    print(*sys.argv[1:], file=called)
+if holders := node.gpus.obstacles("gpu1"):
+    print("GPU 00000000:00:00.0 is in use by another client:", *holders)
+    sys.exit(255)
+node.gpus.chip("gpu1").gpu_rows_pending = 0
+"""
+
+
+def called(node: EmulatedNode) -> list[str]:
+    """What the tool was told to reset."""
+    file = node.directory / "called"
+    return file.read_text().splitlines() if file.exists() else []
+
+
+async def test_a_gpu_is_reset_once_nothing_of_ours_has_it_open(tmp_path: Path) -> None:
+    async with acting(tmp_path, "2xH100") as gpus:
+        node = gpus.node
+        gpus.daemon.env = fake_tool(
+            tmp_path / "bin", "nvidia-smi", TOOL.format(directory=str(node.directory)), gpus.daemon.env
+        )
+        await gpus.start()
+        node.gpus.remap("gpu1", uncorrected=1, pending=True)
+        finished = await gpus.told(EventKind.ACTION_FINISHED, "")
+        assert (finished.device, finished.why) == ("gpu1", "done: verified by a poll of every member")
+        assert called(node) == [f"--gpu-reset -i {node.gpus.pci('gpu1')}.0"]
+        assert await gpus.verdicts() == {"gpu0": "ALLOW", "gpu1": "ALLOW"}
+        assert [event.code for event in gpus.subscriber.of(EventKind.RAISED)] == ["XID_63"]
+
+
+async def test_what_the_tool_says_against_it_is_told_and_takes_the_gpu_out(tmp_path: Path) -> None:
+    async with acting(tmp_path, "2xH100") as gpus:
+        node = gpus.node
+        gpus.reset = ("limit = 1",)
+        refusing = "print('in use by another client'); sys.exit(255)"
+        gpus.daemon.env = fake_tool(tmp_path / "bin", "nvidia-smi", refusing, gpus.daemon.env)
+        await gpus.start()
+        node.gpus.remap("gpu1", uncorrected=1, pending=True)
+        finished = await gpus.told(EventKind.ACTION_FINISHED, "")
+        assert "exit status 255: in use by another client" in finished.why
+        failed = await gpus.subscriber.raised("reset_failed", "gpu1")
+        assert failed.verdict.value == "ISOLATE"
