@@ -7,6 +7,8 @@ from nodeagent.core.rehearsal import Rehearsal, Used
 from tests.core.build import held, order
 from tests.core.ring import BROKEN, Ring, ring_catalog
 
+SWITCHES = "by reset.mode, the do-not-touch file or the kernel's command line"
+
 
 def rehearsed(ring: Ring, device: str = "npu1") -> Rehearsal:
     told = ring.engine.rehearse_reset(device)
@@ -95,8 +97,7 @@ def _spent() -> Ring:
         (
             Ring(ring_catalog(ResetMode.OFF)),
             "npu1",
-            "resets of ascend chips are switched off:"
-            " by reset.mode, the do-not-touch file or the kernel's command line",
+            f"resets of ascend chips are switched off: {SWITCHES}",
         ),
         (_isolated(), "npu1", "npu0 is isolated by uid:1000: bench; see to that and release it first"),
         (_broken(), "npu1", "npu0 is at SeparateNPU by SeparateNPU; see to that and release it first"),
@@ -129,3 +130,12 @@ def test_how_a_reset_ended_is_kept_with_it() -> None:
     (reset,) = ring.engine.view().resets
     assert (reset.stage, reset.result) == (ResetStage.ENDED, "refused: refused by uid:1000: bench")
     assert ring.open_on("npu0") == [BROKEN]
+
+
+def test_what_a_job_claimed_before_a_reboot_is_in_nobodys_way_and_hooks_are_still_known() -> None:
+    ring = Ring()
+    ring.do(Claims(device="npu1", job="slurm:7", kind="", claimed=True))
+    ring.start("boot-2")
+    for name in ring.names:
+        ring.do(held(name, None))
+    assert rehearsed(ring).hindered == ()
