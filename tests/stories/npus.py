@@ -9,8 +9,8 @@ import contextlib
 import re
 import shutil
 import urllib.request
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -40,7 +40,9 @@ Wanted = TypeVar("Wanted")
 
 @dataclass(kw_only=True)
 class Npus:
-    """``library`` and ``sysfs`` are where the daemon looks; change them and the next start does."""
+    """``library`` and ``sysfs`` are where the daemon looks, ``tables`` the shipped ones that it has and
+    ``sections`` more lines of its configuration; change them and the next start does.
+    """
 
     node: EmulatedNode
     daemon: Daemon
@@ -49,10 +51,13 @@ class Npus:
     sysfs: Path
     poll_interval: str = "200ms"
     call_deadline: str = "1s"
+    tables: Sequence[str] = (TABLE,)
+    sections: Sequence[str] = ()
 
     async def start(self) -> None:
         """Start the daemon and follow it, for the first time or on from where it ended."""
-        shutil.copyfile(ROOT / "fault_codes" / TABLE, self.daemon.tables / TABLE)
+        for table in self.tables:
+            shutil.copyfile(ROOT / "fault_codes" / table, self.daemon.tables / table)
         patience = (f'poll_interval = "{self.poll_interval}"', f'call_deadline = "{self.call_deadline}"')
         self.daemon.kmsg = (
             *patience,
@@ -60,6 +65,7 @@ class Npus:
             f'library = "{self.library}"',
             f'sysfs = "{self.sysfs}"',
             *patience,
+            *self.sections,
         )
         await self.daemon.start()
         await self.subscriber.follow()
@@ -164,11 +170,15 @@ class Npus:
         await self.until(lambda: self.node.calls(POLLED, device) >= wanted, f"polls of {device}")
 
 
+def eight_npus(folder: Path) -> AbstractAsyncContextManager[Npus]:
+    return emulated_npus(folder, "8x910B")
+
+
 @asynccontextmanager
-async def eight_npus(folder: Path) -> AsyncIterator[Npus]:
+async def emulated_npus(folder: Path, description: str) -> AsyncIterator[Npus]:
     """Not started yet. At the end whatever hangs is let go, and the daemon killed."""
     with ExitStack() as left:
-        node = left.enter_context(EmulatedNode.create(folder / "npus", "8x910B"))
+        node = left.enter_context(EmulatedNode.create(folder / "npus", description))
         log = FakeKernelLog(folder)
         left.callback(log.close)
         daemon = Daemon(folder=folder, kernel_log=log.path, metrics=f"127.0.0.1:{free_port()}")

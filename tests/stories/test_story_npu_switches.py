@@ -1,0 +1,45 @@
+"""A super node's UnifiedBus switches beside its NPUs: what breaks there concerns the node, not each chip."""
+
+from pathlib import Path
+
+from nodeagent.client import Level, Verdict
+from nodeagent.emulator.lingqu_faults import FabricFault
+from tests.stories.npus import CHIPS, TABLE, Npus, emulated_npus
+from tests.stories.subscriber import without_gap
+
+BROKEN = FabricFault(0x00F103B0, chip=0, port=0xFFFF, sub_type=155907)
+BROKEN_CODE = "[0x00f103b0,155907,na,na]"
+LINK_DOWN = FabricFault(0x08520003, chip=2, port=5, peer_device=2)
+LINK_DOWN_CODE = "[0x08520003,na,L2,na]"
+
+
+async def test_a_broken_switch_isolates_the_node_until_it_is_over_and_a_link_that_is_down_does_not(
+    tmp_path: Path,
+) -> None:
+    async with emulated_npus(tmp_path, "16xA3") as npus:
+        node = npus.node
+        npus.tables = (TABLE, "unifiedbus.toml")
+        npus.sections = ("[drivers.unifiedbus]", f'library = "{node.lingqu}"', f'sysfs = "{npus.sysfs}"')
+        await npus.start()
+        await npus.observed()
+        node.raise_fabric(LINK_DOWN)
+        port = await npus.raised("ub2/5", LINK_DOWN_CODE)
+        assert (port.condition_level, await verdicts(npus)) == (Level.NOT_HANDLE, {Verdict.ALLOW})
+
+        node.raise_fabric(BROKEN)
+        switch = await npus.raised("ub0", BROKEN_CODE)
+        meanwhile = await npus.devices()
+        assert switch.condition_level is Level.SEPARATE_FAULT
+        assert (meanwhile["node"].verdict, meanwhile["ub0"].verdict) == (Verdict.ISOLATE, Verdict.ISOLATE)
+        assert {meanwhile[chip].verdict for chip in CHIPS} == {Verdict.ALLOW}
+
+        node.clear_fabric(BROKEN)
+        node.clear_fabric(LINK_DOWN)
+        await npus.cleared("ub0", BROKEN_CODE)
+        await npus.cleared("ub2/5", LINK_DOWN_CODE)
+        assert await verdicts(npus) == {Verdict.ALLOW}
+        assert without_gap(npus.events)
+
+
+async def verdicts(npus: Npus) -> set[Verdict]:
+    return {device.verdict for device in (await npus.devices()).values()}
