@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from nodeagent.core import clearing, devices, pairing, relation, severity, signals, sources
+from nodeagent.core.lookup import Facts
 from nodeagent.core.model import (
     ALL_DEVICES,
     ActiveCode,
@@ -10,6 +11,7 @@ from nodeagent.core.model import (
     Assertion,
     Condition,
     Device,
+    Noticed,
     Ordinal,
     Signal,
 )
@@ -38,10 +40,10 @@ def polled(state: State, given: ActiveSet) -> bool:
 
 def _shown(state: State, given: ActiveSet, active: ActiveCode) -> bool:
     device = devices.find(state, given.device)
-    key = state.lookup.facts(active.code).key
-    condition = state.condition(device.id, key) if device is not None else None
+    facts = state.lookup.facts(active.code)
+    condition = state.condition(device.id, facts.key) if device is not None else None
     if condition is None:
-        if device is not None and _is_explained(state, given, device, key):
+        if device is not None and _is_explained(state, given, device, facts):
             return False
         return _heal(state, given, active)
     if condition.recovered_ns is not None:
@@ -56,11 +58,15 @@ def _shown(state: State, given: ActiveSet, active: ActiveCode) -> bool:
     return True
 
 
-def _is_explained(state: State, given: ActiveSet, device: Device, key: str) -> bool:
-    """It is absorbed, or the driver has said that it is over since it was asked for this set."""
-    ordinal = state.get(Ordinal, device.id, key)
+def _is_explained(state: State, given: ActiveSet, device: Device, facts: Facts) -> bool:
+    """It is absorbed, the driver has said that it is over since it was asked for this set, or it is one that
+    opens nothing, and was told.
+    """
+    if facts.row is not None and facts.row.notice:
+        return state.get(Noticed, device.id, facts.code) is not None
+    ordinal = state.get(Ordinal, device.id, facts.key)
     is_older = ordinal is not None and ordinal.recovered_ns >= given.begun_ns
-    return is_older or pairing.standing(state, device.id, key) is not None
+    return is_older or pairing.standing(state, device.id, facts.key) is not None
 
 
 def _heal(state: State, given: ActiveSet, active: ActiveCode) -> bool:

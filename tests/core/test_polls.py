@@ -43,7 +43,7 @@ def test_a_set_begun_before_the_last_signal_proves_nothing_about_it() -> None:
     assert open_codes(engine) == [("die0", HBM)]
 
 
-def test_an_incomplete_set_opens_and_closes_nothing() -> None:
+def test_an_incomplete_set_opens_what_it_shows_and_closes_nothing() -> None:
     engine = begin(TABLES)
     run(engine, [(1, signal(HBM)), (3, active("RestartRequest", begun_s=2, complete=False))])
     assert [code for _, code in open_codes(engine)] == [HBM, "RestartRequest"]
@@ -130,3 +130,12 @@ def test_a_set_begun_before_a_recovery_does_not_undo_it() -> None:
         [(1, signal(LINK_DOWN)), (30, signal(LINK_DOWN, "recover")), (31, active(LINK_DOWN, begun_s=29))],
     )
     assert condition(engine, LINK_DOWN).recovered_ns == ns(30)
+
+
+def test_a_code_that_is_only_told_is_told_once_however_long_it_is_shown() -> None:
+    engine = begin(catalog(row(HBM, notice=True)))
+    assert told(run(engine, [(1, active(HBM, begun_s=0))])) == [("notice", "npu0", HBM)]
+    for at_s in (2, 90, 900):
+        outcome = engine.step(ns(at_s), active(HBM, begun_s=at_s - 1))
+        assert (outcome.records, outcome.events) == ((), ())
+    assert told(run(engine, [(901, signal(HBM))])) == [("notice", "npu0", HBM)]
