@@ -7,6 +7,7 @@ fabric) list none, and are not asked for it. It starts nothing.
 """
 
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Final
@@ -15,6 +16,9 @@ DOWN: Final = "NV_FABRIC_MANAGER_DOWN"
 
 LOOK_S: Final = 2.0
 """All processes are looked through this often while it is not found."""
+
+PORTS_LIMIT_S: Final = 1.0
+"""Ports that take longer to say what they are for are not waited for: they are no GPU's."""
 
 _PROCESS: Final = "nv-fabricmanage"
 """The kernel keeps fifteen letters of a name."""
@@ -32,7 +36,8 @@ class Manager:
     def __init__(self, procfs: Path, sysfs: Path) -> None:
         self._procfs = procfs
         self._sysfs = sysfs
-        self._behind_a_port: bool | None = None
+        self._behind_a_port = False
+        self._ports: threading.Thread | None = None
         self._pid = ""
         self._looked_s = float("-inf")
         self._said = False
@@ -53,10 +58,15 @@ class Manager:
 
     def _is_behind_a_port(self) -> bool:
         """NVSwitches from the fourth generation on are reached by network ports of the board, marked so."""
-        if self._behind_a_port is None:
-            ports = (self._sysfs / "class/infiniband").glob("*/device/vpd")
-            self._behind_a_port = any(_MANAGEMENT_PORT in _vital_data(port) for port in ports)
+        if self._ports is None:
+            self._ports = threading.Thread(target=self._read_ports, name="switch ports", daemon=True)
+            self._ports.start()
+            self._ports.join(PORTS_LIMIT_S)
         return self._behind_a_port
+
+    def _read_ports(self) -> None:
+        ports = (self._sysfs / "class/infiniband").glob("*/device/vpd")
+        self._behind_a_port = any(_MANAGEMENT_PORT in _vital_data(port) for port in ports)
 
     def _pids(self) -> list[str]:
         return [entry.name for entry in self._procfs.iterdir() if entry.name.isdigit()]

@@ -144,6 +144,19 @@ async def test_a_link_that_is_down_from_the_start_is_missed_beside_its_peers(
         assert judge.open("gpu0") == {}
 
 
+async def test_a_card_whose_links_lead_nowhere_misses_none(tmp_path: Path, judge: Judge) -> None:
+    """Cards in slots have links, all inactive, where no bridge joins them."""
+    bench = GpuNode(tmp_path, "2xA100")
+    with bench.node:
+        for link in range(12):
+            bench.gpus.set_link("gpu1", link, active=False)
+        bench.node.set("gpu0", "gpu_nvlink_remote_type", 0)
+        bench.node.answer(3, function="nvmlDeviceGetNvLinkRemoteDeviceType", device="gpu1")
+        async with judged(bench.spec(), judge) as stage:
+            await stage.polled("gpu1", times=6)
+            assert judge.open("gpu1") == judge.open("gpu0") == {}
+
+
 async def test_a_fault_of_a_gpu_outlasts_its_being_cut_in_pieces(h100: GpuNode, judge: Judge) -> None:
     async with judged(h100.spec(), judge) as stage:
         await stage.back()
