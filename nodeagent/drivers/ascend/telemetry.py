@@ -55,7 +55,8 @@ class Telemetry:
 
     def __init__(self, chip: Chip, gauges: Sequence[Gauge] | None = None) -> None:
         self._chip = chip
-        self._gauges = list(GAUGES if gauges is None else gauges)
+        self._all_gauges = GAUGES if gauges is None else gauges
+        self._gauges = list(self._all_gauges)
         self._seldom: dict[Gauge, dict[str, float]] = {}
         self.refused = 0
 
@@ -72,8 +73,9 @@ class Telemetry:
         return told
 
     def forget(self) -> None:
-        """The chip was away: what was told of it last is of another time."""
+        """The chip was away: what it told last, and what it could not tell, are of another time."""
         self._seldom.clear()
+        self._gauges = list(self._all_gauges)
 
     def _ask(self, gauge: Gauge) -> dict[str, float]:
         try:

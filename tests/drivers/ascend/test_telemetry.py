@@ -133,6 +133,15 @@ def test_a_card_without_hbm_tells_of_its_own_memory(emulate: Emulate) -> None:
     assert "network_health" not in readings
 
 
+def test_a_chip_that_was_away_is_asked_anew_what_it_can_tell(node: EmulatedNode) -> None:
+    telemetry = telemetry_of(node)
+    node.answer(-8255, "npu3", "dcmi_get_device_temperature", times=1)
+    assert "temperature_celsius" not in telemetry.read(slow_round=False)
+    assert "temperature_celsius" not in telemetry.read(slow_round=False)
+    telemetry.forget()
+    assert telemetry.read(slow_round=False)["temperature_celsius"] == 41
+
+
 def test_a_chip_that_goes_while_it_is_asked_is_not_ready(node: EmulatedNode) -> None:
     telemetry = telemetry_of(node)
     node.answer(-8012, "npu3", "dcmi_get_device_power_info")
