@@ -129,10 +129,12 @@ def _let_idle(chip: Any, product: Mapping[str, Any]) -> None:
 def _connect(chip: Any, number: int, product: Mapping[str, Any]) -> None:
     chip.ip_address = int.from_bytes(socket.inet_aton(f"192.0.2.{number + 1}"), "little")
     chip.ip_mask = int.from_bytes(socket.inet_aton("255.255.255.0"), "little")
-    chip.hccs_hdlc_status = 3
+    links = product["links"]
+    chip.hccs_hdlc_status = 3 if "hccs" in links else _NO_VALUE
+    chip.sio_sent_errors = 0 if "sio" in links else _NO_VALUE
+    chip.pod_device_id, chip.pod_size = (number, 384) if "pod" in links else (_NO_VALUE, 0)
     if product.get("brothers"):
         chip.outband_state = 1
-        chip.pod_device_id, chip.pod_size = number, 384
     if product["generation"] == 2:
         chip.ub_link_status = 1
         for port in (4, 5, 6):

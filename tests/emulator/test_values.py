@@ -8,7 +8,7 @@ import pytest
 from nodeagent.emulator.node import EmulatedNode
 
 MakeNode = Callable[[str], EmulatedNode]
-HCCS = 16
+CHIP, HCCS, SIO = 12, 16, 56
 
 
 def numbered(node: EmulatedNode, function: str, number: int) -> tuple[int, int]:
@@ -53,6 +53,19 @@ def test_pairs_of_numbers_say_how_much_they_wrote(make_node: MakeNode) -> None:
     assert pair(node, HCCS, 5, 1024)[:2] == (0, 1024)
     assert pair(node, HCCS, 0, 8)[:2] == (-8001, 8)
     assert pair(node, HCCS, 99, 64)[0] == -8255
+
+
+@pytest.mark.parametrize(
+    ("description", "hccs", "sio", "pod"),
+    [("8x910B", 0, -8255, -8255), ("16xA3", 0, 0, 0), ("4x310P", -8255, -8255, -8255)],
+)
+def test_a_product_tells_only_of_links_that_it_has(
+    make_node: MakeNode, description: str, hccs: int, sio: int, pod: int
+) -> None:
+    node = make_node(description)
+
+    answers = [pair(node, main, sub, 1024)[0] for main, sub in ((HCCS, 0), (SIO, 0), (CHIP, 1))]
+    assert answers == [hccs, sio, pod]
 
 
 def test_a_product_answers_only_what_its_documents_promise(make_node: MakeNode) -> None:

@@ -101,7 +101,21 @@ static const struct pair {
 };
 
 enum { PAIRS = sizeof pairs / sizeof pairs[0] };
-_Static_assert((int)PAIRS <= (int)PAIRS_KNOWN, "node.pairs_unsupported has a place for each");
+
+/* What a product does not have it has no pairs for. */
+static bool has(const struct chip *chip, unsigned int main_cmd)
+{
+    switch (main_cmd) {
+    case DCMI_MAIN_CMD_CHIP_INF:
+        return chip->pod_device_id != NO_VALUE;
+    case DCMI_MAIN_CMD_HCCS:
+        return chip->hccs_hdlc_status != NO_VALUE;
+    case DCMI_MAIN_CMD_SIO:
+        return chip->sio_sent_errors != NO_VALUE;
+    default:
+        return true;
+    }
+}
 
 /* size is the room of the caller, then what was written. */
 static int tell_pair(const struct chip *chip, enum dcmi_main_cmd main_cmd, unsigned int sub_cmd, void *buf,
@@ -115,10 +129,8 @@ static int tell_pair(const struct chip *chip, enum dcmi_main_cmd main_cmd, unsig
     if (buf == NULL || size == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
     for (int index = 0; index < PAIRS; index++) {
-        if (pairs[index].main != (unsigned int)main_cmd || pairs[index].sub != sub_cmd)
+        if (pairs[index].main != (unsigned int)main_cmd || pairs[index].sub != sub_cmd || !has(chip, main_cmd))
             continue;
-        if (state()->node.pairs_unsupported[index])
-            return DCMI_ERR_NOT_SUPPORT;
         size_t bytes = pairs[index].make(chip, &made);
         if (*size < bytes)
             return DCMI_ERR_INVALID_PARAMETER;
