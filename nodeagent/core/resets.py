@@ -88,7 +88,14 @@ def resulted(state: State, given: ActionResult) -> bool:
     if given.state is ActionState.DONE:
         due_ns = state.moment_ns + state.lookup.settings.reset.verify_ns
         state.put(
-            replace(reset, stage=ResetStage.VERIFYING, ended_ns=state.moment_ns, due_ns=due_ns, verified=())
+            replace(
+                reset,
+                stage=ResetStage.VERIFYING,
+                ended_ns=state.moment_ns,
+                due_ns=due_ns,
+                verified=(),
+                report=given.reason,
+            )
         )
     elif given.state is ActionState.REFUSED:
         end(state, reset, ActionState.REFUSED, given.reason)
@@ -212,6 +219,7 @@ def tell_step(state: State, kind: EventKind, reset: Reset, why: str) -> None:
             for name, at_ns in (("started_after_s", reset.started_ns), ("ended_after_s", reset.ended_ns))
             if at_ns is not None
         },
+        **({"report": reset.report} if reset.report else {}),
     }
     code = reset.codes[0] if reset.codes else ""
     tell(state, kind, device, code=code, condition_id=reset.id, source="agent", why=why, evidence=evidence)

@@ -52,6 +52,7 @@ BACK_LIMIT_S: Final = 30.0
 """For the devices to be read again, before it is told how the reset went."""
 
 MAX_EVENTS: Final = 500
+MAX_REASON: Final = 1000
 _PROVISIONAL: Final = "slot:"
 
 
@@ -202,7 +203,7 @@ class Actuator:
 
     async def _tell(self, action_id: str, state: ActionState, reason: str) -> None:
         log.info("%s: %s: %s", action_id, state, reason)
-        await self._ask(ActionResult(action_id=action_id, state=state, reason=reason))
+        await self._ask(ActionResult(action_id=action_id, state=state, reason=reason[:MAX_REASON]))
 
     async def _request(self, attempt: _Attempt, reset: Reset, action: Action) -> Request:
         config, section = self._config, self._config.drivers[attempt.vendor]

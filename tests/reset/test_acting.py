@@ -33,6 +33,9 @@ async def test_a_fault_on_one_of_a_free_ring_is_reset_away_and_all_may_be_used_a
             ("action_finished", "done: verified by a poll of every member"),
         ]
         assert float(finished.evidence["ended_after_s"]) > float(finished.evidence["started_after_s"]) >= 5
+        assert finished.evidence["report"].startswith(
+            "the devices have started again (before: sh at 0.0 s; evidence at 0."
+        )
         assert await npus.verdicts() == ALLOWED
         assert {event.code for event in npus.subscriber.of(EventKind.RAISED)} == {CODE}
         assert (tmp_path / "hook").read_text().split()[0] == "npu3"

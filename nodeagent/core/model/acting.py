@@ -27,7 +27,7 @@ class Reset:
     begun after the proposal, and in this life of the daemon, still showed the fault. ``hindered`` is what was
     last told to stand in its way. ``verified`` are the members that a poll begun after the result found well.
     An ended one stays until its conditions are closed: they do not ask twice. ``result`` says how it ended,
-    and begins with the word of an ``ActionState``.
+    and begins with the word of an ``ActionState``; ``report`` is what the shell told of how it was done.
     """
 
     id: str
@@ -49,6 +49,7 @@ class Reset:
     ended_ns: int | None = None
     verified: tuple[str, ...] = ()
     result: str = ""
+    report: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
