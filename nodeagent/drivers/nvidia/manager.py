@@ -84,7 +84,7 @@ class Manager:
 def _name(process: Path) -> str:
     """Empty where it has ended, or may not be seen."""
     try:
-        return (process / "comm").read_text().strip()
+        return (process / "comm").read_text(errors="replace").strip()
     except OSError:
         return ""
 

@@ -15,7 +15,8 @@ from nodeagent.worker.protocol import Device, Missing
 LOOK_S: Final = 5.0
 """PCI is read this often, and when a GPU is gone; all of sysfs each second would be much for nothing."""
 
-OUR_DRIVER: Final = "nvidia"
+OUR_DRIVERS: Final = ("nvidia", "nvidia-nvswitch")
+"""Of GPUs, and of NVSwitches."""
 
 _BRIDGE: Final = 0x0680
 """The class of NVSwitches up to the third generation; those of the fourth are on no PCI bus."""
@@ -51,7 +52,8 @@ class Slots:
         found = functions(self._sysfs, NVIDIA, (CONTROLLER_3D, VGA_CONTROLLER))
         self.functions = {function.address: function for function in found if not function.virtual}
         self.expected = frozenset(address for address in self.functions if self._is_ours(address))
-        self.switches = frozenset(switch.address for switch in functions(self._sysfs, NVIDIA, (_BRIDGE,)))
+        bridges = (bridge.address for bridge in functions(self._sysfs, NVIDIA, (_BRIDGE,)))
+        self.switches = frozenset(address for address in bridges if self._is_ours(address))
         self._looked_s = time.monotonic()
 
     def missing(self, listed: Sequence[Device]) -> tuple[Missing, ...]:
@@ -70,7 +72,7 @@ class Slots:
 
     def _is_ours(self, address: str) -> bool:
         driver = self._sysfs / "bus/pci/devices" / address / "driver"
-        return not driver.is_symlink() or driver.readlink().name == OUR_DRIVER
+        return not driver.is_symlink() or driver.readlink().name in OUR_DRIVERS
 
     def _why(self, address: str) -> str:
         was = f" ({self._shown[address]} until now)" if address in self._shown else ""

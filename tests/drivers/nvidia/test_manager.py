@@ -59,3 +59,9 @@ def test_who_does_not_see_all_processes_of_the_node_tells_nothing(
     manager = Manager(tmp_path, tmp_path)
     assert [manager.look(switches=True), manager.look(switches=True)] == [None, None]
     assert capsys.readouterr().err.count("not watched") == 1
+
+
+def test_a_process_of_any_name_disturbs_nothing(procfs: Path, tmp_path: Path) -> None:
+    (process(procfs, 900, "odd") / "comm").write_bytes(b"\xff\xfe\n")
+    process(procfs, 4711, "nv-fabricmanage")
+    assert Manager(procfs, tmp_path).look(switches=True) is True

@@ -85,6 +85,18 @@ def test_a_slot_is_missing_only_once_every_listed_gpu_has_said_where_it_sits(tmp
     assert missing.device == "0000:1c:00.0"
 
 
+def test_a_switch_that_another_driver_has_taken_is_none_of_this_node(tmp_path: Path) -> None:
+    plug(tmp_path, "0000:e4:00.0", "0000:e5:00.0", "0000:e6:00.0")
+    devices = tmp_path / "bus/pci/devices"
+    for number, taken_by in ((4, "nvidia-nvswitch"), (5, "vfio-pci")):
+        (devices / f"0000:e{number}:00.0/driver").symlink_to(tmp_path / "bus/pci/drivers" / taken_by)
+    for entry in devices.iterdir():
+        (entry / "class").write_text("0x068000")
+    slots = Slots(tmp_path)
+    slots.look()
+    assert slots.switches == {"0000:e4:00.0", "0000:e6:00.0"}
+
+
 def test_a_gpu_that_was_listed_is_missed_though_pci_has_lost_it_too(tmp_path: Path) -> None:
     slots = Slots(tmp_path)
     assert slots.missing([listed("gpu0", "0000:1b:00.0"), listed("gpu1", "0000:1c:00.0")]) == ()
