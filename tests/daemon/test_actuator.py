@@ -1,0 +1,218 @@
+"""What the daemon makes of what a reset left: a result, a living process, a request, or nothing."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+
+from nodeagent.config import Config, load_config
+from nodeagent.core.model import (
+    Action,
+    ActionResult,
+    ActionState,
+    DeviceView,
+    Event,
+    Handling,
+    Input,
+    Kind,
+    Level,
+    Reset,
+    ResetMode,
+    ResetStage,
+    Verdict,
+    View,
+)
+from nodeagent.daemon.actuator import Actuator
+from nodeagent.daemon.clock import Clock
+from nodeagent.daemon.supervisor import Supervisor
+from nodeagent.reset.folder import Folder, Request, Result, name_of
+from nodeagent.store.board import Board
+from nodeagent.store.ledger import Ledger
+from nodeagent.store.records import Publication, StoreId
+
+ID = "die0/reset#1"
+NAME = name_of(ID, 1)
+NO_SOURCES: Mapping[str, Supervisor] = MappingProxyType({})
+
+
+def device(vendor: str = "ascend") -> DeviceView:
+    return DeviceView(
+        id="die0",
+        name="npu0",
+        kind=Kind.CHIP,
+        vendor=vendor,
+        level=Level.RESTART_NPU,
+        verdict=Verdict.ISOLATE,
+        handling=Handling.RESCHEDULE,
+        subhealthy=False,
+        observed=True,
+        observed_ns=0,
+    )
+
+
+def view(vendor: str = "ascend", stage: ResetStage = ResetStage.RUNNING) -> View:
+    reset = Reset(
+        id=ID,
+        asker_id="die0",
+        members=("die0",),
+        mode=ResetMode.ON,
+        stage=stage,
+        proposed_ns=0,
+        due_ns=None,
+    )
+    return View(devices=(device(vendor),), resets=(reset,))
+
+
+class Desk:
+    """An actuator with a store and a board of its own; ``told`` is what it gave to the core."""
+
+    def __init__(self, folder: Path, config: Config, ledger: Ledger) -> None:
+        self.folder = Folder(folder / "reset")
+        self.folder.make()
+        self.board = Board()
+        self.told: list[ActionResult] = []
+        self.arrived = asyncio.Event()
+        clock = Clock(boot_id="boot", offset_ns=0)
+        self.actuator = Actuator(config, clock, self.board, ledger, self.ask, NO_SOURCES)
+
+    async def ask(self, given: Input) -> tuple[Event, ...]:
+        assert isinstance(given, ActionResult)
+        self.told.append(given)
+        self.arrived.set()
+        return ()
+
+    def show(self, shown: View) -> None:
+        self.board.publish(
+            Publication(
+                view=shown, store_id=StoreId(uuid="u", epoch=0), seq=0, durable=True, wall_offset_ns=0
+            )
+        )
+
+    async def result(self) -> ActionResult:
+        async with asyncio.timeout(20):
+            await self.arrived.wait()
+        return self.told[0]
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    (tmp_path / "c.toml").write_text(
+        f'[agent]\nstate_dir = "{tmp_path}/state"\n[reset]\nmode = "on"\nallow_volatile_store = true\n'
+        f'run_dir = "{tmp_path}/reset"\ndo_not_touch = "{tmp_path}/do-not-touch"\n'
+    )
+    ledger = Ledger(tmp_path / "state", "machine")
+    await ledger.open()
+    desk = Desk(tmp_path, load_config(tmp_path / "c.toml", {}), ledger)
+    task = asyncio.create_task(desk.actuator.run())
+    yield desk
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    await ledger.close()
+
+
+def action() -> Action:
+    return Action(id=ID, kind="reset", devices=("die0",), reasons=("80A18008",), deadline_ns=2**62)
+
+
+def request() -> Request:
+    return Request(
+        action=ID,
+        attempt=1,
+        vendor="ascend",
+        group="ascend die0",
+        devices=(),
+        reasons=(),
+        deadline_ns=2**62,
+        start_limit_s=1,
+        library="",
+        procfs="/proc",
+        before=(),
+        after=(),
+        hook_timeout_s=1,
+        do_not_touch="",
+        kernel_command_line="/proc/cmdline",
+        evidence_dir="",
+        kernel_log="",
+    )
+
+
+DONE = Result(action=ID, attempt=1, state="done", reason="well")
+
+
+async def test_a_result_that_lies_there_at_the_start_is_told(desk: Desk) -> None:
+    desk.folder.answer(NAME, DONE)
+    desk.actuator.adopt(view())
+    told = await desk.result()
+    assert (told.action_id, told.state, told.reason) == (ID, ActionState.DONE, "well")
+
+
+async def test_one_whose_process_lives_is_waited_for(desk: Desk) -> None:
+    with desk.folder.locked(NAME):
+        desk.actuator.adopt(view())
+        await asyncio.sleep(0)
+        assert desk.told == []
+        desk.folder.answer(NAME, DONE)
+    assert (await desk.result()).state is ActionState.DONE
+
+
+async def test_one_that_left_nothing_was_interrupted(desk: Desk) -> None:
+    desk.actuator.adopt(view())
+    told = await desk.result()
+    assert (told.state, told.reason) == (ActionState.INTERRUPTED, "it left no result")
+
+
+async def test_a_request_that_nobody_began_is_withdrawn_so_that_nobody_ever_does(desk: Desk) -> None:
+    desk.folder.ask(request())
+    desk.actuator.adopt(view())
+    told = await desk.result()
+    assert (told.state, told.reason) == (ActionState.INTERRUPTED, "it was asked for, and nobody began it")
+    assert desk.folder.begin(NAME) is None
+
+
+async def test_a_result_that_cannot_be_read_is_none(desk: Desk) -> None:
+    (desk.folder.path / f"{NAME}.result").write_text("{")
+    desk.actuator.adopt(view())
+    told = await desk.result()
+    assert told.state is ActionState.INTERRUPTED
+    assert told.reason.startswith("its result cannot be read: ")
+
+
+async def test_what_earlier_resets_left_is_cleared_away_but_for_those_that_still_run(desk: Desk) -> None:
+    old, stuck = name_of("die1/reset#7", 1), name_of("die2/reset#1", 2)
+    desk.folder.answer(old, DONE)
+    with desk.folder.locked(stuck):
+        desk.actuator.adopt(view(stage=ResetStage.ENDED))
+        assert desk.folder.names() == [stuck]
+
+
+async def test_without_a_durable_commit_nothing_is_done(desk: Desk) -> None:
+    desk.show(view())
+    desk.actuator.act(action(), durable=False)
+    told = await desk.result()
+    assert (told.state, told.reason) == (ActionState.REFUSED, "the store is not durable")
+    assert desk.folder.names() == []
+
+
+async def test_a_device_that_nobody_can_reset_is_told_so(desk: Desk) -> None:
+    desk.show(view(vendor="acme"))
+    desk.actuator.act(action(), durable=True)
+    told = await desk.result()
+    assert (told.state, told.reason) == (
+        ActionState.FAILED,
+        "nobody knows how to reset a device of acme",
+    )
+
+
+async def test_what_forbids_resets_is_looked_at_right_before(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "do-not-touch").touch()
+    desk.show(view())
+    desk.actuator.act(action(), durable=True)
+    told = await desk.result()
+    assert (told.state, told.reason) == (
+        ActionState.REFUSED,
+        f"resets are forbidden: {tmp_path}/do-not-touch is there",
+    )
