@@ -35,13 +35,14 @@ _RECONNECT = (("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_b
 class Daemon:
     """``folder`` holds everything of it. Change a field, and the next ``start`` works with it.
 
-    ``kmsg`` are further lines of the section of that driver. ``boot_id`` is a file that stands in for
-    the kernel's, in a mount namespace of the daemon's own (needs root). ``within`` is a command that runs
-    the daemon's.
+    ``agent`` and ``kmsg`` are further lines of the sections of the agent and of that driver. ``boot_id``
+    is a file that stands in for the kernel's, in a mount namespace of the daemon's own (needs root).
+    ``within`` is a command that runs the daemon's.
     """
 
     folder: Path
     kernel_log: Path
+    agent: Sequence[str] = ()
     kmsg: Sequence[str] = ()
     metrics: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
@@ -90,6 +91,7 @@ class Daemon:
                     f'socket = "{self.socket}"',
                     f'control_socket = "{self.folder}/c.sock"',
                     f'tables = ["{base}", "{self.tables}"]',
+                    *self.agent,
                     "[metrics]",
                     f'listen = "{self.metrics}"',
                     "[drivers.kmsg]",

@@ -21,6 +21,7 @@ async def test_story_08_whatever_way_a_fault_is_told_or_lost_each_chip_has_it_as
 ) -> None:
     async with eight_npus(tmp_path) as npus:
         node = npus.node
+        npus.daemon.agent = ('once_hold = "2s"',)
         node.raise_code("npu7", HBM, deliver=False)
         await npus.start()
         await npus.observed()
@@ -47,7 +48,7 @@ async def test_story_08_whatever_way_a_fault_is_told_or_lost_each_chip_has_it_as
         await npus.cleared("npu4", HBM_CODE)
         await npus.polled("npu5", 15)
         await npus.polled("npu6", 5)
-        for chip in ("npu1", "npu2", "npu3", "npu5", "npu6", "npu7"):
+        for chip in ("npu2", "npu3", "npu5", "npu6", "npu7"):
             assert npus.course(HBM_CODE, chip) == ["raised"]
             assert HBM_CODE in await npus.open_on(chip)
         assert (await npus.devices())["npu6"].verdict is Verdict.ISOLATE
@@ -59,8 +60,9 @@ async def test_story_08_whatever_way_a_fault_is_told_or_lost_each_chip_has_it_as
         for chip in ("npu2", "npu3", "npu7"):
             node.clear_code(chip, HBM)
             await npus.cleared(chip, HBM_CODE)
+        await npus.cleared("npu1", HBM_CODE)
         for chip in CHIPS:
-            assert npus.course(HBM_CODE, chip) == (["raised"] if chip == "npu1" else ["raised", "cleared"])
+            assert npus.course(HBM_CODE, chip) == ["raised", "cleared"]
         assert without_gap(npus.events)
 
 
