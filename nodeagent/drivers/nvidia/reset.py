@@ -51,7 +51,7 @@ def _clients(procfs: Path, device: str) -> Iterator[str]:
     for process in sorted(procfs.glob("[0-9]*")):
         try:
             if any(_leads_to(link, device) for link in (process / "fd").iterdir()):
-                yield f"{(process / 'comm').read_text().strip()} (pid {process.name})"
+                yield f"{(process / 'comm').read_text(errors='replace').strip()} (pid {process.name})"
         except OSError:
             # It has ended, or may not be looked at: what it has open, the tool itself meets.
             continue
