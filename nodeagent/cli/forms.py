@@ -151,6 +151,7 @@ def action(told: types_pb2.Reset) -> Form:
         "ended_at": _time(told.ended_at),
         "verified": list(told.verified),
         "result": told.result,
+        "report": told.report,
     }
 
 

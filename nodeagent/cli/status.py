@@ -141,6 +141,8 @@ def _write_action(reset: types_pb2.Reset) -> None:
     write_field(" times:", ", ".join(times))
     for each in reset.hindered_by:
         write_field(" waits:", each)
+    if reset.report:
+        write_field(" report:", reset.report)
     if reset.result:
         write_field(" result:", reset.result)
     if reset.stage == types_pb2.RESET_STAGE_ASKING:

@@ -17,7 +17,8 @@ class Reset:
 
     ``who`` is the person who asked, "" where the faults ``codes`` did. ``hindered_by`` says in words what
     stands in its way. ``due_at`` is when its stage ends by itself. ``result`` begins with done, failed,
-    timed_out, interrupted or refused, and is "" until it has ended. An unknown mode or stage is None.
+    timed_out, interrupted or refused, and is "" until it has ended; ``report`` is how it was done. An unknown
+    mode or stage is None.
     """
 
     id: str
@@ -38,6 +39,7 @@ class Reset:
     ended_at: datetime | None
     verified: tuple[str, ...]
     result: str
+    report: str
 
 
 def reset(message: types_pb2.Reset) -> Reset:
@@ -60,6 +62,7 @@ def reset(message: types_pb2.Reset) -> Reset:
         ended_at=_moment_if_set(message.ended_at),
         verified=tuple(message.verified),
         result=message.result,
+        report=message.report,
     )
 
 

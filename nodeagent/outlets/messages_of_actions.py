@@ -37,6 +37,7 @@ def reset(scene: Scene, value: Reset) -> types_pb2.Reset:
         ended_at=None if value.ended_ns is None else scene.at(value.ended_ns),
         verified=[scene.name_of(each) for each in value.verified],
         result=value.result,
+        report=value.report,
     )
 
 

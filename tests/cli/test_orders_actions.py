@@ -188,7 +188,8 @@ def test_one_that_is_approved_is_done_and_told_in_full(tmp_path: Path, nodeagent
     assert (action["stage"], action["result"].partition(":")[0]) == ("ended", "done")
     assert sorted(action["devices"]) == sorted(action["verified"]) == CHIPS
     assert action["proposed_at"] < action["started_at"] < action["ended_at"]
-    assert "; done: " in finished
+    assert "; done: verified by a poll of every member; the devices have started again (" in finished
+    assert "reset in-band at 0." in action["report"]
     assert " [mode ask, started after 5.000 s, ended after " in finished
     assert (standing, resets) == ({"ALLOW"}, 1)
 
