@@ -21,6 +21,8 @@ SETTLES_NS: Final = 1_000_000_000
 """The list of active codes may lag behind the callback by this much (MindCluster waits as long)."""
 
 MAX_CODES_REMEMBERED: Final = 4096
+MAX_PARTS_REMEMBERED: Final = 256
+"""Of one code; no chip has as many ports."""
 MAX_TEXT: Final = 256
 
 _ASSERTIONS: Final = (Assertion.RECOVER, Assertion.OCCUR, Assertion.ONCE)
@@ -53,9 +55,11 @@ class ChipEvents:
             return True
         if len(self._last) >= MAX_CODES_REMEMBERED:
             self.forget()
-        present = self._present.get(code, frozenset())
-        self._present[code] = present | {port} if assertion is Assertion.OCCUR else present - {port}
-        if assertion is Assertion.RECOVER and self._present[code]:
+        present = self._present.get(code, frozenset()) - {port}
+        if assertion is Assertion.OCCUR and len(present) < MAX_PARTS_REMEMBERED:
+            present |= {port}
+        self._present[code] = present
+        if assertion is Assertion.RECOVER and present:
             return False
         self._last[code] = (assertion, at_ns)
         return True

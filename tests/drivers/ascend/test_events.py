@@ -7,7 +7,7 @@ import pytest
 
 from nodeagent.core.model import Assertion
 from nodeagent.drivers.ascend.abi import Event
-from nodeagent.drivers.ascend.events import SETTLES_NS, ChipEvents, Listener
+from nodeagent.drivers.ascend.events import MAX_PARTS_REMEMBERED, SETTLES_NS, ChipEvents, Listener
 from tests.drivers.ascend.recorder import Recorder
 
 HBM, CODE = 0x80E01801, "80E01801"
@@ -134,6 +134,13 @@ def test_a_code_is_over_when_the_last_part_that_had_it_recovers(listener: Listen
         listener.take(event(node_type=0x83, node_id=node_id, assertion=assertion))
     assert [signal.assertion for signal in emit.signals] == [OCCUR, OCCUR, RECOVER]
     assert listener.refused == 0
+
+
+def test_no_library_has_more_parts_of_a_chip_remembered_than_a_chip_has() -> None:
+    chip = ChipEvents("npu5")
+    for number in range(MAX_PARTS_REMEMBERED + 10):
+        chip.note(CODE, OCCUR, (0x83, number & 0xFF, number >> 8, 0), at_ns=0)
+    assert chip.ports(CODE) == MAX_PARTS_REMEMBERED
 
 
 def test_ports_are_counted_while_the_code_stands() -> None:
