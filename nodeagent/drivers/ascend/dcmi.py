@@ -139,7 +139,8 @@ class Library:
         )
         hint = ""
         if told.status == NOT_PERMITTED:
-            hint = "; under systemd see DeviceAllow=/dev/davinci* and User= of the unit"
+            # systemd takes no pattern of paths there.
+            hint = "; under systemd see DeviceAllow=char-*devdrv-cdev and User= of the unit, and restart it"
         raise Unavailable(f"{told}{hint}", errno=told.errno) from told
 
     def _call(self, symbol: str, *arguments: Any) -> None:
