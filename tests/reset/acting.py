@@ -122,6 +122,15 @@ class Acting:
         for name, before in polls.items():
             await self.until(partial(self._polled, name, before + 3), f"polls of {name}")
 
+    async def is_at(self, stage: str) -> bool:
+        """Whether a reset is at this stage."""
+        return stage in await self.stages()
+
+    async def order(self, *words: str) -> tuple[int, str]:
+        """(exit status, stdout) of an operator's command."""
+        control = self.daemon.folder / "c.sock"
+        return await self.daemon.command(*words, "--reason", "a test", "--socket", control)
+
     async def ended(self, resets: int) -> None:
         """Wait until so many resets have ended in all."""
         await self.until(partial(self._counts, EventKind.ACTION_FINISHED, resets), f"{resets} ends")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import EventKind, Level
-from tests.reset.acting import ACTIONS, CODE, INBAND, acting
+from tests.reset.acting import ACTIONS, BROKEN, CODE, INBAND, acting
 
 pytestmark = pytest.mark.slow
 
@@ -186,6 +186,29 @@ async def test_a_fault_that_returns_after_each_reset_is_reset_only_so_often_also
         assert limited.condition_level is Level.SEPARATE_NPU
         assert npus.node.calls(INBAND) == 2
         assert await npus.verdicts() == {**ALLOWED, "npu6": "ISOLATE"}
+
+
+async def test_in_mode_ask_a_person_lets_it_go_on_or_not_and_silence_is_no(tmp_path: Path) -> None:
+    async with acting(tmp_path, "8x910B") as npus:
+        npus.mode = "ask"
+        await npus.start()
+        npus.break_("npu3")
+        await npus.announced(1)
+        await npus.until(lambda: npus.is_at("asking"), "the question")
+        npus.pass_time(600)
+        await npus.told(EventKind.ACTION_FINISHED, "refused: nobody approved it in time")
+        assert npus.node.calls(INBAND) == 0
+
+        npus.node.clear_code("npu3", BROKEN)
+        await npus.subscriber.cleared(CODE, "npu3")
+        npus.break_("npu4")
+        await npus.announced(2)
+        await npus.until(lambda: npus.is_at("asking"), "the question")
+        said = await npus.order("approve", npus.subscriber.of(EventKind.ACTION_PROPOSED)[-1].condition_id)
+        assert said[0] == 0, said
+        await npus.told(EventKind.ACTION_FINISHED, "done: verified by a poll of every member")
+        assert npus.node.calls(INBAND) == 1
+        assert await npus.verdicts() == ALLOWED
 
 
 async def test_what_forbids_resets_after_the_start_holds_too(tmp_path: Path) -> None:
