@@ -10,7 +10,7 @@ seen NAME ID|unreadable [PCI] [kind=chip] [source=ascend] [upstream=PCI]  |  gon
 held DEVICE JOB|nobody
 above|below RULE DEVICE                 a reading crosses a bound of a threshold rule
 counts METRIC DEVICE VALUE              what a counter shows
-isolate|release DEVICE WHO [until=TIME]
+isolate|release DEVICE WHO [until=TIME] [only=ID]
 reject REASON                           the tables on disk were refused
 """
 
