@@ -96,7 +96,8 @@ class Daemon:
             board = Board()
             pump = Pump(engine, ledger, board, clock, systemd.watchdog)
             started = Started(boot_id=clock.boot_id, version=__version__, doubt=clock.doubt)
-            await pump.begin(differences, (started, _node(config), *tables))
+            switched_off = workers.switched_off(config, engine.view())
+            await pump.begin(differences, (started, _node(config), *switched_off, *tables))
 
             sources = workers.supervisors(config, catalogs.current, clock, recovery.cursors, pump.submit)
             actuator = Actuator(

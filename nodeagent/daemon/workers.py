@@ -7,6 +7,7 @@ import msgspec
 
 from nodeagent.config import Config, DriverConfig, VendorConfig
 from nodeagent.core.catalog import Catalog
+from nodeagent.core.model import SourceLost, View
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.pump import QUEUE_DELIVERIES, Pump
@@ -38,6 +39,16 @@ def supervisors(
         for name in DRIVERS
         if config.drivers[name].enabled
     ]
+
+
+def switched_off(config: Config, view: View) -> tuple[SourceLost, ...]:
+    """Of sources that were heard once and have no driver any more: nobody else will ever say how they are."""
+    heard = {source.name for source in view.sources}
+    return tuple(
+        SourceLost(source=name, reason=f"drivers.{name}.enabled is false", required=False)
+        for name in DRIVERS
+        if name in heard and not config.drivers[name].enabled
+    )
 
 
 def of_vendors(config: Config, workers: Iterable[Supervisor]) -> list[Supervisor]:
