@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 CORE = ROOT / "nodeagent/core"
 ALLOWED_OF_THE_STANDARD_LIBRARY = {"bisect", "collections", "dataclasses", "enum", "heapq", "typing"}
-VOCABULARY = ("nodeagent.core.catalog", "nodeagent.core.model")
+VOCABULARY = ("nodeagent.core.catalog", "nodeagent.core.codes", "nodeagent.core.model")
 
 
 def imported_by(source: Path) -> Iterator[str]:
