@@ -10,8 +10,8 @@ make no sense); everything that may fail or hang for the machine's sake belongs 
 Threads, which the worker makes and the driver may rely on:
 
 - ``open``, ``devices`` and ``follow`` run in the *source thread*, in this order;
-- ``poll(device)`` runs in that device's own thread, never twice at a time for one device, at the
-  same time as other devices' polls;
+- ``poll(device)`` runs in that device's own thread, never twice at a time for one device, and at the
+  same time as another device's poll only where that takes longer than it should (see ``worker.turns``);
 - ``reload`` runs in a thread of its own; ``close`` runs at the end, whatever else still hangs.
 
 A call into a vendor's library is made in the thread that will answer for it; if it never returns,
