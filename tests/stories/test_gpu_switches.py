@@ -11,7 +11,7 @@ from tests.drivers.test_holders import process
 from tests.stories.conftest import LaunchGpus, Subscribe
 from tests.stories.daemon import ROOT
 from tests.stories.gpu_bench import GpuDaemon, told_of
-from tests.stories.subscriber import without_gap
+from tests.stories.subscriber import Subscriber, without_gap
 
 AT_ONE_SWITCH = 200
 
@@ -118,10 +118,15 @@ async def test_story_13_a_fabric_manager_that_never_ran_is_told_at_the_start_and
     await daemon.spawn()
     subscriber = subscribe(daemon)
     await subscriber.follow()
-    worse = await subscriber.event(EventKind.LEVEL_CHANGED, MANAGER_DOWN, "node")
-    assert worse.verdict is Verdict.NO_NEW_JOBS
+    await subscriber.until(lambda _: node_verdict(subscriber) is Verdict.NO_NEW_JOBS)
     open_now = {(each["device"], each["code"]) for each in (await daemon.status())["conditions"]}
     assert open_now == {("node", MANAGER_DOWN), *((f"gpu{n}", "NV_FABRIC_NOT_READY") for n in range(8))}
+
+
+def node_verdict(subscriber: Subscriber) -> Verdict:
+    """By the last event about the node, or the snapshot before any."""
+    verdicts = [device.verdict for device in subscriber.snapshots[0].devices if device.name == "node"]
+    return [*verdicts, *(event.verdict for event in subscriber.events if event.device == "node")][-1]
 
 
 async def test_story_13_without_a_switch_nobody_asks_for_a_fabric_manager(
