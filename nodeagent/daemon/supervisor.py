@@ -176,7 +176,6 @@ class Supervisor:
             late_devices=worker.lateness.late if worker else (),
             records_lost=statistics.records_lost,
             garbled=statistics.garbled,
-            cursor_seq=self._cursor.seq if self._cursor else None,
             readings={
                 device: readings
                 for device, readings in tuple(statistics.readings.items())

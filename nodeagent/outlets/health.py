@@ -25,7 +25,6 @@ class SourceHealth:
     late_devices: tuple[str, ...] = ()
     records_lost: int = 0
     garbled: int = 0
-    cursor_seq: int | None = None
     readings: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 

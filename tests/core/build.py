@@ -45,7 +45,6 @@ from nodeagent.core.model import (
     Verdict,
 )
 
-MINUTE_S = 60
 HOUR_S = 3600
 DAY_S = 24 * HOUR_S
 
