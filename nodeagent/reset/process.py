@@ -124,12 +124,15 @@ class Attempt:
         if (why := forbidden(self._request.do_not_touch, self._request.kernel_command_line)) != "":
             self.end("refused", f"resets are forbidden: {why}")
             return
+        if (left_s := self._left_s()) <= 0:
+            self.end("refused", "what came before it has left no time for it")
+            return
         outcome: list[tuple[State, str]] = []
         thread = threading.Thread(
             target=lambda: outcome.append(self._call_vendor()), name="reset", daemon=True
         )
         thread.start()
-        thread.join(max(0.0, self._left_s()))
+        thread.join(left_s)
         self.is_stuck = not outcome
         self.end(*(outcome[0] if outcome else ("timed_out", "a call of the vendor's has not come back")))
 

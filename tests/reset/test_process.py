@@ -93,6 +93,13 @@ def test_a_call_that_never_returns_is_told_in_time(emulate: Emulate, desk: Desk)
     assert (result.state, result.reason) == ("timed_out", "a call of the vendor's has not come back")
 
 
+def test_one_for_which_no_time_is_left_is_not_begun(emulate: Emulate, desk: Desk) -> None:
+    node = emulate("4x910B")
+    result = desk.do(**ring(node, deadline_ns=time.clock_gettime_ns(time.CLOCK_BOOTTIME)))
+    assert (result.state, result.reason) == ("refused", "what came before it has left no time for it")
+    assert node.calls("dcmi_set_device_reset") == 0
+
+
 def test_while_an_earlier_reset_of_the_devices_lives_nothing_is_done(desk: Desk) -> None:
     with desk.folder.group_locked("nobody"):
         result = desk.do()
