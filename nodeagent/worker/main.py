@@ -5,8 +5,9 @@
                             └─> thread of npu1  poll("npu1")                    ──┘   (one lock)
 
 The main thread only reads stdin, so it always notices its end; then it ends the process with
-``os._exit``, whatever hangs in a library. The threads take turns, past any that stays too long. A reply is
-written by the thread that made the call, so a thread that hangs is a reply that never comes. The daemon judges that; nothing here has a time-out.
+``os._exit``, whatever hangs in a library. The threads take turns, past any that stays too long. A reply
+is written by the thread that made the call, so a thread that hangs is a reply that never comes. The daemon
+judges that; nothing here has a time-out.
 
 It restarts nothing, filters nothing and knows no rule clock. Exit status: 0 told to end, 69 the
 source is unavailable (said before), 70 a bug (the traceback is on stderr), 65 the daemon made no sense.
