@@ -1,8 +1,9 @@
 """One chip, watched: what a poll of it finds, and which part it is.
 
 Each poll asks for its health and its active codes, then for what it measures and for who holds it. A chip
-that is "not ready" has dropped from its card: that is a fault with a code of its own for as long as it
-lasts, and closes nothing else. A chip whose codes cannot be asked is not observed. Nothing is retried.
+whose health is "not ready" has dropped from its card: that is a fault with a code of its own for as long as
+it lasts, and closes nothing else; other calls answer so also where the driver is only busy. A chip whose
+codes cannot be asked is not observed. Nothing is retried.
 """
 
 import threading
@@ -110,20 +111,20 @@ class WatchedChip:
         """Raises ``CallFailed`` where its codes cannot be asked."""
         with self._busy:
             try:
-                return self._read()
+                health = self._health()
             except NotReady:
                 self._dropped = True
                 self._telemetry.forget()
                 self._hang.forget()
                 return Reading(active=(Active(code=CARD_DROPPED),), complete=False)
+            return self._read(health)
 
     # ------------------------------------------------------------------ in pieces
 
-    def _read(self) -> Reading:
+    def _read(self, health: int | None) -> Reading:
         self._turn += 1
         returned, self._dropped = self._dropped, False
         slow = self._turn % SLOW_ROUND == 0 or returned
-        health = self._health()
         # Before its codes: what events said of the part that was here before is not said of this one.
         if slow or self.events.restarted or self._unread or not self._identity.die:
             self.events.restarted = False
@@ -186,8 +187,6 @@ class WatchedChip:
         try:
             for event in self._chip.current_events():
                 self._listener.learn(code_of(event.event_id), event.severity)
-        except NotReady:
-            raise
         except NotSupported:
             self._asks_severity = False
         except Nonsense:
@@ -221,8 +220,6 @@ class WatchedChip:
     def _read_holders(self, slow: bool) -> tuple[Holder, ...] | None:
         try:
             pids = self._chip.processes()
-        except NotReady:
-            raise
         except Nonsense:
             self._refused += 1
             return None

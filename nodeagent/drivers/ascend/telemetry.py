@@ -21,7 +21,7 @@ from nodeagent.drivers.ascend.abi import (
     UbPortLinkStatus,
 )
 from nodeagent.drivers.ascend.dcmi import Chip
-from nodeagent.drivers.ascend.errors import Nonsense, NotReady, NotSupported
+from nodeagent.drivers.ascend.errors import Nonsense, NotSupported
 
 Measured = tuple[str, float, float, float]
 """A metric, its value, and the least and the most that the vendor's documents allow, in the metric's unit."""
@@ -61,7 +61,7 @@ class Telemetry:
         self.refused = 0
 
     def read(self, *, slow_round: bool) -> dict[str, float]:
-        """All readings. Raises ``NotReady`` if the chip has gone meanwhile."""
+        """All readings."""
         told: dict[str, float] = {}
         for gauge in tuple(self._gauges):
             if not gauge.seldom:
@@ -80,8 +80,6 @@ class Telemetry:
     def _ask(self, gauge: Gauge) -> dict[str, float]:
         try:
             return self._believed(gauge.read(self._chip))
-        except NotReady:
-            raise
         except NotSupported:
             self._gauges.remove(gauge)
         except Nonsense:

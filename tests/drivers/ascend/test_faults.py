@@ -212,6 +212,19 @@ async def test_a_chip_that_drops_has_a_fault_of_its_own_while_it_is_away(
         await stage.cleared("npu3", HBM_CODE)
 
 
+async def test_a_chip_whose_driver_is_busy_for_one_call_has_not_dropped(
+    node: EmulatedNode, spec: WorkerSpec
+) -> None:
+    async with judged(spec) as stage:
+        for function in ("dcmi_get_device_power_info", "dcmi_get_device_resource_info"):
+            node.answer(-8012, "npu3", function)
+        asked = node.calls("dcmi_get_device_resource_info", "npu3")
+        await stage.until(lambda: node.calls("dcmi_get_device_resource_info", "npu3") > asked + 3, "polls")
+        await stage.polled("npu3", 1)
+        assert stage.told("npu3", DROPPED_CODE) == []
+        assert stage.device("npu3").observed
+
+
 async def test_events_that_make_no_sense_are_refused_and_counted(
     node: EmulatedNode, spec: WorkerSpec
 ) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import pytest
 
 from nodeagent.drivers.ascend import dcmi
-from nodeagent.drivers.ascend.errors import NotReady
 from nodeagent.drivers.ascend.telemetry import Telemetry
 from nodeagent.emulator.node import EmulatedNode
 from tests.drivers.ascend.conftest import Emulate
@@ -140,10 +139,3 @@ def test_a_chip_that_was_away_is_asked_anew_what_it_can_tell(node: EmulatedNode)
     assert "temperature_celsius" not in telemetry.read(slow_round=False)
     telemetry.forget()
     assert telemetry.read(slow_round=False)["temperature_celsius"] == 41
-
-
-def test_a_chip_that_goes_while_it_is_asked_is_not_ready(node: EmulatedNode) -> None:
-    telemetry = telemetry_of(node)
-    node.answer(-8012, "npu3", "dcmi_get_device_power_info")
-    with pytest.raises(NotReady):
-        telemetry.read(slow_round=False)
