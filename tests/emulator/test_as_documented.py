@@ -83,13 +83,14 @@ def test_910b_refuses_the_second_generation(program: Program, make_node: MakeNod
 
 def test_nothing_is_written_behind_the_room_that_was_given(program: Program, make_node: MakeNode) -> None:
     node = make_node("8x910B")
-    for number in range(130):
+    for number in range(4):
         node.raise_code("npu0", 0x80000000 + number)
 
     assert program.run(node, "list", "3") == [
         "cards 3 behind untouched",
-        "codes 3 first 80000000 behind untouched",
+        "codes 0 answer -8001 first 55555555 behind untouched",
     ]
+    assert program.run(node, "list", "4")[1] == "codes 4 answer 0 first 80000000 behind untouched"
 
 
 @pytest.mark.parametrize("count", [-1, 10_000])

@@ -1,7 +1,6 @@
 /* Health, and the codes that stand. */
 #include "dcmi.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,17 +33,22 @@ static int tell_health(const struct chip *chip, unsigned int *health)
 /* How many of what stands there is room for. */
 static int fitting(const struct chip *chip, int room) { return chip->code_count < room ? chip->code_count : room; }
 
+/* The vendor collects so many at most, and refuses a caller with less room than they need. */
 static int tell_codes(const struct chip *chip, int *error_count, unsigned int *error_code_list, unsigned int list_len)
 {
-    if (error_count == NULL || error_code_list == NULL || list_len == 0 || list_len > INT_MAX)
+    enum { COLLECTED = 128 };
+
+    if (error_count == NULL || error_code_list == NULL || list_len == 0)
         return DCMI_ERR_INVALID_PARAMETER;
     lock_state();
-    int written = fitting(chip, (int)list_len);
-    for (int index = 0; index < written; index++)
+    int written = fitting(chip, COLLECTED);
+    bool fits = (unsigned int)written <= list_len;
+    for (int index = 0; fits && index < written; index++)
         error_code_list[index] = standing_of(chip)[index].code;
-    *error_count = chip->code_count_lie == NO_LIE ? written : chip->code_count_lie;
+    if (fits)
+        *error_count = chip->code_count_lie == NO_LIE ? written : chip->code_count_lie;
     unlock_state();
-    return DCMI_OK;
+    return fits ? DCMI_OK : DCMI_ERR_INVALID_PARAMETER;
 }
 
 /* The vendor takes any buffer of 48 bytes and more, and fills 256 at most. */
