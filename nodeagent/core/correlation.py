@@ -11,7 +11,7 @@ from dataclasses import replace
 from nodeagent.core import limits
 from nodeagent.core.catalog import FrequencyRule
 from nodeagent.core.cells import changed
-from nodeagent.core.holding import same_job
+from nodeagent.core.holding import is_free, same_job
 from nodeagent.core.model import Device, EventKind, Promotion, Sighting, Window
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
@@ -81,7 +81,7 @@ def _shown_elsewhere(state: State, promotion: Promotion, code_key: str, rule: Fr
         near = any(
             abs(at_ns - promotion.fired_ns) <= rule.correlation_ns for at_ns in sighting.occurrences_ns
         )
-        if near and same_job(state, promotion.device_id, sighting.device_id):
+        if near and _one_cause(state, code_key, promotion.device_id, sighting.device_id):
             return sighting.device_id
     return None
 
@@ -107,7 +107,7 @@ def _belongs_to_suppressed(
             continue
         near = abs(at_ns - sighting.suppressed_ns) <= rule.correlation_ns
         own = sighting.device_id == device_id
-        if near and (own or same_job(state, device_id, sighting.device_id)):
+        if near and (own or _one_cause(state, code_key, device_id, sighting.device_id)):
             return True
     return False
 
@@ -130,7 +130,7 @@ def _leave(state: State, code_key: str, rule: FrequencyRule) -> None:
         others = [
             at_ns
             for other, times in shown.items()
-            if times and other != device_id and same_job(state, device_id, other)
+            if times and other != device_id and _one_cause(state, code_key, device_id, other)
             for at_ns in times
         ]
         kept = tuple(
@@ -140,3 +140,15 @@ def _leave(state: State, code_key: str, rule: FrequencyRule) -> None:
         )
         if kept != window.occurrences_ns:
             limits.remember(state, replace(window, occurrences_ns=kept))
+
+
+def _one_cause(state: State, code_key: str, one: str, other: str) -> bool:
+    """Whether one job may have made the fault on both.
+
+    The application's own fault it may also have made where both are free: it comes, and crashes, between two
+    polls of their processes.
+    """
+    if same_job(state, one, other):
+        return True
+    row = state.lookup.facts(code_key).row
+    return row is not None and row.user_induced and is_free(state, one) and is_free(state, other)

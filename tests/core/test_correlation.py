@@ -3,7 +3,7 @@
 import pytest
 
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import DeviceGone, EventKind, Input, Started, Window
+from nodeagent.core.model import DeviceGone, EventKind, Input, Level, Started, Tick, Window
 from tests.core.build import (
     HBM,
     begin,
@@ -187,3 +187,19 @@ def test_two_chips_that_both_fire_together_are_both_suppressed() -> None:
     suppressed = of(run(engine, steps), EventKind.SUPPRESSED)
     assert sorted(event.device for event in suppressed) == ["npu0", "npu1"]
     assert queue(engine, "die0") == queue(engine, "die1") == []
+
+
+@pytest.mark.parametrize(("user_induced", "kinds"), [(True, ["suppressed"] * 2), (False, ["promoted"] * 2)])
+def test_a_job_that_comes_and_crashes_between_two_polls_separates_no_chip(
+    user_induced: bool, kinds: list[str]
+) -> None:
+    """Its processes were never listed, so both chips are known to be free; hardware is no job's there."""
+    given = catalog(
+        row(HBM, Level.RESTART_REQUEST, user_induced=user_induced),
+        frequency=[repeat(HBM, 2, correlation_ns=ns(30))],
+    )
+    engine = begin(given, chips=2)
+    run(engine, [(0, held("npu0", None)), (0, held("npu1", None))])
+    crashes = [(at_s, signal(HBM, "once", f"npu{chip}")) for at_s in (100, 900) for chip in (0, 1)]
+    events = run(engine, [*crashes, (931, Tick())])
+    assert [event.kind for event in events if event.kind in ("suppressed", "promoted")] == kinds
