@@ -227,7 +227,7 @@ class Observation:
         if self._follows and self._caught_up is None:
             return []
         if self._devices and self._unobserved.keys() >= self._devices.keys():
-            return self._all_unobserved(self._unobserved)
+            return self._all_unobserved()
         self._observing = self._observed_before = True
         self._lost, self._lost_by, self._on_purpose = False, None, False
         inputs: list[Input] = []
@@ -241,11 +241,12 @@ class Observation:
         self._crashed = False
         return inputs
 
-    def _all_unobserved(self, unobserved: Mapping[str, str]) -> list[Input]:
+    def _all_unobserved(self) -> list[Input]:
         if self._lost:
             return []
         self._lost = True
-        reason = f"no device can be read; {', '.join(f'{name}: {why}' for name, why in unobserved.items())}"
+        why = ", ".join(f"{name}: {reason}" for name, reason in self._unobserved.items())
+        reason = f"no device can be read; {why}"
         return [SourceLost(source=self._source, reason=reason[:1024], required=self._required)]
 
     def _unobserve(self, device: str, reason: str) -> list[Input]:
