@@ -46,7 +46,7 @@ _FREQUENCIES: Final = {
     "ddr": {1: 2000},
 }
 _UTILIZATIONS: Final = {"core": (2, 3, 4, 13), "vector": (12, 14), "hbm": (6, 10), "ddr": (1, 5)}
-_ECC: Final = {"core": (1, 3), "vector": (), "hbm": (2,), "ddr": (0,)}
+_ECC: Final[Mapping[str, tuple[int, ...]]] = {"core": (), "vector": (), "hbm": (2,), "ddr": (0,)}
 
 
 def matching(function: str) -> list[str]:

@@ -37,6 +37,17 @@ def test_only_the_memory_that_a_product_has_is_measured(
     assert numbered(node, "dcmi_get_device_utilization_rate", 77)[0] == -8001
 
 
+@pytest.mark.parametrize(("description", "memory"), [("8x910B", 2), ("16xA3", 2), ("4x310P", 0)])
+def test_errors_are_counted_of_the_one_memory_that_a_product_counts_them_of(
+    make_node: MakeNode, description: str, memory: int
+) -> None:
+    ask = ctypes.CDLL(str(make_node(description).dcmi)).dcmi_get_device_ecc_info
+    told = ctypes.create_string_buffer(64)
+
+    answers = {kind: ask(0, 0, kind, told) for kind in range(4)}
+    assert answers == {0: -8255, 1: -8255, 2: -8255, 3: -8255, memory: 0}
+
+
 def test_a_value_can_be_nonsense(make_node: MakeNode) -> None:
     node = make_node("8x910B")
     node.set("npu0", "utilization_percent", 255, place=2)
