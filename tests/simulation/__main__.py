@@ -8,34 +8,32 @@ import logging
 import sys
 import time
 
-from tests.simulation.catalogs import catalogs
 from tests.simulation.history import Step
+from tests.simulation.lives import LIVES
 from tests.simulation.run import Result, simulate
-from tests.simulation.seeds import kept_seeds, play
+from tests.simulation.seeds import play, with_kept
 from tests.simulation.table import coverage_lines
-from tests.simulation.transitions import Transitions, changes
+from tests.simulation.transitions import Transitions, changes, never_seen
 
 
 def main() -> int:
     options = _options()
     logging.disable(logging.CRITICAL)
     if options.transitions:
-        return _follow(options.seed, options.hours)
-    if options.seed is not None:
-        seeds = [options.seed]
-    else:
-        first, last = options.seeds
-        kept = kept_seeds()
-        seeds = kept + [seed for seed in range(first, last + 1) if seed not in kept]
+        return _follow(options.seed, options.hours, options.life)
+    alone = options.seed is not None
+    first, last = options.seeds
+    seeds = [options.seed] if alone else with_kept(first, last, options.life)
     begun_s = time.monotonic()
-    results = play(seeds, options.hours)
-    for line in _report(results, time.monotonic() - begun_s, options.hours):
+    results = play(seeds, options.hours, options.life)
+    for line in _report(results, time.monotonic() - begun_s, options.hours, options.life):
         print(line)
     return int(any(result.broken for result in results))
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("--life", choices=tuple(LIVES), default="rules", help="what it is about (rules)")
     parser.add_argument("--seed", type=int, help="one seed")
     parser.add_argument(
         "--seeds", type=_range, default=(1, 20), metavar="A..B", help="all of them, kept ones first"
@@ -57,33 +55,33 @@ def _range(text: str) -> tuple[int, int]:
     return int(first), int(last)
 
 
-def _report(results: list[Result], took_s: float, hours: float) -> list[str]:
+def _report(results: list[Result], took_s: float, hours: float, life: str) -> list[str]:
     together = Transitions()
     killed: dict[str, int] = {}
     for result in results:
         together.add(result.transitions)
         for point, times in result.killed.items():
             killed[point] = killed.get(point, 0) + times
-    lines = coverage_lines(together)
+    missing = never_seen(together, LIVES[life].kinds, LIVES[life].changes)
+    lines = coverage_lines(together, missing)
     lines.append("")
     lines += [f"{times:8} x killed {point}" for point, times in sorted(killed.items())]
     turns, events = sum(one.turns for one in results), sum(one.events for one in results)
     lines.append(
         f"{len(results)} seeds of {hours:g} h in {took_s:.1f} s: {turns} turns, {events} events, "
-        f"{len(catalogs())} catalogs"
+        f"{len(LIVES[life].catalogs())} catalogs"
     )
     for result in results:
         if result.broken:
             lines.append(f"seed {result.seed}: {result.broken}")
-            lines.append(
-                f"    python -m tests.simulation --seed {result.seed} --hours {hours:g} --transitions"
-            )
+            again = f"--life {life} --seed {result.seed} --hours {hours:g} --transitions"
+            lines.append(f"    python -m tests.simulation {again}")
     if len(results) == 1:
         lines.append(f"digest {results[0].digest}")
     return lines
 
 
-def _follow(seed: int, hours: float) -> int:
+def _follow(seed: int, hours: float, life: str) -> int:
     begun_ns: list[int] = []
 
     def tell(step: Step) -> None:
@@ -91,7 +89,7 @@ def _follow(seed: int, hours: float) -> int:
         for what, (kind, was, now, cause) in changes(step):
             print(f"{_clock(step.now_ns - begun_ns[0])}  {kind:9} {what:40} {was} -> {now}  by {cause}")
 
-    result = simulate(seed, hours, tell)
+    result = simulate(seed, hours, tell, life=life)
     print(result.broken or f"every invariant holds; digest {result.digest}")
     return int(bool(result.broken))
 

@@ -36,10 +36,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.state import State
 from nodeagent.core.verdict import Contribution, Judgement, judge
-
-Replacement = tuple[Any, str, Any]
-"""Where, what, by what."""
-
+from tests.simulation.mutating import Replacement
 
 # ---------------------------------------------------------------------- frequency
 

@@ -40,7 +40,8 @@ class Killed(Exception):
 class DurableLog:
     """In place of the ledger: the part of its interface that pump and rebuild use.
 
-    ``armed`` names the point at which the process is to die next, "" for none.
+    ``armed`` names the point at which the process is to die next, "" for none. While ``degraded`` nothing
+    gets to the disk: what waits for it is written once it is well again, or is gone with the process.
     """
 
     def __init__(self) -> None:
@@ -55,6 +56,7 @@ class DurableLog:
         self._base_input = 0
         self._base_seq = 0
         self._base_ns = 0
+        self._waiting: list[Transaction] = []
         self._bytes = hashlib.sha256()
 
     @property
@@ -78,21 +80,34 @@ class DurableLog:
 
     async def commit(self, transaction: Transaction) -> Committed:
         self.die_at("before the write")
+        self._waiting.append(transaction)
+        if self.degraded:
+            told = _numbered(self.last_seq, self._waiting)
+            mine = told[len(told) - len(transaction.events) :]
+            last_seq = self.last_seq + len(told)
+            return Committed(store_id=STORE, events=mine, last_seq=last_seq, durable=False)
+        stored = _numbered(self.last_seq, self._waiting)
+        for one in self._waiting:
+            self._write(one)
+        self._waiting.clear()
+        for event in stored:
+            self.events.append((event.seq, event.wall_ns, codec.encode_event(event.event)))
+            self._note(self.events[-1])
+        self.written(stored)
+        self.die_at("between write and publish")
+        mine = stored[len(stored) - len(transaction.events) :]
+        return Committed(store_id=STORE, events=mine, last_seq=self.last_seq, durable=True)
+
+    def lose(self) -> None:
+        """The process is gone, and with it what waited."""
+        self._waiting.clear()
+
+    def _write(self, transaction: Transaction) -> None:
         for number, stamped in enumerate(transaction.inputs, len(self.inputs) + 1):
             self.inputs.append((number, stamped.rule_ns, stamped.wall_ns, *codec.encode_input(stamped.input)))
             self._note(self.inputs[-1])
-        stored = tuple(
-            StoredEvent(seq=seq, wall_ns=wall_ns, event=event)
-            for seq, (wall_ns, event) in enumerate(transaction.events, len(self.events) + 1)
-        )
-        for one in stored:
-            self.events.append((one.seq, one.wall_ns, codec.encode_event(one.event)))
-            self._note(self.events[-1])
         self.engine_now_ns = max(self.engine_now_ns, transaction.engine_now_ns)
         self.anchor = transaction.anchor or self.anchor
-        self.written(stored)
-        self.die_at("between write and publish")
-        return Committed(store_id=STORE, events=stored, last_seq=self.last_seq, durable=True)
 
     def written(self, stored: tuple[StoredEvent, ...]) -> None:
         """A transaction is on the disk: for who watches."""
@@ -137,6 +152,14 @@ class DurableLog:
 
     def _note(self, row: Sequence[int | str | bytes]) -> None:
         self._bytes.update(repr(row).encode())
+
+
+def _numbered(last_seq: int, transactions: Sequence[Transaction]) -> tuple[StoredEvent, ...]:
+    every = (told for one in transactions for told in one.events)
+    return tuple(
+        StoredEvent(seq=seq, wall_ns=wall_ns, event=event)
+        for seq, (wall_ns, event) in enumerate(every, last_seq + 1)
+    )
 
 
 class MortalBoard(Board):

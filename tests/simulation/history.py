@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import Carried, Event, Input, Outcome, Started, Tick, View
+from nodeagent.core.model import Carried, Event, Input, Outcome, ResetStage, Started, Tick, View
 from nodeagent.core.preview import Preview
 from nodeagent.store.records import StoredEvent
 
@@ -29,6 +29,28 @@ class Turn:
 
     steps: tuple[Step, ...]
     stored: tuple[StoredEvent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One of the attempts of an action: what has a process, a lock and a result of its own."""
+
+    action_id: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareReset:
+    """What truly happened to these parts (their ids)."""
+
+    attempt: Attempt
+    identities: tuple[str, ...]
+    true_ns: int
+    rule_ns: int
+
+
+NOT_DURABLE = "the store is not durable"
+"""Why the shell does not do what it cannot remember."""
 
 
 class Broken(Exception):
@@ -62,11 +84,16 @@ class Observed:
         return self.engine.digest
 
     def step(self, now_ns: int, given: Input) -> Outcome:
-        due: tuple[Event, ...] = ()
+        due = Outcome()
         if not isinstance(given, Started | Tick) and self._is_due(now_ns):
-            due = self._step(now_ns, Tick()).events
+            due = self._step(now_ns, Tick())
         outcome = self._step(now_ns, given)
-        return Outcome(records=outcome.records, events=due + outcome.events)
+        actions = due.actions + outcome.actions
+        return Outcome(records=outcome.records, events=due.events + outcome.events, actions=actions)
+
+    def going_on(self) -> tuple[str, ...]:
+        """The ids of the resets that do."""
+        return tuple(one.id for one in self._view.resets if one.stage is not ResetStage.ENDED)
 
     def _is_due(self, now_ns: int) -> bool:
         deadline_ns = self.engine.next_deadline()

@@ -1,17 +1,10 @@
-"""Small, named defects, each put into the core by replacing one function: every one must be caught.
+"""Small, named defects of the rules, each put into the core by replacing one function: each must be caught.
 
-A mutation is what a slip of the pen would make of a rule. New rules, and the policy when it comes, bring
-their own.
+A mutation is what a slip of the pen would make of a rule. New rules bring their own; those of resets are in
+``tests.simulation.acting.mutations``.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
-from multiprocessing import get_context
-from typing import Any
-from unittest.mock import patch
+from dataclasses import replace
 
 from nodeagent.core import (
     clearing,
@@ -42,7 +35,6 @@ from nodeagent.core.state import State
 from nodeagent.daemon.clock import Clock
 from tests.simulation.defects import (
     FOURTH,
-    Replacement,
     any_hold,
     begun_now,
     carrying_no,
@@ -75,27 +67,7 @@ from tests.simulation.defects import (
     unknown_hides,
     without_reset,
 )
-from tests.simulation.run import simulate
-from tests.simulation.seeds import quiet
-
-
-@dataclass(frozen=True, slots=True)
-class Mutation:
-    """``handlers``: by type of input, what takes it instead."""
-
-    name: str
-    replacements: tuple[Replacement, ...] = ()
-    handlers: Mapping[type, Callable[[State, Any], bool]] | None = None
-
-    @contextmanager
-    def applied(self) -> Iterator[None]:
-        with ExitStack() as stack:
-            for where, what, by in self.replacements:
-                stack.enter_context(patch.object(where, what, by))
-            if self.handlers is not None:
-                stack.enter_context(patch.dict(engine._HANDLERS, self.handlers))
-            yield
-
+from tests.simulation.mutating import Mutation
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation("the window's limit is one more", (counting(lambda rule: replace(rule, times=rule.times + 1)),)),
@@ -163,29 +135,3 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("windows go by the wall clock", ((Clock, "rule_ns", lambda clock: clock.wall_ns()),)),
     Mutation("outlived timers are kept", ((timers.Timers, "_shed", never),)),
 )
-
-
-def catching_seed(mutation: Mutation, seeds: Iterable[int], hours: float) -> tuple[int, str] | None:
-    """The first seed that shows the mutation and the invariant that it breaks; None if none of them does.
-
-    Where the engine itself falls over, that counts, under the name of what it raised.
-    """
-    with mutation.applied():
-        for seed in seeds:
-            try:
-                result = simulate(seed, hours)
-            except (AssertionError, KeyError, ValueError) as fallen:
-                return seed, type(fallen).__name__
-            if result.broken:
-                return seed, result.invariant
-    return None
-
-
-def catch_all(seeds: Sequence[int], hours: float) -> list[tuple[int, str] | None]:
-    """What catches each, in their order."""
-    with ProcessPoolExecutor(mp_context=get_context("spawn"), initializer=quiet) as pool:
-        return list(pool.map(partial(_catch, seeds, hours), range(len(MUTATIONS))))
-
-
-def _catch(seeds: Sequence[int], hours: float, number: int) -> tuple[int, str] | None:
-    return catching_seed(MUTATIONS[number], seeds, hours)

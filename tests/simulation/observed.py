@@ -10,10 +10,12 @@ ALWAYS_HEARD = ("agent", "public", "")
 
 def device_id(view: View, name: str) -> str:
     """The id of the device that goes by that name, id or PCI address; "" if none does."""
-    by_name = [one.id for one in view.devices if one.name == name]
-    by_pci = [one.id for one in view.devices if one.attributes.get("pci") == name]
-    by_id = [one.id for one in view.devices if one.id == name]
-    return (by_name + by_pci + by_id + [""])[0]
+    for one in view.devices:
+        if one.name == name:
+            return one.id
+    by_pci = (one.id for one in view.devices if one.attributes.get("pci") == name)
+    by_id = (one.id for one in view.devices if one.id == name)
+    return next(by_pci, None) or next(by_id, "")
 
 
 class Observed:

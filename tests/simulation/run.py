@@ -11,16 +11,13 @@ from nodeagent.core.catalog import SECOND_NS
 from nodeagent.core.model import CatalogChanged, Edge, Operator
 from nodeagent.daemon import pump
 from tests.simulation.history import Broken, Step
-from tests.simulation.invariants import all_invariants
-from tests.simulation.plots import FAULTS, HOUR_NS, MINUTE_NS
+from tests.simulation.lives import LIVES, Life
+from tests.simulation.plots import HOUR_NS, MINUTE_NS
 from tests.simulation.shell import Shell
-from tests.simulation.surroundings import SURROUNDINGS
 from tests.simulation.transitions import Transitions
-from tests.simulation.troubles import DAY_NS, SOURCES, TROUBLES
+from tests.simulation.troubles import DAY_NS, SOURCES
 from tests.simulation.watch import Invariant, Watch
-from tests.simulation.world import Act, Compact, Crash, Plot, Reboot, Reload, Said, World
-
-_PAUSES = (0, SECOND_NS, MINUTE_NS, 10 * MINUTE_NS, HOUR_NS, 2 * HOUR_NS)
+from tests.simulation.world import Act, Compact, Crash, Does, Plot, Reboot, Reload, Said, World
 
 
 @dataclass(slots=True)
@@ -38,18 +35,23 @@ class Result:
 
 
 def simulate(
-    seed: int, hours: float, on_step: Callable[[Step], None] | None = None, judged: bool = True
+    seed: int,
+    hours: float,
+    on_step: Callable[[Step], None] | None = None,
+    judged: bool = True,
+    life: str = "rules",
 ) -> Result:
     """Play it. ``on_step`` sees each committed step; not ``judged``: no invariant is looked at."""
     result = Result(seed=seed)
-    world = World(seed)
+    lived = LIVES[life]
+    world = World(seed, lived.parts(), lived.digests(seed))
     watchers: list[Invariant] = [result.transitions]
     if on_step is not None:
         watchers.append(_Listener(on_step))
     if judged:
-        watchers += all_invariants()
+        watchers += lived.invariants()
     watch = Watch(watchers, world)
-    node = _Node(world, watch)
+    node = _Node(world, watch, lived)
     with _time_of(world):
         try:
             node.live(hours)
@@ -78,9 +80,10 @@ def _time_of(world: World) -> Iterator[None]:
 class _Node:
     """The world and the shell, moved on together."""
 
-    def __init__(self, world: World, watch: Watch) -> None:
+    def __init__(self, world: World, watch: Watch, life: Life) -> None:
         self.world = world
-        self.shell = Shell(world, watch)
+        self.shell = Shell(world, watch, life.catalogs())
+        self._life = life
         self._watch = watch
         self._wakes = random.Random(world.rng.random())
         self._down_ns = 0
@@ -88,9 +91,9 @@ class _Node:
 
     def live(self, hours: float) -> None:
         self._start()
-        self.world.begin(_life(self.world, round(hours * HOUR_NS)))
+        self.world.begin(_days(self.world, self._life, round(hours * HOUR_NS)))
         self._play()
-        self.world.begin(_rest(self.world))
+        self.world.begin(_rest(self.world, self._life))
         self._play()
         self._wake_until(self.world.true_ns + 12 * DAY_NS, always=True)
         self.world.true_ns += 12 * DAY_NS
@@ -110,6 +113,7 @@ class _Node:
             deadline_ns = self.shell.engine.next_deadline()
             if deadline_ns is None:
                 return
+            until_ns = min(until_ns, self.world.next_ns() or until_ns)
             at_ns = self.world.true_ns + deadline_ns - self.world.rule_ns(self.world.true_ns)
             if at_ns >= until_ns or not (always or self._wakes.random() < 0.8):
                 return
@@ -128,6 +132,7 @@ class _Node:
                 self._crash(act)
             case Reboot():
                 self.shell.stop("rebooted")
+                self.shell.actuator.reboots()
                 self.world.reboots(act)
                 self._down_ns = 0
             case Reload(digest):
@@ -135,6 +140,8 @@ class _Node:
                 self.shell.deliver(CatalogChanged(digest=digest))
             case Compact():
                 self.shell.compact()
+            case Does(work):
+                work()
 
     def _crash(self, crash: Crash) -> None:
         self._down_ns = crash.down_ns
@@ -171,30 +178,32 @@ class _Node:
                 world.begin(world.hello(source, after_ns))
 
 
-def _life(world: World, lasts_ns: int) -> Plot:
+def _days(world: World, life: Life, lasts_ns: int) -> Plot:
     """Plot after plot, some at once, with pauses up to hours, each begun whatever the others do."""
     yield MINUTE_NS
     end_ns = world.true_ns + lasts_ns
     while world.true_ns < end_ns:
         for _ in range(world.rng.randint(1, 4)):
-            plots = world.rng.choices((FAULTS, SURROUNDINGS, TROUBLES), (12, 3, 5))[0]
+            plots = world.rng.choices(life.plots, life.weights)[0]
             world.begin(world.rng.choice(plots)(world), world.rng.choice((0, SECOND_NS, 31 * SECOND_NS)))
-        yield world.rng.choice(_PAUSES)
+        yield world.rng.choice(life.pauses_ns)
 
 
-def _rest(world: World) -> Plot:
+def _rest(world: World, life: Life) -> Plot:
     """All is well again and said so: no fault is active, every source is read, every order is lifted."""
     for part in world.parts:
         part.present = part.readable = part.heard = True
+        part.when_reset = "well"
         part.active.clear()
     world.wall_error_ns = 0
     world.act(Reboot(off_ns=MINUTE_NS, wall_error_ns=0))
     yield 2 * MINUTE_NS
-    world.act(Reload(digest="calm"))
+    world.act(Reload(digest=world.calm))
     for part in world.parts:
         yield from world.poll(part)
         world.say(Edge(source=part.source, device=part.name, rule="above-HOT", above=False, value=50.0))
     for who in ("uid:1000", "uid:2000"):
         for device in ("node", "0000:20:00.0", *(part.name for part in world.parts)):
             world.say(Operator(who=who, what="release", device=device, reason="the end"))
+    life.ends(world)
     yield 0

@@ -10,20 +10,26 @@ from pathlib import Path
 
 from tests.simulation.run import Result, simulate
 
-KEPT = Path(__file__).with_name("seeds.txt")
+KEPT = {name: Path(__file__).with_name(f"seeds_{name}.txt") for name in ("rules", "acting")}
 
 
-def kept_seeds() -> list[int]:
+def kept_seeds(life: str = "rules") -> list[int]:
     """Those that once found something, oldest first. A line is a number and why; # begins a comment."""
-    lines = (line.partition("#")[0].split() for line in KEPT.read_text().splitlines())
+    lines = (line.partition("#")[0].split() for line in KEPT[life].read_text().splitlines())
     return [int(words[0]) for words in lines if words]
 
 
-def play(seeds: Iterable[int], hours: float) -> list[Result]:
+def with_kept(first: int, last: int, life: str = "rules") -> list[int]:
+    """The kept ones, then those from first to last that are not among them."""
+    kept = kept_seeds(life)
+    return kept + [seed for seed in range(first, last + 1) if seed not in kept]
+
+
+def play(seeds: Iterable[int], hours: float, life: str = "rules") -> list[Result]:
     """Each seed by itself; results in the order of the seeds."""
     workers = os.cpu_count() or 1
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=quiet) as pool:
-        return list(pool.map(partial(simulate, hours=hours), seeds, chunksize=4))
+        return list(pool.map(partial(simulate, hours=hours, life=life), seeds, chunksize=4))
 
 
 def quiet() -> None:

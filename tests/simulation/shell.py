@@ -4,25 +4,38 @@ Only what would wait for a machine is stood in for. The process may die at every
 the board name, and a new one begins with what was durable.
 """
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar, cast
 
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import NODE, CatalogChanged, DeviceSeen, Input, Kind, Started
+from nodeagent.core.model import (
+    NODE,
+    Action,
+    ActionResult,
+    ActionState,
+    CatalogChanged,
+    DeviceSeen,
+    Input,
+    Kind,
+    Started,
+)
 from nodeagent.daemon import rebuild
 from nodeagent.daemon.clock import carry_on
 from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.pump import Pump
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Publication, StoredEvent
-from tests.simulation.catalogs import catalogs
+from tests.simulation.acting.actuator import Actuator
 from tests.simulation.durable import DurableLog, Killed, MortalBoard
-from tests.simulation.history import Observed, Turn
+from tests.simulation.history import NOT_DURABLE, Observed, Turn
 from tests.simulation.watch import Watch
 from tests.simulation.world import World
 
 T = TypeVar("T")
+
+_CRASHES = 0.04
+"""How often the daemon dies with an action in its hands."""
 
 NODE_SEEN = DeviceSeen(source="agent", device=NODE, kind=Kind.NODE, vendor="", identity="machine-1")
 
@@ -60,11 +73,15 @@ class _Board(MortalBoard):
 class Shell:
     """One node's daemon over all of its lives. ``killed`` counts deaths by the point where they came."""
 
-    def __init__(self, world: World, watch: Watch) -> None:
+    def __init__(self, world: World, watch: Watch, catalogs: Mapping[str, Catalog]) -> None:
         self.world = world
         self.watch = watch
         self.log = _Log(self)
+        self.actuator = Actuator(world, watch, self._submit)
+        world.degrade = self.degrade
         self.killed: dict[str, int] = {}
+        self._refused: list[str] = []
+        self._catalogs = catalogs
         self._known: dict[str, Catalog] = {}
         self._engine: Observed | None = None
         self._pump: Pump | None = None
@@ -81,9 +98,10 @@ class Shell:
     def start(self) -> None:
         """A new process: replay, compare, and its first turn. It may die in the middle of it."""
         world, log = self.world, self.log
+        log.degraded = ""
         recovery = log.recovery()
         clock = carry_on(recovery.anchor, world.boot_id, world.boottime_ns, world.wall_ns)
-        self._known = dict(catalogs())
+        self._known = dict(self._catalogs)
         try:
             engine, differences = complete(rebuild.rebuild(cast(Ledger, log), recovery, self._known))
             self.watch.rebuilt(engine, differences)
@@ -93,6 +111,7 @@ class Shell:
             self._pump = Pump(
                 cast(Engine, self._engine), cast(Ledger, log), _Board(self), clock, lambda: None
             )
+            self._pump.act = self._act
             tables: tuple[Input, ...] = ()
             if engine.digest != world.digest:
                 tables = (CatalogChanged(digest=world.digest),)
@@ -103,6 +122,9 @@ class Shell:
         except Killed as killed:
             self._die(str(killed))
         world.listening = self.runs
+        if self.runs:
+            self._rests()
+            self.actuator.take_over(self.engine.view().resets)
 
     def deliver(self, *inputs: Input) -> None:
         """A turn with these; without any, only time has passed."""
@@ -116,9 +138,39 @@ class Shell:
             self._die(str(killed))
         else:
             self.watch.rests(self.engine, pump.queued)
+            self._rests()
+
+    def _act(self, action: Action, durable: bool) -> None:
+        """The pump hands on what is published; what is only in memory is not done."""
+        if not durable:
+            self._refused.append(action.id)
+            return
+        if self.world.rng.random() < _CRASHES:
+            raise Killed("between commit and act")
+        attempts = {reset.id: reset.attempt for reset in self.engine.view().resets}
+        self.actuator.take(action, attempts[action.id])
+
+    def _rests(self) -> None:
+        assert self._engine is not None
+        self.world.proposed = self._engine.going_on()
+        refused, self._refused = self._refused, []
+        for action_id in refused:
+            self.deliver(
+                ActionResult(action_id=action_id, state=ActionState.REFUSED, reason=NOT_DURABLE),
+            )
+
+    def _submit(self, result: ActionResult) -> bool:
+        self.deliver(result)
+        return self.runs
+
+    def degrade(self, reason: str) -> None:
+        """The disk is full, or well again ("")."""
+        if self.runs:
+            self.log.degraded = reason
+            self.deliver()
 
     def compact(self) -> None:
-        if self._pump is None:
+        if self._pump is None or self.log.degraded:
             return
         try:
             complete(self._pump.compact())
@@ -138,5 +190,7 @@ class Shell:
     def _die(self, where: str) -> None:
         self.killed[where] = self.killed.get(where, 0) + 1
         self._engine = self._pump = None
+        self.log.lose()
+        self._refused.clear()
         self.world.listening = False
         self.log.armed = ""

@@ -1,12 +1,13 @@
 """What the seeds together have seen, as a table for people."""
 
 from collections import Counter
+from collections.abc import Sequence
 
-from tests.simulation.transitions import Transitions, never_seen
+from tests.simulation.transitions import Transitions
 
 
-def coverage_lines(transitions: Transitions, causes: int = 4) -> list[str]:
-    """A line for each change of state with its count and its most frequent causes, then what is missing."""
+def coverage_lines(transitions: Transitions, missing: Sequence[str], causes: int = 4) -> list[str]:
+    """A line for each change of state with its count and most frequent causes, then what is missing."""
     lines = ["   count  change"]
     by_change: dict[tuple[str, str, str], Counter[str]] = {}
     for (what, was, now, cause), count in transitions.seen.items():
@@ -19,6 +20,8 @@ def coverage_lines(transitions: Transitions, causes: int = 4) -> list[str]:
         )
     lines += ["", "   count  event"]
     lines += [f"{count:8}  {kind}" for kind, count in sorted(transitions.kinds.items())]
-    missing = never_seen(transitions.seen, transitions.kinds)
+    if transitions.ends:
+        lines += ["", "   count  end of a reset's attempt, or of its proposal"]
+        lines += [f"{count:8}  {word}" for word, count in sorted(transitions.ends.items())]
     lines += ["", "never seen: " + ("; ".join(missing) if missing else "nothing of what is expected")]
     return lines

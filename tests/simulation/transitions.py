@@ -1,7 +1,7 @@
 """What was seen: every change of a fault's, device's or source's state and its cause, counted."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from nodeagent.core.model import (
     Condition,
@@ -21,21 +21,26 @@ NONE = "-"
 
 
 class Transitions(Invariant):
-    """Counts ``Transition``s, and events by kind, over what is committed."""
+    """Counts ``Transition``s, events by kind, and how attempts of resets ended, over what is committed."""
 
     def __init__(self) -> None:
         self.seen: Counter[Transition] = Counter()
         self.kinds: Counter[str] = Counter()
+        self.ends: Counter[str] = Counter()
 
     def on_step(self, step: Step) -> None:
         for event in step.events:
             self.kinds[event.kind] += 1
+            if event.kind is EventKind.ACTION_FINISHED:
+                on_paper = event.evidence["mode"] == "dry-run"
+                self.ends["on paper" if on_paper else event.why.partition(":")[0]] += 1
         for _, transition in changes(step):
             self.seen[transition] += 1
 
     def add(self, other: "Transitions") -> None:
         self.seen += other.seen
         self.kinds += other.kinds
+        self.ends += other.ends
 
 
 def changes(step: Step) -> Iterator[tuple[str, Transition]]:
@@ -65,10 +70,15 @@ def cause_of(step: Step) -> str:
     return word
 
 
-def never_seen(seen: Counter[Transition], kinds: Counter[str]) -> list[str]:
-    """Of what must be reachable: event kinds that the core can tell, and ways for a fault to change."""
-    missing = [f"event {kind}" for kind in sorted(_TOLD_NOW - set(kinds))]
-    for what, was, now, cause in _EXPECTED:
+def never_seen(
+    transitions: Transitions,
+    kinds: frozenset[EventKind],
+    expected: Sequence[Transition],
+) -> list[str]:
+    """Of what must be reachable in a life: these kinds of events, and these changes."""
+    seen = transitions.seen
+    missing = [f"event {kind}" for kind in sorted(kinds - set(transitions.kinds))]
+    for what, was, now, cause in expected:
         if not any(
             one[0] == what and one[1].startswith(was) and one[2].startswith(now) and one[3] == cause
             for one in seen
@@ -77,16 +87,18 @@ def never_seen(seen: Counter[Transition], kinds: Counter[str]) -> list[str]:
     return missing
 
 
-_TOLD_NOW = set(EventKind) - {
-    EventKind.ACTION_PROPOSED,
-    EventKind.ACTION_STARTED,
-    EventKind.ACTION_FINISHED,
-    EventKind.QUIESCED,
-    EventKind.RESUMED,
-}
-"""Actions and quiesce come with the policy."""
+OF_ACTING = frozenset(
+    {
+        EventKind.ACTION_PROPOSED,
+        EventKind.ACTION_STARTED,
+        EventKind.ACTION_FINISHED,
+        EventKind.QUIESCED,
+        EventKind.RESUMED,
+    }
+)
+OF_RULES = frozenset(EventKind) - OF_ACTING
 
-_EXPECTED = (
+CHANGES_BY_RULES: tuple[Transition, ...] = (
     ("condition", NONE, "present", "occur"),
     ("condition", NONE, "flash", "once"),
     ("condition", NONE, "present", "complete poll"),
@@ -134,6 +146,40 @@ _EXPECTED = (
     ("device", "ALLOW", "NO_NEW_JOBS", "occur"),
     ("device", "NO_NEW_JOBS", "ISOLATE", "time"),
 )
+CHANGES_BY_ACTING: tuple[Transition, ...] = (
+    ("reset", NONE, "announced", "occur"),
+    ("reset", NONE, "announced", "once"),
+    ("reset", NONE, "announced", "complete poll"),
+    ("reset", NONE, "announced", "time"),
+    ("reset", NONE, "announced", "reset"),
+    ("reset", NONE, "announced", "release"),
+    ("reset", "announced", "running", "time"),
+    ("reset", "announced", "waiting", "time"),
+    ("reset", "announced", "asking", "time"),
+    ("reset", "announced", NONE, "recover"),
+    ("reset", "announced", "ended", "refuse"),
+    ("reset", "announced", NONE, "CatalogChanged"),
+    ("reset", "asking", "running", "approve"),
+    ("reset", "asking", "ended", "refuse"),
+    ("reset", "asking", "ended", "time"),
+    ("reset", "waiting", "running", "Holders"),
+    ("reset", "waiting", "running", "complete poll"),
+    ("reset", "waiting", "running", "resume"),
+    ("reset", "waiting", "running again", "time"),
+    ("reset", "waiting", "ended", "time"),
+    ("reset", "announced", NONE, "isolate"),
+    ("reset", "running", "verifying", "ActionResult"),
+    ("reset", "running", "waiting again", "ActionResult"),
+    ("reset", "running", "waiting again", "time"),
+    ("reset", "running", "ended", "ActionResult"),
+    ("reset", "verifying", "ended", "complete poll"),
+    ("reset", "verifying", "waiting again", "time"),
+    ("reset", "verifying again", "ended", "complete poll"),
+    ("reset", "verifying again", "ended", "time"),
+    ("hold", NONE, "unbounded", "quiesce"),
+    ("hold", "unbounded", NONE, "resume"),
+    ("hold", "bounded", NONE, "time"),
+)
 
 
 def _states(view: View) -> Iterator[tuple[tuple[str, str], str]]:
@@ -143,6 +189,9 @@ def _states(view: View) -> Iterator[tuple[tuple[str, str], str]]:
         yield ("promotion", promotion.id), "effective" if promotion.effective else "pending"
     for hold in view.holds:
         yield ("hold", hold.id), "unbounded" if hold.until_ns is None else "bounded"
+    for reset in view.resets:
+        again = " again" if reset.attempt > 1 else ""
+        yield ("reset", reset.id), f"{reset.stage}{again}"
     for source in view.sources:
         yield ("source", f"{source.name} {source.device_id}".strip()), _of_source(source)
     for device in view.devices:

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from nodeagent.core.catalog import SECOND_NS
 from nodeagent.core.model import DeviceGone, SourceBack, SourceLost, TablesRejected
-from tests.simulation.catalogs import catalogs
 from tests.simulation.durable import CRASH_POINTS
 from tests.simulation.plots import HOUR_NS, MINUTE_NS, a_chip, about
 from tests.simulation.world import Compact, Crash, Plot, Reboot, Reload, World
@@ -110,10 +109,10 @@ def reloads(world: World) -> Plot:
     """Other tables, mostly for a while; at times ones that are refused."""
     if world.rng.random() < 0.2:
         world.say(TablesRejected(reason="kernel.toml:3: level"))
-    world.act(Reload(digest=world.rng.choice(tuple(catalogs()))))
+    world.act(Reload(digest=world.rng.choice(world.digests)))
     yield world.rng.choice((MINUTE_NS, HOUR_NS, 6 * HOUR_NS))
     if world.rng.random() < 0.7:
-        world.act(Reload(digest="calm"))
+        world.act(Reload(digest=world.calm))
 
 
 def dies(world: World) -> Plot:

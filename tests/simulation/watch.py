@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import Outcome
+from nodeagent.core.model import ActionResult, Outcome
 from nodeagent.store.records import Publication, StoredEvent
-from tests.simulation.history import Step, Turn
+from tests.simulation.history import Attempt, HardwareReset, Step, Turn
 from tests.simulation.world import World
 
 
@@ -34,6 +34,12 @@ class Invariant:
     ) -> None:
         """Something became visible."""
 
+    def on_reset(self, reset: HardwareReset) -> None:
+        """Hardware was truly reset."""
+
+    def on_ended(self, attempt: Attempt, result: ActionResult) -> None:
+        """The process of an attempt has ended, or is found to be gone."""
+
     def on_rest(self, engine: Engine, queued: int) -> None:
         """A turn is over and the shell waits."""
 
@@ -57,15 +63,24 @@ class Watch:
 
     def committed(self, turn: Turn) -> None:
         self.turns += 1
-        for one in self._invariants:
-            for step in turn.steps:
+        for step in turn.steps:
+            for one in self._invariants:
                 one.on_step(step)
+        for one in self._invariants:
             one.on_turn(turn)
             one.on_anchor(self._world)
 
     def published(self, publication: Publication, events: tuple[StoredEvent, ...], durable_seq: int) -> None:
         for one in self._invariants:
             one.on_published(publication, events, durable_seq)
+
+    def reset(self, reset: HardwareReset) -> None:
+        for one in self._invariants:
+            one.on_reset(reset)
+
+    def attempt_ended(self, attempt: Attempt, result: ActionResult) -> None:
+        for one in self._invariants:
+            one.on_ended(attempt, result)
 
     def rests(self, engine: Engine, queued: int) -> None:
         for one in self._invariants:

@@ -6,7 +6,7 @@ inputs, and yields how long it waits. What is said while nobody listens is lost,
 
 import heapq
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from nodeagent.core.catalog import SECOND_NS
@@ -16,6 +16,7 @@ from nodeagent.core.model import (
     ActiveSet,
     Assertion,
     DeviceSeen,
+    Holder,
     Holders,
     Input,
     Kind,
@@ -32,7 +33,11 @@ Plot = Iterator[int]
 
 @dataclass(slots=True)
 class Part:
-    """A chip, switch chip or port in a slot. ``active`` are the codes its driver shows as present now."""
+    """A chip, switch chip or port in a slot. ``active`` are the codes its driver shows as present now.
+
+    Those of one ``group`` are reset together; ``when_reset`` is well, stays, returns or silent.
+    ``holders`` None: nobody tells them here but plots.
+    """
 
     name: str
     identity: str
@@ -40,11 +45,14 @@ class Part:
     source: str
     kind: Kind
     upstream: str = ""
+    group: str = ""
     present: bool = True
     readable: bool = True
     heard: bool = True
     active: dict[str, None] = field(default_factory=dict)
-    holders: Holders | None = None
+    when_reset: str = "well"
+    holders: tuple[Holder, ...] | None = None
+    told_holders: tuple[Holder, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +84,36 @@ class Compact:
     pass
 
 
-Act = Said | Crash | Reboot | Reload | Compact
+@dataclass(frozen=True, slots=True)
+class Does:
+    """Something is done to the daemon's process or to what lies about it."""
+
+    work: Callable[[], None]
+
+
+Act = Said | Crash | Reboot | Reload | Compact | Does
 
 
 class World:
-    """``true_ns`` is the time that really passes; every clock that the daemon can read follows from it."""
+    """``true_ns`` is the time that really passes; every clock that the daemon can read follows from it.
 
-    def __init__(self, seed: int) -> None:
+    ``digests`` are of the tables that may be in force, ``calm`` of those that mostly are. ``proposed`` are
+    the resets that go on, as the daemon shows them. ``degrade`` takes the disk away, for a reason, or gives
+    it back ("").
+    """
+
+    def __init__(self, seed: int, parts: Sequence[Part], digests: Sequence[str]) -> None:
         self.rng = random.Random(seed)
         self.true_ns = 1000 * SECOND_NS
         self.boot = 1
         self.booted_ns = 0
         self.wall_error_ns = 0
-        self.digest = "calm"
-        self.parts = _parts()
+        self.digests = tuple(digests)
+        self.calm = self.digest = self.digests[0]
+        self.parts = list(parts)
         self.listening = False
+        self.proposed: tuple[str, ...] = ()
+        self.degrade: Callable[[str], None] = lambda _: None
         self.lost: set[str] = set()
         self.rule_of_boottime: Callable[[int], int] = lambda boottime_ns: boottime_ns
         self._acts: list[Act] = []
@@ -197,6 +220,8 @@ class World:
         attributes = {"pci": part.pci} if part.pci else {}
         if part.upstream:
             attributes["upstream"] = part.upstream
+        if part.group:
+            attributes["group"] = part.group
         return DeviceSeen(
             source=part.source,
             device=part.name,
@@ -223,6 +248,12 @@ class World:
                 )
             )
 
+    def tell_holders(self, part: Part) -> None:
+        """Once to each worker, then as they change."""
+        if part.holders != part.told_holders and self.hears(part):
+            part.told_holders = part.holders
+            self.say(Holders(device=part.name, holders=part.holders or ()))
+
     def lose(self, source: str, reason: str) -> None:
         self.lost.add(source)
         self.say(SourceLost(source=source, reason=reason, required=source == "ascend"))
@@ -239,13 +270,16 @@ class World:
             if part.present:
                 self.say(self.seen(part))
                 yield from self.poll(part)
+                part.told_holders = None
+                self.tell_holders(part)
         if source == "kmsg":
             shown = self.rule_ns(self.true_ns)
             self.say(ActiveSet(source=source, device=ALL_DEVICES, codes=(), begun_ns=shown, complete=True))
         self.say(SourceBack(source=source, required=source == "ascend"))
 
 
-def _parts() -> list[Part]:
+def mixed_parts() -> list[Part]:
+    """NPUs and GPUs, and a switch chip with its ports."""
     chips = [
         Part(f"npu{n}", f"die{n}", f"0000:0{n}:00.0", "ascend", Kind.CHIP, upstream="0000:20:00.0")
         for n in range(4)

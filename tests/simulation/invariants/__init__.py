@@ -1,9 +1,12 @@
-"""What must hold of every simulated node, one sentence a class. New ones join the list here.
+"""What must hold of every simulated node, one sentence a class. New ones join a list here.
 
-Rules on what is done to devices (limits of resets, no action without a durable record) join it together
-with the policy that acts.
+What must hold of resets is in ``tests.simulation.acting.invariants``.
 """
 
+from collections.abc import Mapping
+
+from nodeagent.core.catalog import Catalog
+from tests.simulation.catalogs import catalogs
 from tests.simulation.invariants.clocks import RuleClock
 from tests.simulation.invariants.devices import NoOtherDevice, StartsClean
 from tests.simulation.invariants.durable import NothingTwice, NothingVisibleBeforeDurable, SequenceWithoutGap
@@ -22,17 +25,27 @@ from tests.simulation.invariants.verdicts import StrictestOfAll, UserInducedNeve
 from tests.simulation.watch import Invariant
 
 
-def all_invariants() -> list[Invariant]:
-    """Fresh ones: they remember what they have seen."""
+def general_invariants(catalogs: Mapping[str, Catalog]) -> list[Invariant]:
+    """What holds under any tables. Fresh ones: they remember what they have seen."""
     return [
         SequenceWithoutGap(),
         NothingVisibleBeforeDurable(),
-        NothingTwice(),
+        NothingTwice(catalogs),
         RuleClock(),
         FoldGivesTheView(),
+        StrictestOfAll(),
+        DeadlinesFire(),
+        MemoryBounded(),
+        EverythingEnds(),
+    ]
+
+
+def all_invariants() -> list[Invariant]:
+    """Those of rules too. Fresh ones: they remember what they have seen."""
+    return [
+        *general_invariants(catalogs()),
         NoOtherDevice(),
         StartsClean(),
-        StrictestOfAll(),
         UserInducedNeverIsolates(),
         UnobservedIsNotJudged(),
         UnknownOnlyUnobserved(),
@@ -44,7 +57,4 @@ def all_invariants() -> list[Invariant]:
         DurationsAreExact(),
         RepetitionPromotes(),
         ThirdMovesTheJob(),
-        DeadlinesFire(),
-        MemoryBounded(),
-        EverythingEnds(),
     ]

@@ -47,9 +47,9 @@ class FoldGivesTheView(Invariant):
                 self._close(self._conditions, event)
             case EventKind.RELEASED if event.rule:
                 self._close(self._promotions, event)
-            case EventKind.ISOLATED:
+            case EventKind.ISOLATED | EventKind.QUIESCED:
                 self._holds.add(event.condition_id)
-            case EventKind.RELEASED:
+            case EventKind.RELEASED | EventKind.RESUMED:
                 self._close(self._holds, event)
 
     def _open(self, among: set[str], event: Event) -> None:

@@ -3,7 +3,18 @@
 from collections.abc import Iterator
 
 from nodeagent.core.catalog import Mode, Settings
-from nodeagent.core.model import NODE, Affects, Condition, DeviceView, Handling, Kind, Level, Verdict, View
+from nodeagent.core.model import (
+    NODE,
+    Affects,
+    Condition,
+    DeviceView,
+    Handling,
+    HoldKind,
+    Kind,
+    Level,
+    Verdict,
+    View,
+)
 from tests.simulation.history import Broken, Step
 from tests.simulation.levels import PRECEDENCE
 from tests.simulation.watch import Invariant
@@ -22,6 +33,11 @@ _WEIGHT = (
 )
 _OUT = (Verdict.ISOLATE, Handling.RESCHEDULE)
 _RESET = (Verdict.ISOLATE, Handling.STOP_RESET_RESTART)
+_HELD = {
+    HoldKind.ISOLATION: _OUT,
+    HoldKind.RESET_PENDING: (Verdict.ISOLATE, Handling.NONE),
+    HoldKind.QUIESCE: (Verdict.ALLOW, Handling.NONE),
+}
 _RESCHEDULING = {
     "NotHandleFault": (Verdict.ALLOW, Handling.NONE),
     "SubHealthFault": (Verdict.ALLOW, Handling.JOB_STRATEGY),
@@ -95,7 +111,7 @@ def _stances(view: View, device: DeviceView, settings: Settings) -> Iterator[Sta
             yield stance_of(promotion.level, promotion.phase, settings)
     for hold in view.holds:
         if hold.device_id == device.id:
-            yield _OUT
+            yield _HELD[hold.kind]
 
 
 def _levels(view: View, device: DeviceView) -> Iterator[Level]:

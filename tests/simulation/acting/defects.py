@@ -1,0 +1,198 @@
+"""What mutations put in the place of the policy's own functions: each is one slip of the pen."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from nodeagent.core import clearing, devices, grounds, hindrances, policy, proposals, resets
+from nodeagent.core.catalog import ResetSettings
+from nodeagent.core.engine import Engine
+from nodeagent.core.model import (
+    ActionResult,
+    ActionState,
+    ActiveSet,
+    Charge,
+    Condition,
+    Device,
+    Hold,
+    HoldKind,
+    Reset,
+    ResetMode,
+    ResetStage,
+)
+from nodeagent.core.state import State
+from tests.simulation.mutating import Replacement
+
+# ---------------------------------------------------------------------- limits
+
+_replace_part = devices._replace_part
+_exhausted, _of_start, _charge, _resume = (
+    hindrances.exhausted,
+    hindrances.of_start,
+    resets._charge,
+    Engine.resume,
+)
+
+
+def one_more(state: State, members: tuple[str, ...], settings: ResetSettings) -> str:
+    return _exhausted(state, members, replace(settings, limit=settings.limit + 1))
+
+
+def one_more_for_the_node(state: State, reset: Reset, settings: ResetSettings) -> tuple[str, ...]:
+    return _of_start(state, reset, replace(settings, node_limit=settings.node_limit + 1))
+
+
+def charge_the_asker(state: State, device_ids: tuple[str, ...], settings: ResetSettings) -> None:
+    _charge(state, (device_ids[0], device_ids[-1]), settings)
+
+
+def resume_uncharged(self: Engine, now_ns: int) -> None:
+    _resume(self, now_ns)
+    for charge in self._state.all(Charge):
+        self._state.drop(charge)
+
+
+def replace_uncharged(state: State, old: Device) -> None:
+    _replace_part(state, old)
+    charge = state.get(Charge, old.id)
+    if charge is not None:
+        state.drop(charge)
+
+
+def cooled_at_once(state: State, settings: ResetSettings) -> int:
+    return 0
+
+
+# ---------------------------------------------------------------------- what stands in the way
+
+_users, _why_withdrawn = hindrances.users, policy._why_withdrawn
+
+
+def users_without(words: str) -> Replacement:
+    """Whoever is told of with these words is not seen."""
+
+    def users(*arguments: Any) -> Iterator[str]:
+        return (user for user in _users(*arguments) if words not in user)
+
+    return hindrances, "users", users
+
+
+def starting_despite(words: str) -> Replacement:
+    def of_start(*arguments: Any) -> tuple[str, ...]:
+        return tuple(found for found in _of_start(*arguments) if words not in found)
+
+    return hindrances, "of_start", of_start
+
+
+def kept_despite(words: str) -> Replacement:
+    def why_withdrawn(*arguments: Any) -> str:
+        why = _why_withdrawn(*arguments)
+        return "" if words in why else why
+
+    return policy, "_why_withdrawn", why_withdrawn
+
+
+def no_words(*_: Any) -> str:
+    return ""
+
+
+def no(*_: Any) -> bool:
+    return False
+
+
+def nothing(*_: Any) -> None:
+    return None
+
+
+# ---------------------------------------------------------------------- grounds
+
+_wants = grounds.wants
+
+
+def wanting(change: Callable[[Condition], Condition]) -> Replacement:
+    def wants(state: State, condition: Condition) -> bool:
+        return _wants(state, change(condition))
+
+    return grounds, "wants", wants
+
+
+def asks_after_a_reload(state: State, condition: Condition) -> bool:
+    live = grounds.wants(state, condition) and grounds.is_live(state, condition)
+    return live and policy._wants_one_now(state, condition)
+
+
+def is_always_live(*_: Any) -> bool:
+    return True
+
+
+# ---------------------------------------------------------------------- steps
+
+_start, _end, _verified, _resulted, _propose, _raise = (
+    resets.start,
+    resets.end,
+    resets.verified,
+    resets.resulted,
+    proposals.propose,
+    resets.raise_own,
+)
+
+
+def start_in_earnest(state: State, reset: Reset, settings: ResetSettings) -> None:
+    on_paper = reset.mode is ResetMode.DRY_RUN
+    _start(state, replace(reset, mode=ResetMode.ON) if on_paper else reset, settings)
+
+
+def start_and_let_go(state: State, reset: Reset, settings: ResetSettings) -> None:
+    _start(state, reset, settings)
+    for hold in _holds_of(state, reset):
+        clearing.lift(state, hold, "it has started")
+
+
+def end_holding(state: State, reset: Reset, *rest: Any) -> None:
+    holds = _holds_of(state, reset)
+    _end(state, reset, *rest)
+    for hold in holds:
+        state.put(hold)
+
+
+def _holds_of(state: State, reset: Reset) -> list[Hold]:
+    pending = (hold for hold in state.all(Hold) if hold.kind is HoldKind.RESET_PENDING)
+    return [hold for hold in pending if hold.id.endswith(f"!{reset.id}")]
+
+
+def done_at_once(state: State, given: ActionResult) -> bool:
+    changed = _resulted(state, given)
+    reset = state.get(Reset, given.action_id)
+    if reset is not None and reset.stage is ResetStage.VERIFYING:
+        resets._succeed(state, replace(reset, verified=reset.members))
+    return changed
+
+
+def verified_by_any_poll(state: State, reset: Reset, device_id: str, given: ActiveSet) -> bool:
+    return _verified(state, reset, device_id, replace(given, begun_ns=state.now_ns))
+
+
+def verified_whatever_it_shows(state: State, reset: Reset, device_id: str, given: ActiveSet) -> bool:
+    return _verified(state, reset, device_id, replace(given, codes=()))
+
+
+def takes_anyones_result(state: State, given: ActionResult) -> bool:
+    running = next((one for one in state.all(Reset) if one.stage is ResetStage.RUNNING), None)
+    return running is not None and _resulted(state, replace(given, action_id=running.id))
+
+
+def takes_any_result_for_done(state: State, given: ActionResult) -> bool:
+    failed = given.state is ActionState.FAILED
+    return _resulted(state, replace(given, state=ActionState.DONE) if failed else given)
+
+
+def propose_approved(state: State, *rest: Any) -> bool:
+    proposed = _propose(state, *rest)
+    for reset in state.all(Reset) if proposed else ():
+        state.put(replace(reset, approved=True))
+    return proposed
+
+
+def raise_no_failure(state: State, device_id: str, code: str, why: str) -> None:
+    if code != "reset_failed":
+        _raise(state, device_id, code, why)

@@ -1,0 +1,75 @@
+"""The lives that a simulated node can have: one is about rules, one about resets."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from nodeagent.core.catalog import SECOND_NS, Catalog
+from nodeagent.core.model import EventKind
+from tests.simulation.acting.hardware import grouped_parts
+from tests.simulation.acting.invariants import acting_invariants
+from tests.simulation.acting.people import PEOPLE, all_leave
+from tests.simulation.acting.sickness import SICKNESS
+from tests.simulation.acting.tables import acting_catalogs, digests_of
+from tests.simulation.catalogs import catalogs
+from tests.simulation.invariants import all_invariants
+from tests.simulation.plots import FAULTS, HOUR_NS, MINUTE_NS
+from tests.simulation.surroundings import SURROUNDINGS
+from tests.simulation.transitions import (
+    CHANGES_BY_ACTING,
+    CHANGES_BY_RULES,
+    OF_ACTING,
+    OF_RULES,
+    Transition,
+)
+from tests.simulation.troubles import TROUBLES
+from tests.simulation.watch import Invariant
+from tests.simulation.world import Part, Plot, World, mixed_parts
+
+Plots = tuple[Callable[[World], Plot], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Life:
+    """``plots`` are chosen by ``weights``, with ``pauses_ns`` between; ``digests`` by seed, the usual first.
+
+    ``ends`` says what is over in the end. ``kinds`` of events and ``changes`` must be seen in many of them.
+    """
+
+    parts: Callable[[], list[Part]]
+    catalogs: Callable[[], Mapping[str, Catalog]]
+    digests: Callable[[int], Sequence[str]]
+    plots: tuple[Plots, ...]
+    weights: tuple[int, ...]
+    pauses_ns: tuple[int, ...]
+    invariants: Callable[[], list[Invariant]]
+    ends: Callable[[World], None]
+    kinds: frozenset[EventKind]
+    changes: tuple[Transition, ...]
+
+
+LIVES: Mapping[str, Life] = {
+    "rules": Life(
+        parts=mixed_parts,
+        catalogs=catalogs,
+        digests=lambda _: tuple(catalogs()),
+        plots=(FAULTS, SURROUNDINGS, TROUBLES),
+        weights=(12, 3, 5),
+        pauses_ns=(0, SECOND_NS, MINUTE_NS, 10 * MINUTE_NS, HOUR_NS, 2 * HOUR_NS),
+        invariants=all_invariants,
+        ends=lambda _: None,
+        kinds=OF_RULES,
+        changes=CHANGES_BY_RULES,
+    ),
+    "acting": Life(
+        parts=grouped_parts,
+        catalogs=acting_catalogs,
+        digests=digests_of,
+        plots=(SICKNESS, PEOPLE, TROUBLES),
+        weights=(6, 3, 3),
+        pauses_ns=(MINUTE_NS, 10 * MINUTE_NS, HOUR_NS, 7 * HOUR_NS, 20 * HOUR_NS, 40 * HOUR_NS),
+        invariants=acting_invariants,
+        ends=all_leave,
+        kinds=OF_ACTING,
+        changes=CHANGES_BY_ACTING,
+    ),
+}

@@ -1,0 +1,78 @@
+"""A mutation: a named defect, put into the core for a while; and who catches it."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from multiprocessing import get_context
+from typing import Any
+from unittest.mock import patch
+
+from nodeagent.core import engine
+from nodeagent.core.state import State
+from tests.simulation.run import simulate
+from tests.simulation.seeds import quiet
+
+Replacement = tuple[Any, str, Any]
+"""Where, what, by what."""
+
+Caught = tuple[int, str]
+"""By which seed and which invariant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """``handlers``: by type of input, what takes it instead."""
+
+    name: str
+    replacements: tuple[Replacement, ...] = ()
+    handlers: Mapping[type, Callable[[State, Any], bool]] | None = None
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            for where, what, by in self.replacements:
+                stack.enter_context(patch.object(where, what, by))
+            if self.handlers is not None:
+                stack.enter_context(patch.dict(engine._HANDLERS, self.handlers))
+            yield
+
+
+def catching_seed(
+    mutation: Mutation, seeds: Iterable[int], hours: float, life: str = "rules"
+) -> Caught | None:
+    """The first seed that shows the mutation and the invariant that it breaks; None if none of them does.
+
+    Where the engine itself falls over, that counts, under the name of what it raised.
+    """
+    with mutation.applied():
+        for seed in seeds:
+            try:
+                result = simulate(seed, hours, life=life)
+            except (AssertionError, KeyError, ValueError) as fallen:
+                return seed, type(fallen).__name__
+            if result.broken:
+                return seed, result.invariant
+    return None
+
+
+def catch_all(module: str, seeds: Sequence[int], hours: float, life: str = "rules") -> list[Caught | None]:
+    """What catches each of the ``MUTATIONS`` of the module, in their order."""
+    numbers = range(len(import_module(module).MUTATIONS))
+    with ProcessPoolExecutor(mp_context=get_context("spawn"), initializer=quiet) as pool:
+        return list(pool.map(partial(_catch, module, seeds, hours, life), numbers))
+
+
+def _catch(module: str, seeds: Sequence[int], hours: float, life: str, number: int) -> Caught | None:
+    mutation: Mutation = import_module(module).MUTATIONS[number]
+    return catching_seed(mutation, seeds, hours, life)
+
+
+def caught_lines(mutations: Sequence[Mutation], found: Sequence[Caught | None]) -> list[str]:
+    """A line for each, for people."""
+    return [
+        f"{mutation.name:60} {f'seed {caught[0]}: {caught[1]}' if caught else 'NOT CAUGHT'}"
+        for mutation, caught in zip(mutations, found, strict=True)
+    ]
