@@ -18,7 +18,7 @@ from nodeagent.core.model import Assertion, Kind
 from nodeagent.drivers.api import CallFailed, Driver, Emit, Population, Reading
 from nodeagent.drivers.ascend import lingqu
 from nodeagent.drivers.ascend.abi import SwitchEvent
-from nodeagent.drivers.ascend.events import ChipEvents
+from nodeagent.drivers.ascend.events import ChipEvents, Port
 from nodeagent.drivers.ascend.lingqu import SwitchLibrary
 from nodeagent.drivers.ascend.switch_fault import SwitchFault, read_fault, signal_of
 from nodeagent.worker.protocol import (
@@ -37,6 +37,9 @@ CHIPS: Final = 7
 
 QUERY_EACH_NS: Final = 300_000_000_000
 CAUGHT_UP_LIMIT_S: Final = 2.0
+THE_WHOLE: Final[Port] = (0, 0, 0, 0)
+"""Of a switch chip or a port no part is told apart."""
+
 MAX_WAITING: Final = 64
 """Events of one port that is not listed yet."""
 
@@ -186,7 +189,7 @@ class SwitchDriver:
             self._refused += 1
             return
         known = self._events.setdefault(fault.device, ChipEvents(fault.device))
-        if not known.note(fault.code, fault.assertion, fault.peer_port, now_ns):
+        if not known.note(fault.code, fault.assertion, THE_WHOLE, now_ns):
             return
         with self._telling:
             if fault.device in self._polled:

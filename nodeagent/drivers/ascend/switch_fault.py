@@ -11,7 +11,6 @@ from typing import Final
 
 from nodeagent.core.model import Assertion
 from nodeagent.drivers.ascend.abi import SwitchEvent, text
-from nodeagent.drivers.ascend.events import Port
 from nodeagent.worker.protocol import Signal
 
 WHOLE_CHIP: Final = 0xFFFF
@@ -25,12 +24,11 @@ _ASSERTIONS: Final = {0: Assertion.RECOVER, 1: Assertion.OCCUR}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchFault:
-    """``peer_port`` tells apart faults of one code on one device."""
+    """The library keeps one fault of a code for a port, and one for a chip."""
 
     device: str
     code: str
     assertion: Assertion
-    peer_port: Port
 
 
 def read_fault(event: SwitchEvent, chips: int) -> SwitchFault | None:
@@ -47,7 +45,6 @@ def read_fault(event: SwitchEvent, chips: int) -> SwitchFault | None:
         device=f"ub{chip}" if whole else f"ub{chip}/{port}",
         code=f"[0x{event.eventType:08x},{number},{peer},{NOT_APPLICABLE}]",
         assertion=assertion,
-        peer_port=(event.peerportDevice, event.peerportId, 0, 0),
     )
 
 

@@ -20,6 +20,7 @@ from tests.drivers.ascend.test_unifiedbus_contract import switch_spec
 
 LINK_DOWN, LINK_FAILED, BROKEN = 0x08520003, 0x00F1FEF5, 0x00F103B0
 CPU, NPU, L2 = 0, 1, 2
+RECOVERY, FAULT = 0, 1
 
 
 @pytest.fixture
@@ -114,6 +115,20 @@ def test_an_event_of_a_port_in_the_list_is_told_at_once(fabric: EmulatedNode) ->
         "recover",
     )
     assert (signal.evidence["peer_device"], signal.evidence["peer_port"]) == ("2", "3")
+
+
+def test_a_recovery_that_names_another_port_at_the_other_end_is_one_all_the_same(
+    fabric: EmulatedNode,
+) -> None:
+    fabric.raise_fabric(FabricFault(LINK_DOWN, chip=2, port=5, peer_device=L2, peer_port=3))
+    watched = Watched(fabric)
+    watched.codes("ub2/5")
+    told = len(watched.emit.signals)
+    for peer_port, assertion in ((3, FAULT), (0, RECOVERY)):
+        fault = FabricFault(LINK_DOWN, chip=2, port=5, peer_device=L2, peer_port=peer_port)
+        fabric.tell_fabric(fault, assertion)
+    watched.emit.until(lambda: len(watched.emit.signals) == told + 2)
+    assert watched.emit.signals[-1].assertion is Assertion.RECOVER
 
 
 def test_a_port_is_listed_before_its_first_event_is_told(fabric: EmulatedNode) -> None:
