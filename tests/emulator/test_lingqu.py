@@ -50,7 +50,24 @@ def test_it_is_to_be_initialised_first_and_once(make_node: MakeNode) -> None:
     library = load(make_node("16xA3"))
 
     assert library.lq_dcmi_get_fault_nums(ctypes.byref(ctypes.c_uint())) == -8009
+    assert library.lq_dcmi_get_version(ctypes.byref(ctypes.c_uint()), ctypes.byref(ctypes.c_uint())) == 0
     assert (library.lq_dcmi_init(), library.lq_dcmi_init()) == (0, -8017)
+
+
+def test_a_subscription_takes_the_place_of_one_with_the_same_filter(make_node: MakeNode) -> None:
+    node = make_node("16xA3")
+    node.set_node("fabric_poll_ms", 0)
+    library = load(node)
+    library.lq_dcmi_init()
+    told: queue.Queue[int] = queue.Queue()
+    callbacks = [Callback(lambda _, number=number: told.put(number)) for number in (1, 2)]
+    for callback in callbacks:
+        assert library.lq_dcmi_subscribe_fault_event(Filter(), callback) == 0
+
+    node.raise_fabric(MEMORY)
+    node.clear_fabric(MEMORY)
+
+    assert (told.get(timeout=60), told.get(timeout=60)) == (2, 2)
 
 
 def test_what_stands_is_listed_as_far_as_there_is_room(make_node: MakeNode) -> None:

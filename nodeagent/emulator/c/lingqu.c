@@ -123,8 +123,10 @@ static int unsubscribe(const lq_dcmi_event_filter *filter)
     return LQ_DCMI_ERR_UNSUBSCRIBE;
 }
 
+/* In place of the subscription with the same filter, if there is one. */
 static int subscribe(const lq_dcmi_event_filter *filter, LqDcmiEventCallback handler)
 {
+    (void)unsubscribe(filter);
     if (subscription_count == SUBSCRIPTIONS)
         return LQ_DCMI_ERR_TOO_MANY_SUBSCRIPTIONS;
     uint64_t since = newest_event();
@@ -203,7 +205,7 @@ EXPORTED int lq_dcmi_get_fault_nums(unsigned int *fault_nums)
 EXPORTED int lq_dcmi_get_version(unsigned int *lq_version, unsigned int *lqdcmi_version);
 EXPORTED int lq_dcmi_get_version(unsigned int *lq_version, unsigned int *lqdcmi_version)
 {
-    int answer = open_library(__func__);
+    int answer = enter(__func__, -1);
 
     if (answer != 0)
         return answer;
