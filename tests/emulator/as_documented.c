@@ -159,7 +159,7 @@ static void subscribe(int count, unsigned int event_id)
     events_left = count;
     main_thread = pthread_self();
     REQUIRE(dcmi_subscribe_fault_event(-1, -1, filter, print_event));
-    printf("subscribed\n");
+    printf("subscribed, once more %d\n", dcmi_subscribe_fault_event(-1, -1, filter, print_event));
     for (;;)
         pause();
 }

@@ -13,6 +13,8 @@ from tests.emulator.conftest import Program
 
 ABI: dict[str, Any] = json.loads((Path(__file__).parents[1] / "fixtures/dcmi_abi.json").read_text())
 MakeNode = Callable[[str], EmulatedNode]
+SUBSCRIBED = "subscribed, once more -8020\n"
+"""A process can subscribe once."""
 
 
 def words(line: str) -> dict[str, str]:
@@ -139,7 +141,7 @@ def test_subscribers_are_told_changes_on_another_thread(program: Program, make_n
     node = make_node("8x910B")
     node.raise_code("npu1", 0x80CB8009)
     with program.running(node, "subscribe", "4", "0") as lines:
-        assert lines.readline() == "subscribed\n"
+        assert lines.readline() == SUBSCRIBED
         node.raise_code("npu3", 0x80E01801, severity=3, name="HBM")
         node.clear_code("npu3", 0x80E01801)
         node.tell("npu5", 0x8C2FA001, ONCE, severity=0)
@@ -167,7 +169,7 @@ def test_an_event_is_waited_for(program: Program, make_node: MakeNode) -> None:
 def test_the_filter_is_read_though_it_is_passed_by_value(program: Program, make_node: MakeNode) -> None:
     node = make_node("8x910B")
     with program.running(node, "subscribe", "1", "80E01801") as lines:
-        assert lines.readline() == "subscribed\n"
+        assert lines.readline() == SUBSCRIBED
         node.tell("npu0", 0x81078603, OCCUR)
         node.tell("npu0", 0x80E01801, OCCUR)
 
@@ -181,7 +183,7 @@ def test_the_end_of_a_reset_is_an_event_of_every_chip_of_the_board(
     for device in node.names():
         node.set(device, "reset_ms", 50)
     with program.running(node, "subscribe", "8", "8C2FA009") as lines:
-        assert lines.readline() == "subscribed\n"
+        assert lines.readline() == SUBSCRIBED
         program.run(node, "boot")
 
         told = sorted(line.split(" severity")[0] + line.split("device")[1][:2] for line in lines)

@@ -4,18 +4,13 @@
 #include <pthread.h>
 #include <string.h>
 
-enum { SUBSCRIPTIONS = 32 };
-
-struct subscription {
-    int chip; /* index, or -1 for all */
-    uint64_t since;
-    struct dcmi_event_filter filter;
-    dcmi_fault_event_callback handler;
-};
-
+/* A process has one at most, and keeps it: nothing of it changes once the thread runs that reads it. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct subscription subscriptions[SUBSCRIPTIONS];
-static int subscription_count;
+static struct {
+    int chip; /* index, or -1 for all */
+    struct dcmi_event_filter filter;
+    dcmi_fault_event_callback handler; /* NULL: nobody has subscribed */
+} subscription;
 
 void fill_event(struct dcmi_event *told, const struct event *event, const struct chip *chip)
 {
@@ -56,17 +51,11 @@ static bool is_for(const struct event *event, int chip, const struct dcmi_event_
 static void deliver(const struct event *event)
 {
     struct dcmi_event told;
-    struct subscription copies[SUBSCRIPTIONS];
 
-    pthread_mutex_lock(&mutex);
-    int count = subscription_count;
-    memcpy(copies, subscriptions, sizeof copies);
-    pthread_mutex_unlock(&mutex);
+    if (!is_for(event, subscription.chip, &subscription.filter))
+        return;
     fill_event(&told, event, &state()->chips[event->chip]);
-    for (int index = 0; index < count; index++) {
-        if (event->number > copies[index].since && is_for(event, copies[index].chip, &copies[index].filter))
-            copies[index].handler(&told);
-    }
+    subscription.handler(&told);
 }
 
 static const struct listener listener = {settle_all, next_end_ms, deliver};
@@ -78,13 +67,17 @@ static int subscribe(int chip, struct dcmi_event_filter filter, dcmi_fault_event
     if (handler == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
     pthread_mutex_lock(&mutex);
-    uint64_t newest = newest_event();
-    if (subscription_count == SUBSCRIPTIONS)
-        answer = DCMI_ERR_INNER_ERR;
-    else if (subscription_count == 0 && !start_listener(&listener))
-        answer = DCMI_ERR_INNER_ERR;
-    if (answer == DCMI_OK)
-        subscriptions[subscription_count++] = (struct subscription){chip, newest, filter, handler};
+    if (subscription.handler != NULL) {
+        answer = DCMI_ERR_RESOURCE_OCCUPIED;
+    } else {
+        subscription.chip = chip;
+        subscription.filter = filter;
+        subscription.handler = handler;
+        if (!start_listener(&listener)) {
+            subscription.handler = NULL;
+            answer = DCMI_ERR_INNER_ERR;
+        }
+    }
     pthread_mutex_unlock(&mutex);
     return answer;
 }
