@@ -135,6 +135,15 @@ class Npus:
 
         await self.until(found, f"all observed but {but}")
 
+    async def listening(self) -> None:
+        """Wait until every chip is observed, and the library tells of events: none is told twice."""
+
+        async def found() -> bool:
+            return (await self.metrics()).get('nodeagent_source_subscribed{source="ascend"}') == 1
+
+        await self.observed()
+        await self.until(found, "a subscription")
+
     async def open_on(self, device: str) -> set[str]:
         """The codes that stand."""
         return {each.code for each in (await self.snapshot()).conditions if each.device == device}

@@ -31,7 +31,7 @@ async def test_every_code_is_told_with_its_level_verdict_and_handling_and_clears
     assert len(rows) == 802 - len(MADE_BY_US)
     async with eight_npus(tmp_path) as npus:
         await npus.start()
-        await npus.observed()
+        await npus.listening()
         for first in range(0, len(rows), len(CHIPS)):
             await come_and_go(npus, rows[first : first + len(CHIPS)])
         told = {event.code: event for event in npus.events if event.kind is EventKind.RAISED}

@@ -24,7 +24,7 @@ async def test_story_08_whatever_way_a_fault_is_told_or_lost_each_chip_has_it_as
         npus.daemon.agent = ('once_hold = "2s"',)
         node.raise_code("npu7", HBM, deliver=False)
         await npus.start()
-        await npus.observed()
+        await npus.listening()
         await npus.raised("npu7", HBM_CODE)
 
         for chip in ("npu0", "npu4", "npu5", "npu6"):
@@ -71,7 +71,7 @@ async def test_what_makes_no_sense_is_refused_and_counted_and_hides_nothing_else
         node = npus.node
         node.set("npu3", "process_count_lie", -1)
         await npus.start()
-        await npus.observed()
+        await npus.listening()
         for event_id in (0, 0xFFFFFFFF):
             node.tell("npu0", event_id, OCCUR)
         node.tell("npu0", HBM, 7)
@@ -135,7 +135,7 @@ async def test_story_09_another_die_in_the_slot_is_another_device_and_nothing_el
     async with eight_npus(tmp_path) as npus:
         node = npus.node
         await npus.start()
-        await npus.observed()
+        await npus.listening()
         for chip in ("npu1", "npu3"):
             node.raise_code(chip, HBM)
             await npus.raised(chip, HBM_CODE)

@@ -46,7 +46,7 @@ async def test_story_15_flapping_faults_subscribers_and_scrapes_leave_nothing_be
     async with eight_npus(tmp_path) as npus:
         npus.poll_interval = "100ms"
         await npus.start()
-        await npus.observed()
+        await npus.listening()
         other = Subscriber(npus.daemon)
         try:
             await soak(npus, other, range(WARM_UP))
