@@ -1,8 +1,9 @@
 """One source, kept going: its worker is started, asked, watched, ended, left behind and replaced.
 
 The life of a worker process is the table in ``lifecycle``, its acts are in ``running``, the process
-and its pipes in ``child``; what it says means what ``hearing`` and ``observation`` make of it. Here
-they meet, in one task that takes what was heard and what has fallen due, one thing after the other:
+and its pipes in ``child``, which one is in use and when the next begins in ``crew``; what it says means
+what ``hearing`` and ``observation`` make of it. Here they meet, in one task that takes what was heard
+and what has fallen due, one thing after the other:
 
     worker ──stdout──> Child ──bounded queue──> Supervisor ──await deliver──> the pump
        ^                                            │
@@ -23,6 +24,7 @@ from typing import Final
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.model import Input
 from nodeagent.daemon.child import Child, Exited, Garbled, Happening, Said
+from nodeagent.daemon.crew import Crew
 from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.hearing import Hearing, Nonsense
 from nodeagent.daemon.lifecycle import State, Trigger
@@ -66,10 +68,7 @@ class Supervisor:
         self._patterns = tuple(spec.patterns)
         self._cursor = spec.cursor
         self._heard: asyncio.Queue[Happening] = asyncio.Queue(MAX_HEARD)
-        self._worker: Worker | None = None
-        self._abandoned: list[Worker] = []
-        self._spawn_at_s: float | None = None
-        self._failures = 0
+        self._crew = Crew(spec)
         self._poll_id = 0
         self._stopping = False
         self._has_let_go = False
@@ -85,7 +84,7 @@ class Supervisor:
     async def run(self) -> None:
         """Until ``stop`` or cancelled; ends every worker that can be ended."""
         self._task = asyncio.current_task()
-        self._spawn_at_s = time.monotonic() + self._spec.start_delay_s
+        self._crew.spawn_at_s = time.monotonic() + self._spec.start_delay_s
         try:
             while not self._stopping:
                 async with self._turn:
@@ -97,7 +96,7 @@ class Supervisor:
             if not self._stopping:
                 raise
         finally:
-            await self._end_all()
+            await self._crew.end_all()
             self._ended.set()
 
     async def stop(self) -> None:
@@ -134,7 +133,7 @@ class Supervisor:
         """
         async with self._turn:
             self._has_let_go = True
-            worker, self._worker = self._worker, None
+            worker, self._crew.worker = self._crew.worker, None
             if reason:
                 await self._deliver(self._observation.lost(reason, on_purpose=True))
             if worker is not None:
@@ -143,31 +142,31 @@ class Supervisor:
                     await worker.child.release()
                 else:
                     worker.abandon(await worker.child.stuck_threads())
-                    self._abandoned.append(worker)
-            return not self._abandoned
+                    self._crew.replace_if_abandoned(worker)
+            return not self._crew.abandoned
 
     def take_up(self) -> None:
         """Start a worker again, after ``let_go`` or ``hold_off``."""
         self._has_let_go = False
-        self._spawn_at_s = time.monotonic() if self._may_spawn else None
+        self._crew.spawn_soon()
 
     def reload(self, catalog: Catalog) -> None:
         """From now on match its patterns, and tell of readings what its rules ask."""
         self._readings.judge_by(catalog.threshold, catalog.counter)
         self._patterns = tuple(catalog.patterns)
-        if self._worker is not None and self._worker.state in (State.STARTING, State.READY):
-            self._worker.reload(self._patterns)
+        worker = self._crew.worker
+        if worker is not None and worker.state in (State.STARTING, State.READY):
+            worker.reload(self._patterns)
 
     def health(self) -> SourceHealth:
         """As of now; from any thread."""
-        worker, statistics = self._worker, self._statistics
-        idle = "abandoned" if self._abandoned and self._spawn_at_s is None else "waiting"
+        worker, statistics = self._crew.worker, self._statistics
         return SourceHealth(
             source=self._spec.source,
-            state=worker.state.value if worker else idle,
+            state=self._crew.state,
             observing=self._observation.observing,
             pid=worker.child.pid if worker else None,
-            abandoned_pids=tuple(abandoned.child.pid for abandoned in tuple(self._abandoned)),
+            abandoned_pids=tuple(abandoned.child.pid for abandoned in tuple(self._crew.abandoned)),
             restarts=max(0, statistics.spawned - 1),
             polls=statistics.polls,
             poll_failures=statistics.poll_failures,
@@ -196,24 +195,24 @@ class Supervisor:
                 return await self._heard.get()
         except TimeoutError:
             overslept_s = time.monotonic() - (due_s or 0.0)
-            if self._worker is not None and overslept_s > OVERSLEPT_S:
-                self._worker.lateness.excuse(overslept_s)
+            if self._crew.worker is not None and overslept_s > OVERSLEPT_S:
+                self._crew.worker.lateness.excuse(overslept_s)
             return None
 
     def _due_s(self) -> float | None:
-        worker = self._worker
+        worker = self._crew.worker
         if self._has_let_go:
             return time.monotonic() + LET_GO_LOOK_S
         if worker is None:
-            return self._spawn_at_s
+            return self._crew.spawn_at_s
         late_s = worker.lateness.due_s() if worker.state is State.READY else None
         return worker.due_s if late_s is None else min(worker.due_s, late_s)
 
     async def _do_due(self) -> None:
         now_s = time.monotonic()
-        worker = self._worker
+        worker = self._crew.worker
         if worker is None:
-            is_due = self._spawn_at_s is not None and self._spawn_at_s <= now_s
+            is_due = self._crew.spawn_at_s is not None and self._crew.spawn_at_s <= now_s
             if is_due and not self._has_let_go:
                 await self._spawn()
             return
@@ -232,7 +231,7 @@ class Supervisor:
                 await self._dismiss(worker, reason)
             case State.KILLING:
                 await worker.kill()
-                self._replace_if_abandoned(worker)
+                self._crew.replace_if_abandoned(worker)
 
     async def _judge_lateness(self, worker: Worker, now_s: float) -> None:
         late = worker.lateness.newly_late(now_s)
@@ -250,88 +249,61 @@ class Supervisor:
     # ------------------------------------------------------------------ workers come and go
 
     async def _spawn(self) -> None:
-        skip = frozenset(abandoned.suspect for abandoned in self._abandoned)
-        self._spawn_at_s = None
         try:
             child = await Child.spawn(self._command, self._heard, log)
         except OSError as error:
             await self._deliver(self._observation.lost(f"cannot start its worker: {error}"))
-            self._respawn_later()
+            self._crew.spawn_after_a_failure()
             return
         self._statistics.spawned += 1
-        self._worker = Worker(child, self._spec, skip, time.monotonic())
+        worker = self._crew.begin(child)
         self._let_alone()
-        self._worker.configure(self._patterns, self._cursor)
+        worker.configure(self._patterns, self._cursor)
 
     def _let_alone(self) -> None:
-        if self._worker is not None:
-            self._worker.lateness.let_alone(self._observation.resting, time.monotonic())
-
-    def _respawn_later(self) -> None:
-        pause_s = min(self._spec.backoff_first_s * 2**self._failures, self._spec.backoff_limit_s)
-        self._failures = min(self._failures + 1, 32)
-        self._spawn_at_s = time.monotonic() + pause_s
+        if self._crew.worker is not None:
+            self._crew.worker.lateness.let_alone(self._observation.resting, time.monotonic())
 
     async def _dismiss(self, worker: Worker, reason: str) -> None:
         log.warning("%s: worker %d has to go: %s", self._spec.source, worker.child.pid, reason)
         await self._deliver(self._observation.lost(reason))
         await worker.dismiss()
-        self._replace_if_abandoned(worker)
-
-    @property
-    def _may_spawn(self) -> bool:
-        """Beside an abandoned worker one replacement, and only one that can avoid the device it hangs in."""
-        return not self._abandoned or (len(self._abandoned) == 1 and bool(self._abandoned[0].suspect))
-
-    def _replace_if_abandoned(self, worker: Worker) -> None:
-        if worker.state is State.ABANDONED:
-            self._worker = None
-            self._abandoned.append(worker)
-            self._spawn_at_s = time.monotonic() if self._may_spawn else None
+        self._crew.replace_if_abandoned(worker)
 
     async def _take_exit(self, worker: Worker, how: str) -> None:
         before = worker.state
         worker.take(Trigger.EXITED)
         await worker.child.release()
         if before is State.ABANDONED:
-            self._abandoned.remove(worker)
+            self._crew.abandoned.remove(worker)
             await self._respawn_whole()
             return
-        self._worker = None
+        self._crew.worker = None
         if before is not State.KILLING and not worker.unavailable:
             words = worker.child.last_words
             reason = f"ended by itself: {how}" + (f"; its last words: {words}" if words else "")
             log.error("%s: worker %d %s", self._spec.source, worker.child.pid, reason)
             await self._deliver(self._observation.crashed(reason))
-        if time.monotonic() - worker.started_s > self._spec.backoff_limit_s:
-            self._failures = 0
+        self._crew.forgive(worker)
         if worker.unavailable and worker.unavailable.absent and not self._observation.is_missed:
-            self._spawn_at_s = time.monotonic() + self._spec.absent_retry_s
-        elif before is not State.KILLING or not self._abandoned:
-            self._respawn_later()
+            self._crew.spawn_at_s = time.monotonic() + self._spec.absent_retry_s
+        elif before is not State.KILLING or not self._crew.abandoned:
+            self._crew.spawn_after_a_failure()
 
     async def _respawn_whole(self) -> None:
         """Nothing is stuck any more: a worker that skips a device gives way to one that does not."""
-        if self._abandoned:
+        if self._crew.abandoned:
             return
-        worker = self._worker
+        worker = self._crew.worker
         if worker is None:
-            self._spawn_at_s = time.monotonic()
+            self._crew.spawn_soon()
         elif worker.skip and worker.state is not State.KILLING:
             await self._dismiss(worker, "it gives way to a worker for all devices")
-
-    async def _end_all(self) -> None:
-        workers = [*self._abandoned, *([self._worker] if self._worker else [])]
-        self._worker, self._abandoned = None, []
-        for worker in workers:
-            await worker.end()
-            await worker.child.release()
 
     # ------------------------------------------------------------------ what was heard
 
     async def _take(self, happening: Happening) -> None:
-        known = [*self._abandoned, *([self._worker] if self._worker else [])]
-        worker = next((worker for worker in known if worker.child is happening.child), None)
+        worker = self._crew.of(happening.child)
         if worker is None:
             return
         match happening:
@@ -372,5 +344,5 @@ class Supervisor:
         await self._deliver_to(delivery)
         if delivery.cursor is not None:
             self._cursor = delivery.cursor
-        if self._worker is not None:
-            self._worker.lateness.excuse(time.monotonic() - begun_s)
+        if self._crew.worker is not None:
+            self._crew.worker.lateness.excuse(time.monotonic() - begun_s)

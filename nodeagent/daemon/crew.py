@@ -1,0 +1,74 @@
+"""The workers of one source: the one in use, those left behind, and when the next one begins.
+
+Whether one has to go, and what is told of it, is the supervisor's. Times are of the monotonic clock.
+"""
+
+import time
+
+from nodeagent.daemon.child import Child
+from nodeagent.daemon.lifecycle import State
+from nodeagent.daemon.running import Worker
+from nodeagent.daemon.source import WorkerSpec
+
+
+class Crew:
+    """``worker`` is the one in use; ``spawn_at_s`` is None while none is to begin."""
+
+    def __init__(self, spec: WorkerSpec) -> None:
+        self.worker: Worker | None = None
+        self.abandoned: list[Worker] = []
+        self.spawn_at_s: float | None = None
+        self._spec = spec
+        self._failures = 0
+
+    @property
+    def state(self) -> str:
+        """Of the worker in use; without one ``waiting`` for the next, or ``abandoned``. From any thread."""
+        if (worker := self.worker) is not None:
+            return worker.state.value
+        return "abandoned" if self.abandoned and self.spawn_at_s is None else "waiting"
+
+    def of(self, child: Child) -> Worker | None:
+        """None: nobody listens to it any more."""
+        return next((worker for worker in self._all() if worker.child is child), None)
+
+    def begin(self, child: Child) -> Worker:
+        """The next one, which is not to touch what others hang in."""
+        skip = frozenset(worker.suspect for worker in self.abandoned)
+        self.spawn_at_s = None
+        self.worker = Worker(child, self._spec, skip, time.monotonic())
+        return self.worker
+
+    def spawn_soon(self) -> None:
+        """Beside an abandoned worker one replacement, and only one that can avoid the device it hangs in."""
+        can_avoid = len(self.abandoned) == 1 and bool(self.abandoned[0].suspect)
+        self.spawn_at_s = time.monotonic() if can_avoid or not self.abandoned else None
+
+    def spawn_after_a_failure(self) -> None:
+        """With back-off."""
+        pause_s = min(self._spec.backoff_first_s * 2**self._failures, self._spec.backoff_limit_s)
+        self._failures = min(self._failures + 1, 32)
+        self.spawn_at_s = time.monotonic() + pause_s
+
+    def forgive(self, worker: Worker) -> None:
+        """One that has lived for long: the next back-off begins anew."""
+        if time.monotonic() - worker.started_s > self._spec.backoff_limit_s:
+            self._failures = 0
+
+    def replace_if_abandoned(self, worker: Worker) -> None:
+        """The one in use, if it is stuck, keeps its process, and another takes its place."""
+        if worker.state is State.ABANDONED:
+            self.worker = None
+            self.abandoned.append(worker)
+            self.spawn_soon()
+
+    async def end_all(self) -> None:
+        """For good, in bounded time."""
+        workers = self._all()
+        self.worker, self.abandoned = None, []
+        for worker in workers:
+            await worker.end()
+            await worker.child.release()
+
+    def _all(self) -> list[Worker]:
+        return [*self.abandoned, *([self.worker] if self.worker else [])]
