@@ -1,4 +1,4 @@
-"""From levels to verdict and handling: the table of design section 4, and the strictest over everything open.
+"""From levels to verdict and handling: what each level asks for, and the strictest over everything open.
 
 Values in, values out. It knows no device and no time: which phase a condition is in, and whether
 its chip is in use, are arguments.
