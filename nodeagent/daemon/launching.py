@@ -56,13 +56,16 @@ def _detach(folder: Path, name: str) -> None:
     """By way of a process that ends at once, so that it is nobody's child."""
     command = (sys.executable, "-m", "nodeagent.reset", name, "--folder", str(folder))
     with (folder / f"{name}.log").open("ab") as output:
-        parent = subprocess.run(
-            ("sh", "-c", 'setsid "$@" &', "sh", *command),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            timeout=START_LIMIT_S,
-            check=False,
-        )
+        try:
+            parent = subprocess.run(
+                ("sh", "-c", 'setsid "$@" &', "sh", *command),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                timeout=START_LIMIT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise NotStarted(f"sh has not ended within {START_LIMIT_S:g} s") from error
     if parent.returncode != 0:
         raise NotStarted(f"sh: exit status {parent.returncode}")
