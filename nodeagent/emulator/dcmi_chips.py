@@ -102,7 +102,6 @@ def set_die(chip: Any, seed: int) -> None:
     """Gives the chip another die: five words that no other seed gives."""
     for word in range(5):
         chip.vdie[word] = (seed * 0x9E3779B1 + word * 0x85EBCA6B) & 0xFFFFFFFF
-        chip.ndie[word] = (seed * 0xC2B2AE35 + word * 0x27D4EB2F) & 0xFFFFFFFF
 
 
 def _let_idle(chip: Any, product: Mapping[str, Any]) -> None:
