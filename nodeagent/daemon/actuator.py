@@ -161,11 +161,19 @@ class Actuator:
             await start(self._folder.path, attempt.name)
         except (NotStarted, OSError, ValueError) as error:
             log.error("%s cannot be started: %s", attempt.name, error)
-            if self._folder.withdraw(attempt.name):
+            if self._is_withdrawn(attempt.name):
                 await self._take_back(attempt)
                 await self._tell(action.id, ActionState.FAILED, f"it could not be started: {error}")
                 return
         await self._finish(attempt, time.monotonic() + START_LIMIT_S)
+
+    def _is_withdrawn(self, name: str) -> bool:
+        """False: it may have begun, or nobody can tell."""
+        try:
+            return self._folder.withdraw(name)
+        except OSError as error:
+            log.error("%s cannot be taken back: %s", name, error)
+            return False
 
     async def _finish(self, attempt: _Attempt, start_until_s: float) -> None:
         """``start_until_s``: when its process must have begun."""

@@ -233,3 +233,14 @@ def _kill_process_of(run_dir: Path) -> None:
             words = (process / "cmdline").read_bytes().split(b"\0")
             if begun.stem.encode() in words and str(run_dir).encode() in words:
                 os.kill(int(process.name), signal.SIGKILL)
+
+
+async def test_where_a_reset_can_be_asked_of_nobody_its_devices_are_polled_again(tmp_path: Path) -> None:
+    async with acting(tmp_path, "8x910B") as npus:
+        npus.run_dir.write_text("a file where there should be a folder")
+        await npus.start()
+        npus.break_("npu3")
+        await npus.announced(1)
+        await npus.told(EventKind.ACTION_FINISHED, "interrupted: its result cannot be read: ")
+        await npus.read_again()
+        assert npus.node.calls(INBAND) == 0
