@@ -6,11 +6,12 @@ from tests.simulation import mutations
 from tests.simulation.acting import mutations as acting_mutations
 from tests.simulation.mutating import Mutation, catch_all, catching_seed, caught_lines
 from tests.simulation.run import simulate
+from tests.simulation.seeds import with_kept
 
 SEEDS = range(1, 25)
 HOURS = 24.0
-ACTING_SEEDS = range(1, 41)
-ACTING_HOURS = 60.0
+ACTING_SEEDS = with_kept(1, 40, "acting")
+ACTING_HOURS = 100.0
 
 
 @pytest.mark.slow

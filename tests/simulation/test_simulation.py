@@ -7,45 +7,78 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.run import simulate
+from nodeagent.core.model import ActionState, EventKind
+from tests.simulation.run import Result, simulate
 from tests.simulation.seeds import play, with_kept
 from tests.simulation.table import coverage_lines
-from tests.simulation.transitions import CHANGES_BY_RULES, OF_RULES, Transitions, never_seen
+from tests.simulation.transitions import (
+    CHANGES_BY_ACTING,
+    CHANGES_BY_RULES,
+    OF_ACTING,
+    OF_RULES,
+    Transition,
+    Transitions,
+    never_seen,
+)
 
 ROOT = Path(__file__).parents[2]
 SEEDS = 200
 HOURS = 24.0
+ACTING_SEEDS = 100
+ACTING_HOURS = 100.0
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_every_invariant_holds_on_two_hundred_seeds(capsys: pytest.CaptureFixture[str]) -> None:
     results = play(with_kept(1, SEEDS), HOURS)
+    _check(results, OF_RULES, CHANGES_BY_RULES, capsys)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_every_invariant_of_resets_holds_over_ten_thousand_hours(capsys: pytest.CaptureFixture[str]) -> None:
+    results = play(with_kept(1, ACTING_SEEDS, "acting"), ACTING_HOURS, "acting")
+    ends = _check(results, OF_ACTING, CHANGES_BY_ACTING, capsys).ends
+    assert len(results) * ACTING_HOURS >= 10_000
+    assert [state.value for state in ActionState if ends[state] < 100] == []
+
+
+def _check(
+    results: list[Result],
+    kinds: frozenset[EventKind],
+    changes: tuple[Transition, ...],
+    capsys: pytest.CaptureFixture[str],
+) -> Transitions:
+    """No invariant broken, and everything seen that a life must show. What was seen."""
     together = Transitions()
     for result in results:
         together.add(result.transitions)
-    missing = never_seen(together, OF_RULES, CHANGES_BY_RULES)
+    missing = never_seen(together, kinds, changes)
     with capsys.disabled():
         print("", *coverage_lines(together, missing), sep="\n")
     assert [(result.seed, result.broken) for result in results if result.broken] == []
     assert missing == []
+    return together
 
 
-def test_a_seed_gives_the_same_bytes_each_time() -> None:
-    first, second = simulate(7, 12), simulate(7, 12)
+@pytest.mark.parametrize("life", ["rules", "acting"])
+def test_a_seed_gives_the_same_bytes_each_time(life: str) -> None:
+    first, second = simulate(7, 12, life=life), simulate(7, 12, life=life)
     assert first.broken == second.broken == ""
     assert (first.digest, first.turns) == (second.digest, second.turns)
-    assert first.digest != simulate(8, 12).digest
+    assert first.digest != simulate(8, 12, life=life).digest
 
 
-def test_a_seed_gives_the_same_bytes_in_any_process() -> None:
-    digests = {_digest_under_hash_seed(hash_seed) for hash_seed in ("1", "2")}
-    assert digests == {simulate(7, 12).digest}
+@pytest.mark.parametrize("life", ["rules", "acting"])
+def test_a_seed_gives_the_same_bytes_in_any_process(life: str) -> None:
+    digests = {_digest_under_hash_seed(hash_seed, life) for hash_seed in ("1", "2")}
+    assert digests == {simulate(7, 12, life=life).digest}
 
 
-def _digest_under_hash_seed(hash_seed: str) -> str:
+def _digest_under_hash_seed(hash_seed: str, life: str) -> str:
     """Sets of strings come in another order in such a process."""
-    command = [sys.executable, "-m", "tests.simulation", "--seed", "7", "--hours", "12"]
+    command = [sys.executable, "-m", "tests.simulation", "--life", life, "--seed", "7", "--hours", "12"]
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     told = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     return told.stdout.splitlines()[-1].removeprefix("digest ")
