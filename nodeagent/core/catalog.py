@@ -166,6 +166,7 @@ class ResetSettings:
     what stands in its way has ``validity_ns`` to leave. The result must show within ``verify_ns``. A device
     is reset ``limit`` times in ``limit_window_ns``, the node ``node_limit`` times, with ``cool_down_ns``
     between any two. ``trust_process_list``: a chip without processes is free though nobody ever claimed one.
+    ``terminate_registered``: a job that claimed the faulty chip does not stand in the way; it is ended.
     """
 
     mode: ResetMode = ResetMode.OFF
@@ -180,6 +181,7 @@ class ResetSettings:
     node_limit: int = 12
     limit_window_ns: int = 6 * 3600 * SECOND_NS
     trust_process_list: bool = False
+    terminate_registered: bool = False
 
     @property
     def is_on(self) -> bool:

@@ -5,7 +5,7 @@ It answers in words that name who or what, and changes nothing.
 
 from collections.abc import Iterable, Iterator
 
-from nodeagent.core import grounds, limits
+from nodeagent.core import grounds, limits, registered
 from nodeagent.core.catalog import ResetSettings
 from nodeagent.core.model import (
     Charge,
@@ -60,18 +60,30 @@ def barrier(state: State, members: tuple[str, ...]) -> str:
     return ""
 
 
-def users(state: State, members: tuple[str, ...], settings: ResetSettings) -> Iterator[str]:
-    """Who uses the members: processes and claims. What is not known since the start counts as used."""
+def users(
+    state: State,
+    members: tuple[str, ...],
+    settings: ResetSettings,
+    ended_first: frozenset[str] = frozenset(),
+) -> Iterator[str]:
+    """Who uses the members: processes and claims, but for those of jobs that are ``ended_first``.
+
+    What is not known since the start counts as used.
+    """
     for device_id in members:
         name = state.device(device_id).name
         held = state.get(Held, device_id)
         if held is None or not held.is_current:
             yield f"who holds {name} is not known"
         for holder in held.holders if held is not None else ():
+            if registered.has(ended_first, holder.job):
+                continue
             job = f", job {holder.job}" if holder.job else ""
             yield f"{name} is held by {holder.command} (pid {holder.pid}{job})"
         claimed = state.get(Claimed, device_id)
         for job, kind in claimed.jobs if claimed is not None else ():
+            if job in ended_first:
+                continue
             yield f"{name} is claimed by the {kind or 'job'} {job}"
     if not state.cells[Claimed] and not settings.trust_process_list:
         yield "no job was ever claimed here, and reset.trust_process_list is false"
@@ -111,7 +123,7 @@ def cooled_ns(state: State, settings: ResetSettings) -> int:
 
 def of_start(state: State, reset: Reset, settings: ResetSettings) -> tuple[str, ...]:
     """All that stands in the way of starting now, and may leave by itself."""
-    found = list(users(state, reset.members, settings))
+    found = list(users(state, reset.members, settings, registered.jobs(state, reset, settings)))
     for device_id in reset.members:
         device = state.device(device_id)
         reason = unobserved_reason(state, device)

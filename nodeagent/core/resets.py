@@ -8,7 +8,7 @@ the action's id. A dry run ends as it starts, and nothing is done. What comes be
 
 from dataclasses import replace
 
-from nodeagent.core import clearing, hindrances, signals
+from nodeagent.core import clearing, hindrances, registered, signals
 from nodeagent.core.catalog import ResetSettings
 from nodeagent.core.model import (
     Action,
@@ -57,6 +57,7 @@ def start(state: State, reset: Reset, settings: ResetSettings) -> None:
             devices=reset.members,
             reasons=reset.codes,
             deadline_ns=at_ns + settings.run_ns,
+            holders=registered.holders(state, reset, settings),
         )
     )
 

@@ -25,6 +25,7 @@ from nodeagent.core.model import (
     ActionState,
     DeviceView,
     Event,
+    Holder,
     Input,
     Reset,
     ResetMode,
@@ -34,7 +35,7 @@ from nodeagent.core.model import (
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.launching import NotStarted, start
 from nodeagent.daemon.supervisor import Supervisor
-from nodeagent.reset.folder import Device, Folder, Locked, Request, name_of
+from nodeagent.reset.folder import Device, Folder, Locked, Process, Request, name_of
 from nodeagent.store.board import Board
 from nodeagent.store.errors import StoreUnreadableError
 from nodeagent.store.ledger import Ledger
@@ -234,6 +235,8 @@ class Actuator:
             kernel_command_line=config.reset.kernel_command_line,
             evidence_dir=str(Path(config.agent.state_dir) / "evidence"),
             kernel_log=config.kmsg.path,
+            ended_first=tuple(_as_process(holder) for holder in action.holders),
+            grace_s=config.reset.terminate_grace_ns / 1e9,
             readings=self._readings(attempt),
             events=await self._events(attempt),
         )
@@ -308,6 +311,10 @@ def _attempt(view: View, reset: Reset) -> _Attempt:
         vendor=devices[0].vendor if devices else "",
         devices=devices,
     )
+
+
+def _as_process(holder: Holder) -> Process:
+    return Process(pid=holder.pid, start_time=holder.start_time, command=holder.command)
 
 
 def _as_asked(device: DeviceView) -> Device:

@@ -40,6 +40,7 @@ Validity = Annotated[int, _duration(60, 604_800, '"1m" to "7d"')]
 CoolDown = Annotated[int, _duration(0, 3600, '"0s" to "1h"')]
 LimitWindow = Annotated[int, _duration(600, 604_800, '"10m" to "7d"')]
 HookTimeout = Annotated[int, _duration(1, 60, '"1s" to "60s"')]
+Grace = Annotated[int, _duration(1, 300, '"1s" to "300s"')]
 Limit = Annotated[int, Meta(ge=1, le=100, description="a whole number from 1 to 100")]
 FilePath = Annotated[str, Meta(min_length=1, max_length=4096, description="a path in quotes")]
 Commands = Annotated[
@@ -61,6 +62,8 @@ class ResetConfig(Struct, frozen=True, kw_only=True):
 
     ``before`` and ``after`` are commands run around a reset, each for at most ``hook_timeout``. Resets are
     off while the file ``do_not_touch`` is there, or ``kernel_command_line`` holds the ``KERNEL_WORD``.
+    ``terminate_holders`` registered: the processes of a job that claimed the faulty chip get SIGTERM, and
+    after ``terminate_grace`` SIGKILL, in place of being waited for.
     """
 
     mode: ResetMode = ResetMode.DRY_RUN
@@ -78,6 +81,8 @@ class ResetConfig(Struct, frozen=True, kw_only=True):
     limit_window_ns: LimitWindow = field(default=6 * 3600 * SECOND_NS, name="limit_window")
     trust_process_list: bool = False
     allow_volatile_store: bool = False
+    terminate_holders: Literal["never", "registered"] = "never"
+    terminate_grace_ns: Grace = field(default=30 * SECOND_NS, name="terminate_grace")
     before: Commands = ()
     after: Commands = ()
     hook_timeout_ns: HookTimeout = field(default=10 * SECOND_NS, name="hook_timeout")
@@ -101,13 +106,15 @@ class ResetConfig(Struct, frozen=True, kw_only=True):
             node_limit=self.node_limit,
             limit_window_ns=self.limit_window_ns,
             trust_process_list=self.trust_process_list,
+            terminate_registered=self.terminate_holders == "registered",
         )
 
     @property
     def run_ns(self) -> int:
-        """How long one reset may take: its hooks, two waits for the chips, and what lies between."""
+        """How long one reset may take: its hooks, the end of a job, two waits for the chips, and the rest."""
         hooks_ns = (len(self.before) + len(self.after)) * self.hook_timeout_ns
-        return hooks_ns + 2 * self.verify_timeout_ns + _SLACK_NS
+        ending_ns = 0 if self.terminate_holders == "never" else self.terminate_grace_ns
+        return hooks_ns + ending_ns + 2 * self.verify_timeout_ns + _SLACK_NS
 
     def forbidden(self) -> str:
         """What forbids resets now, "" if nothing does."""

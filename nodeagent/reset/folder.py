@@ -35,8 +35,18 @@ class Device(Struct, frozen=True, kw_only=True):
     attributes: Mapping[str, str] = {}
 
 
+class Process(Struct, frozen=True, kw_only=True):
+    """As ``core.model.Holder``: ``start_time`` tells a pid that was used again."""
+
+    pid: int
+    start_time: int
+    command: str
+
+
 class Request(Struct, frozen=True, kw_only=True):
     """A reset, with all that is needed to do it. Times in seconds, ``deadline_ns`` on CLOCK_BOOTTIME.
+
+    ``ended_first`` are processes that get SIGTERM, and ``grace_s`` later SIGKILL.
 
     ``readings``, ``events`` and ``kernel_log`` (a path) are for the evidence, which goes to ``evidence_dir``.
     """
@@ -58,6 +68,8 @@ class Request(Struct, frozen=True, kw_only=True):
     kernel_command_line: str
     evidence_dir: str
     kernel_log: str
+    ended_first: tuple[Process, ...] = ()
+    grace_s: float = 0.0
     readings: Mapping[str, Mapping[str, float]] = {}
     events: tuple[str, ...] = ()
 

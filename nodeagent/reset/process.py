@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from nodeagent.drivers import RESETS
 from nodeagent.drivers.resetting import Member, Order, ResetFailed, ResetRefused, ResetTimedOut
-from nodeagent.reset import command, evidence
+from nodeagent.reset import command, ending, evidence
 from nodeagent.reset.config import RUN_DIRECTORY, forbidden
 from nodeagent.reset.folder import Folder, Locked, Request, Result, Step
 
@@ -99,7 +99,8 @@ class Attempt:
         else:
             for missing in evidence.collect(self._request, self._name):
                 self.step(missing)
-            self._reset()
+            if self._devices_are_free():
+                self._reset()
         self._restore()
         self.step("end")
 
@@ -108,6 +109,18 @@ class Attempt:
             self.step(f"before: {hook[0]}")
             command.run(hook, self._request.hook_timeout_s, self._environment())
         self.step("evidence")
+
+    def _devices_are_free(self) -> bool:
+        """Ends the jobs that may be ended; what does not end keeps its device, and nothing is reset."""
+        request = self._request
+        if request.ended_first and (why := forbidden(request.do_not_touch, request.kernel_command_line)):
+            self.end("refused", f"resets are forbidden: {why}")
+            return False
+        stay = ending.end(request.ended_first, request.grace_s, Path(request.procfs), self.step)
+        if stay:
+            named = ", ".join(f"{process.command} ({process.pid})" for process in stay)
+            self.end("failed", f"{named} did not end by SIGKILL either")
+        return not stay
 
     def _restore(self) -> None:
         """What a hook before it stopped, one after it starts: each of them is run, whatever came of it."""

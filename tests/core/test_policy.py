@@ -1,5 +1,7 @@
 """Which faults ask for a reset, and how one goes from its proposal to its end."""
 
+from typing import Any
+
 import pytest
 
 from nodeagent.core.model import (
@@ -376,3 +378,36 @@ def test_a_person_may_ask_for_a_reset_without_a_fault() -> None:
     ring.wait(11)
     ring.help()
     assert ring.told()[-1] == ("action_finished", "done: verified by a poll of every member")
+
+
+REGISTERED: dict[str, Any] = {"terminate_registered": True}
+
+
+def test_a_registered_job_on_the_faulty_chip_is_ended_where_that_is_allowed() -> None:
+    ring = Ring(ring_catalog(**REGISTERED))
+    for name in ring.names:
+        ring.do(Claims(device=name, job="slurm:7", kind="training", claimed=True))
+        ring.do(held(name, "slurm:7.0"))
+    ring.propose_and_start()
+    (action,) = ring.actions
+    assert [(holder.pid, holder.job) for holder in action.holders] == [(7, "slurm:7.0")]
+
+
+@pytest.mark.parametrize(
+    ("claimed", "job", "code", "settings"),
+    [
+        ("npu0", "slurm:7.0", BROKEN, {}),
+        ("npu0", "slurm:70.0", BROKEN, REGISTERED),
+        ("npu0", "", BROKEN, REGISTERED),
+        ("npu1", "slurm:7.0", BROKEN, REGISTERED),
+        ("npu0", "slurm:7.0", Level.FREE_RESTART_NPU.value, REGISTERED),
+    ],
+    ids=["never", "another's", "nobody's", "not on the faulty chip", "the fault waits for a free chip"],
+)
+def test_no_other_process_is_ended(claimed: str, job: str, code: str, settings: dict[str, Any]) -> None:
+    ring = Ring(ring_catalog(**settings))
+    ring.do(Claims(device=claimed, job="slurm:7", kind="training", claimed=True))
+    ring.do(held("npu1", job))
+    ring.propose_and_start(code)
+    assert ring.actions == []
+    assert "npu1 is held by python (pid 7" in ring.told()[-1][1]

@@ -58,13 +58,17 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """Something to be done to devices (their ids). ``id`` is a function of the inputs."""
+    """Something to be done to devices (their ids). ``id`` is a function of the inputs.
+
+    ``holders`` are the processes that may and must be ended first.
+    """
 
     id: str
     kind: Literal["reset"]
     devices: tuple[str, ...]
     reasons: tuple[str, ...]
     deadline_ns: int
+    holders: tuple[Holder, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
