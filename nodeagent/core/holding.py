@@ -24,6 +24,8 @@ def held(state: State, given: Holders) -> bool:
     if device is None:
         return False
     before = state.get(Held, device.id)
+    if not given.known:
+        return _unreadable(state, before)
     if before is not None and before.holders == given.holders and before.is_current:
         return False
     after = Held(device_id=device.id, holders=given.holders)
@@ -36,6 +38,14 @@ def held(state: State, given: Holders) -> bool:
     state.put(after)
     clearing.close_after_job(state, device.id, given.holders)
     state.mark((device.id,))
+    return True
+
+
+def _unreadable(state: State, before: Held | None) -> bool:
+    if before is None or not before.is_current:
+        return False
+    state.put(replace(before, is_current=False))
+    state.mark((before.device_id,))
     return True
 
 
@@ -72,7 +82,7 @@ def rebooted(state: State) -> None:
 def is_free(state: State, device_id: str) -> bool:
     """Whether it is known that no process holds the device, nor held it until just now."""
     held = state.get(Held, device_id)
-    return held is not None and not _of_late(state, held, LATE_NS)
+    return held is not None and held.is_current and not _of_late(state, held, LATE_NS)
 
 
 def same_job(state: State, one: str, other: str) -> bool:

@@ -206,13 +206,15 @@ class Observation:
     # ------------------------------------------------------------------ in pieces
 
     def _new_holders(self, reply: protocol.Reply) -> tuple[list[Input], bool]:
-        """Who holds it now, where they are others than before, and whether one of them has come.
+        """Who holds it now, where they are others than before, and whether one of them may have come.
 
         A reset may wait for nothing but to see its fault once more: a process that has come must be known by
         then. Where processes have only left, it must be known first whether the fault is still there.
         """
         held, before = holders(reply), self._holders.get(reply.device)
-        if held is None or held.holders == before:
+        if not held.known:
+            return ([], False) if self._holders.pop(reply.device, None) is None else ([held], True)
+        if held.holders == before:
             return [], False
         self._holders[reply.device] = held.holders
         return [held], not set(held.holders) <= set(before or ())

@@ -77,9 +77,9 @@ def active_set(source: str, said: protocol.Reply | protocol.CaughtUp, clock: Clo
     )
 
 
-def holders(reply: protocol.Reply) -> Holders | None:
+def holders(reply: protocol.Reply) -> Holders:
     if reply.holders is None:
-        return None
+        return Holders(device=reply.device, holders=(), known=False)
     return Holders(
         device=reply.device,
         holders=tuple(

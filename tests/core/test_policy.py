@@ -10,6 +10,7 @@ from nodeagent.core.model import (
     Claims,
     EventKind,
     Handling,
+    Holders,
     Level,
     Operator,
     ResetMode,
@@ -411,3 +412,12 @@ def test_no_other_process_is_ended(claimed: str, job: str, code: str, settings: 
     ring.propose_and_start(code)
     assert ring.actions == []
     assert "npu1 is held by python (pid 7" in ring.told()[-1][1]
+
+
+def test_a_chip_whose_processes_cannot_be_read_any_more_is_not_free() -> None:
+    ring = Ring()
+    ring.do(Holders(device="npu1", holders=(), known=False))
+    ring.propose_and_start()
+    assert ring.told()[-1] == ("action_proposed", "it waits: who holds npu1 is not known")
+    ring.do(held("npu1", None))
+    assert len(ring.actions) == 1

@@ -48,3 +48,16 @@ def test_a_process_that_has_come_is_told_before_what_is_active_and_one_that_has_
 
     assert came == changed == [Holders, ActiveSet]
     assert left == [ActiveSet, Holders]
+
+
+def test_processes_that_cannot_be_read_any_more_are_told_once_and_before_what_is_active() -> None:
+    observation = Observation("ascend", True, CLOCK)
+    npu = protocol.Device(device="npu0", kind=Kind.CHIP, vendor="ascend")
+    observation.hello(protocol.Hello(devices=(npu,)), ())
+    observation.reply(answer())
+    unread = protocol.Reply(id=2, device="npu0", begun_ns=1, took_ns=1, active=(), holders=None)
+
+    lost, again = observation.reply(unread), observation.reply(unread)
+
+    assert lost[0] == Holders(device="npu0", holders=(), known=False)
+    assert [type(given) for given in (*lost, *again)] == [Holders, ActiveSet, ActiveSet]

@@ -65,10 +65,14 @@ class Holder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holders:
-    """The processes on a device, sent on change only. An empty tuple means known to be free."""
+    """The processes on a device, sent on change only. An empty tuple means known to be free.
+
+    Not ``known``: they could be read before, and cannot any more.
+    """
 
     device: str
     holders: tuple[Holder, ...]
+    known: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -221,7 +221,7 @@ class Severity:
 class Held:
     """The holders of a device as last told, and those that were the last to leave, at ``left_ns``.
 
-    ``is_current``: told since the daemon's last start.
+    ``is_current``: told since the daemon's last start, and readable since.
     """
 
     device_id: str
