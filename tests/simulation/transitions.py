@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from nodeagent.core.model import (
     Condition,
+    Event,
     EventKind,
     Signal,
     Source,
@@ -32,8 +33,7 @@ class Transitions(Invariant):
         for event in step.events:
             self.kinds[event.kind] += 1
             if event.kind is EventKind.ACTION_FINISHED:
-                on_paper = event.evidence["mode"] == "dry-run"
-                self.ends["on paper" if on_paper else event.why.partition(":")[0]] += 1
+                self.ends[_end_of(event)] += 1
         for _, transition in changes(step):
             self.seen[transition] += 1
 
@@ -68,6 +68,14 @@ def cause_of(step: Step) -> str:
     if word == "Operator":
         return given.what  # type: ignore[union-attr]
     return word
+
+
+def _end_of(event: Event) -> str:
+    """The word that ends an attempt of a reset, or that none was made."""
+    if event.evidence["mode"] == "dry-run":
+        return "on paper"
+    word = event.why.partition(":")[0]
+    return word if "started_after_s" in event.evidence else f"{word} before a start"
 
 
 def never_seen(
