@@ -36,6 +36,15 @@ Patience = Annotated[
     int,
     Meta(ge=0, le=_DAY_NS, description='a duration from "0s" to "1d"', extra={"reads": parse_duration_ns}),
 ]
+SelfHealing = Annotated[
+    int,
+    Meta(
+        ge=SECOND_NS,
+        le=30 * SECOND_NS,
+        description='a duration from "1s" to "30s"',
+        extra={"reads": parse_duration_ns},
+    ),
+]
 Interval = Annotated[
     int,
     Meta(
@@ -78,6 +87,10 @@ class AgentConfig(Struct, frozen=True, kw_only=True):
         Meta(min_length=1, max_length=16, description="a list of one or more folders, later ones winning"),
     ] = ("/usr/share/nodeagent/fault_codes", "/etc/nodeagent/fault_codes")
     request_tolerance_ns: Patience = field(default=60 * SECOND_NS, name="request_tolerance")
+    self_healing_ns: SelfHealing = field(default=15 * SECOND_NS, name="self_healing")
+    max_isolated_chips: Annotated[
+        int, Meta(ge=0, le=1024, description="a whole number of chips up to 1024, 0 for no limit")
+    ] = 0
     stale_after_ns: Patience = field(default=30 * SECOND_NS, name="stale_after")
     once_hold_ns: Patience = field(default=60 * SECOND_NS, name="once_hold")
     unknown_level: Level | None = None
@@ -165,6 +178,8 @@ class Config(Struct, frozen=True, kw_only=True):
         return Settings(
             mode=self.agent.mode,
             request_tolerance_ns=self.agent.request_tolerance_ns,
+            self_healing_ns=self.agent.self_healing_ns,
+            max_isolated_chips=self.agent.max_isolated_chips,
             once_hold_ns=self.agent.once_hold_ns,
             stale_after_ns=self.agent.stale_after_ns,
             unknown_level=self.agent.unknown_level,

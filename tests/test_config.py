@@ -66,6 +66,7 @@ def test_keys_are_read_in_their_units(tmp_path: Path) -> None:
     config = read(
         tmp_path,
         '[agent]\nmode = "graceful"\nrequest_tolerance = "0s"\nstale_after = "500ms"\nonce_hold = "2m"\n'
+        'self_healing = "5s"\nmax_isolated_chips = 2\n'
         '[drivers.kmsg]\npath = "/tmp/kmsg"\ntrust_userspace = true\npoll_interval = "250ms"\n'
         '[drivers.nvidia]\nenabled = false\nlibrary = "/opt/libnvidia-ml.so.1"\n'
         '[store]\nretention = "7d"\nmax_size = "64MiB"\n',
@@ -73,6 +74,8 @@ def test_keys_are_read_in_their_units(tmp_path: Path) -> None:
     assert config.settings() == Settings(
         mode=Mode.GRACEFUL,
         request_tolerance_ns=0,
+        self_healing_ns=5 * SECOND_NS,
+        max_isolated_chips=2,
         stale_after_ns=SECOND_NS // 2,
         once_hold_ns=120 * SECOND_NS,
         reset=config.reset.settings(),
