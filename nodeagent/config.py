@@ -18,7 +18,7 @@ from nodeagent.reset.config import ResetConfig
 from nodeagent.toml.fields import nearest, read_form, refuse_unknown_keys, shown
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.problem import Problem, Problems
-from nodeagent.toml.quantities import parse_duration_ns, parse_size_bytes
+from nodeagent.toml.quantities import duration, parse_size_bytes
 from nodeagent.toml.source import Source, read_source
 
 DEFAULT_PATH = Path("/etc/nodeagent/nodeagent.toml")
@@ -32,37 +32,10 @@ _MILLISECOND_NS = SECOND_NS // 1000
 
 _ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]]*):(\d{1,5})")
 
-Patience = Annotated[
-    int,
-    Meta(ge=0, le=_DAY_NS, description='a duration from "0s" to "1d"', extra={"reads": parse_duration_ns}),
-]
-SelfHealing = Annotated[
-    int,
-    Meta(
-        ge=SECOND_NS,
-        le=30 * SECOND_NS,
-        description='a duration from "1s" to "30s"',
-        extra={"reads": parse_duration_ns},
-    ),
-]
-Interval = Annotated[
-    int,
-    Meta(
-        ge=10 * _MILLISECOND_NS,
-        le=3600 * SECOND_NS,
-        description='a duration from "10ms" to "1h"',
-        extra={"reads": parse_duration_ns},
-    ),
-]
-Retention = Annotated[
-    int,
-    Meta(
-        ge=_DAY_NS,
-        le=3650 * _DAY_NS,
-        description='a duration from "1d" to "3650d"',
-        extra={"reads": parse_duration_ns},
-    ),
-]
+Patience = Annotated[int, duration(0, _DAY_NS, '"0s" to "1d"')]
+SelfHealing = Annotated[int, duration(SECOND_NS, 30 * SECOND_NS, '"1s" to "30s"')]
+Interval = Annotated[int, duration(10 * _MILLISECOND_NS, 3600 * SECOND_NS, '"10ms" to "1h"')]
+Retention = Annotated[int, duration(_DAY_NS, 3650 * _DAY_NS, '"1d" to "3650d"')]
 StoreSize = Annotated[
     int,
     Meta(

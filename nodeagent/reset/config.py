@@ -12,7 +12,7 @@ from msgspec import Meta, Struct, field
 
 from nodeagent.core.catalog import SECOND_NS, ResetSettings
 from nodeagent.core.model import ResetMode
-from nodeagent.toml.quantities import parse_duration_ns
+from nodeagent.toml.quantities import duration
 
 RUN_DIRECTORY: Final = "/run/nodeagent/reset"
 """Where the unit of a reset looks."""
@@ -24,23 +24,14 @@ _SLACK_NS: Final = 120 * SECOND_NS
 """Of the time for one reset: what the evidence and the pauses between its steps may take."""
 
 
-def _duration(least_s: int, most_s: int, words: str) -> Meta:
-    return Meta(
-        ge=least_s * SECOND_NS,
-        le=most_s * SECOND_NS,
-        description=f"a duration from {words}",
-        extra={"reads": parse_duration_ns},
-    )
-
-
-Announce = Annotated[int, _duration(5, 90, '"5s" to "90s"')]
-VerifyTimeout = Annotated[int, _duration(60, 180, '"60s" to "180s"')]
-Approval = Annotated[int, _duration(10, 86_400, '"10s" to "1d"')]
-Validity = Annotated[int, _duration(60, 604_800, '"1m" to "7d"')]
-CoolDown = Annotated[int, _duration(0, 3600, '"0s" to "1h"')]
-LimitWindow = Annotated[int, _duration(600, 604_800, '"10m" to "7d"')]
-HookTimeout = Annotated[int, _duration(1, 60, '"1s" to "60s"')]
-Grace = Annotated[int, _duration(1, 300, '"1s" to "300s"')]
+Announce = Annotated[int, duration(5 * SECOND_NS, 90 * SECOND_NS, '"5s" to "90s"')]
+VerifyTimeout = Annotated[int, duration(60 * SECOND_NS, 180 * SECOND_NS, '"60s" to "180s"')]
+Approval = Annotated[int, duration(10 * SECOND_NS, 86_400 * SECOND_NS, '"10s" to "1d"')]
+Validity = Annotated[int, duration(60 * SECOND_NS, 604_800 * SECOND_NS, '"1m" to "7d"')]
+CoolDown = Annotated[int, duration(0, 3600 * SECOND_NS, '"0s" to "1h"')]
+LimitWindow = Annotated[int, duration(600 * SECOND_NS, 604_800 * SECOND_NS, '"10m" to "7d"')]
+HookTimeout = Annotated[int, duration(SECOND_NS, 60 * SECOND_NS, '"1s" to "60s"')]
+Grace = Annotated[int, duration(SECOND_NS, 300 * SECOND_NS, '"1s" to "300s"')]
 Limit = Annotated[int, Meta(ge=1, le=100, description="a whole number from 1 to 100")]
 FilePath = Annotated[str, Meta(min_length=1, max_length=4096, description="a path in quotes")]
 Commands = Annotated[

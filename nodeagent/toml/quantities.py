@@ -5,6 +5,8 @@ One whole number and one unit, nothing else: a bare number is refused, because n
 
 import re
 
+from msgspec import Meta
+
 _DURATION = re.compile(r"([0-9]{1,15})(ms|s|m|h|d)")
 _DURATION_UNITS_NS = {
     "ms": 1_000_000,
@@ -33,3 +35,13 @@ def parse_size_bytes(text: object) -> int:
             'a size is a whole number and one of B, KiB, MiB, GiB, TiB, in quotes, such as "1GiB"'
         )
     return int(match[1]) * _SIZE_UNITS_BYTES[match[2]]
+
+
+def duration(least_ns: int, most_ns: int, words: str) -> Meta:
+    """Of a key that holds a duration within these bounds, which ``words`` name: ``'"1s" to "30s"'``."""
+    return Meta(
+        ge=least_ns,
+        le=most_ns,
+        description=f"a duration from {words}",
+        extra={"reads": parse_duration_ns},
+    )
