@@ -1,17 +1,17 @@
 """The real daemon, in mode ``on`` unless said otherwise, over emulated NPUs that it may reset."""
 
-import asyncio
 import shutil
-import subprocess
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
 from nodeagent.client import AsyncClient, Event, EventKind, Snapshot
 from nodeagent.emulator.node import EmulatedNode
-from tests.stories.daemon import ROOT, WAIT_LIMIT_S, Daemon
+from tests.stories.clocks import SteppedClock
+from tests.stories.daemon import ROOT, Daemon
 from tests.stories.kernel_log import FakeKernelLog
 from tests.stories.subscriber import Subscriber
 
@@ -32,6 +32,7 @@ class Acting:
     node: EmulatedNode
     daemon: Daemon
     subscriber: Subscriber
+    clock: SteppedClock
     mode: str = "on"
     reset: Sequence[str] = ()
 
@@ -41,10 +42,7 @@ class Acting:
 
     def pass_time(self, seconds: int) -> None:
         """Of the rule clock. Nothing waits for it: the next poll wakes the daemon."""
-        clock = Path(self.daemon.env["NODEAGENT_BOOT_CLOCK"])
-        fresh = clock.with_suffix(".fresh")
-        fresh.write_text(str(int(clock.read_text()) + seconds))
-        fresh.replace(clock)
+        self.clock.pass_on(timedelta(seconds=seconds))
 
     async def start(self) -> None:
         has_gpus = "gpu0" in self.node.names()
@@ -107,12 +105,14 @@ class Acting:
         async def found() -> bool:
             return self.node.calls(INBAND) == resets and "verifying" in await self.stages()
 
-        await self.until(found, f"{resets} resets, the last to be proved")
+        await self.daemon.comes(found, f"{resets} resets, the last to be proved")
         await self.read_again()
 
     async def announced(self, resets: int) -> None:
         """Wait until so many resets were proposed, and let the announcement of the last one pass."""
-        await self.until(partial(self._counts, EventKind.ACTION_PROPOSED, resets), f"{resets} proposals")
+        await self.daemon.comes(
+            partial(self._counts, EventKind.ACTION_PROPOSED, resets), f"{resets} proposals"
+        )
         await self.read_again()
         self.pass_time(5)
 
@@ -120,7 +120,7 @@ class Acting:
         """Wait until every chip was polled anew."""
         polls = {name: self.node.calls(POLLED, name) for name in self.node.names()}
         for name, before in polls.items():
-            await self.until(partial(self._polled, name, before + 3), f"polls of {name}")
+            await self.daemon.comes(partial(self._polled, name, before + 3), f"polls of {name}")
 
     async def is_at(self, stage: str) -> bool:
         """Whether a reset is at this stage."""
@@ -133,7 +133,7 @@ class Acting:
 
     async def ended(self, resets: int) -> None:
         """Wait until so many resets have ended in all."""
-        await self.until(partial(self._counts, EventKind.ACTION_FINISHED, resets), f"{resets} ends")
+        await self.daemon.comes(partial(self._counts, EventKind.ACTION_FINISHED, resets), f"{resets} ends")
 
     def _polled(self, device: str, times: int) -> bool:
         return self.node.calls(POLLED, device) >= times
@@ -152,27 +152,6 @@ class Acting:
         devices = (await self.snapshot()).devices
         return {device.name: device.verdict.value for device in devices if device.name != "node"}
 
-    async def until(self, found: Callable[[], object], what: str) -> None:
-        """Wait for what nobody tells; ``found`` may be a coroutine function."""
-        try:
-            async with asyncio.timeout(WAIT_LIMIT_S):
-                while True:
-                    result = found()
-                    if await result if asyncio.iscoroutine(result) else result:
-                        return
-                    await asyncio.sleep(0.02)
-        except TimeoutError:
-            raise AssertionError(f"never came: {what}\n{self.daemon.log[-3000:]}") from None
-
-
-def _boot_clock(folder: Path) -> dict[str, str]:
-    """For the environment of the daemon."""
-    library = folder / "boot_clock.so"
-    source = Path(__file__).with_name("boot_clock.c")
-    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source], check=True)
-    (folder / "boot-clock").write_text("0")
-    return {"LD_PRELOAD": str(library), "NODEAGENT_BOOT_CLOCK": str(folder / "boot-clock")}
-
 
 @asynccontextmanager
 async def acting(folder: Path, description: str) -> AsyncIterator[Acting]:
@@ -184,12 +163,13 @@ async def acting(folder: Path, description: str) -> AsyncIterator[Acting]:
                 node.set(name, "reset_ms", 500)
         log = FakeKernelLog(folder)
         left.callback(log.close)
-        daemon = Daemon(folder=folder, kernel_log=log.path, env=_boot_clock(folder))
+        clock = SteppedClock(folder, "BOOT")
+        daemon = Daemon(folder=folder, kernel_log=log.path, env=clock.env)
         daemon.configure()
         (daemon.tables / "story.toml").write_text(log.table)
         subscriber = Subscriber(daemon)
         try:
-            yield Acting(node=node, daemon=daemon, subscriber=subscriber)
+            yield Acting(node=node, daemon=daemon, subscriber=subscriber, clock=clock)
         finally:
             node.release()
             await subscriber.leave()

@@ -46,7 +46,7 @@ async def test_a_fault_on_one_of_a_free_ring_is_reset_away_and_all_may_be_used_a
             "request.json",
         ]
         assert proposed.condition_id in (evidence / "events.jsonl").read_text()
-        await npus.until(lambda: not list(npus.run_dir.glob("*.result")), "the end of its files")
+        await npus.daemon.comes(lambda: not list(npus.run_dir.glob("*.result")), "the end of its files")
 
 
 async def test_a_holder_is_named_and_once_it_has_left_the_reset_is_done(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ async def test_a_reset_goes_on_through_kill_9_and_its_result_is_adopted(tmp_path
         await npus.start()
         npus.break_("npu3")
         await npus.announced(1)
-        await npus.until(lambda: list(npus.run_dir.glob("*.begun")), "its process")
+        await npus.daemon.comes(lambda: list(npus.run_dir.glob("*.begun")), "its process")
         await npus.kill()
         await npus.start()
         await npus.told(EventKind.ACTION_FINISHED, "done: verified by a poll of every member")
@@ -127,9 +127,9 @@ async def test_a_reset_that_ends_while_the_daemon_is_down_is_adopted(tmp_path: P
         await npus.start()
         npus.break_("npu3")
         await npus.announced(1)
-        await npus.until(lambda: list(npus.run_dir.glob("*.begun")), "its process")
+        await npus.daemon.comes(lambda: list(npus.run_dir.glob("*.begun")), "its process")
         await npus.kill()
-        await npus.until(lambda: list(npus.run_dir.glob("*.result")), "its result")
+        await npus.daemon.comes(lambda: list(npus.run_dir.glob("*.result")), "its result")
         await npus.start()
         await npus.told(EventKind.ACTION_FINISHED, "done: verified by a poll of every member")
         assert npus.node.calls(INBAND) == 1
@@ -141,7 +141,7 @@ async def test_one_whose_result_is_lost_was_interrupted_and_is_counted(tmp_path:
         await npus.start()
         npus.break_("npu3")
         await npus.announced(1)
-        await npus.until(lambda: list(npus.run_dir.glob("*.begun")), "its process")
+        await npus.daemon.comes(lambda: list(npus.run_dir.glob("*.begun")), "its process")
         await npus.kill()
         _kill_process_of(npus.run_dir)
         await npus.start()
@@ -194,7 +194,7 @@ async def test_in_mode_ask_a_person_lets_it_go_on_or_not_and_silence_is_no(tmp_p
         await npus.start()
         npus.break_("npu3")
         await npus.announced(1)
-        await npus.until(lambda: npus.is_at("asking"), "the question")
+        await npus.daemon.comes(lambda: npus.is_at("asking"), "the question")
         npus.pass_time(600)
         await npus.told(EventKind.ACTION_FINISHED, "refused: nobody approved it in time")
         assert npus.node.calls(INBAND) == 0
@@ -203,7 +203,7 @@ async def test_in_mode_ask_a_person_lets_it_go_on_or_not_and_silence_is_no(tmp_p
         await npus.subscriber.cleared(CODE, "npu3")
         npus.break_("npu4")
         await npus.announced(2)
-        await npus.until(lambda: npus.is_at("asking"), "the question")
+        await npus.daemon.comes(lambda: npus.is_at("asking"), "the question")
         said = await npus.order("approve", npus.subscriber.of(EventKind.ACTION_PROPOSED)[-1].condition_id)
         assert said[0] == 0, said
         await npus.told(EventKind.ACTION_FINISHED, "done: verified by a poll of every member")

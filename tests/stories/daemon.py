@@ -10,7 +10,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -101,6 +101,18 @@ class Daemon:
                 )
             )
         )
+
+    async def comes(self, found: Callable[[], object], what: str) -> None:
+        """Wait for what nobody tells; ``found`` may be a coroutine function."""
+        try:
+            async with asyncio.timeout(WAIT_LIMIT_S):
+                while True:
+                    result = found()
+                    if await result if asyncio.iscoroutine(result) else result:
+                        return
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            raise AssertionError(f"never came: {what}\n{self.log[-3000:]}") from None
 
     async def spawn(self) -> None:
         """Start it and wait for nothing."""

@@ -9,7 +9,7 @@ import contextlib
 import re
 import shutil
 import urllib.request
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,7 +133,7 @@ class Npus:
             seen = {name for name in CHIPS if name in devices and devices[name].observed}
             return seen == {*CHIPS} - {*but}
 
-        await self.until(found, f"all observed but {but}")
+        await self.daemon.comes(found, f"all observed but {but}")
 
     async def listening(self) -> None:
         """Wait until every chip is observed, and the library tells of events: none is told twice."""
@@ -142,7 +142,7 @@ class Npus:
             return (await self.metrics()).get('nodeagent_source_subscribed{source="ascend"}') == 1
 
         await self.observed()
-        await self.until(found, "a subscription")
+        await self.daemon.comes(found, "a subscription")
 
     async def open_on(self, device: str) -> set[str]:
         """The codes that stand."""
@@ -161,22 +161,10 @@ class Npus:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         return [int(child) for child in children if _command(int(child)).endswith(b"\0ascend\0")]
 
-    async def until(self, found: Callable[[], object], what: str) -> None:
-        """Wait for what nobody tells; ``found`` may be a coroutine function."""
-        try:
-            async with asyncio.timeout(WAIT_LIMIT_S):
-                while True:
-                    result = found()
-                    if await result if asyncio.iscoroutine(result) else result:
-                        return
-                    await asyncio.sleep(0.02)
-        except TimeoutError:
-            raise AssertionError(f"never came: {what}\n{self.daemon.log[-3000:]}") from None
-
     async def polled(self, device: str, times: int) -> None:
         """So many further polls of the chip."""
         wanted = self.node.calls(POLLED, device) + times
-        await self.until(lambda: self.node.calls(POLLED, device) >= wanted, f"polls of {device}")
+        await self.daemon.comes(lambda: self.node.calls(POLLED, device) >= wanted, f"polls of {device}")
 
 
 def eight_npus(folder: Path) -> AbstractAsyncContextManager[Npus]:

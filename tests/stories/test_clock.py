@@ -1,12 +1,12 @@
 """The wall clock steps: windows, deadlines and the order of events do not notice."""
 
-import subprocess
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from nodeagent.client import EventKind
+from tests.stories.clocks import SteppedClock
 from tests.stories.conftest import Launch, Subscribe
 from tests.stories.kernel_log import FakeKernelLog
 from tests.stories.subscriber import as_stored, stored_events, without_gap
@@ -28,32 +28,13 @@ correlation = "0s"
 """
 
 
-class WallClock:
-    """What the daemon takes for CLOCK_REALTIME: the kernel's, stepped."""
-
-    def __init__(self, folder: Path) -> None:
-        self._offset = folder / "wall-clock"
-        library = folder / "wall_clock.so"
-        source = Path(__file__).with_name("wall_clock.c")
-        subprocess.run(
-            ["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source], check=True
-        )
-        self.env = {"LD_PRELOAD": str(library), "NODEAGENT_WALL_CLOCK": str(self._offset)}
-
-    def step(self, by: timedelta) -> None:
-        """So far from the kernel's, from now on."""
-        fresh = self._offset.with_suffix(".fresh")
-        fresh.write_text(str(int(by.total_seconds())))
-        fresh.rename(self._offset)
-
-
 @pytest.fixture
-def wall_clock(tmp_path: Path) -> WallClock:
-    return WallClock(tmp_path)
+def wall_clock(tmp_path: Path) -> SteppedClock:
+    return SteppedClock(tmp_path, "WALL")
 
 
 async def test_story_14_a_window_spans_steps_of_the_wall_clock_and_a_restart_between_them(
-    launch: Launch, subscribe: Subscribe, fake_log: FakeKernelLog, wall_clock: WallClock
+    launch: Launch, subscribe: Subscribe, fake_log: FakeKernelLog, wall_clock: SteppedClock
 ) -> None:
     """Three within the hour, though the wall clock says ten hours lie between each."""
     daemon = launch(fake_log, env=wall_clock.env)
@@ -84,7 +65,7 @@ async def test_story_14_a_window_spans_steps_of_the_wall_clock_and_a_restart_bet
 
 @pytest.mark.parametrize("step", [STEP, -STEP])
 async def test_story_14_a_deadline_neither_jumps_forward_nor_waits_for_a_stepped_wall_clock(
-    launch: Launch, subscribe: Subscribe, fake_log: FakeKernelLog, wall_clock: WallClock, step: timedelta
+    launch: Launch, subscribe: Subscribe, fake_log: FakeKernelLog, wall_clock: SteppedClock, step: timedelta
 ) -> None:
     """STORM ends after ten quiet minutes, BRIEF after a second; the clock steps ten hours under both."""
     daemon = launch(fake_log, env=wall_clock.env)

@@ -35,7 +35,7 @@ async def test_story_08_whatever_way_a_fault_is_told_or_lost_each_chip_has_it_as
         node.raise_code("npu3", HBM)
         for chip in CHIPS:
             await npus.raised(chip, HBM_CODE)
-        await npus.until(lambda: occurred(npus, "npu2", 3), "three occurrences")
+        await npus.daemon.comes(lambda: occurred(npus, "npu2", 3), "three occurrences")
 
         # npu0 recovers as it should; of npu4 nobody hears it; npu5's list is full, npu6's cannot be asked.
         node.answer(-8006, "npu6", QUERY)
@@ -76,7 +76,7 @@ async def test_what_makes_no_sense_is_refused_and_counted_and_hides_nothing_else
             node.tell("npu0", event_id, OCCUR)
         node.tell("npu0", HBM, 7)
         node.tell("npu0", HBM, OCCUR, device_id=0xFFFF)
-        await npus.until(lambda: refused(npus, 4), "four refused events")
+        await npus.daemon.comes(lambda: refused(npus, 4), "four refused events")
         begun = npus.heard
 
         node.set_node("unterminated", 1)
@@ -88,7 +88,7 @@ async def test_what_makes_no_sense_is_refused_and_counted_and_hides_nothing_else
         node.raise_code("npu6", HBM)
         raised = await npus.raised("npu6", HBM_CODE)
         await npus.polled("npu5", 3)
-        await npus.until(lambda: refused(npus, 4 + 5 * 3), "what each poll of five chips refuses")
+        await npus.daemon.comes(lambda: refused(npus, 4 + 5 * 3), "what each poll of five chips refuses")
         metrics, lost = await npus.metrics(), npus.subscriber.of(EventKind.SOURCE_LOST)
 
         assert {event.device: event.why for event in lost} == {
@@ -107,7 +107,7 @@ async def test_what_makes_no_sense_is_refused_and_counted_and_hides_nothing_else
         await npus.observed()
         node.set_node("card_count_lie", 10_000)
         failures = await npus.of_source("poll_failures_total")
-        await npus.until(lambda: failed(npus, failures + 3), "polls of the source that failed")
+        await npus.daemon.comes(lambda: failed(npus, failures + 3), "polls of the source that failed")
         await npus.observed()
         assert (await npus.of_source("restarts_total"), await npus.of_source("garbled_total")) == (0, 0)
 

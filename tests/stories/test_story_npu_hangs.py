@@ -108,7 +108,7 @@ async def test_story_01_a_worker_wedged_in_the_kernel_is_left_alone_and_another_
         npus.node.release()
         await npus.cleared(STUCK, UNRESPONSIVE)
         await npus.observed()
-        await npus.until(lambda: len(npus.workers()) == 1 and not is_alive(wedged), "one worker")
+        await npus.daemon.comes(lambda: len(npus.workers()) == 1 and not is_alive(wedged), "one worker")
         for chip in CHIPS:
             assert npus.course(UNRESPONSIVE, chip) == ["raised", "cleared"]
         assert without_gap(npus.events)
@@ -123,7 +123,7 @@ async def test_story_01_a_lock_of_the_whole_driver_is_the_whole_vendor_unknown_o
         npus.node.hang(STUCK, uninterruptibly=True, lock=True)
         lost = await npus.told(EventKind.SOURCE_LOST, "", "node", after=begun)
         await npus.observed(*CHIPS)
-        await npus.until(lambda: len(npus.workers()) == 2, "a replacement")
+        await npus.daemon.comes(lambda: len(npus.workers()) == 2, "a replacement")
         metrics = await npus.metrics()
 
         assert re.fullmatch("no device answers; npu[0-7] hangs in the kernel", lost.why)
@@ -135,7 +135,7 @@ async def test_story_01_a_lock_of_the_whole_driver_is_the_whole_vendor_unknown_o
 
         npus.node.release()
         await npus.observed()
-        await npus.until(lambda: len(npus.workers()) == 1 and not is_alive(wedged), "one worker")
+        await npus.daemon.comes(lambda: len(npus.workers()) == 1 and not is_alive(wedged), "one worker")
         for chip in CHIPS:
             await npus.cleared(chip, UNRESPONSIVE)
             assert npus.course(UNRESPONSIVE, chip) == ["raised", "cleared"]

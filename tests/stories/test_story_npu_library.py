@@ -60,7 +60,7 @@ async def test_story_12_each_slot_is_lost_once_while_the_library_cannot_be_loade
         await npus.start()
         lost = await npus.told(EventKind.SOURCE_LOST, "")
         tries = await npus.of_source("restarts_total")
-        await npus.until(lambda: tried_again(npus, tries + 2), "further tries")
+        await npus.daemon.comes(lambda: tried_again(npus, tries + 2), "further tries")
         status, answer = await scanned(npus)
         assert (lost.device, lost.why) == ("node", reason)
         assert npus.course(DEVICE_LOST) == [f"{slot} raised" for slot in SLOTS]
@@ -98,7 +98,7 @@ async def test_story_13_a_driver_that_refuses_to_start_is_one_lost_source_and_is
         npus.node.answer(answer, None, "dcmi_init")
         await npus.start()
         lost = await npus.told(EventKind.SOURCE_LOST, "")
-        await npus.until(lambda: tried_again(npus, 2), "further tries")
+        await npus.daemon.comes(lambda: tried_again(npus, 2), "further tries")
         status, told = await scanned(npus)
         assert lost.why.startswith(f"dcmi_init: {reason}")
         assert (status, told["result"], told["reasons"]) == (
@@ -126,7 +126,7 @@ async def test_story_12_no_chip_where_pci_lists_eight_is_eight_lost_slots(tmp_pa
         for slot in SLOTS:
             await npus.raised(slot, DEVICE_LOST)
         polls = await npus.of_source("polls_total")
-        await npus.until(lambda: polled(npus, polls + 10), "further polls")
+        await npus.daemon.comes(lambda: polled(npus, polls + 10), "further polls")
         status, told = await scanned(npus)
         assert npus.course(DEVICE_LOST) == [f"{slot} raised" for slot in SLOTS]
         assert (status, sorted(each["name"] for each in told["faulty"])) == (FAULTY, [*SLOTS])

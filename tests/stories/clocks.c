@@ -1,6 +1,6 @@
 /*
- * A wall clock that can be stepped, for one process and its children: CLOCK_REALTIME is the kernel's plus
- * the whole seconds that stand in the file $NODEAGENT_WALL_CLOCK. The other clocks are left alone.
+ * Clocks that can be stepped, for one process and its children: CLOCK_REALTIME and CLOCK_BOOTTIME are the kernel's
+ * plus the whole seconds that stand in the files $NODEAGENT_WALL_CLOCK and $NODEAGENT_BOOT_CLOCK, where named.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 /* Bare system calls: nothing here may ask the time, or take a lock of the C library. */
-static long offset(void) {
+static long offset(const char *variable) {
     char text[32] = "";
-    const char *path = getenv("NODEAGENT_WALL_CLOCK");
+    const char *path = getenv(variable);
     int fd = path == NULL ? -1 : (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;
@@ -25,7 +25,9 @@ static long offset(void) {
 int clock_gettime(clockid_t clock, struct timespec *now) {
     int answer = (int)syscall(SYS_clock_gettime, clock, now);
     if (answer == 0 && clock == CLOCK_REALTIME)
-        now->tv_sec += offset();
+        now->tv_sec += offset("NODEAGENT_WALL_CLOCK");
+    if (answer == 0 && clock == CLOCK_BOOTTIME)
+        now->tv_sec += offset("NODEAGENT_BOOT_CLOCK");
     return answer;
 }
 
