@@ -58,10 +58,14 @@ def _handle_of(process: Process, procfs: Path) -> int | None:
 
 def _gone_within(wait_s: float, descriptors: Iterable[int]) -> list[int]:
     """A handle is readable once its process has ended."""
-    left, gone = set(descriptors), list[int]()
+    poll, left = select.poll(), set(descriptors)
+    for descriptor in left:
+        poll.register(descriptor, select.POLLIN)
+    gone: list[int] = []
     until_s = time.monotonic() + wait_s
     while left and (remaining_s := until_s - time.monotonic()) > 0:
-        ended, _, _ = select.select(left, [], [], remaining_s)
-        gone += ended
-        left.difference_update(ended)
+        for descriptor, _ in poll.poll(remaining_s * 1000):
+            poll.unregister(descriptor)
+            left.remove(descriptor)
+            gone.append(descriptor)
     return gone

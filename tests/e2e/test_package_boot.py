@@ -109,8 +109,8 @@ def test_reload_keeps_the_process(node: Machine) -> None:
 
     node.run("systemctl", "reload", UNIT)
 
+    until(lambda: node.property_of(UNIT, "ActiveState"), lambda state: state == "active")
     assert node.property_of(UNIT, "MainPID") == before
-    assert node.property_of(UNIT, "ActiveState") == "active"
 
 
 def test_watchdog_restarts_a_stopped_daemon_with_nothing_lost(
