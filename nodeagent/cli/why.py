@@ -53,6 +53,7 @@ def _write_contribution(contribution: pb.Contribution) -> None:
     if contribution.HasField("promotion"):
         promotion = contribution.promotion
         write(f"  rule: {promotion.rule}, fired at {for_people(promotion.fired_at)}")
+        write_field("ends by:", f"nodeagent release {promotion.device} --reason WHY")
     if contribution.HasField("condition"):
         condition = contribution.condition
         write(

@@ -9,6 +9,14 @@ import pytest
 from tests.cli.conftest import ROOT, Nodeagent
 from tests.cli.live import Node, running, until
 
+ONCE_IS_TOO_OFTEN = """
+[[frequency]]
+id = "once"
+codes = ["XID_79"]
+times = 1
+time_window = "24h"
+level = "ManuallySeparateNPU"
+"""
 XID = "NVRM: Xid (PCI:0000:3b:00): {xid}, pid=1234, name=python, and so on."
 
 
@@ -105,6 +113,21 @@ def test_why_leads_from_the_verdict_to_the_line_of_the_log_and_of_the_table(
         1,
         "nodeagent: device: 'npu7' is not known; there are: node, 0000:3b:00.0\n",
     )
+
+
+def test_why_says_how_a_person_ends_what_a_rule_raised(node: Node, nodeagent: Nodeagent) -> None:
+    site = node.configuration.parent / "site"
+    site.mkdir()
+    (site / "site.toml").write_text(ONCE_IS_TOO_OFTEN)
+    shipped = f'tables = ["{ROOT}/fault_codes"'
+    text = node.configuration.read_text().replace(shipped, f'{shipped}, "{site}"')
+    node.configuration.write_text(text)
+    with node.daemon() as stream:
+        node.write(XID.format(xid=79))
+        until(stream, "promoted")
+        why = nodeagent("why", "0000:3b:00.0").out
+    assert "rule: once, fired at " in why
+    assert "ends by: nodeagent release 0000:3b:00.0 --reason WHY\n" in why
 
 
 def test_explain_asks_the_daemon(node: Node, nodeagent: Nodeagent) -> None:
