@@ -236,9 +236,8 @@ async def test_a_port_is_seen_before_its_fault(fabric: EmulatedNode) -> None:
 
 async def test_what_an_earlier_life_opened_is_closed_at_the_start(fabric: EmulatedNode) -> None:
     code = "[0x08520003,na,npu,na]"
+    left = Signal(source="unifiedbus", device="ub2/5", code=code, assertion=Assertion.OCCUR)
     async with judged(switch_spec(fabric.lingqu), ready=False) as stage:
-        await stage.until(lambda: [one for one in stage.inputs if isinstance(one, DeviceSeen)], "the devices")
-        left = Signal(source="unifiedbus", device="ub2/5", code=code, assertion=Assertion.OCCUR)
         stage.judge(left)
         await stage.cleared("ub2/5", code)
 
