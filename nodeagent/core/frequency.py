@@ -14,13 +14,10 @@ from nodeagent.core.lookup import Facts
 from nodeagent.core.model import Condition, Device, EventKind, Level, Promotion, Window
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
-from nodeagent.core.verdict import PRECEDENCE
+from nodeagent.core.verdict import PRECEDENCE, SEPARATING_LEVELS
 
 _BURST_NS = {"kmsg": 180 * SECOND_NS, "nvidia": 180 * SECOND_NS}
 """Sources that tell one fault in many lines, or that both tell it; what lies this close is one occurrence."""
-
-
-_ISOLATING = (Level.SEPARATE_NPU, Level.MANUALLY_SEPARATE_NPU)
 
 
 def burst_ns(rule: FrequencyRule, source: str) -> int:
@@ -144,12 +141,12 @@ def _take_effect(state: State, promotion: Promotion) -> None:
 def _is_one_too_many(state: State, promotion: Promotion) -> bool:
     """Whether it would isolate a chip beyond those that repetition may: its cause is hardly the chip's."""
     most = state.lookup.settings.max_isolated_chips
-    if not most or promotion.level not in _ISOLATING:
+    if not most or promotion.level not in SEPARATING_LEVELS:
         return False
     isolated = {
         other.device_id
         for other in state.all(Promotion)
-        if other.effective and other.level in _ISOLATING and other.device_id != promotion.device_id
+        if other.effective and other.level in SEPARATING_LEVELS and other.device_id != promotion.device_id
     }
     return len(isolated) >= most
 

@@ -16,7 +16,6 @@ from nodeagent.core.model import (
     Hold,
     HoldKind,
     Kind,
-    Level,
     Promotion,
     Reset,
     ResetMode,
@@ -24,8 +23,8 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.state import State
 from nodeagent.core.telling import unobserved_reason
+from nodeagent.core.verdict import SEPARATING_LEVELS
 
-_SEPARATED = (Level.SEPARATE_NPU, Level.MANUALLY_SEPARATE_NPU)
 _UNDER_WAY = (ResetStage.RUNNING, ResetStage.VERIFYING)
 
 
@@ -49,10 +48,10 @@ def barrier(state: State, members: tuple[str, ...]) -> str:
         if device is None or device.gone:
             return f"{device_id} is no longer there"
         for condition in state.on(Condition, device_id):
-            if condition.level in _SEPARATED and not condition.injected:
+            if condition.level in SEPARATING_LEVELS and not condition.injected:
                 return f"{device.name} is at {condition.level} by {condition.code}"
         for promotion in state.on(Promotion, device_id):
-            if promotion.effective and promotion.level in _SEPARATED:
+            if promotion.effective and promotion.level in SEPARATING_LEVELS:
                 return f"{device.name} is at {promotion.level} by the rule {promotion.rule}"
         for hold in state.on(Hold, device_id):
             if hold.kind is HoldKind.ISOLATION:

@@ -37,6 +37,9 @@ RESET_LEVELS = frozenset(
 )
 """Those that a reset ends, at once or when what comes before it did not help."""
 
+SEPARATING_LEVELS = frozenset({Level.SEPARATE_NPU, Level.MANUALLY_SEPARATE_NPU})
+"""Those that take a chip out of service until a person or a release time says otherwise."""
+
 _VERDICTS = {verdict: rank for rank, verdict in enumerate(Verdict)}
 _HANDLINGS = {handling: rank for rank, handling in enumerate(Handling)}
 
