@@ -267,7 +267,7 @@ async def test_a_call_that_hangs_makes_only_its_own_chip_unobserved(
 
 
 def every_code() -> list[tuple[str, Level]]:
-    """The chip table's codes that a library can tell; first the one that others, seen before it, would worsen."""
+    """The chip table's codes that a library can tell; first the one that others seen before would worsen."""
     made_by_us = {"110000002", "110001024", "200001002"}
     rows = [row for row in shipped().rows.values() if Path(row.file.partition(":")[0]).name == "ascend.toml"]
     codes = [(row.code, row.level) for row in rows if row.code not in made_by_us]
