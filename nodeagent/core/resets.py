@@ -155,10 +155,18 @@ def _succeed(state: State, reset: Reset) -> None:
     """Every member was read and is well: what a reset clears is over. What has come since may ask anew."""
     for device_id in reset.members:
         for condition in state.on(Condition, device_id):
-            facts = state.lookup.facts(condition.code)
-            if facts.clear_on.reset and condition.last_ns <= (reset.ended_ns or 0):
+            if _is_over(state, condition, reset):
                 clearing.close(state, condition, f"verified after {reset.id}")
     end(state, replace(reset, conditions=()), ActionState.DONE, "verified by a poll of every member")
+
+
+def _is_over(state: State, condition: Condition, reset: Reset) -> bool:
+    """What the driver shows was in the very polls that verified: the reset was for another fault."""
+    by_driver = condition.source == state.device(condition.device_id).source and not condition.rule
+    if by_driver and condition.present_ns is not None and condition.recovered_ns is None:
+        return False
+    facts = state.lookup.facts(condition.code)
+    return facts.clear_on.reset and condition.last_ns <= (reset.ended_ns or 0)
 
 
 def _fail(state: State, reset: Reset, how: ActionState, why: str) -> None:
