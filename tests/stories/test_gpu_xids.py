@@ -123,8 +123,9 @@ def nvlink_units(word: str) -> list[tuple[int, str]]:
 
 
 def nvlink_detail(unit: str, word: str) -> str:
-    """What stands behind the number and the process in the kernel's line."""
-    return f"{unit} {word} XC0 i0 Link 05 (0x00000004 0x00000040 0x00000000 0x00000000)"
+    """What stands behind the number and the process in the kernel's line; its words are in columns."""
+    column = {"Fatal": " Fatal  "}.get(word, word)
+    return f"{unit} {column} XC0 i0 Link 05 (0x00000004 0x00000040 0x00000000 0x00000000)"
 
 
 async def test_nonfatal_nvlink_lines_are_notices_and_open_nothing(
