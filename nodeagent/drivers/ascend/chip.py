@@ -18,7 +18,7 @@ from nodeagent.drivers.api import CallFailed, Reading
 from nodeagent.drivers.ascend import identity
 from nodeagent.drivers.ascend.dcmi import Chip, Place
 from nodeagent.drivers.ascend.errors import Nonsense, NotReady, NotSupported
-from nodeagent.drivers.ascend.events import ChipEvents, Listener, code_of
+from nodeagent.drivers.ascend.events import LIST_LEADS_S, ChipEvents, Listener, code_of
 from nodeagent.drivers.ascend.hang import SUSPECTED_HANG, HangRule, HangWatch, sample_of
 from nodeagent.drivers.ascend.identity import Identity
 from nodeagent.drivers.ascend.telemetry import Telemetry
@@ -56,6 +56,7 @@ class WatchedChip:
         procfs: Path,
         hang_rule: HangRule,
         first_turn: int = 0,
+        list_leads_s: float = LIST_LEADS_S,
     ) -> None:
         self.device = device
         self.place = place
@@ -71,6 +72,8 @@ class WatchedChip:
         self._known_as = ""
         self._unread = 0
         self._turn = first_turn
+        self._list_leads_s = list_leads_s
+        self._listed: set[str] | None = None
         self._dropped = False
         self._asks_severity = True
         self._refused = 0
@@ -163,13 +166,14 @@ class WatchedChip:
 
     def _active(self, listed: Sequence[int]) -> tuple[tuple[Active, ...], bool]:
         """The active codes, and whether it is known that there are no others: what makes no sense in the list
-        may stand in the place of one.
+        may stand in the place of one, and what an event is just telling is left to it.
         """
         nonsense = listed.count(0) + listed.count(0xFFFFFFFF)
         self._refused += nonsense
-        now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         codes = {code_of(code) for code in listed if code not in (0, 0xFFFFFFFF)}
-        codes = self.events.settle(codes, now_ns)
+        self._await_events(codes)
+        now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        codes, told = self.events.settle(codes, now_ns)
         severity = self._listener.severity
         if any(severity(code) is None for code in codes):
             self._learn_severities()
@@ -177,8 +181,14 @@ class WatchedChip:
         if self._derive is not None:
             derived, decided = self._derive(self.device, codes, now_ns)
             codes |= derived
-        active = tuple(Active(code=code, severity=severity(code)) for code in sorted(codes))
-        return active, decided and not nonsense
+        active = tuple(Active(code=code, severity=severity(code)) for code in sorted(codes - told))
+        return active, decided and not nonsense and not told
+
+    def _await_events(self, listed: set[str]) -> None:
+        """Of codes that the list shows for the first time; what stood at the start has none."""
+        before, self._listed = self._listed, listed
+        if before is not None and (fresh := listed - before):
+            self.events.expect(fresh, self._list_leads_s)
 
     def _learn_severities(self) -> None:
         """Of codes that no event has told; only some libraries can say."""

@@ -19,7 +19,7 @@ from nodeagent.drivers.ascend import dcmi
 from nodeagent.drivers.ascend.aggregation import UBOE_PORT_DOWN, UnifiedBusPorts, ethernet_ports
 from nodeagent.drivers.ascend.chip import WatchedChip
 from nodeagent.drivers.ascend.dcmi import Library, Place
-from nodeagent.drivers.ascend.events import Listener
+from nodeagent.drivers.ascend.events import LIST_LEADS_S, Listener
 from nodeagent.drivers.ascend.functions import Generation
 from nodeagent.drivers.ascend.hang import HangRule
 from nodeagent.drivers.ascend.identity import expected
@@ -60,11 +60,13 @@ class AscendDriver:
         skip: frozenset[str],
         emit: Emit,
         hang_rule: HangRule = _AS_THE_VENDOR,
+        list_leads_s: float = LIST_LEADS_S,
     ) -> None:
         self._configured = library
         self._sysfs = sysfs
         self._procfs = procfs
         self._hang_rule = hang_rule
+        self._list_leads_s = list_leads_s
         self._skip = skip
         self._listener = Listener(emit.enqueue)
         self._ports = UnifiedBusPorts()
@@ -167,6 +169,7 @@ class AscendDriver:
             procfs=self._procfs,
             hang_rule=self._hang_rule,
             first_turn=place.physical,
+            list_leads_s=self._list_leads_s,
         )
 
     def _refused(self) -> float:

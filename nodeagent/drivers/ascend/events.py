@@ -5,8 +5,9 @@ returns. What it is given is not believed blindly: an event of another type, of 
 there is, or of a chip nobody knows is refused and counted. It opens and closes nothing.
 """
 
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from nodeagent.core.model import Assertion
@@ -19,6 +20,12 @@ RESET_FINISHED: Final = "8C2FA009"
 
 SETTLES_NS: Final = 1_000_000_000
 """The list of active codes may lag behind the callback by this much (MindCluster waits as long)."""
+
+ON_ITS_WAY_NS: Final = 250_000_000
+"""So long an event may be on its way to whom it is told; a list read meanwhile must not overtake it."""
+
+LIST_LEADS_S: Final = 0.1
+"""The list may as well be ahead of the callback, by no more than this."""
 
 MAX_CODES_REMEMBERED: Final = 4096
 MAX_PARTS_REMEMBERED: Final = 256
@@ -39,11 +46,15 @@ def code_of(event_id: int) -> str:
 
 
 class ChipEvents:
-    """What the events of one chip leave behind. Written by the callback, read by the chip's own thread."""
+    """What the events of one chip leave behind. Written by the callback, read by the chip's own thread.
+
+    One fault comes in two ways, by its event and by the list, and counts once: the event tells it.
+    """
 
     def __init__(self, device: str) -> None:
         self.device = device
         self.restarted = False
+        self._noted = threading.Condition()
         self._last: dict[str, tuple[Assertion, int]] = {}
         self._present: dict[str, frozenset[Port]] = {}
 
@@ -53,38 +64,47 @@ class ChipEvents:
             self.restarted = True
         if assertion is Assertion.ONCE:
             return True
-        if len(self._last) >= MAX_CODES_REMEMBERED:
-            self.forget()
-        present = self._present.get(code, frozenset()) - {port}
-        if assertion is Assertion.OCCUR and len(present) < MAX_PARTS_REMEMBERED:
-            present |= {port}
-        self._present[code] = present
-        if assertion is Assertion.RECOVER and present:
-            return False
-        self._last[code] = (assertion, at_ns)
+        with self._noted:
+            if len(self._last) >= MAX_CODES_REMEMBERED:
+                self.forget()
+            present = self._present.get(code, frozenset()) - {port}
+            if assertion is Assertion.OCCUR and len(present) < MAX_PARTS_REMEMBERED:
+                present |= {port}
+            self._present[code] = present
+            if assertion is Assertion.RECOVER and present:
+                return False
+            self._last[code] = (assertion, at_ns)
+            self._noted.notify_all()
         return True
 
-    def settle(self, listed: set[str], now_ns: int) -> set[str]:
+    def expect(self, codes: Collection[str], limit_s: float) -> None:
+        """Wait for the events of these codes, which were not listed before; they may be lost, though."""
+        with self._noted:
+            self._noted.wait_for(lambda: all(code in self._last for code in codes), limit_s)
+
+    def settle(self, listed: Collection[str], now_ns: int) -> tuple[set[str], set[str]]:
         """The codes that are active: as listed, but for what an event has said so lately that the list may
-        not have it yet.
+        not have it yet. And those of them whose event may still be on its way.
         """
-        active = set(listed)
-        for code, (assertion, at_ns) in tuple(self._last.items()):
-            if now_ns - at_ns > SETTLES_NS:
-                self._last.pop(code, None)
-            elif assertion is Assertion.OCCUR:
-                active.add(code)
-            else:
-                active.discard(code)
-        for code in tuple(self._present):
-            if code not in active:
-                self._present.pop(code, None)
-        return active
+        active, on_their_way = set(listed), set[str]()
+        with self._noted:
+            for code, (assertion, at_ns) in tuple(self._last.items()):
+                if now_ns - at_ns > SETTLES_NS:
+                    del self._last[code]
+                elif assertion is Assertion.OCCUR:
+                    active.add(code)
+                    on_their_way |= {code} if now_ns - at_ns <= ON_ITS_WAY_NS else set()
+                else:
+                    active.discard(code)
+            for code in self._present.keys() - active:
+                del self._present[code]
+        return active, on_their_way
 
     def forget(self) -> None:
         """Another part is in the place."""
-        self._last.clear()
-        self._present.clear()
+        with self._noted:
+            self._last.clear()
+            self._present.clear()
 
     def ports(self, code: str) -> int:
         """On how many parts of the chip events have told of the active code."""

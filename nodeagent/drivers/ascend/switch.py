@@ -103,7 +103,7 @@ class SwitchDriver:
             return Reading()
         codes, full = self._faults_since(begun_ns)
         self._queried_ns[device] = begun_ns
-        active = self._events[device].settle(set(codes.get(device, ())), _now_ns())
+        active, _ = self._events[device].settle(codes.get(device, ()), _now_ns())
         return Reading(active=tuple(Active(code=code) for code in sorted(active)), complete=not full)
 
     def reload(self, patterns: Sequence[Pattern]) -> None:

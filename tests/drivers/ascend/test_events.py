@@ -1,16 +1,24 @@
 """What the callback is given, and what it leaves for the next poll."""
 
 import ctypes
+import threading
 from typing import Any
 
 import pytest
 
 from nodeagent.core.model import Assertion
 from nodeagent.drivers.ascend.abi import Event
-from nodeagent.drivers.ascend.events import MAX_PARTS_REMEMBERED, SETTLES_NS, ChipEvents, Listener
+from nodeagent.drivers.ascend.events import (
+    MAX_PARTS_REMEMBERED,
+    ON_ITS_WAY_NS,
+    SETTLES_NS,
+    ChipEvents,
+    Listener,
+)
 from tests.drivers.ascend.recorder import Recorder
 
 HBM, CODE = 0x80E01801, "80E01801"
+OTHER_CODE = "80C98000"
 PORT, OTHER_PORT = (0x83, 0, 0, 0), (0x83, 1, 0, 0)
 OCCUR, RECOVER, ONCE = Assertion.OCCUR, Assertion.RECOVER, Assertion.ONCE
 
@@ -112,21 +120,42 @@ def test_texts_without_an_end_are_cut(listener: Listener, emit: Recorder) -> Non
 def test_the_list_may_lag_behind_an_occurrence() -> None:
     chip = ChipEvents("npu5")
     chip.note(CODE, OCCUR, PORT, at_ns=0)
-    assert chip.settle(set(), SETTLES_NS) == {CODE}
-    assert chip.settle(set(), SETTLES_NS + 1) == set()
+    assert chip.settle(set(), SETTLES_NS) == ({CODE}, set())
+    assert chip.settle(set(), SETTLES_NS + 1) == (set(), set())
 
 
 def test_the_list_may_lag_behind_a_recovery() -> None:
     chip = ChipEvents("npu5")
     chip.note(CODE, RECOVER, PORT, at_ns=0)
-    assert chip.settle({CODE}, SETTLES_NS) == set()
-    assert chip.settle({CODE}, SETTLES_NS + 1) == {CODE}
+    assert chip.settle({CODE}, SETTLES_NS) == (set(), set())
+    assert chip.settle({CODE}, SETTLES_NS + 1) == ({CODE}, set())
+
+
+def test_a_list_must_not_overtake_an_event_that_is_on_its_way() -> None:
+    chip = ChipEvents("npu5")
+    chip.note(CODE, OCCUR, PORT, at_ns=0)
+    assert chip.settle({CODE, OTHER_CODE}, ON_ITS_WAY_NS) == ({CODE, OTHER_CODE}, {CODE})
+    assert chip.settle({CODE, OTHER_CODE}, ON_ITS_WAY_NS + 1) == ({CODE, OTHER_CODE}, set())
+
+
+def test_a_list_that_is_ahead_of_an_event_waits_for_it() -> None:
+    chip = ChipEvents("npu5")
+    event = threading.Timer(0.02, chip.note, (CODE, OCCUR, PORT, 0))
+    event.start()
+    chip.expect({CODE}, limit_s=60)
+    assert chip.settle({CODE}, 0) == ({CODE}, {CODE})
+
+
+def test_an_event_that_was_lost_is_not_waited_for_for_long() -> None:
+    chip = ChipEvents("npu5")
+    chip.expect({CODE}, limit_s=0.01)
+    assert chip.settle({CODE}, 0) == ({CODE}, set())
 
 
 def test_a_one_off_event_says_nothing_of_the_list() -> None:
     chip = ChipEvents("npu5")
     chip.note(CODE, ONCE, PORT, at_ns=0)
-    assert chip.settle(set(), 1) == set()
+    assert chip.settle(set(), 1) == (set(), set())
 
 
 def test_a_code_is_over_when_the_last_part_that_had_it_recovers(listener: Listener, emit: Recorder) -> None:
