@@ -1,14 +1,14 @@
 """A reset before it starts: proposed, held, announced, approved, and waiting until nothing is in its way.
 
     announced --> asking (mode ask) --> waiting --> running ...
-        any of them: refused, when its reason to be is gone
+        any of them: refused, when its reason to be is gone; failed, where it was tried before
 
 A dry run takes the same steps and holds nothing. What is done from the start on is in ``resets``.
 """
 
 from dataclasses import replace
 
-from nodeagent.core import hindrances, limits, resets
+from nodeagent.core import grounds, hindrances, limits, resets
 from nodeagent.core.catalog import ResetSettings
 from nodeagent.core.model import (
     ActionState,
@@ -98,7 +98,7 @@ def due(state: State, reset: Reset) -> None:
     elif reset.stage is ResetStage.ASKING:
         refuse(state, reset, "nobody approved it in time")
     elif reset.stage is ResetStage.WAITING:
-        if state.moment_ns < reset.proposed_ns + settings.validity_ns:
+        if state.moment_ns < _valid_until_ns(reset, settings):
             _start_or_wait(state, reset)
         else:
             refuse(state, reset, "; ".join(("it could not be done in time", *reset.hindered)))
@@ -119,13 +119,19 @@ def approve(state: State, reset: Reset, by: str) -> bool:
 
 
 def refuse(state: State, reset: Reset, why: str) -> None:
-    """It will not be done."""
-    resets.end(state, reset, ActionState.REFUSED, why)
+    """It will not be done. One that was tried before has failed then."""
+    if _was_in_vain(state, reset):
+        resets.give_up(state, reset, ActionState.FAILED, why)
+    else:
+        resets.end(state, reset, ActionState.REFUSED, why)
 
 
 def withdraw(state: State, reset: Reset, why: str) -> None:
     """It will not be done as it was proposed: the faults that asked for it may ask again."""
-    refuse(state, replace(reset, conditions=()), why)
+    if _was_in_vain(state, reset):
+        refuse(state, reset, why)
+    else:
+        resets.end(state, replace(reset, conditions=()), ActionState.REFUSED, why)
 
 
 def polled(state: State, given: ActiveSet) -> bool:
@@ -166,8 +172,19 @@ def began_again(state: State) -> None:
 # ---------------------------------------------------------------------- steps
 
 
+def _was_in_vain(state: State, reset: Reset) -> bool:
+    """It was tried, and what it was for is there still: nothing has shown its members well."""
+    return reset.attempt > 1 and (bool(reset.who) or bool(grounds.asking(state, reset)))
+
+
+def _valid_until_ns(reset: Reset, settings: ResetSettings) -> int:
+    """A second attempt has as long as the first."""
+    since_ns = reset.proposed_ns if reset.ended_ns is None else reset.ended_ns
+    return since_ns + settings.validity_ns
+
+
 def _wait(state: State, reset: Reset) -> None:
-    due_ns = reset.proposed_ns + state.lookup.settings.reset.validity_ns
+    due_ns = _valid_until_ns(reset, state.lookup.settings.reset)
     waiting = replace(reset, stage=ResetStage.WAITING, due_ns=max(due_ns, state.moment_ns))
     state.put(waiting)
     _start_or_wait(state, waiting)
@@ -177,7 +194,7 @@ def _start_or_wait(state: State, reset: Reset) -> bool:
     settings = state.lookup.settings.reset
     cooled_ns = hindrances.cooled_ns(state, settings)
     if state.moment_ns < cooled_ns:
-        after = replace(reset, due_ns=min(cooled_ns, reset.proposed_ns + settings.validity_ns))
+        after = replace(reset, due_ns=min(cooled_ns, _valid_until_ns(reset, settings)))
         if after != reset:
             state.put(after)
         return after != reset
@@ -185,7 +202,7 @@ def _start_or_wait(state: State, reset: Reset) -> bool:
     if not found:
         resets.start(state, reset, settings)
         return True
-    waiting = replace(reset, hindered=found, due_ns=reset.proposed_ns + settings.validity_ns)
+    waiting = replace(reset, hindered=found, due_ns=_valid_until_ns(reset, settings))
     if waiting == reset:
         return False
     state.put(waiting)

@@ -170,7 +170,7 @@ def _is_over(state: State, condition: Condition, reset: Reset) -> bool:
 
 
 def _fail(state: State, reset: Reset, how: ActionState, why: str) -> None:
-    """Once more after the cool-down where every member answers; else those that did not verify are out."""
+    """Once more after the cool-down where every member answers."""
     answers = all(hindrances.answers(state, device_id) for device_id in reset.members)
     settings = state.lookup.settings.reset
     exhausted = hindrances.exhausted(state, reset.members, settings)
@@ -188,10 +188,15 @@ def _fail(state: State, reset: Reset, how: ActionState, why: str) -> None:
         state.put(again)
         tell_step(state, EventKind.ACTION_FINISHED, reset, f"{how}: {why}; once more after the cool-down")
         return
+    give_up(state, replace(reset, ended_ns=state.moment_ns), how, why)
+
+
+def give_up(state: State, reset: Reset, how: ActionState, why: str) -> None:
+    """It did not help, and is not tried again: a person is needed where it did not verify."""
     for device_id in reset.members:
         if device_id not in reset.verified:
             raise_own(state, device_id, "reset_failed", f"{reset.id} {how}: {why}")
-    end(state, replace(reset, ended_ns=state.moment_ns), how, why)
+    end(state, reset, how, why)
 
 
 def end(state: State, reset: Reset, how: ActionState, why: str) -> None:

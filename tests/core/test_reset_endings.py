@@ -1,6 +1,7 @@
 """What a reset leaves behind however it ends: which faults are over, and who needs a person."""
 
 from nodeagent.core.model import ActionState, Level
+from tests.core.build import held, order
 from tests.core.ring import BROKEN, Ring
 
 OTHER = Level.RESTART_REQUEST.value
@@ -23,3 +24,65 @@ def test_a_fault_that_the_polls_still_show_is_not_over_by_the_reset_for_another(
     assert ring.open_on("npu0") == []
     assert ring.open_on("npu1") == [OTHER]
     assert ring.verdicts() == ["ALLOW", "NO_NEW_JOBS"]
+
+
+def _tried_once(ring: Ring) -> None:
+    """The first attempt has failed, near the end of the proposal's validity, and a job is on the group."""
+    ring.do(held("npu1", "slurm:7"))
+    ring.fault()
+    ring.wait(3590)
+    ring.poll_all(BROKEN)
+    ring.do(held("npu1", None))
+    ring.result(ActionState.FAILED, "the tool said so")
+    ring.do(held("npu1", "slurm:8"))
+
+
+def test_a_second_attempt_has_a_validity_of_its_own() -> None:
+    ring = Ring()
+    _tried_once(ring)
+    ring.wait(3000)
+    ring.poll_all(BROKEN)
+    ring.do(held("npu1", None))
+    assert len(ring.actions) == 2
+
+
+def test_one_that_failed_and_could_not_be_tried_again_needs_a_person() -> None:
+    ring = Ring()
+    _tried_once(ring)
+    ring.wait(60)
+    ring.poll_all(BROKEN)
+    ring.wait(3541)
+    assert ring.told()[-1] == (
+        "action_finished",
+        "failed: it could not be done in time; npu1 is held by python (pid 7, job slurm:8)",
+    )
+    assert (ring.open_on("npu0"), ring.open_on("npu1")) == ([BROKEN, "reset_failed"], ["reset_failed"])
+    assert ring.verdicts() == ["ISOLATE", "ISOLATE"]
+
+
+def test_one_that_failed_and_is_withdrawn_needs_a_person() -> None:
+    ring = Ring()
+    _tried_once(ring)
+    ring.do(order("isolate", "npu1"))
+    assert ring.told()[-1] == ("action_finished", "failed: npu1 is isolated by uid:1000: bench")
+    assert ring.open_on("npu1") == ["reset_failed"]
+
+
+def test_one_that_failed_is_nobodys_trouble_once_its_fault_is_gone() -> None:
+    ring = Ring()
+    _tried_once(ring)
+    ring.recover()
+    assert ring.told()[-1] == ("action_finished", "refused: the fault is gone")
+    assert ring.verdicts() == ["ALLOW", "ALLOW"]
+
+
+def test_a_chip_that_a_person_had_reset_in_vain_is_not_given_back() -> None:
+    ring = Ring()
+    ring.do(order("reset", "npu0"))
+    ring.wait(20)
+    ring.poll_all()
+    ring.wait(10.001)
+    ring.result(ActionState.TIMED_OUT, "npu1 has not started")
+    ring.do(held("npu1", "slurm:8"))
+    ring.wait(3631)
+    assert ring.verdicts() == ["ISOLATE", "ISOLATE"]

@@ -79,11 +79,15 @@ class StepsInOrder(Invariant):
 
 
 class ToldAsItWent(Invariant):
-    """The word that ends an attempt is its own process's, or that nothing came, or that it did not help."""
+    """The word that ends an attempt is its own process's, or that nothing came, or that it did not help.
+
+    A second one that never began ends as the first did, by having failed, but where its fault has gone.
+    """
 
     name = "an attempt ends by its own result"
 
     def __init__(self) -> None:
+        self._began: set[Attempt] = set()
         self._ended: dict[Attempt, str] = {}
         self._degraded: set[str] = set()
 
@@ -94,14 +98,18 @@ class ToldAsItWent(Invariant):
         if isinstance(step.given, ActionResult) and step.given.reason == NOT_DURABLE:
             self._degraded.add(step.given.action_id)
         for event in step.events:
-            if event.kind is EventKind.ACTION_FINISHED and "started_after_s" in event.evidence:
+            if event.kind is EventKind.ACTION_STARTED:
+                self._began.add(attempt_of(event))
+            elif event.kind is EventKind.ACTION_FINISHED and "started_after_s" in event.evidence:
                 self._check(event)
 
     def _check(self, event: Event) -> None:
         if event.evidence["mode"] == "dry-run":
             return
         word, truly = event.why.partition(":")[0], self._ended.get(attempt_of(event))
-        if word == "done" or "did not show that it helped" in event.why:
+        if attempt_of(event) not in self._began:
+            right = word == ("refused" if "the fault is gone" in event.why else "failed")
+        elif word == "done" or "did not show that it helped" in event.why:
             right = truly == "done"
         elif word == "refused":
             right = truly == "refused" or event.condition_id in self._degraded or "tool" not in event.why
