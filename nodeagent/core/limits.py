@@ -45,6 +45,8 @@ _REMEMBERED: dict[type[Cell], int] = {
 
 _FORGOTTEN = ""
 """The key of the ordinal that stands for all of a device's that were forgotten."""
+_NO_DEVICE = ""
+"""Of the ordinal that stands for those of all devices."""
 
 
 def room_for_device(state: State) -> bool:
@@ -83,13 +85,21 @@ def remember(state: State, cell: Window | Sighting | Severity | Trace | Absorbed
 def next_ordinal(state: State, device_id: str, key: str) -> int:
     """Takes the next number for a condition or promotion: no id comes twice, even where one was forgotten."""
     before = state.get(Ordinal, device_id, key) or Ordinal(device_id=device_id, key=key, last=0)
-    of_all = state.get(Ordinal, device_id, _FORGOTTEN)
-    last = max(before.last, of_all.last if of_all else 0)
+    last = max(before.last, _last_forgotten(state, device_id), _last_forgotten(state, _NO_DEVICE))
     state.put(replace(before, last=last + 1))
     while len(state.cells[Ordinal]) > MAX_ORDINALS:
-        oldest: Ordinal = next(iter(state.cells[Ordinal].values()))
-        state.drop(oldest)
-        of_all = state.get(Ordinal, oldest.device_id, _FORGOTTEN)
-        last_of_all = max(oldest.last, of_all.last if of_all else 0)
-        state.put(Ordinal(device_id=oldest.device_id, key=_FORGOTTEN, last=last_of_all))
+        _forget(state, next(iter(state.cells[Ordinal].values())))
     return last + 1
+
+
+def _forget(state: State, oldest: Ordinal) -> None:
+    """First into its device's, then into that of all: so it becomes less, however many devices there were."""
+    state.drop(oldest)
+    device_id = oldest.device_id if oldest.key != _FORGOTTEN else _NO_DEVICE
+    last = max(oldest.last, _last_forgotten(state, device_id))
+    state.put(Ordinal(device_id=device_id, key=_FORGOTTEN, last=last))
+
+
+def _last_forgotten(state: State, device_id: str) -> int:
+    forgotten = state.get(Ordinal, device_id, _FORGOTTEN)
+    return forgotten.last if forgotten is not None else 0

@@ -1,5 +1,7 @@
 """However much comes, what is kept is bounded, and that it was is said once."""
 
+import pytest
+
 from nodeagent.core import limits
 from nodeagent.core.model import (
     Condition,
@@ -84,6 +86,20 @@ def test_ids_are_not_repeated_even_where_their_numbers_were_forgotten() -> None:
             engine.step(ns(number), signal(code, assertion, severity=0))
     (raised,) = run(engine, [(10**6, signal("E1", severity=0))])
     assert raised.condition_id == "die0/E1#2"
+
+
+def test_parts_of_which_each_poll_reads_another_id_leave_no_more_than_the_cap(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "MAX_ORDINALS", 64)
+    engine = begin(catalog())
+    ids = []
+    for number in [*range(1, 200), 1]:
+        replaced = seen("npu0", f"garbage{number}", "0000:00:00.0")
+        events = run(engine, [(number, replaced), (number, signal("E1", severity=0))])
+        ids += [event.condition_id for event in of(events, EventKind.RAISED)]
+    assert len(ids) == len(set(ids)) == 200
+    assert sum(isinstance(carried.cell, Ordinal) for carried in engine.carry()) == 64
 
 
 def test_severities_of_ever_new_codes_are_forgotten_oldest_first() -> None:
