@@ -26,6 +26,7 @@ from nodeagent.daemon.reloading import Reloading, table_folders
 from nodeagent.drivers import DRIVERS
 from nodeagent.outlets import journal
 from nodeagent.outlets.actions import Actions
+from nodeagent.outlets.addresses import open_or_keep_trying
 from nodeagent.outlets.audit import Audit
 from nodeagent.outlets.claims import JobClaims
 from nodeagent.outlets.grpc_server import GrpcServer
@@ -141,7 +142,7 @@ class Daemon:
             )
             await grpc.start()
             parts.push_async_callback(grpc.stop)
-            self._serve_metrics(metrics, parts)
+            await self._serve_metrics(metrics, parts)
 
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(pump.run())
@@ -181,17 +182,19 @@ class Daemon:
         elif journal.runs_under_journal(os.environ):
             await journal.tell(board, ledger, after_seq, journal.journal_writer())
 
-    def _serve_metrics(self, metrics: NodeMetrics, parts: contextlib.AsyncExitStack) -> None:
+    async def _serve_metrics(self, metrics: NodeMetrics, parts: contextlib.AsyncExitStack) -> None:
         """A port that is taken costs the metrics, not the daemon: better not scraped than blind."""
         if not self._config.metrics.listen:
             return
         server = MetricsServer(self._config.metrics.listen, metrics)
-        try:
+
+        async def open_door() -> None:
             server.start()
-        except OutletError as error:
-            log.error("no metrics: %s", error)
-        else:
-            parts.callback(server.stop)
+
+        parts.callback(server.stop)
+        trying = await open_or_keep_trying(open_door, "no metrics")
+        if trying is not None:
+            parts.callback(trying.cancel)
 
 
 async def _tell_readiness(board: Board, grpc: GrpcServer, required: frozenset[str]) -> None:

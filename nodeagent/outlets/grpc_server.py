@@ -17,6 +17,7 @@ from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 from nodeagent.config import Config
 from nodeagent.core.catalog import Catalog
 from nodeagent.outlets import rpc
+from nodeagent.outlets.addresses import AddressError, check_address, open_or_keep_trying
 from nodeagent.outlets.control_service import ControlService, RefusalLimit
 from nodeagent.outlets.credentials import (
     OPERATOR_GROUP,
@@ -87,11 +88,15 @@ class GrpcServer:
         self._health = health.aio.HealthServicer()
         self._servers: list[grpc.aio.Server] = []
         self._relay: Relay | None = None
+        self._trying: asyncio.Task[None] | None = None
         self.hangs = False
         self.tcp_port = 0
 
     async def start(self) -> None:
-        """Opens every door, not yet serving. Raises ``OutletError``; then none stays open."""
+        """Opens every door, not yet serving. Raises ``OutletError``; then none stays open.
+
+        TCP comes later where its address cannot be had yet: ``tcp_port`` is 0 until then.
+        """
         try:
             await self.set_serving(False)
             await self._open_public(Path(self._config.agent.socket))
@@ -116,6 +121,8 @@ class GrpcServer:
         end of the process ends that connection.
         """
         await self._health.enter_graceful_shutdown()
+        if self._trying is not None:
+            self._trying.cancel()
         if self._servers and not self.hangs:
             stopping = [asyncio.create_task(server.stop(grace_s)) for server in self._servers]
             _, hanging = await asyncio.wait(stopping, timeout=grace_s + END_LIMIT_S)
@@ -160,9 +167,18 @@ class GrpcServer:
             client_ca=Path(grpc_config.tls_client_ca),
         )
         credentials = server_credentials(files)
-        server = self._server(certificate_caller(grpc_config.roles))
-        self.tcp_port = _bind(lambda: server.add_secure_port(address, credentials), "grpc.listen", address)
-        await self._begin(server)
+
+        async def open_door() -> None:
+            await asyncio.to_thread(check_address, address, "grpc.listen")
+            server = self._server(certificate_caller(grpc_config.roles))
+            try:
+                port = _bind(lambda: server.add_secure_port(address, credentials), "grpc.listen", address)
+            except OutletError as error:
+                raise AddressError(str(error)) from error
+            await self._begin(server)
+            self.tcp_port = port
+
+        self._trying = await open_or_keep_trying(open_door, "no TCP")
 
     def _server(self, identify: Identify) -> grpc.aio.Server:
         server = grpc.aio.server(options=OPTIONS, maximum_concurrent_rpcs=MAX_CALLS)

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from nodeagent.outlets.sockets import OutletError
+from nodeagent.outlets.addresses import AddressError
 
 MAX_REQUESTS = 8
 REQUEST_TIMEOUT_S = 10.0
@@ -36,13 +36,13 @@ class MetricsServer:
         return 0 if self._server is None else int(self._server.server_address[1])
 
     def start(self) -> None:
-        """Raises ``OutletError`` if the address is not free or is none."""
+        """Raises ``AddressError`` if the address is not free or is none."""
         host, _, port = self._address.rpartition(":")
         try:
             self._server = _Server((host.strip("[]"), int(port)), self._registry)
         except (OSError, ValueError, OverflowError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise OutletError(
+            raise AddressError(
                 f'metrics.listen: cannot listen on {self._address}: {reason}; choose another, or "" for none'
             ) from error
         thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)

@@ -7,14 +7,16 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import grpc
+import msgspec
 import pytest
 
 from nodeagent.client import AsyncClient, ClientError
 from nodeagent.config import GrpcConfig
+from nodeagent.outlets import addresses
 from nodeagent.outlets.pb import control_service_pb2, fault_service_pb2
 from nodeagent.outlets.sockets import OutletError
 from tests.outlets.certificates import Authority, Certificate
-from tests.outlets.stage import Stage
+from tests.outlets.stage import Stage, until
 
 SERVER_NAMES = "DNS:localhost,IP:127.0.0.1"
 ROLES: Mapping[str, str] = {
@@ -160,18 +162,38 @@ async def test_a_daemon_does_not_start_with_certificates_that_cannot_work(
     )
 
 
-async def test_an_address_that_is_taken_is_told_with_its_key(place: Path, authority: Authority) -> None:
+async def test_an_address_that_is_taken_is_told_and_had_as_soon_as_it_is_free(
+    place: Path, authority: Authority, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(addresses, "RETRY_S", 0.01)
     server = authority.issue("node.example.org", alternative=SERVER_NAMES)
-    async with opened(place, configured(authority, server)) as stage:
-        (place / "second").mkdir()
-        taken = GrpcConfig(
-            listen=f"127.0.0.1:{stage.server.tcp_port}",
-            tls_cert=str(server.certificate),
-            tls_key=str(server.key),
-            tls_client_ca=str(authority.certificate),
+    reader = authority.issue("scheduler.example.org")
+    (place / "second").mkdir()
+    async with opened(place, configured(authority, server)) as first:
+        port = first.server.tcp_port
+        address = f"127.0.0.1:{port}"
+        second = Stage(
+            place / "second", msgspec.structs.replace(configured(authority, server), listen=address)
         )
-        words = await _failure(place / "second", taken)
-    assert words.startswith(f"grpc.listen: cannot listen on {taken.listen}")
+        await second.open()
+        async with second.client() as connected:
+            assert [device.name for device in await connected.devices()] == ["node"]
+        assert second.server.tcp_port == 0
+    await until(lambda: second.server.tcp_port == port)
+    assert await answer(second, authority, reader, READ) == "OK"
+    await second.close()
+    told = f"no TCP: grpc.listen: cannot listen on {address}: Address already in use; it is tried again"
+    assert [record.message for record in caplog.records].count(told) == 1
+
+
+async def test_an_address_whose_network_is_not_up_keeps_no_daemon_from_starting(
+    place: Path, authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = authority.issue("node.example.org", alternative=SERVER_NAMES)
+    elsewhere = msgspec.structs.replace(configured(authority, server), listen="192.0.2.1:9443")
+    async with opened(place, elsewhere) as stage, stage.client() as connected:
+        assert [device.name for device in await connected.devices()] == ["node"]
+    assert "cannot listen on 192.0.2.1:9443: Cannot assign requested address" in caplog.text
 
 
 async def _failure(place: Path, grpc_config: GrpcConfig) -> str:

@@ -69,7 +69,7 @@ async def test_it_stops_in_time_though_a_subscriber_reads_nothing_and_nobody_rea
     assert not daemon.socket.exists()
 
 
-async def test_a_metrics_port_that_is_taken_costs_the_metrics_and_nothing_else(
+async def test_a_metrics_port_that_is_taken_costs_the_metrics_until_it_is_free_and_nothing_else(
     launch: Launch, subscribe: Subscribe, fake_log: FakeKernelLog
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -81,6 +81,7 @@ async def test_a_metrics_port_that_is_taken_costs_the_metrics_and_nothing_else(
         fake_log.say("a", "LASTING_1")
         await subscriber.raised("LASTING_1")
 
+    await daemon.comes(lambda: is_scraped(address), "metrics at the port that is free now")
     assert f"no metrics: metrics.listen: cannot listen on {address}: Address already in use" in daemon.log
 
 
@@ -127,6 +128,18 @@ async def test_a_second_daemon_with_a_state_of_its_own_does_not_take_the_socket(
     assert f"agent.socket: another process answers on {first.socket}" in second.log
     assert "Traceback" not in second.log
     assert sockets(first) == before
+
+
+async def is_scraped(address: str) -> bool:
+    host, port = address.split(":")
+    try:
+        reader, writer = await asyncio.open_connection(host, int(port))
+    except ConnectionRefusedError:
+        return False
+    writer.write(b"GET /metrics HTTP/1.0\r\n\r\n")
+    answered = await reader.read()
+    writer.close()
+    return b"nodeagent_build_info" in answered
 
 
 def sockets(daemon: Daemon) -> dict[str, int]:
