@@ -23,6 +23,7 @@ if holders := node.gpus.obstacles("gpu1"):
     print("GPU 00000000:00:00.0 is in use by another client:", *holders)
     sys.exit(255)
 node.gpus.chip("gpu1").gpu_rows_pending = 0
+print("GPU 00000000:00:00.0 was successfully reset.")
 """
 
 
@@ -56,6 +57,6 @@ async def test_what_the_tool_says_against_it_is_told_and_takes_the_gpu_out(tmp_p
         await gpus.start()
         node.gpus.remap("gpu1", uncorrected=1, pending=True)
         finished = await gpus.told(EventKind.ACTION_FINISHED, "")
-        assert "exit status 255: in use by another client" in finished.why
+        assert "exit status 255, 0 of 1 told as reset: in use by another client" in finished.why
         failed = await gpus.subscriber.raised("reset_failed", "gpu1")
         assert failed.verdict.value == "ISOLATE"

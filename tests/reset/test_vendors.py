@@ -112,6 +112,9 @@ if holders := node.gpus.obstacles("gpu1"):
     sys.exit(255)
 node.gpus.chip("gpu1").gpu_rows_pending = 0
 Path({directory!r}, "called").open("a").write(" ".join(sys.argv[1:]) + "\\n")
+for pci in sys.argv[-1].split(","):
+    print(f"GPU 0000{{pci.upper()}} was successfully reset.")
+print("All done.")
 """
 
 
@@ -178,8 +181,21 @@ def test_what_the_tool_says_against_it_is_told(gpus: EmulatedNode, tmp_path: Pat
     with pytest.raises(ResetFailed) as failed:
         nvidia.reset(gpu_order(tmp_path))
     assert str(failed.value) == (
-        "nvidia-smi --gpu-reset -i 0000:3b:00.0: exit status 255:"
+        "nvidia-smi --gpu-reset -i 0000:3b:00.0: exit status 255, 0 of 1 told as reset:"
         " GPU 0000:00:00.0 is in use by another client: 4711"
+    )
+
+
+def test_a_tool_that_says_0_and_names_no_gpu_as_reset_has_failed(
+    gpus: EmulatedNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = fake_tool(tmp_path / "bin", "nvidia-smi", "print('Resetting GPU is not supported.')", {})
+    monkeypatch.setenv("PATH", env["PATH"])
+    with pytest.raises(ResetFailed) as failed:
+        nvidia.reset(gpu_order(tmp_path))
+    assert str(failed.value) == (
+        "nvidia-smi --gpu-reset -i 0000:3b:00.0: exit status 0, 0 of 1 told as reset:"
+        " Resetting GPU is not supported."
     )
 
 

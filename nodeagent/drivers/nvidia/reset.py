@@ -1,7 +1,8 @@
 """Resets GPUs by ``nvidia-smi --gpu-reset``: NVML has no such call. It opens no library itself.
 
 The tool resets a GPU that nobody has open. So whoever has it open is looked for first and named; nobody is
-made to let go.
+made to let go. Its exit status alone is not believed: no poll shows whether an Xid was cured, so that each
+GPU must be told as reset.
 """
 
 import subprocess
@@ -12,6 +13,9 @@ from typing import Final
 from nodeagent.drivers.resetting import Member, Order, ResetFailed, ResetRefused, ResetTimedOut
 
 TOOL: Final = "nvidia-smi"
+RESET_WORDS: Final = "successfully reset"
+"""In a line of the tool's for each GPU."""
+
 MAX_NAMED: Final = 8
 SWITCHES: Final = "/dev/nvidia-nvswitch"
 
@@ -81,6 +85,10 @@ def _reset(members: tuple[Member, ...], limit_s: float) -> None:
         raise ResetRefused(f"{TOOL} is not installed") from error
     except subprocess.TimeoutExpired as error:
         raise ResetTimedOut(f"{TOOL} has not ended within {limit_s:g} s") from error
-    if done.returncode != 0:
-        said = " ".join((done.stdout + done.stderr).split())[:400]
-        raise ResetFailed(f"{TOOL} --gpu-reset -i {target}: exit status {done.returncode}: {said}")
+    told = sum(RESET_WORDS in line for line in done.stdout.splitlines())
+    if done.returncode != 0 or told < len(members):
+        said = " ".join((done.stdout + done.stderr).split())[:400] or "nothing"
+        raise ResetFailed(
+            f"{TOOL} --gpu-reset -i {target}: exit status {done.returncode},"
+            f" {told} of {len(members)} told as reset: {said}"
+        )
