@@ -1,5 +1,7 @@
 """How each vendor's devices are reset: by which calls, in which order, and what is refused or failed."""
 
+import os
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +26,7 @@ CHIPS = {"16xA3": "Ascend910_9392"}
 def swift(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ascend, "POLL_EACH_S", 0.05)
     monkeypatch.setattr(ascend, "RESCAN_PAUSE_S", 0.1)
+    monkeypatch.setattr(ascend, "FREE_LIMIT_S", 0.5)
 
 
 def order(node: EmulatedNode, description: str, steps: list[str] | None = None, limit_s: float = 5) -> Order:
@@ -90,6 +93,32 @@ def test_an_a3_whose_channel_is_not_fit_has_failed(emulate: Emulate) -> None:
     with pytest.raises(ResetFailed, match=r"the out-of-band channel is not fit for a reset \(state 0\)"):
         ascend.reset(order(node, "16xA3"))
     assert not any(node.chip(name).resets for name in node.names())
+
+
+def test_a_job_that_came_since_the_daemon_looked_is_named_and_keeps_its_chips(emulate: Emulate) -> None:
+    node = emulate("8x910B")
+    node.hold("npu5", os.getpid())
+    with pytest.raises(ResetRefused, match=rf"^npu5 is held by \S+ \(pid {os.getpid()}\)$"):
+        ascend.reset(order(node, "8x910B"))
+    assert node.calls("dcmi_set_device_reset") == 0
+
+
+def test_one_that_is_about_to_leave_is_waited_for(emulate: Emulate, monkeypatch: pytest.MonkeyPatch) -> None:
+    node = emulate("8x910B")
+    node.hold("npu5", os.getpid())
+    monkeypatch.setattr(time, "sleep", lambda _: node.let_go("npu5"))
+    ascend.reset(order(node, "8x910B"))
+    assert node.calls("dcmi_set_device_reset") == 1
+
+
+def test_where_nobody_can_tell_who_is_on_a_chip_nothing_is_reset(emulate: Emulate) -> None:
+    node = emulate("8x910B")
+    node.answer(-8005, "npu5", "dcmi_get_device_resource_info")
+    with pytest.raises(
+        ResetRefused, match="the chips, or who is on them, cannot be told: dcmi_get_device_res"
+    ):
+        ascend.reset(order(node, "8x910B"))
+    assert node.calls("dcmi_set_device_reset") == 0
 
 
 def test_another_part_in_the_place_is_not_touched(emulate: Emulate) -> None:

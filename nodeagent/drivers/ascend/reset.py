@@ -1,17 +1,20 @@
 """Resets NPUs: in-band once for all that the vendor resets together, on an A3 out of band where that fails.
 
 The library resets the whole group of the chip that it is given, so one call is enough, and a second one
-would begin anew. The order of the out-of-band calls is MindCluster's. It judges no fault, and believes
-the boot status alone, never the answer of a reset.
+would begin anew; and it asks nobody who is on them, so that every chip is looked at right before. The order
+of the out-of-band calls is MindCluster's. It judges no fault, and believes the boot status alone, never the
+answer of a reset.
 """
 
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from nodeagent.drivers.api import CallFailed, Unavailable
 from nodeagent.drivers.ascend import dcmi, identity
 from nodeagent.drivers.ascend.dcmi import Chip, Library, Place
+from nodeagent.drivers.holders import holder_of
 from nodeagent.drivers.resetting import Member, Order, ResetFailed, ResetRefused, ResetTimedOut
 
 OUTBAND: Final = 0
@@ -25,14 +28,20 @@ CHANNEL_FIT: Final = 1
 RESCAN_PAUSE_S: Final = 3.0
 POLL_EACH_S: Final = 1.0
 
+FREE_LIMIT_S: Final = 5.0
+"""A process that has just ended may still be listed for a moment."""
+
+MAX_NAMED: Final = 8
+
 
 def reset(order: Order) -> None:
     """Raises ``ResetRefused``, ``ResetFailed`` and ``ResetTimedOut``."""
     try:
         library = dcmi.open_library(order.library)
         chips = _chips(library, order.members)
+        _check_free(chips, Path(order.procfs))
     except (Unavailable, CallFailed) as error:
-        raise ResetRefused(f"the chips cannot be found: {error}") from error
+        raise ResetRefused(f"the chips, or who is on them, cannot be told: {error}") from error
     try:
         _reset_inband(chips, order)
     except (ResetFailed, ResetTimedOut) as failure:
@@ -111,6 +120,22 @@ def _chip(library: Library, place: Place | None, member: Member) -> Chip:
     if die and member.identity and die != member.identity:
         raise ResetRefused(f"another part sits in the place of {member.name}: {die}, not {member.identity}")
     return chip
+
+
+def _check_free(chips: Mapping[str, Chip], procfs: Path) -> None:
+    """Hooks and evidence took their time since the daemon saw them free. Raises ``CallFailed``."""
+    until_s = time.monotonic() + FREE_LIMIT_S
+    while held := [(name, pid) for name, chip in chips.items() for pid in chip.processes()]:
+        if time.monotonic() >= until_s:
+            named = [f"{name} is held by {_command(procfs, pid)} (pid {pid})" for name, pid in held]
+            more = [f"{len(named) - MAX_NAMED} more"] if len(named) > MAX_NAMED else []
+            raise ResetRefused("; ".join(named[:MAX_NAMED] + more))
+        time.sleep(min(POLL_EACH_S, FREE_LIMIT_S))
+
+
+def _command(procfs: Path, pid: int) -> str:
+    holder = holder_of(procfs, pid)
+    return holder.command if holder is not None and holder.command else "a process"
 
 
 def _is_a3(member: Member) -> bool:
