@@ -30,7 +30,7 @@ PREFIXES = (
     "[EVENT] KERNEL(4128,sklogd):2024-01-22-05:03:02.259.649 [klogd.c:253][2572550.901383] ",
 )
 FAMILIES_OF_THE_DATA = 66
-OTHER_FORMS = 27
+OTHER_FORMS = 29
 """Patterns for one more form of a family, or for its recovery, beside the family's own."""
 
 
