@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from nodeagent.drivers.ascend.identity import NODE_GROUP
+from nodeagent.drivers.ascend.grouping import NODE_GROUP
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.reset.folder import Result, Step, name_of
 from tests.reset.conftest import Desk, Emulate, device

@@ -19,6 +19,7 @@ from nodeagent.drivers.ascend import identity
 from nodeagent.drivers.ascend.dcmi import Chip, Place
 from nodeagent.drivers.ascend.errors import Nonsense, NotReady, NotSupported
 from nodeagent.drivers.ascend.events import LIST_LEADS_S, ChipEvents, Listener, code_of
+from nodeagent.drivers.ascend.grouping import Sitting
 from nodeagent.drivers.ascend.hang import SUSPECTED_HANG, HangRule, HangWatch, sample_of
 from nodeagent.drivers.ascend.identity import Identity
 from nodeagent.drivers.ascend.telemetry import Telemetry
@@ -83,6 +84,12 @@ class WatchedChip:
     @property
     def attributes(self) -> Mapping[str, str]:
         return self._identity.attributes
+
+    @property
+    def sitting(self) -> Sitting:
+        """What its reset group follows from, as far as that has been read."""
+        known = self._identity
+        return Sitting(place=self.place, chip=known.chip, board=known.board, brother=known.brother)
 
     @property
     def refused(self) -> int:

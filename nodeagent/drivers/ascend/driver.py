@@ -21,6 +21,7 @@ from nodeagent.drivers.ascend.chip import WatchedChip
 from nodeagent.drivers.ascend.dcmi import Library, Place
 from nodeagent.drivers.ascend.events import LIST_LEADS_S, Listener
 from nodeagent.drivers.ascend.functions import Generation
+from nodeagent.drivers.ascend.grouping import reset_groups
 from nodeagent.drivers.ascend.hang import HangRule
 from nodeagent.drivers.ascend.identity import expected
 from nodeagent.drivers.ascend.loading import NotLoaded
@@ -102,8 +103,9 @@ class AscendDriver:
             if not self._subscribed and self._turn:
                 self._subscribe(library)
         self._turn += 1
+        groups = reset_groups({name: chip.sitting for name, chip in self._chips.items()})
         return Population(
-            devices=tuple(self._described(chip) for chip in self._chips.values()),
+            devices=tuple(self._described(chip, groups[name]) for name, chip in self._chips.items()),
             missing=self._missing(),
             readings={
                 "events_total": self._listener.received,
@@ -176,10 +178,10 @@ class AscendDriver:
         now = sum(chip.refused for chip in self._chips.values())
         return float(self._listener.refused + self._refused_before + now)
 
-    def _described(self, chip: WatchedChip) -> Device:
-        """With what the host knows of the slot."""
+    def _described(self, chip: WatchedChip, group: str) -> Device:
+        """With what the host knows of the slot, and what follows from the others."""
         device = chip.described()
-        attributes = dict(device.attributes)
+        attributes = {**device.attributes, "group": group}
         if self._version:
             attributes["driver"] = self._version
         for function in self._expected:

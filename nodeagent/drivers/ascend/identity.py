@@ -18,13 +18,8 @@ from nodeagent.drivers.pci import HUAWEI, PROCESSING_ACCELERATOR, PciFunction, f
 VDIE: Final = 1
 """``dcmi_die_type``: the die that MindCluster knows a chip by; only some chips have an NDIE too."""
 
-NODE_GROUP: Final = "npus"
-"""The reset group of chips that are only reset together with all others of the machine."""
-
-ALONE_910B_BOARDS: Final = frozenset({0x28, 0x29, 0x33, 0x3C})
-"""Board ids of the 910B inference cards."""
-
-RING_910: Final = 4
+A3: Final = "910_93"
+"""In the name of such a chip."""
 
 Answer = TypeVar("Answer")
 
@@ -33,12 +28,16 @@ _EMPTY_DIES: Final = ((0,) * 5, (0xFFFFFFFF,) * 5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """``die`` "" : it could not be read. ``attributes`` as ``DeviceSeen`` has them. Not ``complete``: a call
-    failed that may yet tell more.
+    """``die`` "" : it could not be read. ``attributes`` as ``DeviceSeen`` has them, but for the reset group,
+    which follows from ``chip``, ``board`` and ``brother`` (see ``grouping``). Not ``complete``: a call failed
+    that may yet tell more.
     """
 
     die: str = ""
     attributes: Mapping[str, str] = field(default_factory=dict)
+    chip: str = ""
+    board: int | None = None
+    brother: int | None = None
     complete: bool = False
 
 
@@ -68,11 +67,16 @@ def read(chip: Chip, place: Place, die: str) -> Identity:
         attributes["product"] = text(elabel.product_name)
         attributes["model"] = text(elabel.model)
         attributes["serial"] = text(elabel.serial_number)
-    attributes["group"] = _reset_group(
-        asked, place, attributes.get("chip", ""), board.board_id if board else -1
-    )
+    chip_name = attributes.get("chip", "")
     told = {name: value for name, value in attributes.items() if value}
-    return Identity(die=die, attributes=told, complete=not asked.failed)
+    return Identity(
+        die=die,
+        attributes=told,
+        chip=chip_name,
+        board=None if board is None else int(board.board_id),
+        brother=asked.brother() if A3 in chip_name else None,
+        complete=not asked.failed,
+    )
 
 
 class _Asked:
@@ -100,31 +104,10 @@ class _Asked:
             return None
 
 
-def _reset_group(asked: _Asked, place: Place, chip_name: str, board: int) -> str:
-    """The name that all chips have which must be reset together; by product, as MindCluster does it."""
-    if "310" in chip_name:
-        return f"card{place.card}"
-    if "910_93" in chip_name:
-        return _module_of_a3(asked.brother(), place)
-    if "910B" in chip_name:
-        return f"npu{place.physical}" if board in ALONE_910B_BOARDS else NODE_GROUP
-    if "950" in chip_name:
-        return f"npu{place.physical}"
-    return f"ring{place.physical // RING_910}" if "910" in chip_name else NODE_GROUP
-
-
 def expected(sysfs: Path) -> tuple[PciFunction, ...]:
     """The NPUs that PCI lists, without virtual ones. Raises ``OSError``."""
     found = functions(sysfs, HUAWEI, (PROCESSING_ACCELERATOR,))
     return tuple(function for function in found if not function.virtual)
-
-
-def _module_of_a3(brother: int | None, place: Place) -> str:
-    """Both dies of the card and both of the one that shares its network; the node where that is not known."""
-    if brother is None or brother < 0:
-        return NODE_GROUP
-    first, second = sorted((place.card, brother))
-    return f"card{first}+card{second}"
 
 
 def _pci_address(info: PcieInfo) -> str:
