@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.catalog import Row, Settings
+from nodeagent.core.catalog import SECOND_NS, Row, Settings
 from nodeagent.core.model import Kind, Level
 from nodeagent.core.verdict import PRECEDENCE
 from nodeagent.tables.load import load_catalog
@@ -95,11 +95,15 @@ def test_the_memory_controllers_parity_error_is_separated_at_the_third(replay: R
     ]
 
 
+_APART_NS = 10 * 60 * SECOND_NS
+
+
 def _repeating() -> list[Row]:
     """Every shipped code of a chip at RestartRequest or worse that no rule of its own names."""
     catalog = load_catalog((ROOT / "fault_codes",), Settings()).catalog
     named = {code for rule in catalog.frequency for code in rule.codes}
     named |= {code for rule in catalog.duration for code in rule.codes}
+    named |= {rule.code for rule in catalog.relation if rule.within_ns >= _APART_NS}
     return [
         row
         for row in catalog.rows.values()
