@@ -49,10 +49,15 @@ def find(state: State, name: str) -> Device | None:
 
 
 def resolve(state: State, name: str, kind: Kind | None) -> Device | None:
-    """As ``find``, else a provisional device under that name; None where there are too many, or no name."""
+    """As ``find``, else a provisional device under that name; None where there are too many, or no name.
+
+    ``kind`` is that of the fault which came on it, None if nobody knows.
+    """
     device = find(state, name)
-    if device is not None or not limits.room_for_device(state) or name in ("", ALL_DEVICES):
-        return device
+    if device is not None:
+        return _as_chip(state, device) if kind is Kind.CHIP else device
+    if not limits.room_for_device(state) or name in ("", ALL_DEVICES):
+        return None
     if name == NODE:
         device_kind = Kind.NODE
     else:
@@ -67,6 +72,15 @@ def resolve(state: State, name: str, kind: Kind | None) -> Device | None:
     )
     state.put(device)
     return device
+
+
+def _as_chip(state: State, device: Device) -> Device:
+    """A chip is what has a chip's fault, though its link was told of first: no driver says what it is."""
+    if device.kind is not Kind.LINK or not device.id.startswith(PROVISIONAL) or device.seen:
+        return device
+    chip = replace(device, kind=Kind.CHIP)
+    state.put(chip)
+    return chip
 
 
 def unread(state: State) -> None:

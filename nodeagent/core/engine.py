@@ -73,6 +73,11 @@ from nodeagent.core.telling import judgement, observed_ns, settle, show_as_told
 _MAX_FIRINGS = 1_000_000
 
 
+def _signalled(state: State, given: Signal) -> bool:
+    changed = given.backdated and sources.history_begun(state, given.source)
+    return signals.signalled(state, given) or changed
+
+
 def _polled(state: State, given: ActiveSet) -> bool:
     changed = polls.polled(state, given)
     return proposals.polled(state, given) or changed
@@ -88,7 +93,7 @@ def _carried(state: State, given: Carried) -> bool:
 
 
 _HANDLERS: dict[type, Callable[[State, Any], bool]] = {
-    Signal: signals.signalled,
+    Signal: _signalled,
     ActiveSet: _polled,
     Edge: threshold.crossed,
     CounterMark: counter.marked,
@@ -281,4 +286,5 @@ class Engine:
             attributes=device.attributes,
             holders=None if held is None else held.holders,
             claims=() if claimed is None else claimed.jobs,
+            source=device.source,
         )

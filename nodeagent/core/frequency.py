@@ -120,7 +120,9 @@ def _fire(
         last_occurrence_ns=at_ns,
         quiet_since_ns=at_ns if condition.present_ns is None else None,
     )
-    if rule.correlation_ns and correlation.has_siblings(state, device):
+    # Of what is told late, others may tell later still, and of devices that nobody has named yet.
+    told_late = at_ns < state.moment_ns
+    if rule.correlation_ns and (told_late or correlation.has_siblings(state, device)):
         state.put(promotion)
     else:
         _take_effect(state, promotion)

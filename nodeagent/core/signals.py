@@ -125,7 +125,7 @@ def _opened(
         return None
     known_severity = severity.of_signal(state, signal, facts)
     fault = classify(state.lookup, signal.source, facts, known_severity)
-    device = device or devices.resolve(state, signal.device, fault.kind)
+    device = devices.resolve(state, signal.device, fault.kind)
     if device is None:
         return None
     suffix = "!injected" if signal.injected else ""

@@ -48,6 +48,18 @@ def started(state: State, given: Started) -> bool:
     return True
 
 
+def history_begun(state: State, name: str) -> bool:
+    """A source never heard before tells of the past: what follows waits for the rest, as after a start.
+
+    True if it was never heard.
+    """
+    if state.get(Source, name, "") is not None:
+        return False
+    state.put(_awaited(Source(name=name), state.now_ns))
+    state.rearm()
+    return True
+
+
 def _await(state: State, name: str) -> None:
     for cell in state.all(Source):
         if cell.name == name and cell.device_id and cell.lost_ns is None:

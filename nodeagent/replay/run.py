@@ -55,11 +55,19 @@ def replay(ordered: Sequence[Moment], catalog: Catalog) -> Iterator[StoredEvent]
 
 
 def _devices(ordered: Iterable[Moment], catalog: Catalog) -> list[DeviceSeen]:
-    """The node, and each device in the order in which the file first names it."""
+    """The node, and each device in the order in which the file first names it.
+
+    One of which its link was told first is a chip all the same, once a chip's fault comes on it.
+    """
     found = {NODE: DeviceSeen(source="agent", device=NODE, kind=Kind.NODE, vendor="", identity=NODE)}
     for moment in ordered:
-        if moment.signal is not None and moment.signal.device not in found:
-            found[moment.signal.device] = _device(moment.signal, catalog)
+        signal = moment.signal
+        if signal is None:
+            continue
+        known = found.get(signal.device)
+        if known is None or known.kind is Kind.LINK:
+            told = _device(signal, catalog)
+            found[signal.device] = told if known is None or told.kind is Kind.CHIP else known
     return list(found.values())
 
 

@@ -121,3 +121,19 @@ def test_a_packed_log_is_unpacked(nodeagent: Nodeagent, tmp_path: Path) -> None:
 @pytest.mark.parametrize("lines", [[], [""], ["nothing of note"]], ids=["empty", "blank", "harmless"])
 def test_a_log_without_faults_tells_nothing(replay: Replay, lines: Sequence[str]) -> None:
     assert told(replay(lines)) == []
+
+
+def test_gpus_that_fail_together_are_correlated_though_the_link_of_one_was_told_of_first(
+    replay: Replay,
+) -> None:
+    """Else the one would be a link, alone of its kind, and both be taken out for a fault of their job."""
+    corrected = "nvidia 0000:17:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)"
+    halted = "NVRM: Xid (PCI:0000:{bus}:00): 62, pid=1234, name=python, 32a3(2f58) 00000000 00000000"
+    lines = [f"[  100.000000] {corrected}"]
+    for at_s in (3600, 7200, 10_800):
+        lines += [f"[{at_s + chip}.000000] {halted.format(bus=bus)}" for chip, bus in enumerate(("17", "18"))]
+    judged = [line for line in told(replay(lines)) if "suppressed" in line or "promoted" in line]
+    assert [line.split()[1:3] for line in judged] == [
+        ["suppressed", "0000:17:00.0"],
+        ["suppressed", "0000:18:00.0"],
+    ]
