@@ -7,7 +7,7 @@ leaves its value out. Nothing is retried, and nothing is judged.
 """
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from typing import Any, Final
 
 import pynvml
@@ -29,6 +29,9 @@ UNSUPPORTED: Final = frozenset(
         pynvml.NVML_ERROR_DEPRECATED,
     }
 )
+NOT_OF_THIS_GPU: Final = UNSUPPORTED | {pynvml.NVML_ERROR_INVALID_ARGUMENT}
+"""What is asked for by its number, such as a link, may be one that this GPU does not have."""
+
 FAULTS: Final[dict[int, str]] = {
     pynvml.NVML_ERROR_GPU_IS_LOST: "NV_GPU_LOST",
     pynvml.NVML_ERROR_RESET_REQUIRED: "NV_GPU_RESET_REQUIRED",
@@ -80,11 +83,17 @@ class Calls:
         self.failed = []
         self.failed_number = 0
 
-    def ask(self, call: Callable[..., Any], *arguments: Any, variant: Variant = ()) -> Any:
+    def ask(
+        self,
+        call: Callable[..., Any],
+        *arguments: Any,
+        variant: Variant = (),
+        absent: Collection[int] = UNSUPPORTED,
+    ) -> Any:
         """``call(handle, *arguments)``, or None where it has no value to give.
 
-        ``variant`` tells apart what may be supported separately, such as the links. Raises ``GpuFault``
-        and ``DriverGone``.
+        ``variant`` tells apart what may be supported separately, such as the links; ``absent`` are the
+        answers by which it is not supported. Raises ``GpuFault`` and ``DriverGone``.
         """
         key = (call, *variant)
         if key in self._unsupported:
@@ -92,7 +101,7 @@ class Calls:
         try:
             value = call(self.handle, *arguments)
         except pynvml.NVMLError as error:
-            self.fail(call.__name__.strip("_"), error.value, key)
+            self.fail(call.__name__.strip("_"), error.value, key, absent)
             return None
         except UnicodeDecodeError:
             self.refused += 1
@@ -117,13 +126,13 @@ class Calls:
     def lacks(self, call: Callable[..., Any], *variant: Hashable) -> bool:
         return (call, *variant) in self._unsupported
 
-    def fail(self, what: str, number: int, key: Variant) -> None:
+    def fail(self, what: str, number: int, key: Variant, absent: Collection[int] = UNSUPPORTED) -> None:
         """Take note of a failure. Raises ``GpuFault`` and ``DriverGone``."""
         if number in FAULTS:
             raise GpuFault(FAULTS[number])
         if number in STALE:
             raise DriverGone(f"{what}: {name_of(number)}", errno=number)
-        if number in UNSUPPORTED:
+        if number in absent:
             self._unsupported.add(key)
             self.answered += 1
             return

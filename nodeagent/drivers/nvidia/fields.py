@@ -9,7 +9,7 @@ from typing import Final
 
 import pynvml
 
-from nodeagent.drivers.nvidia.calls import UNSUPPORTED, Calls
+from nodeagent.drivers.nvidia.calls import NOT_OF_THIS_GPU, Calls
 
 Field = tuple[int, int]
 """Field id and scope, which is the number of a link or 0."""
@@ -26,8 +26,6 @@ _VALUES: Final[Mapping[int, struct.Struct]] = {
 }
 MAX_AT_ONCE: Final = 128
 """A call asks for no more, however many links there are."""
-
-_NOT_OF_THIS_GPU: Final = UNSUPPORTED | {pynvml.NVML_ERROR_INVALID_ARGUMENT}
 
 
 class Fields:
@@ -56,7 +54,7 @@ class Fields:
         for asked, entry in zip(wanted, _ENTRY.iter_unpack(bytes(answered)), strict=True):
             value_type, number, raw = entry[4:]
             shape = _VALUES.get(value_type)
-            if number in _NOT_OF_THIS_GPU:
+            if number in NOT_OF_THIS_GPU:
                 self._wanted.remove(asked)
             elif number != pynvml.NVML_SUCCESS:
                 self._calls.fail(f"field {asked[0]}", number, ("field", *asked))

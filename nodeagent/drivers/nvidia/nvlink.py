@@ -11,7 +11,7 @@ from typing import Final
 
 import pynvml
 
-from nodeagent.drivers.nvidia.calls import Calls, Readings
+from nodeagent.drivers.nvidia.calls import NOT_OF_THIS_GPU, Calls, Readings
 from nodeagent.drivers.nvidia.fields import Field, Fields
 
 INACTIVE: Final = "NV_NVLINK_INACTIVE"
@@ -88,7 +88,9 @@ class Links:
         up: set[int] = set()
         known: list[int] = []
         for link in self._numbers:
-            state = self._calls.ask(pynvml.nvmlDeviceGetNvLinkState, link, variant=(link,))
+            state = self._calls.ask(
+                pynvml.nvmlDeviceGetNvLinkState, link, variant=(link,), absent=NOT_OF_THIS_GPU
+            )
             if state is None:
                 continue
             known.append(link)

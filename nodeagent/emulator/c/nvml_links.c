@@ -7,16 +7,14 @@
 /* What is at the other end of each link: an NVSwitch. */
 enum { REMOTE_VENDOR = 0x10de, REMOTE_PRODUCT = 0x22a3 };
 
-static bool has_link(const struct chip *gpu, uint32_t link)
-{
-    return gpu->gpu_nvlink_count != UINT32_MAX && link < gpu->gpu_nvlink_count && link < GPU_LINKS;
-}
-
+/* A GPU that has links refuses the numbers beyond its own, as NVML does those beyond what it knows of at all. */
 static nvmlReturn_t check_link(const struct chip *gpu, uint32_t link)
 {
     if (link >= NVML_NVLINK_MAX_LINKS)
         return NVML_ERROR_INVALID_ARGUMENT;
-    return has_link(gpu, link) ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+    if (gpu->gpu_nvlink_count == UINT32_MAX)
+        return NVML_ERROR_NOT_SUPPORTED;
+    return link < gpu->gpu_nvlink_count && link < GPU_LINKS ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 #define ON_LINK(device, link)                                                                                          \

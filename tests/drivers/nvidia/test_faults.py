@@ -56,10 +56,10 @@ async def test_each_state_of_a_gpu_is_its_own_fault(
             assert [judge.open(f"gpu{number}") for number in range(8)] == [{}] * 8
             for number, (_, bring_about, _) in enumerate(faults):
                 bring_about(bench, f"gpu{number}")
-            wanted = [{code: level} for code, _, level in faults]
-            for number, fault in enumerate(wanted):
-                await stage.until(lambda name=f"gpu{number}": judge.open(name), str(fault))  # type: ignore[misc]
-            assert [judge.open(f"gpu{number}") for number in range(8)] == wanted
+            wanted = {f"gpu{number}": {code: level} for number, (code, _, level) in enumerate(faults)}
+            for gpu, fault in wanted.items():
+                await stage.until(lambda gpu=gpu, fault=fault: judge.open(gpu) == fault, str(fault))  # type: ignore[misc]
+            assert {gpu: judge.open(gpu) for gpu in wanted} == wanted
 
 
 async def test_a_state_that_was_there_before_the_start_is_found(h100: GpuNode, judge: Judge) -> None:
@@ -155,6 +155,20 @@ async def test_a_card_whose_links_lead_nowhere_misses_none(tmp_path: Path, judge
         async with judged(bench.spec(), judge) as stage:
             await stage.polled("gpu1", times=6)
             assert judge.open("gpu1") == judge.open("gpu0") == {}
+
+
+async def test_a_gpu_that_does_not_tell_how_many_links_it_has_is_read_completely_all_the_same(
+    h100: GpuNode, judge: Judge
+) -> None:
+    """NVML refuses the numbers of links that it does not have; so only a complete poll ends a fault."""
+    h100.node.answer(3, "gpu1", "field:91")
+    async with judged(h100.spec(), judge) as stage:
+        await stage.back()
+        h100.gpus.require_reset("gpu1")
+        await stage.until(lambda: judge.open("gpu1") == {"NV_GPU_RESET_REQUIRED": "RestartNPU"})
+        h100.gpus.answer_always("gpu1", 0)
+        await stage.until(lambda: judge.open("gpu1") == {})
+        assert stage.health.readings["gpu1"]["nvlink_links_up"] == 18.0
 
 
 async def test_a_fault_of_a_gpu_outlasts_its_being_cut_in_pieces(h100: GpuNode, judge: Judge) -> None:

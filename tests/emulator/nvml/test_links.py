@@ -32,9 +32,11 @@ def test_links_are_active_until_one_goes_down(h100: Opened) -> None:
         h100.gpus.set_link("gpu0", 18, active=False)
 
 
-def test_a_link_beyond_those_of_the_product_and_one_that_nvml_does_not_have(h100: Opened) -> None:
-    assert code_of(pynvml.nvmlDeviceGetNvLinkState, h100.handle, 18) == NOT_SUPPORTED
+def test_links_beyond_those_of_the_product_are_refused_and_a_product_may_have_none(h100: Opened) -> None:
+    assert code_of(pynvml.nvmlDeviceGetNvLinkState, h100.handle, 18) == INVALID
     assert code_of(pynvml.nvmlDeviceGetNvLinkState, h100.handle, 36) == INVALID
+    h100.node.set("gpu0", "gpu_nvlink_count", 0xFFFFFFFF)
+    assert code_of(pynvml.nvmlDeviceGetNvLinkState, h100.handle, 0) == NOT_SUPPORTED
 
 
 def test_the_older_generations_count_errors_by_link_and_kind(h100: Opened) -> None:
