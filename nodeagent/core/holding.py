@@ -86,11 +86,11 @@ def is_free(state: State, device_id: str) -> bool:
 
 
 def same_job(state: State, one: str, other: str) -> bool:
-    """True where a job holds both devices, or held them until just now, and where nobody knows."""
-    cells = state.get(Held, one), state.get(Held, other)
-    if cells[0] is None or cells[1] is None:
+    """True where a job holds both devices, or held them until just now, and where nobody knows by now."""
+    cells = [cell for cell in (state.get(Held, one), state.get(Held, other)) if cell is not None]
+    if len(cells) < 2 or not all(cell.is_current for cell in cells):
         return True
-    jobs = [{holder.job for holder in _of_late(state, cell, SHARED_NS)} for cell in cells if cell is not None]
+    jobs = [{holder.job for holder in _of_late(state, cell, SHARED_NS)} for cell in cells]
     return "" in jobs[0] | jobs[1] or bool(jobs[0] & jobs[1])
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import DeviceGone, EventKind, Input, Level, Started, Tick, Window
+from nodeagent.core.model import DeviceGone, EventKind, Holders, Input, Level, Started, Tick, Window
 from tests.core.build import (
     HBM,
     begin,
@@ -129,6 +129,20 @@ def test_after_a_reboot_nobody_knows_who_held_what() -> None:
     run(engine, [(1, held("npu0", "job-a")), (1, held("npu1", "job-b"))])
     fired(engine)
     run(engine, [(FIRED_S + 1, Started(boot_id="boot-2", version="1"))])
+    assert ("suppressed", "npu0", HBM) in told(run(engine, [once(FIRED_S + 2, "npu1")]))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [Started(boot_id="boot-1", version="1"), Holders(device="npu1", holders=(), known=False)],
+    ids=["since the start", "as they cannot be read any more"],
+)
+def test_who_holds_what_is_unknown_too_where_it_was_known_once(given: Input) -> None:
+    """A job may have come to both meanwhile."""
+    engine = begin(TABLES, chips=2)
+    run(engine, [(1, held("npu0", "job-a")), (1, held("npu1", None))])
+    fired(engine)
+    run(engine, [(FIRED_S + 1, given)])
     assert ("suppressed", "npu0", HBM) in told(run(engine, [once(FIRED_S + 2, "npu1")]))
 
 
