@@ -54,6 +54,7 @@ def start(state: State, reset: Reset, settings: ResetSettings) -> None:
         Action(
             id=reset.id,
             kind="reset",
+            attempt=reset.attempt,
             devices=reset.members,
             reasons=reset.codes,
             deadline_ns=at_ns + settings.run_ns,
@@ -65,7 +66,7 @@ def start(state: State, reset: Reset, settings: ResetSettings) -> None:
 def is_running(state: State, action: Action) -> bool:
     """False where its time has run out already: a step may span more than its deadline."""
     reset = state.get(Reset, action.id)
-    return reset is not None and reset.stage is ResetStage.RUNNING
+    return reset is not None and (reset.stage, reset.attempt) == (ResetStage.RUNNING, action.attempt)
 
 
 def due(state: State, reset: Reset) -> None:
@@ -80,9 +81,9 @@ def due(state: State, reset: Reset) -> None:
 
 
 def resulted(state: State, given: ActionResult) -> bool:
-    """The shell says how it went. Only one that runs can have a result."""
+    """The shell says how it went. Only an attempt that runs can have a result; what comes late has none."""
     reset = state.get(Reset, given.action_id)
-    if reset is None or reset.stage is not ResetStage.RUNNING:
+    if reset is None or reset.stage is not ResetStage.RUNNING or given.attempt not in (0, reset.attempt):
         return False
     if given.state is not ActionState.REFUSED:
         _recharge(state, reset)

@@ -4,12 +4,12 @@ Under systemd the daemon's processes end with its unit, and lack the privileges 
 """
 
 import asyncio
+import contextlib
 import os
-import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from nodeagent.reset.config import RUN_DIRECTORY
 
@@ -24,9 +24,9 @@ class NotStarted(Exception):
 async def start(folder: Path, name: str) -> None:
     """Start the process for the request of that name. Raises ``NotStarted`` and ``OSError``."""
     if runs_as_unit(os.environ) and str(folder) == RUN_DIRECTORY:
-        await _start_unit(name)
+        await _run(("systemctl", "start", "--no-block", f"nodeagent-reset@{name}.service"))
     else:
-        _detach(folder, name)
+        await _detach(folder, name)
 
 
 def runs_as_unit(environ: Mapping[str, str]) -> bool:
@@ -34,38 +34,28 @@ def runs_as_unit(environ: Mapping[str, str]) -> bool:
     return _SYSTEMD_RUNS.is_dir() and "INVOCATION_ID" in environ and "NOTIFY_SOCKET" in environ
 
 
-async def _start_unit(name: str) -> None:
-    command = ("systemctl", "start", "--no-block", f"nodeagent-reset@{name}.service")
+async def _detach(folder: Path, name: str) -> None:
+    """By way of a process that ends at once, so that it is nobody's child."""
+    command = (sys.executable, "-m", "nodeagent.reset", name, "--folder", str(folder))
+    with (folder / f"{name}.log").open("ab") as output:
+        await _run(("sh", "-c", 'setsid "$@" &', "sh", *command), output)
+
+
+async def _run(command: Sequence[str], output: IO[bytes] | None = None) -> None:
+    """What it prints goes to ``output``, else into the words of what it raises."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
+        stdout=output or asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
     try:
         async with asyncio.timeout(START_LIMIT_S):
             said, _ = await process.communicate()
     except TimeoutError as error:
-        process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
         raise NotStarted(f"{' '.join(command)} has not ended within {START_LIMIT_S:g} s") from error
     if process.returncode != 0:
-        raise NotStarted(f"{' '.join(command)}: {said.decode(errors='replace').strip()[:300]}")
-
-
-def _detach(folder: Path, name: str) -> None:
-    """By way of a process that ends at once, so that it is nobody's child."""
-    command = (sys.executable, "-m", "nodeagent.reset", name, "--folder", str(folder))
-    with (folder / f"{name}.log").open("ab") as output:
-        try:
-            parent = subprocess.run(
-                ("sh", "-c", 'setsid "$@" &', "sh", *command),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                timeout=START_LIMIT_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise NotStarted(f"sh has not ended within {START_LIMIT_S:g} s") from error
-    if parent.returncode != 0:
-        raise NotStarted(f"sh: exit status {parent.returncode}")
+        words = (said or b"").decode(errors="replace").strip()[:300]
+        raise NotStarted(f"{' '.join(command)}: exit status {process.returncode}: {words}")

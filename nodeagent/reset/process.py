@@ -20,8 +20,8 @@ from nodeagent.reset.config import RUN_DIRECTORY, forbidden
 from nodeagent.reset.folder import Folder, Locked, Request, Result, Step
 
 LOCK_WAIT_S: Final = 2.0
-MARGIN_S: Final = 5.0
-"""So long before the deadline all must be over: the result has to reach the daemon."""
+MARGIN_S: Final = 40.0
+"""So long before the deadline all must be over: the daemon has the devices read again before it tells."""
 
 State = Literal["done", "failed", "timed_out", "refused"]
 

@@ -1,6 +1,6 @@
 """What a reset leaves behind however it ends: which faults are over, and who needs a person."""
 
-from nodeagent.core.model import ActionState, Level
+from nodeagent.core.model import ActionResult, ActionState, Level, ResetStage
 from tests.core.build import held, order
 from tests.core.ring import BROKEN, Ring
 
@@ -86,3 +86,17 @@ def test_a_chip_that_a_person_had_reset_in_vain_is_not_given_back() -> None:
     ring.do(held("npu1", "slurm:8"))
     ring.wait(3631)
     assert ring.verdicts() == ["ISOLATE", "ISOLATE"]
+
+
+def test_a_result_that_comes_late_is_not_taken_for_the_second_attempts() -> None:
+    ring = Ring()
+    ring.propose_and_start()
+    ring.wait(600)
+    ring.poll_all(BROKEN)
+    ring.wait(31)
+    ring.poll_all(BROKEN)
+    first, second = ring.actions
+    ring.do(ActionResult(action_id=first.id, attempt=first.attempt, state=ActionState.TIMED_OUT))
+    assert ring.stages() == [ResetStage.RUNNING]
+    ring.do(ActionResult(action_id=second.id, attempt=second.attempt, state=ActionState.DONE))
+    assert ring.stages() == [ResetStage.VERIFYING]

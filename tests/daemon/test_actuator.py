@@ -26,22 +26,25 @@ from nodeagent.core.model import (
     View,
 )
 from nodeagent.daemon.actuator import Actuator
+from nodeagent.daemon.asking import Asking
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.supervisor import Supervisor
 from nodeagent.reset.folder import Folder, Request, Result, name_of
 from nodeagent.store.board import Board
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Publication, StoreId
+from tests.daemon.staged import staged
+from tests.daemon.test_supervisor_devices import fake
 
 ID = "die0/reset#1"
 NAME = name_of(ID, 1)
 NO_SOURCES: Mapping[str, Supervisor] = MappingProxyType({})
 
 
-def device(vendor: str = "ascend") -> DeviceView:
+def device(vendor: str = "ascend", name: str = "npu0") -> DeviceView:
     return DeviceView(
         id="die0",
-        name="npu0",
+        name=name,
         kind=Kind.CHIP,
         vendor=vendor,
         level=Level.RESTART_NPU,
@@ -53,7 +56,7 @@ def device(vendor: str = "ascend") -> DeviceView:
     )
 
 
-def view(vendor: str = "ascend", stage: ResetStage = ResetStage.RUNNING) -> View:
+def view(vendor: str = "ascend", stage: ResetStage = ResetStage.RUNNING, name: str = "npu0") -> View:
     reset = Reset(
         id=ID,
         asker_id="die0",
@@ -63,20 +66,22 @@ def view(vendor: str = "ascend", stage: ResetStage = ResetStage.RUNNING) -> View
         proposed_ns=0,
         due_ns=None,
     )
-    return View(devices=(device(vendor),), resets=(reset,))
+    return View(devices=(device(vendor, name),), resets=(reset,))
 
 
 class Desk:
     """An actuator with a store and a board of its own; ``told`` is what it gave to the core."""
 
-    def __init__(self, folder: Path, config: Config, ledger: Ledger) -> None:
+    def __init__(
+        self, folder: Path, config: Config, ledger: Ledger, sources: Mapping[str, Supervisor] = NO_SOURCES
+    ) -> None:
         self.folder = Folder(folder / "reset")
         self.folder.make()
         self.board = Board()
         self.told: list[ActionResult] = []
         self.arrived = asyncio.Event()
         clock = Clock(boot_id="boot", offset_ns=0)
-        self.actuator = Actuator(config, clock, self.board, ledger, self.ask, NO_SOURCES)
+        self.actuator = Actuator(config, clock, self.board, ledger, self.ask, sources)
 
     async def ask(self, given: Input) -> tuple[Event, ...]:
         assert isinstance(given, ActionResult)
@@ -92,20 +97,20 @@ class Desk:
         )
 
     async def result(self) -> ActionResult:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await self.arrived.wait()
         return self.told[0]
 
 
-@pytest.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+@contextlib.asynccontextmanager
+async def furnished(tmp_path: Path, sources: Mapping[str, Supervisor] = NO_SOURCES) -> AsyncIterator[Desk]:
     (tmp_path / "c.toml").write_text(
         f'[agent]\nstate_dir = "{tmp_path}/state"\n[reset]\nmode = "on"\nallow_volatile_store = true\n'
         f'run_dir = "{tmp_path}/reset"\ndo_not_touch = "{tmp_path}/do-not-touch"\n'
     )
     ledger = Ledger(tmp_path / "state", "machine")
     await ledger.open()
-    desk = Desk(tmp_path, load_config(tmp_path / "c.toml", {}), ledger)
+    desk = Desk(tmp_path, load_config(tmp_path / "c.toml", {}), ledger, sources)
     task = asyncio.create_task(desk.actuator.run())
     yield desk
     task.cancel()
@@ -114,8 +119,16 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     await ledger.close()
 
 
-def action() -> Action:
-    return Action(id=ID, kind="reset", devices=("die0",), reasons=("80A18008",), deadline_ns=2**62)
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    async with furnished(tmp_path) as desk:
+        yield desk
+
+
+def action(attempt: int = 1) -> Action:
+    return Action(
+        id=ID, kind="reset", devices=("die0",), reasons=("80A18008",), deadline_ns=2**62, attempt=attempt
+    )
 
 
 def request() -> Request:
@@ -147,13 +160,23 @@ async def test_a_result_that_lies_there_at_the_start_is_told(desk: Desk) -> None
     desk.folder.answer(NAME, DONE)
     desk.actuator.adopt(view())
     told = await desk.result()
-    assert (told.action_id, told.state, told.reason) == (ID, ActionState.DONE, "well")
+    assert told == ActionResult(action_id=ID, attempt=1, state=ActionState.DONE, reason="well")
 
 
-async def test_one_whose_process_lives_is_waited_for(desk: Desk) -> None:
+async def test_one_whose_process_lives_is_waited_for(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = asyncio.Semaphore(0)
+    ended = Actuator._ended
+
+    def ended_and_noted(self: Actuator, name: str) -> tuple[ActionState, str] | None:
+        looked.release()
+        return ended(self, name)
+
+    monkeypatch.setattr(Actuator, "_ended", ended_and_noted)
     with desk.folder.locked(NAME):
         desk.actuator.adopt(view())
-        await asyncio.sleep(0)
+        async with asyncio.timeout(20):
+            await looked.acquire()
+            await looked.acquire()
         assert desk.told == []
         desk.folder.answer(NAME, DONE)
     assert (await desk.result()).state is ActionState.DONE
@@ -216,3 +239,38 @@ async def test_what_forbids_resets_is_looked_at_right_before(desk: Desk, tmp_pat
         ActionState.REFUSED,
         f"resets are forbidden: {tmp_path}/do-not-touch is there",
     )
+
+
+async def test_what_is_no_longer_the_attempt_that_runs_is_not_begun(desk: Desk) -> None:
+    desk.show(view())
+    desk.actuator.act(action(attempt=2), durable=True)
+    desk.actuator.act(action(), durable=False)
+    assert (await desk.result()).attempt == 1
+    assert len(desk.told) == 1
+    assert desk.folder.names() == []
+
+
+async def test_whatever_keeps_a_reset_from_being_begun_its_devices_are_asked_again(
+    tmp_path: Path, control: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> Request:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(Asking, "request", broken)
+    async with staged(fake(control)) as stage, furnished(tmp_path, {"ascend": stage.supervisor}) as desk:
+        await stage.back()
+        desk.show(view(name="chip1"))
+        desk.actuator.act(action(), durable=True)
+        await stage.lost("chip1")
+        told = await desk.result()
+        assert (told.state, told.reason) == (ActionState.FAILED, "it could not be started: a bug")
+        await stage.polled("chip1")
+
+
+async def test_a_reload_of_what_forbids_resets_is_in_force_at_once(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "maintenance").touch()
+    (tmp_path / "d.toml").write_text(f'[reset]\ndo_not_touch = "{tmp_path}/maintenance"\n')
+    desk.actuator.reload(load_config(tmp_path / "d.toml", {}))
+    desk.show(view())
+    desk.actuator.act(action(), durable=True)
+    assert (await desk.result()).reason == f"resets are forbidden: {tmp_path}/maintenance is there"

@@ -3,9 +3,12 @@
 import time
 from pathlib import Path
 
+from nodeagent.daemon.actuator import LOOK_EACH_S
+from nodeagent.daemon.apart import BACK_LIMIT_S
 from nodeagent.drivers.ascend.grouping import NODE_GROUP
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.reset.folder import Result, Step, name_of
+from nodeagent.reset.process import MARGIN_S
 from tests.reset.conftest import Desk, Emulate, device
 
 ASCEND = {"vendor": "ascend", "group": f"ascend {NODE_GROUP}"}
@@ -88,9 +91,13 @@ def test_one_that_was_forbidden_meanwhile_is_not_done(emulate: Emulate, desk: De
 def test_a_call_that_never_returns_is_told_in_time(emulate: Emulate, desk: Desk) -> None:
     node = emulate("4x910B")
     node.hang("npu0", "dcmi_set_device_reset")
-    soon_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) + 6 * 10**9
+    soon_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) + int((MARGIN_S + 8) * 10**9)
     result = desk.do(**ring(node, deadline_ns=soon_ns))
     assert (result.state, result.reason) == ("timed_out", "a call of the vendor's has not come back")
+
+
+def test_a_result_of_the_last_moment_reaches_the_core_before_its_deadline() -> None:
+    assert MARGIN_S > BACK_LIMIT_S + LOOK_EACH_S
 
 
 def test_one_for_which_no_time_is_left_is_not_begun(emulate: Emulate, desk: Desk) -> None:

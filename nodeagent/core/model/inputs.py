@@ -185,9 +185,12 @@ class ActionStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionResult:
+    """How an attempt of an action went; 0: of whichever runs, as stored before attempts were told apart."""
+
     action_id: str
     state: ActionState
     reason: str = ""
+    attempt: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

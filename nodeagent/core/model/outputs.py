@@ -58,9 +58,9 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """Something to be done to devices (their ids). ``id`` is a function of the inputs.
+    """Something to be done to devices (their ids), for the ``attempt``-th time.
 
-    ``holders`` are the processes that may and must be ended first.
+    ``id`` is a function of the inputs. ``holders`` are the processes that may and must be ended first.
     """
 
     id: str
@@ -68,6 +68,7 @@ class Action:
     devices: tuple[str, ...]
     reasons: tuple[str, ...]
     deadline_ns: int
+    attempt: int = 1
     holders: tuple[Holder, ...] = ()
 
 

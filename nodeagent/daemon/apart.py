@@ -1,0 +1,76 @@
+"""The devices of a reset meanwhile: our own worker lets them alone, or ends where nobody may have them open.
+
+It decides nothing about resets, and touches no device.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from nodeagent.daemon.attempt import Attempt
+from nodeagent.daemon.supervisor import Supervisor
+from nodeagent.store.board import Board
+
+log = logging.getLogger(__name__)
+
+LETS_GO: Final = frozenset({"nvidia"})
+"""Vendors whose devices nobody may have open while they are reset: the worker ends. Others are let alone."""
+
+BACK_LIMIT_S: Final = 30.0
+"""For the devices to be read again, before it is told how the reset went."""
+
+
+class Apart:
+    """``sources`` by the name of their driver, which is its vendor's for those that can be reset."""
+
+    def __init__(self, board: Board, sources: Mapping[str, Supervisor]) -> None:
+        self._board = board
+        self._sources = sources
+
+    async def set(self, attempt: Attempt) -> bool:
+        """False: what we have open of them cannot be closed."""
+        source = self._sources.get(attempt.vendor)
+        if source is None:
+            return True
+        if attempt.vendor in LETS_GO:
+            return await source.let_go(_why(attempt))
+        await source.rest(attempt.names, _why(attempt))
+        return True
+
+    def begin(self, attempt: Attempt) -> None:
+        """As ``set``, before the source runs."""
+        source = self._sources.get(attempt.vendor)
+        if source is not None and attempt.vendor in LETS_GO:
+            source.hold_off()
+        elif source is not None:
+            source.begin_at_rest(attempt.names, _why(attempt))
+
+    async def take_back(self, attempt: Attempt) -> None:
+        """They are asked again."""
+        source = self._sources.get(attempt.vendor)
+        if source is not None and attempt.vendor in LETS_GO:
+            source.take_up()
+        elif source is not None:
+            await source.wake(attempt.names)
+
+    async def are_back(self, attempt: Attempt) -> None:
+        """Wait until all of them are read again, or long enough."""
+        about = {device.id for device in attempt.devices}
+        try:
+            async with asyncio.timeout(BACK_LIMIT_S):
+                publication = self._board.current
+                while any(view.id in about and not view.observed for view in publication.view.devices):
+                    publication = await self._board.wait_change(publication)
+        except TimeoutError:
+            log.warning("%s: not all of its devices can be read", attempt.name)
+
+    def readings(self, attempt: Attempt) -> dict[str, Mapping[str, float]]:
+        """The last ones, by the device's name."""
+        source = self._sources.get(attempt.vendor)
+        readings = source.health().readings if source is not None else {}
+        return {name: readings[name] for name in attempt.names if name in readings}
+
+
+def _why(attempt: Attempt) -> str:
+    return f"it is let alone for {attempt.action}"
