@@ -93,7 +93,7 @@ class NvidiaDriver:
         devices = [*(gpu.device for gpu in self._gpus.values()), *self._skipped.values()]
         return Population(
             devices=sorted(devices, key=lambda device: int(device.device.removeprefix("gpu"))),
-            missing=self._slots.missing(devices),
+            missing=self._slots.missing(devices, self._taken),
             readings={"refused_values_total": float(sum(gpu.refused for gpu in self._gpus.values()))},
         )
 

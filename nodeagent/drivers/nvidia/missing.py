@@ -1,11 +1,12 @@
 """Which GPUs ought to be listed and are not: by PCI, and by what was listed before.
 
 A GPU that another driver has taken (vfio-pci, for a virtual machine) is not expected here. As long as a
-listed GPU has not said where it sits, nobody can say which slot is empty: then the last answer stands.
+listed GPU has not said where it sits, it may be in any slot that the kernel driver has taken: then those are
+missing that it has not, and those that were before.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -40,7 +41,7 @@ class Slots:
         self._sysfs = sysfs
         self._looked_s = 0.0
         self._shown: dict[str, str] = {}
-        self._missing: tuple[Missing, ...] = ()
+        self._missing: frozenset[str] = frozenset()
 
     @property
     def promised(self) -> frozenset[str]:
@@ -56,8 +57,8 @@ class Slots:
         self.switches = frozenset(address for address in bridges if self._is_ours(address))
         self._looked_s = time.monotonic()
 
-    def missing(self, listed: Sequence[Device]) -> tuple[Missing, ...]:
-        """Of the expected those that are not listed. They are named by their address."""
+    def missing(self, listed: Sequence[Device], taken: Collection[str] | None) -> tuple[Missing, ...]:
+        """Of the expected those that are not listed, named by their address. ``taken``: see ``taken``."""
         here = {device.attributes["pci"]: device.device for device in listed if "pci" in device.attributes}
         gone = self._shown.keys() - here.keys()
         if gone or time.monotonic() - self._looked_s >= LOOK_S:
@@ -65,10 +66,12 @@ class Slots:
         self._shown |= here
         for address in gone & self.functions.keys() - self.expected:
             del self._shown[address]
-        if len(here) == len(listed):
-            absent = sorted(self.promised - here.keys())
-            self._missing = tuple(Missing(device=address, reason=self._why(address)) for address in absent)
-        return self._missing
+        absent = self.promised - here.keys()
+        if len(here) < len(listed):
+            not_taken = absent - set(taken) if taken is not None else set()
+            absent &= self._missing | not_taken
+        self._missing = absent
+        return tuple(Missing(device=address, reason=self._why(address)) for address in sorted(absent))
 
     def _is_ours(self, address: str) -> bool:
         driver = self._sysfs / "bus/pci/devices" / address / "driver"

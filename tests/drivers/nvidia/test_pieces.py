@@ -80,9 +80,17 @@ def test_a_slot_is_missing_only_once_every_listed_gpu_has_said_where_it_sits(tmp
     plug(tmp_path, "0000:1b:00.0", "0000:1c:00.0")
     slots = Slots(tmp_path)
     slots.look()
-    assert slots.missing([listed("gpu0")]) == ()
-    (missing,) = slots.missing([listed("gpu0", "0000:1b:00.0")])
+    assert slots.missing([listed("gpu0")], None) == ()
+    (missing,) = slots.missing([listed("gpu0", "0000:1b:00.0")], None)
     assert missing.device == "0000:1c:00.0"
+
+
+def test_a_slot_that_was_empty_stays_so_while_a_gpu_does_not_say_where_it_sits(tmp_path: Path) -> None:
+    plug(tmp_path, "0000:1b:00.0", "0000:1c:00.0", "0000:1d:00.0")
+    slots = Slots(tmp_path)
+    (before,) = slots.missing([listed("gpu0", "0000:1b:00.0"), listed("gpu1", "0000:1d:00.0")], None)
+    (since,) = slots.missing([listed("gpu0", "0000:1b:00.0"), listed("gpu1")], None)
+    assert before.device == since.device == "0000:1c:00.0"
 
 
 def test_a_switch_that_another_driver_has_taken_is_none_of_this_node(tmp_path: Path) -> None:
@@ -99,8 +107,8 @@ def test_a_switch_that_another_driver_has_taken_is_none_of_this_node(tmp_path: P
 
 def test_a_gpu_that_was_listed_is_missed_though_pci_has_lost_it_too(tmp_path: Path) -> None:
     slots = Slots(tmp_path)
-    assert slots.missing([listed("gpu0", "0000:1b:00.0"), listed("gpu1", "0000:1c:00.0")]) == ()
-    (missing,) = slots.missing([listed("gpu0", "0000:1b:00.0")])
+    assert slots.missing([listed("gpu0", "0000:1b:00.0"), listed("gpu1", "0000:1c:00.0")], None) == ()
+    (missing,) = slots.missing([listed("gpu0", "0000:1b:00.0")], None)
     assert missing.device == "0000:1c:00.0"
     assert "gpu1 until now" in missing.reason
 
