@@ -6,6 +6,7 @@ it lasts, and closes nothing else; other calls answer so also where the driver i
 codes cannot be asked is not observed. Nothing is retried.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,13 +17,14 @@ from typing import Final
 from nodeagent.core.model import Kind
 from nodeagent.drivers.api import CallFailed, Reading
 from nodeagent.drivers.ascend import identity
+from nodeagent.drivers.ascend.beside import Beside
 from nodeagent.drivers.ascend.dcmi import Chip, Place
 from nodeagent.drivers.ascend.errors import Nonsense, NotReady, NotSupported
 from nodeagent.drivers.ascend.events import LIST_LEADS_S, ChipEvents, Listener, code_of
 from nodeagent.drivers.ascend.grouping import Sitting
 from nodeagent.drivers.ascend.hang import SUSPECTED_HANG, HangRule, HangWatch, sample_of
 from nodeagent.drivers.ascend.identity import Identity
-from nodeagent.drivers.ascend.telemetry import Telemetry
+from nodeagent.drivers.ascend.telemetry import MAY_WAIT, Telemetry
 from nodeagent.drivers.holders import cpu_time_s, holder_of
 from nodeagent.worker.protocol import Active, Device, Holder
 
@@ -31,6 +33,9 @@ CARD_DROPPED: Final = "40F84E00"
 
 SLOW_ROUND: Final = 10
 """Each so many polls, what changes slowly is asked, and whether the part is still the same."""
+
+AWAY_S: Final = 5.0
+"""Not read for this long, or by the last poll, the chip may have been swapped."""
 
 UNREADABLE_AFTER: Final = 2
 """A part whose id could be read before is no other one because a call failed once."""
@@ -43,8 +48,8 @@ Derive = Callable[[str, set[str], int], tuple[set[str], bool]]
 
 
 class WatchedChip:
-    """``first_turn`` spreads the slow rounds of the chips over the polls. ``poll`` and ``look`` may be called
-    from different threads; they wait for each other.
+    """``beside`` is the same chip, for calls beside its polls. ``first_turn`` spreads the slow rounds of all
+    chips. ``poll`` and ``look`` may be called from different threads; they wait for each other.
     """
 
     def __init__(
@@ -52,6 +57,7 @@ class WatchedChip:
         device: str,
         place: Place,
         chip: Chip,
+        beside: Chip,
         listener: Listener,
         derive: Derive | None,
         procfs: Path,
@@ -67,6 +73,7 @@ class WatchedChip:
         self._derive = derive
         self._procfs = procfs
         self._telemetry = Telemetry(chip)
+        self._beside = Beside(Telemetry(beside, MAY_WAIT), device)
         self._hang = HangWatch(hang_rule)
         self._identity = Identity()
         self._described = ""
@@ -75,7 +82,7 @@ class WatchedChip:
         self._turn = first_turn
         self._list_leads_s = list_leads_s
         self._listed: set[str] | None = None
-        self._dropped = False
+        self._read_s = -math.inf
         self._asks_severity = True
         self._refused = 0
         self._holders: dict[int, Holder] = {}
@@ -94,7 +101,7 @@ class WatchedChip:
     @property
     def refused(self) -> int:
         """How often it, or what it measures, was given as what cannot be."""
-        return self._refused + self._telemetry.refused
+        return self._refused + self._telemetry.refused + self._beside.refused
 
     def described(self) -> Device:
         """Which part it is, as far as that has been read; makes no call. Each answer is told before the next
@@ -117,24 +124,29 @@ class WatchedChip:
         with self._busy:
             self._identify()
 
+    def leave(self) -> None:
+        """It is not watched any more."""
+        self._beside.end()
+
     def poll(self) -> Reading:
         """Raises ``CallFailed`` where its codes cannot be asked."""
         with self._busy:
+            read_s, self._read_s = self._read_s, -math.inf
             try:
                 health = self._health()
             except NotReady:
-                self._dropped = True
                 self._telemetry.forget()
                 self._hang.forget()
                 return Reading(active=(Active(code=CARD_DROPPED),), complete=False)
-            return self._read(health)
+            reading = self._read(health, was_away=time.monotonic() - read_s > AWAY_S)
+            self._read_s = time.monotonic()
+            return reading
 
     # ------------------------------------------------------------------ in pieces
 
-    def _read(self, health: int | None) -> Reading:
+    def _read(self, health: int | None, *, was_away: bool) -> Reading:
         self._turn += 1
-        returned, self._dropped = self._dropped, False
-        slow = self._turn % SLOW_ROUND == 0 or returned
+        slow = self._turn % SLOW_ROUND == 0 or was_away
         # Before its codes: what events said of the part that was here before is not said of this one.
         if slow or self.events.restarted or self._unread or not self._identity.die:
             self.events.restarted = False
@@ -148,7 +160,7 @@ class WatchedChip:
             self._refused += 1
             raise
         active, decided = self._active(listed)
-        readings = self._telemetry.read(slow_round=slow)
+        readings = {**self._telemetry.read(slow_round=slow), **self._beside.read(ask=slow)}
         if health is not None:
             readings["health"] = health
         holders = self._read_holders(slow)

@@ -155,6 +155,8 @@ class AscendDriver:
         self._cards = cards
         gone = [chip for chip in self._chips.values() if chip not in chips.values()]
         self._refused_before += sum(chip.refused for chip in gone)
+        for chip in gone:
+            chip.leave()
         fresh = [chip for name, chip in chips.items() if chip is not self._chips.get(name)]
         self._look(chip for chip in fresh if chip.device not in self._skip)
         self._chips = chips
@@ -166,6 +168,7 @@ class AscendDriver:
             device=f"npu{place.physical}",
             place=place,
             chip=library.chip(place),
+            beside=library.chip(place),
             listener=self._listener,
             derive=self._derive if library.generation is Generation.V2 else None,
             procfs=self._procfs,

@@ -1,4 +1,4 @@
-"""Which chips a reset would hit: by product, and where a chip cannot tell what it is or who its brother is."""
+"""Which chips a reset would hit: by product, and where a chip cannot tell what it is, or its brother."""
 
 from dataclasses import replace
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.model import Verdict
 from nodeagent.daemon.source import WorkerSpec
 from nodeagent.emulator.node import EmulatedNode
 from tests.daemon.staged import is_alive, threads_of
@@ -31,18 +30,20 @@ def told(stage: Judged, code: str, device: str) -> list[str]:
     return [kind for kind in stage.told(device, code) if kind in ("raised", "cleared")]
 
 
-async def test_a_network_check_that_blocks_makes_its_own_chip_unknown(
+async def test_network_checks_of_all_chips_that_block_make_none_late_and_their_faults_are_told(
     node: EmulatedNode, spec: WorkerSpec
 ) -> None:
     async with judged(spec) as stage:
-        node.hang("npu5", "dcmi_get_device_network_health")
-        await stage.until(lambda: unobserved(stage) == {"npu5"}, "npu5 unobserved")
-        assert stage.device("npu5").verdict is Verdict.UNKNOWN
-        calls = {device: node.calls(HEALTH, device) for device in CHIPS}
-        await stage.until(
-            lambda: all(node.calls(HEALTH, d) > calls[d] + 5 for d in CHIPS - {"npu5"}), "polls"
-        )
-        assert node.calls(HEALTH, "npu5") == calls["npu5"]
+        node.hang(None, "dcmi_get_device_network_health", uninterruptibly=True)
+        await stage.until(lambda: "network_health" not in stage.health.readings["npu5"], "an unknown value")
+        polled = {chip: node.calls(HEALTH, chip) for chip in CHIPS}
+        await stage.until(lambda: all(node.calls(HEALTH, c) > polled[c] + 5 for c in CHIPS), "further polls")
+        node.raise_code("npu5", 0x80E01801)
+        await stage.raised("npu5", "80E01801")
+        assert (stage.faults("driver_unresponsive"), unobserved(stage)) == ([], set())
+        assert stage.health.restarts == 0
+        node.release()
+        await stage.until(lambda: "network_health" in stage.health.readings["npu5"], "the value")
 
 
 @pytest.mark.slow

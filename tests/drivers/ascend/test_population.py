@@ -81,6 +81,20 @@ async def test_another_part_in_the_slot_replaces_the_old_one(node: EmulatedNode,
         assert [view.name for view in stage.engine.view().devices].count("npu3") == 1
 
 
+async def test_what_stands_on_a_part_that_came_while_the_chip_could_not_be_asked_is_not_the_old_parts(
+    node: EmulatedNode, spec: WorkerSpec
+) -> None:
+    async with judged(spec) as stage:
+        old = stage.device("npu3").id
+        node.answer(-8005, "npu3", "dcmi_get_device_errorcode_v2")
+        await stage.lost("npu3")
+        node.replace_die("npu3", 77)
+        node.raise_code("npu3", HBM, deliver=False)
+        node.release()
+        raised = await stage.raised("npu3", HBM_CODE)
+        assert raised.device_id == stage.device("npu3").id != old
+
+
 def refuse_the_die(node: EmulatedNode) -> None:
     node.answer(-8006, "npu3", "dcmi_get_device_die_v2")
 
@@ -135,17 +149,18 @@ async def test_a_chip_that_hangs_from_the_start_is_in_the_group_of_the_others(
     node: EmulatedNode, spec: WorkerSpec
 ) -> None:
     node.hang("npu5")
-    async with judged(spec) as stage:
+    async with judged(replace(spec, call_deadline_s=HANG_S)) as stage:
         assert stage.device("npu5").attributes["group"] == stage.device("npu4").attributes["group"] == "npus"
 
 
 async def test_what_a_failed_call_left_out_of_a_part_is_read_later(
     node: EmulatedNode, spec: WorkerSpec
 ) -> None:
-    node.answer(-8006, "npu3", "dcmi_get_card_elabel_v2", times=1)
+    node.answer(-8006, "npu3", "dcmi_get_card_elabel_v2")
     async with judged(spec) as stage:
         before = stage.device("npu3")
         assert "serial" not in before.attributes
+        node.release()
         await stage.until(lambda: "serial" in stage.device("npu3").attributes, "its serial number")
         assert stage.device("npu3").id == before.id
         assert "device_replaced" not in kinds(stage, "npu3")

@@ -75,7 +75,6 @@ def test_a_call_that_is_not_supported_is_made_once(node: EmulatedNode) -> None:
         ("hbm_bandwidth_percent", 101, None, "utilization_ratio.memory_bandwidth"),
         ("hbm_used_mb", 1 << 40, None, "memory_used_bytes"),
         ("ecc_total_single", 0xFFFFFFFF, 2, "ecc_corrected_total.hbm"),
-        ("network_health", 9, None, "network_health"),
     ],
 )
 def test_a_value_that_cannot_be_is_refused_and_counted(
@@ -102,14 +101,12 @@ def test_links_tell_their_state_and_their_traffic(node: EmulatedNode) -> None:
     node.set("npu3", "hccs_hdlc_status", 0)
     node.set("npu3", "hccs_crc_errors", 5, 1)
     node.set("npu3", "hccs_crc_errors", 2, 3)
-    node.set("npu3", "network_health", 3)
     sent, received = 21, 25
     node.set("npu3", "network_counters", 1111, sent)
     node.set("npu3", "network_counters", 2222, received)
     readings = telemetry_of(node).read(slow_round=True)
     assert parts(readings, "link_up") == {"hccs": 0}
     assert readings["link_errors_total.hccs_crc"] == 7
-    assert readings["network_health"] == 3
     assert readings["link_sent_bytes_total.roce"] == 1111
     assert readings["link_received_bytes_total.roce"] == 2222
 
@@ -129,7 +126,6 @@ def test_a_card_without_hbm_tells_of_its_own_memory(emulate: Emulate) -> None:
     readings = telemetry_of(emulate("4x310P")).read(slow_round=True)
     assert "utilization_ratio.ddr" in readings
     assert "memory_total_bytes" not in readings
-    assert "network_health" not in readings
 
 
 def test_a_chip_that_was_away_is_asked_anew_what_it_can_tell(node: EmulatedNode) -> None:

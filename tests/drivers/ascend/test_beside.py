@@ -1,0 +1,90 @@
+"""What is asked beside a chip's polls: the health of its network, which may wait for the network itself."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+
+import pytest
+
+from nodeagent.drivers.ascend import dcmi
+from nodeagent.drivers.ascend.beside import Beside
+from nodeagent.drivers.ascend.telemetry import MAY_WAIT, Telemetry
+from nodeagent.emulator.node import EmulatedNode
+from tests.drivers.ascend.conftest import Emulate
+
+NETWORK = "dcmi_get_device_network_health"
+
+
+def beside_of(node: EmulatedNode) -> Beside:
+    library = dcmi.open_library(str(node.dcmi))
+    (place,) = library.places(3)
+    return Beside(Telemetry(library.chip(place), MAY_WAIT), "npu3")
+
+
+@pytest.fixture
+def beside(node: EmulatedNode) -> Iterator[Beside]:
+    beside = beside_of(node)
+    yield beside
+    node.release()
+    beside.end()
+
+
+def until(found: Callable[[], bool]) -> None:
+    """The test's time-out ends a wait in vain."""
+    pause = threading.Event()
+    while not found():
+        pause.wait(0.002)
+
+
+def answered(beside: Beside, *, ask: bool = True) -> Mapping[str, float]:
+    """What it tells once it tells anything."""
+    until(lambda: bool(beside.read(ask=ask)))
+    return beside.read(ask=False)
+
+
+def test_the_answer_is_told_from_when_it_has_come(node: EmulatedNode, beside: Beside) -> None:
+    node.set("npu3", "network_health", 3)
+    assert beside.read(ask=False) == {}
+    assert answered(beside) == {"network_health": 3}
+    assert node.calls(NETWORK, "npu3") >= 1
+
+
+def test_an_answer_that_does_not_come_is_waited_for_by_nobody_and_unknown(
+    node: EmulatedNode, beside: Beside
+) -> None:
+    assert answered(beside) == {"network_health": 0}
+    node.hang("npu3", NETWORK)
+    until(lambda: beside.read(ask=True) == {})
+    asked = node.calls(NETWORK, "npu3")
+    for _ in range(10):
+        assert beside.read(ask=True) == {}
+    assert node.calls(NETWORK, "npu3") == asked
+
+    node.release()
+    node.set("npu3", "network_health", 1)
+    until(lambda: beside.read(ask=True) == {"network_health": 1})
+
+
+def test_a_value_that_cannot_be_is_refused_and_counted(node: EmulatedNode, beside: Beside) -> None:
+    node.set("npu3", "network_health", 9)
+    beside.read(ask=True)
+    until(lambda: beside.refused == 1)
+    assert beside.read(ask=False) == {}
+
+
+def test_a_product_without_such_a_network_is_asked_once(emulate: Emulate) -> None:
+    node = emulate("4x310P")
+    library = dcmi.open_library(str(node.dcmi))
+    beside = Beside(Telemetry(library.chip(library.places(1)[0]), MAY_WAIT), "npu2")
+    for _ in range(3):
+        beside.read(ask=True)
+        until(lambda: node.calls(NETWORK, "npu2") == 1)
+        assert beside.read(ask=False) == {}
+    beside.end()
+
+
+def test_its_thread_is_gone_when_its_chip_is_no_longer_watched(beside: Beside) -> None:
+    assert answered(beside) == {"network_health": 0}
+    (thread,) = [each for each in threading.enumerate() if each.name == "npu3 beside"]
+    beside.end()
+    thread.join(timeout=60)
+    assert not thread.is_alive()
