@@ -61,8 +61,9 @@ def unavailable(number: int, expected: Collection[str]) -> Unavailable:
     """NVML's answer as the reason why the source is not to be had."""
     absent = number == pynvml.NVML_ERROR_DRIVER_NOT_LOADED and not expected
     why = _WHY.get(number, f"NVML cannot be used: it answers {name_of(number)}")
-    if number == pynvml.NVML_ERROR_NO_PERMISSION:
-        why = f"NVML is denied its device files: {denials(_DEVICE_FILES) or 'it does not say which'}"
+    if number not in _WHY and (denied := denials(_DEVICE_FILES)):
+        # What the rights of a file deny is NO_PERMISSION; what a control group denies, only UNKNOWN.
+        why += f"; {denied}"
     code = "" if absent else CODES.get(number, "")
     return Unavailable(why + _though(expected), errno=number, absent=absent, code=code)
 

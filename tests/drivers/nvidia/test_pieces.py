@@ -134,7 +134,7 @@ def test_no_library_where_pci_lists_gpus_loses_each_of_them(tmp_path: Path) -> N
     [
         (9, "NV_DRIVER_NOT_LOADED", "driver is not loaded"),
         (18, "NV_VERSION_MISMATCH", "different versions"),
-        (4, "", "denied its device files"),
+        (4, "", "NO_PERMISSION"),
         (999, "", "UNKNOWN"),
     ],
 )
@@ -143,6 +143,18 @@ def test_each_answer_of_the_library_is_a_reason_of_its_own(number: int, code: st
     assert (reason.code, reason.absent) == (code, False)
     assert words in str(reason)
     assert "PCI lists 1 GPU" in str(reason)
+
+
+@pytest.mark.parametrize("number", [4, 999])
+def test_device_files_that_cannot_be_opened_are_named_whichever_way_nvml_puts_it(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To whom a control group denies them, NVML answers that it does not know why."""
+    hidden = tmp_path / "nvidiactl"
+    monkeypatch.setattr(library, "_DEVICE_FILES", (hidden,))
+    reason = str(library.unavailable(number, {"0000:1b:00.0"}))
+    assert f"cannot open {hidden}: No such file or directory (in a systemd unit PrivateDevices=" in reason
+    assert str(hidden) not in str(library.unavailable(18, {"0000:1b:00.0"}))
 
 
 def test_every_state_that_is_told_has_its_row_and_ends_with_the_state_or_by_a_person() -> None:
