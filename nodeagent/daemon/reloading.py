@@ -6,6 +6,7 @@ One at a time. What is wrong anywhere refuses all of it; only a reload that was 
 import asyncio
 import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from nodeagent.config import Config, ConfigError, load_config
@@ -22,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Reloading:
-    """``config_path`` None: the default file is read again."""
+    """``config_path`` None: the default file is read again. ``on_config`` is told of what it says."""
 
     def __init__(
         self,
@@ -31,12 +32,14 @@ class Reloading:
         pump: Pump,
         board: Board,
         sources: list[Supervisor],
+        on_config: Callable[[Config], None],
     ) -> None:
         self._config_path = config_path
         self._catalogs = catalogs
         self._pump = pump
         self._board = board
         self._sources = sources
+        self._on_config = on_config
         self._one_at_a_time = asyncio.Lock()
 
     async def on(self, demand: asyncio.Event) -> None:
@@ -66,7 +69,7 @@ class Reloading:
                 raise TablesRefused(str(refused)) from refused
             preview = self._pump.rehearse(loaded.catalog)
             if not dry_run:
-                await self._take(table_folders(config), loaded)
+                await self._take(config, loaded)
             return Reloaded(digest=loaded.catalog.digest, warnings=loaded.warnings, preview=preview)
 
     async def _reject(self, reason: str) -> None:
@@ -74,8 +77,10 @@ class Reloading:
             log.error("reload refused: %s", line)
         await self._pump.submit(Delivery(source="agent", inputs=(Catalogs.rejected(reason),)))
 
-    async def _take(self, given: list[Path], loaded: Loaded) -> None:
-        inputs = await self._catalogs.take(loaded, given, self._catalogs.current.digest)
+    async def _take(self, config: Config, loaded: Loaded) -> None:
+        inputs = await self._catalogs.take(loaded, table_folders(config), self._catalogs.current.digest)
+        # Before the mode of resets is in force that the hooks around them were written for.
+        self._on_config(config)
         await self._pump.submit(Delivery(source="agent", inputs=inputs))
         for source in self._sources:
             source.reload(loaded.catalog)

@@ -27,7 +27,7 @@ INBAND = "dcmi_set_device_reset"
 
 @dataclass(kw_only=True)
 class Acting:
-    """``reset`` are lines of that section, taken up at the next start."""
+    """``mode`` and ``reset``, lines of that section, are taken up at the next start or reload."""
 
     node: EmulatedNode
     daemon: Daemon
@@ -48,6 +48,18 @@ class Acting:
         has_gpus = "gpu0" in self.node.names()
         for table in GPU_TABLES if has_gpus else ("ascend",):
             shutil.copyfile(ROOT / f"fault_codes/{table}.toml", self.daemon.tables / f"{table}.toml")
+        self._configure()
+        await self.daemon.start()
+        await self.subscriber.follow()
+
+    async def reload(self) -> None:
+        self._configure()
+        self.daemon.configure()
+        said = await self.daemon.command("tables", "reload", "--socket", self.daemon.folder / "c.sock")
+        assert said[0] == 0, said
+
+    def _configure(self) -> None:
+        has_gpus = "gpu0" in self.node.names()
         self.daemon.kmsg = (
             'poll_interval = "200ms"',
             "[drivers.nvidia]" if has_gpus else "[drivers.ascend]",
@@ -64,8 +76,6 @@ class Acting:
             "allow_volatile_store = true",
             *self.reset,
         )
-        await self.daemon.start()
-        await self.subscriber.follow()
 
     async def kill(self) -> None:
         """Kill -9."""

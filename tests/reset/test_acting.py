@@ -225,6 +225,20 @@ async def test_what_forbids_resets_after_the_start_holds_too(tmp_path: Path) -> 
         assert await npus.verdicts() == {**ALLOWED, "npu3": "ISOLATE"}
 
 
+async def test_hooks_that_a_reload_brings_are_run_around_the_resets_that_it_allows(tmp_path: Path) -> None:
+    async with acting(tmp_path, "8x910B") as npus:
+        npus.mode = "dry-run"
+        await npus.start()
+        npus.mode = "on"
+        npus.reset = (f'before = [["touch", "{tmp_path}/hook"]]',)
+        await npus.reload()
+        npus.break_("npu3")
+        await npus.announced(1)
+        await npus.told(EventKind.ACTION_FINISHED, "done: verified by a poll of every member")
+        assert npus.node.calls(INBAND) == 1
+        assert (tmp_path / "hook").exists()
+
+
 def _kill_process_of(run_dir: Path) -> None:
     """Kill -9 of the process of the one reset there is, found by what it was started with."""
     (begun,) = run_dir.glob("*.begun")
