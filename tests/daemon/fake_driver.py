@@ -17,6 +17,7 @@
                      says, many times in one go; all of them are active from then on
 """
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -52,28 +53,31 @@ class FakeDriver:
             ignore = ctypes.c_void_p(1)
             self._libc.signal.restype = ctypes.c_void_p
             self._libc.signal(ctypes.c_int(signal.SIGTERM), ignore)
-        if (self._control / "absent").exists():
-            raise Unavailable("libfake.so: no such library", absent=True, missing=self._missing("absent"))
-        if (self._control / "broken").exists():
-            raise Unavailable("libfake.so: wrong version", errno=-8, missing=self._missing("broken"))
+        if (slots := self._told("absent")) is not None:
+            raise Unavailable("libfake.so: no such library", absent=True, missing=_missing(slots))
+        if (slots := self._told("broken")) is not None:
+            raise Unavailable("libfake.so: wrong version", errno=-8, missing=_missing(slots))
 
-    def _missing(self, name: str) -> list[Missing]:
-        slots = (self._control / name).read_text().split()
-        return [Missing(device=slot, reason="PCI shows it") for slot in slots]
+    def _told(self, name: str) -> str | None:
+        """What is in the file, if it is there; it may go at any moment."""
+        with contextlib.suppress(FileNotFoundError):
+            return (self._control / name).read_text()
+        return None
 
     def devices(self) -> Population:
-        if (outdated := self._control / "outdated").exists():
-            raise Unavailable(outdated.read_text())
-        lost = {name for name in self._devices if (self._control / f"lost-{name}").exists()}
+        if (outdated := self._told("outdated")) is not None:
+            raise Unavailable(outdated)
+        lost = {name: self._told(f"lost-{name}") for name in self._devices}
         return Population(
             devices=[
                 Device(device=name, kind=Kind.CHIP, vendor="fake", identity=f"id-{name}")
-                for name in self._devices
-                if name not in lost
+                for name, reason in lost.items()
+                if reason is None
             ],
             missing=[
-                Missing(device=name, reason=(self._control / f"lost-{name}").read_text())
-                for name in sorted(lost)
+                Missing(device=name, reason=reason)
+                for name, reason in sorted(lost.items())
+                if reason is not None
             ],
         )
 
@@ -84,8 +88,8 @@ class FakeDriver:
             self._mutter()
         self._hang(f"hang-{device}")
         self._stick(f"stuck-{device}")
-        if (failure := self._control / f"fail-{device}").exists():
-            raise CallFailed(failure.read_text(), errno=16)
+        if (failure := self._told(f"fail-{device}")) is not None:
+            raise CallFailed(failure, errno=16)
         self._report_burst(device)
         active = [Active(code=code) for code in ("CAFE", *self._burst)]
         return Reading(
@@ -99,9 +103,8 @@ class FakeDriver:
         (self._control / "closed").touch()
 
     def _hang(self, name: str) -> None:
-        fifo = self._control / name
-        if fifo.exists():
-            os.close(os.open(fifo, os.O_RDONLY))
+        with contextlib.suppress(FileNotFoundError):
+            os.close(os.open(self._control / name, os.O_RDONLY))
 
     def _stick(self, name: str) -> None:
         """A thread whose vfork child has not yet executed is in D state; this child first opens a FIFO."""
@@ -114,21 +117,21 @@ class FakeDriver:
         arguments = (ctypes.c_char_p * 2)(b"true", None)
         environment = (ctypes.c_char_p * 1)(None)
         pid = ctypes.c_int()
-        self._libc.posix_spawn(ctypes.byref(pid), b"/bin/true", actions, None, arguments, environment)
-        os.waitpid(pid.value, 0)
+        # It fails where the FIFO has gone since.
+        if not self._libc.posix_spawn(ctypes.byref(pid), b"/bin/true", actions, None, arguments, environment):
+            os.waitpid(pid.value, 0)
 
     def _holders(self, name: str) -> list[Holder] | None:
-        file = self._control / name
-        if not file.exists():
+        if (pids := self._told(name)) is None:
             return None
-        return [Holder(pid=int(pid), start_time=1, command="python") for pid in file.read_text().split()]
+        return [Holder(pid=int(pid), start_time=1, command="python") for pid in pids.split()]
 
     def _report_burst(self, device: str) -> None:
-        file = self._control / "burst"
-        if not file.exists():
+        try:
+            taken = (self._control / "burst").rename(self._control / "bursting")
+        except FileNotFoundError:
             return
-        each = int(file.read_text())
-        file.unlink()
+        each = int(taken.read_text())
         codes = [[f"BURST_{thread}_{number}" for number in range(each)] for thread in range(BURSTING_THREADS)]
         threads = [threading.Thread(target=self._call_back, args=(device, listed)) for listed in codes]
         for thread in threads:
@@ -146,3 +149,7 @@ class FakeDriver:
         for number in range(MUTTERED_LINES):
             print("a library's idle talk", number)
             print("and its complaints", number, file=sys.stderr)
+
+
+def _missing(slots: str) -> list[Missing]:
+    return [Missing(device=slot, reason="PCI shows it") for slot in slots.split()]

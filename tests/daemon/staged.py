@@ -17,7 +17,10 @@ from nodeagent.outlets.health import SourceHealth
 
 ROOT = Path(__file__).parents[2]
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
+
+HANG_S = 1.5
+"""How long a call may take where a test waits for one that hangs; on a loaded machine others are quicker."""
 
 Wanted = TypeVar("Wanted")
 
@@ -28,14 +31,14 @@ def command(*arguments: str) -> tuple[str, ...]:
 
 
 def worker_spec(module: str, **given: Any) -> WorkerSpec:
-    """A worker of the driver module, with time-outs a test can wait for."""
+    """A worker of the driver module, with pauses a test can wait for; no call is late on a loaded machine."""
     defaults: dict[str, Any] = {
         "source": "fake",
         "boot_id": BOOT,
         "command": command("-m", "nodeagent.worker", "fake", "--module", module),
         "poll_interval_s": 0.05,
-        "call_deadline_s": 0.5,
-        "hello_deadline_s": 10.0,
+        "call_deadline_s": 30.0,
+        "hello_deadline_s": 30.0,
         "terminate_grace_s": 0.3,
         "backoff_first_s": 0.05,
         "backoff_limit_s": 0.2,
@@ -144,6 +147,13 @@ async def staged(spec: WorkerSpec) -> AsyncIterator[Staged]:
         stage.gate.set()
         await stage.supervisor.stop()
         await task
+
+
+def put(path: Path, text: str = "") -> None:
+    """Write a file that a running driver reads: it is there whole, or not at all."""
+    fresh = path.with_name(f".{path.name}")
+    fresh.write_text(text)
+    fresh.rename(path)
 
 
 def is_alive(pid: int) -> bool:

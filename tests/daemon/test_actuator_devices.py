@@ -1,10 +1,11 @@
 """Devices that are let alone while they are reset: nothing that they do or fail to do is a fault."""
 
+import asyncio
 import os
 from pathlib import Path
 
 from nodeagent.core.model import ActiveSet, DeviceGone, SourceLost
-from tests.daemon.staged import is_alive, release_fifo, staged
+from tests.daemon.staged import HANG_S, is_alive, put, release_fifo, staged
 from tests.daemon.test_supervisor_devices import fake
 
 REASON = "it is let alone for chip1/reset#1"
@@ -17,6 +18,7 @@ async def test_a_device_that_is_let_alone_is_told_as_not_observed_and_is_not_ask
         assert await stage.lost("chip1") == SourceLost(source="fake", device="chip1", reason=REASON)
         seen = len(stage.inputs)
         await stage.polled("chip0", 3)
+        await stage.polled("chip2")
         asked = {given.device for given in stage.inputs[seen:] if isinstance(given, ActiveSet)}
         assert asked == {"chip0", "chip2"}
         await stage.supervisor.wake(["chip1"])
@@ -24,12 +26,13 @@ async def test_a_device_that_is_let_alone_is_told_as_not_observed_and_is_not_ask
 
 
 async def test_what_it_does_meanwhile_is_no_fault(control: Path) -> None:
-    async with staged(fake(control)) as stage:
+    async with staged(fake(control, call_deadline_s=HANG_S)) as stage:
         await stage.back()
         os.mkfifo(control / "hang-chip1")
         await stage.supervisor.rest(["chip1"], REASON)
-        (control / "lost-chip1").write_text("fell off the bus")
-        await stage.polled("chip0", 15)
+        put(control / "lost-chip1", "fell off the bus")
+        await asyncio.sleep(HANG_S)  # the time of a call that would be late, were it asked for
+        await stage.polled("chip0")
         release_fifo(control / "hang-chip1")
         (control / "hang-chip1").unlink()
         (control / "lost-chip1").unlink()
@@ -45,7 +48,7 @@ async def test_one_that_is_lost_when_it_is_over_is_told_as_lost(control: Path) -
     async with staged(fake(control)) as stage:
         await stage.back()
         await stage.supervisor.rest(["chip1"], REASON)
-        (control / "lost-chip1").write_text("fell off the bus")
+        put(control / "lost-chip1", "fell off the bus")
         await stage.polled("chip0", 3)
         assert stage.faults("device_lost") == []
         await stage.supervisor.wake(["chip1"])
@@ -56,12 +59,13 @@ async def test_a_worker_that_crashes_meanwhile_lets_them_alone_too(control: Path
     async with staged(fake(control)) as stage:
         await stage.back()
         await stage.supervisor.rest(["chip1"], REASON)
-        (control / "crash-chip0").touch()
+        put(control / "crash-chip0")
         await stage.signal("worker_crashed.fake", "node", "occur")
         (control / "crash-chip0").unlink()
         seen = len(stage.inputs)
         await stage.back(after=seen)
         await stage.polled("chip0", 2)
+        await stage.polled("chip2")
         asked = {given.device for given in stage.inputs[seen:] if isinstance(given, ActiveSet)}
         assert asked == {"chip0", "chip2"}
 
@@ -83,7 +87,7 @@ async def test_where_nothing_may_be_open_the_worker_ends_and_starts_again(contro
 
 async def test_a_worker_that_was_left_behind_in_the_kernel_has_not_let_go(control: Path) -> None:
     os.mkfifo(control / "stuck-chip0")
-    async with staged(fake(control, devices="chip0")) as stage:
+    async with staged(fake(control, devices="chip0", call_deadline_s=HANG_S)) as stage:
         await stage.until(lambda: stage.health.abandoned_pids, "an abandoned worker")
         assert not await stage.supervisor.let_go(REASON)
         release_fifo(control / "stuck-chip0")
@@ -96,7 +100,7 @@ async def test_a_worker_that_was_left_behind_in_the_kernel_has_not_let_go(contro
 async def test_no_third_worker_is_begun_beside_two_that_were_left_behind(control: Path) -> None:
     for device in ("chip0", "chip1"):
         os.mkfifo(control / f"stuck-{device}")
-    async with staged(fake(control, devices="chip0 chip1")) as stage:
+    async with staged(fake(control, devices="chip0 chip1", call_deadline_s=HANG_S)) as stage:
         await stage.until(lambda: len(stage.health.abandoned_pids) == 2 or None, "two abandoned workers")
         assert not await stage.supervisor.let_go(REASON)
         stage.supervisor.take_up()

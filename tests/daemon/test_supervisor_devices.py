@@ -16,7 +16,7 @@ from nodeagent.core.model import (
     SourceLost,
 )
 from nodeagent.daemon.source import WorkerSpec
-from tests.daemon.staged import release_fifo, staged, threads_of, worker_spec
+from tests.daemon.staged import HANG_S, put, release_fifo, staged, threads_of, worker_spec
 
 FAKE = "tests.daemon.fake_driver"
 
@@ -26,17 +26,17 @@ def fake(control: Path, devices: str = "chip0 chip1 chip2", **given: object) -> 
 
 
 async def test_readings_are_shown_only_while_they_are_observed(control: Path) -> None:
-    async with staged(fake(control)) as stage:
+    async with staged(fake(control, call_deadline_s=HANG_S)) as stage:
         await stage.back()
         await stage.until(lambda: sorted(stage.health.readings) == ["*", "chip0", "chip1", "chip2"])
 
         os.mkfifo(control / "hang-chip0")
-        (control / "fail-chip1").write_text("device is busy")
+        put(control / "fail-chip1", "device is busy")
         await stage.lost("chip0")
         await stage.lost("chip1")
         assert sorted(stage.health.readings) == ["*", "chip2"]
 
-        (control / "lost-chip2").write_text("fell off the bus")
+        put(control / "lost-chip2", "fell off the bus")
         await stage.signal("device_lost", "chip2", "occur")
         assert sorted(stage.health.readings) == ["*"]
 
@@ -47,7 +47,7 @@ async def test_readings_are_shown_only_while_they_are_observed(control: Path) ->
 
 
 async def test_source_is_back_once_every_device_has_answered(control: Path) -> None:
-    async with staged(fake(control)) as stage:
+    async with staged(fake(control, poll_interval_s=60.0)) as stage:
         await stage.back()
         kinds = [type(given) for given in stage.inputs[: stage.inputs.index(SourceBack(source="fake"))]]
         seen = [given.device for given in stage.inputs if isinstance(given, DeviceSeen)]
@@ -69,7 +69,7 @@ async def test_active_codes_and_readings_come_through(control: Path) -> None:
 
 async def test_story_01_one_device_hangs_and_the_others_go_on(control: Path) -> None:
     os.mkfifo(control / "hang-chip1")
-    async with staged(fake(control)) as stage:
+    async with staged(fake(control, call_deadline_s=HANG_S)) as stage:
         await stage.signal("driver_unresponsive", "chip1", "occur")
         await stage.lost("chip1")
         pid = stage.health.pid
@@ -90,7 +90,7 @@ async def test_story_01_one_device_hangs_and_the_others_go_on(control: Path) -> 
 
 async def test_hanging_call_is_asked_for_once(control: Path) -> None:
     os.mkfifo(control / "hang-chip1")
-    async with staged(fake(control)) as stage:
+    async with staged(fake(control, call_deadline_s=HANG_S)) as stage:
         await stage.signal("driver_unresponsive", "chip1", "occur")
         threads = threads_of(stage.health.pid)
         await stage.polled("chip0", times=20)
@@ -100,20 +100,16 @@ async def test_hanging_call_is_asked_for_once(control: Path) -> None:
 async def test_holders_are_told_when_they_change_and_not_when_they_are_listed_in_another_order(
     control: Path,
 ) -> None:
-    def held_by(pids: str) -> None:
-        (control / "new").write_text(pids)
-        (control / "new").rename(control / "held-chip0")
-
     async with staged(fake(control, "chip0")) as stage:
         for pids in ("7 8", "8 7", "8", ""):
-            held_by(pids)
+            put(control / "held-chip0", pids)
             await stage.polled("chip0", times=3)
         told = [[each.pid for each in given.holders] for given in stage.inputs if isinstance(given, Holders)]
         assert told == [[7, 8], [8], []]
 
 
 async def test_failing_call_loses_the_device_but_is_no_silence(control: Path) -> None:
-    (control / "fail-chip0").write_text("device is busy")
+    put(control / "fail-chip0", "device is busy")
     async with staged(fake(control, "chip0 chip1")) as stage:
         lost = await stage.lost("chip0")
         await stage.polled("chip1", times=3)
@@ -126,7 +122,7 @@ async def test_failing_call_loses_the_device_but_is_no_silence(control: Path) ->
 
 
 async def test_source_whose_every_call_fails_is_lost_and_comes_back(control: Path) -> None:
-    (control / "fail-chip0").write_text("no such device")
+    put(control / "fail-chip0", "no such device")
     async with staged(fake(control, "chip0", required=True)) as stage:
         lost = await stage.lost()
         assert lost == SourceLost(
@@ -139,7 +135,7 @@ async def test_source_whose_every_call_fails_is_lost_and_comes_back(control: Pat
 
 
 async def test_story_12_missing_device_is_told_once_for_its_slot(control: Path) -> None:
-    (control / "lost-chip1").write_text("PCI shows it, the library does not")
+    put(control / "lost-chip1", "PCI shows it, the library does not")
     async with staged(fake(control)) as stage:
         told = await stage.signal("device_lost", "chip1", "occur")
         await stage.polled("chip0", times=10)
@@ -154,7 +150,7 @@ async def test_story_12_missing_device_is_told_once_for_its_slot(control: Path) 
 async def test_story_12_device_that_vanishes_is_gone_and_lost(control: Path) -> None:
     async with staged(fake(control)) as stage:
         await stage.back()
-        (control / "lost-chip2").write_text("fell off the bus")
+        put(control / "lost-chip2", "fell off the bus")
         await stage.signal("device_lost", "chip2", "occur")
         gone = next(given for given in stage.inputs if isinstance(given, DeviceGone))
         assert gone == DeviceGone(source="fake", device="chip2", reason="fell off the bus")
@@ -192,11 +188,11 @@ def hotter_than(above: float) -> ThresholdRule:
 
 
 async def test_an_answer_of_a_device_that_has_gone_meanwhile_is_no_nonsense(control: Path) -> None:
-    async with staged(fake(control, "chip0 chip1", call_deadline_s=60.0)) as stage:
+    async with staged(fake(control, "chip0 chip1")) as stage:
         await stage.back()
         os.mkfifo(control / "hang-chip1")
         await stage.polled("chip0", times=3)
-        (control / "lost-chip1").write_text("fell off the bus")
+        put(control / "lost-chip1", "fell off the bus")
         await stage.signal("device_lost", "chip1", "occur")
         release_fifo(control / "hang-chip1")
         (control / "hang-chip1").unlink()

@@ -8,7 +8,7 @@ import pytest
 
 from nodeagent.core.model import SourceBack, SourceLost
 from nodeagent.daemon.source import WorkerSpec
-from tests.daemon.staged import is_alive, release_fifo, staged, worker_spec
+from tests.daemon.staged import HANG_S, is_alive, put, release_fifo, staged, worker_spec
 
 FAKE = "tests.daemon.fake_driver"
 
@@ -21,7 +21,7 @@ async def test_crash_is_told_with_its_signal_and_the_worker_comes_back(control: 
     async with staged(fake(control)) as stage:
         await stage.back()
         first = stage.health.pid
-        (control / "crash-chip0").touch()
+        put(control / "crash-chip0")
         told = await stage.signal("worker_crashed.fake", "node", "occur")
         await stage.lost()
         assert stage.health.readings == {}
@@ -38,7 +38,7 @@ async def test_crash_is_told_with_its_signal_and_the_worker_comes_back(control: 
 async def test_all_devices_hang_and_the_worker_is_replaced(control: Path) -> None:
     for device in ("chip0", "chip1"):
         os.mkfifo(control / f"hang-{device}")
-    async with staged(fake(control)) as stage:
+    async with staged(fake(control, call_deadline_s=HANG_S)) as stage:
         await stage.lost()
         first = stage.health.pid
         for device in ("chip0", "chip1"):
@@ -56,9 +56,9 @@ async def test_all_devices_hang_and_the_worker_is_replaced(control: Path) -> Non
 
 
 async def test_worker_deaf_to_sigterm_is_killed(control: Path) -> None:
-    (control / "deaf").touch()
+    put(control / "deaf")
     os.mkfifo(control / "hang-chip0")
-    async with staged(fake(control, "chip0")) as stage:
+    async with staged(fake(control, "chip0", call_deadline_s=HANG_S)) as stage:
         await stage.until(lambda: stage.health.state == "killing", "killing")
         (control / "hang-chip0").unlink()
         (control / "deaf").unlink()
@@ -69,7 +69,7 @@ async def test_worker_deaf_to_sigterm_is_killed(control: Path) -> None:
 async def test_hang_in_the_kernel_is_left_alone_and_one_replacement_skips_the_device(control: Path) -> None:
     os.mkfifo(control / "stuck-chip1")
     os.mkfifo(control / "hang-chip0")
-    async with staged(fake(control)) as stage:
+    async with staged(fake(control, call_deadline_s=HANG_S)) as stage:
         (pid,) = await stage.until(lambda: stage.health.abandoned_pids, "an abandoned worker")
         for device in ("chip0", "chip1"):
             await stage.signal("driver_unresponsive", device, "occur")
@@ -96,7 +96,7 @@ async def test_hang_in_the_kernel_is_left_alone_and_one_replacement_skips_the_de
 async def test_replacement_that_wedges_too_is_the_last(control: Path) -> None:
     for device in ("chip0", "chip1"):
         os.mkfifo(control / f"stuck-{device}")
-    async with staged(fake(control)) as stage:
+    async with staged(fake(control, call_deadline_s=HANG_S)) as stage:
         pids = await stage.until(
             lambda: stage.health.abandoned_pids if len(stage.health.abandoned_pids) == 2 else None,
             "two abandoned workers",
@@ -119,9 +119,9 @@ async def test_replacement_that_wedges_too_is_the_last(control: Path) -> None:
 
 async def test_no_hello_in_time(control: Path) -> None:
     os.mkfifo(control / "hang-open")
-    async with staged(fake(control, hello_deadline_s=0.5)) as stage:
+    async with staged(fake(control, hello_deadline_s=4.0)) as stage:
         told = await stage.signal("driver_unresponsive.fake", "node", "occur")
-        assert told.evidence["reason"] == "its worker did not say hello within 0.5 s"
+        assert told.evidence["reason"] == "its worker did not say hello within 4 s"
         await stage.lost()
         assert SourceBack(source="fake") not in stage.inputs
         (control / "hang-open").unlink()
@@ -130,7 +130,7 @@ async def test_no_hello_in_time(control: Path) -> None:
 
 
 async def test_absent_library_is_no_fault_where_nothing_is_required(control: Path) -> None:
-    (control / "absent").touch()
+    put(control / "absent")
     async with staged(fake(control, absent_retry_s=0.05)) as stage:
         await stage.until(lambda: stage.health.restarts >= 2, "another look for it")
         assert stage.inputs == []
@@ -148,7 +148,7 @@ async def test_absent_library_is_no_fault_where_nothing_is_required(control: Pat
 async def test_unusable_library_is_a_lost_source_told_once(
     control: Path, why: str, required: bool, reason: str
 ) -> None:
-    (control / why).touch()
+    put(control / why)
     async with staged(fake(control, required=required)) as stage:
         await stage.until(lambda: stage.health.restarts >= 2, "another look for it")
         assert stage.inputs == [SourceLost(source="fake", reason=reason, required=required)]
@@ -157,7 +157,7 @@ async def test_unusable_library_is_a_lost_source_told_once(
 
 
 async def test_absent_library_keeps_no_process(control: Path) -> None:
-    (control / "absent").touch()
+    put(control / "absent")
     async with staged(fake(control, absent_retry_s=60.0)) as stage:
         await stage.until(lambda: stage.health.state == "waiting" or None, "the end of its worker")
         assert stage.health.pid is None
@@ -165,7 +165,7 @@ async def test_absent_library_keeps_no_process(control: Path) -> None:
 
 
 async def test_library_absent_where_pci_shows_devices_loses_each_of_their_slots_once(control: Path) -> None:
-    (control / "absent").write_text("0000:c1:00.0 0000:c2:00.0")
+    put(control / "absent", "0000:c1:00.0 0000:c2:00.0")
     async with staged(fake(control)) as stage:
         await stage.until(lambda: stage.health.restarts >= 2, "another look for it")
         assert stage.faults("device_lost") == [("0000:c1:00.0", "occur"), ("0000:c2:00.0", "occur")]
@@ -183,8 +183,8 @@ async def test_library_that_is_removed_while_it_is_watched_is_lost_and_looked_fo
 ) -> None:
     async with staged(fake(control, absent_retry_s=60.0)) as stage:
         await stage.back()
-        (control / "absent").touch()
-        (control / "outdated").write_text("the driver was unloaded")
+        put(control / "absent")
+        put(control / "outdated", "the driver was unloaded")
         lost = await stage.lost()
         assert lost.reason == "the driver was unloaded"
         (control / "outdated").unlink()
@@ -198,7 +198,7 @@ async def test_library_that_was_upgraded_is_opened_anew_by_another_process(contr
     async with staged(fake(control)) as stage:
         await stage.back()
         first = stage.health.pid
-        (control / "outdated").write_text("library and driver are of different versions")
+        put(control / "outdated", "library and driver are of different versions")
         lost = await stage.lost()
         (control / "outdated").unlink()
         await stage.back(after=stage.inputs.index(lost))
@@ -224,14 +224,14 @@ async def test_stop_closes_the_driver(control: Path) -> None:
 
 async def test_stop_ends_a_worker_whose_calls_all_hang(control: Path) -> None:
     os.mkfifo(control / "hang-chip0")
-    async with staged(fake(control, "chip0", call_deadline_s=60.0)) as stage:
+    async with staged(fake(control, "chip0")) as stage:
         pid = await stage.until(lambda: stage.health.pid, "a worker")
     assert not is_alive(pid)
 
 
 async def test_stop_leaves_behind_what_is_stuck_in_the_kernel(control: Path) -> None:
     os.mkfifo(control / "stuck-chip0")
-    async with staged(fake(control, "chip0")) as stage:
+    async with staged(fake(control, "chip0", call_deadline_s=HANG_S)) as stage:
         (pid,) = await stage.until(lambda: stage.health.abandoned_pids, "an abandoned worker")
         # Ours is stuck only as far as a signal: stopped, it can no more end itself than a real one.
         os.kill(pid, signal.SIGSTOP)

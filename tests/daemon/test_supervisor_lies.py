@@ -25,7 +25,7 @@ def lying(way: str, **given: object) -> WorkerSpec:
     ],
 )
 async def test_babbling_worker_is_ended_past_a_bound(way: str, complaint: str) -> None:
-    async with staged(lying(way, call_deadline_s=60.0, backoff_first_s=60.0, backoff_limit_s=60.0)) as stage:
+    async with staged(lying(way, backoff_first_s=60.0, backoff_limit_s=60.0)) as stage:
         told = await stage.signal("worker_crashed.fake", "node", "occur")
         await stage.until(lambda: stage.health.state == "waiting", "its end")
         assert told.evidence["reason"].startswith(
@@ -38,7 +38,7 @@ async def test_babbling_worker_is_ended_past_a_bound(way: str, complaint: str) -
 
 
 async def test_line_without_an_end_is_not_kept_and_the_silence_is_noticed() -> None:
-    async with staged(lying("endless")) as stage:
+    async with staged(lying("endless", call_deadline_s=0.5)) as stage:
         told = await stage.signal("driver_unresponsive.fake", "node", "occur")
         assert told.evidence["reason"] == "a call has not come back within 0.5 s"
 

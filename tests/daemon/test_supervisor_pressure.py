@@ -1,6 +1,7 @@
 """A daemon that is behind: the worker waits, nothing is lost, and nobody is called late for it."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from nodeagent.core.model import ActiveSet
 from nodeagent.daemon.source import WorkerSpec
 from tests.daemon.fake_driver import BURSTING_THREADS
-from tests.daemon.staged import staged, worker_spec
+from tests.daemon.staged import HANG_S, put, staged, worker_spec
 
 BURST = 250
 """A thousand codes in all; a reply tells 1024 at most."""
@@ -19,16 +20,15 @@ def spec(tmp_path: Path) -> WorkerSpec:
     return worker_spec(
         "tests.daemon.fake_driver",
         config={"control": str(tmp_path), "devices": "chip0 chip1"},
-        call_deadline_s=0.3,
     )
 
 
 async def test_slow_pump_makes_no_device_late(spec: WorkerSpec) -> None:
-    async with staged(spec) as stage:
+    async with staged(replace(spec, call_deadline_s=HANG_S)) as stage:
         await stage.back()
         pid = stage.health.pid
         stage.gate.clear()
-        await asyncio.sleep(4 * spec.call_deadline_s)  # the pump's slowness itself, not a wait for an event
+        await asyncio.sleep(2 * HANG_S)  # the pump's slowness itself, not a wait for an event
         stage.gate.set()
         await stage.polled("chip0", times=5)
         await stage.polled("chip1", times=5)
@@ -39,7 +39,7 @@ async def test_slow_pump_makes_no_device_late(spec: WorkerSpec) -> None:
 async def test_library_that_prints_disturbs_neither_the_protocol_nor_the_worker(
     spec: WorkerSpec, tmp_path: Path
 ) -> None:
-    (tmp_path / "mutter").touch()
+    put(tmp_path / "mutter")
     async with staged(spec) as stage:
         await stage.back()
         await stage.polled("chip0", times=5)
@@ -52,7 +52,7 @@ async def test_callbacks_that_come_too_fast_are_counted_and_the_next_poll_tells_
 ) -> None:
     async with staged(spec) as stage:
         await stage.back()
-        (tmp_path / "burst").write_text(str(BURST))
+        put(tmp_path / "burst", str(BURST))
         dropped = await stage.until(lambda: stage.health.readings.get("*", {}).get("dropped_callbacks_total"))
         codes = {f"BURST_{thread}_{number}" for thread in range(BURSTING_THREADS) for number in range(BURST)}
         assert dropped > 0

@@ -10,9 +10,12 @@ import pytest
 from nodeagent.core.model import SourceLost
 from nodeagent.daemon.source import WorkerSpec
 from nodeagent.emulator.node import EmulatedNode
-from tests.daemon.staged import Staged, is_alive, staged
+from tests.daemon.staged import HANG_S, Staged, is_alive, staged
 from tests.drivers.ascend.test_ascend_contract import ascend_spec
 from tests.drivers.nvidia.bench import GpuNode
+
+PATIENCE = {"call_deadline_s": HANG_S, "hello_deadline_s": 5.0}
+"""With the start of a worker too: one whose driver is locked up says no hello."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +30,13 @@ class Vendor:
 
 def ascend(directory: Path) -> Vendor:
     node = EmulatedNode.create(directory / "node", "8x910B")
-    spec = ascend_spec(node.dcmi, directory / "sys", hello_deadline_s=2.0)
+    spec = ascend_spec(node.dcmi, directory / "sys", **PATIENCE)
     return Vendor(node, spec, "npu5", others("npu5"))
 
 
 def nvidia(directory: Path) -> Vendor:
     gpus = GpuNode(directory, "8xH100")
-    return Vendor(gpus.node, gpus.spec(hello_deadline_s=2.0), "gpu5", others("gpu5"))
+    return Vendor(gpus.node, gpus.spec(**PATIENCE), "gpu5", others("gpu5"))
 
 
 @pytest.fixture(params=[ascend, nvidia])

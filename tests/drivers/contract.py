@@ -15,7 +15,7 @@ import pytest
 
 from nodeagent.core.model import ActiveSet, Signal, SourceLost
 from nodeagent.daemon.source import WorkerSpec
-from tests.daemon.staged import Staged, is_alive, staged
+from tests.daemon.staged import HANG_S, Staged, is_alive, staged
 
 
 class Inapplicable(Exception):
@@ -109,7 +109,7 @@ class DriverContract:
             await _shown(stage, scene, scene.fault())
 
     async def test_hang(self, scene: Scene) -> None:
-        async with staged(scene.spec()) as stage:
+        async with staged(scene.spec(call_deadline_s=HANG_S)) as stage:
             await stage.back()
             pid = stage.health.pid
             assert pid is not None

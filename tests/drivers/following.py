@@ -10,7 +10,7 @@ from nodeagent.drivers.kmsg.driver import KernelLogDriver, create
 from nodeagent.worker.outlet import SourceLink
 from nodeagent.worker.protocol import Batch, CaughtUp, Configure, Cursor, Lost, Pattern, Poll, Signal
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 BOOT = "this-boot"
 FAULT = Pattern(id="FAULT", code="{code}", regex=r"fault (?P<code>\w+)(?: of (?P<name>.*))?", device="node")
 

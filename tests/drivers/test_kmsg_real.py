@@ -26,7 +26,6 @@ def real(kmsg: KernelLogWriter, **given: Any) -> WorkerSpec:
         "command": (sys.executable, "-m", "nodeagent.worker", "kmsg"),
         "patterns": (kmsg.pattern,),
         "required": True,
-        "call_deadline_s": 10.0,
     }
     return worker_spec("", **{**defaults, **given})
 
@@ -67,7 +66,10 @@ async def test_line_arrives_as_written_by_user_space(kmsg: KernelLogWriter) -> N
         assert not live.trusted
         assert not live.backdated
         assert live.evidence["line"] == f"{kmsg.marker} LIVE with a\\x09tab and an é"
-        assert last_cursor(stage) == Cursor(boot_id=BOOT, seq=int(live.evidence["kernel_seq"]))
+        cursor = last_cursor(stage)
+        assert cursor is not None
+        # Somebody else's line may have come behind it.
+        assert (cursor.boot_id, cursor.seq >= int(live.evidence["kernel_seq"])) == (BOOT, True)
 
 
 async def test_line_of_user_space_is_trusted_on_request(kmsg: KernelLogWriter) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from nodeagent.worker.turns import Turns
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 NEVER_S = 3600.0
 THREADS = 6
 

@@ -80,7 +80,10 @@ class Judged(Staged):
 
 @contextlib.asynccontextmanager
 async def judged(spec: WorkerSpec, *, ready: bool = True) -> AsyncIterator[Judged]:
-    """Run it, to begin with until its first complete read was made; at the end it is stopped."""
+    """Run it, to begin with until its first complete read was made; at the end it is stopped.
+
+    By then the source itself has answered as well: whatever the library tells from now on is heard.
+    """
     stage: Judged
 
     async def deliver(delivery: Delivery) -> None:
@@ -92,6 +95,7 @@ async def judged(spec: WorkerSpec, *, ready: bool = True) -> AsyncIterator[Judge
     try:
         if ready:
             await stage.back()
+            await stage.until(lambda: "*" in stage.health.readings or None, "an answer of the source")
         yield stage
     finally:
         await stage.supervisor.stop()

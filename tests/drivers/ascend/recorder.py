@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from nodeagent.worker.protocol import Batch, CaughtUp, Lost, Signal
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 
 
 class Recorder:

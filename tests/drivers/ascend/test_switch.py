@@ -242,6 +242,29 @@ async def test_what_an_earlier_life_opened_is_closed_at_the_start(fabric: Emulat
         await stage.cleared("ub2/5", code)
 
 
+async def test_what_an_earlier_life_opened_is_closed_once_the_faults_can_be_asked_for(
+    fabric: EmulatedNode,
+) -> None:
+    """The list of the ports is asked for first, then for what to close; both fail, and the second once more."""
+    code = "[0x08520003,na,npu,na]"
+    left = Signal(source="unifiedbus", device="ub2/5", code=code, assertion=Assertion.OCCUR)
+    fabric.answer(-8005, None, "lq_dcmi_get_fault_info", times=3)
+    async with judged(switch_spec(fabric.lingqu, poll_interval_s=0.05), ready=False) as stage:
+        stage.judge(left)
+        await stage.cleared("ub2/5", code)
+        await stage.until(lambda: stage.device("ub0").observed, "the switches observed")
+
+
+def test_nothing_is_said_to_be_in_order_before_all_faults_were_asked_for(fabric: EmulatedNode) -> None:
+    fabric.answer(-8005, None, "lq_dcmi_get_fault_info", times=2)
+    watched = Watched(fabric)
+    with pytest.raises(CallFailed, match="the faults of the switches are not known: lq_dcmi_get_fault_info"):
+        watched.codes("ub2")
+    watched.listed()
+    assert watched.codes("ub2") == []
+    assert [type(report) for report in watched.emit.reports] == [CaughtUp]
+
+
 async def test_every_code_of_the_switch_table_is_raised_with_its_level_and_cleared(
     fabric: EmulatedNode,
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 from nodeagent.core.model import DeviceSeen
 from nodeagent.daemon.source import WorkerSpec
 from nodeagent.worker.protocol import Configure, Hello, decode_report, encode
-from tests.daemon.staged import BOOT, is_alive, staged
+from tests.daemon.staged import BOOT, HANG_S, is_alive, staged
 from tests.drivers.contract import DriverContract, Scene
 from tests.drivers.nvidia.bench import GpuNode
 
@@ -74,7 +74,7 @@ class TestNvidia(DriverContract):
 
 
 async def test_one_gpu_that_hangs_leaves_the_others_observed(h100: GpuNode) -> None:
-    async with staged(h100.spec()) as stage:
+    async with staged(h100.spec(call_deadline_s=HANG_S)) as stage:
         await stage.back()
         h100.node.hang("gpu2")
         await stage.signal("driver_unresponsive", "gpu2", "occur")
@@ -89,7 +89,7 @@ async def test_one_gpu_that_hangs_leaves_the_others_observed(h100: GpuNode) -> N
 
 async def test_a_gpu_that_hangs_from_the_start_is_listed_with_the_others(h100: GpuNode) -> None:
     h100.node.hang("gpu2")
-    async with staged(h100.spec()) as stage:
+    async with staged(h100.spec(call_deadline_s=HANG_S)) as stage:
         await stage.polled("gpu1")
         listed = {given.device: given.identity for given in stage.inputs if isinstance(given, DeviceSeen)}
         assert sorted(listed) == ["gpu0", "gpu1", "gpu2", "gpu3"]
@@ -105,7 +105,7 @@ async def test_a_gpu_that_hangs_from_the_start_is_listed_with_the_others(h100: G
 
 
 async def test_a_driver_that_locks_up_as_a_whole_costs_the_worker_and_no_more(h100: GpuNode) -> None:
-    async with staged(h100.spec()) as stage:
+    async with staged(h100.spec(call_deadline_s=HANG_S)) as stage:
         await stage.back()
         pid = stage.health.pid
         assert pid is not None

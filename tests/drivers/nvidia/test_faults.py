@@ -304,3 +304,5 @@ async def test_once_the_worker_has_ended_nothing_is_held(h100: GpuNode) -> None:
         await stage.back()
         assert [client.process_id for client in h100.gpus.clients()] == [stage.health.pid]
     assert h100.gpus.clients() == []
+    # The end of the process lets go. Closing the library would take it from threads that are still in it.
+    assert h100.node.calls("nvmlShutdown") == 0

@@ -166,7 +166,8 @@ async def test_a_storm_of_one_xid_is_told_at_once_and_then_counted(h100: GpuNode
         for _ in range(50):
             h100.gpus.raise_xid("gpu0", 31)
         await stage.until(lambda: sum(counts(stage)) == 50)
-        assert (len(counts(stage)), counts(stage)[0]) == (2, 1)
+        # One a second at most, however long the fifty take.
+        assert (len(counts(stage)) < 20, counts(stage)[0]) == (True, 1)
 
 
 def counts(stage: Staged) -> list[int]:
