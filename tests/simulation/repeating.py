@@ -54,6 +54,7 @@ class FrequencyTwin:
     _seen: dict[Fault, list[int]] = field(default_factory=dict)
     _suppressed: dict[Fault, int] = field(default_factory=dict)
     _held: dict[str, dict[Holder, int | None]] = field(default_factory=dict)
+    _told_since_start: set[str] = field(default_factory=set)
     _lasting: DurationTwin = field(default_factory=DurationTwin)
     _observed: Observed = field(default_factory=Observed)
     _boot: str = ""
@@ -65,6 +66,7 @@ class FrequencyTwin:
         if isinstance(given, Holders):
             self._hold(step, given)
         elif isinstance(given, Started):
+            self._told_since_start.clear()
             if self._boot != given.boot_id:
                 self._held.clear()
             self._boot = given.boot_id
@@ -191,6 +193,10 @@ class FrequencyTwin:
         device = device_id(step.before, given.device)
         if not device:
             return
+        if not given.known:
+            self._told_since_start.discard(device)
+            return
+        self._told_since_start.add(device)
         listed = self._held.setdefault(device, {})
         for holder, left_ns in list(listed.items()):
             if left_ns is None and holder not in given.holders:
@@ -198,7 +204,7 @@ class FrequencyTwin:
         listed.update(dict.fromkeys(given.holders))
 
     def _same_job(self, one: str, other: str, now_ns: int) -> bool:
-        if one not in self._held or other not in self._held:
+        if not {one, other} <= self._told_since_start:
             return True
         jobs = [
             {
@@ -268,6 +274,7 @@ class FrequencyTwin:
         self._seen = {key: one for key, one in self._seen.items() if key[0] != device}
         self._suppressed = {key: one for key, one in self._suppressed.items() if key[0] != device}
         self._held.pop(device, None)
+        self._told_since_start.discard(device)
 
 
 def reaches_level(step: Step, fault: Fault, rule: FrequencyRule) -> bool:
