@@ -67,7 +67,9 @@ class SwitchDriver:
         self._answer: tuple[int, Mapping[str, set[str]], bool] | None = None
         self._looked_ns: int | None = None
         self._listings = 0
-        self._caught_up = threading.Event()
+        self._tried_to_tell_all = threading.Event()
+        self._has_told_all = False
+        self._untold = "the faults of the switches are not known yet"
         self._subscribed = False
         self._refused = 0
         self._received = 0
@@ -83,7 +85,7 @@ class SwitchDriver:
             self._look(now_ns)
         if self._listings > 1 and not self._subscribed:
             self._subscribe()
-        if self._listings == 2:
+        if self._listings > 1 and not self._has_told_all:
             # Only now does the daemon know the devices; and what comes from now on is told by events.
             self._tell_all(now_ns)
         self._list(tuple(self._waiting))
@@ -95,8 +97,14 @@ class SwitchDriver:
         return Population(devices=tuple(_device(name) for name in self._listed), readings=readings)
 
     def poll(self, device: str) -> Reading:
-        """The codes, where it is time to ask for them; else only that the library is there."""
-        self._caught_up.wait(CAUGHT_UP_LIMIT_S)
+        """The codes, where it is time to ask for them; else only that the library is there.
+
+        Raises ``CallFailed`` also until all faults were told once: what an earlier life opened on a port that
+        nobody lists may still stand.
+        """
+        self._tried_to_tell_all.wait(CAUGHT_UP_LIMIT_S)
+        if not self._has_told_all:
+            raise CallFailed(self._untold)
         begun_ns = _now_ns()
         self._tell_waiting(device)
         if not self._is_due(self._queried_ns.get(device), begun_ns):
@@ -140,8 +148,8 @@ class SwitchDriver:
         """List the ports that are faulty. Where that fails it is tried again at the next poll."""
         try:
             found, _ = self._faults_since(now_ns)
-        except CallFailed as error:
-            print(f"the faults of the switches are not known: {error}", file=sys.stderr, flush=True)
+        except CallFailed:
+            # The poll of each device says why, for as long as it is so.
             return
         self._looked_ns = now_ns
         self._list(tuple(found))
@@ -157,15 +165,19 @@ class SwitchDriver:
                 print(f"no events of the switches, only polls: {error}", file=sys.stderr, flush=True)
 
     def _tell_all(self, now_ns: int) -> None:
-        """All faults at once, which closes what an earlier life opened on a port that is now in order."""
+        """All faults at once, which closes what an earlier life opened on a port that is now in order. Where
+        that fails it is tried again at the next poll.
+        """
         try:
             found, full = self._faults_since(now_ns)
-            if not full:
-                codes = sorted({code for codes in found.values() for code in codes})
-                self._emit(CaughtUp(begun_ns=now_ns, active=tuple(Active(code=code) for code in codes)))
         except CallFailed as error:
-            print(f"the faults of the switches are not known: {error}", file=sys.stderr, flush=True)
-        self._caught_up.set()
+            self._untold = f"the faults of the switches are not known: {error}"
+        else:
+            codes = sorted({code for codes in found.values() for code in codes})
+            if not full:
+                self._emit(CaughtUp(begun_ns=now_ns, active=tuple(Active(code=code) for code in codes)))
+            self._has_told_all = True
+        self._tried_to_tell_all.set()
 
     def _list(self, names: Sequence[str]) -> None:
         """Beyond the bound a port's faults are refused; the chips are listed in any case."""

@@ -245,7 +245,6 @@ async def test_what_an_earlier_life_opened_is_closed_at_the_start(fabric: Emulat
 async def test_what_an_earlier_life_opened_is_closed_once_the_faults_can_be_asked_for(
     fabric: EmulatedNode,
 ) -> None:
-    """The list of the ports is asked for first, then for what to close; both fail, and the second once more."""
     code = "[0x08520003,na,npu,na]"
     left = Signal(source="unifiedbus", device="ub2/5", code=code, assertion=Assertion.OCCUR)
     fabric.answer(-8005, None, "lq_dcmi_get_fault_info", times=3)
@@ -256,7 +255,7 @@ async def test_what_an_earlier_life_opened_is_closed_once_the_faults_can_be_aske
 
 
 def test_nothing_is_said_to_be_in_order_before_all_faults_were_asked_for(fabric: EmulatedNode) -> None:
-    fabric.answer(-8005, None, "lq_dcmi_get_fault_info", times=2)
+    fabric.answer(-8005, None, "lq_dcmi_get_fault_info", times=3)
     watched = Watched(fabric)
     with pytest.raises(CallFailed, match="the faults of the switches are not known: lq_dcmi_get_fault_info"):
         watched.codes("ub2")
