@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import IO, Final
 
 MAX_SHOWN: Final = 300
+KILL_WAIT_S: Final = 5.0
+"""What is killed is gone at once, with what it had open, unless it hangs in the kernel."""
 
 
 class CommandFailed(Exception):
@@ -25,26 +27,32 @@ def run(
 
     What it prints goes to ``output``; else the end of it is shown where it fails.
     """
-    with contextlib.ExitStack() as stack:
-        printed = output or stack.enter_context(tempfile.TemporaryFile())
-        try:
-            process = subprocess.Popen(
-                list(command),
-                env={**os.environ, **(env or {})},
-                stdin=subprocess.DEVNULL,
-                stdout=printed,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise CommandFailed(f"{command[0]}: {error.strerror}") from error
-        try:
-            status = process.wait(limit_s)
-        except subprocess.TimeoutExpired as error:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise CommandFailed(f"{command[0]}: killed after {limit_s:g} s") from error
-        if status != 0:
-            raise CommandFailed(f"{command[0]}: exit status {status}{_end_of(printed)}")
+    try:
+        with contextlib.ExitStack() as stack:
+            _run(command, limit_s, env, output or stack.enter_context(tempfile.TemporaryFile()))
+    except OSError as error:
+        raise CommandFailed(f"{command[0]}: {error.strerror or error}") from error
+
+
+def _run(command: Sequence[str], limit_s: float, env: Mapping[str, str] | None, printed: IO[bytes]) -> None:
+    """Raises ``OSError`` as well."""
+    process = subprocess.Popen(
+        list(command),
+        env={**os.environ, **(env or {})},
+        stdin=subprocess.DEVNULL,
+        stdout=printed,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        status = process.wait(limit_s)
+    except subprocess.TimeoutExpired as error:
+        os.killpg(process.pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(KILL_WAIT_S)
+        raise CommandFailed(f"{command[0]}: killed after {limit_s:g} s") from error
+    if status != 0:
+        raise CommandFailed(f"{command[0]}: exit status {status}{_end_of(printed)}")
 
 
 def _end_of(printed: IO[bytes]) -> str:

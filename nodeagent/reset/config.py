@@ -136,7 +136,7 @@ def forbidden(do_not_touch: str, kernel_command_line: str) -> str:
     try:
         if os.path.lexists(do_not_touch):
             return f"{do_not_touch} is there"
-        words = Path(kernel_command_line).read_text().split()
+        words = Path(kernel_command_line).read_text(errors="replace").split()
     except OSError as error:
         return f"{error.filename}: {error.strerror}"
     return f"the kernel was started with {KERNEL_WORD}" if KERNEL_WORD in words else ""

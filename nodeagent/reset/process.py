@@ -93,16 +93,21 @@ class Attempt:
 
     def run(self) -> None:
         try:
-            self._prepare()
+            self._try()
         except command.CommandFailed as error:
             self.end("refused", f"hook before it: {error}")
-        else:
-            for missing in evidence.collect(self._request, self._name):
-                self.step(missing)
-            if self._devices_are_free():
-                self._reset()
+        except Exception as error:  # noqa: BLE001 # the rim: what the hooks before it stopped must start again
+            self.end("failed", f"{type(error).__name__}: {error}")
         self._restore()
         self.step("end")
+
+    def _try(self) -> None:
+        """Raises ``CommandFailed`` where a hook before it fails."""
+        self._prepare()
+        for missing in evidence.collect(self._request, self._name):
+            self.step(missing)
+        if self._devices_are_free():
+            self._reset()
 
     def _prepare(self) -> None:
         for hook in self._request.before:

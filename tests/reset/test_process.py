@@ -1,12 +1,16 @@
 """The process of a reset: it does what is asked once, in order and in time, and says how it went."""
 
+import tempfile
 import time
 from pathlib import Path
+
+import pytest
 
 from nodeagent.daemon.actuator import LOOK_EACH_S
 from nodeagent.daemon.apart import BACK_LIMIT_S
 from nodeagent.drivers.ascend.grouping import NODE_GROUP
 from nodeagent.emulator.node import EmulatedNode
+from nodeagent.reset.command import CommandFailed, run
 from nodeagent.reset.folder import Result, Step, name_of
 from nodeagent.reset.process import MARGIN_S
 from tests.reset.conftest import Desk, Emulate, device
@@ -71,6 +75,28 @@ def test_a_hook_that_fails_calls_it_off_and_those_after_it_are_run(
     assert (tmp_path / "after").read_text() == "refused\n"
     assert "hook after it: false: exit status 1" in [step.what for step in result.steps]
     assert node.calls("dcmi_set_device_reset") == 0
+
+
+def test_whatever_goes_wrong_is_told_and_the_hooks_after_it_are_run(desk: Desk, tmp_path: Path) -> None:
+    nowhere = "\0"
+    result = desk.do(evidence_dir=nowhere, after=(("touch", f"{tmp_path}/after"),))
+    assert (result.state, result.reason) == ("failed", "ValueError: embedded null byte")
+    assert (tmp_path / "after").exists()
+
+
+def test_a_hook_whose_output_cannot_be_kept_has_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "full"))
+    with pytest.raises(CommandFailed, match="^true: No such file or directory$"):
+        run(("true",), 5)
+
+
+def test_a_command_that_is_killed_has_nothing_open_any_more(tmp_path: Path) -> None:
+    (tmp_path / "device").touch()
+    with pytest.raises(CommandFailed, match="killed after"):
+        run(("sh", "-c", f"exec 3<{tmp_path}/device; echo $$ >{tmp_path}/pid; exec sleep 600"), 2)
+    assert not (Path("/proc") / (tmp_path / "pid").read_text().strip()).exists()
 
 
 def test_a_hook_that_does_not_end_is_killed_with_its_children(desk: Desk) -> None:

@@ -87,7 +87,7 @@ def test_a_file_forbids_resets(tmp_path: Path) -> None:
 
 
 def test_a_word_for_the_kernel_forbids_resets(tmp_path: Path) -> None:
-    (tmp_path / "cmdline").write_text("ro quiet nodeagent.reset=off\n")
+    (tmp_path / "cmdline").write_bytes(b"ro label=\xff nodeagent.reset=off\n")
     config = ResetConfig(mode=ResetMode.ON, kernel_command_line=str(tmp_path / "cmdline"))
     assert (config.settings().mode, config.forbidden()) == (
         ResetMode.OFF,

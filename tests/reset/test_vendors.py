@@ -114,9 +114,7 @@ def test_one_that_is_about_to_leave_is_waited_for(emulate: Emulate, monkeypatch:
 def test_where_nobody_can_tell_who_is_on_a_chip_nothing_is_reset(emulate: Emulate) -> None:
     node = emulate("8x910B")
     node.answer(-8005, "npu5", "dcmi_get_device_resource_info")
-    with pytest.raises(
-        ResetRefused, match="who is on them, cannot be told: dcmi_get_device_res"
-    ):
+    with pytest.raises(ResetRefused, match="who is on them, cannot be told: dcmi_get_device_res"):
         ascend.reset(order(node, "8x910B"))
     assert node.calls("dcmi_set_device_reset") == 0
 
