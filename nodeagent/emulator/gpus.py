@@ -5,6 +5,8 @@ every kind of chip (hang, answer, drop, hold, set a field) stays there. It never
 make of it.
 """
 
+import os
+import select
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -264,7 +266,7 @@ class Gpus:
         node = self._state.node
         found: list[Client] = []
         for place, process_id in enumerate(node.gpu_client_pids):
-            if process_id and Path(f"/proc/{process_id}").exists():
+            if process_id and _is_running(process_id):
                 counts = (node.gpu_client_inits, node.gpu_client_handles, node.gpu_client_event_sets)
                 found.append(Client(process_id, *(int(count[place]) for count in counts)))
         return found
@@ -280,6 +282,18 @@ class Gpus:
         with self._state.locked():
             node.event_signal = (node.event_signal + 1) & 0xFFFFFFFF
         wake_all(node, "event_signal")
+
+
+def _is_running(process_id: int) -> bool:
+    """False once its last thread has ended, which lets go of all it had open; nobody has to wait for it."""
+    try:
+        descriptor = os.pidfd_open(process_id)
+    except ProcessLookupError:
+        return False
+    try:
+        return not select.select([descriptor], [], [], 0)[0]
+    finally:
+        os.close(descriptor)
 
 
 def _check(device: str, what: str, number: int, end: int) -> None:

@@ -62,7 +62,6 @@ class NvidiaDriver:
         self._gpus: dict[str, Gpu] = {}
         self._skipped: dict[str, Device] = {}
         self._gone: DriverGone | None = None
-        self._open = False
         self._taken: frozenset[str] | None = None
         self._listings = 0
         self._failures = 0
@@ -70,7 +69,6 @@ class NvidiaDriver:
     def open(self) -> None:
         self._slots.look()
         library.load(self._path, self._slots.promised)
-        self._open = True
         self._taken = taken(self._procfs)
         try:
             self._versions = identity.versions()
@@ -111,13 +109,11 @@ class NvidiaDriver:
         """There are none here."""
 
     def close(self) -> None:
+        """NVML is not shut down: it crashes where that is done under a call, and threads that wait for events
+        are in one. The process ends, which lets go of all that it has open.
+        """
         for gpu in self._gpus.values():
             gpu.end()
-        if self._open:
-            try:
-                pynvml.nvmlShutdown()
-            except pynvml.NVMLError as error:
-                print(f"NVML does not shut down: {name_of(error.value)}", file=sys.stderr, flush=True)
 
     # ------------------------------------------------------------------ listing
 
