@@ -88,7 +88,7 @@ def test_a_hook_whose_output_cannot_be_kept_has_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "full"))
-    with pytest.raises(CommandFailed, match="^true: No such file or directory$"):
+    with pytest.raises(CommandFailed, match=r"^true: No such file or directory$"):
         run(("true",), 5)
 
 
