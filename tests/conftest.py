@@ -1,4 +1,7 @@
-"""What every test may ask for: the kernel log for itself, and to be skipped where it lacks root."""
+"""What every test may ask for: the kernel log for itself, and to be skipped where it lacks root.
+
+What is tried at random is the same in each run, and no example is too slow for a slow machine.
+"""
 
 import fcntl
 import os
@@ -6,6 +9,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "nodeagent", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("nodeagent")
 
 KMSG = Path("/dev/kmsg")
 KMSG_RATE = Path("/proc/sys/kernel/printk_devkmsg")

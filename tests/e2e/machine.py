@@ -37,7 +37,7 @@ class Machine:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
         if check:
@@ -62,7 +62,7 @@ class Machine:
         target.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
-def until(read: Callable[[], T], right: Callable[[T], bool], timeout_s: float = 60) -> T:
+def until(read: Callable[[], T], right: Callable[[T], bool], timeout_s: float = 300) -> T:
     """Reads again and again until what was read is right: for what is in a machine and cannot be awaited.
 
     Raises AssertionError with the last reading.

@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.machine import KMSG, Machine, booted, until
 from tests.e2e.tree import unpack_tree
 
-pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(900)]
 
 UNIT = "nodeagent.service"
 PATH = "/etc/nodeagent-test.toml"
@@ -34,7 +34,7 @@ announce = "5s"
 cool_down = "0s"
 trust_process_list = true
 allow_volatile_store = true
-before = [["sleep", "4"]]
+before = [["sleep", "8"]]
 """
 
 

@@ -15,7 +15,7 @@ ACTING_HOURS = 100.0
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_every_mutation_of_the_rules_breaks_an_invariant(capsys: pytest.CaptureFixture[str]) -> None:
     found = catch_all(mutations.__name__, SEEDS, HOURS)
     with capsys.disabled():
@@ -24,7 +24,7 @@ def test_every_mutation_of_the_rules_breaks_an_invariant(capsys: pytest.CaptureF
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_every_mutation_of_the_policy_breaks_an_invariant(capsys: pytest.CaptureFixture[str]) -> None:
     found = catch_all(acting_mutations.__name__, ACTING_SEEDS, ACTING_HOURS, "acting")
     with capsys.disabled():
