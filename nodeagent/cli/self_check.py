@@ -51,7 +51,7 @@ async def _look(config: Config, folders: Sequence[Path]) -> Findings:
         DeviceSeen(source="agent", device=NODE, kind=Kind.NODE, vendor="", identity=identity.machine_id()),
     )
     sources = _Sources(engine, clock.rule_ns)
-    supervisors = workers.supervisors(config, catalog, clock, {}, sources.deliver)
+    supervisors = workers.supervisors(config, catalog, clock, {}, sources.deliver, engine.view())
     sources.awaited = {supervisor.health().source for supervisor in supervisors}
     running = [asyncio.create_task(supervisor.run()) for supervisor in supervisors]
     try:

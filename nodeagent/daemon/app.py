@@ -102,7 +102,9 @@ class Daemon:
             switched_off = workers.switched_off(config, engine.view())
             await pump.begin(differences, (started, _node(config), *switched_off, *tables))
 
-            sources = workers.supervisors(config, catalogs.current, clock, recovery.cursors, pump.submit)
+            sources = workers.supervisors(
+                config, catalogs.current, clock, recovery.cursors, pump.submit, board.current.view
+            )
             actuator = Actuator(
                 config, clock, board, ledger, pump.ask, {source.name: source for source in sources}
             )

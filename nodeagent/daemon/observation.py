@@ -4,20 +4,21 @@ It outlives the workers: a device that did not answer the last worker is still t
 until a poll of it succeeds. Each method takes what was said or noticed and returns the inputs for it.
 
 At the first success after a start of the daemon a ``recover`` is sent for a fault this process never
-raised: an earlier one may have, and only a success can close it.
+raised: an earlier one may have, and only a success can close it. What vanished while no daemon ran is
+found by the first list, which is compared with the parts that were known before.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from nodeagent.core.model import (
     NODE,
     Assertion,
-    DeviceGone,
     Holder,
     Input,
     SourceBack,
     SourceLost,
 )
+from nodeagent.daemon.parts import Parts
 from nodeagent.daemon.translate import (
     DEVICE_LOST,
     DRIVER_UNRESPONSIVE,
@@ -36,10 +37,13 @@ from nodeagent.worker.protocol import SOURCE
 
 
 class Observation:
-    """``required``: without this source the node's state is unknown."""
+    """``required``: without this source the node's state is unknown. ``known`` are its parts of before."""
 
-    def __init__(self, source: str, required: bool, clock: Clock) -> None:
+    def __init__(
+        self, source: str, required: bool, clock: Clock, known: Sequence[protocol.Device] = ()
+    ) -> None:
         self._source = source
+        self._parts = Parts(source, known)
         self._required = required
         self._clock = clock
         self._devices: dict[str, protocol.Device] = {}
@@ -113,10 +117,9 @@ class Observation:
         devices = {device.device: device for device in said.devices} | resting
         known_as = devices.keys() | {device.attributes.get("pci", "") for device in resting.values()}
         missing = {lost.device: lost.reason for lost in said.missing if lost.device not in known_as}
-        inputs: list[Input] = []
+        inputs: list[Input] = [*self._parts.vanished(devices.values(), missing=missing, spared=self._resting)]
         for name in self._devices.keys() - devices.keys():
-            reason = missing.get(name, "the driver no longer lists it")
-            inputs += [DeviceGone(source=self._source, device=name, reason=reason), *self._forget(name)]
+            inputs += self._forget(name)
         for name, device in devices.items():
             if self._devices.get(name) != device:
                 self._holders.pop(name, None)
@@ -190,7 +193,7 @@ class Observation:
     def unavailable(self, said: protocol.Unavailable) -> list[Input]:
         """It cannot be opened. Where nothing is to be expected, nothing is lost."""
         if said.absent and not said.missing and not self._required and not self._observed_before:
-            return []
+            return [*self._parts.vanished((), spared=self._resting, reason=said.reason)]
         missing = {lost.device: lost.reason for lost in said.missing}
         inputs = [*self._miss(missing), *self.lost(said.reason)]
         self._missing |= missing

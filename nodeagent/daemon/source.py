@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from nodeagent.core.catalog import CounterRule, Pattern, ThresholdRule
 from nodeagent.store.records import Cursor
+from nodeagent.worker.protocol import Device
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +16,7 @@ class WorkerSpec:
     a source that is not required is absent, it is looked for again after ``absent_retry_s``.
     The first one starts after ``start_delay_s``.
     ``command`` empty: this interpreter's ``nodeagent.worker`` for ``source``. ``cursor`` is the stored
-    one; later workers go on from what was delivered since.
+    one; later workers go on from what was delivered since. ``known`` are its parts of earlier lives.
     """
 
     source: str
@@ -25,6 +26,7 @@ class WorkerSpec:
     threshold: Sequence[ThresholdRule] = ()
     counter: Sequence[CounterRule] = ()
     cursor: Cursor | None = None
+    known: Sequence[Device] = ()
     required: bool = False
     poll_interval_s: float = 1.0
     call_deadline_s: float = 5.0

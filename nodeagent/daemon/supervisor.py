@@ -59,7 +59,7 @@ class Supervisor:
         self._deliver_to = deliver
         self._statistics = Statistics()
         clock = Clock(boottime_ns=lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME), to_rule_ns=to_rule_ns)
-        self._observation = Observation(spec.source, spec.required, clock)
+        self._observation = Observation(spec.source, spec.required, clock, spec.known)
         self._readings = Readings(spec.source, spec.threshold, spec.counter)
         self._hearing = Hearing(
             spec.source, spec.boot_id, self._observation, self._readings, self._statistics

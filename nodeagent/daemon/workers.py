@@ -10,6 +10,7 @@ from nodeagent.core.catalog import Catalog
 from nodeagent.core.model import SourceLost, View
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.delivery import Delivery
+from nodeagent.daemon.parts import parts_of
 from nodeagent.daemon.pump import QUEUE_DELIVERIES, Pump
 from nodeagent.daemon.source import WorkerSpec
 from nodeagent.daemon.supervisor import Supervisor
@@ -17,6 +18,7 @@ from nodeagent.drivers import DRIVERS
 from nodeagent.outlets.health import Health
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Cursor
+from nodeagent.worker.protocol import Device
 
 AFTER_REQUIRED_S: Final = 0.5
 """So much later start sources that are not required: they would hold up those that readiness waits for."""
@@ -31,14 +33,15 @@ def supervisors(
     clock: Clock,
     cursors: Mapping[str, Cursor],
     deliver: Callable[[Delivery], Awaitable[None]],
+    view: View,
 ) -> list[Supervisor]:
-    return [
-        Supervisor(
-            _spec(name, config.drivers[name], catalog, clock, cursors), deliver, clock.rule_of_boottime
-        )
+    """``view`` is what is known of earlier lives."""
+    specs = (
+        _spec(name, config.drivers[name], catalog, clock, cursors.get(name), parts_of(view, name))
         for name in DRIVERS
         if config.drivers[name].enabled
-    ]
+    )
+    return [Supervisor(spec, deliver, clock.rule_of_boottime) for spec in specs]
 
 
 def switched_off(config: Config, view: View) -> tuple[SourceLost, ...]:
@@ -57,7 +60,12 @@ def of_vendors(config: Config, workers: Iterable[Supervisor]) -> list[Supervisor
 
 
 def _spec(
-    name: str, section: DriverConfig, catalog: Catalog, clock: Clock, cursors: Mapping[str, Cursor]
+    name: str,
+    section: DriverConfig,
+    catalog: Catalog,
+    clock: Clock,
+    cursor: Cursor | None,
+    known: tuple[Device, ...],
 ) -> WorkerSpec:
     own = {
         key: value for key, value in msgspec.structs.asdict(section).items() if key not in _NOT_THE_DRIVERS
@@ -69,7 +77,8 @@ def _spec(
         patterns=catalog.patterns,
         threshold=catalog.threshold,
         counter=catalog.counter,
-        cursor=cursors.get(name),
+        cursor=cursor,
+        known=known,
         required=section.required,
         poll_interval_s=section.poll_interval_ns / 1e9,
         call_deadline_s=section.call_deadline_ns / 1e9,

@@ -105,6 +105,7 @@ async def test_story_12_a_gpu_that_vanishes_is_never_well_again_until_it_is_back
     mine = [event for event in subscriber.events if event.device == "gpu7"]
     assert [(event.kind, event.code) for event in mine] == [
         (EventKind.RAISED, "NV_GPU_LOST"),
+        (EventKind.DEVICE_GONE, ""),
         (EventKind.RAISED, "device_lost"),
     ]
     assert {event.verdict for event in mine} == {Verdict.ISOLATE}

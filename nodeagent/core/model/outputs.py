@@ -86,7 +86,7 @@ class DeviceView:
     """A device as it stands. ``observed_ns`` is the rule time it was last known to be observed.
 
     ``holders`` are the processes on it as last told, None where no source tells them. ``claims`` are the
-    jobs that said they use it, as pairs (job, kind).
+    jobs that said they use it, as pairs (job, kind). ``source`` reads it, "" if none ever did.
     """
 
     id: str
@@ -103,6 +103,7 @@ class DeviceView:
     attributes: Mapping[str, str] = field(default_factory=dict)
     holders: tuple[Holder, ...] | None = None
     claims: tuple[tuple[str, str], ...] = ()
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
