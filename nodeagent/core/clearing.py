@@ -3,17 +3,32 @@
 from dataclasses import replace
 
 from nodeagent.core import deadlines, duration, frequency, pairing
-from nodeagent.core.model import Condition, Device, EventKind, Hold, Holder, Ordinal
+from nodeagent.core.model import Condition, Crossing, Device, EventKind, Hold, Holder, Ordinal, Tally
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
 
 
 def close(state: State, condition: Condition, why: str) -> None:
     state.drop(condition)
+    if condition.rule:
+        _measure_anew(state, condition)
     pairing.remember(state, condition)
     tell(state, EventKind.CLEARED, state.device(condition.device_id), about=condition, why=why)
     if not condition.injected:
         frequency.recovered(state, condition, state.moment_ns)
+
+
+def _measure_anew(state: State, condition: Condition) -> None:
+    """A person or a reset ended what a rule had raised: a reading that goes on as before shows it once more.
+
+    Where the rule itself says that it is over, nothing of this is left.
+    """
+    crossing = state.get(Crossing, condition.device_id, condition.rule)
+    if crossing is not None and crossing.raised:
+        state.put(replace(crossing, raised=False, since_ns=state.moment_ns))
+    tally = state.get(Tally, condition.device_id, condition.rule)
+    if tally is not None and tally.reached_ns is not None:
+        state.put(replace(tally, reached_ns=None, rises=()))
 
 
 def lift(state: State, hold: Hold, why: str) -> None:

@@ -3,7 +3,20 @@
 from nodeagent.core.catalog import ClearOn
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import CatalogChanged, Level, Tally
-from tests.core.build import active, begin, catalog, mark, ns, open_codes, rising, row, run, told, wait
+from tests.core.build import (
+    active,
+    begin,
+    catalog,
+    mark,
+    ns,
+    open_codes,
+    order,
+    rising,
+    row,
+    run,
+    told,
+    wait,
+)
 
 TABLES = catalog(row("STORM", Level.SUB_HEALTH), counter=[rising("STORM", 100, window_s=3600)])
 
@@ -58,6 +71,17 @@ def test_while_it_stands_it_is_neither_raised_again_nor_closed_by_a_poll() -> No
     run(engine, [(1, mark(0)), (2, mark(100))])
     assert run(engine, [(3, mark(300)), (4, active(begun_s=4))]) == []
     assert open_codes(engine) == [("die0", "STORM")]
+
+
+def test_what_a_person_closed_comes_back_once_as_much_has_risen_again() -> None:
+    """A storm that goes on for ever would else be told once, and never again."""
+    by_hand = row("STORM", clear_on=ClearOn(recover=True, operator=True))
+    engine = begin(catalog(by_hand, counter=[rising("STORM", 100, window_s=3600)]))
+    run(engine, [(1, mark(0)), (2, mark(100)), (3, order("release"))])
+    assert run(engine, [(4, mark(199))]) == []
+    assert told(run(engine, [(5, mark(200))])) == [("raised", "npu0", "STORM")]
+    assert wait(engine, 3605) == []
+    assert told(wait(engine, 3605, extra_ns=1)) == [("cleared", "npu0", "STORM")]
 
 
 def test_an_unchanged_value_or_an_unknown_device_or_metric_is_not_stored() -> None:

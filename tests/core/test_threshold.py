@@ -1,5 +1,6 @@
 """Readings that cross a bound become faults once that has lasted, and end below the other bound."""
 
+from nodeagent.core.catalog import ClearOn
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import CatalogChanged, Level, Started, Tick
 from tests.core.build import (
@@ -13,6 +14,7 @@ from tests.core.build import (
     lost,
     ns,
     open_codes,
+    order,
     row,
     run,
     stands,
@@ -56,6 +58,16 @@ def test_the_same_edge_again_changes_nothing_and_is_not_stored() -> None:
     assert engine.step(ns(4), edge(True, device="npu7")).records == ()
     assert told(wait(engine, 62)) == [("raised", "npu0", "HOT")]
     assert begin(TABLES).step(ns(1), edge(False)).records == ()
+
+
+def test_what_a_person_closed_comes_back_once_the_reading_was_above_for_as_long_again() -> None:
+    by_hand = row("HOT", clear_on=ClearOn(recover=True, operator=True))
+    engine = begin(catalog(by_hand, threshold=[hot("HOT", 60)]))
+    run(engine, [(1, edge(True)), (100, order("release"))])
+    assert run(engine, [(101, edge(True))]) == []
+    assert wait(engine, 160) == []
+    assert told(wait(engine, 160, extra_ns=1)) == [("raised", "npu0", "HOT")]
+    assert told(run(engine, [(200, edge(False))])) == [("cleared", "npu0", "HOT")]
 
 
 def test_a_poll_of_fault_codes_neither_shows_nor_closes_it() -> None:
