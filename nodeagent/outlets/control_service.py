@@ -4,6 +4,7 @@ Of a call that this version does not serve an operator is told UNIMPLEMENTED. On
 coroutine under the method's name, of one of the objects given.
 """
 
+import asyncio
 import logging
 import time
 from collections import deque
@@ -69,6 +70,7 @@ class ControlService:
         self._identify = identify
         self._refusals = refusals
         self._servants = servants
+        self._in_hand: set[asyncio.Task[Message]] = set()
 
     def behaviour_of(self, method: str) -> rpc.Behaviour:
         served = self._served(rpc.snake_case(method))
@@ -82,15 +84,35 @@ class ControlService:
             if served is None:
                 await self._record(caller, method, target, "unimplemented")
                 raise Refusal(Status.UNIMPLEMENTED, f"{method} is not served by this version")
-            try:
-                done = await served(caller, request)
-            except Refusal as refusal:
-                await self._record(caller, method, target, f"refused: {refusal.reason}")
-                raise
-            await self._record(caller, method, target, done.result)
-            return done.message
+            # What is begun is carried out, also where the caller goes away: then it is audited too.
+            task = asyncio.create_task(self._done(served, caller, method, request))
+            self._in_hand.add(task)
+            task.add_done_callback(self._let_go)
+            return await asyncio.shield(task)
 
         return answer
+
+    async def _done(
+        self, served: Callable[[Caller, Any], Awaitable[Done]], caller: Caller, method: str, request: Message
+    ) -> Message:
+        target = _target(request)
+        try:
+            done = await served(caller, request)
+        except Refusal as refusal:
+            await self._record(caller, method, target, f"refused: {refusal.reason}")
+            raise
+        except Exception as error:
+            _log.exception("%s of %s", method, target)
+            await self._record(caller, method, target, f"failed: {type(error).__name__}: {error}")
+            raise
+        await self._record(caller, method, target, done.result)
+        return done.message
+
+    def _let_go(self, task: asyncio.Task[Message]) -> None:
+        self._in_hand.discard(task)
+        if not task.cancelled():
+            # Told to the caller, who may have gone.
+            task.exception()
 
     def _served(self, name: str) -> Callable[[Caller, Any], Awaitable[Done]] | None:
         found = (getattr(servant, name, None) for servant in self._servants)

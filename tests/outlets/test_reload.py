@@ -1,5 +1,6 @@
 """ReloadTables: what an operator is told of sound tables, of refused ones, and what the audit log keeps."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -35,14 +36,24 @@ PREVIEW = Preview(
 
 
 class Tables:
-    """Stands for the daemon's; ``wrong`` are the lines with which it refuses."""
+    """Stands for the daemon's; ``wrong`` are the lines with which it refuses, ``bug`` what it may raise.
+
+    It goes on once ``may_go_on`` is set.
+    """
 
     def __init__(self) -> None:
         self.wrong: list[str] = []
+        self.bug = ""
         self.asked: list[bool] = []
+        self.begun, self.may_go_on = asyncio.Event(), asyncio.Event()
+        self.may_go_on.set()
 
     async def reload(self, dry_run: bool) -> Reloaded:
         self.asked.append(dry_run)
+        self.begun.set()
+        await self.may_go_on.wait()
+        if self.bug:
+            raise RuntimeError(self.bug)
         if self.wrong:
             raise TablesRefused("\n".join(self.wrong))
         return Reloaded(digest="d1", warnings=("odd",), preview=PREVIEW)
@@ -116,3 +127,28 @@ async def test_readers_may_not_reload(reloading: Stage, tables: Tables) -> None:
         with pytest.raises(ClientError) as refused:
             await reader.call(pb.ReloadTablesRequest())
     assert (refused.value.status, tables.asked) == ("PERMISSION_DENIED", [])
+
+
+async def test_what_a_caller_who_has_gone_had_ordered_is_audited(reloading: Stage, tables: Tables) -> None:
+    tables.may_go_on.clear()
+    async with reloading.operator() as operator:
+        order = asyncio.create_task(operator.call(pb.ReloadTablesRequest()))
+        await tables.begun.wait()
+        order.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await order
+        await operator.devices()
+        tables.may_go_on.set()
+        await operator.call(pb.ReloadTablesRequest(dry_run=True))
+    assert await audited(reloading) == [
+        ("ReloadTables", "", "in force: d1"),
+        ("ReloadTables", "dry run", "would change: d1"),
+    ]
+
+
+async def test_an_order_that_fails_by_our_own_fault_is_audited(reloading: Stage, tables: Tables) -> None:
+    tables.bug = "a bug"
+    async with reloading.operator() as operator:
+        with pytest.raises(ClientError):
+            await operator.call(pb.ReloadTablesRequest())
+    assert await audited(reloading) == [("ReloadTables", "", "failed: RuntimeError: a bug")]
