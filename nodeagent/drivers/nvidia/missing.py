@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from nodeagent.drivers.api import CallFailed
 from nodeagent.drivers.pci import CONTROLLER_3D, NVIDIA, VGA_CONTROLLER, PciFunction, functions
 from nodeagent.worker.protocol import Device, Missing
 
@@ -49,7 +50,13 @@ class Slots:
         return self.expected | self._shown.keys()
 
     def look(self) -> None:
-        """Read PCI."""
+        """Read PCI. Raises ``CallFailed``: a device may go while it is read."""
+        try:
+            self._look()
+        except OSError as error:
+            raise CallFailed(f"cannot tell what PCI lists: {error}", errno=error.errno or 0) from None
+
+    def _look(self) -> None:
         found = functions(self._sysfs, NVIDIA, (CONTROLLER_3D, VGA_CONTROLLER))
         self.functions = {function.address: function for function in found if not function.virtual}
         self.expected = frozenset(address for address in self.functions if self._is_ours(address))
@@ -58,7 +65,10 @@ class Slots:
         self._looked_s = time.monotonic()
 
     def missing(self, listed: Sequence[Device], taken: Collection[str] | None) -> tuple[Missing, ...]:
-        """Of the expected those that are not listed, named by their address. ``taken``: see ``taken``."""
+        """Of the expected those that are not listed, named by their address. ``taken``: see ``taken``.
+
+        Raises ``CallFailed``.
+        """
         here = {device.attributes["pci"]: device.device for device in listed if "pci" in device.attributes}
         gone = self._shown.keys() - here.keys()
         if gone or time.monotonic() - self._looked_s >= LOOK_S:

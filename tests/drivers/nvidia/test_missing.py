@@ -23,3 +23,15 @@ async def test_a_gpu_that_is_gone_is_missed_beside_one_that_hangs_from_the_start
     async with staged(h100.spec(config=config, call_deadline_s=1.0)) as stage:
         await stage.signal("driver_unresponsive", "gpu1", "occur")
         assert stage.faults("device_lost") == [(address, "occur")]
+
+
+async def test_pci_that_cannot_be_read_for_a_moment_is_a_reason_and_no_crash(h100: GpuNode) -> None:
+    """As where a device goes while it is read."""
+    vendor = h100.sysfs / "bus/pci/devices" / h100.address("gpu1") / "vendor"
+    vendor.write_text("going\n")
+    async with staged(h100.spec()) as stage:
+        lost = await stage.lost()
+        assert str(vendor) in lost.reason
+        vendor.write_text("0x10de\n")
+        await stage.back()
+        assert stage.faults("worker_crashed") == []
