@@ -117,7 +117,6 @@ def _fire(
         fired_ns=at_ns,
         effective=False,
         occurrences_ns=occurrences_ns,
-        last_occurrence_ns=at_ns,
         quiet_since_ns=at_ns if condition.present_ns is None else None,
     )
     # Of what is told late, others may tell later still, and of devices that nobody has named yet.
@@ -157,8 +156,8 @@ def _keep_alive(state: State, promotion: Promotion, condition: Condition, at_ns:
     quiet_since_ns = None
     if condition.present_ns is None:
         quiet_since_ns = max(at_ns, promotion.quiet_since_ns or at_ns)
-    last_ns = max(at_ns, promotion.last_occurrence_ns)
-    state.put(changed(promotion, last_occurrence_ns=last_ns, quiet_since_ns=quiet_since_ns))
+    if quiet_since_ns != promotion.quiet_since_ns:
+        state.put(changed(promotion, quiet_since_ns=quiet_since_ns))
 
 
 def present(state: State, condition: Condition) -> None:

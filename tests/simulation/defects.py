@@ -68,10 +68,6 @@ def empty_all(state: State, code_key: str, rule: FrequencyRule, *_: Any) -> None
             state.put(replace(window, occurrences_ns=()))
 
 
-def keep_first_quiet(state: State, promotion: Promotion, condition: Condition, at_ns: int) -> None:
-    state.put(replace(promotion, last_occurrence_ns=at_ns))
-
-
 def end_with_fault(state: State, condition: Condition, at_ns: int) -> None:
     _recovered(state, condition, at_ns)
     for promotion in state.promotions(condition.device_id, state.lookup.facts(condition.code).key):

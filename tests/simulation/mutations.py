@@ -47,7 +47,6 @@ from tests.simulation.defects import (
     ignores_recovery,
     isolates,
     judging,
-    keep_first_quiet,
     never,
     never_unknown,
     once_is_occur,
@@ -84,7 +83,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a suppressed correlation removes none", ((correlation, "_leave", never),)),
     Mutation(
         "the release time is measured from the first recovery",
-        ((frequency, "_keep_alive", keep_first_quiet), (frequency, "present", never)),
+        ((frequency, "_keep_alive", never), (frequency, "present", never)),
     ),
     Mutation("a promotion is released a nanosecond early", (earlier("release_ns", 1),)),
     Mutation("a promotion ends with its fault", ((frequency, "recovered", end_with_fault),)),

@@ -123,7 +123,6 @@ class Promotion:
     fired_ns: int
     effective: bool
     occurrences_ns: tuple[int, ...] = ()
-    last_occurrence_ns: int = 0
     level_since_ns: int = 0
     phase: int = 0
     quiet_since_ns: int | None = None
