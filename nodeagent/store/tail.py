@@ -100,6 +100,9 @@ class Tail:
         for name, consumer in written.consumers.items():
             if name in self.consumers and self.consumers[name] == consumer:
                 del self.consumers[name]
+        for source, cursor in written.cursors.items():
+            if self.cursors.get(source) == cursor:
+                del self.cursors[source]
         if self.base is written.base:
             self.base = None
 

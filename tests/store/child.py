@@ -10,9 +10,9 @@ from typing import Any
 from nodeagent.core.model import Carried
 from nodeagent.store.durability import Limits
 from nodeagent.store.ledger import Ledger
-from nodeagent.store.records import Committed
+from nodeagent.store.records import Committed, Transaction
 from nodeagent.store.upkeep import Keep
-from tests.store.samples import MACHINE, condition, transaction
+from tests.store.samples import MACHINE, anchor, condition, transaction
 
 
 def _say(**what: Any) -> None:
@@ -57,6 +57,10 @@ class Child:
                     self._tell([await self._commit() for _ in range(order["count"])])
                 case "commit_together":
                     self._tell(await asyncio.gather(*(self._commit() for _ in range(order["count"]))))
+                case "heartbeat":
+                    alive = Transaction(engine_now_ns=self.number, anchor=anchor(self.number + 1))
+                    committed = await self.ledger.commit(alive)
+                    _say(durable=committed.durable)
                 case "flood":
                     while True:
                         self._tell([await self._commit()])

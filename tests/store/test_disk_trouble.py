@@ -12,9 +12,9 @@ from nodeagent.store.records import Recovery, StoredEvent
 from nodeagent.store.upkeep import Keep
 from tests.store.conftest import Process, StartChild
 from tests.store.preload import DiskFault
-from tests.store.samples import MACHINE, condition
+from tests.store.samples import MACHINE, PATIENT, condition
 
-DEADLINE_S = 0.5
+DEADLINE_S = 3.0
 LIMITS = {"commit_deadline_s": DEADLINE_S, "retry_s": 0.05}
 
 
@@ -34,7 +34,7 @@ def epoch(store_id: str) -> int:
 
 async def find(directory: Path) -> tuple[Recovery, list[StoredEvent]]:
     """What the next start finds."""
-    ledger = Ledger(directory, MACHINE, keep=Keep(retention_ns=2**62))
+    ledger = Ledger(directory, MACHINE, limits=PATIENT, keep=Keep(retention_ns=2**62))
     recovery = await ledger.open()
     events = await ledger.read_events(0)
     await ledger.close()
@@ -156,6 +156,27 @@ async def test_what_memory_could_not_keep_is_older_than_retention_and_replay_beg
     assert recovery.carried == (condition(35),)
     assert recovery.carried_at_seq == 35
     assert numbers_of(recovery) == [36]
+
+
+async def test_a_second_trouble_does_not_take_a_cursor_back_to_where_it_was_in_the_first(
+    directory: Path, fault: DiskFault, start_child: StartChild
+) -> None:
+    child = await start_child(directory, fault.env, **LIMITS)
+    await child.hear()
+    fault.begin("eio")
+    await child.ask("commit", count=4)
+    assert not (await child.change())["durable"]
+    assert (await end_and_recover(child, fault))["durable"]
+    assert (await child.ask("commit", count=5))["numbers"][-1] == 9
+    # The source is quiet when the disk fails again: nothing new is to be written but that it is alive.
+    fault.begin("eio")
+    assert not (await child.ask("heartbeat"))["durable"]
+    assert not (await child.change())["durable"]
+    assert (await end_and_recover(child, fault))["durable"]
+    await child.kill()
+
+    recovery, _ = await find(directory)
+    assert recovery.cursors["kmsg"].seq == 9
 
 
 async def test_an_unread_empty_directory_is_taken_into_use_once_it_answers(
