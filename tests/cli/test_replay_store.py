@@ -19,6 +19,7 @@ from nodeagent.tables.canonical import encode_catalog
 from nodeagent.tables.load import load_catalog
 from tests.cli.conftest import ROOT, Nodeagent, Ran, told
 from tests.cli.live import Node, until
+from tests.store.samples import PATIENT
 
 XID = "NVRM: Xid (PCI:0000:3b:00): {xid}, pid=1234, name=python, and so on."
 RULE_NS = 1_767_323_045_000_000_000
@@ -45,7 +46,7 @@ class Life:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.events: list[StoredEvent] = []
-        self._ledger = Ledger(folder, "machine")
+        self._ledger = Ledger(folder, "machine", limits=PATIENT)
         self._catalogs: dict[str, Catalog] = {}
         self._engine = Engine(self._catalogs)
         self._now_ns = RULE_NS

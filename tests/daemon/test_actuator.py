@@ -35,6 +35,7 @@ from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Publication, StoreId
 from tests.daemon.staged import staged
 from tests.daemon.test_supervisor_devices import fake
+from tests.store.samples import PATIENT
 
 ID = "die0/reset#1"
 NAME = name_of(ID, 1)
@@ -108,7 +109,7 @@ async def furnished(tmp_path: Path, sources: Mapping[str, Supervisor] = NO_SOURC
         f'[agent]\nstate_dir = "{tmp_path}/state"\n[reset]\nmode = "on"\nallow_volatile_store = true\n'
         f'run_dir = "{tmp_path}/reset"\ndo_not_touch = "{tmp_path}/do-not-touch"\n'
     )
-    ledger = Ledger(tmp_path / "state", "machine")
+    ledger = Ledger(tmp_path / "state", "machine", limits=PATIENT)
     await ledger.open()
     desk = Desk(tmp_path, load_config(tmp_path / "c.toml", {}), ledger, sources)
     task = asyncio.create_task(desk.actuator.run())

@@ -15,7 +15,7 @@ from nodeagent.store.board import Board
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Publication, Transaction
 from tests.daemon.test_actuator import action, view
-from tests.store.samples import WALL_NS, event
+from tests.store.samples import PATIENT, WALL_NS, event
 
 EVENTS = 300
 FAULTS = 256
@@ -23,7 +23,7 @@ FAULTS = 256
 
 async def test_the_evidence_of_a_device_with_many_faults_leaves_room_for_its_reset(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text(f'[agent]\nstate_dir = "{tmp_path}/state"\n')
-    ledger = Ledger(tmp_path / "state", "machine")
+    ledger = Ledger(tmp_path / "state", "machine", limits=PATIENT)
     await ledger.open()
     all_of_them = tuple(
         Reason(kind="condition", id=f"die0/80E18005#{number}", code="80E18005", text="on-chip memory error")

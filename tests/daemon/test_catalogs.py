@@ -8,6 +8,7 @@ from nodeagent.core.catalog import Catalog, Settings
 from nodeagent.core.model import CatalogChanged, Level, TablesRejected
 from nodeagent.daemon.catalogs import Catalogs, NoTables
 from nodeagent.store.ledger import Ledger
+from tests.store.samples import PATIENT
 
 SHIPPED = """
 kind = "host"
@@ -40,7 +41,7 @@ def site(tmp_path: Path) -> Path:
 
 
 async def begin(state: Path) -> tuple[Ledger, Catalogs, dict[str, Catalog]]:
-    ledger = Ledger(state, "machine")
+    ledger = Ledger(state, "machine", limits=PATIENT)
     await ledger.open()
     known: dict[str, Catalog] = {}
     return ledger, Catalogs(ledger, known), known

@@ -11,6 +11,7 @@ from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Stamped, Transaction
 from nodeagent.tables.canonical import encode_catalog, with_digest
 from tests.core.build import catalog, row
+from tests.store.samples import PATIENT
 
 TABLES = with_digest(catalog(row("XID_79", Level.SEPARATE_NPU)))
 INPUTS: tuple[Input, ...] = (
@@ -22,7 +23,7 @@ INPUTS: tuple[Input, ...] = (
 
 async def ledger_after(state: Path, *, keep_catalog: bool) -> Ledger:
     """A store that a daemon left behind, opened again by its successor."""
-    ledger = Ledger(state, "machine")
+    ledger = Ledger(state, "machine", limits=PATIENT)
     await ledger.open()
     if keep_catalog:
         await ledger.put_catalog(TABLES.digest, encode_catalog(TABLES), "start")
@@ -31,7 +32,7 @@ async def ledger_after(state: Path, *, keep_catalog: bool) -> Ledger:
     )
     await ledger.commit(Transaction(inputs=stamped, engine_now_ns=len(INPUTS)))
     await ledger.close()
-    return Ledger(state, "machine")
+    return Ledger(state, "machine", limits=PATIENT)
 
 
 def no_stand_in() -> Catalog:

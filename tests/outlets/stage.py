@@ -18,6 +18,7 @@ from nodeagent.store.board import Board
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Committed, Publication, StoredEvent, StoreId, Transaction
 from tests.outlets import samples
+from tests.store.samples import PATIENT
 
 FACTS = NodeFacts(
     node_id="0123456789abcdef0123456789abcdef",
@@ -51,7 +52,7 @@ class Stage:
         self._reload = reload
         self._devices: dict[str, DeviceView] = {}
         self._conditions: dict[str, Condition] = {}
-        self.ledger = Ledger(self._state, "machine-a")
+        self.ledger = Ledger(self._state, "machine-a", limits=PATIENT)
         self.board = Board()
         self.server = self._server()
 
@@ -68,7 +69,7 @@ class Stage:
     async def reopen(self) -> None:
         """As a restart of the daemon: the same store, new servers on the same sockets."""
         await self.close()
-        self.ledger = Ledger(self._state, "machine-a")
+        self.ledger = Ledger(self._state, "machine-a", limits=PATIENT)
         self.board = Board()
         self.server = self._server()
         await self.open()

@@ -56,7 +56,7 @@ async def served(stage: Stage) -> AsyncIterator[MetricsServer]:
 
 
 def get(server: MetricsServer, path: str = "/metrics") -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     connection.request("GET", path)
     answer = connection.getresponse()
     body = answer.read().decode()

@@ -21,6 +21,7 @@ from nodeagent.store.records import Publication, StoredEvent, StoreId, Transacti
 from nodeagent.store.upkeep import Keep
 from tests.outlets.samples import event
 from tests.outlets.stage import FACTS, until
+from tests.store.samples import PATIENT
 
 LONG_AGO_NS = 1_700_000_000_000_000_000
 RING = 10
@@ -28,7 +29,7 @@ RING = 10
 
 @asynccontextmanager
 async def opened(place: Path) -> AsyncIterator[Ledger]:
-    ledger = Ledger(place, "machine-a", keep=Keep(upkeep_s=0.01))
+    ledger = Ledger(place, "machine-a", limits=PATIENT, keep=Keep(upkeep_s=0.01))
     await ledger.open()
     yield ledger
     await ledger.close()

@@ -13,10 +13,13 @@ from nodeagent.core.model import (
     Signal,
     Verdict,
 )
+from nodeagent.store.durability import Limits
 from nodeagent.store.records import ClockAnchor, Cursor, Stamped, Transaction
 
 MACHINE = "machine-a"
 WALL_NS = 1_700_000_000_000_000_000
+PATIENT = Limits(commit_deadline_s=60.0, open_deadline_s=60.0)
+"""No slow disk is taken for one that hangs."""
 
 
 def event(number: int) -> Event:

@@ -19,7 +19,7 @@ from tests.store.conftest import StartChild
 from tests.store.samples import MACHINE, WALL_NS, condition, signal, transaction
 
 MIB = 1024 * 1024
-FAST = Limits(retry_s=0.02, ballast_size=MIB)
+FAST = Limits(commit_deadline_s=60.0, open_deadline_s=60.0, retry_s=0.02, ballast_size=MIB)
 
 
 class Opened:

@@ -9,7 +9,7 @@ import pytest
 from nodeagent.store.consumers import EXPIRY_NS, MOST_CONSUMERS, Consumer
 from nodeagent.store.errors import BeyondLastError, OtherOwnerError, OtherStoreError, TooManyConsumersError
 from nodeagent.store.ledger import Ledger
-from tests.store.samples import MACHINE, WALL_NS, transaction
+from tests.store.samples import MACHINE, PATIENT, WALL_NS, transaction
 
 
 class Clock:
@@ -28,7 +28,7 @@ def clock() -> Clock:
 @pytest.fixture
 async def ledger(tmp_path: Path, clock: Clock) -> AsyncIterator[Ledger]:
     """Holds ten events."""
-    ledger = Ledger(tmp_path, MACHINE, wall_ns=clock)
+    ledger = Ledger(tmp_path, MACHINE, limits=PATIENT, wall_ns=clock)
     await ledger.open()
     await ledger.commit(transaction(1, events=10))
     yield ledger
@@ -39,7 +39,7 @@ async def test_an_acknowledgement_survives_a_restart(ledger: Ledger, tmp_path: P
     taken = await ledger.ack("scheduler", "uid 0", ledger.store_id, 7)
     assert taken == Consumer(name="scheduler", owner="uid 0", seq=7, acked_wall_ns=WALL_NS)
     await ledger.close()
-    again = Ledger(tmp_path, MACHINE, wall_ns=clock)
+    again = Ledger(tmp_path, MACHINE, limits=PATIENT, wall_ns=clock)
     await again.open()
     assert again.consumers() == (taken,)
     await again.close()

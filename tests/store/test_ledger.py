@@ -9,11 +9,11 @@ from nodeagent.core.model import CatalogChanged
 from nodeagent.store.errors import StoreInUseError
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Cursor, Stamped, Transaction
-from tests.store.samples import MACHINE, WALL_NS, anchor, condition, event, signal, transaction
+from tests.store.samples import MACHINE, PATIENT, WALL_NS, anchor, condition, event, signal, transaction
 
 
 def ledger_in(directory: Path, machine_id: str = MACHINE) -> Ledger:
-    return Ledger(directory, machine_id, wall_ns=lambda: WALL_NS)
+    return Ledger(directory, machine_id, limits=PATIENT, wall_ns=lambda: WALL_NS)
 
 
 def under_catalogs(*digests: str) -> Transaction:

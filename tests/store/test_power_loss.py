@@ -12,7 +12,7 @@ from nodeagent.store.records import StoredEvent
 from nodeagent.store.upkeep import Keep
 from tests.store.conftest import Process, StartChild
 from tests.store.preload import LosableCache
-from tests.store.samples import MACHINE
+from tests.store.samples import MACHINE, PATIENT
 
 KILLS = 8
 
@@ -31,7 +31,7 @@ async def flood_then_kill(child: Process, commits: int, delay_s: float) -> int:
 
 async def check_store(directory: Path, durable_until: int) -> int:
     """No number is missing or repeated, inputs and events agree; the last number there."""
-    ledger = Ledger(directory, MACHINE, keep=Keep(retention_ns=2**62))
+    ledger = Ledger(directory, MACHINE, limits=PATIENT, keep=Keep(retention_ns=2**62))
     recovery = await ledger.open()
     assert (recovery.durable, recovery.store_id.epoch) == (True, 1)
     assert recovery.last_seq >= durable_until
@@ -54,7 +54,7 @@ async def test_kill_9_at_random_moments_leaves_no_gap_and_no_number_twice(
     directory = tmp_path / "state"
     last = 0
     for _ in range(KILLS):
-        child = await start_child(directory)
+        child = await start_child(directory, commit_deadline_s=60.0)
         assert (await child.hear())["last_seq"] == last
         durable = await flood_then_kill(child, seeded.randint(1, 60), seeded.uniform(0, 0.01))
         last = await check_store(directory, durable)
@@ -69,7 +69,7 @@ async def test_with_the_page_cache_lost_everything_durable_is_still_there(
     cache = LosableCache(directory, tmp_path)
     last = 0
     for _ in range(KILLS):
-        child = await start_child(directory, cache.env)
+        child = await start_child(directory, cache.env, commit_deadline_s=60.0)
         assert (await child.hear())["last_seq"] == last
         durable = await flood_then_kill(child, seeded.randint(1, 300), seeded.uniform(0, 0.01))
         cache.lose()

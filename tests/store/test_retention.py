@@ -10,7 +10,7 @@ from nodeagent.core.model import CatalogChanged
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Stamped, Transaction
 from nodeagent.store.upkeep import Keep
-from tests.store.samples import MACHINE, WALL_NS, condition, signal, transaction
+from tests.store.samples import MACHINE, PATIENT, WALL_NS, condition, signal, transaction
 
 DAY_NS = 24 * 3600 * 1_000_000_000
 KEEP = Keep(retention_ns=30 * DAY_NS)
@@ -19,7 +19,9 @@ KEEP = Keep(retention_ns=30 * DAY_NS)
 @asynccontextmanager
 async def opened(directory: Path, days: float = 0, keep: Keep = KEEP) -> AsyncIterator[Ledger]:
     """A ledger, so many days after ``WALL_NS``."""
-    ledger = Ledger(directory, MACHINE, keep=keep, wall_ns=lambda: WALL_NS + int(days * DAY_NS))
+    ledger = Ledger(
+        directory, MACHINE, limits=PATIENT, keep=keep, wall_ns=lambda: WALL_NS + int(days * DAY_NS)
+    )
     await ledger.open()
     yield ledger
     await ledger.close()
@@ -56,7 +58,7 @@ async def test_inputs_since_the_base_stay_whatever_their_age(tmp_path: Path) -> 
         await ledger.commit(transaction(4, inputs=2, events=0, wall_ns=WALL_NS))
     async with opened(tmp_path, days=400) as ledger:
         await ledger.trim()
-    again = Ledger(tmp_path, MACHINE)
+    again = Ledger(tmp_path, MACHINE, limits=PATIENT)
     recovery = await again.open()
     assert recovery.carried == (condition(1),)
     assert [one.input for one in recovery.inputs] == [signal(4), signal(5)]
