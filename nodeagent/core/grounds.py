@@ -25,6 +25,11 @@ def is_live(state: State, condition: Condition) -> bool:
     return condition.present_ns is not None or condition.last_ns >= era.started_ns
 
 
+def is_shown(condition: Condition) -> bool:
+    """By its driver, until now. What came but once may be over by itself."""
+    return condition.present_ns is not None and condition.recovered_ns is None
+
+
 def asking(state: State, reset: Reset) -> list[Condition]:
     """The faults that asked for the reset, are open, and would still."""
     keys = (("condition", condition_id) for condition_id in reset.conditions)

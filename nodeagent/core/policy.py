@@ -6,6 +6,7 @@ is proposed is in ``resets``; who stands in its way in ``hindrances``.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from nodeagent.core import grounds, hindrances, proposals
 from nodeagent.core.catalog import Mode
@@ -87,7 +88,10 @@ def _propose_for(state: State, device: Device) -> bool:
     members = hindrances.group_of(state, device)
     if _is_covered(state, members, asking, _mode(state, device)) or hindrances.barrier(state, members):
         return False
-    return proposals.propose(state, device, members, asking)
+    if not proposals.propose(state, device, members, asking):
+        return False
+    _forget_in_vain(state, asking)
+    return True
 
 
 def _asks(state: State, condition: Condition) -> bool:
@@ -109,12 +113,32 @@ def _wants_one_now(state: State, condition: Condition) -> bool:
     return condition.phase >= len(state.lookup.phases[condition.level]) - 1
 
 
-def _is_covered(state: State, members: Iterable[str], asking: list[Condition], mode: ResetMode) -> bool:
+def _is_covered(state: State, members: tuple[str, ...], asking: list[Condition], mode: ResetMode) -> bool:
     """A reset that goes on covers all of its group; one that ended, only the faults that asked for it.
 
-    What was done on paper covers nothing once resets are done.
+    What was done on paper covers nothing once resets are done, nor what waited in vain once nothing stands in
+    its way any more.
     """
+    if hindrances.covers(state, members):
+        return True
     ended = (reset for reset in state.all(Reset) if reset.stage is ResetStage.ENDED)
     counting = (reset for reset in ended if reset.mode in (mode, ResetMode.ON, ResetMode.ASK))
-    asked = {condition_id for reset in counting for condition_id in reset.conditions}
-    return hindrances.covers(state, members) or asked.issuperset(condition.id for condition in asking)
+    standing = (reset for reset in counting if not _may_begin_by_now(state, reset, members))
+    asked = {condition_id for reset in standing for condition_id in reset.conditions}
+    return asked.issuperset(condition.id for condition in asking)
+
+
+def _may_begin_by_now(state: State, reset: Reset, members: tuple[str, ...]) -> bool:
+    """It waited in vain, its fault is shown to this day, and what it waited for has gone."""
+    if not reset.hindered or not any(map(grounds.is_shown, grounds.asking(state, reset))):
+        return False
+    again = replace(reset, members=members, confirmed=True)
+    return not hindrances.of_start(state, again, state.lookup.settings.reset)
+
+
+def _forget_in_vain(state: State, asking: list[Condition]) -> None:
+    """What waited in vain for these faults has given way to a new proposal."""
+    ids = {condition.id for condition in asking}
+    for reset in state.all(Reset):
+        if reset.stage is ResetStage.ENDED and reset.hindered and ids.issuperset(reset.conditions):
+            state.drop(reset)

@@ -101,7 +101,7 @@ def due(state: State, reset: Reset) -> None:
         if state.moment_ns < _valid_until_ns(reset, settings):
             _start_or_wait(state, reset)
         else:
-            refuse(state, reset, "; ".join(("it could not be done in time", *reset.hindered)))
+            _refuse_in_vain(state, reset)
     else:
         resets.due(state, reset)
 
@@ -120,18 +120,18 @@ def approve(state: State, reset: Reset, by: str) -> bool:
 
 def refuse(state: State, reset: Reset, why: str) -> None:
     """It will not be done. One that was tried before has failed then."""
-    if _was_in_vain(state, reset):
+    if _has_failed(state, reset):
         resets.give_up(state, reset, ActionState.FAILED, why)
     else:
-        resets.end(state, reset, ActionState.REFUSED, why)
+        resets.end(state, replace(reset, hindered=()), ActionState.REFUSED, why)
 
 
 def withdraw(state: State, reset: Reset, why: str) -> None:
     """It will not be done as it was proposed: the faults that asked for it may ask again."""
-    if _was_in_vain(state, reset):
+    if _has_failed(state, reset):
         refuse(state, reset, why)
     else:
-        resets.end(state, replace(reset, conditions=()), ActionState.REFUSED, why)
+        resets.end(state, replace(reset, conditions=(), hindered=()), ActionState.REFUSED, why)
 
 
 def polled(state: State, given: ActiveSet) -> bool:
@@ -172,9 +172,19 @@ def began_again(state: State) -> None:
 # ---------------------------------------------------------------------- steps
 
 
-def _was_in_vain(state: State, reset: Reset) -> bool:
+def _has_failed(state: State, reset: Reset) -> bool:
     """It was tried, and what it was for is there still: nothing has shown its members well."""
     return reset.attempt > 1 and (bool(reset.who) or bool(grounds.asking(state, reset)))
+
+
+def _refuse_in_vain(state: State, reset: Reset) -> None:
+    """What stood in its way to the last is kept: once that has gone, the fault may ask again."""
+    hindered = reset.hindered or ("the last reset was to cool down",)
+    why = "; ".join(("it could not be done in time", *hindered))
+    if _has_failed(state, reset):
+        resets.give_up(state, reset, ActionState.FAILED, why)
+    else:
+        resets.end(state, replace(reset, hindered=hindered), ActionState.REFUSED, why)
 
 
 def _valid_until_ns(reset: Reset, settings: ResetSettings) -> int:

@@ -8,7 +8,7 @@ the action's id. A dry run ends as it starts, and nothing is done. What comes be
 
 from dataclasses import replace
 
-from nodeagent.core import clearing, hindrances, registered, signals
+from nodeagent.core import clearing, grounds, hindrances, registered, signals
 from nodeagent.core.catalog import ResetSettings
 from nodeagent.core.model import (
     Action,
@@ -164,7 +164,7 @@ def _succeed(state: State, reset: Reset) -> None:
 def _is_over(state: State, condition: Condition, reset: Reset) -> bool:
     """What the driver shows was in the very polls that verified: the reset was for another fault."""
     by_driver = condition.source == state.device(condition.device_id).source and not condition.rule
-    if by_driver and condition.present_ns is not None and condition.recovered_ns is None:
+    if by_driver and grounds.is_shown(condition):
         return False
     facts = state.lookup.facts(condition.code)
     return facts.clear_on.reset and condition.last_ns <= (reset.ended_ns or 0)
@@ -197,7 +197,7 @@ def give_up(state: State, reset: Reset, how: ActionState, why: str) -> None:
     for device_id in reset.members:
         if device_id not in reset.verified:
             raise_own(state, device_id, "reset_failed", f"{reset.id} {how}: {why}")
-    end(state, reset, how, why)
+    end(state, replace(reset, hindered=()), how, why)
 
 
 def end(state: State, reset: Reset, how: ActionState, why: str) -> None:

@@ -25,9 +25,10 @@ class Reset:
     ``members`` are device ids, ``asker_id`` the one whose ``conditions`` (ids) asked, with ``codes``; ``who``
     is the person who asked instead. ``due_ns`` is when the stage ends by itself. ``confirmed``: a poll
     begun after the proposal, and in this life of the daemon, still showed the fault. ``hindered`` is what was
-    last told to stand in its way. ``verified`` are the members that a poll begun after the result found well.
-    An ended one stays until its conditions are closed: they do not ask twice. ``result`` says how it ended,
-    and begins with the word of an ``ActionState``; ``report`` is what the shell told of how it was done.
+    last told to stand in its way, of an ended one what it waited for in vain. ``verified`` are the members
+    that a poll begun after the result found well. An ended one stays until its conditions are closed: they do
+    not ask twice, but for what waited in vain. ``result`` says how it ended, and begins with the word of an
+    ``ActionState``; ``report`` is what the shell told of how it was done.
     """
 
     id: str
