@@ -5,7 +5,7 @@ It runs the daemon's own supervisors over real workers, so it sees what the daem
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,14 +17,17 @@ from nodeagent.core.model import NODE, CatalogChanged, DeviceSeen, Kind, SourceB
 from nodeagent.daemon import identity, workers
 from nodeagent.daemon.clock import carry_on
 from nodeagent.daemon.delivery import Delivery
+from nodeagent.daemon.supervisor import Supervisor
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import types_pb2
 from nodeagent.store.records import Publication, StoreId
 from nodeagent.tables.load import load_catalog
 
-DEADLINE_S: Final = 10.0
-OPTIONAL_DEADLINE_S: Final = 2.0
-"""For sources that are not required, after the others: the machine may have no such part."""
+DEADLINE_S: Final = 15.0
+"""Longer than the default deadline of a call, so that one device that hangs is told by its name."""
+
+LOOK_EACH_S: Final = 0.05
+"""Of a source that is not here nothing is told: this often is asked whether it is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +55,14 @@ async def _look(config: Config, folders: Sequence[Path]) -> Findings:
     )
     sources = _Sources(engine, clock.rule_ns)
     supervisors = workers.supervisors(config, catalog, clock, {}, sources.deliver, engine.view())
-    sources.awaited = {supervisor.health().source for supervisor in supervisors}
+    sources.awaited = {supervisor.name for supervisor in supervisors}
     running = [asyncio.create_task(supervisor.run()) for supervisor in supervisors]
     try:
-        required = {name for name in sources.awaited if config.drivers[name].required}
-        await sources.read(required, DEADLINE_S)
-        await sources.read(sources.awaited, OPTIONAL_DEADLINE_S)
+        await sources.read(supervisors, DEADLINE_S)
     finally:
         await asyncio.gather(*(supervisor.stop() for supervisor in supervisors))
         await asyncio.gather(*running, return_exceptions=True)
-    late = [f"{name}: not read within {DEADLINE_S:g} s" for name in sorted(sources.awaited & required)]
+    late = [f"{name}: not read within {DEADLINE_S:g} s" for name in sorted(sources.awaited)]
     publication = Publication(
         view=engine.view(),
         store_id=StoreId(uuid="", epoch=0),
@@ -93,8 +94,12 @@ class _Sources:
         async with self._told:
             self._told.notify_all()
 
-    async def read(self, names: set[str], deadline_s: float) -> None:
-        """Returns when none of them is awaited, or the deadline has passed."""
+    async def read(self, supervisors: Iterable[Supervisor], deadline_s: float) -> None:
+        """Returns when none is awaited any more, or the deadline has passed. What is not here is not awaited."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(deadline_s), self._told:
-                await self._told.wait_for(lambda: self.awaited.isdisjoint(names))
+                while self.awaited:
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(LOOK_EACH_S):
+                            await self._told.wait()
+                    self.awaited -= {each.name for each in supervisors if each.health().absent}

@@ -59,6 +59,7 @@ class Observation:
         self._observing = False
         self._observed_before = False
         self._lost = False
+        self._absent = False
         self._on_purpose = False
         self._lost_by: str | None = None
         self._holders: dict[str, tuple[Holder, ...]] = {}
@@ -78,6 +79,11 @@ class Observation:
     def observes(self, device: str) -> bool:
         """Whether what was last read of it still holds; of the source for ``*``. From any thread."""
         return not (self._lost or device in self._unobserved or device in self._unresponsive)
+
+    @property
+    def absent(self) -> bool:
+        """There is nothing of it here, as the last look for it said, and nobody expects it."""
+        return self._absent
 
     @property
     def is_missed(self) -> bool:
@@ -103,6 +109,7 @@ class Observation:
         self._follows = hello.follows
         self._caught_up = None
         self._is_open = True
+        self._absent = False
         self._unobserved.clear()
         for device in skip:
             inputs += self._unobserve(device, "skipped: a call for it hangs in an abandoned worker")
@@ -192,7 +199,8 @@ class Observation:
 
     def unavailable(self, said: protocol.Unavailable) -> list[Input]:
         """It cannot be opened. Where nothing is to be expected, nothing is lost."""
-        if said.absent and not said.missing and not self._required and not self._observed_before:
+        self._absent = said.absent and not said.missing and not self._required and not self._observed_before
+        if self._absent:
             return [*self._parts.vanished((), spared=self._resting, reason=said.reason)]
         missing = {lost.device: lost.reason for lost in said.missing}
         inputs = [*self._miss(missing), *self.lost(said.reason)]

@@ -165,6 +165,7 @@ class Supervisor:
             source=self._spec.source,
             state=self._crew.state,
             observing=self._observation.observing,
+            absent=self._observation.absent,
             pid=worker.child.pid if worker else None,
             abandoned_pids=tuple(abandoned.child.pid for abandoned in tuple(self._crew.abandoned)),
             restarts=max(0, statistics.spawned - 1),

@@ -9,12 +9,14 @@ class SourceHealth:
     """Of one source and its worker. Counts are since start; ``last_poll_*`` is None before the first.
 
     ``state`` is the worker's, or ``waiting`` before a respawn, or ``abandoned`` when nothing but a stuck
-    process is left. ``readings`` are the last of each device that is observed (``*``: of the source).
+    process is left. ``absent``: there is nothing of it here, and nobody expects it. ``readings`` are the last
+    of each device that is observed (``*``: of the source).
     """
 
     source: str
     state: str
     observing: bool = False
+    absent: bool = False
     pid: int | None = None
     abandoned_pids: tuple[int, ...] = ()
     restarts: int = 0
