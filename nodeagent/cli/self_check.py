@@ -95,7 +95,7 @@ class _Sources:
             self._told.notify_all()
 
     async def read(self, supervisors: Iterable[Supervisor], deadline_s: float) -> None:
-        """Returns when none is awaited any more, or the deadline has passed. What is not here is not awaited."""
+        """Returns when none is awaited any more, or the deadline has passed. What is not here is left out."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(deadline_s), self._told:
                 while self.awaited:
