@@ -18,12 +18,14 @@ from nodeagent.client import (
     Position,
     Snapshot,
     Verdict,
+    calls,
 )
 from nodeagent.client.calls import target
 from nodeagent.client.course import LONGEST_PAUSE_S, Course
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from tests.outlets.samples import event
 from tests.outlets.stage import Stage
+from tests.outlets.wire import Wire
 
 
 async def test_a_watch_goes_on_over_a_restart_of_the_daemon_each_event_once(stage: Stage) -> None:
@@ -51,6 +53,25 @@ async def test_a_watch_begun_before_the_daemon_waits_for_it(place: Path) -> None
         await stage.open()
         assert isinstance(await first, Snapshot)
     await stage.close()
+
+
+async def test_a_watch_goes_on_though_its_connection_died_without_a_word(
+    stage: Stage, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the power of the node fails, or something between the two forgets the connection."""
+    named = ("grpc.keepalive_time_ms", "grpc.keepalive_timeout_ms", "grpc.http2.ping_timeout_ms")
+    soon = dict.fromkeys(named, 100)
+    monkeypatch.setattr(calls, "OPTIONS", [(key, soon.get(key, value)) for key, value in calls.OPTIONS])
+    async with Wire(place / "between.sock", stage.socket) as wire, AsyncClient(wire.path) as client:
+        stream = client.watch()
+        assert isinstance(await anext(stream), Snapshot)
+        wire.cut_silently()
+        await stage.commit(event())
+        told = await anext(stream)
+        while not isinstance(told, Event):
+            told = await anext(stream)
+        await stream.aclose()
+    assert told.seq == 1
 
 
 async def test_a_position_can_be_stored_as_text_and_continued(stage: Stage) -> None:
