@@ -8,7 +8,7 @@ kernel log tells the same Xids.
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import pynvml
@@ -62,6 +62,11 @@ class Storm:
             else:
                 del self._ends_ns[code]
         return told
+
+    def rest(self) -> list[Signal]:
+        """What was counted and is not told yet."""
+        counted, self._counted = list(self._counted.values()), {}
+        return counted
 
     def patience_ms(self, now_ns: int) -> int:
         """How long nothing is due."""
@@ -132,19 +137,27 @@ class Events:
 
     def _wait(self, events: Any) -> None:
         storm = Storm()
-        while not self._ended:
-            try:
-                data = pynvml.nvmlEventSetWait_v2(events, storm.patience_ms(_now_ns()))
-            except pynvml.NVMLError as error:
-                if error.value != pynvml.NVML_ERROR_TIMEOUT:
-                    raise
-                told = storm.due(_now_ns())
-            else:
-                signal = self._signal(data)
-                told = storm.add(signal, _now_ns()) if signal is not None else storm.due(_now_ns())
-            for each in told:
-                if not self._ended:
-                    self._tell(each)
+        try:
+            while not self._ended:
+                self._tell_all(self._next(events, storm))
+        finally:
+            self._tell_all(storm.rest())
+
+    def _next(self, events: Any, storm: Storm) -> list[Signal]:
+        """What is to be told once an event has come, or none for as long as nothing is due."""
+        try:
+            data = pynvml.nvmlEventSetWait_v2(events, storm.patience_ms(_now_ns()))
+        except pynvml.NVMLError as error:
+            if error.value != pynvml.NVML_ERROR_TIMEOUT:
+                raise
+            return storm.due(_now_ns())
+        signal = self._signal(data)
+        return storm.add(signal, _now_ns()) if signal is not None else storm.due(_now_ns())
+
+    def _tell_all(self, signals: Iterable[Signal]) -> None:
+        for each in signals:
+            if not self._ended:
+                self._tell(each)
 
     def _signal(self, data: Any) -> Signal | None:
         xid = int(data.eventData)

@@ -5,7 +5,7 @@ import pytest
 from nodeagent.core.model import Assertion, Handling, Signal
 from nodeagent.drivers.nvidia.events import code_of
 from nodeagent.emulator.nvrm import recovery_line, xid_line
-from tests.daemon.staged import Staged
+from tests.daemon.staged import Staged, staged
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 
 ALL = range(1, 174)
@@ -168,6 +168,17 @@ async def test_a_storm_of_one_xid_is_told_at_once_and_then_counted(h100: GpuNode
         await stage.until(lambda: sum(counts(stage)) == 50)
         # One a second at most, however long the fifty take.
         assert (len(counts(stage)) < 20, counts(stage)[0]) == (True, 1)
+
+
+async def test_what_was_counted_is_told_though_the_gpu_is_lost_before_its_second_is_over(
+    h100: GpuNode,
+) -> None:
+    async with staged(h100.spec()) as stage:
+        await stage.back()
+        for _ in range(5):
+            h100.gpus.raise_xid("gpu0", 31)
+        h100.gpus.lose("gpu0")
+        await stage.until(lambda: sum(counts(stage)) == 5)
 
 
 def counts(stage: Staged) -> list[int]:
