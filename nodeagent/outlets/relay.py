@@ -20,6 +20,7 @@ from nodeagent.outlets.credentials import PeerCredentials
 from nodeagent.outlets.sockets import remove
 
 MAX_CONNECTIONS = 128
+FLUSH_LIMIT_S = 1.0
 
 _CHUNK_BYTES = 65536
 _SO_PEERGROUPS = 59
@@ -48,7 +49,7 @@ class Relay:
         self._server = await asyncio.start_unix_server(self._accepted, sock=self._listener)
 
     async def stop(self) -> None:
-        """Ends every connection and removes the socket."""
+        """Ends every connection and removes the socket; who takes nothing is not waited for."""
         path = Path(self._listener.getsockname())
         if self._server is not None:
             self._server.close()
@@ -56,6 +57,10 @@ class Relay:
         remove(path)
         for writer in self._open.values():
             writer.close()
+        if self._open:
+            await asyncio.wait(tuple(self._open), timeout=FLUSH_LIMIT_S)
+        for writer in self._open.values():
+            writer.transport.abort()
         if self._open:
             await asyncio.wait(tuple(self._open))
 
