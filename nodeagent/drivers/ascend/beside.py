@@ -16,13 +16,15 @@ NOTHING: Final[Mapping[str, float]] = {}
 
 
 class Beside:
-    """``telemetry`` is used by the thread alone, which begins with the first question."""
+    """``telemetry`` is used by the thread alone, which begins with the first question. ``is_waiting``: for an
+    answer.
+    """
 
     def __init__(self, telemetry: Telemetry, device: str) -> None:
         self._telemetry = telemetry
         self._device = device
         self._asked = threading.Semaphore(0)
-        self._is_waiting = False
+        self.is_waiting = False
         self._told = NOTHING
         self._thread: threading.Thread | None = None
         self._is_over = False
@@ -33,10 +35,10 @@ class Beside:
 
     def read(self, *, ask: bool) -> Mapping[str, float]:
         """What was told last; nothing, once a question has not been answered by the time of the next."""
-        if ask and self._is_waiting:
+        if ask and self.is_waiting:
             self._told = NOTHING
         elif ask:
-            self._is_waiting = True
+            self.is_waiting = True
             self._start()
             self._asked.release()
         return self._told
@@ -56,4 +58,4 @@ class Beside:
         Path(f"/proc/self/task/{threading.get_native_id()}/comm").write_text(self._device[:15])
         while self._asked.acquire() and not self._is_over:
             self._told = self._telemetry.read(slow_round=True)
-            self._is_waiting = False
+            self.is_waiting = False

@@ -6,6 +6,7 @@ and knows no device name. A ``Chip`` is used by one thread at a time, for it reu
 """
 
 import ctypes
+import time
 from collections.abc import Callable, Sequence
 from ctypes import byref, c_int, c_uint
 from dataclasses import dataclass
@@ -54,6 +55,7 @@ NPU: Final = 0
 HANDLED_EVENT: Final = 0
 """``DCMI_DMS_FAULT_EVENT``, the one event type there is."""
 
+_INITIALISES: Final = {Generation.V1: "dcmi_init", Generation.V2: "dcmiv2_init"}
 _UNWRITTEN: Final = 0xFFFFFFFF
 _NO_NUMBER: Final = -(2**31)
 """Stand where the library is to write, so that what it leaves alone is refused and not taken for a value."""
@@ -80,7 +82,9 @@ class Library:
         """Raises ``Unavailable`` with the answer of its ``init``."""
         self._handle = handle
         self._functions = bind_library_calls(handle)
+        begun_s = time.monotonic()
         self.generation = self._initialise()
+        self.initialised_within_s = time.monotonic() - begun_s
         self._chip_functions = bind_chip_calls(handle, self.generation)
         self._callback: Any = None
 
@@ -93,15 +97,23 @@ class Library:
             return self._places_on(card)
         return [self._place_v2(card)] if self._is_npu((card,)) else []
 
+    def initialise_again(self) -> None:
+        """Only then it lists chips that it has not found before. Nothing else may be asked of it meanwhile.
+        Raises ``CallFailed``: what it lists now is not known.
+        """
+        self._call(_INITIALISES[self.generation])
+
     def cards(self) -> list[int]:
-        """The ids of the cards, or of the devices where there are no cards. Cheap. Raises ``CallFailed``."""
+        """The ids of the cards, or of the devices where there are no cards; a card that could not be read has
+        none. Cheap. Raises ``CallFailed``.
+        """
         count, listed = c_int(-1), (c_int * MAX_CARDS)()
         if self.generation is Generation.V1:
             self._call("dcmi_get_card_list", byref(count), listed, MAX_CARDS)
         else:
             self._call("dcmiv2_get_device_list", listed, byref(count), MAX_CARDS)
         _check_count("the number of cards", count.value, MAX_CARDS)
-        return listed[: count.value]
+        return [card for card in listed[: count.value] if card >= 0]
 
     def driver_version(self) -> str:
         """Raises ``CallFailed``."""
@@ -127,7 +139,7 @@ class Library:
     def _initialise(self) -> Generation:
         """Of both generations the one whose chips the library knows; v1 answers "not supported" on a 950."""
         refused: list[VendorCallFailed] = []
-        for generation, symbol in ((Generation.V1, "dcmi_init"), (Generation.V2, "dcmiv2_init")):
+        for generation, symbol in _INITIALISES.items():
             try:
                 self._call(symbol)
             except VendorCallFailed as error:

@@ -17,19 +17,25 @@ from msgspec import structs
 from nodeagent.drivers.api import CallFailed, Driver, Emit, Population, Reading, Unavailable
 from nodeagent.drivers.ascend import dcmi
 from nodeagent.drivers.ascend.aggregation import UBOE_PORT_DOWN, UnifiedBusPorts, ethernet_ports
-from nodeagent.drivers.ascend.chip import WatchedChip
+from nodeagent.drivers.ascend.chip import WatchedChip, at_rest
 from nodeagent.drivers.ascend.dcmi import Library, Place
 from nodeagent.drivers.ascend.events import LIST_LEADS_S, Listener
 from nodeagent.drivers.ascend.functions import Generation
 from nodeagent.drivers.ascend.grouping import reset_groups
 from nodeagent.drivers.ascend.hang import HangRule
-from nodeagent.drivers.ascend.identity import expected
 from nodeagent.drivers.ascend.loading import NotLoaded
+from nodeagent.drivers.ascend.missing import Search, listed_by_pci, missing, without_library
 from nodeagent.drivers.pci import PciFunction
 from nodeagent.worker.protocol import Configure, Device, Missing, Pattern
 
 LOOK_LIMIT_S: Final = 3.0
 """How long the first look at all chips may take; one that takes longer is listed without its identity."""
+
+REST_LIMIT_S: Final = 0.1
+"""So long chips may take to answer what they are being asked, before nobody asks them anything."""
+
+LONGEST_INITIALISATION_S: Final = 2.0
+"""A library that takes longer to initialise would make the chips late that are not asked meanwhile."""
 
 ENUMERATE_EACH: Final = 10
 """The cards are listed at each poll of the source, the numbers of their chips each so many."""
@@ -80,13 +86,15 @@ class AscendDriver:
         self._subscribed = False
         self._refused_before = 0
         self._told = ""
+        self._missing: Sequence[Missing] = ()
+        self._search = Search()
 
     def open(self) -> None:
-        self._expected = _listed_by_pci(self._sysfs)
+        self._expected = listed_by_pci(self._sysfs)
         try:
             self._library = dcmi.open_library(self._configured)
         except NotLoaded as error:
-            raise _missed(error, self._expected) from error
+            raise without_library(error, self._expected) from error
         try:
             self._version = self._library.driver_version()
         except CallFailed as error:
@@ -102,11 +110,14 @@ class AscendDriver:
             self._enumerate(library, cards)
             if not self._subscribed and self._turn:
                 self._subscribe(library)
+        self._miss()
+        if self._search.is_due(bool(self._missing), time.monotonic()):
+            self._find_missing(library)
         self._turn += 1
         groups = reset_groups({name: chip.sitting for name, chip in self._chips.items()})
         return Population(
             devices=tuple(self._described(chip, groups[name]) for name, chip in self._chips.items()),
-            missing=self._missing(),
+            missing=self._missing,
             readings={
                 "events_total": self._listener.received,
                 "refused_values_total": self._refused(),
@@ -215,15 +226,29 @@ class AscendDriver:
         else:
             self._subscribed = True
 
-    def _missing(self) -> tuple[Missing, ...]:
-        """What PCI lists and the library does not; by address, which is the name of a slot."""
-        addresses = {chip.attributes.get("pci", "") for chip in self._chips.values()}
-        unplaced = sum(1 for chip in self._chips.values() if "pci" not in chip.attributes)
-        lost = [function.address for function in self._expected if function.address not in addresses]
-        if len(lost) <= unplaced:
-            return ()
-        reason = f"PCI lists {len(self._expected)} NPUs, the library {len(self._chips)}, and not this one"
-        return tuple(Missing(device=address, reason=reason) for address in lost)
+    def _miss(self) -> None:
+        addresses = [chip.attributes.get("pci", "") for chip in self._chips.values()]
+        self._missing = missing(self._expected, addresses)
+
+    def _find_missing(self, library: Library) -> None:
+        """Have the library look at the machine anew. It forgets meanwhile what it knows of any chip, so that
+        none must be asked; and a call that hangs it would hang in as well. Then the search is put off.
+        """
+        if self._skip:
+            return
+        if library.initialised_within_s > LONGEST_INITIALISATION_S:
+            self._tell("chips are missing, and to look for them would hold up the others for too long")
+            return
+        with at_rest(self._chips.values(), REST_LIMIT_S) as are_at_rest:
+            if not are_at_rest:
+                return
+            try:
+                library.initialise_again()
+            except CallFailed as error:
+                raise Unavailable(f"chips are missing, and the library finds none now: {error}") from error
+        self._search.were_looked_for(time.monotonic())
+        self._enumerate(library, library.cards())
+        self._miss()
 
     def _tell(self, text: str) -> None:
         """On stderr, which the daemon logs; the same thing once."""
@@ -239,20 +264,3 @@ def _named(chip: WatchedChip) -> Callable[[], None]:
         chip.look()
 
     return run
-
-
-def _missed(error: NotLoaded, expected: Sequence[PciFunction]) -> Unavailable:
-    """Without its library nothing shows the NPUs that PCI lists: each of them is missing."""
-    if not expected:
-        return error
-    shown = f"PCI lists {len(expected)} NPUs, but {error}"
-    missing = [Missing(device=function.address, reason=shown) for function in expected]
-    return Unavailable(shown, errno=error.errno, missing=missing)
-
-
-def _listed_by_pci(sysfs: Path) -> Sequence[PciFunction]:
-    """Raises ``Unavailable``: what cannot be counted cannot be missed."""
-    try:
-        return expected(sysfs)
-    except OSError as error:
-        raise Unavailable(f"what PCI lists cannot be read: {error}", errno=error.errno or 0) from error

@@ -24,6 +24,10 @@ int open_chip(const char *function, int generation, int card_id, int device_id, 
 /* The beginning of a call about no chip. */
 int open_node(const char *function, int generation);
 
+/* Initialised: what can be found is what is listed from now on. */
+void find_chips(void);
+bool is_listed(const struct chip *chip);
+
 /* The chip of a card, or -1. */
 int find_chip(int card_id, int device_id);
 bool is_mcu(int card_id, int device_id);

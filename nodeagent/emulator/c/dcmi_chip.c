@@ -8,7 +8,36 @@ const struct dialect dialect = {
 
 static struct chip mcu = {.present = 1, .ready = 1, .code_count_lie = NO_LIE, .health_lie = NO_LIE};
 
-static bool is_listed(const struct chip *chip) { return chip->kind == KIND_NPU && chip->present; }
+/* What this process has found; the vendor's library lists it from then on, whatever becomes of it. */
+static bool is_initialised, found[CHIPS];
+
+static bool is_there(const struct chip *chip) { return chip->kind == KIND_NPU && chip->present; }
+
+/* A card is found when all of its chips have started. */
+static bool has_started(const struct node *node, int card_id)
+{
+    for (int index = 0; index < node->chip_count; index++) {
+        const struct chip *chip = &state()->chips[index];
+        if (is_there(chip) && chip->card_id == card_id && !chip->ready)
+            return false;
+    }
+    return true;
+}
+
+void find_chips(void)
+{
+    const struct node *node = &state()->node;
+
+    settle_all();
+    for (int index = 0; index < node->chip_count; index++)
+        found[index] = is_there(&state()->chips[index]) && has_started(node, state()->chips[index].card_id);
+    is_initialised = true;
+}
+
+bool is_listed(const struct chip *chip)
+{
+    return is_there(chip) && (!is_initialised || found[chip - state()->chips]);
+}
 
 int find_chip(int card_id, int device_id)
 {

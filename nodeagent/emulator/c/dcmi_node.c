@@ -22,11 +22,20 @@ EXPORTED_VERSION(dcmi_get_driver_version, 1, driver_version)
 EXPORTED_VERSION(dcmiv2_get_dcmi_version, 2, dcmi_version)
 EXPORTED_VERSION(dcmiv2_get_driver_version, 2, driver_version)
 
+static int initialise(const char *function, int generation)
+{
+    int answer = open_node(function, generation);
+
+    if (answer == 0)
+        find_chips();
+    return answer;
+}
+
 EXPORTED int dcmi_init(void);
-EXPORTED int dcmi_init(void) { return open_node(__func__, 1); }
+EXPORTED int dcmi_init(void) { return initialise(__func__, 1); }
 
 EXPORTED int dcmiv2_init(void);
-EXPORTED int dcmiv2_init(void) { return open_node(__func__, 2); }
+EXPORTED int dcmiv2_init(void) { return initialise(__func__, 2); }
 
 /* So many entries are told as there are, never more written than the caller has room for. */
 static int tell_list(const int *entries, int count, int lie, int *told_count, int *told, int room)
@@ -40,21 +49,23 @@ static int tell_list(const int *entries, int count, int lie, int *told_count, in
     return DCMI_OK;
 }
 
-/* A card whose chips are all gone is not listed. */
+/* A card whose chips are all gone is not listed; one that has not started is, but without its id. */
 static int present_cards(int cards[CHIPS])
 {
     const struct state *node = state();
     int count = 0;
 
     for (int place = 0; place < node->node.card_count; place++) {
-        bool present = false;
+        bool present = false, listed = false;
         for (int index = 0; index < node->node.chip_count; index++) {
             const struct chip *chip = &node->chips[index];
-            if (chip->kind == KIND_NPU && chip->present && chip->card_id == node->node.cards[place])
-                present = true;
+            if (chip->kind != KIND_NPU || !chip->present || chip->card_id != node->node.cards[place])
+                continue;
+            present = true;
+            listed = listed || is_listed(chip);
         }
         if (present)
-            cards[count++] = node->node.cards[place];
+            cards[count++] = listed ? node->node.cards[place] : -1;
     }
     return count;
 }
@@ -66,7 +77,7 @@ static int present_chips(int logic_ids[CHIPS])
 
     for (int index = 0; index < node->node.chip_count; index++) {
         const struct chip *chip = &node->chips[index];
-        if (chip->kind == KIND_NPU && chip->present)
+        if (is_listed(chip))
             logic_ids[count++] = chip->logic_id;
     }
     return count;
@@ -139,7 +150,7 @@ static int count_in_card(int card_id, bool only_faulty)
 
     for (int index = 0; index < node->node.chip_count; index++) {
         const struct chip *chip = &node->chips[index];
-        if (chip->kind != KIND_NPU || !chip->present || chip->card_id != card_id)
+        if (!is_listed(chip) || chip->card_id != card_id)
             continue;
         listed++;
         count += !only_faulty || !is_ready(chip);

@@ -1,0 +1,73 @@
+"""NPUs that PCI lists and the library does not: which they are, and when to have it look for them again.
+
+The library lists what it found when it was initialised, for as long as the process lives. A chip that was
+starting then, after the machine or a reset, is found only when it is initialised once more.
+"""
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Final
+
+from nodeagent.drivers.api import Unavailable
+from nodeagent.drivers.ascend.identity import expected
+from nodeagent.drivers.ascend.loading import NotLoaded
+from nodeagent.drivers.pci import PciFunction
+from nodeagent.worker.protocol import Missing
+
+FIRST_PAUSE_S: Final = 1.0
+LONGEST_PAUSE_S: Final = 300.0
+"""A chip that is gone for good costs the others a look as seldom as this."""
+
+
+def listed_by_pci(sysfs: Path) -> Sequence[PciFunction]:
+    """Raises ``Unavailable``: what cannot be counted cannot be missed."""
+    try:
+        return expected(sysfs)
+    except OSError as error:
+        raise Unavailable(f"what PCI lists cannot be read: {error}", errno=error.errno or 0) from error
+
+
+def without_library(error: NotLoaded, listed: Sequence[PciFunction]) -> Unavailable:
+    """Without its library nothing shows the NPUs that PCI lists: each of them is missing."""
+    if not listed:
+        return error
+    shown = f"PCI lists {len(listed)} NPUs, but {error}"
+    missing = [Missing(device=function.address, reason=shown) for function in listed]
+    return Unavailable(shown, errno=error.errno, missing=missing)
+
+
+def missing(listed: Sequence[PciFunction], addresses: Collection[str]) -> tuple[Missing, ...]:
+    """By address, which is the name of a slot. ``addresses``: of the chips that the library shows, "" of one
+    that cannot be asked where it sits.
+    """
+    unplaced = sum(1 for address in addresses if not address)
+    lost = [function.address for function in listed if function.address not in addresses]
+    if len(lost) <= unplaced:
+        return ()
+    reason = f"PCI lists {len(listed)} NPUs, the library {len(addresses)}, and not this one"
+    if unplaced:
+        reason += f", unless it is one of {unplaced} that cannot be asked where they sit"
+    return tuple(Missing(device=address, reason=reason) for address in lost)
+
+
+class Search:
+    """When to look for missing chips: soon at first, for they may be starting, and ever more seldom."""
+
+    def __init__(self) -> None:
+        self._pause_s = FIRST_PAUSE_S
+        self._at_s: float | None = None
+
+    def is_due(self, is_missing: bool, now_s: float) -> bool:
+        """``now_s`` is of a clock that does not step. Due again soon, unless they ``were_looked_for``."""
+        if not is_missing:
+            self._pause_s, self._at_s = FIRST_PAUSE_S, None
+            return False
+        if self._at_s is not None and now_s < self._at_s:
+            return False
+        is_new = self._at_s is None
+        self._at_s = now_s + FIRST_PAUSE_S
+        return not is_new
+
+    def were_looked_for(self, now_s: float) -> None:
+        self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+        self._at_s = now_s + self._pause_s

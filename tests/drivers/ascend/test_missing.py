@@ -1,0 +1,116 @@
+"""NPUs that PCI lists and the library does not: which they are, and how they are found once they started."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+
+from nodeagent.core.model import SourceLost
+from nodeagent.daemon.source import WorkerSpec
+from nodeagent.drivers.ascend.missing import LONGEST_PAUSE_S, Search, missing
+from nodeagent.drivers.pci import PciFunction
+from nodeagent.emulator.node import EmulatedNode
+from tests.drivers.ascend.conftest import Emulate
+from tests.drivers.ascend.judged import judged
+from tests.drivers.ascend.test_ascend_contract import ascend_spec
+
+A, B, C = "0000:01:00.0", "0000:02:00.0", "0000:03:00.0"
+LISTED = [
+    PciFunction(address=address, vendor=0x19E5, device=0xD802, base_class=0x1200) for address in (A, B, C)
+]
+INIT = "dcmi_init"
+
+
+def lost(*addresses: str) -> dict[str, str]:
+    return {each.device: each.reason for each in missing(LISTED, addresses)}
+
+
+def test_a_slot_that_no_chip_names_is_missing() -> None:
+    assert lost(A, B, C) == {}
+    assert lost(A, C) == {B: "PCI lists 3 NPUs, the library 2, and not this one"}
+    assert [*lost()] == [A, B, C]
+
+
+def test_a_chip_that_cannot_be_asked_where_it_sits_may_be_the_missing_one() -> None:
+    assert lost(A, B, "") == {}
+    told = (
+        "PCI lists 3 NPUs, the library 2, and not this one, unless it is one of 1 that cannot be asked where"
+    )
+    assert {address: reason.startswith(told) for address, reason in lost(A, "").items()} == {B: True, C: True}
+
+
+def looked(search: Search, until_s: int) -> Iterator[int]:
+    """Each second one asks, and looks whenever it is due."""
+    for now_s in range(until_s):
+        if search.is_due(True, now_s):
+            search.were_looked_for(now_s)
+            yield now_s
+
+
+def test_missing_chips_are_looked_for_soon_and_then_ever_more_seldom() -> None:
+    times_s = [*looked(Search(), 2000)]
+    pauses_s = [after - before for before, after in pairwise(times_s)]
+    assert (times_s[0], pauses_s[:5], pauses_s[-1]) == (1, [2, 4, 8, 16, 32], LONGEST_PAUSE_S)
+
+
+def test_a_chip_that_is_missing_later_is_looked_for_soon_again() -> None:
+    search = Search()
+    assert [*looked(search, 100)]
+    search.is_due(False, 100)
+    assert [*looked(search, 10)] == [1, 3, 7]
+
+
+def test_a_search_that_was_put_off_is_due_again_soon() -> None:
+    search = Search()
+    assert [now_s for now_s in range(5) if search.is_due(True, now_s)] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(("description", "init"), [("8x910B", INIT), ("4x950", "dcmiv2_init")])
+async def test_a_chip_that_was_starting_when_the_library_was_opened_is_found_and_the_others_never_lost(
+    emulate: Emulate, description: str, init: str
+) -> None:
+    node = emulate(description)
+    node.drop("npu3")
+    async with judged(ascend_spec(node.dcmi, node.sysfs, poll_interval_s=0.05)) as stage:
+        slot = stage.faults("device_lost")[0][0]
+        assert "npu3" not in [view.name for view in stage.engine.view().devices]
+        node.return_("npu3")
+        await stage.until(lambda: (slot, "recover") in stage.faults("device_lost"), "the chip found")
+        await stage.polled("npu3", 1)
+        assert stage.device("npu3").observed
+        assert [given for given in stage.inputs if isinstance(given, SourceLost)] == []
+        assert node.calls(init) >= 2
+
+
+async def test_both_dies_of_a_card_are_found_once_both_have_started(emulate: Emulate) -> None:
+    node = emulate("4x310P")
+    node.drop("npu1")
+    async with judged(ascend_spec(node.dcmi, node.sysfs, poll_interval_s=0.05)) as stage:
+        assert {view.name for view in stage.engine.view().devices} >= {"npu2", "npu3"}
+        assert len(stage.faults("device_lost")) == 2
+        node.return_("npu1")
+        for device in ("npu0", "npu1"):
+            await stage.polled(device, 1)
+
+
+async def test_a_library_in_which_a_call_hangs_is_not_initialised_again(node: EmulatedNode) -> None:
+    node.drop("npu3")
+    async with judged(ascend_spec(node.dcmi, node.sysfs, poll_interval_s=0.05)) as stage:
+        node.hang("npu5")
+        await stage.polled("npu4", 5)
+        before = node.calls(INIT)
+        await stage.polled("npu4", 60)
+        assert node.calls(INIT) == before
+        node.release()
+        node.return_("npu3")
+        await stage.polled("npu3", 1)
+
+
+async def test_a_library_that_cannot_be_initialised_again_is_opened_anew(node: EmulatedNode) -> None:
+    node.drop("npu3")
+    node.answer(-8010, None, INIT, skip=1, times=1)
+    spec: WorkerSpec = ascend_spec(node.dcmi, node.sysfs, poll_interval_s=0.05)
+    async with judged(spec) as stage:
+        told = await stage.lost()
+        assert told.reason.startswith("chips are missing, and the library finds none now: dcmi_init: ")
+        await stage.back(after=stage.inputs.index(told))

@@ -1,0 +1,52 @@
+"""What libdcmi.so lists: as the vendor's does, what was there when it was initialised."""
+
+import ctypes
+from collections.abc import Callable
+
+from nodeagent.emulator.node import EmulatedNode
+
+MakeNode = Callable[[str], EmulatedNode]
+
+
+def initialised(node: EmulatedNode) -> ctypes.CDLL:
+    library = ctypes.CDLL(str(node.dcmi))
+    assert library.dcmi_init() == 0
+    return library
+
+
+def cards(library: ctypes.CDLL) -> list[int]:
+    count, listed = ctypes.c_int(), (ctypes.c_int * 64)()
+    assert library.dcmi_get_card_list(ctypes.byref(count), listed, 64) == 0
+    return sorted(listed[: count.value])
+
+
+def health(library: ctypes.CDLL, card: int) -> int:
+    return int(library.dcmi_get_device_health(card, 0, ctypes.byref(ctypes.c_uint())))
+
+
+def test_a_chip_that_had_not_started_is_listed_without_its_id_until_the_next_initialisation(
+    make_node: MakeNode,
+) -> None:
+    node = make_node("4x910B")
+    node.drop("npu3")
+    library = initialised(node)
+    assert (cards(library), health(library, 3)) == ([-1, 0, 1, 2], -8007)
+    node.return_("npu3")
+    assert (cards(library), health(library, 3)) == ([-1, 0, 1, 2], -8007)
+    assert library.dcmi_init() == 0
+    assert (cards(library), health(library, 3)) == ([0, 1, 2, 3], 0)
+
+
+def test_a_chip_that_drops_later_stays_listed(make_node: MakeNode) -> None:
+    node = make_node("4x910B")
+    library = initialised(node)
+    node.drop("npu3")
+    assert (cards(library), health(library, 3)) == ([0, 1, 2, 3], -8012)
+
+
+def test_a_card_is_listed_when_both_of_its_dies_have_started(make_node: MakeNode) -> None:
+    node = make_node("4x310P")
+    node.drop("npu1")
+    library = initialised(node)
+    count = ctypes.c_int()
+    assert (cards(library), library.dcmi_get_device_num_in_card(0, ctypes.byref(count))) == ([-1, 1], -8007)
