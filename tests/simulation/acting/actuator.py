@@ -21,6 +21,7 @@ _FATES = {
     "is refused": 2,
     "hangs before": 2,
     "hangs after": 2,
+    "hangs on": 2,
     "says nothing": 1,
     "dies before": 2,
     "dies after": 2,
@@ -64,8 +65,7 @@ class Actuator:
             if reset.stage is not ResetStage.RUNNING or attempt in self._processes:
                 continue
             if attempt not in self._results:
-                lost = ActionResult(action_id=reset.id, state=ActionState.INTERRUPTED, reason="no result")
-                self._end(attempt, lost)
+                self._end(attempt, self._result(attempt, ActionState.INTERRUPTED, "no result"))
             self._hand_in(attempt)
 
     def reboots(self) -> None:
@@ -96,7 +96,8 @@ class Actuator:
             yield world.rng.choice((5, 20, 40)) * SECOND_NS
         if fate.startswith("hangs"):
             left_ns = process.action.deadline_ns - world.rule_ns(world.true_ns)
-            yield max(0, left_ns + world.rng.choice((-SECOND_NS, -1, 0)))
+            late_ns = (40 * SECOND_NS, 90 * SECOND_NS) if fate == "hangs on" else (-SECOND_NS, -1, 0)
+            yield max(0, left_ns + world.rng.choice(late_ns))
         if not self._lives(process):
             return
         del self._processes[attempt]
@@ -114,8 +115,8 @@ class Actuator:
     def _shares(self, one: _Process, other: _Process) -> bool:
         return not set(one.action.devices).isdisjoint(other.action.devices)
 
-    def _result(self, attempt: Attempt, state: ActionState) -> ActionResult:
-        return ActionResult(action_id=attempt.action_id, state=state, reason="the tool said so")
+    def _result(self, attempt: Attempt, state: ActionState, reason: str = "the tool said so") -> ActionResult:
+        return ActionResult(action_id=attempt.action_id, attempt=attempt.number, state=state, reason=reason)
 
     def _end(self, attempt: Attempt, result: ActionResult) -> None:
         self._results[attempt] = result

@@ -181,6 +181,10 @@ def takes_anyones_result(state: State, given: ActionResult) -> bool:
     return running is not None and _resulted(state, replace(given, action_id=running.id))
 
 
+def takes_a_late_result(state: State, given: ActionResult) -> bool:
+    return _resulted(state, replace(given, attempt=0))
+
+
 def takes_any_result_for_done(state: State, given: ActionResult) -> bool:
     failed = given.state is ActionState.FAILED
     return _resulted(state, replace(given, state=ActionState.DONE) if failed else given)

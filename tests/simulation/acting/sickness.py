@@ -104,6 +104,19 @@ def several_break(world: World) -> Plot:
         world.recover(part, "RestartNPU")
 
 
+def one_of_two_is_cured(world: World) -> Plot:
+    """The fault of another part of the group stays, whatever is reset."""
+    part = a_free_chip(world)
+    other = world.rng.choice(group_of(world, part))
+    other.when_reset = "stays"
+    begin(world, other, "SubHealthFault")
+    begin(world, part, "RestartNPU")
+    yield from looked_after(world, part, 20)
+    other.when_reset = "well"
+    world.recover(other, "SubHealthFault")
+    world.recover(part, "RestartNPU")
+
+
 def overtaken(world: World) -> Plot:
     """Polls that take long: they were begun before what they are heard after."""
     part = world.rng.choice((a_chip(world), *world.of_source("nvidia")))
@@ -182,6 +195,7 @@ SICKNESS: tuple[Callable[[World], Plot], ...] = (
     changes_meanwhile,
     changes_meanwhile,
     several_break,
+    one_of_two_is_cured,
     overtaken,
     others_faults,
     others_faults,

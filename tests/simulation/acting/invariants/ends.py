@@ -56,7 +56,9 @@ class HoldsLastAsLong(Invariant):
 
 
 class DoneIsSeen(Invariant):
-    """A complete poll of each member, begun after the result, without the codes that asked."""
+    """A complete poll of each member, begun after the result, without the codes that asked; and what a poll
+    shows still is not over by it.
+    """
 
     name = "a reset is done only once polls show that it helped"
 
@@ -84,6 +86,11 @@ class DoneIsSeen(Invariant):
         result_ns = self._result_ns.get(reset.id, 0)
         if unseen := set(reset.members) - self._seen_well.get(reset.id, set()):
             raise Broken(self.name, f"{reset.id}: no poll showed {unseen} well")
+        for cleared in step.events:
+            if cleared.why == f"verified after {reset.id}":
+                shown = self._known.polled[cleared.device_id].codes
+                if canonical(cleared.code) in shown:
+                    raise Broken(self.name, f"{reset.id} ended {cleared.condition_id}, which is shown")
         for condition in step.after.conditions:
             if condition.id in reset.conditions and condition.last_ns <= result_ns:
                 row = row_of(step.catalog, condition.code)
