@@ -10,6 +10,8 @@ from nodeagent.core.model import Holders
 from tests.daemon.staged import Staged, staged
 from tests.drivers.nvidia.bench import GpuNode
 
+BEYOND_ALL_PIDS = 2**22 + 1
+
 
 async def read(stage: Staged, device: str, **expected: float) -> Mapping[str, float]:
     """The device's readings once these are among them; a dot of a name is written ``__``."""
@@ -152,6 +154,15 @@ async def test_processes_that_cannot_be_listed_are_not_none(h100: GpuNode) -> No
         await stage.polled("gpu1", times=2)
         assert held_by(stage, "gpu0") == []
         assert held_by(stage, "gpu1")[-1].holders == ()
+
+
+async def test_a_process_that_nvml_lists_and_nobody_sees_is_not_none(h100: GpuNode) -> None:
+    """It is of another namespace, or the list is garbled, as by drivers 535.54 to 535.86."""
+    h100.node.hold("gpu0", os.getpid())
+    h100.node.hold("gpu0", BEYOND_ALL_PIDS)
+    async with staged(h100.spec()) as stage:
+        await stage.polled("gpu0", times=3)
+        assert [held for held in held_by(stage, "gpu0") if held.known] == []
 
 
 def held_by(stage: Staged, device: str) -> list[Holders]:
