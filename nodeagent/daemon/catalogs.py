@@ -19,6 +19,9 @@ log = logging.getLogger(__name__)
 
 _REASON_LENGTH = 2000
 
+KEPT = 4
+"""Catalogs in memory, some megabytes each: the one in force, its successor, and some that are on their way."""
+
 
 class NoTables(Exception):
     """There is no sound catalog at all: none on disk and none in the store. str() says what is wrong."""
@@ -63,7 +66,7 @@ class Catalogs:
         """The inputs that bring it into force in place of ``in_force``."""
         for warning in loaded.warnings:
             log.warning("tables: %s", warning)
-        await self._take(loaded.catalog, "loaded from " + ", ".join(map(str, folders)))
+        await self._take(loaded.catalog, "loaded from " + ", ".join(map(str, folders)), in_force)
         return self._change(in_force)
 
     @staticmethod
@@ -74,9 +77,11 @@ class Catalogs:
     async def _fall_back(self, folders: Sequence[Path], settings: Settings, in_force: str) -> None:
         last_good = self._known[in_force] if in_force else await self._last_good()
         if last_good is not None:
-            self._known[last_good.digest] = self.current = last_good
+            self.current = last_good
+            self._remember(last_good, in_force)
             return
-        await self._take(tables_on_disk(folders[:1], settings), "shipped; the site's were refused")
+        shipped = tables_on_disk(folders[:1], settings)
+        await self._take(shipped, "shipped; the site's were refused", in_force)
         log.warning("no tables were ever good on this node: only those of %s are in force", folders[0])
 
     async def _last_good(self) -> Catalog | None:
@@ -87,10 +92,19 @@ class Catalogs:
             log.error("the last good tables cannot be read back: %s", error)
             return None
 
-    async def _take(self, catalog: Catalog, reason: str) -> None:
-        self._known[catalog.digest] = catalog
+    async def _take(self, catalog: Catalog, reason: str, in_force: str) -> None:
+        self._remember(catalog, in_force)
         self.current = catalog
         await self._ledger.put_catalog(catalog.digest, encode_catalog(catalog), reason)
+
+    def _remember(self, catalog: Catalog, in_force: str) -> None:
+        """As the newest; what only a replay needed is let go of."""
+        if in_force in self._known:
+            self._known[in_force] = self._known.pop(in_force)
+        self._known.pop(catalog.digest, None)
+        self._known[catalog.digest] = catalog
+        while len(self._known) > KEPT:
+            del self._known[next(iter(self._known))]
 
     def _change(self, in_force: str) -> tuple[Input, ...]:
         if self.current.digest == in_force:

@@ -6,7 +6,7 @@ import pytest
 
 from nodeagent.core.catalog import Catalog, Settings
 from nodeagent.core.model import CatalogChanged, Level, TablesRejected
-from nodeagent.daemon.catalogs import Catalogs, NoTables
+from nodeagent.daemon.catalogs import KEPT, Catalogs, NoTables
 from nodeagent.store.ledger import Ledger
 from tests.store.samples import PATIENT
 
@@ -65,6 +65,21 @@ async def test_unchanged_tables_are_no_input(tmp_path: Path, shipped: Path, site
     ledger, catalogs, _ = await begin(tmp_path / "state")
     await catalogs.load([shipped, site], Settings(), "")
     assert await catalogs.load([shipped, site], Settings(), catalogs.current.digest) == ()
+    await ledger.close()
+
+
+async def test_however_often_tables_change_only_the_newest_stay_in_memory(
+    tmp_path: Path, shipped: Path, site: Path
+) -> None:
+    ledger, catalogs, known = await begin(tmp_path / "state")
+    in_force = ""
+    for number in range(3 * KEPT):
+        (site / "kernel.toml").write_text(SHIPPED.replace("10m", f"{number + 1}m"))
+        await catalogs.load([shipped, site], Settings(), in_force)
+        assert in_force == "" or in_force in known
+        in_force = catalogs.current.digest
+        assert in_force in known
+    assert len(known) == KEPT
     await ledger.close()
 
 
