@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 _REASON_LENGTH = 2000
 
 KEPT = 4
-"""Catalogs in memory, some megabytes each: the one in force, its successor, and some that are on their way."""
+"""Catalogs in memory, megabytes each: the one in force, its successor, and some that are on their way."""
 
 
 class NoTables(Exception):
