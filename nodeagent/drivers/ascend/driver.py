@@ -23,8 +23,7 @@ from nodeagent.drivers.ascend.events import LIST_LEADS_S, Listener
 from nodeagent.drivers.ascend.functions import Generation
 from nodeagent.drivers.ascend.grouping import reset_groups
 from nodeagent.drivers.ascend.hang import HangRule
-from nodeagent.drivers.ascend.loading import NotLoaded
-from nodeagent.drivers.ascend.missing import Search, listed_by_pci, missing, without_library
+from nodeagent.drivers.ascend.missing import Search, listed_by_pci, missing, not_opened
 from nodeagent.drivers.pci import PciFunction
 from nodeagent.worker.protocol import Configure, Device, Missing, Pattern
 
@@ -85,7 +84,7 @@ class AscendDriver:
         self._turn = 0
         self._subscribed = False
         self._refused_before = 0
-        self._told = ""
+        self._troubles: dict[str, str] = {}
         self._missing: Sequence[Missing] = ()
         self._search = Search()
 
@@ -93,12 +92,12 @@ class AscendDriver:
         self._expected = listed_by_pci(self._sysfs)
         try:
             self._library = dcmi.open_library(self._configured)
-        except NotLoaded as error:
-            raise without_library(error, self._expected) from error
+        except Unavailable as error:
+            raise not_opened(error, self._expected) from error
         try:
             self._version = self._library.driver_version()
         except CallFailed as error:
-            self._tell(f"the driver's version is unknown: {error}")
+            self._tell("version", f"the driver's version is unknown: {error}")
 
     def devices(self) -> Population:
         library = self._opened()
@@ -150,12 +149,16 @@ class AscendDriver:
         for card in cards:
             try:
                 found += library.places(card)
+                self._troubles.pop(f"card {card}", None)
             except CallFailed as error:
-                self._tell(f"card {card} cannot be listed: {error}")
+                self._tell(f"card {card}", f"card {card} cannot be listed: {error}")
                 found += [chip.place for chip in self._chips.values() if chip.place.card == card]
         chips = {}
         for place in sorted(found, key=lambda place: place.physical):
             device = f"npu{place.physical}"
+            if device in chips:
+                self._tell(device, f"two chips say that they are {device}; only one of them is watched")
+                continue
             known = self._chips.get(device)
             if known is not None and known.place.address == place.address:
                 # Its logic id may have changed, which is no more than the name that events have for it.
@@ -222,7 +225,7 @@ class AscendDriver:
         try:
             library.subscribe(self._listener.take)
         except CallFailed as error:
-            self._tell(f"no events, only polls: {error}")
+            self._tell("events", f"no events, only polls: {error}")
         else:
             self._subscribed = True
 
@@ -237,7 +240,7 @@ class AscendDriver:
         if self._skip:
             return
         if library.initialised_within_s > LONGEST_INITIALISATION_S:
-            self._tell("chips are missing, and to look for them would hold up the others for too long")
+            self._tell("search", "chips are missing, and to look for them would make the others late")
             return
         with at_rest(self._chips.values(), REST_LIMIT_S) as are_at_rest:
             if not are_at_rest:
@@ -250,10 +253,10 @@ class AscendDriver:
         self._enumerate(library, library.cards())
         self._miss()
 
-    def _tell(self, text: str) -> None:
-        """On stderr, which the daemon logs; the same thing once."""
-        if text != self._told:
-            self._told = text
+    def _tell(self, trouble: str, text: str) -> None:
+        """On stderr, which the daemon logs; the same thing once for as long as the trouble lasts."""
+        if self._troubles.get(trouble) != text:
+            self._troubles[trouble] = text
             print(text, file=sys.stderr, flush=True)
 
 

@@ -14,6 +14,9 @@ from nodeagent.drivers.ascend.loading import NotLoaded
 from nodeagent.drivers.pci import PciFunction
 from nodeagent.worker.protocol import Missing
 
+DEVICE_NODE: Final = Path("/dev/davinci_manager")
+"""A machine whose driver has found NPUs has it, also where they are on no PCI bus."""
+
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 300.0
 """A chip that is gone for good costs the others a look as seldom as this."""
@@ -27,9 +30,16 @@ def listed_by_pci(sysfs: Path) -> Sequence[PciFunction]:
         raise Unavailable(f"what PCI lists cannot be read: {error}", errno=error.errno or 0) from error
 
 
-def without_library(error: NotLoaded, listed: Sequence[PciFunction]) -> Unavailable:
-    """Without its library nothing shows the NPUs that PCI lists: each of them is missing."""
+def not_opened(error: Unavailable, listed: Sequence[PciFunction]) -> Unavailable:
+    """What it means that the library cannot be opened.
+
+    Without it nothing shows the NPUs that PCI lists: each of them is missing. One that is loaded and does not
+    start says nothing of any; but where there are none it never starts, and may be installed all the same.
+    """
     if not listed:
+        is_absent = error.absent or not (isinstance(error, NotLoaded) or DEVICE_NODE.exists())
+        return Unavailable(str(error), errno=error.errno, absent=is_absent)
+    if not isinstance(error, NotLoaded):
         return error
     shown = f"PCI lists {len(listed)} NPUs, but {error}"
     missing = [Missing(device=function.address, reason=shown) for function in listed]

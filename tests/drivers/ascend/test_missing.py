@@ -2,16 +2,21 @@
 
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from nodeagent.core.model import SourceLost
 from nodeagent.daemon.source import WorkerSpec
+from nodeagent.drivers.api import Unavailable
+from nodeagent.drivers.ascend import missing as missing_chips
+from nodeagent.drivers.ascend.driver import AscendDriver
 from nodeagent.drivers.ascend.missing import LONGEST_PAUSE_S, Search, missing
 from nodeagent.drivers.pci import PciFunction
 from nodeagent.emulator.node import EmulatedNode
 from tests.drivers.ascend.conftest import Emulate
 from tests.drivers.ascend.judged import judged
+from tests.drivers.ascend.recorder import Recorder
 from tests.drivers.ascend.test_ascend_contract import ascend_spec
 
 A, B, C = "0000:01:00.0", "0000:02:00.0", "0000:03:00.0"
@@ -37,6 +42,37 @@ def test_a_chip_that_cannot_be_asked_where_it_sits_may_be_the_missing_one() -> N
         "PCI lists 3 NPUs, the library 2, and not this one, unless it is one of 1 that cannot be asked where"
     )
     assert {address: reason.startswith(told) for address, reason in lost(A, "").items()} == {B: True, C: True}
+
+
+def refused(node: EmulatedNode, sysfs: Path) -> Unavailable:
+    """Why the driver of a library that does not start is not opened."""
+    node.answer(-8010, None, INIT)
+    driver = AscendDriver(
+        library=str(node.dcmi), sysfs=sysfs, procfs=Path("/proc"), skip=frozenset(), emit=Recorder()
+    )
+    with pytest.raises(Unavailable) as refusal:
+        driver.open()
+    return refusal.value
+
+
+def test_a_library_that_does_not_start_where_there_are_no_npus_is_nothing_to_miss(
+    node: EmulatedNode, tmp_path: Path
+) -> None:
+    assert refused(node, tmp_path).absent
+
+
+def test_a_library_that_does_not_start_where_pci_lists_npus_is_missed(node: EmulatedNode) -> None:
+    refusal = refused(node, node.sysfs)
+    assert (refusal.absent, refusal.missing, refusal.errno) == (False, (), 8010)
+
+
+def test_a_library_that_does_not_start_where_its_driver_has_found_npus_is_missed(
+    node: EmulatedNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = tmp_path / "davinci_manager"
+    found.touch()
+    monkeypatch.setattr(missing_chips, "DEVICE_NODE", found)
+    assert not refused(node, tmp_path / "sys").absent
 
 
 def looked(search: Search, until_s: int) -> Iterator[int]:

@@ -9,10 +9,12 @@ import pytest
 
 from nodeagent.core.model import Holders, SourceLost
 from nodeagent.daemon.source import WorkerSpec
+from nodeagent.drivers.ascend.driver import ENUMERATE_EACH, AscendDriver
 from nodeagent.emulator.node import EmulatedNode
 from tests.daemon.staged import HANG_S
 from tests.drivers.ascend.conftest import Emulate
 from tests.drivers.ascend.judged import Judged, judged
+from tests.drivers.ascend.recorder import Recorder
 from tests.drivers.ascend.test_ascend_contract import ascend_spec
 
 HBM, HBM_CODE = 0x80E01801, "80E01801"
@@ -189,6 +191,25 @@ async def test_a_chip_that_the_library_lists_no_more_is_missing_by_pci(
         assert "device_lost" in stage.open_on("npu3")
         node.return_("npu3")
         await stage.cleared("npu3", "device_lost")
+
+
+def test_a_trouble_is_told_once_while_it_lasts_and_anew_when_it_comes_again(
+    node: EmulatedNode, capfd: pytest.CaptureFixture[str]
+) -> None:
+    driver = AscendDriver(
+        library=str(node.dcmi), sysfs=node.sysfs, procfs=Path("/proc"), skip=frozenset(), emit=Recorder()
+    )
+    driver.open()
+    told = []
+    for _ in range(3):
+        node.answer(-8006, None, "dcmi_get_device_num_in_card")
+        for _ in range(2 * ENUMERATE_EACH):
+            driver.devices()
+        told.append(capfd.readouterr().err.count("cannot be listed"))
+        node.release()
+        for _ in range(ENUMERATE_EACH):
+            driver.devices()
+    assert told == [8, 8, 8]
 
 
 async def test_a_library_without_any_chip_misses_every_one_that_pci_lists(
