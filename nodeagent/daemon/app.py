@@ -38,6 +38,7 @@ from nodeagent.outlets.quiescing import Quiescing
 from nodeagent.outlets.reports import Reports
 from nodeagent.outlets.sockets import OutletError
 from nodeagent.outlets.tables import Tables
+from nodeagent.reset.config import VOLATILE, file_system_of
 from nodeagent.store.board import Board
 from nodeagent.store.errors import StoreInUseError
 from nodeagent.store.ledger import Ledger
@@ -87,6 +88,7 @@ class Daemon:
             ledger = Ledger(Path(config.agent.state_dir), identity.machine_id(), keep=keep)
             recovery = await ledger.open()
             parts.push_async_callback(ledger.close)
+            volatile = _is_volatile(Path(config.agent.state_dir))
 
             folders = table_folders(config)
             clock = carry_on(recovery.anchor, identity.boot_id())
@@ -140,7 +142,7 @@ class Daemon:
                 board=board,
                 ledger=ledger,
                 facts=facts,
-                health=lambda: workers.health(pump, ledger, sources),
+                health=lambda: workers.health(pump, ledger, sources, volatile),
             )
             await grpc.start()
             parts.push_async_callback(grpc.stop)
@@ -197,6 +199,17 @@ class Daemon:
         trying = await open_or_keep_trying(open_door, "no metrics")
         if trying is not None:
             parts.callback(trying.cancel)
+
+
+def _is_volatile(state_dir: Path) -> bool:
+    kind = file_system_of(state_dir)
+    if kind in VOLATILE:
+        log.warning(
+            "agent.state_dir %s lies on %s: isolations, counts and history are lost at each reboot",
+            state_dir,
+            kind,
+        )
+    return kind in VOLATILE
 
 
 async def _tell_readiness(board: Board, grpc: GrpcServer, required: frozenset[str]) -> None:

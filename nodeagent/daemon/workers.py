@@ -86,7 +86,7 @@ def _spec(
     )
 
 
-def health(pump: Pump, ledger: Ledger, workers: list[Supervisor]) -> Health:
+def health(pump: Pump, ledger: Ledger, workers: list[Supervisor], volatile: bool) -> Health:
     """How the daemon does, for the metrics; reads attributes only, from any thread."""
     statistics = pump.statistics
     dropped_events, dropped_inputs = ledger.dropped
@@ -98,6 +98,7 @@ def health(pump: Pump, ledger: Ledger, workers: list[Supervisor]) -> Health:
         commit_total_s=statistics.commit_total_s,
         commit_last_s=statistics.commit_last_s,
         degraded=ledger.degraded,
+        volatile=volatile,
         dropped_events=dropped_events,
         dropped_inputs=dropped_inputs,
         sources=tuple(worker.health() for worker in workers),

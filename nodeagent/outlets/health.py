@@ -33,7 +33,7 @@ class SourceHealth:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
     """Of the daemon. Counts are since start. ``degraded`` tells why the store is not durable, "" if it is;
-    ``dropped_*`` count what memory could not keep while it was not.
+    ``dropped_*`` count what memory could not keep while it was not. ``volatile``: a reboot forgets it.
     """
 
     queue_depth: int = 0
@@ -43,6 +43,7 @@ class Health:
     commit_total_s: float = 0.0
     commit_last_s: float = 0.0
     degraded: str = ""
+    volatile: bool = False
     dropped_events: int = 0
     dropped_inputs: int = 0
     sources: tuple[SourceHealth, ...] = ()

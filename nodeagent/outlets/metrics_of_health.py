@@ -29,6 +29,11 @@ def daemon_metrics(health: Health) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "nodeagent_store_degraded", "1 while the store's disk is in trouble.", float(bool(health.degraded))
     )
+    yield GaugeMetricFamily(
+        "nodeagent_store_volatile",
+        "1 where the store lies in memory, so that isolations and history are lost at a reboot.",
+        float(health.volatile),
+    )
     dropped = CounterMetricFamily(
         "nodeagent_store_dropped",
         "What memory could not keep while the store's disk was in trouble.",

@@ -24,6 +24,7 @@ HEALTH = Health(
     commits=4,
     commit_total_s=0.5,
     commit_last_s=0.125,
+    volatile=True,
     dropped_events=11,
     dropped_inputs=12,
     sources=(
@@ -136,6 +137,7 @@ async def test_the_daemon_tells_how_it_does_itself(stage: Stage, served: Metrics
         series("nodeagent_commit_duration_seconds_sum"): 0.5,
         series("nodeagent_store_durable"): 1,
         series("nodeagent_store_degraded"): 0,
+        series("nodeagent_store_volatile"): 1,
         series("nodeagent_source_up", source="kmsg", required="true"): 1,
         series("nodeagent_source_poll_duration_seconds", source="kmsg"): 0.25,
         series("nodeagent_source_poll_success", source="kmsg"): 1,

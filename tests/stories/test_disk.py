@@ -5,13 +5,14 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
 from nodeagent.client import EventKind
 from tests.store.preload import DiskFault
 from tests.stories.conftest import Launch, Subscribe
-from tests.stories.daemon import Daemon
+from tests.stories.daemon import Daemon, free_port
 from tests.stories.kernel_log import FakeKernelLog, RealKernelLog
 from tests.stories.subscriber import Subscriber, as_stored, meanings, stored_events, without_gap
 
@@ -110,6 +111,23 @@ async def test_story_15_a_full_disk_costs_no_event_and_recovers_without_a_restar
     assert codes >= {"LASTING_FIRST", "LASTING_DURING", "LASTING_LATER", "LASTING_0"}
     assert len(codes) == written + 1
     print(f"full after {number + 1} lines with the reserve; {len(subscriber.events)} events, none lost")
+
+
+@pytest.mark.root
+async def test_a_store_that_a_reboot_forgets_is_told_in_the_log_and_by_a_metric(
+    launch: Launch, fake_log: FakeKernelLog, disk: SmallDisk
+) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    daemon = launch(fake_log, metrics=address)
+    await daemon.start()
+
+    metrics = await asyncio.to_thread(urlopen, f"http://{address}/metrics")
+    with metrics:
+        assert "\nnodeagent_store_volatile 1.0\n" in metrics.read().decode()
+    told = (
+        f"agent.state_dir {disk.path} lies on tmpfs: isolations, counts and history are lost at each reboot"
+    )
+    assert told in daemon.log
 
 
 @pytest.mark.root
@@ -245,5 +263,5 @@ async def test_a_disk_that_hangs_at_the_start_holds_up_neither_the_start_nor_the
 
     assert [snapshot.durable for snapshot in subscriber.snapshots] == [False]
     assert raised.position.epoch > 0
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         assert await daemon.stop() == 0
