@@ -31,8 +31,14 @@ class Subscriber:
             [sys.executable, program, folder / "position"],
             env={**os.environ, "NODEAGENT_SOCKET": str(node.socket), "PYTHONPATH": str(ROOT)},
             stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
         )
+
+    @property
+    def complaints(self) -> IO[str]:
+        assert self._process.stderr is not None
+        return self._process.stderr
 
     def __enter__(self) -> IO[str]:
         assert self._process.stdout is not None
@@ -57,6 +63,15 @@ def test_the_client_program_sees_the_state_then_events_and_goes_on_where_it_was(
     assert first[1:] == ["raised", "0000:3b:00.0", "XID_79", "ISOLATE", "RESCHEDULE"]
     # Killed between an event and its position it is told that event again: at least once, never not.
     assert int(second[0]) in (int(first[0]), int(first[0]) + 1)
+
+
+def test_the_client_program_says_so_where_no_daemon_answers(tmp_path: Path) -> None:
+    subscriber = Subscriber(tmp_path, Node.within(tmp_path))
+    with subscriber:
+        words = until(subscriber.complaints, "nodeagent")
+
+    assert words.startswith("nodeagent does not answer, waiting for it: UNAVAILABLE: ")
+    assert str(tmp_path / "n.sock") in words
 
 
 def test_the_client_program_has_twenty_lines() -> None:

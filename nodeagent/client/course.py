@@ -1,5 +1,10 @@
-"""How a watch goes on across broken streams: from where, after which pause, and when not at all. No I/O."""
+"""How a watch goes on across broken streams: from where, after which pause, and when not at all. No I/O.
 
+That nobody answers is logged once, until somebody does: where no logging is set up Python writes it to
+standard error.
+"""
+
+import logging
 import random
 from collections.abc import Iterable, Iterator
 
@@ -10,6 +15,8 @@ from nodeagent.core.model import EventKind, Level
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.outlets.pb import types_pb2
+
+log = logging.getLogger(__name__)
 
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 10.0
@@ -57,6 +64,7 @@ class Course:
             minimum_level=messages.level_number(minimum_level),
         )
         self._pause_s = FIRST_PAUSE_S
+        self._is_away = False
 
     def request(self) -> pb.WatchRequest:
         """From the last position handed out. Only the first has a Snapshot that was merely asked for."""
@@ -74,6 +82,9 @@ class Course:
     def told(self, response: pb.WatchResponse) -> Iterator[Told]:
         """The values of one message; the position moves on with each one taken."""
         self._pause_s = FIRST_PAUSE_S
+        if self._is_away:
+            self._is_away = False
+            log.info("nodeagent answers again")
         if self._snapshot == pb.SNAPSHOT_MODE_ALWAYS:
             self._snapshot = pb.SNAPSHOT_MODE_IF_NEEDED
         for value in self._values(response):
@@ -97,5 +108,8 @@ class Course:
         """How long to wait before the next stream. Raises the error where waiting cannot mend it."""
         if error.status in _FINAL:
             raise error
+        if not self._is_away:
+            self._is_away = True
+            log.warning("nodeagent does not answer, waiting for it: %s", error)
         pause_s, self._pause_s = self._pause_s, min(LONGEST_PAUSE_S, 2 * self._pause_s)
         return pause_s * random.uniform(0.5, 1.0)  # so that a rack of clients does not come back at once
