@@ -9,7 +9,7 @@ import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Literal, cast, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, cast, get_args, get_origin
 
 import click
 import msgspec
@@ -124,17 +124,24 @@ def _end_with(process: int, over: threading.Event) -> None:
 
 def _parameter(field: msgspec.structs.FieldInfo) -> click.Parameter:
     """A field that must be given is an argument, any other an option of its name."""
-    kind: Any = field.type
+    kind, told = _described(field.type)
     if get_origin(kind) is Literal:
         kind = click.Choice(get_args(kind))
     if field.required:
         return click.Argument([field.name], type=kind)
     name = field.name.replace("_", "-")
     if kind is bool:
-        return click.Option([f"--{name}/--no-{name}"], default=field.default, show_default=True)
+        return click.Option([f"--{name}/--no-{name}"], default=field.default, show_default=True, help=told)
     return click.Option(
-        [f"--{name}"], type=kind, default=field.default, show_default=field.default not in ("", -1)
+        [f"--{name}"], type=kind, default=field.default, show_default=field.default not in ("", -1), help=told
     )
+
+
+def _described(kind: Any) -> tuple[Any, str]:
+    """The type of a field, and what its annotation says of it."""
+    if get_origin(kind) is not Annotated:
+        return kind, ""
+    return kind.__origin__, next(meta.description or "" for meta in kind.__metadata__)
 
 
 def _command_of(request: type[Request]) -> click.Command:

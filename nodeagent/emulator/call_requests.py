@@ -1,7 +1,9 @@
 """What the control socket can be asked to do to calls: hang, answer an error, take long, crash, go on."""
 
 import signal
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+from msgspec import Meta
 
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.request import Request
@@ -9,9 +11,11 @@ from nodeagent.emulator.symbols import expect_function
 
 
 class _OfCalls(Request):
-    device: str = ""
-    function: str = "*"
-    times: int = -1
+    device: Annotated[str, Meta(description="Calls about this device; else all calls.")] = ""
+    function: Annotated[str, Meta(description="Calls of this function; * at its end: all that begin so.")] = (
+        "*"
+    )
+    times: Annotated[int, Meta(description="So many calls; else until released.")] = -1
 
     def _device(self) -> str | None:
         return self.device or None
@@ -26,9 +30,13 @@ class _OfCalls(Request):
 class Hang(_OfCalls, tag="hang"):
     """Let calls hang: of one device, or all. With lock the first one holds the driver's lock: all hang."""
 
-    uninterruptibly: bool = False
-    lock: bool = False
-    for_s: float = 0
+    uninterruptibly: Annotated[
+        bool, Meta(description="In the kernel, in state D, where no signal ends them.")
+    ] = False
+    lock: Annotated[
+        bool, Meta(description="The first call holds the driver's lock: all others hang too.")
+    ] = False
+    for_s: Annotated[float, Meta(description="Seconds until they go on; 0: until released.")] = 0
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
         number = node.hang(
@@ -63,8 +71,8 @@ class Delay(_OfCalls, tag="delay", kw_only=True):
 class Crash(_OfCalls, tag="crash"):
     """Let the next call end its process."""
 
-    times: int = 1
-    signal: int = signal.SIGSEGV
+    times: Annotated[int, Meta(description="So many calls, one process each.")] = 1
+    signal: Annotated[int, Meta(description="What the process dies of.")] = signal.SIGSEGV
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
         number = node.crash(self._device(), self._function(node), signal_number=self.signal, times=self.times)
@@ -74,7 +82,7 @@ class Crash(_OfCalls, tag="crash"):
 class Release(Request, tag="release"):
     """End what was done to calls: all of it, or what has the number."""
 
-    number: int = -1
+    number: Annotated[int, Meta(description="What the command that did it answered; else all.")] = -1
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
         node.release(None if self.number < 0 else self.number)

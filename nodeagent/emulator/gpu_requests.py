@@ -4,12 +4,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import Meta
 
 from nodeagent.emulator.fields import FieldError
 from nodeagent.emulator.gpus import Location
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.request import Request
+from nodeagent.emulator.request import Deliver, Request
+
+Detail = Annotated[str, Meta(description="How the line goes on.")]
+KernelLog = Annotated[str, Meta(description="Write the line there too: a file, or /dev/kmsg.")]
+Corrected = Annotated[int, Meta(description="For errors that were corrected.")]
+Uncorrected = Annotated[int, Meta(description="For errors that were not.")]
 
 
 @contextmanager
@@ -26,11 +33,11 @@ class Xid(Request, tag="xid"):
 
     device: str
     xid: int
-    detail: str = ""
-    process: int = 0
-    process_name: str = "python3"
-    deliver: bool = True
-    kernel_log: str = ""
+    detail: Detail = ""
+    process: Annotated[int, Meta(description="The process that the line names; 0: none.")] = 0
+    process_name: Annotated[str, Meta(description="The name of that process.")] = "python3"
+    deliver: Deliver = True
+    kernel_log: KernelLog = ""
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
         with log_of(self.kernel_log) as log:
@@ -52,9 +59,9 @@ class SXid(Request, tag="sxid"):
     switch: int
     sxid: int
     kernel_log: str
-    fatal: bool = False
-    link: int = 0
-    detail: str = ""
+    fatal: Annotated[bool, Meta(description="Whether the line calls it fatal.")] = False
+    link: Annotated[int, Meta(description="The link of the switch.")] = 0
+    detail: Detail = ""
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
         with log_of(self.kernel_log) as log:
@@ -71,8 +78,8 @@ class RecoveryAction(Request, tag="recovery-action"):
 
     device: str
     action: int
-    deliver: bool = True
-    kernel_log: str = ""
+    deliver: Deliver = True
+    kernel_log: KernelLog = ""
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
         with log_of(self.kernel_log) as log:
@@ -85,8 +92,8 @@ class CountEcc(Request, tag="count-ecc"):
 
     device: str
     location: Location
-    corrected: int = 0
-    uncorrected: int = 0
+    corrected: Corrected = 0
+    uncorrected: Uncorrected = 0
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
         node.gpus.count_ecc(
@@ -99,10 +106,10 @@ class Remap(Request, tag="remap"):
     """Remap so many more rows of a GPU's memory. FAILED: a row could not be."""
 
     device: str
-    corrected: int = 0
-    uncorrected: int = 0
-    pending: bool = False
-    failed: bool = False
+    corrected: Corrected = 0
+    uncorrected: Uncorrected = 0
+    pending: Annotated[bool, Meta(description="Rows wait for a reset to be remapped.")] = False
+    failed: Annotated[bool, Meta(description="A row could not be remapped.")] = False
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
         node.gpus.remap(
@@ -130,7 +137,7 @@ class Fabric(Request, tag="fabric"):
 
     device: str
     state: int
-    status: int = 0
+    status: Annotated[int, Meta(description="How the registration went, as NVML has it; 0: well.")] = 0
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
         node.gpus.set_fabric(self.device, self.state, status=self.status)
@@ -155,7 +162,7 @@ class Driver(Request, tag="driver"):
     """Unload the GPUs' driver, or load it: of another VERSION where given."""
 
     state: Literal["unloaded", "loaded"]
-    version: str = ""
+    version: Annotated[str, Meta(description="The version that is loaded; else the same.")] = ""
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
         if self.state == "unloaded":

@@ -1,10 +1,17 @@
 """What every request of the control socket is: a structure whose fields are those of the JSON object."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from nodeagent.emulator.node import EmulatedNode
+
+Deliver = Annotated[bool, Meta(description="Tell subscribers of it; no: the event is lost.")]
+Severity = Annotated[
+    int, Meta(description="As the library has it: 0 suggestion, 1 minor, 2 major, 3 critical.")
+]
+EventName = Annotated[str, Meta(description="What the event calls it.")]
 
 
 class Request(msgspec.Struct, tag_field="do", forbid_unknown_fields=True, kw_only=True):

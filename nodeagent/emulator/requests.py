@@ -5,7 +5,9 @@ Each does its own thing to a node and answers what there is to tell. It checks n
 
 import re
 from dataclasses import asdict
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import Meta
 
 from nodeagent.emulator.call_requests import CALL_REQUESTS
 from nodeagent.emulator.fields import FieldError, field_names, set_text
@@ -14,6 +16,7 @@ from nodeagent.emulator.layout import LIMITS
 from nodeagent.emulator.lingqu_faults import CHIP_LEVEL, NO_SUB_TYPE, FabricFault, fabric_standing
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.pci_tree import address_of
+from nodeagent.emulator.request import Deliver, EventName, Severity
 from nodeagent.emulator.request import Request as Request
 
 PEERS: Final = {"cpu": 0, "npu": 1, "l2": 2}
@@ -42,10 +45,12 @@ def xid_of(text: str) -> int:
 class _OfFabric(Request):
     device: str
     code: str
-    severity: int = 2
-    sub_type: int = NO_SUB_TYPE
-    peer: Literal["cpu", "npu", "l2"] = "cpu"
-    peer_port: int = 0
+    severity: Severity = 2
+    sub_type: Annotated[int, Meta(description="Of a switch: the fault's own number.")] = NO_SUB_TYPE
+    peer: Annotated[
+        Literal["cpu", "npu", "l2"], Meta(description="Of a switch port: what is at its other end.")
+    ] = "cpu"
+    peer_port: Annotated[int, Meta(description="Of a switch port: the port at its other end.")] = 0
 
     def _fault(self) -> FabricFault | None:
         """The fault, if it is one of a switch chip (``ub0``) or of its port (``ub0/4``)."""
@@ -65,9 +70,9 @@ class Raise(_OfFabric, tag="raise"):
     Switches: DEVICE is ub0, or ub0/4 for a port.
     """
 
-    name: str = ""
-    deliver: bool = True
-    events: int = 1
+    name: EventName = ""
+    deliver: Deliver = True
+    events: Annotated[int, Meta(description="How often an NPU's event is told.")] = 1
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
         fault = self._fault()
@@ -91,7 +96,7 @@ class Raise(_OfFabric, tag="raise"):
 class Clear(_OfFabric, tag="clear"):
     """End a fault of an NPU or switch; the code "all" ends every one of an NPU."""
 
-    deliver: bool = True
+    deliver: Deliver = True
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
         fault = self._fault()
@@ -110,8 +115,8 @@ class Tell(Request, tag="tell"):
     device: str
     code: str
     assertion: int
-    severity: int = 2
-    name: str = ""
+    severity: Severity = 2
+    name: EventName = ""
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
         node.tell(self.device, code_of(self.code), self.assertion, severity=self.severity, name=self.name)
@@ -135,7 +140,7 @@ class Drop(Request, tag="drop"):
     """Let a chip fall off its bus. LISTED no: the library does not list it any more either."""
 
     device: str
-    listed: bool = True
+    listed: Annotated[bool, Meta(description="Whether the library lists it.")] = True
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
         if not self.listed:
@@ -162,7 +167,7 @@ class Hold(Request, tag="hold"):
 
     device: str
     process: int
-    memory_mb: int = 1024
+    memory_mb: Annotated[int, Meta(description="What it has of the chip's memory.")] = 1024
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
         node.hold(self.device, self.process, self.memory_mb << 20)
@@ -197,7 +202,7 @@ class Support(Request, tag="support"):
     """Say whether the product has a function; what it lacks answers that it is not supported."""
 
     function: str
-    supported: bool = True
+    supported: Annotated[bool, Meta(description="Whether the product has it.")] = True
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
         node.set_supported(self.function, self.supported)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -75,6 +76,12 @@ def test_a_port_of_a_switch_fails(served: EmulatedNode) -> None:
     (fault,) = json.loads(say(served, "show", "-o", "json").output)["fabric"]
 
     assert (fault["event_type"], fault["chip"], fault["port"], fault["peer_device"]) == (0x08520003, 2, 17, 2)
+
+
+@pytest.mark.parametrize("name", sorted(command.commands))
+def test_every_option_says_what_it_does(name: str) -> None:
+    options = [each for each in command.commands[name].params if isinstance(each, click.Option)]
+    assert [option.name for option in options if not option.help] == []
 
 
 def test_calls_answer_and_go_on_when_they_are_released(served: EmulatedNode) -> None:
