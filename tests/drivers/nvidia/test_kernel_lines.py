@@ -2,7 +2,8 @@
 
 import pytest
 
-from nodeagent.core.model import NODE, DeviceSeen, Kind, Verdict
+from nodeagent.core.model import NODE, Assertion, DeviceSeen, Kind, Verdict
+from nodeagent.daemon.translate import fault
 from nodeagent.emulator.nvrm import xid_line
 from tests.drivers.nvidia.bench import Judge
 
@@ -47,8 +48,19 @@ def test_a_gpu_found_lost_at_the_start_is_named_by_a_record_of_several_lines(nod
         "NVRM: (PCI ID: 10de:2330) installed in this system has\n"
         "NVRM: fallen off the bus and is not responding to commands."
     )
+    node.kernel_line("NVRM: The NVIDIA probe routine failed for 1 device(s).")
     assert node.open(FAULTY) == {"NV_FALLEN_OFF": "SeparateNPU"}
     assert is_alone_at_fault(node)
+
+
+def test_a_gpu_that_the_driver_left_out_is_the_one_that_it_does_not_list(node: Judge) -> None:
+    node.kernel_line("NVRM: The NVIDIA probe routine failed for 1 device(s).")
+    assert node.view(NODE).verdict is Verdict.NO_NEW_JOBS
+    node.skip(600)
+    node.take(fault("device_lost", "0000:d2:00.0", Assertion.OCCUR, source="nvidia"))
+    assert node.open("0000:d2:00.0") == {"device_lost": "PreSeparateNPU"}
+    assert node.open(NODE) == {}
+    assert node.view(NODE).verdict is Verdict.ALLOW
 
 
 def test_a_gpu_whose_firmware_does_not_start_is_the_one_of_the_line_with_its_address(node: Judge) -> None:
