@@ -60,3 +60,22 @@ async def test_what_the_tool_says_against_it_is_told_and_takes_the_gpu_out(tmp_p
         assert "exit status 255, 0 of 1 told as reset: in use by another client" in finished.why
         failed = await gpus.subscriber.raised("reset_failed", "gpu1")
         assert failed.verdict.value == "ISOLATE"
+
+
+async def test_a_gpu_whose_reset_goes_on_is_not_opened_by_the_next_life_of_the_daemon(tmp_path: Path) -> None:
+    async with acting(tmp_path, "2xH100") as gpus:
+        node = gpus.node
+        gpus.reset = ('before = [["sleep", "4"]]',)
+        gpus.daemon.env = fake_tool(
+            tmp_path / "bin", "nvidia-smi", TOOL.format(directory=str(node.directory)), gpus.daemon.env
+        )
+        await gpus.start()
+        node.gpus.remap("gpu1", uncorrected=1, pending=True)
+        await gpus.told(EventKind.ACTION_STARTED, "")
+        await gpus.daemon.comes(lambda: list(gpus.run_dir.glob("*.begun")), "its process")
+        await gpus.kill()
+        await gpus.start()
+        finished = await gpus.told(EventKind.ACTION_FINISHED, "")
+        assert finished.why == "done: verified by a poll of every member"
+        assert len(called(node)) == 1
+        assert await gpus.verdicts() == {"gpu0": "ALLOW", "gpu1": "ALLOW"}
