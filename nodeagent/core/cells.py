@@ -93,6 +93,15 @@ def judged_alike(one: Condition, other: Condition) -> bool:
     )
 
 
+def shown_alike(one: Condition, other: Condition) -> bool:
+    """Whether both are of one boot, and are there, or gone, as much as each other."""
+    return (
+        one.boot_id == other.boot_id
+        and (one.present_ns is None) is (other.present_ns is None)
+        and (one.recovered_ns is None) is (other.recovered_ns is None)
+    )
+
+
 def weighed_alike(one: Promotion, other: Promotion) -> bool:
     """Whether all that they take from a promotion is."""
     return one.level is other.level and one.phase == other.phase and one.effective is other.effective

@@ -135,6 +135,7 @@ def of_hold(hold: Hold) -> int | None:
 
 
 TIMED: dict[type, Callable[[Lookup, Any], int | None]] = {
+    Condition: of_condition,
     Promotion: of_promotion,
     Crossing: of_crossing,
     Tally: of_tally,

@@ -44,7 +44,7 @@ _DEVICE_KINDS = {Kind.HOST: Kind.NODE, Kind.PUBLIC: Kind.CHIP}
 
 def find(state: State, name: str) -> Device | None:
     """The device of that name, id or PCI address, None if there is none."""
-    device_id = state.names.get(name) or state.by_pci.get(name)
+    device_id = state.names.get(name) or state.names.by_pci.get(name)
     return state.get(Device, device_id if device_id is not None else name)
 
 
@@ -177,7 +177,7 @@ def _vacate(state: State, arriving: Device, before: Device | None) -> None:
     if namesake is not None and namesake.id != arriving.id:
         free = before.name if before is not None and before.name != arriving.name else namesake.id
         state.put(replace(namesake, name=free))
-    neighbour = state.get(Device, state.by_pci.get(arriving.attributes.get("pci", ""), ""))
+    neighbour = state.get(Device, state.names.by_pci.get(arriving.attributes.get("pci", ""), ""))
     if neighbour is not None and neighbour.id != arriving.id:
         left = {key: value for key, value in neighbour.attributes.items() if key != "pci"}
         state.put(replace(neighbour, attributes=left))

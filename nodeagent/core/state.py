@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from nodeagent.core import deadlines
 from nodeagent.core.catalog import Catalog
-from nodeagent.core.cells import KEYS, NEWEST_LAST, TAGS, Key, judged_alike, weighed_alike
+from nodeagent.core.cells import KEYS, NEWEST_LAST, TAGS, Key, judged_alike, shown_alike, weighed_alike
 from nodeagent.core.groups import Groups
 from nodeagent.core.lookup import Lookup
 from nodeagent.core.model import (
@@ -32,12 +32,13 @@ from nodeagent.core.model import (
     Tally,
     Trace,
 )
+from nodeagent.core.names import Names
 from nodeagent.core.standing import Coded, Standing
 from nodeagent.core.timers import Timers
 from nodeagent.core.verdict import RESET_LEVELS, Contribution, Judgement
 
 C = TypeVar("C", bound=Cell)
-Timed = Promotion | Crossing | Tally
+Timed = Condition | Promotion | Crossing | Tally
 OnDevice = Condition | Promotion | Hold
 
 
@@ -57,8 +58,7 @@ class State:
         self.actions: list[Action] = []
         self.dirty: dict[str, None] = {}
         self.unreviewed: dict[str, None] = {}
-        self.names: dict[str, str] = {}
-        self.by_pci: dict[str, str] = {}
+        self.names = Names()
         self.standing = Standing(self.lookup)
         self.on_device = Groups[tuple[type, str]]()
         self.reaching: dict[Key, None] = {}
@@ -73,7 +73,7 @@ class State:
             Hold: self._follow_hold,
             Reset: self._follow_reset,
             Sighting: self._follow_sighting,
-            Trace: self._follow_trace,
+            Trace: self._index,
             Crossing: self._follow_timed,
             Tally: self._follow_timed,
             Device: self._follow_device,
@@ -125,9 +125,9 @@ class State:
             self._index(key, before, after)
             self._group(key, before, after)
         elif judged_alike(before, after):
-            if after.level in RESET_LEVELS:
+            if after.level in RESET_LEVELS and self._may_ask_now(before, after):
                 self.unreviewed[after.device_id] = None
-            self._arm_condition(key, after)
+            self._arm(key, after)
             return
         self.said.pop(key, None)
         for cell in (before, after):
@@ -137,7 +137,12 @@ class State:
             self.reaching.pop(key, None)
         else:
             self.reaching[key] = None
-        self._arm_condition(key, after)
+        self._arm(key, after)
+
+    def _may_ask_now(self, before: Condition, after: Condition) -> bool:
+        """Whether it may ask for a reset for which it did not ask before: what goes on is not weighed."""
+        era = self.era
+        return before.last_ns <= max(era.started_ns, era.catalog_ns) or not shown_alike(before, after)
 
     def _follow_promotion(self, key: Key, before: Promotion | None, after: Promotion | None) -> None:
         self._arm(key, after)
@@ -170,9 +175,6 @@ class State:
     def _follow_timed(self, key: Key, _: Timed | None, after: Timed | None) -> None:
         self._arm(key, after)
 
-    def _follow_trace(self, key: Key, before: Trace | None, after: Trace | None) -> None:
-        self._index(key, before, after)
-
     def _follow_on_device(
         self, key: Key, before: Promotion | Hold | None, after: Promotion | Hold | None
     ) -> None:
@@ -187,16 +189,10 @@ class State:
 
     def _follow_device(self, _: Key, before: Device | None, after: Device | None) -> None:
         if before is not None:
-            if self.names.get(before.name) == before.id:
-                del self.names[before.name]
-            if self.by_pci.get(before.attributes.get("pci", "")) == before.id:
-                del self.by_pci[before.attributes["pci"]]
+            self.names.remove(before)
             self.mark((before.id,))
         if after is not None:
-            if after.name:
-                self.names[after.name] = after.id
-            if pci := after.attributes.get("pci"):
-                self.by_pci[pci] = after.id
+            self.names.add(after)
             self.mark((after.id,))
             for key in self.reaching:
                 if self.cells[Condition][key].device_id == after.id:
@@ -233,22 +229,15 @@ class State:
 
     # ------------------------------------------------------------------ timers
 
-    def _arm_condition(self, key: Key, cell: Condition | None, not_before_ns: int = 0) -> None:
-        at_ns = None
-        if cell is not None and (cell.injected or not self.awaits(cell.source, cell.device_id)):
-            at_ns = deadlines.of_condition(self.lookup, cell)
-        self.timers.set(key, None if at_ns is None else max(at_ns, not_before_ns))
-
     def _arm(self, key: Key, cell: Timed | None, not_before_ns: int = 0) -> None:
+        """Its time stands still while its source does not observe; only a rehearsal's goes on."""
         at_ns = None
-        if cell is not None and not self.awaits(cell.source, cell.device_id):
+        if cell is not None and (not self.awaits(cell.source, cell.device_id) or _is_injected(cell)):
             at_ns = deadlines.TIMED[type(cell)](self.lookup, cell)
         self.timers.set(key, None if at_ns is None else max(at_ns, not_before_ns))
 
     def rearm(self, not_before_ns: int = 0) -> None:
         """After a source or the catalog changed: every deadline anew from its cell."""
-        for key, condition in self.cells[Condition].items():
-            self._arm_condition(key, condition, not_before_ns)
         for of in deadlines.TIMED:
             for key, cell in self.cells[of].items():
                 self._arm(key, cell, not_before_ns)
@@ -312,3 +301,7 @@ class State:
             return False
         cell = self.source_of(source, device_id)
         return cell is not None and cell.awaited
+
+
+def _is_injected(cell: Timed) -> bool:
+    return isinstance(cell, Condition) and cell.injected

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodeagent.core import limits
+from nodeagent.core import limits, policy
 from nodeagent.core.model import (
     Condition,
     EventKind,
@@ -11,11 +11,14 @@ from nodeagent.core.model import (
     Ordinal,
     Severity,
     Sighting,
+    Started,
     Verdict,
     Window,
 )
+from nodeagent.core.state import State
 from tests.core.build import begin, catalog, ns, of, related, repeat, row, run, seen, signal, told, wait, xid
 
+_review = policy.review
 TABLES = catalog(row("too_many_faults", Level.SUB_HEALTH))
 
 
@@ -125,3 +128,24 @@ def test_a_storm_of_one_line_is_one_event_and_a_count() -> None:
     assert [(event.kind, event.verdict) for event in events] == [(EventKind.RAISED, Verdict.ISOLATE)]
     assert engine.view().conditions[0].count == 10_000
     assert wait(engine, 20) == []
+
+
+def test_a_storm_of_one_fault_is_weighed_for_a_reset_once_and_again_after_a_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Weighing looks at every fault of every chip that is reset with it."""
+    weighed: list[int] = []
+
+    def review(state: State) -> bool:
+        weighed.append(state.now_ns)
+        return _review(state)
+
+    monkeypatch.setattr(policy, "review", review)
+    engine = begin(catalog(row("XID_79", Level.RESTART_NPU)), chips=2)
+    weighed.clear()
+    run(engine, [(at_s, signal("XID_79", "once", source="kmsg")) for at_s in range(1, 100)])
+    assert weighed == [ns(1)]
+    run(engine, [(100, Started(boot_id="boot-1", version="1"))])
+    weighed.clear()
+    run(engine, [(at_s, signal("XID_79", "once", source="kmsg")) for at_s in range(101, 130)])
+    assert weighed == [ns(101)]
