@@ -27,7 +27,9 @@ class Acting:
 
 
 @contextmanager
-def acting(folder: Path, mode: str = "ask", more: str = "", description: str = "8x910B") -> Iterator[Acting]:
+def acting(
+    folder: Path, mode: str = "ask", more: str = "", description: str = "8x910B", announce: str = "5s"
+) -> Iterator[Acting]:
     """Every chip has been seen. ``more`` are lines of ``[reset]``."""
     node = Node.within(folder)
     chips = EmulatedNode.create(folder / "chips", description)
@@ -38,7 +40,7 @@ poll_interval = "100ms"
 
 [reset]
 mode = "{mode}"
-announce = "5s"
+announce = "{announce}"
 run_dir = "{folder}/reset"
 do_not_touch = "{folder}/do-not-touch"
 {more}

@@ -125,7 +125,7 @@ def test_a_reset_goes_through_the_stages_and_the_chip_answers_only_after_it(
 ) -> None:
     node = make_node("8x910B")
     for device in node.names():
-        node.set(device, "reset_ms", 120)
+        node.set(device, "reset_ms", 3000)  # each stage is long enough to be seen on a loaded machine
 
     assert program.run(node, "boot") == [
         "boot 0 health answers -8012",

@@ -17,7 +17,7 @@ from tests.cli.live import ROOT, Node, until
 SHOWN = re.findall(
     r"^\./dev nodeagent (.*?)(?: +#.*)?$", (ROOT / "README.md").read_text(), flags=re.MULTILINE
 )
-IMPATIENT = 'poll_interval = "100ms"\ncall_deadline = "1s"\n'
+IMPATIENT = 'poll_interval = "100ms"\ncall_deadline = "3s"\n'
 
 
 @contextmanager

@@ -29,7 +29,7 @@ def swift(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ascend, "FREE_LIMIT_S", 0.5)
 
 
-def order(node: EmulatedNode, description: str, steps: list[str] | None = None, limit_s: float = 5) -> Order:
+def order(node: EmulatedNode, description: str, steps: list[str] | None = None, limit_s: float = 60) -> Order:
     for name in node.names():
         node.set(name, "reset_ms", 200)
     return Order(

@@ -5,8 +5,10 @@ It knows the process, its configuration and its health service; what the daemon 
 """
 
 import asyncio
+import contextlib
 import json
 import os
+import random
 import signal
 import socket
 import sys
@@ -21,7 +23,7 @@ from grpc_health.v1 import health_pb2
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-m", "nodeagent.cli")
-WAIT_LIMIT_S = 30.0
+WAIT_LIMIT_S = 90.0
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 SERVING = "SERVING"
@@ -221,8 +223,9 @@ class Health:
 
 
 def free_port() -> int:
-    """One that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """One that nobody listens on now, and none that the kernel gives to whoever asks for any."""
+    while True:
+        port = random.randrange(20_000, 30_000)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port

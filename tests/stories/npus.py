@@ -50,12 +50,15 @@ class Npus:
     library: Path
     sysfs: Path
     poll_interval: str = "200ms"
-    call_deadline: str = "1s"
+    call_deadline: str = "2s"
     tables: Sequence[str] = (TABLE,)
     sections: Sequence[str] = ()
 
     async def start(self) -> None:
-        """Start the daemon and follow it, for the first time or on from where it ended."""
+        """Start the daemon and follow it, for the first time or on from where it ended.
+
+        The first time it tells all that it has told, so that nothing of a source that starts is missed.
+        """
         for table in self.tables:
             shutil.copyfile(ROOT / "fault_codes" / table, self.daemon.tables / table)
         patience = (f'poll_interval = "{self.poll_interval}"', f'call_deadline = "{self.call_deadline}"')
@@ -68,6 +71,8 @@ class Npus:
             *self.sections,
         )
         await self.daemon.start()
+        if self.subscriber.position is None:
+            await self.subscriber.begin_with_the_first_event()
         await self.subscriber.follow()
 
     async def kill(self) -> None:

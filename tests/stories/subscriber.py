@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
 
 from nodeagent.client import AsyncClient, Event, EventKind, Snapshot
@@ -43,6 +44,14 @@ class Subscriber:
         heard = len(self.told)
         self._following = asyncio.create_task(self._follow())
         await self.until(_anything, after=heard)
+
+    async def begin_with_the_first_event(self) -> None:
+        """The next stream does not begin with the state, but with the first event that there is."""
+        async with AsyncClient(self._daemon.socket) as client:
+            stream = client.watch()
+            now = (await anext(stream)).position
+            await stream.aclose()
+        self.position = replace(now, seq=0)
 
     async def leave(self) -> None:
         following, self._following = self._following, None

@@ -37,7 +37,7 @@ def stored_size(daemon: Daemon) -> int:
 async def stop(pid: int) -> None:
     """SIGSTOP, and wait until it works: until every thread has stopped, the reader may go on reading."""
     os.kill(pid, signal.SIGSTOP)
-    async with asyncio.timeout(10.0):
+    async with asyncio.timeout(60.0):
         while any(state != "T" for state in thread_states(pid)):  # noqa: ASYNC110 # only /proc tells
             await asyncio.sleep(0.001)
 
@@ -85,11 +85,13 @@ async def test_story_03_a_reader_100000_lines_behind_says_exactly_how_many_it_lo
     await subscriber.raised("LASTING_LIVE")
     live_s = time.monotonic() - written_s
 
-    lost = oldest - last_read - 1
+    lost = gap.count
+    # Meanwhile somebody else's lines may have taken the place of the oldest.
+    at_least, at_most = oldest - last_read - 1, real_log.numbers()[0] - last_read - 1
     with urllib.request.urlopen(f"http://{daemon.metrics}/metrics") as answer:  # noqa: ASYNC210 # local, and short
         metrics = answer.read().decode()
     assert 0.9 * LINES < lost < LINES
-    assert gap.count == lost
+    assert at_least <= lost <= at_most
     assert gap.evidence["reason"] == f"{lost} records were overwritten before they could be read"
     assert f'nodeagent_log_gap_records_total{{source="kmsg"}} {float(lost)}' in metrics
     assert [event.code for event in subscriber.of(EventKind.RAISED)].count("log_gap") == 1
@@ -145,15 +147,17 @@ async def test_story_04_a_storm_faster_than_any_reader_is_bounded_and_fully_acco
     subscriber = subscribe(daemon)
     await subscriber.follow()
     quiet = resident(daemon.running.pid)
+    before = real_log.numbers()[1]
     real_log.write(real_log.line("storm", "STORM"), LINES)
     real_log.say("a", "LASTING_AFTER")
     await subscriber.raised("LASTING_AFTER")
+    of_others = real_log.numbers()[1] - before - LINES - 1
 
     async with AsyncClient(daemon.socket) as client:
         counts = {condition.code: condition.count for condition in await client.conditions()}
     raised = [event.code for event in subscriber.of(EventKind.RAISED)]
     assert (raised.count("STORM"), raised.count("log_gap") <= 1) == (1, True)
-    assert counts["STORM"] + counts.get("log_gap", 0) == LINES
+    assert LINES <= counts["STORM"] + counts.get("log_gap", 0) <= LINES + of_others
     assert resident(daemon.running.pid) - quiet < 32 << 20
     assert stored_size(daemon) < 16 << 20
     print(f"{counts['STORM']} of {LINES} lines counted, {counts.get('log_gap', 0)} told as lost")

@@ -119,8 +119,12 @@ async def test_story_13_a_fabric_manager_that_never_ran_is_told_at_the_start_and
     subscriber = subscribe(daemon)
     await subscriber.follow()
     await subscriber.until(lambda _: node_verdict(subscriber) is Verdict.NO_NEW_JOBS)
-    open_now = {(each["device"], each["code"]) for each in (await daemon.status())["conditions"]}
-    assert open_now == {("node", MANAGER_DOWN), *((f"gpu{n}", "NV_FABRIC_NOT_READY") for n in range(8))}
+    expected = {("node", MANAGER_DOWN), *((f"gpu{n}", "NV_FABRIC_NOT_READY") for n in range(8))}
+
+    async def found() -> bool:
+        return {(each["device"], each["code"]) for each in (await daemon.status())["conditions"]} == expected
+
+    await daemon.comes(found, str(expected))
 
 
 def node_verdict(subscriber: Subscriber) -> Verdict:

@@ -15,7 +15,7 @@ from tests.stories.subscriber import without_gap
 
 LINK_DOWN = 0x81078603
 CODE = f"{LINK_DOWN:08X}"
-TIMEOUT_S = 4
+TIMEOUT_S = 6
 
 RULES = f"""
 kind = "chip"

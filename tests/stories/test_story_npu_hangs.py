@@ -11,16 +11,16 @@ from tests.stories.subscriber import without_gap
 STUCK = "npu5"
 OTHERS = tuple(chip for chip in CHIPS if chip != STUCK)
 HBM, HBM_CODE = 0x80E01801, "80E01801"
-REPETITIONS = 10
+REPETITIONS = 6
 
 
 async def test_story_01_a_chip_that_hangs_again_and_again_is_unknown_alone_and_leaves_nothing_behind(
     tmp_path: Path,
 ) -> None:
     async with eight_npus(tmp_path) as npus:
-        npus.poll_interval, npus.call_deadline = "100ms", "500ms"
+        npus.poll_interval = "100ms"
         await npus.start()
-        await npus.observed()
+        await npus.listening()
         (worker,) = npus.workers()
         threads, begun = len(tasks(worker)), npus.heard
         for repetition in range(REPETITIONS):

@@ -54,7 +54,7 @@ async def test_story_01_a_stopped_worker_is_unresponsive_once_and_replaced_and_n
     launch: Launch, subscribe: Subscribe, real_log: RealKernelLog
 ) -> None:
     """It does not act on SIGTERM, so it takes the ten seconds of grace."""
-    daemon = launch(real_log, kmsg_keys=('call_deadline = "500ms"', 'poll_interval = "100ms"'))
+    daemon = launch(real_log, kmsg_keys=('call_deadline = "2s"', 'poll_interval = "100ms"'))
     await daemon.start()
     subscriber = subscribe(daemon)
     await subscriber.follow()
