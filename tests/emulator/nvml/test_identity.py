@@ -68,7 +68,7 @@ def test_a_product_says_what_it_is(
     assert pynvml.nvmlDeviceGetCudaComputeCapability(handle) == capability
     assert pynvml.nvmlDeviceGetBrand(handle) == pynvml.NVML_BRAND_NVIDIA
     assert code_of(pynvml.nvmlDeviceGetNvLinkState, handle, links - 1) == 0
-    assert code_of(pynvml.nvmlDeviceGetNvLinkState, handle, links) == pynvml.NVML_ERROR_NOT_SUPPORTED
+    assert code_of(pynvml.nvmlDeviceGetNvLinkState, handle, links) == pynvml.NVML_ERROR_INVALID_ARGUMENT
 
 
 def test_eight_gpus_are_told_apart_by_everything_that_names_one(open_node: OpenNode) -> None:
