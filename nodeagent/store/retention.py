@@ -1,11 +1,14 @@
 """What may be deleted: by age and by size, oldest first, one chunk at a time.
 
+Age is counted on the rule clock, which no wrong wall clock moves by years: a boot in 2036 makes nothing old.
+The audit log has wall times only, and is kept for as long as there are events of its time.
+
 Never deleted: inputs since the base of a replay, whatever their age or size, and the catalogs that
 retained inputs were judged under. When to trim is the upkeep's decision.
 """
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from nodeagent.core.model import CatalogChanged, Era
@@ -18,10 +21,14 @@ CHUNK_ROWS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What is to be kept: nothing older than ``since_wall_ns``, and at most ``max_size`` bytes in use."""
+    """What is to be kept: nothing for longer than ``retention_ns``, and at most ``max_size`` bytes in use.
 
-    since_wall_ns: int
+    ``now_wall_ns`` is CLOCK_REALTIME.
+    """
+
+    retention_ns: int
     max_size: int
+    now_wall_ns: int
 
 
 def used_size(connection: sqlite3.Connection) -> int:
@@ -37,24 +44,22 @@ def next_chunk(connection: sqlite3.Connection, bounds: Bounds) -> list[Statement
     """The statements of one short transaction of deletes; empty when nothing more may go."""
     state = read_state(connection)
     too_big = used_size(connection) > bounds.max_size
+    since_ns = state.engine_now_ns - bounds.retention_ns
     work: list[Statement] = []
-    rows = connection.execute("SELECT seq, wall_ns FROM event ORDER BY seq LIMIT ?", (CHUNK_ROWS,)).fetchall()
     # Events before a hole are beyond retention whatever their age.
-    last = _last_to_go(rows, state.oldest_seq, bounds, too_big)
+    last = _last_to_go(_events(connection), since_ns, too_big, state.oldest_seq)
     if last:
         work.append(("DELETE FROM event WHERE seq <= ?", [(last,)]))
         work.append(("UPDATE state SET oldest_seq = MAX(oldest_seq, ?)", [(last + 1,)]))
-    rows = connection.execute(
-        "SELECT number, wall_ns FROM input WHERE number <= ? ORDER BY number LIMIT ?",
+    inputs = connection.execute(
+        "SELECT number, rule_ns FROM input WHERE number <= ? ORDER BY number LIMIT ?",
         (state.base_input, CHUNK_ROWS),
-    ).fetchall()
-    last = _last_to_go(rows, 0, bounds, too_big)
+    )
+    last = _last_to_go(inputs, since_ns, too_big)
     if last:
         work.append(("DELETE FROM input WHERE number <= ?", [(last,)]))
-    rows = connection.execute(
-        "SELECT number, wall_ns FROM audit ORDER BY number LIMIT ?", (CHUNK_ROWS,)
-    ).fetchall()
-    last = _last_to_go(rows, 0, bounds, too_big)
+    audits = connection.execute("SELECT number, wall_ns FROM audit ORDER BY number LIMIT ?", (CHUNK_ROWS,))
+    last = _last_to_go(audits, _audits_since_wall_ns(connection, bounds), too_big)
     if last:
         work.append(("DELETE FROM audit WHERE number <= ?", [(last,)]))
     if not work:
@@ -62,11 +67,24 @@ def next_chunk(connection: sqlite3.Connection, bounds: Bounds) -> list[Statement
     return work
 
 
-def _last_to_go(rows: Iterable[tuple[int, int]], oldest: int, bounds: Bounds, too_big: bool) -> int:
-    """The greatest number of the leading rows that may go, 0 for none."""
+def _events(connection: sqlite3.Connection) -> Iterator[tuple[int, int]]:
+    """The oldest events, with their times on the rule clock. None is decoded before it is looked at."""
+    for row in connection.execute("SELECT seq, wall_ns, body FROM event ORDER BY seq LIMIT ?", (CHUNK_ROWS,)):
+        (stored,) = codec.decode_events([row])
+        yield stored.seq, stored.event.at_ns
+
+
+def _audits_since_wall_ns(connection: sqlite3.Connection, bounds: Bounds) -> int:
+    since_wall_ns = bounds.now_wall_ns - bounds.retention_ns
+    oldest = connection.execute("SELECT wall_ns FROM event ORDER BY seq LIMIT 1").fetchone()
+    return since_wall_ns if oldest is None else min(since_wall_ns, int(oldest[0]))
+
+
+def _last_to_go(rows: Iterable[tuple[int, int]], since_ns: int, too_big: bool, oldest: int = 0) -> int:
+    """The greatest number of the leading rows (number, time) that may go, 0 for none."""
     last = 0
-    for number, wall_ns in rows:
-        if not (too_big or number < oldest or wall_ns < bounds.since_wall_ns):
+    for number, at_ns in rows:
+        if not (too_big or number < oldest or at_ns < since_ns):
             break
         last = number
     return last

@@ -27,7 +27,7 @@ _SHORT_OF_SPACE_SHARE = 0.8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keep:
-    """How long (nanoseconds of wall time) and how much (bytes) is kept, and how often that is seen to."""
+    """How long (nanoseconds) and how much (bytes) is kept, and how often that is seen to."""
 
     retention_ns: int = 30 * 24 * 3600 * 1_000_000_000
     max_size: int = 1024 * 1024 * 1024
@@ -76,7 +76,7 @@ class Upkeep:
         )
         if max_size is None:
             return
-        bounds = Bounds(since_wall_ns=self._wall_ns() - self._keep.retention_ns, max_size=max_size)
+        bounds = Bounds(retention_ns=self._keep.retention_ns, max_size=max_size, now_wall_ns=self._wall_ns())
         while (
             oldest_seq := await self._durability.on_disk(lambda database: _trim_chunk(database, bounds))
         ) is not None:

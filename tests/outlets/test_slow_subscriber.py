@@ -6,6 +6,7 @@ The stream is driven here without gRPC, whose buffers would decide how far behin
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,8 @@ from tests.outlets.samples import event
 from tests.outlets.stage import FACTS, until
 from tests.store.samples import PATIENT
 
-LONG_AGO_NS = 1_700_000_000_000_000_000
+NOW_NS = 1_700_000_000_000_000_000
+LONG_AGO_NS = 1
 RING = 10
 
 
@@ -39,8 +41,10 @@ def publication(store_id: StoreId, seq: int) -> Publication:
     return Publication(view=View(), store_id=store_id, seq=seq, durable=True, wall_offset_ns=0)
 
 
-async def commit(ledger: Ledger, board: Board, count: int, wall_ns: int) -> None:
-    committed = await ledger.commit(Transaction(events=tuple((wall_ns, event()) for _ in range(count))))
+async def commit(ledger: Ledger, board: Board, count: int, at_ns: int) -> None:
+    """So many events of that time, now."""
+    events = tuple((time.time_ns(), replace(event(), at_ns=at_ns)) for _ in range(count))
+    committed = await ledger.commit(Transaction(events=events, engine_now_ns=NOW_NS))
     board.publish(publication(committed.store_id, committed.last_seq), committed.events)
 
 
@@ -66,7 +70,7 @@ async def test_a_stream_whose_next_event_left_retention_gets_a_snapshot_and_goes
         await commit(ledger, board, 2 * RING, LONG_AGO_NS)
         await until(lambda: ledger.oldest_seq == 2 * RING + 1)
         told = pb.WatchResponse.FromString(await anext(stream)).snapshot
-        await commit(ledger, board, 1, time.time_ns())
+        await commit(ledger, board, 1, NOW_NS)
         following = pb.WatchResponse.FromString(await anext(stream)).batch
         await stream.aclose()
 
@@ -100,7 +104,7 @@ async def test_a_stream_too_far_behind_when_the_epoch_changes_is_told_from_where
         stream = subscription(ledger, board).responses()
         await anext(stream)
         for _ in range(2):
-            await commit(ledger, board, SCAN_EVENTS, time.time_ns())
+            await commit(ledger, board, SCAN_EVENTS, NOW_NS)
         read = [pb.WatchResponse.FromString(await anext(stream))]
         epoch = StoreId(uuid=ledger.store_id.uuid, epoch=ledger.store_id.epoch + 1)
         last = StoredEvent(seq=2 * SCAN_EVENTS + 1, wall_ns=1, event=event())
