@@ -1,5 +1,6 @@
 """The package as it is shipped, built once for all tests that install it."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -16,3 +17,19 @@ def package() -> Path:
     )
     assert built.returncode == 0, built.stderr
     return max((ROOT / "dist").glob("nodeagent_*.deb"), key=lambda path: path.stat().st_mtime_ns)
+
+
+@pytest.fixture(scope="session")
+def next_package(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package as it might come next: a higher version, and another default configuration."""
+    tree = tmp_path_factory.mktemp("next") / "tree"
+    subprocess.run(["dpkg-deb", "--raw-extract", package, tree], check=True)
+    control = tree / "DEBIAN/control"
+    control.write_text(re.sub(r"^(Version: .*)$", r"\1+next", control.read_text(), flags=re.MULTILINE))
+    with (tree / "etc/nodeagent/nodeagent.toml").open("a") as configuration:
+        configuration.write("\n# The next version explains more here.\n")
+    built = tree.with_name("nodeagent-next.deb")
+    subprocess.run(
+        ["dpkg-deb", "--root-owner-group", "--build", tree, built], check=True, capture_output=True
+    )
+    return built

@@ -154,6 +154,43 @@ def test_the_daemon_finds_the_chips_of_the_emulator_that_came_with_it(node: Mach
     node.run("systemctl", "stop", "emulator")
 
 
+def test_an_upgrade_keeps_the_sites_configuration_and_goes_on_where_the_version_before_was(
+    node: Machine, next_package: Path, write_kernel_line: WriteKernelLine
+) -> None:
+    before, after = new_device(), new_device()
+    write_kernel_line(fallen_off_the_bus(before))
+    told = until(lambda: events_of(node, before), lambda events: bool(raised(events)))
+    process, sites = node.property_of(UNIT, "MainPID"), '[metrics]\nlisten = ""\n'
+    node.write("/etc/nodeagent/nodeagent.toml", sites)
+    node.write("/root/next.deb", next_package.read_bytes())
+
+    node.run("dpkg", "--install", "--force-confdef", "--force-confold", "/root/next.deb")
+    write_kernel_line(fallen_off_the_bus(after))
+
+    events = until(lambda: events_of(node, before, after), lambda events: after in dict(raised(events)))
+    every = [json.loads(line)["seq"] for line in node.read("nodeagent", "events", "-o", "json").splitlines()]
+    status = json.loads(node.read("nodeagent", "status", "-o", "json"))
+    assert node.read("dpkg-query", "--show", "--showformat=${Version}", "nodeagent").endswith("+next")
+    assert node.property_of(UNIT, "MainPID") != process
+    assert node.read("cat", "/etc/nodeagent/nodeagent.toml") == sites.strip()
+    assert events[: len(told)] == told
+    assert raised(events) == [(before, "XID_79"), (after, "XID_79")]
+    assert every == list(range(every[0], every[0] + len(every)))
+    assert {f"{before}.0", f"{after}.0"} <= {open_["device"] for open_ in status["conditions"]}
+
+
+def test_an_upgrade_starts_nothing_that_the_administrator_has_switched_off(
+    node: Machine, next_package: Path
+) -> None:
+    node.run("systemctl", "disable", "--now", UNIT)
+
+    node.run("dpkg", "--install", "--force-confdef", "--force-confold", "/root/next.deb")
+
+    assert node.property_of(UNIT, "UnitFileState") == "disabled"
+    assert node.property_of(UNIT, "ActiveState") == "inactive"
+    assert node.run("test", "-e", "/run/nodeagent/nodeagent.sock", check=False).returncode == 1
+
+
 def test_purge_leaves_nothing_behind(node: Machine) -> None:
     node.run("dpkg", "--purge", "nodeagent")
 
