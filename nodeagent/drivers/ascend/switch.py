@@ -80,13 +80,13 @@ class SwitchDriver:
 
     def devices(self) -> Population:
         self._listings += 1
+        # What comes after this is told by events, so that what was there before is looked for after it.
+        has_subscribed = self._listings > 1 and not self._subscribed and self._subscribe()
         now_ns = _now_ns()
-        if self._is_due(self._looked_ns, now_ns):
+        if has_subscribed or self._is_due(self._looked_ns, now_ns):
             self._look(now_ns)
-        if self._listings > 1 and not self._subscribed:
-            self._subscribe()
         if self._listings > 1 and not self._has_told_all:
-            # Only now does the daemon know the devices; and what comes from now on is told by events.
+            # Only now does the daemon know the devices.
             self._tell_all(now_ns)
         self._list(tuple(self._waiting))
         readings = {
@@ -154,7 +154,7 @@ class SwitchDriver:
         self._looked_ns = now_ns
         self._list(tuple(found))
 
-    def _subscribe(self) -> None:
+    def _subscribe(self) -> bool:
         """Tried again at every poll of the source."""
         try:
             if self._library is not None:
@@ -163,6 +163,7 @@ class SwitchDriver:
         except CallFailed as error:
             if self._listings == 2:
                 print(f"no events of the switches, only polls: {error}", file=sys.stderr, flush=True)
+        return self._subscribed
 
     def _tell_all(self, now_ns: int) -> None:
         """All faults at once, which closes what an earlier life opened on a port that is now in order. Where

@@ -23,3 +23,11 @@ def emulate(tmp_path: Path) -> Iterator[Emulate]:
 @pytest.fixture
 def node(emulate: Emulate) -> EmulatedNode:
     return emulate("8x910B")
+
+
+@pytest.fixture
+def fabric(emulate: Emulate) -> EmulatedNode:
+    """With switches that tell of their faults at once."""
+    node = emulate("16xA3")
+    node.set_node("fabric_poll_ms", 0)
+    return node
