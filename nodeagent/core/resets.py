@@ -85,8 +85,7 @@ def resulted(state: State, given: ActionResult) -> bool:
     reset = state.get(Reset, given.action_id)
     if reset is None or reset.stage is not ResetStage.RUNNING or given.attempt not in (0, reset.attempt):
         return False
-    if given.state is not ActionState.REFUSED:
-        _recharge(state, reset)
+    _recharge(state, reset, counts=given.state is not ActionState.REFUSED)
     if given.state is ActionState.DONE:
         due_ns = state.moment_ns + state.lookup.settings.reset.verify_ns
         state.put(
@@ -143,13 +142,16 @@ def _charge(state: State, device_ids: tuple[str, ...], settings: ResetSettings) 
         state.put(replace(before, resets_ns=(*before.resets_ns, state.moment_ns)))
 
 
-def _recharge(state: State, reset: Reset) -> None:
-    """The hardware was reset at some time since the start: it counts from now, so that no window is short."""
+def _recharge(state: State, reset: Reset, counts: bool = True) -> None:
+    """The hardware was reset at some time since the start: it counts from now, so that no window is short.
+
+    Not ``counts``: nothing was done.
+    """
     for device_id in (*reset.members, state.node_id):
         charge = state.get(Charge, device_id)
         if charge is not None and reset.started_ns in charge.resets_ns:
             others = tuple(at_ns for at_ns in charge.resets_ns if at_ns != reset.started_ns)
-            state.put(replace(charge, resets_ns=(*others, state.moment_ns)))
+            state.put(replace(charge, resets_ns=(*others, state.moment_ns) if counts else others))
 
 
 def _succeed(state: State, reset: Reset) -> None:

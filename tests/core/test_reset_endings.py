@@ -2,7 +2,7 @@
 
 from nodeagent.core.model import ActionResult, ActionState, Level, ResetStage
 from tests.core.build import held, order
-from tests.core.ring import BROKEN, Ring
+from tests.core.ring import BROKEN, Ring, ring_catalog
 
 OTHER = Level.RESTART_REQUEST.value
 
@@ -100,3 +100,15 @@ def test_a_result_that_comes_late_is_not_taken_for_the_second_attempts() -> None
     assert ring.stages() == [ResetStage.RUNNING]
     ring.do(ActionResult(action_id=second.id, attempt=second.attempt, state=ActionState.DONE))
     assert ring.stages() == [ResetStage.VERIFYING]
+
+
+def test_one_that_was_refused_when_it_was_to_begin_does_not_count() -> None:
+    ring = Ring(ring_catalog(limit=1, node_limit=1))
+    ring.do(order("reset", "npu0"))
+    ring.wait(20)
+    ring.poll_all()
+    ring.wait(10.001)
+    ring.result(ActionState.REFUSED, "gpu0 is open in dcgm-exporter")
+    assert ring.told()[-1] == ("action_finished", "refused: gpu0 is open in dcgm-exporter")
+    ring.propose_and_start()
+    assert len(ring.actions) == 2
