@@ -4,6 +4,7 @@ Written from a thread of its own: a journal or a terminal that does not take wha
 nothing but itself. It writes events, not the daemon's log.
 """
 
+import io
 import json
 import logging
 import os
@@ -145,6 +146,9 @@ def _printable(text: str) -> str:
 
 def line_writer(stream: TextIO) -> Write:
     """Writes one line an event; on a terminal in colour and cut to its width."""
+    if isinstance(stream, io.TextIOWrapper):
+        # Names and kernel lines may hold what an old terminal's encoding lacks.
+        stream.reconfigure(errors="backslashreplace")
     if stream.isatty():
         return _terminal_writer(stream)
 

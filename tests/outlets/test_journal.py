@@ -42,6 +42,15 @@ def test_nothing_in_an_event_can_steer_a_terminal() -> None:
     assert "\x1b" not in line(stored(name="\x1b[2J\nfake"))
 
 
+def test_a_name_that_the_terminal_has_no_letters_for_is_written_all_the_same() -> None:
+    written = io.BytesIO()
+    stream = io.TextIOWrapper(written, encoding="latin-1")
+
+    line_writer(stream)(stored(name="\x1bdie 昇腾"))
+
+    assert b"\\ufffddie \\u6607\\u817e" in written.getvalue()
+
+
 def test_a_journal_entry_has_a_field_for_each_thing_one_would_search_for() -> None:
     assert fields(stored(7)) == {
         "SYSLOG_IDENTIFIER": "nodeagent",
