@@ -102,6 +102,8 @@ def booted(root: Path) -> Iterator[Machine]:
         finally:
             _end(nspawn)
             _remove_cgroups(name)
+            # On a slow disk what was written here would hold up the commits of the tests that follow.
+            subprocess.run(["sync", "--file-system", root], check=True)
 
 
 def _leader_of(nspawn: "subprocess.Popen[bytes]", console: Path) -> int:
