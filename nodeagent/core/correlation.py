@@ -101,9 +101,9 @@ def _requeue(state: State, promotion: Promotion, code_key: str) -> None:
 def _belongs_to_suppressed(
     state: State, device_id: str, code_key: str, rule: FrequencyRule, at_ns: int
 ) -> bool:
-    for key in state.suppressed:
+    for key in state.suppressed.get(code_key, ()):
         sighting: Sighting = state.cells[Sighting][key]
-        if sighting.code != code_key or sighting.suppressed_ns is None:
+        if sighting.suppressed_ns is None:
             continue
         near = abs(at_ns - sighting.suppressed_ns) <= rule.correlation_ns
         own = sighting.device_id == device_id

@@ -64,7 +64,7 @@ class State:
         self.reaching: dict[Key, None] = {}
         self.awaited: dict[Key, None] = {}
         self.pending: dict[Key, None] = {}
-        self.suppressed: dict[Key, None] = {}
+        self.suppressed = Groups[str]()
         self.judged: dict[str, Judgement] = {}
         self.said: dict[Key, Contribution] = {}
         self._follow: dict[type, Callable[[Key, Any, Any], None]] = {
@@ -166,11 +166,11 @@ class State:
         if after is not None:
             self.unreviewed[after.asker_id] = None
 
-    def _follow_sighting(self, key: Key, _: Sighting | None, after: Sighting | None) -> None:
+    def _follow_sighting(self, key: Key, before: Sighting | None, after: Sighting | None) -> None:
         if after is not None and after.suppressed_ns is not None:
-            self.suppressed[key] = None
-        else:
-            self.suppressed.pop(key, None)
+            self.suppressed.add(after.code, key)
+        elif before is not None and before.suppressed_ns is not None:
+            self.suppressed.remove(before.code, key)
 
     def _follow_timed(self, key: Key, _: Timed | None, after: Timed | None) -> None:
         self._arm(key, after)
