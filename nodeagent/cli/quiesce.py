@@ -2,12 +2,17 @@
 
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from nodeagent.cli.lengths import length_option
 from nodeagent.cli.options import Output, control_socket, control_socket_option, output_option
 from nodeagent.cli.output import write, write_json
+
+if TYPE_CHECKING:
+    from nodeagent.outlets.pb.fault_service_pb2 import Snapshot
+    from nodeagent.outlets.pb.types_pb2 import Reset
 
 
 @click.command("quiesce")
@@ -24,9 +29,10 @@ def command(
 ) -> None:
     """Hold off all actions on this node until you resume, or for a while.
 
-    It outlives the daemon and the boot, and is yours: nobody else's resume ends it.
+    It outlives the daemon and the boot, and is yours: nobody else's resume ends it. A reset that has begun is
+    not held off any more, and named.
     """
-    from nodeagent.cli import door, forms
+    from nodeagent.cli import door, forms, snapshot
     from nodeagent.cli.times import for_people
     from nodeagent.outlets.pb import control_service_pb2 as pb
 
@@ -35,8 +41,20 @@ def command(
         request.duration.FromTimedelta(length)
     with door.opened(control_socket(socket, config_path)) as daemon:
         hold = daemon.call(request, pb.QuiesceResponse).hold
+        under_way = _under_way(snapshot.take(daemon).snapshot)
     if output == Output.JSON:
-        write_json(forms.hold(hold))
-    else:
-        end = f"until {for_people(hold.until)}" if hold.HasField("until") else "until resumed"
-        write(f"quiesced for {hold.owner}, {end}: {hold.reason}")
+        write_json({**forms.hold(hold), "under_way": [each.id for each in under_way]})
+        return
+    end = f"until {for_people(hold.until)}" if hold.HasField("until") else "until resumed"
+    write(f"quiesced for {hold.owner}, {end}: {hold.reason}")
+    for each in under_way:
+        write(f"still under way is {each.id} of {', '.join(each.devices)}: wait for its end")
+
+
+def _under_way(told: "Snapshot") -> list["Reset"]:
+    """Resets that have begun, in earnest."""
+    from nodeagent.outlets.pb import types_pb2
+
+    begun = (types_pb2.RESET_STAGE_RUNNING, types_pb2.RESET_STAGE_VERIFYING)
+    resets = (each for each in told.resets if each.mode != types_pb2.RESET_MODE_DRY_RUN)
+    return [each for each in resets if each.stage in begun]

@@ -55,6 +55,26 @@ def test_a_quiesced_node_says_so_until_its_owner_resumes(tmp_path: Path, nodeage
     assert (again.status, again.err) == (1, "nodeagent: this node is not quiesced\n")
 
 
+def test_a_reset_that_has_begun_is_named_to_who_quiesces(tmp_path: Path, nodeagent: Nodeagent) -> None:
+    go_on = tmp_path / "go-on"
+    waiting = f'[["sh", "-c", "until test -e {go_on}; do sleep 0.1; done"]]'
+    more = f'''trust_process_list = true
+allow_volatile_store = true
+before = {waiting}
+hook_timeout = "60s"'''
+    with acting(tmp_path, mode="on", more=more) as node:
+        action = nodeagent("reset", "npu3", "--reason", "a test", "-o", "json").json[0]["action_id"]
+        until(node.stream, "action_started")
+        quiesced = nodeagent("quiesce", "--reason", "driver upgrade")
+        told = nodeagent("quiesce", "--reason", "driver upgrade", "-o", "json").json[0]
+        go_on.touch()
+        until(node.stream, "action_finished")
+        after = nodeagent("quiesce", "--reason", "driver upgrade", "-o", "json").json[0]
+
+    assert f"\nstill under way is {action} of npu3, npu0, npu1, " in quiesced.out
+    assert (told["under_way"], after["under_way"]) == ([action], [])
+
+
 def test_quiescing_again_changes_reason_and_end(tmp_path: Path, nodeagent: Nodeagent) -> None:
     with Node.within(tmp_path).daemon():
         nodeagent("quiesce", "--reason", "driver upgrade", "--for", "2h")
