@@ -9,7 +9,7 @@ from typing import Any, Self
 import grpc
 from google.protobuf.message import Message
 
-from nodeagent.client import calls, values
+from nodeagent.client import calls, received
 from nodeagent.client.course import Course
 from nodeagent.client.errors import ClientError
 from nodeagent.client.values import Condition, Device, Position, Told
@@ -92,7 +92,7 @@ class AsyncClient:
     async def devices(self, names: Iterable[str] = ()) -> tuple[Device, ...]:
         """As ``Client.devices``."""
         answer = await self.call(pb.ListDevicesRequest(devices=names))
-        return tuple(values.device(each) for each in answer.devices)
+        return tuple(received.device(each) for each in answer.devices)
 
     async def conditions(
         self, devices: Iterable[str] = (), minimum_level: Level | None = None
@@ -100,7 +100,7 @@ class AsyncClient:
         """As ``Client.conditions``."""
         level = messages.level_number(minimum_level)
         answer = await self.call(pb.ListConditionsRequest(devices=devices, minimum_level=level))
-        return tuple(values.condition(each) for each in answer.conditions)
+        return tuple(received.condition(each) for each in answer.conditions)
 
     async def call(self, request: Message) -> Any:
         """As ``Client.call``."""

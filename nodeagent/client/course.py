@@ -8,7 +8,7 @@ import logging
 import random
 from collections.abc import Iterable, Iterator
 
-from nodeagent.client import values
+from nodeagent.client import received
 from nodeagent.client.errors import ClientError
 from nodeagent.client.values import Bookmark, Position, Told
 from nodeagent.core.model import EventKind, Level
@@ -94,13 +94,13 @@ class Course:
     def _values(self, response: pb.WatchResponse) -> Iterator[Told]:
         match response.WhichOneof("told"):
             case "snapshot":
-                yield values.snapshot(response)
+                yield received.snapshot(response)
             case "batch":
                 for message in response.batch.events:
-                    yield values.event(message, response.store_id)
+                    yield received.event(message, response.store_id)
             case "bookmark":
                 yield Bookmark(
-                    position=values.position(response.store_id, response.bookmark.seq),
+                    position=received.position(response.store_id, response.bookmark.seq),
                     durable=response.durable,
                 )
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 import grpc
 from google.protobuf.message import Message
 
-from nodeagent.client import calls, values
+from nodeagent.client import calls, received
 from nodeagent.client.course import Course
 from nodeagent.client.errors import ClientError
 from nodeagent.client.values import Condition, Device, Position, Told
@@ -96,7 +96,7 @@ class Client:
     def devices(self, names: Iterable[str] = ()) -> tuple[Device, ...]:
         """The devices as they stand, the node itself first."""
         answer = self.call(pb.ListDevicesRequest(devices=names))
-        return tuple(values.device(each) for each in answer.devices)
+        return tuple(received.device(each) for each in answer.devices)
 
     def conditions(
         self, devices: Iterable[str] = (), minimum_level: Level | None = None
@@ -104,7 +104,7 @@ class Client:
         """The open conditions."""
         level = messages.level_number(minimum_level)
         answer = self.call(pb.ListConditionsRequest(devices=devices, minimum_level=level))
-        return tuple(values.condition(each) for each in answer.conditions)
+        return tuple(received.condition(each) for each in answer.conditions)
 
     def call(self, request: Message) -> Any:
         """Any method that answers once: the request's type says which. Raises ``ClientError``."""

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import pytest
 
-from nodeagent.client import values
+from nodeagent.client import received, values
 from nodeagent.core.model import Assertion, Event, EventKind, Handling, Holder, Kind, Level, Verdict, View
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import types_pb2
@@ -67,5 +67,5 @@ def test_a_device_without_known_holders_is_told_apart_from_a_free_one() -> None:
         durable=True,
         wall_offset_ns=0,
     )
-    told = [values.device(message).holders for message in messages.Scene(publication).devices()]
+    told = [received.device(message).holders for message in messages.Scene(publication).devices()]
     assert told == [None, (), (values.Holder(pid=7, start_time=4711, command="python3", job="slurm:42.0"),)]
