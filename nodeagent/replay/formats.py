@@ -24,6 +24,8 @@ MAX_MOMENTS: Final = 2_000_000
 Found = TypeVar("Found")
 
 _JOURNAL_FILE: Final = b"LPKSHHRH"
+_PACKED: Final = {b"\xfd7zXZ\0": "xz", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip"}
+"""What such a file begins with. Read as text it would be a log in which nothing happened."""
 _DECODER: Final = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -49,6 +51,10 @@ def read(path: Path, boot_ns: int) -> Log | Signals:
     reports = Reports(str(path), Problems())
     with opened(path, reports) as file:
         beginning = file.read(journal_export.BEGINNING_BYTES)
+        for magic, packer in _PACKED.items():
+            if beginning.startswith(magic):
+                reports.add(None, "", f"packed by {packer}: unpack it first; gzip alone is undone here")
+        reports.raise_any()
         if beginning.startswith(_JOURNAL_FILE):
             reports.add(
                 None, "", "a file of the journal itself: replay what journalctl -o export makes of it"

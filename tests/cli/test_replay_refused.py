@@ -1,6 +1,9 @@
 """A file that is wrong is refused whole: where, which field, what would be right; nothing is shown of it."""
 
+import bz2
 import gzip
+import lzma
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -86,3 +89,16 @@ def test_bad_tables_are_told_as_tables_check_tells_them(replay: Replay, tmp_path
 
     assert (ran.status, ran.out) == (1, "")
     assert f"nodeagent: {tmp_path}/tables/own.toml:3: codes.1.level: " in ran.err
+
+
+@pytest.mark.parametrize(("packed", "by"), [(lzma.compress, "xz"), (bz2.compress, "bzip2")])
+def test_a_log_packed_in_another_way_than_gzip_is_no_log_without_faults(
+    nodeagent: Nodeagent, tmp_path: Path, packed: Callable[[bytes], bytes], by: str
+) -> None:
+    file = tmp_path / "kern.log"
+    file.write_bytes(packed(b"[ 1.000000] NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n"))
+
+    ran = nodeagent("replay", file)
+
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err == f"nodeagent: {file}: packed by {by}: unpack it first; gzip alone is undone here\n"
