@@ -11,7 +11,7 @@ from dataclasses import replace
 from nodeagent.core import limits
 from nodeagent.core.catalog import FrequencyRule
 from nodeagent.core.cells import changed
-from nodeagent.core.holding import is_free, same_job
+from nodeagent.core.holding import is_free, is_known, same_job
 from nodeagent.core.model import Device, EventKind, Promotion, Sighting, Window
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
@@ -143,12 +143,13 @@ def _leave(state: State, code_key: str, rule: FrequencyRule) -> None:
 
 
 def _one_cause(state: State, code_key: str, one: str, other: str) -> bool:
-    """Whether one job may have made the fault on both.
+    """Whether one job may have made the fault on both: it may have come to them while nobody could see that.
 
     The application's own fault it may also have made where both are free: it comes, and crashes, between two
     polls of their processes.
     """
-    if same_job(state, one, other):
+    known = is_known(state, one) and is_known(state, other)
+    if not known or same_job(state, one, other):
         return True
     row = state.lookup.facts(code_key).row
     return row is not None and row.user_induced and is_free(state, one) and is_free(state, other)

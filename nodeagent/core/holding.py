@@ -85,12 +85,18 @@ def is_free(state: State, device_id: str) -> bool:
     return held is not None and held.is_current and not _of_late(state, held, LATE_NS)
 
 
+def is_known(state: State, device_id: str) -> bool:
+    """Whether who holds the device was told since the start, and can be read still."""
+    held = state.get(Held, device_id)
+    return held is not None and held.is_current
+
+
 def same_job(state: State, one: str, other: str) -> bool:
-    """True where a job holds both devices, or held them until just now, and where nobody knows by now."""
-    cells = [cell for cell in (state.get(Held, one), state.get(Held, other)) if cell is not None]
-    if len(cells) < 2 or not all(cell.is_current for cell in cells):
+    """True where a job holds both devices, or held them until just now, by what was told last, if at all."""
+    cells = state.get(Held, one), state.get(Held, other)
+    if cells[0] is None or cells[1] is None:
         return True
-    jobs = [{holder.job for holder in _of_late(state, cell, SHARED_NS)} for cell in cells]
+    jobs = [{holder.job for holder in _of_late(state, cell, SHARED_NS)} for cell in cells if cell is not None]
     return "" in jobs[0] | jobs[1] or bool(jobs[0] & jobs[1])
 
 
