@@ -4,20 +4,26 @@ Whether one has to go, and what is told of it, is the supervisor's. Times are of
 """
 
 import time
+from typing import Final
 
 from nodeagent.daemon.child import Child
 from nodeagent.daemon.lifecycle import State
 from nodeagent.daemon.running import Worker
 from nodeagent.daemon.source import WorkerSpec
 
+LET_GO_LOOK_S: Final = 0.2
+
 
 class Crew:
-    """``worker`` is the one in use; ``spawn_at_s`` is None while none is to begin."""
+    """``worker`` is the one in use; ``spawn_at_s`` is None while none is to begin, and none does while it
+    ``has_let_go``.
+    """
 
     def __init__(self, spec: WorkerSpec) -> None:
         self.worker: Worker | None = None
         self.abandoned: list[Worker] = []
         self.spawn_at_s: float | None = None
+        self.has_let_go = False
         self._spec = spec
         self._failures = 0
 
@@ -27,6 +33,15 @@ class Crew:
         if (worker := self.worker) is not None:
             return worker.state.value
         return "abandoned" if self.abandoned and self.spawn_at_s is None else "waiting"
+
+    def due_s(self) -> float | None:
+        """When to look again: at the worker in use, or whether one is to begin. None: not by itself."""
+        if self.has_let_go:
+            return time.monotonic() + LET_GO_LOOK_S
+        if (worker := self.worker) is None:
+            return self.spawn_at_s
+        late_s = worker.lateness.due_s() if worker.state is State.READY else None
+        return worker.due_s if late_s is None else min(worker.due_s, late_s)
 
     def of(self, child: Child) -> Worker | None:
         """None: nobody listens to it any more."""

@@ -1,9 +1,9 @@
 """One source, kept going: its worker is started, asked, watched, ended, left behind and replaced.
 
 The life of a worker process is the table in ``lifecycle``, its acts are in ``running``, the process
-and its pipes in ``child``, which one is in use and when the next begins in ``crew``; what it says means
-what ``hearing`` and ``observation`` make of it. Here they meet, in one task that takes what was heard
-and what has fallen due, one thing after the other:
+and its pipes in ``child``, which one is in use and when the next begins in ``crew``; what is ``heard``
+means what ``hearing`` and ``observation`` make of it. Here they meet, in one task that takes what was
+heard and what has fallen due, one thing after the other:
 
     worker ──stdout──> Child ──bounded queue──> Supervisor ──await deliver──> the pump
        ^                                            │
@@ -14,7 +14,6 @@ touches a device, never judges a fault, and waits for no child longer than a lim
 """
 
 import asyncio
-import contextlib
 import logging
 import sys
 import time
@@ -26,24 +25,22 @@ from nodeagent.core.model import Input
 from nodeagent.daemon.child import Child, Exited, Garbled, Happening, Said
 from nodeagent.daemon.crew import Crew
 from nodeagent.daemon.delivery import Delivery
+from nodeagent.daemon.heard import Heard
 from nodeagent.daemon.hearing import Hearing, Nonsense
 from nodeagent.daemon.lifecycle import State, Trigger
 from nodeagent.daemon.observation import Observation
 from nodeagent.daemon.readings import Readings
 from nodeagent.daemon.running import Worker
 from nodeagent.daemon.source import Statistics, WorkerSpec
+from nodeagent.daemon.source_health import health_of
 from nodeagent.daemon.translate import Clock
 from nodeagent.outlets.health import SourceHealth
 from nodeagent.worker.protocol import SOURCE
 
 log = logging.getLogger(__name__)
 
-MAX_HEARD: Final = 8
 MAX_GARBLED: Final = 100
 TOLD_GARBLED: Final = 3
-LET_GO_LOOK_S: Final = 0.2
-OVERSLEPT_S: Final = 0.5
-"""A loop that wakes later than this was itself held up; the drivers are not late by it."""
 
 
 class Supervisor:
@@ -67,11 +64,10 @@ class Supervisor:
         self._command = spec.command or (sys.executable, "-m", "nodeagent.worker", spec.source)
         self._patterns = tuple(spec.patterns)
         self._cursor = spec.cursor
-        self._heard: asyncio.Queue[Happening] = asyncio.Queue(MAX_HEARD)
         self._crew = Crew(spec)
+        self._heard = Heard(self._crew)
         self._poll_id = 0
         self._stopping = False
-        self._has_let_go = False
         self._turn = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
@@ -89,7 +85,7 @@ class Supervisor:
             while not self._stopping:
                 async with self._turn:
                     await self._do_due()
-                if (happening := await self._hear()) is not None:
+                if (happening := await self._heard.next()) is not None:
                     async with self._turn:
                         await self._take(happening)
         except asyncio.CancelledError:
@@ -124,7 +120,7 @@ class Supervisor:
 
     def hold_off(self) -> None:
         """Before ``run``: begin as one that has let go."""
-        self._has_let_go = True
+        self._crew.has_let_go = True
 
     async def let_go(self, reason: str) -> bool:
         """End the worker, and with it all that we have open, until ``take_up``. False: it hangs in a call.
@@ -132,7 +128,7 @@ class Supervisor:
         It is told as lost; not so with no reason.
         """
         async with self._turn:
-            self._has_let_go = True
+            self._crew.has_let_go = True
             worker, self._crew.worker = self._crew.worker, None
             if reason:
                 await self._deliver(self._observation.lost(reason, on_purpose=True))
@@ -147,7 +143,7 @@ class Supervisor:
 
     def take_up(self) -> None:
         """Start a worker again, after ``let_go`` or ``hold_off``."""
-        self._has_let_go = False
+        self._crew.has_let_go = False
         self._crew.spawn_soon()
 
     def reload(self, catalog: Catalog) -> None:
@@ -160,65 +156,20 @@ class Supervisor:
 
     def health(self) -> SourceHealth:
         """As of now; from any thread."""
-        worker, statistics = self._crew.worker, self._statistics
-        return SourceHealth(
-            source=self._spec.source,
-            state=self._crew.state,
-            observing=self._observation.observing,
-            absent=self._observation.absent,
-            pid=worker.child.pid if worker else None,
-            abandoned_pids=tuple(abandoned.child.pid for abandoned in tuple(self._crew.abandoned)),
-            restarts=max(0, statistics.spawned - 1),
-            polls=statistics.polls,
-            poll_failures=statistics.poll_failures,
-            last_poll_duration_s=statistics.last_poll_duration_s,
-            last_poll_ok=statistics.last_poll_ok,
-            late_devices=worker.lateness.late if worker else (),
-            records_lost=statistics.records_lost,
-            garbled=statistics.garbled,
-            readings={
-                device: readings
-                for device, readings in tuple(statistics.readings.items())
-                if self._observation.observes(device)
-            },
-        )
+        return health_of(self._spec.source, self._crew, self._observation, self._statistics)
 
     # ------------------------------------------------------------------ what is due
-
-    async def _hear(self) -> Happening | None:
-        """The next happening, or None when something is due before it."""
-        with contextlib.suppress(asyncio.QueueEmpty):
-            return self._heard.get_nowait()
-        due_s = self._due_s()
-        wait_s = None if due_s is None else due_s - time.monotonic()
-        try:
-            async with asyncio.timeout(wait_s):
-                return await self._heard.get()
-        except TimeoutError:
-            overslept_s = time.monotonic() - (due_s or 0.0)
-            if self._crew.worker is not None and overslept_s > OVERSLEPT_S:
-                self._crew.worker.lateness.excuse(overslept_s)
-            return None
-
-    def _due_s(self) -> float | None:
-        worker = self._crew.worker
-        if self._has_let_go:
-            return time.monotonic() + LET_GO_LOOK_S
-        if worker is None:
-            return self._crew.spawn_at_s
-        late_s = worker.lateness.due_s() if worker.state is State.READY else None
-        return worker.due_s if late_s is None else min(worker.due_s, late_s)
 
     async def _do_due(self) -> None:
         now_s = time.monotonic()
         worker = self._crew.worker
         if worker is None:
             is_due = self._crew.spawn_at_s is not None and self._crew.spawn_at_s <= now_s
-            if is_due and not self._has_let_go:
+            if is_due and not self._crew.has_let_go:
                 await self._spawn()
             return
         # Only one who has heard everything may say that something was not said.
-        if worker.state is State.READY and self._heard.empty():
+        if worker.state is State.READY and self._heard.queue.empty():
             await self._judge_lateness(worker, now_s)
         if worker.due_s > now_s:
             return
@@ -251,7 +202,7 @@ class Supervisor:
 
     async def _spawn(self) -> None:
         try:
-            child = await Child.spawn(self._command, self._heard, log)
+            child = await Child.spawn(self._command, self._heard.queue, log)
         except OSError as error:
             await self._deliver(self._observation.lost(f"cannot start its worker: {error}"))
             self._crew.spawn_after_a_failure()
