@@ -114,7 +114,7 @@ class Daemon:
             pump.act = actuator.act
             quiescence = Quiescence(board, workers.of_vendors(config, sources))
             quiescence.begin()
-            reloading = Reloading(self._config_path, catalogs, pump, board, sources, actuator.reload)
+            reloading = Reloading(config, self._config_path, catalogs, pump, board, sources, actuator.reload)
             facts = NodeFacts(
                 node_id=identity.machine_id(),
                 node_name=config.agent.name(),

@@ -1,6 +1,7 @@
 """Reloads, on SIGHUP and for operators: the tables and those keys of the configuration that decide.
 
 One at a time. What is wrong anywhere refuses all of it; only a reload that was meant is told as rejected.
+Keys that have changed and that only a start takes are told.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from nodeagent.daemon import systemd
 from nodeagent.daemon.catalogs import Catalogs
 from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.pump import Pump
+from nodeagent.daemon.restarts import left_for_a_start
 from nodeagent.daemon.supervisor import Supervisor
 from nodeagent.outlets.tables import Reloaded, TablesRefused
 from nodeagent.store.board import Board
@@ -23,10 +25,13 @@ log = logging.getLogger(__name__)
 
 
 class Reloading:
-    """``config_path`` None: the default file is read again. ``on_config`` is told of what it says."""
+    """``config`` is that of the start, ``config_path`` None: the default file is read again. ``on_config`` is
+    told of what it says.
+    """
 
     def __init__(
         self,
+        config: Config,
         config_path: Path | None,
         catalogs: Catalogs,
         pump: Pump,
@@ -34,6 +39,7 @@ class Reloading:
         sources: list[Supervisor],
         on_config: Callable[[Config], None],
     ) -> None:
+        self._started_with = config
         self._config_path = config_path
         self._catalogs = catalogs
         self._pump = pump
@@ -68,9 +74,13 @@ class Reloading:
                     await self._reject(str(refused))
                 raise TablesRefused(str(refused)) from refused
             preview = self._pump.rehearse(loaded.catalog)
+            left = left_for_a_start(self._started_with, config)
             if not dry_run:
                 await self._take(config, loaded)
-            return Reloaded(digest=loaded.catalog.digest, warnings=loaded.warnings, preview=preview)
+                for each in left:
+                    log.warning("%s", each)
+            warnings = (*loaded.warnings, *left)
+            return Reloaded(digest=loaded.catalog.digest, warnings=warnings, preview=preview)
 
     async def _reject(self, reason: str) -> None:
         for line in reason.splitlines():

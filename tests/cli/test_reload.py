@@ -110,3 +110,16 @@ def test_bad_tables_are_refused_with_every_line_and_only_a_real_reload_is_told(
     assert "site.toml:6: codes.BOOT.level" in form["problems"][0]
     assert (told_before, len(told)) == ([], 1)
     assert after == before
+
+
+def test_keys_that_only_a_start_takes_are_told(node: Site, nodeagent: Nodeagent) -> None:
+    with node.configuration.open("a") as file:
+        file.write('poll_interval = "2s"\n\n[drivers.nvidia]\nenabled = false\n\n[reset]\nlimit = 2\n')
+
+    reloaded = nodeagent("tables", "reload")
+
+    told = "has changed: it is taken at the next start, not by a reload"
+    assert (reloaded.status, reloaded.err) == (
+        0,
+        f"warning: drivers.kmsg.poll_interval {told}\nwarning: drivers.nvidia.enabled {told}\n",
+    )
