@@ -53,6 +53,26 @@ async def test_a_gpu_lost_with_its_xid_is_one_fault(launch_gpus: LaunchGpus, sub
     assert last_of(subscriber, "gpu2").verdict is Verdict.ISOLATE
 
 
+async def test_a_gpu_that_the_driver_finds_lost_is_isolated_alone(
+    launch_gpus: LaunchGpus, subscribe: Subscribe
+) -> None:
+    """The kernel gives the three lines of this record as one, with its line ends escaped."""
+    daemon = launch_gpus("8xH100")
+    await daemon.start()
+    subscriber = subscribe(daemon)
+    await subscriber.follow()
+    daemon.say(
+        f"NVRM: The NVIDIA GPU {daemon.gpus.pci('gpu2')}.0\\x0a"
+        "NVRM: (PCI ID: 10de:2330) installed in this system has\\x0a"
+        "NVRM: fallen off the bus and is not responding to commands."
+    )
+    lost = await subscriber.raised("NV_FALLEN_OFF", "gpu2")
+    daemon.xid("gpu4", 43)
+    await subscriber.raised("XID_43", "gpu4")
+    assert lost.verdict is Verdict.ISOLATE
+    assert {event.device for event in subscriber.events} == {"gpu2", "gpu4"}
+
+
 def lost_slots(subscriber: Subscriber) -> list[str]:
     """Where a device is lost, by the first snapshot and the events since."""
     standing = [each.device for each in subscriber.snapshots[0].conditions if each.code == "device_lost"]
