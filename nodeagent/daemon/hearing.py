@@ -106,8 +106,7 @@ class Hearing:
         statistics = self._statistics
         statistics.polls += 1
         statistics.poll_failures += bool(reply.error)
-        statistics.last_poll_duration_s = reply.took_ns / 1e9
-        statistics.last_poll_ok = not reply.error
+        statistics.answers[reply.device] = (reply.took_ns / 1e9, not reply.error)
         if reply.error:
             statistics.readings.pop(reply.device, None)
         else:
@@ -120,5 +119,7 @@ class Hearing:
 
     def _expect(self, worker: Worker, devices: Sequence[protocol.Device]) -> None:
         worker.expect(devices)
-        readings, expected = self._statistics.readings, worker.lateness.expected
-        self._statistics.readings = {name: readings[name] for name in expected if name in readings}
+        statistics, expected = self._statistics, worker.lateness.expected
+        readings, answers = statistics.readings, statistics.answers
+        statistics.readings = {name: readings[name] for name in expected if name in readings}
+        statistics.answers = {name: answers[name] for name in expected if name in answers}

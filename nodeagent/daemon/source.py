@@ -41,13 +41,14 @@ class WorkerSpec:
 
 @dataclass(slots=True)
 class Statistics:
-    """What a supervisor counts; all since its start."""
+    """What a supervisor counts; all since its start. ``answers`` are the last of each device: how long its
+    call took, in seconds, and whether it succeeded.
+    """
 
     spawned: int = 0
     polls: int = 0
     poll_failures: int = 0
-    last_poll_duration_s: float | None = None
-    last_poll_ok: bool | None = None
+    answers: dict[str, tuple[float, bool]] = field(default_factory=dict)
     records_lost: int = 0
     garbled: int = 0
     readings: dict[str, Mapping[str, float]] = field(default_factory=dict)

@@ -8,6 +8,9 @@ from nodeagent.outlets.health import SourceHealth
 
 def health_of(source: str, crew: Crew, observation: Observation, statistics: Statistics) -> SourceHealth:
     worker = crew.worker
+    late = worker.lateness.late if worker else ()
+    answers = tuple(statistics.answers.values())
+    is_well = not late and not observation.is_missed and all(ok for _, ok in answers)
     return SourceHealth(
         source=source,
         state=crew.state,
@@ -18,9 +21,9 @@ def health_of(source: str, crew: Crew, observation: Observation, statistics: Sta
         restarts=max(0, statistics.spawned - 1),
         polls=statistics.polls,
         poll_failures=statistics.poll_failures,
-        last_poll_duration_s=statistics.last_poll_duration_s,
-        last_poll_ok=statistics.last_poll_ok,
-        late_devices=worker.lateness.late if worker else (),
+        last_poll_duration_s=max((took_s for took_s, _ in answers), default=None),
+        last_poll_ok=is_well if answers or not is_well else None,
+        late_devices=late,
         records_lost=statistics.records_lost,
         garbled=statistics.garbled,
         readings={

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceHealth:
-    """Of one source and its worker. Counts are since start; ``last_poll_*`` is None before the first.
+    """Of one source and its worker. Counts are since start. ``last_poll_*`` are of all its devices: the
+    slowest, and whether each answered well; None before the first.
 
     ``state`` is the worker's, or ``waiting`` before a respawn, or ``abandoned`` when nothing but a stuck
     process is left. ``absent``: there is nothing of it here, and nobody expects it. ``readings`` are the last

@@ -53,10 +53,10 @@ def source_metrics(view: View, health: Health) -> Iterator[Metric]:
         if not source.device_id:
             up.add_metric([source.name, str(source.required).lower()], float(source.lost_ns is None))
     duration = GaugeMetricFamily(
-        "nodeagent_source_poll_duration_seconds", "Of the source's last poll.", labels=names
+        "nodeagent_source_poll_duration_seconds", "Of the source's slowest device, last time.", labels=names
     )
     success = GaugeMetricFamily(
-        "nodeagent_source_poll_success", "1 if the source's last poll succeeded.", labels=names
+        "nodeagent_source_poll_success", "1 while every device of the source answers well.", labels=names
     )
     for each in health.sources:
         if each.last_poll_duration_s is not None:
