@@ -53,7 +53,7 @@ def test_the_client_program_sees_the_state_then_events_and_goes_on_where_it_was(
     node = Node.within(tmp_path)
     with node.daemon():
         with Subscriber(tmp_path, node) as lines:
-            assert until(lines, "all").startswith("all {'node': ")
+            assert until(lines, "all").endswith(": 'ALLOW'}\n")
             node.write(XID.format(xid=79))
             first = until(lines, "XID_79").split()
         node.write(XID.format(xid=48))
