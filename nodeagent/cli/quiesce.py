@@ -30,7 +30,7 @@ def command(
     """Hold off all actions on this node until you resume, or for a while.
 
     It outlives the daemon and the boot, and is yours: nobody else's resume ends it. A reset that has begun is
-    not held off any more, and named.
+    called off if the vendor has not been asked yet, and named: wait for its end.
     """
     from nodeagent.cli import door, forms, snapshot
     from nodeagent.cli.times import for_people

@@ -88,6 +88,13 @@ def users(
         yield "no job was ever claimed here, and reset.trust_process_list is false"
 
 
+def are_known(state: State, members: tuple[str, ...]) -> bool:
+    """Whether they, all of them there, are observed, and who is on them."""
+    held = [state.get(Held, device_id) for device_id in members]
+    observed = (unobserved_reason(state, state.device(device_id)) is None for device_id in members)
+    return all(each is not None and each.is_current for each in held) and all(observed)
+
+
 def answers(state: State, device_id: str) -> bool:
     """Whether it is there, and not known to be unable to answer: after a start nobody has asked yet."""
     device = state.get(Device, device_id)
@@ -132,7 +139,8 @@ def of_start(state: State, reset: Reset, settings: ResetSettings) -> tuple[str, 
         found.append("no fault that asked for it is seen now")
     if not reset.confirmed:
         found.append("no poll has shown the fault since it was proposed")
-    found += [f"{other.id} is under way" for other in state.all(Reset) if _is_under_way(other)]
+    others = (other for other in state.all(Reset) if other.id != reset.id)
+    found += [f"{other.id} is under way" for other in others if _is_under_way(other)]
     if charged(state, state.node_id, settings) >= settings.node_limit:
         found.append(f"this node had {settings.node_limit} resets of late")
     found += [

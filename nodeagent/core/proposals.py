@@ -8,10 +8,9 @@ A dry run takes the same steps and holds nothing. What is done from the start on
 
 from dataclasses import replace
 
-from nodeagent.core import grounds, hindrances, limits, resets
+from nodeagent.core import hindrances, limits, resets
 from nodeagent.core.catalog import ResetSettings
 from nodeagent.core.model import (
-    ActionState,
     ActiveSet,
     Condition,
     Device,
@@ -119,19 +118,13 @@ def approve(state: State, reset: Reset, by: str) -> bool:
 
 
 def refuse(state: State, reset: Reset, why: str) -> None:
-    """It will not be done. One that was tried before has failed then."""
-    if _has_failed(state, reset):
-        resets.give_up(state, reset, ActionState.FAILED, why)
-    else:
-        resets.end(state, replace(reset, hindered=()), ActionState.REFUSED, why)
+    """It will not be done, whatever stood in its way."""
+    resets.refuse(state, replace(reset, hindered=()), why)
 
 
 def withdraw(state: State, reset: Reset, why: str) -> None:
     """It will not be done as it was proposed: the faults that asked for it may ask again."""
-    if _has_failed(state, reset):
-        refuse(state, reset, why)
-    else:
-        resets.end(state, replace(reset, conditions=(), hindered=()), ActionState.REFUSED, why)
+    refuse(state, reset if resets.has_failed(state, reset) else replace(reset, conditions=()), why)
 
 
 def polled(state: State, given: ActiveSet) -> bool:
@@ -172,19 +165,11 @@ def began_again(state: State) -> None:
 # ---------------------------------------------------------------------- steps
 
 
-def _has_failed(state: State, reset: Reset) -> bool:
-    """It was tried, and what it was for is there still: nothing has shown its members well."""
-    return reset.attempt > 1 and (bool(reset.who) or bool(grounds.asking(state, reset)))
-
-
 def _refuse_in_vain(state: State, reset: Reset) -> None:
     """What stood in its way to the last is kept: once that has gone, the fault may ask again."""
     hindered = reset.hindered or ("the last reset was to cool down",)
     why = "; ".join(("it could not be done in time", *hindered))
-    if _has_failed(state, reset):
-        resets.give_up(state, reset, ActionState.FAILED, why)
-    else:
-        resets.end(state, replace(reset, hindered=hindered), ActionState.REFUSED, why)
+    resets.refuse(state, replace(reset, hindered=hindered), why)
 
 
 def _valid_until_ns(reset: Reset, settings: ResetSettings) -> int:

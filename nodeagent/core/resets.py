@@ -99,7 +99,7 @@ def resulted(state: State, given: ActionResult) -> bool:
             )
         )
     elif given.state is ActionState.REFUSED:
-        end(state, reset, ActionState.REFUSED, given.reason)
+        refuse(state, _with_what_came(state, reset), given.reason)
     else:
         _fail(state, reset, given.state, given.reason)
     return True
@@ -192,6 +192,31 @@ def _fail(state: State, reset: Reset, how: ActionState, why: str) -> None:
         tell_step(state, EventKind.ACTION_FINISHED, reset, f"{how}: {why}; once more after the cool-down")
         return
     give_up(state, replace(reset, ended_ns=state.moment_ns), how, why)
+
+
+def _with_what_came(state: State, reset: Reset) -> Reset:
+    """What has come into its way since it began: once that has gone, the fault may ask again."""
+    if has_failed(state, reset):
+        return reset
+    if hindrances.barrier(state, reset.members):
+        return replace(reset, conditions=())
+    if not hindrances.are_known(state, reset.members):
+        return reset
+    again = replace(reset, confirmed=True)
+    return replace(reset, hindered=hindrances.of_start(state, again, state.lookup.settings.reset))
+
+
+def refuse(state: State, reset: Reset, why: str) -> None:
+    """It will not be done. One that was tried before has failed then."""
+    if has_failed(state, reset):
+        give_up(state, reset, ActionState.FAILED, why)
+    else:
+        end(state, reset, ActionState.REFUSED, why)
+
+
+def has_failed(state: State, reset: Reset) -> bool:
+    """It was tried, and what it was for is there still: nothing has shown its members well."""
+    return reset.attempt > 1 and (bool(reset.who) or bool(grounds.asking(state, reset)))
 
 
 def give_up(state: State, reset: Reset, how: ActionState, why: str) -> None:

@@ -28,7 +28,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.daemon.apart import Apart
 from nodeagent.daemon.asking import Asking
-from nodeagent.daemon.attempt import Attempt, attempt_of
+from nodeagent.daemon.attempt import Attempt, attempt_of, came_meanwhile
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.launching import NotStarted, start
 from nodeagent.daemon.supervisor import Supervisor
@@ -158,15 +158,17 @@ class Actuator:
 
     async def _finish(self, attempt: Attempt, start_until_s: float) -> None:
         """``start_until_s``: when its process must have begun."""
-        state, reason = await self._outcome(attempt.name, start_until_s)
+        state, reason = await self._outcome(attempt, start_until_s)
         await self._apart.take_back(attempt)
         await self._apart.are_back(attempt)
         await self._tell_of(attempt, state, reason)
         self._folder.forget(attempt.name)
 
-    async def _outcome(self, name: str, start_until_s: float) -> tuple[ActionState, str]:
+    async def _outcome(self, attempt: Attempt, start_until_s: float) -> tuple[ActionState, str]:
+        name, is_off = attempt.name, False
         while True:
             try:
+                is_off = is_off or self._is_called_off(attempt)
                 if (result := self._folder.result(name)) is not None:
                     return result.action_state, result.told()
                 waits = self._folder.is_asked(name) and time.monotonic() < start_until_s
@@ -175,6 +177,14 @@ class Actuator:
             except (OSError, ValueError) as error:
                 return ActionState.INTERRUPTED, f"its result cannot be read: {error}"
             await asyncio.sleep(LOOK_EACH_S)
+
+    def _is_called_off(self, attempt: Attempt) -> bool:
+        """Hooks and evidence take their time: a job, or a person, may come until the vendor is asked."""
+        why = came_meanwhile(attempt, self._board.current.view)
+        if why:
+            log.warning("%s is called off, unless it is too late: %s", attempt.name, why)
+            self._folder.call_off(attempt.name, why)
+        return bool(why)
 
     def _ended(self, name: str) -> tuple[ActionState, str] | None:
         """None while its process lives. Under its lock nobody can begin it, or answer, any more."""

@@ -2,6 +2,7 @@
 
     NAME.request   the daemon wants it; whoever renames it to NAME.begun does it, and nobody else ever
     NAME.lock      flocked by the process that does it, for as long as it lives
+    NAME.off       the daemon has called it off since, and why; heeded until the vendor is asked
     NAME.result    how it went; written by rename
     GROUP.group    flocked as well: one process for each group of devices
 
@@ -156,6 +157,17 @@ class Folder:
         """Whether a request waits that nobody has begun."""
         return (self.path / f"{name}.request").exists()
 
+    def call_off(self, name: str, why: str) -> None:
+        """Raises ``OSError``."""
+        self._write(f"{name}.off", why.encode())
+
+    def called_off(self, name: str) -> str:
+        """Why, "" where it is not. Raises ``OSError`` and ``ValueError``."""
+        try:
+            return _read(self.path / f"{name}.off").decode()
+        except FileNotFoundError:
+            return ""
+
     def answer(self, name: str, result: Result) -> None:
         """Raises ``OSError``."""
         self._write(f"{name}.result", msgspec.json.encode(result))
@@ -189,13 +201,13 @@ class Folder:
 
     def forget(self, name: str) -> None:
         """Remove what an attempt left. One whose process lives keeps its lock."""
-        suffixes = ("request", "begun", "result", "log", *(() if self.is_locked(name) else ("lock",)))
+        suffixes = ("request", "begun", "off", "result", "log", *(() if self.is_locked(name) else ("lock",)))
         for suffix in suffixes:
             (self.path / f"{name}.{suffix}").unlink(missing_ok=True)
 
     def names(self) -> list[str]:
         """All attempts of which there is a file."""
-        known = (".request", ".begun", ".result", ".lock", ".log")
+        known = (".request", ".begun", ".off", ".result", ".lock", ".log")
         try:
             return sorted({path.stem for path in self.path.iterdir() if path.suffix in known})
         except FileNotFoundError:

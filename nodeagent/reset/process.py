@@ -1,7 +1,8 @@
 """One attempt of one reset, in a process of its own that outlives the daemon: hooks, evidence, reset, result.
 
 It does what the request says once, whatever becomes of the daemon, and says how it went by a file. It decides
-nothing: whether a reset is in order was decided before, save that a person may have forbidden it since.
+nothing: whether a reset is in order was decided before, save that a person may have forbidden it since, or
+the daemon called it off.
 """
 
 import argparse
@@ -49,7 +50,7 @@ def main() -> None:
 
 def _carry_out(folder: Folder, name: str, request: Request) -> bool:
     """Whether a call of the vendor's is still under way when all else is over."""
-    attempt = Attempt(request, name)
+    attempt = Attempt(request, name, folder)
     try:
         with folder.group_locked(request.group, LOCK_WAIT_S):
             attempt.run()
@@ -64,9 +65,10 @@ def _carry_out(folder: Folder, name: str, request: Request) -> bool:
 class Attempt:
     """``run`` raises nothing that a hook, the machine or a vendor could cause: it is all in ``result``."""
 
-    def __init__(self, request: Request, name: str) -> None:
+    def __init__(self, request: Request, name: str, folder: Folder) -> None:
         self._request = request
         self._name = name
+        self._folder = folder
         self._begun_s = time.monotonic()
         self._steps: list[Step] = []
         self._state: State = "failed"
@@ -118,8 +120,8 @@ class Attempt:
     def _devices_are_free(self) -> bool:
         """Ends the jobs that may be ended; what does not end keeps its device, and nothing is reset."""
         request = self._request
-        if request.ended_first and (why := forbidden(request.do_not_touch, request.kernel_command_line)):
-            self.end("refused", f"resets are forbidden: {why}")
+        if request.ended_first and (why := self._why_not()):
+            self.end("refused", why)
             return False
         stay = ending.end(request.ended_first, request.grace_s, Path(request.procfs), self.step)
         if stay:
@@ -139,8 +141,8 @@ class Attempt:
 
     def _reset(self) -> None:
         """In a thread, for a vendor's call may never return; in time for the hooks after it."""
-        if (why := forbidden(self._request.do_not_touch, self._request.kernel_command_line)) != "":
-            self.end("refused", f"resets are forbidden: {why}")
+        if why := self._why_not():
+            self.end("refused", why)
             return
         if (left_s := self._left_s()) <= 0:
             self.end("refused", "what came before it has left no time for it")
@@ -153,6 +155,13 @@ class Attempt:
         thread.join(left_s)
         self.is_stuck = not outcome
         self.end(*(outcome[0] if outcome else ("timed_out", "a call of the vendor's has not come back")))
+
+    def _why_not(self) -> str:
+        """What has come since it was asked for, "" if nothing."""
+        if why := forbidden(self._request.do_not_touch, self._request.kernel_command_line):
+            return f"resets are forbidden: {why}"
+        why = self._folder.called_off(self._name)
+        return f"it was called off: {why}" if why else ""
 
     def _left_s(self) -> float:
         request = self._request

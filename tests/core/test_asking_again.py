@@ -1,7 +1,7 @@
 """A fault whose reset waited in vain: it asks again once nothing stands in the way, if it is still seen."""
 
 from nodeagent.core.catalog import ClearOn
-from nodeagent.core.model import EventKind, Level, Operator, ResetMode
+from nodeagent.core.model import ActionState, Claims, EventKind, Level, Operator, ResetMode
 from tests.core.build import back, held, lost, order, row, xid
 from tests.core.ring import BROKEN, Ring, ring_catalog
 
@@ -96,3 +96,44 @@ def test_on_paper_it_asks_again_as_it_would_in_earnest() -> None:
         ring.poll_all(BROKEN)
         ring.wait(10.001)
     assert dry.told()[:-1] == wet.told()
+
+
+def test_a_reset_that_was_called_off_for_a_job_is_asked_for_again_when_that_has_left() -> None:
+    ring = Ring()
+    ring.propose_and_start()
+    ring.do(Claims(device="npu1", job="slurm:9", kind="", claimed=True))
+    ring.result(ActionState.REFUSED, "it was called off: npu1 is claimed by the job slurm:9")
+    assert ring.told()[-1][1] == "refused: it was called off: npu1 is claimed by the job slurm:9"
+    ring.do(Claims(device="npu1", job="slurm:9", kind="", claimed=False))
+    assert ring.told()[-1] == PROPOSED
+
+
+def test_a_reset_that_was_called_off_for_a_person_is_asked_for_again_when_that_is_over() -> None:
+    ring = Ring()
+    ring.propose_and_start()
+    ring.do(order("isolate", "npu1"))
+    ring.result(ActionState.REFUSED, "it was called off: isolated by uid:1000: bench")
+    ring.do(order("release", "npu1"))
+    assert ring.told()[-1] == PROPOSED
+
+
+def test_what_the_vendors_tool_will_not_reset_is_not_asked_again() -> None:
+    ring = Ring()
+    ring.propose_and_start()
+    ring.result(ActionState.REFUSED, "npu0 is open in a monitor")
+    ring.do(Claims(device="npu1", job="slurm:9", kind="", claimed=True))
+    ring.do(Claims(device="npu1", job="slurm:9", kind="", claimed=False))
+    ring.poll_all(BROKEN)
+    assert ring.told()[-1] == ("action_finished", "refused: npu0 is open in a monitor")
+
+
+def test_a_second_attempt_that_is_refused_leaves_its_group_to_a_person() -> None:
+    ring = Ring()
+    ring.propose_and_start()
+    ring.result(ActionState.TIMED_OUT, "npu1 has not started")
+    ring.wait(20)
+    ring.poll_all(BROKEN)
+    ring.wait(11)
+    ring.result(ActionState.REFUSED, "npu1 is open in a monitor")
+    assert ring.told()[-1] == ("action_finished", "failed: npu1 is open in a monitor")
+    assert ring.open_on("npu1") == ["reset_failed"]

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -16,6 +17,8 @@ from nodeagent.core.model import (
     DeviceView,
     Event,
     Handling,
+    Hold,
+    HoldKind,
     Input,
     Kind,
     Level,
@@ -27,6 +30,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.daemon.actuator import Actuator
 from nodeagent.daemon.asking import Asking
+from nodeagent.daemon.attempt import attempt_of, came_meanwhile
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.supervisor import Supervisor
 from nodeagent.reset.folder import Folder, Request, Result, name_of
@@ -181,6 +185,29 @@ async def test_one_whose_process_lives_is_waited_for(desk: Desk, monkeypatch: py
         assert desk.told == []
         desk.folder.answer(NAME, DONE)
     assert (await desk.result()).state is ActionState.DONE
+
+
+def test_a_job_that_comes_meanwhile_calls_a_reset_off_one_that_was_to_be_ended_does_not() -> None:
+    ended_first, other = ("slurm:1", ""), ("slurm:9", "training")
+    before = replace(view(), devices=(replace(device(), claims=(ended_first,)),))
+    attempt = attempt_of(before, before.resets[0])
+    assert came_meanwhile(attempt, before) == ""
+    after = replace(before, devices=(replace(device(), claims=(ended_first, other)),))
+    assert came_meanwhile(attempt, after) == "npu0 is claimed by the training slurm:9"
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (HoldKind.QUIESCE, "quiesced by uid:0: upgrade"),
+        (HoldKind.ISOLATION, "isolated by uid:0: upgrade"),
+        (HoldKind.RESET_PENDING, ""),
+    ],
+)
+def test_what_a_person_orders_meanwhile_calls_a_reset_off(kind: HoldKind, said: str) -> None:
+    hold = Hold(id="h", device_id="die0", owner="uid:0", reason="upgrade", since_ns=0, kind=kind)
+    shown = view()
+    assert came_meanwhile(attempt_of(shown, shown.resets[0]), replace(shown, holds=(hold,))) == said
 
 
 async def test_one_that_left_nothing_was_interrupted(desk: Desk) -> None:

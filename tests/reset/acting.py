@@ -141,6 +141,12 @@ class Acting:
         control = self.daemon.folder / "c.sock"
         return await self.daemon.command(*words, "--reason", "a test", "--socket", control)
 
+    async def claim(self, *words: str) -> None:
+        """As a job's hook does."""
+        control = self.daemon.folder / "c.sock"
+        said = await self.daemon.command("claim", *words, "--job", "slurm:9", "--socket", control)
+        assert said[0] == 0, said
+
     async def ended(self, resets: int) -> None:
         """Wait until so many resets have ended in all."""
         await self.daemon.comes(partial(self._counts, EventKind.ACTION_FINISHED, resets), f"{resets} ends")

@@ -66,6 +66,26 @@ async def test_a_holder_is_named_and_once_it_has_left_the_reset_is_done(tmp_path
         assert await npus.verdicts() == ALLOWED
 
 
+async def test_a_job_that_begins_while_the_hooks_run_keeps_its_chips(tmp_path: Path) -> None:
+    async with acting(tmp_path, "8x910B") as npus:
+        waits = f"until test -e {tmp_path}/go-on; do sleep 0.1; done"
+        npus.reset = (f'before = [["sh", "-c", "{waits}"]]', 'hook_timeout = "60s"')
+        await npus.start()
+        npus.break_("npu3")
+        await npus.announced(1)
+        await npus.daemon.comes(lambda: list(npus.run_dir.glob("*.begun")), "its process")
+        await npus.claim("npu5")
+        await npus.daemon.comes(lambda: list(npus.run_dir.glob("*.off")), "its being called off")
+        (tmp_path / "go-on").touch()
+        claimed = "npu5 is claimed by the job slurm:9"
+        await npus.told(EventKind.ACTION_FINISHED, f"refused: it was called off: {claimed}")
+        assert npus.node.calls(INBAND) == 0
+        await npus.claim("npu5", "--left")
+        await npus.announced(2)
+        await npus.told(EventKind.ACTION_FINISHED, "done: verified by a poll of every member")
+        assert npus.node.calls(INBAND) == 1
+
+
 async def test_a_dry_run_records_the_same_and_calls_nothing(tmp_path: Path) -> None:
     records = {}
     for mode in ("dry-run", "on"):

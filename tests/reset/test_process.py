@@ -114,6 +114,14 @@ def test_one_that_was_forbidden_meanwhile_is_not_done(emulate: Emulate, desk: De
     assert node.calls("dcmi_set_device_reset") == 0
 
 
+def test_one_that_was_called_off_meanwhile_is_not_done(emulate: Emulate, desk: Desk) -> None:
+    node = emulate("4x910B")
+    off = desk.folder.path / f"{name_of('die0/reset#1', 1)}.off"
+    result = desk.do(**ring(node, before=(("sh", "-c", f"printf 'npu1 is claimed' >'{off}'"),)))
+    assert (result.state, result.reason) == ("refused", "it was called off: npu1 is claimed")
+    assert node.calls("dcmi_set_device_reset") == 0
+
+
 def test_a_call_that_never_returns_is_told_in_time(emulate: Emulate, desk: Desk) -> None:
     node = emulate("4x910B")
     node.hang("npu0", "dcmi_set_device_reset")

@@ -100,7 +100,7 @@ def no(*_: Any) -> bool:
     return False
 
 
-def nothing(*_: Any) -> None:
+def nothing(*_: Any, **__: Any) -> None:
     return None
 
 

@@ -77,7 +77,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a poll that shows the fault verifies", ((resets, "verified", verified_whatever_it_shows),)),
     Mutation("a reset ends what the polls still show", ((grounds, "is_shown", no),)),
     Mutation("it is tried for ever", ((resets, "_MOST_ATTEMPTS", 99),)),
-    Mutation("one that failed and is not tried again is let go", ((proposals, "_has_failed", no),)),
+    Mutation("one that failed and is not tried again is let go", ((resets, "has_failed", no),)),
     Mutation("a failed reset is not told", ((resets, "raise_own", raise_no_failure),)),
     Mutation("a limit that is reached is not told", ((proposals, "_tell_limit", no),)),
     Mutation("the result of another action is taken", handlers={ActionResult: takes_anyones_result}),

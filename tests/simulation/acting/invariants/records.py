@@ -81,7 +81,8 @@ class StepsInOrder(Invariant):
 class ToldAsItWent(Invariant):
     """The word that ends an attempt is its own process's, or that nothing came, or that it did not help.
 
-    A second one that never began ends as the first did, by having failed, but where its fault has gone.
+    A second one that never began, or was refused, ends as the first did, by having failed, but where its
+    fault has gone.
     """
 
     name = "an attempt ends by its own result"
@@ -106,19 +107,21 @@ class ToldAsItWent(Invariant):
     def _check(self, event: Event) -> None:
         if event.evidence["mode"] == "dry-run":
             return
-        word, truly = event.why.partition(":")[0], self._ended.get(attempt_of(event))
-        if attempt_of(event) not in self._began:
+        attempt = attempt_of(event)
+        word, truly = event.why.partition(":")[0], self._ended.get(attempt)
+        was_refused = truly == "refused" or event.condition_id in self._degraded
+        if attempt not in self._began:
             right = word == ("refused" if "the fault is gone" in event.why else "failed")
         elif word == "done" or "did not show that it helped" in event.why:
             right = truly == "done"
         elif word == "refused":
-            right = truly == "refused" or event.condition_id in self._degraded or "tool" not in event.why
+            right = was_refused or "tool" not in event.why
         elif "no result came" in event.why:
             right = True
         else:
-            right = truly == word
+            right = truly == word or (word == "failed" and attempt.number > 1 and was_refused)
         if not right:
-            raise Broken(self.name, f"{attempt_of(event)} is told as {event.why}; it was {truly}")
+            raise Broken(self.name, f"{attempt} is told as {event.why}; it was {truly}")
 
 
 class ReloadProposesNothing(Invariant):
