@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from nodeagent.daemon.source import WorkerSpec
-from tests.daemon.staged import put, release_fifo, staged, worker_spec
+from tests.daemon.staged import HANG_S, put, release_fifo, staged, worker_spec
 
 
 def fake(control: Path, **given: object) -> WorkerSpec:
@@ -29,7 +29,7 @@ async def test_polls_succeed_only_while_every_device_answers_well(control: Path)
 
 
 async def test_a_device_that_does_not_answer_is_no_success(control: Path) -> None:
-    async with staged(fake(control)) as stage:
+    async with staged(fake(control, call_deadline_s=HANG_S)) as stage:
         await stage.back()
         os.mkfifo(control / "hang-chip1")
         await stage.lost("chip1")
