@@ -1,6 +1,6 @@
 """Daemons and kernel logs for the stories; whatever is left of them at the end is ended."""
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from tests.stories.subscriber import Subscriber
 Launch = Callable[..., Daemon]
 LaunchGpus = Callable[..., GpuDaemon]
 Subscribe = Callable[[Daemon], Subscriber]
+Follow = Callable[[Daemon], Awaitable[Subscriber]]
 
 
 @pytest.fixture
@@ -68,6 +69,19 @@ async def subscribe() -> AsyncIterator[Subscribe]:
     yield make
     for subscriber in made:
         await subscriber.leave()
+
+
+@pytest.fixture
+def follow(subscribe: Subscribe) -> Follow:
+    """Start a daemon and follow it from its first word on."""
+
+    async def start(daemon: Daemon) -> Subscriber:
+        await daemon.start()
+        subscriber = subscribe(daemon)
+        await subscriber.follow()
+        return subscriber
+
+    return start
 
 
 @pytest.fixture

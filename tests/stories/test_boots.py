@@ -6,22 +6,20 @@ from uuid import uuid4
 import pytest
 
 from nodeagent.client import EventKind
-from tests.stories.conftest import Launch, Subscribe
+from tests.stories.conftest import Follow, Launch
 from tests.stories.kernel_log import FakeKernelLog, RealKernelLog
 from tests.stories.subscriber import without_gap
 
 
 @pytest.mark.root
 async def test_story_02_lines_from_before_the_first_start_are_told_once_and_not_by_a_later_start(
-    launch: Launch, subscribe: Subscribe, real_log: RealKernelLog
+    launch: Launch, follow: Follow, real_log: RealKernelLog
 ) -> None:
     daemon = launch(real_log)
     for number in range(5):
         real_log.say("a", f"LASTING_{number}")
     real_log.say("a", "LASTING_0")
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     real_log.say("b", "LASTING_5")
     await subscriber.raised("LASTING_5")
     before = await daemon.status()
@@ -42,14 +40,12 @@ async def test_story_02_lines_from_before_the_first_start_are_told_once_and_not_
 
 @pytest.mark.root
 async def test_story_02_after_a_reboot_each_line_is_told_once_and_what_is_not_shown_again_is_over(
-    launch: Launch, subscribe: Subscribe, fake_log: FakeKernelLog, tmp_path: Path
+    launch: Launch, follow: Follow, fake_log: FakeKernelLog, tmp_path: Path
 ) -> None:
     boot_id = tmp_path / "boot_id"
     boot_id.write_text(f"{uuid4()}\n")
     daemon = launch(fake_log, boot_id=boot_id)
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     for device, code in (("a", "BOOT"), ("b", "BOOT"), ("b", "LASTING_1")):
         fake_log.say(device, code)
     await subscriber.raised("LASTING_1")

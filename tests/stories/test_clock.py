@@ -7,7 +7,7 @@ import pytest
 
 from nodeagent.client import EventKind
 from tests.stories.clocks import SteppedClock
-from tests.stories.conftest import Launch, Subscribe
+from tests.stories.conftest import Follow, Launch
 from tests.stories.kernel_log import FakeKernelLog
 from tests.stories.subscriber import as_stored, stored_events, without_gap
 
@@ -34,14 +34,12 @@ def wall_clock(tmp_path: Path) -> SteppedClock:
 
 
 async def test_story_14_a_window_spans_steps_of_the_wall_clock_and_a_restart_between_them(
-    launch: Launch, subscribe: Subscribe, fake_log: FakeKernelLog, wall_clock: SteppedClock
+    launch: Launch, follow: Follow, fake_log: FakeKernelLog, wall_clock: SteppedClock
 ) -> None:
     """Three within the hour, though the wall clock says ten hours lie between each."""
     daemon = launch(fake_log, env=wall_clock.env)
     (daemon.tables / "rules.toml").write_text(RULES)
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     fake_log.say("a", "BOOT")
     first = await subscriber.raised("BOOT")
     wall_clock.step(STEP)
@@ -65,13 +63,11 @@ async def test_story_14_a_window_spans_steps_of_the_wall_clock_and_a_restart_bet
 
 @pytest.mark.parametrize("step", [STEP, -STEP])
 async def test_story_14_a_deadline_neither_jumps_forward_nor_waits_for_a_stepped_wall_clock(
-    launch: Launch, subscribe: Subscribe, fake_log: FakeKernelLog, wall_clock: SteppedClock, step: timedelta
+    launch: Launch, follow: Follow, fake_log: FakeKernelLog, wall_clock: SteppedClock, step: timedelta
 ) -> None:
     """STORM ends after ten quiet minutes, BRIEF after a second; the clock steps ten hours under both."""
     daemon = launch(fake_log, env=wall_clock.env)
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     fake_log.say("a", "STORM")
     fake_log.say("a", "BRIEF")
     raised = await subscriber.raised("BRIEF")

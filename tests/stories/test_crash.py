@@ -10,7 +10,7 @@ import pytest
 
 from nodeagent.client import AsyncClient, EventKind
 from tests.store.preload import DiskFault, LosableCache
-from tests.stories.conftest import Launch, Subscribe
+from tests.stories.conftest import Follow, Launch, Subscribe
 from tests.stories.daemon import Daemon
 from tests.stories.kernel_log import RealKernelLog
 from tests.stories.subscriber import Subscriber, as_stored, stored_events, without_gap
@@ -171,12 +171,10 @@ async def test_killed_in_a_storm_every_line_is_counted_once(
 
 
 async def test_a_deadline_that_fell_into_the_downtime_is_told_once_with_its_own_time(
-    launch: Launch, subscribe: Subscribe, real_log: RealKernelLog
+    launch: Launch, follow: Follow, real_log: RealKernelLog
 ) -> None:
     daemon = launch(real_log)
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     real_log.say("a", "LASTING_1")
     real_log.say("b", "BRIEF")
     raised = await subscriber.raised("BRIEF")

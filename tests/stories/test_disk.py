@@ -11,7 +11,7 @@ import pytest
 
 from nodeagent.client import EventKind
 from tests.store.preload import DiskFault
-from tests.stories.conftest import Launch, Subscribe
+from tests.stories.conftest import Follow, Launch
 from tests.stories.daemon import Daemon, free_port
 from tests.stories.kernel_log import FakeKernelLog, RealKernelLog
 from tests.stories.subscriber import Subscriber, as_stored, meanings, stored_events, without_gap
@@ -68,12 +68,10 @@ async def check_numbers(daemon: Daemon, subscriber: Subscriber) -> None:
 
 @pytest.mark.root
 async def test_story_15_a_full_disk_costs_no_event_and_recovers_without_a_restart(
-    launch: Launch, subscribe: Subscribe, fake_log: FakeKernelLog, disk: SmallDisk
+    launch: Launch, follow: Follow, fake_log: FakeKernelLog, disk: SmallDisk
 ) -> None:
     daemon = launch(fake_log)
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     fake_log.say("a", "LASTING_FIRST")
     await subscriber.raised("LASTING_FIRST")
 
@@ -132,12 +130,10 @@ async def test_a_store_that_a_reboot_forgets_is_told_in_the_log_and_by_a_metric(
 
 @pytest.mark.root
 async def test_story_15_a_read_only_disk_at_the_start_is_read_and_written_once_it_can_be(
-    launch: Launch, subscribe: Subscribe, fake_log: FakeKernelLog, disk: SmallDisk
+    launch: Launch, follow: Follow, fake_log: FakeKernelLog, disk: SmallDisk
 ) -> None:
     daemon = launch(fake_log)
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     fake_log.say("a", "LASTING_1")
     await subscriber.raised("LASTING_1")
     assert await daemon.stop() == 0
@@ -170,14 +166,12 @@ async def test_story_15_a_read_only_disk_at_the_start_is_read_and_written_once_i
 
 @pytest.mark.parametrize(("mode", "calls"), [("erofs", "w"), ("hang", "s"), ("hang", "orws")])
 async def test_story_15_a_disk_that_fails_under_way_recovers_without_a_restart(
-    launch: Launch, subscribe: Subscribe, fake_log: FakeKernelLog, tmp_path: Path, mode: str, calls: str
+    launch: Launch, follow: Follow, fake_log: FakeKernelLog, tmp_path: Path, mode: str, calls: str
 ) -> None:
     daemon = launch(fake_log)
     fault = DiskFault(daemon.state, tmp_path)
     daemon.env = fault.env
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     fake_log.say("a", "LASTING_1")
     await subscriber.raised("LASTING_1")
     fault.begin(mode, calls)
@@ -201,15 +195,13 @@ async def test_story_15_a_disk_that_fails_under_way_recovers_without_a_restart(
 
 @pytest.mark.root
 async def test_story_15_killed_while_in_memory_no_number_comes_to_stand_for_two_events(
-    launch: Launch, subscribe: Subscribe, real_log: RealKernelLog, tmp_path: Path
+    launch: Launch, follow: Follow, real_log: RealKernelLog, tmp_path: Path
 ) -> None:
     """What only memory held is told again from the kernel log, under numbers of another store id."""
     daemon = launch(real_log)
     fault = DiskFault(daemon.state, tmp_path)
     daemon.env = fault.env
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     for life in range(2):
         real_log.say("a", f"LASTING_{life}")
         await subscriber.raised(f"LASTING_{life}")
@@ -249,15 +241,13 @@ async def test_story_15_killed_while_in_memory_no_number_comes_to_stand_for_two_
 
 @pytest.mark.slow
 async def test_a_disk_that_hangs_at_the_start_holds_up_neither_the_start_nor_the_stop(
-    launch: Launch, subscribe: Subscribe, fake_log: FakeKernelLog, tmp_path: Path
+    launch: Launch, follow: Follow, fake_log: FakeKernelLog, tmp_path: Path
 ) -> None:
     daemon = launch(fake_log)
     fault = DiskFault(daemon.state, tmp_path)
     daemon.env = fault.env
     fault.begin("hang")
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     fake_log.say("a", "LASTING_1")
     raised = await subscriber.raised("LASTING_1")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import AsyncClient, EventKind
-from tests.stories.conftest import Launch, Subscribe
+from tests.stories.conftest import Follow, Launch
 from tests.stories.daemon import Daemon, free_port
 from tests.stories.kernel_log import RealKernelLog
 from tests.stories.subscriber import Subscriber, without_gap
@@ -64,12 +64,10 @@ async def stopped_at(daemon: Daemon, subscriber: Subscriber, log: RealKernelLog)
 
 
 async def test_story_03_a_reader_100000_lines_behind_says_exactly_how_many_it_lost(
-    launch: Launch, subscribe: Subscribe, real_log: RealKernelLog
+    launch: Launch, follow: Follow, real_log: RealKernelLog
 ) -> None:
     daemon = launch(real_log, kmsg_keys=('call_deadline = "60s"',), metrics=f"127.0.0.1:{free_port()}")
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     worker = daemon.worker()
     last_read = await stopped_at(daemon, subscriber, real_log)
     real_log.write("noise that no pattern knows", LINES)
@@ -104,12 +102,10 @@ async def test_story_03_a_reader_100000_lines_behind_says_exactly_how_many_it_lo
 
 
 async def test_story_04_a_storm_is_one_event_and_a_count_and_hides_no_other_code(
-    launch: Launch, subscribe: Subscribe, real_log: RealKernelLog
+    launch: Launch, follow: Follow, real_log: RealKernelLog
 ) -> None:
     daemon = launch(real_log)
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     quiet = resident(daemon.running.pid)
     begun_s, arrivals_s = time.monotonic(), []
     storm = real_log.line("storm", "STORM")
@@ -140,12 +136,10 @@ async def test_story_04_a_storm_is_one_event_and_a_count_and_hides_no_other_code
 
 
 async def test_story_04_a_storm_faster_than_any_reader_is_bounded_and_fully_accounted_for(
-    launch: Launch, subscribe: Subscribe, real_log: RealKernelLog
+    launch: Launch, follow: Follow, real_log: RealKernelLog
 ) -> None:
     daemon = launch(real_log)
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     quiet = resident(daemon.running.pid)
     before = real_log.numbers()[1]
     real_log.write(real_log.line("storm", "STORM"), LINES)

@@ -4,7 +4,7 @@ import asyncio
 import os
 
 from nodeagent.client import Event, EventKind, Verdict
-from tests.stories.conftest import LaunchGpus, Subscribe
+from tests.stories.conftest import Follow, LaunchGpus
 from tests.stories.daemon import WAIT_LIMIT_S
 from tests.stories.gpu_bench import last_of, told_of
 from tests.stories.subscriber import Subscriber, without_gap
@@ -35,12 +35,10 @@ def last_of_source(subscriber: Subscriber) -> Event:
 
 
 async def test_a_driver_unloaded_and_loaded_again_is_told_unknown_and_well_without_a_restart(
-    launch_gpus: LaunchGpus, subscribe: Subscribe
+    launch_gpus: LaunchGpus, follow: Follow
 ) -> None:
     daemon = launch_gpus("8xH100")
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     pid = daemon.running.pid
     daemon.gpus.unload_driver()
     gone = await subscriber.raised(NO_DRIVER, "node")
@@ -61,12 +59,10 @@ async def test_a_driver_unloaded_and_loaded_again_is_told_unknown_and_well_witho
 
 
 async def test_an_upgraded_library_is_told_where_it_does_not_fit_and_used_once_the_driver_fits(
-    launch_gpus: LaunchGpus, subscribe: Subscribe
+    launch_gpus: LaunchGpus, follow: Follow
 ) -> None:
     daemon = launch_gpus("8xH100")
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     pid = daemon.running.pid
     daemon.gpus.upgrade_library("580.95.05")
     daemon.gpus.unload_driver()
@@ -91,12 +87,10 @@ async def test_an_upgraded_library_is_told_where_it_does_not_fit_and_used_once_t
 
 
 async def test_story_13_nvml_that_crashes_cannot_observe_and_never_isolates(
-    launch_gpus: LaunchGpus, subscribe: Subscribe
+    launch_gpus: LaunchGpus, follow: Follow
 ) -> None:
     daemon = launch_gpus("8xH100")
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     daemon.node.crash("gpu1")
     crashed = await subscriber.raised("worker_crashed.nvidia")
     await subscriber.cleared("worker_crashed.nvidia")
@@ -107,12 +101,10 @@ async def test_story_13_nvml_that_crashes_cannot_observe_and_never_isolates(
 
 
 async def test_story_01_one_gpu_that_hangs_is_unknown_alone_and_back_again(
-    launch_gpus: LaunchGpus, subscribe: Subscribe
+    launch_gpus: LaunchGpus, follow: Follow
 ) -> None:
     daemon = launch_gpus("8xH100")
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     daemon.node.hang("gpu2")
     hung = await subscriber.raised("driver_unresponsive", "gpu2")
     daemon.gpus.raise_xid("gpu3", 43)
@@ -127,12 +119,10 @@ async def test_story_01_one_gpu_that_hangs_is_unknown_alone_and_back_again(
 
 
 async def test_once_quiesced_no_handle_is_held_and_an_upgrade_raises_nothing(
-    launch_gpus: LaunchGpus, subscribe: Subscribe
+    launch_gpus: LaunchGpus, follow: Follow
 ) -> None:
     daemon = launch_gpus("8xH100")
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     (client,) = daemon.gpus.clients()
     orders = daemon.folder / "c.sock"
     assert (await daemon.command("quiesce", "--reason", "upgrade", "--socket", orders))[0] == 0

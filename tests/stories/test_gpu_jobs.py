@@ -6,7 +6,7 @@ from pathlib import Path
 from nodeagent.client import AsyncClient, EventKind, Handling, Verdict
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from tests.drivers.test_holders import process
-from tests.stories.conftest import LaunchGpus, Subscribe
+from tests.stories.conftest import Follow, LaunchGpus
 from tests.stories.daemon import WAIT_LIMIT_S
 from tests.stories.gpu_bench import GpuDaemon
 from tests.stories.subscriber import without_gap
@@ -43,15 +43,13 @@ async def held(daemon: GpuDaemon, *, by_somebody: bool) -> None:
 
 
 async def test_story_05_what_one_job_does_on_all_its_gpus_isolates_none_and_counts_for_none(
-    launch_gpus: LaunchGpus, subscribe: Subscribe, tmp_path: Path
+    launch_gpus: LaunchGpus, follow: Follow, tmp_path: Path
 ) -> None:
     procfs = tmp_path / "proc"
     daemon = launch_gpus("8xH100", procfs=procfs)
     daemon.configure()
     (daemon.tables / "soon.toml").write_text(SOON)
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     for _ in range(ROUNDS):
         heard = len(subscriber.told)
         for number, gpu in enumerate(GPUS):
@@ -78,14 +76,12 @@ async def test_story_05_what_one_job_does_on_all_its_gpus_isolates_none_and_coun
 
 
 async def test_story_05_the_same_alone_on_a_gpu_that_nobody_holds_is_counted(
-    launch_gpus: LaunchGpus, subscribe: Subscribe
+    launch_gpus: LaunchGpus, follow: Follow
 ) -> None:
     daemon = launch_gpus("8xH100")
     daemon.configure()
     (daemon.tables / "soon.toml").write_text(SOON)
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     await held(daemon, by_somebody=False)
     for _ in range(2):
         daemon.gpus.raise_xid("gpu0", 31)

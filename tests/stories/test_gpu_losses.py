@@ -5,7 +5,7 @@ import ctypes
 import pytest
 
 from nodeagent.client import EventKind, Verdict
-from tests.stories.conftest import LaunchGpus, Subscribe
+from tests.stories.conftest import Follow, LaunchGpus
 from tests.stories.gpu_bench import last_of, raised_on
 from tests.stories.subscriber import Subscriber
 
@@ -15,12 +15,10 @@ def about(subscriber: Subscriber, device: str) -> list[tuple[EventKind, str]]:
 
 
 async def test_story_12_a_gpu_lost_without_an_xid_is_isolated_with_one_event(
-    launch_gpus: LaunchGpus, subscribe: Subscribe
+    launch_gpus: LaunchGpus, follow: Follow
 ) -> None:
     daemon = launch_gpus("8xH100")
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     daemon.gpus.lose("gpu5")
     lost = await subscriber.raised("NV_GPU_LOST", "gpu5")
     # Polls go on meanwhile: another GPU is lost after it.
@@ -35,11 +33,9 @@ async def test_story_12_a_gpu_lost_without_an_xid_is_isolated_with_one_event(
     assert {event.device for event in subscriber.events} == {"gpu5", "gpu6"}
 
 
-async def test_a_gpu_lost_with_its_xid_is_one_fault(launch_gpus: LaunchGpus, subscribe: Subscribe) -> None:
+async def test_a_gpu_lost_with_its_xid_is_one_fault(launch_gpus: LaunchGpus, follow: Follow) -> None:
     daemon = launch_gpus("8xH100")
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     daemon.gpus.raise_xid("gpu2", 79)
     daemon.xid("gpu2", 79)
     await subscriber.raised("XID_79", "gpu2")
@@ -54,13 +50,11 @@ async def test_a_gpu_lost_with_its_xid_is_one_fault(launch_gpus: LaunchGpus, sub
 
 
 async def test_a_gpu_that_the_driver_finds_lost_is_isolated_alone(
-    launch_gpus: LaunchGpus, subscribe: Subscribe
+    launch_gpus: LaunchGpus, follow: Follow
 ) -> None:
     """The kernel gives the three lines of this record as one, with its line ends escaped."""
     daemon = launch_gpus("8xH100")
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     daemon.say(
         f"NVRM: The NVIDIA GPU {daemon.gpus.pci('gpu2')}.0\\x0a"
         "NVRM: (PCI ID: 10de:2330) installed in this system has\\x0a"
@@ -82,16 +76,14 @@ def lost_slots(subscriber: Subscriber) -> list[str]:
 
 @pytest.mark.parametrize("missing", [1, 8])
 async def test_story_12_gpus_that_pci_lists_and_the_library_does_not_are_lost_by_slot(
-    launch_gpus: LaunchGpus, subscribe: Subscribe, missing: int
+    launch_gpus: LaunchGpus, follow: Follow, missing: int
 ) -> None:
     daemon = launch_gpus("8xH100")
     gone = [f"gpu{number}" for number in range(8 - missing, 8)]
     slots = sorted(f"{daemon.gpus.pci(name)}.0" for name in gone)
     for name in reversed(gone):
         daemon.node.take_out(name)
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     await subscriber.until(lambda _: lost_slots(subscriber) == slots)
     for name in [f"gpu{number}" for number in range(8 - missing)]:
         daemon.gpus.raise_xid(name, 14)
@@ -107,13 +99,11 @@ async def test_story_12_gpus_that_pci_lists_and_the_library_does_not_are_lost_by
 
 
 async def test_story_12_a_gpu_that_vanishes_is_never_well_again_until_it_is_back(
-    launch_gpus: LaunchGpus, subscribe: Subscribe
+    launch_gpus: LaunchGpus, follow: Follow
 ) -> None:
     """Also not for a daemon that starts anew and finds one less listed."""
     daemon = launch_gpus("8xH100")
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     daemon.node.take_out("gpu7")
     await subscriber.raised("NV_GPU_LOST", "gpu7")
     await daemon.restart()
@@ -131,13 +121,9 @@ async def test_story_12_a_gpu_that_vanishes_is_never_well_again_until_it_is_back
     assert {event.verdict for event in mine} == {Verdict.ISOLATE}
 
 
-async def test_story_09_another_gpu_in_the_slot_starts_clean(
-    launch_gpus: LaunchGpus, subscribe: Subscribe
-) -> None:
+async def test_story_09_another_gpu_in_the_slot_starts_clean(launch_gpus: LaunchGpus, follow: Follow) -> None:
     daemon = launch_gpus("8xH100")
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     before = daemon.gpus.uuid("gpu4")
     daemon.gpus.raise_xid("gpu4", 64)
     await subscriber.raised("XID_64", "gpu4")
@@ -159,12 +145,10 @@ async def test_story_09_another_gpu_in_the_slot_starts_clean(
 
 
 async def test_story_09_gpus_that_are_listed_in_another_order_keep_their_faults(
-    launch_gpus: LaunchGpus, subscribe: Subscribe
+    launch_gpus: LaunchGpus, follow: Follow
 ) -> None:
     daemon = launch_gpus("8xH100")
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     faulty = daemon.gpus.uuid("gpu0")
     daemon.gpus.raise_xid("gpu0", 64)
     await subscriber.raised("XID_64", "gpu0")

@@ -8,7 +8,7 @@ from nodeagent.client import EventKind, Verdict
 from nodeagent.core.catalog import Settings
 from nodeagent.tables.load import load_catalog
 from tests.drivers.test_holders import process
-from tests.stories.conftest import LaunchGpus, Subscribe
+from tests.stories.conftest import Follow, LaunchGpus, Subscribe
 from tests.stories.daemon import ROOT
 from tests.stories.gpu_bench import GpuDaemon, told_of
 from tests.stories.subscriber import Subscriber, without_gap
@@ -39,12 +39,10 @@ def lines_of(place: int, sxid: int, word: str) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("word", ["Fatal", "Non-fatal", ""])
 async def test_all_398_sxids_are_told_once_each_as_explain_says_and_their_companions_not(
-    launch_gpus: LaunchGpus, subscribe: Subscribe, word: str
+    launch_gpus: LaunchGpus, follow: Follow, word: str
 ) -> None:
     daemon = launch_gpus("8xH100")
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     sxids = numbers()
     assert len(sxids) == 398
     for place, sxid in enumerate(sxids):
@@ -88,14 +86,12 @@ def procfs(tmp_path: Path) -> Path:
 
 
 async def test_story_13_a_fabric_manager_that_ends_is_told_though_all_gpus_look_well(
-    launch_gpus: LaunchGpus, subscribe: Subscribe, procfs: Path
+    launch_gpus: LaunchGpus, follow: Follow, procfs: Path
 ) -> None:
     daemon = launch_gpus("8xH100", procfs=procfs)
     plug_switch(daemon)
     name_process(procfs, MANAGER_PID, "nv-fabricmanage")
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     name_process(procfs, MANAGER_PID, "sleep")
     down = await subscriber.raised(MANAGER_DOWN, "node")
     name_process(procfs, MANAGER_PID, "nv-fabricmanage")
@@ -134,12 +130,10 @@ def node_verdict(subscriber: Subscriber) -> Verdict:
 
 
 async def test_story_13_without_a_switch_nobody_asks_for_a_fabric_manager(
-    launch_gpus: LaunchGpus, subscribe: Subscribe, procfs: Path
+    launch_gpus: LaunchGpus, follow: Follow, procfs: Path
 ) -> None:
     daemon = launch_gpus("8xH100", procfs=procfs)
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     # Polls go on: what a GPU shows is told.
     daemon.gpus.require_reset("gpu0")
     await subscriber.raised("NV_GPU_RESET_REQUIRED", "gpu0")

@@ -5,7 +5,7 @@ from typing import Any
 from nodeagent.client import EventKind, Handling, Level, Verdict
 from nodeagent.core.catalog import Settings
 from nodeagent.tables.load import load_catalog
-from tests.stories.conftest import LaunchGpus, Subscribe
+from tests.stories.conftest import Follow, LaunchGpus
 from tests.stories.daemon import ROOT
 from tests.stories.gpu_bench import GpuDaemon, last_of, told_of
 from tests.stories.subscriber import Subscriber, without_gap
@@ -83,12 +83,10 @@ def expected(xids: list[int], explained: dict[int, dict[str, Any]]) -> list[tupl
 
 
 async def test_all_173_xids_by_both_sources_are_told_once_each_as_explain_says(
-    launch_gpus: LaunchGpus, subscribe: Subscribe
+    launch_gpus: LaunchGpus, follow: Follow
 ) -> None:
     daemon = launch_gpus("8xH100")
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     explained = await explain_all(daemon)
     placed = places(explained)
 
@@ -133,12 +131,10 @@ def nvlink_detail(unit: str, word: str) -> str:
 
 
 async def test_nonfatal_nvlink_lines_are_notices_and_open_nothing(
-    launch_gpus: LaunchGpus, subscribe: Subscribe
+    launch_gpus: LaunchGpus, follow: Follow
 ) -> None:
     daemon = launch_gpus("8xB200")
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     nonfatal = nvlink_units("Nonfatal")
     for xid, unit in nonfatal:
         daemon.xid("gpu3", xid, nvlink_detail(unit, "Nonfatal"))
@@ -159,12 +155,10 @@ async def test_nonfatal_nvlink_lines_are_notices_and_open_nothing(
 
 
 async def test_fatal_nvlink_lines_need_a_reset_and_are_told_once_beside_their_number(
-    launch_gpus: LaunchGpus, subscribe: Subscribe
+    launch_gpus: LaunchGpus, follow: Follow
 ) -> None:
     daemon = launch_gpus("8xB200")
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     fatal = nvlink_units("Fatal")
     for xid, unit in fatal:
         daemon.gpus.raise_xid("gpu3", xid)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import EventKind
-from tests.stories.conftest import Launch, Subscribe
+from tests.stories.conftest import Follow, Launch, Subscribe
 from tests.stories.daemon import COMMAND, ROOT, Daemon
 from tests.stories.kernel_log import FakeKernelLog
 from tests.stories.subscriber import as_stored, stored_events, without_gap
@@ -20,12 +20,10 @@ MANY = 400
 
 
 async def test_a_stop_and_a_start_repeat_nothing(
-    launch: Launch, subscribe: Subscribe, fake_log: FakeKernelLog
+    launch: Launch, follow: Follow, fake_log: FakeKernelLog
 ) -> None:
     daemon = launch(fake_log)
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     fake_log.say("a", "LASTING_1")
     await subscriber.raised("LASTING_1")
 

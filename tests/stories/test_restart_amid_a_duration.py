@@ -9,7 +9,7 @@ import pytest
 
 from nodeagent.client import EventKind
 from nodeagent.emulator.node import EmulatedNode
-from tests.stories.conftest import Launch, Subscribe
+from tests.stories.conftest import Follow, Launch
 from tests.stories.kernel_log import FakeKernelLog
 from tests.stories.subscriber import without_gap
 
@@ -44,16 +44,14 @@ def npus(tmp_path: Path) -> Iterator[EmulatedNode]:
 
 
 async def test_a_fault_still_there_is_judged_from_its_start_and_one_that_has_gone_just_clears(
-    launch: Launch, subscribe: Subscribe, fake_log: FakeKernelLog, npus: EmulatedNode
+    launch: Launch, follow: Follow, fake_log: FakeKernelLog, npus: EmulatedNode
 ) -> None:
     daemon = launch(
         fake_log,
         kmsg_keys=("[drivers.ascend]", f'library = "{npus.dcmi}"', f'sysfs = "{npus.directory}"'),
     )
     (daemon.tables / "rules.toml").write_text(RULES)
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     npus.raise_code("npu0", LINK_DOWN)
     npus.raise_code("npu1", LINK_DOWN)
     await subscriber.raised(CODE, "npu0")

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from nodeagent.client import EventKind, Level
-from tests.stories.conftest import Launch, Subscribe
+from tests.stories.conftest import Follow, Launch
 from tests.stories.daemon import Daemon
 from tests.stories.kernel_log import FakeKernelLog
 
@@ -46,13 +46,11 @@ WORSE = ("gone when a boot did not show it again", "PreSeparateFault", "Separate
 
 @pytest.mark.parametrize("what", BAD_TABLES)
 async def test_a_bad_table_is_refused_with_its_place_and_the_last_good_ones_stay_in_force(
-    launch: Launch, subscribe: Subscribe, fake_log: FakeKernelLog, what: str
+    launch: Launch, follow: Follow, fake_log: FakeKernelLog, what: str
 ) -> None:
     text, (line, key, reason) = BAD_TABLES[what]
     daemon = launch(fake_log)
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     digest = (await daemon.status())["catalog_digest"]
     bad = daemon.tables / "bad.toml"
     bad.write_text(text)
@@ -72,14 +70,12 @@ async def test_a_bad_table_is_refused_with_its_place_and_the_last_good_ones_stay
 
 
 async def test_the_last_good_tables_outlive_a_restart_and_a_repair_changes_levels_and_raises_nothing(
-    launch: Launch, subscribe: Subscribe, fake_log: FakeKernelLog
+    launch: Launch, follow: Follow, fake_log: FakeKernelLog
 ) -> None:
     daemon = launch(fake_log)
     site = daemon.tables / "story.toml"
     good = site.read_text()
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     fake_log.say("a", "BOOT")
     await subscriber.raised("BOOT")
     digest = (await daemon.status())["catalog_digest"]
@@ -115,12 +111,10 @@ async def test_the_last_good_tables_outlive_a_restart_and_a_repair_changes_level
 
 
 async def test_a_bad_configuration_on_reload_is_told_and_changes_nothing(
-    launch: Launch, subscribe: Subscribe, fake_log: FakeKernelLog
+    launch: Launch, follow: Follow, fake_log: FakeKernelLog
 ) -> None:
     daemon = launch(fake_log)
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     with daemon.config.open("a") as config:
         config.write("trust_userspce = true\n")
     reload(daemon)

@@ -1,7 +1,7 @@
 """Lines that user space wrote to the kernel log, which any privileged container can forge."""
 
 from nodeagent.client import EventKind, Verdict
-from tests.stories.conftest import Launch, Subscribe
+from tests.stories.conftest import Follow, Launch
 from tests.stories.kernel_log import FakeKernelLog
 
 USER = 1
@@ -9,12 +9,10 @@ USER = 1
 
 
 async def test_a_forged_line_is_a_notice_and_changes_no_verdict(
-    launch: Launch, subscribe: Subscribe, fake_log: FakeKernelLog
+    launch: Launch, follow: Follow, fake_log: FakeKernelLog
 ) -> None:
     daemon = launch(fake_log)
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     fake_log.say("a", "BOOT", facility=USER)
     notice = await subscriber.event(EventKind.NOTICE, "BOOT")
     forged = await daemon.status()
@@ -34,12 +32,10 @@ async def test_a_forged_line_is_a_notice_and_changes_no_verdict(
 
 
 async def test_a_forged_line_beside_a_real_one_neither_renews_nor_counts(
-    launch: Launch, subscribe: Subscribe, fake_log: FakeKernelLog
+    launch: Launch, follow: Follow, fake_log: FakeKernelLog
 ) -> None:
     daemon = launch(fake_log)
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     fake_log.say("a", "BOOT")
     await subscriber.raised("BOOT")
     fake_log.say("a", "BOOT", facility=USER)

@@ -8,7 +8,7 @@ import pytest
 
 from nodeagent.client import EventKind, Verdict
 from tests.drivers.kernel_log_double import VanishingKernelLog
-from tests.stories.conftest import Launch, Subscribe
+from tests.stories.conftest import Follow, Launch
 from tests.stories.daemon import NOT_SERVING, SERVING
 from tests.stories.kernel_log import FakeKernelLog, RealKernelLog
 from tests.stories.subscriber import Subscriber, without_gap
@@ -20,12 +20,10 @@ def kinds_of(subscriber: Subscriber, code: str) -> list[EventKind]:
 
 @pytest.mark.root
 async def test_a_killed_worker_is_told_once_and_replaced_and_no_line_is_lost_or_doubled(
-    launch: Launch, subscribe: Subscribe, real_log: RealKernelLog
+    launch: Launch, follow: Follow, real_log: RealKernelLog
 ) -> None:
     daemon = launch(real_log)
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     written = []
     async with daemon.health() as health:
         await health.until(SERVING)
@@ -51,13 +49,11 @@ async def test_a_killed_worker_is_told_once_and_replaced_and_no_line_is_lost_or_
 @pytest.mark.root
 @pytest.mark.slow
 async def test_story_01_a_stopped_worker_is_unresponsive_once_and_replaced_and_no_line_is_lost(
-    launch: Launch, subscribe: Subscribe, real_log: RealKernelLog
+    launch: Launch, follow: Follow, real_log: RealKernelLog
 ) -> None:
     """It does not act on SIGTERM, so it takes the ten seconds of grace."""
     daemon = launch(real_log, kmsg_keys=('call_deadline = "2s"', 'poll_interval = "100ms"'))
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     real_log.say("a", "LASTING_1")
     await subscriber.raised("LASTING_1")
     first = daemon.worker()
@@ -81,12 +77,10 @@ async def test_story_01_a_stopped_worker_is_unresponsive_once_and_replaced_and_n
 
 @pytest.mark.root
 async def test_killed_with_its_worker_gone_the_fault_is_cleared_by_the_next_life_and_told_once(
-    launch: Launch, subscribe: Subscribe, real_log: RealKernelLog
+    launch: Launch, follow: Follow, real_log: RealKernelLog
 ) -> None:
     daemon = launch(real_log)
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     os.kill(daemon.worker(), signal.SIGKILL)
     await subscriber.raised("worker_crashed.kmsg")
     await daemon.kill()
@@ -100,16 +94,14 @@ async def test_killed_with_its_worker_gone_the_fault_is_cleared_by_the_next_life
 
 
 async def test_story_03_readiness_is_gone_while_the_log_is_and_the_reader_recovers_alone(
-    launch: Launch, subscribe: Subscribe, fake_log: FakeKernelLog, tmp_path: Path
+    launch: Launch, follow: Follow, fake_log: FakeKernelLog, tmp_path: Path
 ) -> None:
     folder = tmp_path / "vanishing"
     folder.mkdir()
     log = VanishingKernelLog(folder)
     daemon = launch(fake_log)
     daemon.kernel_log = log.path
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     worker = daemon.worker()
     log.write(1, fake_log.line("a", "LASTING_1"))
     await subscriber.raised("LASTING_1")
@@ -132,12 +124,10 @@ async def test_story_03_readiness_is_gone_while_the_log_is_and_the_reader_recove
 
 
 async def test_a_thousand_different_faults_at_once_are_all_told(
-    launch: Launch, subscribe: Subscribe, fake_log: FakeKernelLog
+    launch: Launch, follow: Follow, fake_log: FakeKernelLog
 ) -> None:
     daemon = launch(fake_log)
-    await daemon.start()
-    subscriber = subscribe(daemon)
-    await subscriber.follow()
+    subscriber = await follow(daemon)
     os.kill(daemon.worker(), signal.SIGSTOP)
     written = [(f"device{number % 8}", f"LASTING_{number}") for number in range(1000)]
     for device, code in written:
