@@ -51,7 +51,7 @@ async def test_a_fault_on_one_of_a_free_ring_is_reset_away_and_all_may_be_used_a
         await npus.daemon.comes(lambda: not list(npus.run_dir.glob("*.result")), "the end of its files")
 
 
-async def test_a_holder_is_named_and_once_it_has_left_the_reset_is_done(tmp_path: Path) -> None:
+async def test_story_10_a_holder_is_named_and_once_it_has_left_the_reset_is_done(tmp_path: Path) -> None:
     async with acting(tmp_path, "8x910B") as npus:
         npus.node.hold("npu5", os.getpid())
         await npus.start()
@@ -174,7 +174,9 @@ async def test_one_whose_result_is_lost_was_interrupted_and_is_counted(tmp_path:
         assert finished.evidence["attempt"] == "1"
 
 
-async def test_one_that_says_it_worked_while_the_fault_is_still_there_has_failed(tmp_path: Path) -> None:
+async def test_story_10_one_that_says_it_worked_while_the_fault_is_still_there_has_failed(
+    tmp_path: Path,
+) -> None:
     async with acting(tmp_path, "8x910B") as npus:
         for name in RING:
             npus.node.set(name, "reset_heals", 0)
@@ -191,7 +193,7 @@ async def test_one_that_says_it_worked_while_the_fault_is_still_there_has_failed
         assert await npus.verdicts() == {**ALLOWED, "npu3": "ISOLATE"}
 
 
-async def test_a_fault_that_returns_after_each_reset_is_reset_only_so_often_also_after_kill_9(
+async def test_story_11_a_fault_that_returns_after_each_reset_is_reset_only_so_often_also_after_kill_9(
     tmp_path: Path,
 ) -> None:
     async with acting(tmp_path, "8x910B") as npus:

@@ -33,7 +33,7 @@ def called(node: EmulatedNode) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
 
 
-async def test_a_gpu_is_reset_once_nothing_of_ours_has_it_open(tmp_path: Path) -> None:
+async def test_story_10_a_gpu_is_reset_once_nothing_of_ours_has_it_open(tmp_path: Path) -> None:
     async with acting(tmp_path, "2xH100") as gpus:
         node = gpus.node
         gpus.daemon.env = fake_tool(
@@ -48,7 +48,7 @@ async def test_a_gpu_is_reset_once_nothing_of_ours_has_it_open(tmp_path: Path) -
         assert [event.code for event in gpus.subscriber.of(EventKind.RAISED)] == ["XID_63"]
 
 
-async def test_what_the_tool_says_against_it_is_told_and_takes_the_gpu_out(tmp_path: Path) -> None:
+async def test_story_10_what_the_tool_says_against_it_is_told_and_takes_the_gpu_out(tmp_path: Path) -> None:
     async with acting(tmp_path, "2xH100") as gpus:
         node = gpus.node
         gpus.reset = ("limit = 1",)
