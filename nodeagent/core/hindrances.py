@@ -25,6 +25,9 @@ from nodeagent.core.state import State
 from nodeagent.core.telling import unobserved_reason
 from nodeagent.core.verdict import SEPARATING_LEVELS
 
+MAX_NAMED = 16
+"""Of what stands in the way; a job may have a process for each core on each chip."""
+
 _UNDER_WAY = (ResetStage.RUNNING, ResetStage.VERIFYING)
 
 
@@ -150,7 +153,7 @@ def of_start(state: State, reset: Reset, settings: ResetSettings) -> tuple[str, 
     ]
     if state.condition(state.node_id, state.lookup.facts("store_degraded").key) is not None:
         found.append("the store is not durable")
-    return tuple(found)
+    return tuple(found) if len(found) <= MAX_NAMED else (*found[:MAX_NAMED], f"{len(found) - MAX_NAMED} more")
 
 
 def covers(state: State, members: Iterable[str]) -> bool:

@@ -7,6 +7,7 @@ import pytest
 from nodeagent.core.model import (
     Claims,
     EventKind,
+    Holder,
     Holders,
     Level,
     Operator,
@@ -35,6 +36,17 @@ def test_a_holder_is_named_and_when_it_leaves_the_reset_is_done() -> None:
     assert ring.actions == []
     ring.do(held("npu1", None))
     assert len(ring.actions) == 1
+
+
+def test_of_many_processes_some_are_named() -> None:
+    ring = Ring()
+    crowd = tuple(Holder(pid=pid, start_time=1, command="python", job="") for pid in range(1, 40))
+    ring.do(Holders(device="npu1", holders=crowd))
+    ring.propose_and_start()
+    told = ring.told()[-1][1].split("; ")
+    assert told[0] == "it waits: npu1 is held by python (pid 1)"
+    assert told[15:] == ["npu1 is held by python (pid 16)", "23 more"]
+    assert ring.actions == []
 
 
 def test_a_claim_is_named_and_when_it_leaves_the_reset_is_done() -> None:
