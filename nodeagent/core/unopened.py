@@ -16,10 +16,11 @@ def told_only(state: State, signal: Signal, facts: Facts, at_ns: int) -> bool:
     if signal.assertion is Assertion.RECOVER:
         return False
     fault = classify(state.lookup, signal.source, facts, signal.severity)
-    is_new = devices.find(state, signal.device) is None
-    device = devices.resolve(state, signal.device, fault.kind)
+    known = devices.find(state, signal.device)
+    device = known or devices.resolve(state, signal.device, fault.kind)
     if device is None:
         return False
+    is_new = known is None
     told = notice(
         state,
         device,

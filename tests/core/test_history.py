@@ -2,7 +2,7 @@
 
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import CatalogChanged, EventKind, Input, Kind, Level, Started, Tick
-from tests.core.build import back, catalog, ns, of, repeat, row, run, told, xid
+from tests.core.build import back, catalog, device_view, ns, of, repeat, row, run, told, xid
 
 TABLES = catalog(
     row("XID_119", Level.RESTART_NPU),
@@ -74,3 +74,12 @@ def test_a_chip_of_which_first_its_link_was_told_is_one_for_correlation_too() ->
         FIRST: Kind.CHIP,
         SECOND: Kind.CHIP,
     }
+
+
+def test_what_opens_nothing_makes_no_chip_of_a_link() -> None:
+    """It may not even be stored, where too many others came before it."""
+    tables = catalog(row("AER_CORR", kind=Kind.LINK), row("XID_161", notice=True))
+    engine = Engine({tables.digest: tables})
+    run(engine, [(0, CatalogChanged(digest=tables.digest)), (0, Started(boot_id="boot-1", version="1"))])
+    run(engine, [(1, xid("AER_CORR", FIRST)), (2, xid("XID_161", FIRST))])
+    assert device_view(engine, FIRST).kind is Kind.LINK
