@@ -26,7 +26,7 @@ from nodeagent.core.telling import unobserved_reason
 from nodeagent.core.verdict import SEPARATING_LEVELS
 
 MAX_NAMED = 16
-"""Of what stands in the way; a job may have a process for each core on each chip."""
+"""Of those who use the members; a job may have a process for each core on each chip."""
 
 _UNDER_WAY = (ResetStage.RUNNING, ResetStage.VERIFYING)
 
@@ -133,6 +133,8 @@ def cooled_ns(state: State, settings: ResetSettings) -> int:
 def of_start(state: State, reset: Reset, settings: ResetSettings) -> tuple[str, ...]:
     """All that stands in the way of starting now, and may leave by itself."""
     found = list(users(state, reset.members, settings, registered.jobs(state, reset, settings)))
+    if len(found) > MAX_NAMED:
+        found[MAX_NAMED:] = [f"{len(found) - MAX_NAMED} more"]
     for device_id in reset.members:
         device = state.device(device_id)
         reason = unobserved_reason(state, device)
@@ -153,7 +155,7 @@ def of_start(state: State, reset: Reset, settings: ResetSettings) -> tuple[str, 
     ]
     if state.condition(state.node_id, state.lookup.facts("store_degraded").key) is not None:
         found.append("the store is not durable")
-    return tuple(found) if len(found) <= MAX_NAMED else (*found[:MAX_NAMED], f"{len(found) - MAX_NAMED} more")
+    return tuple(found)
 
 
 def covers(state: State, members: Iterable[str]) -> bool:
