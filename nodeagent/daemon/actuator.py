@@ -90,7 +90,7 @@ class Actuator:
             if self._goes_on(attempt):
                 log.info("%s goes on, begun before this start", attempt.name)
                 self._apart.begin(attempt)
-            self._todo.put_nowait(self._finish(attempt, time.monotonic()))
+            self._todo.put_nowait(self._finish(attempt, time.monotonic(), ActionState.INTERRUPTED))
 
     def _forget_all_but(self, wanted: Collection[str]) -> None:
         try:
@@ -127,26 +127,28 @@ class Actuator:
             return
         if attempt.vendor not in self._vendors:
             unknown = f"nobody knows how to reset a device of {attempt.vendor or 'no vendor'}"
-            await self._tell_of(attempt, ActionState.FAILED, unknown)
+            await self._tell_of(attempt, ActionState.REFUSED, unknown)
             return
+        is_asked = False
         try:
-            await self._begin(attempt, action)
+            await self._ask_for(attempt, action)
+            is_asked = True
+            await start(self._folder.path, attempt.name)
         except Exception as error:  # the rim of an attempt: its devices do not stay apart, whatever it was
             log.exception("%s cannot be started", attempt.name)
-            if self._is_withdrawn(attempt.name):
+            if not is_asked or self._is_withdrawn(attempt.name):
                 await self._apart.take_back(attempt)
-                await self._tell_of(attempt, ActionState.FAILED, f"it could not be started: {error}")
+                await self._tell_of(attempt, ActionState.REFUSED, f"it could not be started: {error}")
                 return
-        await self._finish(attempt, time.monotonic() + START_LIMIT_S)
+        await self._finish(attempt, time.monotonic() + START_LIMIT_S, ActionState.REFUSED)
 
-    async def _begin(self, attempt: Attempt, action: Action) -> None:
+    async def _ask_for(self, attempt: Attempt, action: Action) -> None:
         if not await self._apart.set(attempt):
             raise NotStarted(f"a call of the {attempt.vendor} worker hangs, and holds the devices")
         request = await self._asking.request(attempt, action, self._apart.readings(attempt))
         self._folder.make()
         self._folder.forget(attempt.name)
         self._folder.ask(request)
-        await start(self._folder.path, attempt.name)
 
     def _is_withdrawn(self, name: str) -> bool:
         """False: it may have begun, or nobody can tell."""
@@ -156,15 +158,17 @@ class Actuator:
             log.error("%s cannot be taken back: %s", name, error)
             return False
 
-    async def _finish(self, attempt: Attempt, start_until_s: float) -> None:
-        """``start_until_s``: when its process must have begun."""
-        state, reason = await self._outcome(attempt, start_until_s)
+    async def _finish(self, attempt: Attempt, start_until_s: float, not_begun: ActionState) -> None:
+        """``start_until_s``: when its process must have begun, ``not_begun`` what it is if that has not."""
+        state, reason = await self._outcome(attempt, start_until_s, not_begun)
         await self._apart.take_back(attempt)
         await self._apart.are_back(attempt)
         await self._tell_of(attempt, state, reason)
         self._folder.forget(attempt.name)
 
-    async def _outcome(self, attempt: Attempt, start_until_s: float) -> tuple[ActionState, str]:
+    async def _outcome(
+        self, attempt: Attempt, start_until_s: float, not_begun: ActionState
+    ) -> tuple[ActionState, str]:
         name, is_off = attempt.name, False
         while True:
             try:
@@ -172,7 +176,7 @@ class Actuator:
                 if (result := self._folder.result(name)) is not None:
                     return result.action_state, result.told()
                 waits = self._folder.is_asked(name) and time.monotonic() < start_until_s
-                if not waits and (ended := self._ended(name)) is not None:
+                if not waits and (ended := self._ended(name, not_begun)) is not None:
                     return ended
             except (OSError, ValueError) as error:
                 return ActionState.INTERRUPTED, f"its result cannot be read: {error}"
@@ -186,14 +190,14 @@ class Actuator:
             self._folder.call_off(attempt.name, why)
         return bool(why)
 
-    def _ended(self, name: str) -> tuple[ActionState, str] | None:
+    def _ended(self, name: str, not_begun: ActionState) -> tuple[ActionState, str] | None:
         """None while its process lives. Under its lock nobody can begin it, or answer, any more."""
         try:
             with self._folder.locked(name):
                 if (result := self._folder.result(name)) is not None:
                     return result.action_state, result.told()
                 if self._folder.is_asked(name) and self._folder.withdraw(name):
-                    return ActionState.INTERRUPTED, "it was asked for, and nobody began it"
+                    return not_begun, "it was asked for, and nobody began it"
                 return ActionState.INTERRUPTED, "it left no result"
         except Locked:
             return None

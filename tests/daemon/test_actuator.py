@@ -172,9 +172,9 @@ async def test_one_whose_process_lives_is_waited_for(desk: Desk, monkeypatch: py
     looked = asyncio.Semaphore(0)
     ended = Actuator._ended
 
-    def ended_and_noted(self: Actuator, name: str) -> tuple[ActionState, str] | None:
+    def ended_and_noted(self: Actuator, name: str, not_begun: ActionState) -> tuple[ActionState, str] | None:
         looked.release()
-        return ended(self, name)
+        return ended(self, name, not_begun)
 
     monkeypatch.setattr(Actuator, "_ended", ended_and_noted)
     with desk.folder.locked(NAME):
@@ -253,7 +253,7 @@ async def test_a_device_that_nobody_can_reset_is_told_so(desk: Desk) -> None:
     desk.actuator.act(action(), durable=True)
     told = await desk.result()
     assert (told.state, told.reason) == (
-        ActionState.FAILED,
+        ActionState.REFUSED,
         "nobody knows how to reset a device of acme",
     )
 
@@ -278,6 +278,20 @@ async def test_what_is_no_longer_the_attempt_that_runs_is_not_begun(desk: Desk) 
     assert desk.folder.names() == []
 
 
+async def test_a_process_that_does_not_begin_in_time_has_done_nothing(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nobody_starts(folder: Path, name: str) -> None:
+        """As systemd, whose queue is stuck."""
+
+    monkeypatch.setattr("nodeagent.daemon.actuator.start", nobody_starts)
+    monkeypatch.setattr("nodeagent.daemon.actuator.START_LIMIT_S", 0.5)
+    desk.show(view())
+    desk.actuator.act(action(), durable=True)
+    told = await desk.result()
+    assert (told.state, told.reason) == (ActionState.REFUSED, "it was asked for, and nobody began it")
+
+
 async def test_whatever_keeps_a_reset_from_being_begun_its_devices_are_asked_again(
     tmp_path: Path, control: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -291,7 +305,7 @@ async def test_whatever_keeps_a_reset_from_being_begun_its_devices_are_asked_aga
         desk.actuator.act(action(), durable=True)
         await stage.lost("chip1")
         told = await desk.result()
-        assert (told.state, told.reason) == (ActionState.FAILED, "it could not be started: a bug")
+        assert (told.state, told.reason) == (ActionState.REFUSED, "it could not be started: a bug")
         await stage.polled("chip1")
 
 

@@ -273,12 +273,15 @@ def _kill_process_of(run_dir: Path) -> None:
                 os.kill(int(process.name), signal.SIGKILL)
 
 
-async def test_where_a_reset_can_be_asked_of_nobody_its_devices_are_polled_again(tmp_path: Path) -> None:
+async def test_where_a_reset_can_be_asked_of_nobody_its_devices_are_polled_again_and_nobody_else_is_taken_out(
+    tmp_path: Path,
+) -> None:
     async with acting(tmp_path, "8x910B") as npus:
         npus.run_dir.write_text("a file where there should be a folder")
         await npus.start()
         npus.break_("npu3")
         await npus.announced(1)
-        await npus.told(EventKind.ACTION_FINISHED, "interrupted: its result cannot be read: ")
+        await npus.told(EventKind.ACTION_FINISHED, "refused: it could not be started: ")
         await npus.read_again()
         assert npus.node.calls(INBAND) == 0
+        assert await npus.verdicts() == {**ALLOWED, "npu3": "ISOLATE"}
