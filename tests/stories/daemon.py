@@ -12,14 +12,16 @@ import random
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 from grpc_health.v1 import health_pb2
+
+from nodeagent.client import AsyncClient, ClientError
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-m", "nodeagent.cli")
@@ -31,6 +33,8 @@ NOT_SERVING = "NOT_SERVING"
 
 _HEALTH_WATCH = "/grpc.health.v1.Health/Watch"
 _RECONNECT = (("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 100))
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(kw_only=True)
@@ -171,6 +175,17 @@ class Daemon:
         )
         out, _ = await process.communicate()
         return process.returncode or 0, out.decode()
+
+    async def asked(self, ask: Callable[[AsyncClient], Awaitable[Answer]]) -> Answer:
+        """What a client is told. gRPC notices a while after others of its process that the daemon is back."""
+        async with asyncio.timeout(WAIT_LIMIT_S), AsyncClient(self.socket) as client:
+            while True:
+                try:
+                    return await ask(client)
+                except ClientError as refused:
+                    if refused.status != "UNAVAILABLE":
+                        raise
+                await asyncio.sleep(0.05)
 
     def worker(self) -> int:
         """The pid of the kernel log's worker."""

@@ -134,15 +134,14 @@ def _line(told: Told) -> str:
 async def stored_events(daemon: Daemon) -> list[tuple[int, EventKind, str, str, str]]:
     """Everything that ListEvents gives: (number, kind, device, code, condition id)."""
     found: list[tuple[int, EventKind, str, str, str]] = []
-    async with AsyncClient(daemon.socket) as client:
-        after_seq, more = 0, True
-        while more:
-            page = await client.call(pb.ListEventsRequest(after_seq=after_seq, limit=PAGE))
-            found += [
-                (one.seq, messages.EVENT_KIND_OF[one.kind], one.device, one.code, one.condition_id)
-                for one in page.events
-            ]
-            after_seq, more = page.next_after_seq, page.more
+    request, more = pb.ListEventsRequest(limit=PAGE), True
+    while more:
+        page = await daemon.asked(lambda client: client.call(request))
+        found += [
+            (one.seq, messages.EVENT_KIND_OF[one.kind], one.device, one.code, one.condition_id)
+            for one in page.events
+        ]
+        request.after_seq, more = page.next_after_seq, page.more
     return found
 
 

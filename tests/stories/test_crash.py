@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.client import AsyncClient, EventKind
+from nodeagent.client import EventKind
 from tests.store.preload import DiskFault, LosableCache
 from tests.stories.conftest import Follow, Launch, Subscribe
 from tests.stories.daemon import Daemon
@@ -40,8 +40,7 @@ class Writer:
 
 
 async def open_codes(daemon: Daemon) -> set[str]:
-    async with AsyncClient(daemon.socket) as client:
-        return {condition.code for condition in await client.conditions()}
+    return {condition.code for condition in await daemon.asked(lambda client: client.conditions())}
 
 
 async def come_back(daemon: Daemon, subscriber: Subscriber) -> None:
@@ -164,8 +163,7 @@ async def test_killed_in_a_storm_every_line_is_counted_once(
         await come_back(daemon, subscriber)
     await subscriber.raised(writer.write(1)[0])
 
-    async with AsyncClient(daemon.socket) as client:
-        (storm,) = await client.conditions(["storm"])
+    (storm,) = await daemon.asked(lambda client: client.conditions(["storm"]))
     assert [event.code for event in subscriber.of(EventKind.RAISED)].count("STORM") == 1
     assert (storm.code, storm.count) == ("STORM", 1800)
 
