@@ -15,4 +15,4 @@ async def test_health_says_serving_only_once_the_kernel_log_was_read(kmsg_lock: 
         await asyncio.to_thread(daemon.serving)
         async with watching(daemon.socket) as stream:
             snapshot = await stream.snapshot()
-    assert [(source.name, source.observing) for source in snapshot.sources] == [("kmsg", True)]
+    assert ("kmsg", True) in [(source.name, source.observing) for source in snapshot.sources]
