@@ -137,6 +137,7 @@ class Daemon:
                     JobClaims(board, facts, pump.ask),
                     Audit(ledger, facts),
                 ),
+                sources=lambda view: workers.known_sources(view, sources),
             )
             metrics = NodeMetrics(
                 board=board,

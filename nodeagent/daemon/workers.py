@@ -7,7 +7,7 @@ import msgspec
 
 from nodeagent.config import Config, DriverConfig, VendorConfig
 from nodeagent.core.catalog import Catalog
-from nodeagent.core.model import SourceLost, View
+from nodeagent.core.model import Source, SourceLost, View
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.parts import parts_of
@@ -52,6 +52,18 @@ def switched_off(config: Config, view: View) -> tuple[SourceLost, ...]:
         for name in DRIVERS
         if name in heard and not config.drivers[name].enabled
     )
+
+
+def known_sources(view: View, workers: Iterable[Supervisor]) -> list[Source]:
+    """Those of the view, and those that nobody has heard of yet: whether they have anything to observe is not
+    known. Not those that are not here and that nobody expects.
+    """
+    healths = [worker.health() for worker in workers]
+    absent = {health.source for health in healths if health.absent}
+    heard = {source.name for source in view.sources if not source.device_id}
+    known = [source for source in view.sources if not (source.unread and source.name in absent)]
+    unheard = [health.source for health in healths if health.source not in heard | absent]
+    return [*known, *(Source(name=name, unread=True) for name in unheard)]
 
 
 def of_vendors(config: Config, workers: Iterable[Supervisor]) -> list[Supervisor]:

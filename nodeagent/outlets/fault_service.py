@@ -16,7 +16,7 @@ from nodeagent.outlets.known import known_device
 from nodeagent.outlets.node import NodeFacts
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.outlets.refusal import Refusal, Status
-from nodeagent.outlets.watch import Pace, Position, Subscription
+from nodeagent.outlets.watch import Pace, Position, Sources, Subscription
 from nodeagent.store.board import Board
 from nodeagent.store.errors import (
     BeyondLastError,
@@ -44,7 +44,14 @@ class Shown:
     """What all doors show: one board, one store, one set of serialised events, one count of streams."""
 
     def __init__(
-        self, *, board: Board, ledger: Ledger, catalog: Callable[[], Catalog], facts: NodeFacts, pace: Pace
+        self,
+        *,
+        board: Board,
+        ledger: Ledger,
+        catalog: Callable[[], Catalog],
+        facts: NodeFacts,
+        pace: Pace,
+        sources: Sources,
     ) -> None:
         self.board = board
         self.ledger = ledger
@@ -53,6 +60,7 @@ class Shown:
         self.node = messages.node_identity(facts)
         self.frames = Frames(facts)
         self.pace = pace
+        self.sources = sources
         self.streams = 0
 
 
@@ -77,6 +85,7 @@ class FaultService:
                 request=request,
                 position=self._position(request, caller),
                 pace=shown.pace,
+                sources=shown.sources,
             )
             async with aclosing(subscription.responses()) as responses:
                 async for response in responses:
@@ -165,7 +174,7 @@ class FaultService:
             oldest_seq=self._shown.ledger.oldest_seq,
             durable=current.durable,
             device=None if node is None else scene.device(node),
-            sources=scene.sources(),
+            sources=scene.sources(self._shown.sources(current.view)),
             version=self._shown.facts.version,
             started_at=messages.timestamp(self._shown.facts.started_wall_ns),
             catalog_digest=current.view.digest,

@@ -40,7 +40,7 @@ from nodeagent.outlets.sockets import (
     prepare,
     private_directory,
 )
-from nodeagent.outlets.watch import Pace
+from nodeagent.outlets.watch import Pace, Sources, of_view
 from nodeagent.store.board import Board
 from nodeagent.store.ledger import Ledger
 
@@ -67,7 +67,9 @@ _log = logging.getLogger(__name__)
 
 
 class GrpcServer:
-    """All doors of one daemon. ``catalog`` gives the one in force, ``servants`` serve operators' calls."""
+    """All doors of one daemon. ``catalog`` gives the one in force, ``servants`` serve operators' calls,
+    ``sources`` are those to show beside a view, if others than its own.
+    """
 
     def __init__(
         self,
@@ -79,10 +81,18 @@ class GrpcServer:
         config: Config,
         pace: Pace | None = None,
         servants: Sequence[object] = (),
+        sources: Sources = of_view,
     ) -> None:
         self._config = config
         self._ledger = ledger
-        self._shown = Shown(board=board, ledger=ledger, catalog=catalog, facts=facts, pace=pace or Pace())
+        self._shown = Shown(
+            board=board,
+            ledger=ledger,
+            catalog=catalog,
+            facts=facts,
+            pace=pace or Pace(),
+            sources=sources,
+        )
         self._servants = servants
         self._refusals = RefusalLimit()
         self._health = health.aio.HealthServicer()

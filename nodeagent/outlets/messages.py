@@ -191,8 +191,9 @@ class Scene:
     def holds(self) -> list[pb.Hold]:
         return [self.hold(each) for each in self._view.holds if self.wants(each.device_id)]
 
-    def sources(self) -> list[pb.Source]:
-        return [self.source(each) for each in self._view.sources]
+    def sources(self, known: Iterable[Source] | None = None) -> list[pb.Source]:
+        """``known``: all that there are, where others are than those of the view."""
+        return [self.source(each) for each in (self._view.sources if known is None else known)]
 
     def device(self, value: DeviceView) -> pb.Device:
         return pb.Device(
@@ -261,9 +262,9 @@ class Scene:
     def source(self, value: Source) -> pb.Source:
         return pb.Source(
             name=value.name,
-            observing=value.lost_ns is None,
+            observing=value.lost_ns is None and not value.unread,
             lost_at=None if value.lost_ns is None else self.at(value.lost_ns),
-            reason=value.reason,
+            reason=value.reason or ("not read since the start" if value.unread else ""),
             required=value.required,
             device_id=value.device_id,
         )

@@ -5,9 +5,10 @@ the ledger, when the subscriber is ready for them. A slow subscriber costs no me
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
+from nodeagent.core.model import Source, View
 from nodeagent.outlets import messages, messages_of_actions
 from nodeagent.outlets.filters import Filter
 from nodeagent.outlets.frames import Frames
@@ -42,6 +43,14 @@ class Pace:
     quiet_s: float = 30.0
 
 
+Sources = Callable[[View], Sequence[Source]]
+"""The sources to show beside a view."""
+
+
+def of_view(view: View) -> Sequence[Source]:
+    return view.sources
+
+
 class Subscription:
     """One call of Watch. ``position`` is where to continue, None if the subscriber gave none.
 
@@ -57,8 +66,10 @@ class Subscription:
         request: pb.WatchRequest,
         position: Position | None,
         pace: Pace,
+        sources: Sources = of_view,
     ) -> None:
         self._board = board
+        self._sources = sources
         self._ledger = ledger
         self._frames = frames
         self._asked = position
@@ -159,7 +170,7 @@ class Subscription:
             conditions=scene.conditions(),
             promotions=scene.promotions(),
             holds=scene.holds(),
-            sources=scene.sources(),
+            sources=scene.sources(self._sources(current.view)),
             resets=messages_of_actions.resets(scene),
         )
         return self._frames.snapshot(current.store_id, current.durable, snapshot)

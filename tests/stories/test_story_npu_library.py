@@ -115,6 +115,24 @@ async def test_story_13_a_driver_that_refuses_to_start_is_one_lost_source_and_is
         assert without_gap(npus.events)
 
 
+async def test_a_node_is_not_called_good_before_its_chips_were_read(tmp_path: Path) -> None:
+    async with eight_npus(tmp_path) as npus:
+        npus.node.hang(None, "dcmi_init")
+        await npus.start()
+        unread = ["ascend: not read since the start"]
+        await npus.daemon.comes(lambda: could_not_tell(npus, unread), "what was not read, and nothing else")
+
+        npus.node.release()
+        await npus.observed()
+        assert (await scanned(npus))[0] == GOOD
+
+
+async def could_not_tell(npus: Npus, reasons: list[str]) -> bool:
+    status, told = await scanned(npus)
+    assert status == COULD_NOT_TELL
+    return bool(told["reasons"] == reasons)
+
+
 # --- fewer chips than PCI lists ----------------------------------------------------------------------------
 
 
