@@ -18,11 +18,15 @@ def wants(state: State, condition: Condition) -> bool:
 
 
 def is_live(state: State, condition: Condition) -> bool:
-    """Of a chip that is observed: shown as present and not gone since, or heard of in this life."""
+    """Of a chip that is observed: shown as present and not gone since, or heard of in this life.
+
+    What only a reset clears stays open when its driver says that it has gone; it is not there for that.
+    """
     era = state.era
     if condition.recovered_ns is not None or condition.boot_id != era.boot_id:
         return False
-    return condition.present_ns is not None or condition.last_ns >= era.started_ns
+    has_gone = condition.last_ns > condition.occurred_ns
+    return condition.present_ns is not None or (condition.occurred_ns >= era.started_ns and not has_gone)
 
 
 def is_shown(condition: Condition) -> bool:

@@ -155,7 +155,7 @@ def _recharge(state: State, reset: Reset, counts: bool = True) -> None:
 
 
 def _succeed(state: State, reset: Reset) -> None:
-    """Every member was read and is well: what a reset clears is over. What has come since may ask anew."""
+    """Every member was read and is well: what a reset clears is over."""
     for device_id in reset.members:
         for condition in state.on(Condition, device_id):
             if _is_over(state, condition, reset):
@@ -164,12 +164,14 @@ def _succeed(state: State, reset: Reset) -> None:
 
 
 def _is_over(state: State, condition: Condition, reset: Reset) -> bool:
-    """What the driver shows was in the very polls that verified: the reset was for another fault."""
+    """What occurred since may ask anew. What the driver shows was in the very polls that verified: the reset
+    was for another fault.
+    """
     by_driver = condition.source == state.device(condition.device_id).source and not condition.rule
     if by_driver and grounds.is_shown(condition):
         return False
     facts = state.lookup.facts(condition.code)
-    return facts.clear_on.reset and condition.last_ns <= (reset.ended_ns or 0)
+    return facts.clear_on.reset and condition.occurred_ns <= (reset.ended_ns or 0)
 
 
 def _fail(state: State, reset: Reset, how: ActionState, why: str) -> None:

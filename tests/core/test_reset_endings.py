@@ -1,7 +1,12 @@
 """What a reset leaves behind however it ends: which faults are over, and who needs a person."""
 
+from dataclasses import replace
+
+import pytest
+
+from nodeagent.core.catalog import ClearOn
 from nodeagent.core.model import ActionResult, ActionState, Level, ResetStage
-from tests.core.build import held, order
+from tests.core.build import held, order, row
 from tests.core.ring import BROKEN, Ring, ring_catalog
 
 OTHER = Level.RESTART_REQUEST.value
@@ -112,3 +117,39 @@ def test_one_that_was_refused_when_it_was_to_begin_does_not_count() -> None:
     assert ring.told()[-1] == ("action_finished", "refused: gpu0 is open in dcgm-exporter")
     ring.propose_and_start()
     assert len(ring.actions) == 2
+
+
+def _stays() -> Ring:
+    """Under tables by which one code is over only by a reset."""
+    base = ring_catalog()
+    stays = row("STAYS", Level.RESTART_NPU, clear_on=ClearOn(reset=True, reboot=True))
+    return Ring(replace(base, digest="stays", rows={**base.rows, "STAYS": stays}))
+
+
+@pytest.mark.parametrize("begins_again", [False, True])
+def test_a_fault_that_only_a_reset_clears_asks_for_none_once_its_driver_says_that_it_has_gone(
+    begins_again: bool,
+) -> None:
+    ring = _stays()
+    ring.fault("STAYS")
+    if begins_again:
+        ring.restart()
+        ring.nobody_holds()
+    ring.wait(1)
+    ring.recover("STAYS")
+    ring.wait(20)
+    ring.poll_all()
+    ring.wait(10.001)
+    assert ring.told()[-1][1] == "it waits: no fault that asked for it is seen now"
+    assert ring.open_on("npu0") == ["STAYS"]
+
+
+def test_a_fault_that_only_a_reset_clears_is_over_by_one_though_the_polls_say_first_that_it_has_gone() -> (
+    None
+):
+    ring = _stays()
+    ring.propose_and_start("STAYS")
+    ring.help()
+    assert ring.told()[-1] == ("action_finished", "done: verified by a poll of every member")
+    assert ring.open_on("npu0") == []
+    assert ring.verdicts() == ["ALLOW", "ALLOW"]

@@ -19,7 +19,7 @@ from tests.simulation.acting.looking_after import (
     looked_after,
     poll_group,
 )
-from tests.simulation.acting.tables import ASKING_CODES, USER, XID
+from tests.simulation.acting.tables import ASKING_CODES, STAYS, USER, XID
 from tests.simulation.plots import HOUR_NS, MINUTE_NS, a_chip, about
 from tests.simulation.world import Crash, Plot, Reload, World
 
@@ -109,12 +109,13 @@ def one_of_two_is_cured(world: World) -> Plot:
     part = a_free_chip(world)
     other = world.rng.choice(group_of(world, part))
     other.when_reset = "stays"
+    code = world.rng.choice(("RestartNPU", STAYS))
     begin(world, other, "SubHealthFault")
-    begin(world, part, "RestartNPU")
+    begin(world, part, code)
     yield from looked_after(world, part, 20)
     other.when_reset = "well"
     world.recover(other, "SubHealthFault")
-    world.recover(part, "RestartNPU")
+    world.recover(part, code)
 
 
 def overtaken(world: World) -> Plot:

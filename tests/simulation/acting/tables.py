@@ -14,6 +14,8 @@ USER = "80C98002"
 TURNS = "80C98000"
 """Wants a reset by most tables; by others it is the application's, or wants none."""
 REPEATS = "80E18005"
+STAYS = "80E01801"
+"""Its driver may say that it has gone; it is over only by a reset."""
 NODE_LIMIT = 5
 """Low enough to be met."""
 HOUR_S = 3600
@@ -44,6 +46,7 @@ def _rows(turns: Row) -> tuple[Row, ...]:
         row(XID, Level.RESTART_NPU, clear_on=ClearOn(reset=True, reboot=True)),
         row(USER, Level.RESTART_NPU, user_induced=True),
         row(REPEATS, Level.FREE_RESTART_NPU),
+        row(STAYS, Level.RESTART_NPU, clear_on=ClearOn(reset=True, reboot=True)),
         turns,
     )
 

@@ -92,7 +92,7 @@ class DoneIsSeen(Invariant):
                 if canonical(cleared.code) in shown:
                     raise Broken(self.name, f"{reset.id} ended {cleared.condition_id}, which is shown")
         for condition in step.after.conditions:
-            if condition.id in reset.conditions and condition.last_ns <= result_ns:
+            if condition.id in reset.conditions and condition.occurred_ns <= result_ns:
                 row = row_of(step.catalog, condition.code)
                 if row is not None and row.clear_on.reset:
                     raise Broken(self.name, f"{condition.id} is open after {reset.id}")
