@@ -39,6 +39,9 @@ LONGEST_INITIALISATION_S: Final = 2.0
 ENUMERATE_EACH: Final = 10
 """The cards are listed at each poll of the source, the numbers of their chips each so many."""
 
+PCI_EACH: Final = 60
+"""So many polls of the source apart PCI is read again: virtual machines take NPUs, and give them back."""
+
 _AS_THE_VENDOR: Final = HangRule()
 
 
@@ -109,6 +112,8 @@ class AscendDriver:
             self._enumerate(library, cards)
             if not self._subscribed and self._turn:
                 self._subscribe(library)
+        if self._turn % PCI_EACH == PCI_EACH - 1:
+            self._look_at_pci()
         self._miss()
         if self._search.is_due(bool(self._missing), time.monotonic()):
             self._find_missing(library)
@@ -228,6 +233,13 @@ class AscendDriver:
             self._tell("events", f"no events, only polls: {error}")
         else:
             self._subscribed = True
+
+    def _look_at_pci(self) -> None:
+        try:
+            self._expected = listed_by_pci(self._sysfs, self._expected)
+            self._troubles.pop("pci", None)
+        except Unavailable as error:
+            self._tell("pci", str(error))
 
     def _miss(self) -> None:
         addresses = [chip.attributes.get("pci", "") for chip in self._chips.values()]

@@ -6,14 +6,12 @@ die id makes the identity, since a serial number stands for a card of one, two o
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final, TypeVar
 
 from nodeagent.drivers.api import CallFailed
 from nodeagent.drivers.ascend.abi import BoardInfo, ChipInfo, DieId, ElabelInfo, PcieInfo, Structure, text
 from nodeagent.drivers.ascend.dcmi import Chip, Place
 from nodeagent.drivers.ascend.errors import NotSupported
-from nodeagent.drivers.pci import HUAWEI, PROCESSING_ACCELERATOR, PciFunction, functions
 
 VDIE: Final = 1
 """``dcmi_die_type``: the die that MindCluster knows a chip by; only some chips have an NDIE too."""
@@ -102,12 +100,6 @@ class _Asked:
         except CallFailed:
             self.failed = True
             return None
-
-
-def expected(sysfs: Path) -> tuple[PciFunction, ...]:
-    """The NPUs that PCI lists, without virtual ones. Raises ``OSError``."""
-    found = functions(sysfs, HUAWEI, (PROCESSING_ACCELERATOR,))
-    return tuple(function for function in found if not function.virtual)
 
 
 def _pci_address(info: PcieInfo) -> str:

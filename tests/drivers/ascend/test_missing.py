@@ -1,6 +1,6 @@
 """NPUs that PCI lists and the library does not: which they are, and how they are found once they started."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from nodeagent.daemon.source import WorkerSpec
 from nodeagent.drivers.api import Unavailable
 from nodeagent.drivers.ascend import missing as missing_chips
 from nodeagent.drivers.ascend.driver import AscendDriver
-from nodeagent.drivers.ascend.missing import LONGEST_PAUSE_S, Search, missing
+from nodeagent.drivers.ascend.missing import LONGEST_PAUSE_S, Search, listed_by_pci, missing
 from nodeagent.drivers.pci import PciFunction
 from nodeagent.emulator.node import EmulatedNode
 from tests.drivers.ascend.conftest import Emulate
@@ -42,6 +42,56 @@ def test_a_chip_that_cannot_be_asked_where_it_sits_may_be_the_missing_one() -> N
         "PCI lists 3 NPUs, the library 2, and not this one, unless it is one of 1 that cannot be asked where"
     )
     assert {address: reason.startswith(told) for address, reason in lost(A, "").items()} == {B: True, C: True}
+
+
+def bind(node: EmulatedNode, address: str, driver: str) -> None:
+    """As an operator gives an NPU to a virtual machine, or takes it back."""
+    link = node.sysfs / "bus/pci/devices" / address / "driver"
+    link.unlink(missing_ok=True)
+    if driver:
+        link.symlink_to(node.sysfs / "bus/pci/drivers" / driver)
+
+
+def listed(node: EmulatedNode, before: Sequence[PciFunction] = ()) -> list[str]:
+    return [function.address for function in listed_by_pci(node.sysfs, before)]
+
+
+def test_an_npu_that_a_virtual_machine_has_is_not_expected_until_it_is_given_back(emulate: Emulate) -> None:
+    node = emulate("3x910B")
+    given = listed(node)[1]
+    bind(node, given, "vfio-pci")
+    assert given not in listed(node)
+    bind(node, given, "devdrv_device_driver")
+    assert given in listed(node)
+
+
+def test_an_npu_that_no_driver_has_is_expected(emulate: Emulate) -> None:
+    node = emulate("3x910B")
+    bind(node, listed(node)[1], "")
+    assert len(listed(node)) == 3
+
+
+def test_an_npu_that_is_gone_from_pci_stays_expected_and_one_that_is_given_away_does_not(
+    emulate: Emulate,
+) -> None:
+    node = emulate("3x910B")
+    before = listed_by_pci(node.sysfs)
+    gone, given, here = (function.address for function in before)
+    (node.sysfs / "bus/pci/devices" / gone).unlink()
+    bind(node, given, "vfio-pci")
+    assert listed(node, before) == [gone, here]
+
+
+async def test_an_npu_is_found_that_a_virtual_machine_gave_back(emulate: Emulate) -> None:
+    node = emulate("4x910B")
+    (given,) = [function.address for function in listed_by_pci(node.sysfs) if ":0d:" in function.address]
+    bind(node, given, "vfio-pci")
+    node.drop("npu3")
+    async with judged(ascend_spec(node.dcmi, node.sysfs, poll_interval_s=0.02)) as stage:
+        assert stage.faults("device_lost") == []
+        bind(node, given, "devdrv_device_driver")
+        node.return_("npu3")
+        await stage.polled("npu3", 1)
 
 
 def refused(node: EmulatedNode, sysfs: Path) -> Unavailable:
