@@ -200,6 +200,8 @@ def _identify(state: State, provisional: Device, known: Device | None, identity:
         moved = _merged(state, replace(cell, device_id=identity))
         if moved is not None:
             state.put(moved)
+    # What is known of the sources moved along: other times stand still now than before.
+    state.rearm()
     return identified
 
 

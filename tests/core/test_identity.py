@@ -4,10 +4,12 @@ from nodeagent.core.engine import Engine
 from nodeagent.core.model import DeviceGone, EventKind, Kind, Level, Ordinal, Started, Verdict
 from tests.core.build import (
     HBM,
+    LINK_DOWN,
     back,
     begin,
     catalog,
     device_view,
+    lasting,
     lost,
     ns,
     of,
@@ -132,6 +134,16 @@ def test_a_known_part_takes_over_what_was_told_of_its_new_slot() -> None:
     run(engine, [(4, seen("npu1", "die0", PCI1))])
     assert sorted(open_codes(engine)) == [("die0", HBM), ("die0", "XID_79")]
     assert sorted(names(engine)) == ["node", "npu1"]
+
+
+def test_what_stood_still_of_a_known_part_goes_on_where_its_new_slot_is_observed() -> None:
+    """Else its time-outs would wait for some other source to come or go."""
+    tables = catalog(row(LINK_DOWN), duration=[lasting(LINK_DOWN, 20, 60)])
+    engine = begin(tables, chips=2)
+    run(engine, [(1, signal(LINK_DOWN)), (2, gone("npu0")), (3, lost())])
+    run(engine, [(50, seen("npu7", "", "0000:07:00.0")), (51, back(device="npu7"))])
+    events = run(engine, [(52, seen("npu7", "die0", "0000:07:00.0"))])
+    assert ("level_changed", "npu7", LINK_DOWN) in told(events)
 
 
 def test_ids_given_in_a_slot_are_not_given_again_after_the_part_was_identified() -> None:
