@@ -164,7 +164,9 @@ class Actuator:
         await self._apart.take_back(attempt)
         await self._apart.are_back(attempt)
         await self._tell_of(attempt, state, reason)
-        self._folder.forget(attempt.name)
+        # A result that is only remembered in memory may have to be told by the next life again.
+        if self._board.current.durable:
+            self._folder.forget(attempt.name)
 
     async def _outcome(
         self, attempt: Attempt, start_until_s: float, not_begun: ActionState

@@ -94,10 +94,10 @@ class Desk:
         self.arrived.set()
         return ()
 
-    def show(self, shown: View) -> None:
+    def show(self, shown: View, durable: bool = True) -> None:
         self.board.publish(
             Publication(
-                view=shown, store_id=StoreId(uuid="u", epoch=0), seq=0, durable=True, wall_offset_ns=0
+                view=shown, store_id=StoreId(uuid="u", epoch=0), seq=0, durable=durable, wall_offset_ns=0
             )
         )
 
@@ -166,6 +166,17 @@ async def test_a_result_that_lies_there_at_the_start_is_told(desk: Desk) -> None
     desk.actuator.adopt(view())
     told = await desk.result()
     assert told == ActionResult(action_id=ID, attempt=1, state=ActionState.DONE, reason="well")
+
+
+@pytest.mark.parametrize("durable", [True, False])
+async def test_a_result_is_kept_as_long_as_only_memory_holds_it(desk: Desk, durable: bool) -> None:
+    desk.show(view(), durable)
+    desk.folder.answer(NAME, DONE)
+    desk.actuator.adopt(view())
+    await desk.result()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert (desk.folder.result(NAME) is None) is durable
 
 
 async def test_one_whose_process_lives_is_waited_for(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
