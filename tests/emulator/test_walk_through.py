@@ -21,10 +21,10 @@ IMPATIENT = 'poll_interval = "100ms"\ncall_deadline = "3s"\n'
 
 
 @contextmanager
-def emulated(tmp_path: Path) -> Iterator[tuple[Node, EmulatedNode]]:
-    """A daemon's configuration, and the eight chips that it is to find."""
+def emulated(tmp_path: Path, description: str = "8x910B") -> Iterator[tuple[Node, EmulatedNode]]:
+    """A daemon's configuration, and the chips that it is to find."""
     node = Node.within(tmp_path)
-    chips = EmulatedNode.create(tmp_path / "chips", "8x910B")
+    chips = EmulatedNode.create(tmp_path / "chips", description)
     server = Server(chips)
     try:
         with node.configuration.open("a") as file:
@@ -76,6 +76,25 @@ def test_a_fault_comes_and_goes_and_a_hung_chip_is_unknown_alone(tmp_path: Path)
 
         say(node, chips, "emulator release")
         assert "npu5" in until(stream, " cleared ")
+
+
+def test_a_chip_drops_and_a_switch_breaks_on_an_emulated_a3(tmp_path: Path) -> None:
+    with emulated(tmp_path, "16xA3") as (node, chips), node.daemon() as stream:
+        seen(stream, 1 + 16 + 7)
+
+        say(node, chips, "emulator drop npu1")
+        dropped = until(stream, "40F84E00")
+        assert ("npu1" in dropped, "ISOLATE" in dropped) == (True, True)
+        say(node, chips, "emulator return npu1")
+        assert "npu1" in until(stream, " cleared ")
+
+        say(node, chips, "emulator raise ub2/5 08520003 --peer l2")
+        assert "ALLOW" in until(stream, "[0x08520003,na,L2,na]")
+        say(node, chips, "emulator raise ub0 00f103b0 --sub-type 155907")
+        assert "ub0" in until(stream, "[0x00f103b0,155907,na,na]")
+        assert " node         verdict_changed ISOLATE " in until(stream, " verdict_changed ")
+        say(node, chips, "emulator clear ub0 00f103b0 --sub-type 155907")
+        assert " node         verdict_changed ALLOW " in until(stream, " verdict_changed ")
 
 
 def test_every_command_of_the_emulator_that_is_shown_exists() -> None:
