@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -28,6 +29,8 @@ FACTS = NodeFacts(
     started_wall_ns=1_700_000_000 * samples.SECOND_NS,
 )
 OFFSET_NS = 1_700_000_000 * samples.SECOND_NS
+NOW_NS = 5 * samples.SECOND_NS
+LONG_NS = 31 * 86_400 * samples.SECOND_NS
 IMPATIENT = Pace(after_held_back_s=0.02, quiet_s=0.02)
 
 
@@ -74,15 +77,18 @@ class Stage:
         self.server = self._server()
         await self.open()
 
-    async def commit(self, *events: Event, wall_ns: int | None = None) -> Committed:
+    async def commit(self, *events: Event, long_ago: bool = False) -> Committed:
+        """``long_ago``: before what is retained, by the rule clock."""
         for event in events:
             self._devices[event.device] = samples.device(event)
             if event.kind is EventKind.RAISED:
                 self._conditions[event.condition_id] = samples.condition(event)
             elif event.kind is EventKind.CLEARED:
                 self._conditions.pop(event.condition_id, None)
-        at_ns = time.time_ns() if wall_ns is None else wall_ns
-        committed = await self.ledger.commit(Transaction(events=tuple((at_ns, each) for each in events)))
+        told = [replace(each, at_ns=each.at_ns - LONG_NS) for each in events] if long_ago else events
+        committed = await self.ledger.commit(
+            Transaction(events=tuple((time.time_ns(), each) for each in told), engine_now_ns=NOW_NS)
+        )
         self._publish(committed.store_id, committed.last_seq, committed.durable, committed.events)
         return committed
 
@@ -119,7 +125,7 @@ class Stage:
         self, store_id: StoreId, seq: int, durable: bool, events: tuple[StoredEvent, ...] = ()
     ) -> None:
         view = View(
-            now_ns=5 * samples.SECOND_NS,
+            now_ns=NOW_NS,
             boot_id=FACTS.boot_id,
             digest=samples.CATALOG.digest,
             devices=(samples.NODE_DEVICE, *self._devices.values()),

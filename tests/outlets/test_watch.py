@@ -1,6 +1,5 @@
 """Watch: where a stream begins, what it says, and that nothing is lost or repeated."""
 
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import grpc
@@ -9,13 +8,12 @@ import pytest
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.outlets.pb import types_pb2
 from nodeagent.store.records import StoreId
-from tests.outlets.samples import SECOND_NS, event
+from tests.outlets.samples import event
 from tests.outlets.stage import FACTS, IMPATIENT, Stage, until
 from tests.outlets.watching import after, watching
 
 NEVER = pb.SNAPSHOT_MODE_NEVER
 ALWAYS = pb.SNAPSHOT_MODE_ALWAYS
-LONG_AGO_NS = int((datetime.now(UTC) - timedelta(days=40)).timestamp()) * SECOND_NS
 
 
 async def test_a_first_watch_begins_with_the_whole_state_and_goes_on_with_what_follows(stage: Stage) -> None:
@@ -97,7 +95,7 @@ async def test_the_number_just_before_the_oldest_event_can_be_continued(stage: S
 async def _forget_three_of_four(stage: Stage) -> None:
     """What is beyond retention goes when the store is next opened."""
     for _ in range(3):
-        await stage.commit(event(), wall_ns=LONG_AGO_NS)
+        await stage.commit(event(), long_ago=True)
     await stage.commit(event())
     await stage.reopen()
     await until(lambda: stage.ledger.oldest_seq == 4)
