@@ -249,7 +249,7 @@ class AscendDriver:
         """Have the library look at the machine anew. It forgets meanwhile what it knows of any chip, so that
         none must be asked; and a call that hangs it would hang in as well. Then the search is put off.
         """
-        if self._skip:
+        if self._skip or self._search.is_over:
             return
         if library.initialised_within_s > LONGEST_INITIALISATION_S:
             self._tell("search", "chips are missing, and to look for them would make the others late")
@@ -260,10 +260,21 @@ class AscendDriver:
             try:
                 library.initialise_again()
             except CallFailed as error:
-                raise Unavailable(f"chips are missing, and the library finds none now: {error}") from error
+                self._cannot_search(library, error)
         self._search.were_looked_for(time.monotonic())
         self._enumerate(library, library.cards())
         self._miss()
+
+    def _cannot_search(self, library: Library, error: CallFailed) -> None:
+        """A library that refuses a second time, and lists what it has listed, is asked no third time."""
+        self._tell("search", f"chips are missing, and cannot be looked for: {error}")
+        self._search.is_over = True
+        try:
+            is_as_before = library.cards() == self._cards
+        except CallFailed:
+            is_as_before = False
+        if not is_as_before:
+            raise Unavailable(f"the library no longer lists its chips: {error}") from error
 
     def _tell(self, trouble: str, text: str) -> None:
         """On stderr, which the daemon logs; the same thing once for as long as the trouble lasts."""

@@ -77,9 +77,13 @@ def missing(listed: Sequence[PciFunction], addresses: Collection[str]) -> tuple[
 
 
 class Search:
-    """When to look for missing chips: soon at first, for they may be starting, and ever more seldom."""
+    """When to look for missing chips: soon at first, for they may be starting, and ever more seldom.
+
+    ``is_over``: they cannot be looked for.
+    """
 
     def __init__(self) -> None:
+        self.is_over = False
         self._pause_s = FIRST_PAUSE_S
         self._at_s: float | None = None
 

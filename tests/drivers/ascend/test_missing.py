@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.model import SourceLost
-from nodeagent.daemon.source import WorkerSpec
 from nodeagent.drivers.api import Unavailable
 from nodeagent.drivers.ascend import missing as missing_chips
 from nodeagent.drivers.ascend.driver import AscendDriver
@@ -192,11 +191,26 @@ async def test_a_library_in_which_a_call_hangs_is_not_initialised_again(node: Em
         await stage.polled("npu3", 1)
 
 
-async def test_a_library_that_cannot_be_initialised_again_is_opened_anew(node: EmulatedNode) -> None:
+async def test_a_library_that_refuses_to_be_initialised_again_is_left_at_that(node: EmulatedNode) -> None:
     node.drop("npu3")
+    node.answer(-8001, None, INIT, skip=1)
+    async with judged(ascend_spec(node.dcmi, node.sysfs, poll_interval_s=0.05)) as stage:
+        await stage.until(lambda: node.calls(INIT) == 2, "a search")
+        await stage.polled("npu4", 80)
+        assert node.calls(INIT) == 2
+        assert [given for given in stage.inputs if isinstance(given, SourceLost)] == []
+
+
+async def test_a_library_that_has_lost_its_chips_by_being_initialised_again_is_opened_anew(
+    node: EmulatedNode,
+) -> None:
+    node.drop("npu3")
+    hang = node.hang(None, INIT, skip=1, times=1)
     node.answer(-8010, None, INIT, skip=1, times=1)
-    spec: WorkerSpec = ascend_spec(node.dcmi, node.sysfs, poll_interval_s=0.05)
-    async with judged(spec) as stage:
+    async with judged(ascend_spec(node.dcmi, node.sysfs, poll_interval_s=0.05)) as stage:
+        await stage.until(lambda: node.calls(INIT) == 2, "a search")
+        node.take_out("npu4")
+        node.release(hang)
         told = await stage.lost()
-        assert told.reason.startswith("chips are missing, and the library finds none now: dcmi_init: ")
+        assert told.reason.startswith("the library no longer lists its chips: dcmi_init: ")
         await stage.back(after=stage.inputs.index(told))
