@@ -174,19 +174,22 @@ class Actuator:
         name, is_off = attempt.name, False
         while True:
             try:
-                is_off = is_off or self._is_called_off(attempt)
                 if (result := self._folder.result(name)) is not None:
                     return result.action_state, result.told()
                 waits = self._folder.is_asked(name) and time.monotonic() < start_until_s
                 if not waits and (ended := self._ended(name, not_begun)) is not None:
                     return ended
+                is_off = is_off or self._is_called_off(attempt)
             except (OSError, ValueError) as error:
                 return ActionState.INTERRUPTED, f"its result cannot be read: {error}"
             await asyncio.sleep(LOOK_EACH_S)
 
     def _is_called_off(self, attempt: Attempt) -> bool:
         """Hooks and evidence take their time: a job, or a person, may come until the vendor is asked."""
+        mode = self._asking.reset.of_vendor(attempt.vendor)
         why = came_meanwhile(attempt, self._board.current.view)
+        if mode not in (ResetMode.ASK, ResetMode.ON):
+            why = f"the mode of resets is {mode} now"
         if why:
             log.warning("%s is called off, unless it is too late: %s", attempt.name, why)
             self._folder.call_off(attempt.name, why)

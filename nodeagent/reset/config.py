@@ -100,6 +100,10 @@ class ResetConfig(Struct, frozen=True, kw_only=True):
             terminate_registered=self.terminate_holders == "registered",
         )
 
+    def of_vendor(self, vendor: str) -> ResetMode:
+        """As configured, whatever forbids resets besides."""
+        return next((mode for of, mode in self.modes.items() if of == vendor), self.mode)
+
     @property
     def run_ns(self) -> int:
         """How long one reset may take: its hooks, the end of a job, two waits for the chips, and the rest."""

@@ -221,6 +221,21 @@ def test_what_a_person_orders_meanwhile_calls_a_reset_off(kind: HoldKind, said: 
     assert came_meanwhile(attempt_of(shown, shown.resets[0]), replace(shown, holds=(hold,))) == said
 
 
+async def test_switching_resets_off_calls_off_what_gets_ready(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called_off: asyncio.Queue[str] = asyncio.Queue()
+    monkeypatch.setattr(Folder, "call_off", lambda _, _name, why: called_off.put_nowait(why))
+    (tmp_path / "d.toml").write_text(
+        '[reset]\nmode = "on"\nallow_volatile_store = true\nmodes.ascend = "off"\n'
+    )
+    with desk.folder.locked(NAME):
+        desk.actuator.adopt(view())
+        desk.actuator.reload(load_config(tmp_path / "d.toml", {}))
+        async with asyncio.timeout(20):
+            assert await called_off.get() == "the mode of resets is off now"
+
+
 async def test_one_that_left_nothing_was_interrupted(desk: Desk) -> None:
     desk.actuator.adopt(view())
     told = await desk.result()
