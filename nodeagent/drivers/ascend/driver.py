@@ -33,7 +33,7 @@ LOOK_LIMIT_S: Final = 3.0
 REST_LIMIT_S: Final = 0.1
 """So long chips may take to answer what they are being asked, before nobody asks them anything."""
 
-LONGEST_INITIALISATION_S: Final = 2.0
+LONGEST_INITIALISATION_S: Final = 3.0
 """A library that takes longer to initialise would make the chips late that are not asked meanwhile."""
 
 ENUMERATE_EACH: Final = 10
