@@ -23,7 +23,7 @@ from nodeagent.toml.source import Source, read_source
 
 DEFAULT_PATH = Path("/etc/nodeagent/nodeagent.toml")
 PATH_VARIABLE = "NODEAGENT_CONFIG"
-DRIVER_NAMES = ("ascend", "host", "kmsg", "link", "nvidia", "unifiedbus")
+DRIVER_NAMES = ("ascend", "kmsg", "nvidia", "unifiedbus")
 SOCKET_PATH_LIMIT_BYTES = 107
 """``sun_path`` of a unix socket holds 108 bytes with its end mark (unix(7))."""
 
