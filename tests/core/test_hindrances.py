@@ -49,6 +49,14 @@ def test_of_many_processes_some_are_named() -> None:
     assert ring.actions == []
 
 
+def test_a_process_whose_name_nobody_can_read_holds_a_chip_too() -> None:
+    ring = Ring()
+    ring.do(Holders(device="npu1", holders=(Holder(pid=7, start_time=0, command="", job=""),)))
+    ring.propose_and_start()
+    assert ring.told()[-1] == ("action_proposed", "it waits: npu1 is held by a process (pid 7)")
+    assert ring.actions == []
+
+
 def test_a_claim_is_named_and_when_it_leaves_the_reset_is_done() -> None:
     ring = Ring()
     ring.do(Claims(device="npu1", job="7.0", kind="training", claimed=True))
