@@ -81,7 +81,7 @@ def users(
             if registered.has(ended_first, holder.job):
                 continue
             job = f", job {holder.job}" if holder.job else ""
-            yield f"{name} is held by {holder.command or "a process"} (pid {holder.pid}{job})"
+            yield f"{name} is held by {holder.command or 'a process'} (pid {holder.pid}{job})"
         claimed = state.get(Claimed, device_id)
         for job, kind in claimed.jobs if claimed is not None else ():
             if job in ended_first:
