@@ -18,7 +18,7 @@ from tests.drivers.kernel_log_double import KernelLogDouble
 from tests.stories.daemon import ROOT, Daemon
 from tests.stories.subscriber import Subscriber
 
-ABSENT = ("ascend", "unifiedbus", "link", "host")
+ABSENT = ("ascend", "unifiedbus")
 """Sources that the stories of GPUs do without."""
 
 
