@@ -291,7 +291,9 @@ def _is_running(process_id: int) -> bool:
     except ProcessLookupError:
         return False
     try:
-        return not select.select([descriptor], [], [], 0)[0]
+        poller = select.poll()
+        poller.register(descriptor, select.POLLIN)
+        return not poller.poll(0)
     finally:
         os.close(descriptor)
 

@@ -86,7 +86,9 @@ def wait_for_end(process: int) -> None:
     except ProcessLookupError:
         return
     try:
-        select.select([descriptor], [], [])
+        poller = select.poll()
+        poller.register(descriptor, select.POLLIN)
+        poller.poll()
     finally:
         os.close(descriptor)
 

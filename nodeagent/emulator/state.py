@@ -9,6 +9,7 @@ import fcntl
 import mmap
 import os
 import time
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,6 +58,7 @@ class State:
         if os.fstat(self._descriptor).st_size != size:
             os.close(self._descriptor)
             raise StateError(f"{path}: not made by this build of the emulator; start it again")
+        weakref.finalize(self, os.close, self._descriptor)
         self._map = mmap.mmap(self._descriptor, size)
         self._whole: Any = LAYOUT.state.from_buffer(self._map)
         self.node: Any = self._whole.node

@@ -154,7 +154,9 @@ class SourceLink:
 
     def wait(self) -> Sequence[Poll]:
         """The same, after waiting for it."""
-        select.select([self._event], [], [])
+        poller = select.poll()
+        poller.register(self._event, select.POLLIN)
+        poller.poll()
         return self.asked()
 
     def answer(self, poll: Poll, reading: Reading, *, begun_ns: int) -> None:
