@@ -15,6 +15,7 @@ from typing import Final
 
 import click
 
+from tests.bench import rest
 from tests.bench.figures import Figure
 from tests.bench.kernel_log import NeedsRoot
 
@@ -41,6 +42,7 @@ def main(names: tuple[str, ...], output: str) -> None:
     _say(f"{platform.release()}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f} before the start")
     for name in names or BENCHMARKS:
         benchmark = importlib.import_module(f"tests.bench.{name}")
+        _say(f"after a rest this machine computes {rest.slowdown():.1f} x as long")
         begun_s = time.monotonic()
         try:
             if output == "text":
