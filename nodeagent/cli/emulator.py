@@ -20,9 +20,10 @@ from nodeagent.cli.output import write, write_json
 from nodeagent.emulator.build import BuildFailed
 from nodeagent.emulator.client import Refused, ask
 from nodeagent.emulator.descriptions import PRODUCTS, DescriptionError
+from nodeagent.emulator.ending import has_ended
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.requests import REQUESTS, Request
-from nodeagent.emulator.server import Server, wait_for_end
+from nodeagent.emulator.server import Server
 
 _SECTIONS: Final = {
     "libdcmi.so": "ascend",
@@ -115,7 +116,7 @@ def _wait(process: int | None) -> None:
 
 
 def _end_with(process: int, over: threading.Event) -> None:
-    wait_for_end(process)
+    has_ended(process, within_ms=None)
     over.set()
 
 

@@ -42,6 +42,11 @@ PROVISIONAL = "slot:"
 _DEVICE_KINDS = {Kind.HOST: Kind.NODE, Kind.PUBLIC: Kind.CHIP}
 
 
+def identity_of(device_id: str) -> str:
+    """What a driver has read of the part itself; "" where it is known by its place alone."""
+    return "" if device_id.startswith(PROVISIONAL) else device_id
+
+
 def find(state: State, name: str) -> Device | None:
     """The device of that name, id or PCI address, None if there is none."""
     device_id = state.names.get(name) or state.names.by_pci.get(name)

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from nodeagent.config import Config
+from nodeagent.core.devices import identity_of
 from nodeagent.core.model import Action, DeviceView, Holder
 from nodeagent.daemon.attempt import Attempt
 from nodeagent.daemon.clock import Clock
@@ -23,8 +24,6 @@ from nodeagent.store.ledger import Ledger
 MAX_EVENTS: Final = 500
 MAX_EVENTS_BYTES: Final = 1 << 20
 """An event of a device with many faults names them all."""
-
-_PROVISIONAL: Final = "slot:"
 
 
 class Asking:
@@ -91,5 +90,4 @@ def _as_process(holder: Holder) -> Process:
 
 
 def _as_asked(device: DeviceView) -> Device:
-    identity = "" if device.id.startswith(_PROVISIONAL) else device.id
-    return Device(name=device.name, identity=identity, attributes=device.attributes)
+    return Device(name=device.name, identity=identity_of(device.id), attributes=device.attributes)

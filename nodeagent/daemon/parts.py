@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from nodeagent.core.devices import PROVISIONAL
+from nodeagent.core.devices import identity_of
 from nodeagent.core.model import DeviceGone, View
 from nodeagent.worker.protocol import Device
 
@@ -22,7 +22,7 @@ def parts_of(view: View, source: str) -> tuple[Device, ...]:
             device=known.name,
             kind=known.kind,
             vendor=known.vendor,
-            identity="" if known.id.startswith(PROVISIONAL) else known.id,
+            identity=identity_of(known.id),
             attributes=dict(known.attributes),
         )
         for known in view.devices

@@ -5,13 +5,12 @@ every kind of chip (hang, answer, drop, hold, set a field) stays there. It never
 make of it.
 """
 
-import os
-import select
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from nodeagent.emulator.ending import has_ended
 from nodeagent.emulator.fields import FieldError
 from nodeagent.emulator.futex import wake_all
 from nodeagent.emulator.layout import LIMITS
@@ -266,7 +265,7 @@ class Gpus:
         node = self._state.node
         found: list[Client] = []
         for place, process_id in enumerate(node.gpu_client_pids):
-            if process_id and _is_running(process_id):
+            if process_id and not has_ended(process_id):
                 counts = (node.gpu_client_inits, node.gpu_client_handles, node.gpu_client_event_sets)
                 found.append(Client(process_id, *(int(count[place]) for count in counts)))
         return found
@@ -282,20 +281,6 @@ class Gpus:
         with self._state.locked():
             node.event_signal = (node.event_signal + 1) & 0xFFFFFFFF
         wake_all(node, "event_signal")
-
-
-def _is_running(process_id: int) -> bool:
-    """False once its last thread has ended, which lets go of all it had open; nobody has to wait for it."""
-    try:
-        descriptor = os.pidfd_open(process_id)
-    except ProcessLookupError:
-        return False
-    try:
-        poller = select.poll()
-        poller.register(descriptor, select.POLLIN)
-        return not poller.poll(0)
-    finally:
-        os.close(descriptor)
 
 
 def _check(device: str, what: str, number: int, end: int) -> None:

@@ -7,7 +7,6 @@ other. Only the user who started it may connect.
 import functools
 import operator
 import os
-import select
 import socketserver
 import threading
 from pathlib import Path
@@ -77,20 +76,6 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         self.server_close()
         self.path.unlink(missing_ok=True)
         self.node.release()
-
-
-def wait_for_end(process: int) -> None:
-    """Returns when a process has ended, at once if it has already."""
-    try:
-        descriptor = os.pidfd_open(process)
-    except ProcessLookupError:
-        return
-    try:
-        poller = select.poll()
-        poller.register(descriptor, select.POLLIN)
-        poller.poll()
-    finally:
-        os.close(descriptor)
 
 
 def libraries_of(directory: Path) -> list[Path]:

@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Final
 
 from nodeagent.core.catalog import Catalog
+from nodeagent.core.devices import identity_of
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
     NODE,
@@ -34,8 +35,6 @@ SEQ: Final = 0
 """No store numbers these events."""
 
 _PAGE_ROWS: Final = 1000
-_NO_PART_READ: Final = "slot:"
-"""Begins the id of a device whose own identity was never read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +191,6 @@ def _devices(carried: tuple[Carried, ...]) -> Iterator[DeviceSeen]:
                 device=cell.name,
                 kind=cell.kind,
                 vendor=cell.vendor,
-                identity="" if cell.id.startswith(_NO_PART_READ) else cell.id,
+                identity=identity_of(cell.id),
                 attributes=cell.attributes,
             )
