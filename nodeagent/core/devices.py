@@ -95,6 +95,14 @@ def unread(state: State) -> None:
             state.put(replace(device, seen=False))
 
 
+def has_been_read(state: State, device: Device, source: str) -> bool:
+    """Its source has read it. True if that was the first time since it was listed."""
+    if not device.unread or device.gone or device.source != source:
+        return False
+    state.put(replace(device, unread=False))
+    return True
+
+
 def seen(state: State, given: DeviceSeen) -> bool:
     """A driver reads a device: it is new, known, renamed, identified at last, replaced, or refused."""
     in_slot = _in_slot(state, given)
@@ -164,6 +172,7 @@ def _update(
         source=given.source,
         attributes=given.attributes,
         seen=True,
+        unread=known is None or known.unread or bool(known.gone) or not known.source,
     )
     if known == after and not was:
         return False

@@ -125,12 +125,12 @@ class Supervisor:
     async def let_go(self, reason: str) -> bool:
         """End the worker, and with it all that we have open, until ``take_up``. False: it hangs in a call.
 
-        It is told as lost; not so with no reason.
+        It is told as lost; of a library that was never here nothing is lost.
         """
         async with self._turn:
             self._crew.has_let_go = True
             worker, self._crew.worker = self._crew.worker, None
-            if reason:
+            if self._observation.is_known:
                 await self._deliver(self._observation.lost(reason, on_purpose=True))
             if worker is not None:
                 await worker.end()

@@ -5,6 +5,7 @@ from nodeagent.core.model import DeviceGone, EventKind, Kind, Level, Ordinal, St
 from tests.core.build import (
     HBM,
     LINK_DOWN,
+    active,
     back,
     begin,
     catalog,
@@ -184,12 +185,15 @@ def test_a_device_that_is_gone_is_unknown_and_keeps_its_faults() -> None:
     assert (stands(engine, "npu0")[1], stands(engine, "npu1")[1]) == (Verdict.UNKNOWN, Verdict.ISOLATE)
 
 
-def test_a_device_that_returns_is_told_and_allowed_again() -> None:
+def test_a_device_that_returns_is_told_and_allowed_again_once_it_is_read() -> None:
     engine = begin(TABLES)
-    events = run(engine, [(1, gone("npu0")), (2, seen("npu0", "die0", PCI0))])
+    events = run(
+        engine, [(1, gone("npu0")), (2, seen("npu0", "die0", PCI0)), (3, active(begun_s=2.5, device="npu0"))]
+    )
     assert [(event.kind, event.verdict) for event in events] == [
         (EventKind.DEVICE_GONE, Verdict.UNKNOWN),
-        (EventKind.DEVICE_SEEN, Verdict.ALLOW),
+        (EventKind.DEVICE_SEEN, Verdict.UNKNOWN),
+        (EventKind.VERDICT_CHANGED, Verdict.ALLOW),
     ]
 
 

@@ -196,6 +196,7 @@ def test_a_part_that_comes_back_still_had_its_resets() -> None:
     for identity in ("die7", "die0"):
         ring.do(seen("npu0", identity, "0000:00:00.0"))
     ring.nobody_holds()
+    ring.poll_all()
     ring.fault()
     assert ring.open_on("npu0") == [BROKEN, "reset_limit_reached"]
 

@@ -20,7 +20,10 @@ from nodeagent.core.model.words import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """One part, keyed by ``id``: the part's own id, or ``slot:NAME`` while that was never read."""
+    """One part, keyed by ``id``: the part's own id, or ``slot:NAME`` while that was never read.
+
+    ``seen``: a driver lists it. ``unread``: it does, and has not read it since it first did.
+    """
 
     id: str
     name: str
@@ -30,6 +33,7 @@ class Device:
     attributes: Mapping[str, str] = field(default_factory=dict)
     gone: str = ""
     seen: bool = False
+    unread: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
