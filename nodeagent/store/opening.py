@@ -200,7 +200,11 @@ def _open_life(database: Database, identity: Identity) -> Life:
 
 def _check(database: Database) -> None:
     for table in TABLES:
-        database.connection.execute(f"{table.select} LIMIT 0")
+        columns = database.connection.execute(f"PRAGMA table_info({table.name})").fetchall()
+        names = [name for _, name, *_ in columns]
+        key = next(((kind, bool(place)) for _, _, kind, _, _, place in columns), None)
+        if names != [*table.columns, "checksum"] or key != ("INTEGER" if table.is_rowid else "TEXT", True):
+            raise StoreDamagedError(f"its table {table.name} is none of ours")
     if database.path.stat().st_size <= _CHECKED_BYTES:
         answer = database.connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if answer != "ok":

@@ -19,7 +19,7 @@ from nodeagent.store.layout import AUDIT, CARRIED, CONSUMER, CURSOR, DAMAGE, EVE
 from nodeagent.store.records import ClockAnchor, Cursor, Damage, Stamped, StoredEvent, StoreId
 from nodeagent.store.repair import damage_of
 from nodeagent.store.thread import AbandonedError, DiskThread
-from nodeagent.store.writer import is_trouble
+from nodeagent.store.writer import as_ours, is_trouble
 
 T = TypeVar("T")
 
@@ -194,7 +194,7 @@ def _connect(path: Path, how: str) -> sqlite3.Connection:
     except sqlite3.Error:
         connection.close()
         raise
-    return connection
+    return as_ours(connection)
 
 
 class _ReadConnection:

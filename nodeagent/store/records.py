@@ -84,8 +84,8 @@ class Committed:
 class Damage:
     """What became of a damaged file: ``why`` is what was found, ``aside`` where the file is kept, "" if nowhere.
 
-    ``lost`` says what could not be read back. ``is_whole``: of the live state that is nothing. ``doubtful`` are cells
-    that can be decoded, but are not as they were written.
+    ``lost`` says what could not be read back. ``is_whole``: that is nothing of what keeps work off a device, but for
+    what the history tells as well. ``doubtful`` are cells that can be decoded, but are not as they were written.
     """
 
     why: str

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from nodeagent.core.model import Carried
-from nodeagent.store import codec
+from nodeagent.core.model import Carried, Condition, Hold, Promotion
+from nodeagent.store import codec, tags
 from nodeagent.store.carving import Carved, carve
 from nodeagent.store.errors import StoreDamagedError
 from nodeagent.store.layout import (
@@ -43,7 +43,8 @@ class Salvage:
     the input that it is the sum of. ``numbers`` are the keys of the long ones. ``state`` is None where it is lost.
 
     ``cells``, ``inputs``, ``events`` and ``audits`` say how many are missing: of the base, of what came since, and of
-    what should be kept. ``doubtful`` are cells that can be decoded but are not as they were written.
+    what should be kept. ``isolating``: of the missing cells, those that may be such as keep work off a device.
+    ``doubtful`` are cells that can be decoded but are not as they were written.
     """
 
     rows: Mapping[Table, tuple[Row, ...]]
@@ -51,6 +52,7 @@ class Salvage:
     state: Mapping[str, Any] | None
     base: int
     cells: int
+    isolating: int
     inputs: int
     events: int
     audits: int
@@ -58,8 +60,8 @@ class Salvage:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing of the live state is missing."""
-        return self.state is not None and self.cells == self.inputs == 0
+        """Whether nothing is missing of what keeps work off a device, but for what the history tells as well."""
+        return self.state is not None and not self.isolating and not (self.inputs and self.events)
 
     @property
     def lost(self) -> tuple[str, ...]:
@@ -154,16 +156,20 @@ class _Found:
             rows[CARRIED] = {key: (*row[:-1], base) for key, row in rows[CARRIED].items()}
         wanted = state or {}
         cells = wanted.get("base_cells") or max(map(_as_number, rows[CARRIED]), default=-1) + 1
+        missing_cells = _missing(rows[CARRIED], 0, cells - 1)
+        spoilt = [row for row in self.spoilt if row[-1] == base]
+        harmless = {row[0] for row in spoilt if row[1] in tags.CELLS and row[1] not in _ISOLATING}
         return Salvage(
             rows={table: tuple(found.values()) for table, found in rows.items()},
             numbers=self.numbers,
             state=state,
             base=base,
-            cells=_missing(rows[CARRIED], 0, cells - 1),
+            cells=missing_cells,
+            isolating=max(0, missing_cells - len(harmless - rows[CARRIED].keys())),
             inputs=_missing(self.numbers[INPUT], base + 1, wanted.get("last_input")),
             events=_missing(self.numbers[EVENT], wanted.get("oldest_seq"), wanted.get("last_seq")),
             audits=_missing(self.numbers[AUDIT], None, wanted.get("last_audit")),
-            doubtful=tuple(_decoded(row for row in self.spoilt if row[-1] == base)),
+            doubtful=tuple(_decoded(spoilt)),
         )
 
     def _base(self, state: Mapping[str, Any] | None) -> int:
@@ -173,6 +179,7 @@ class _Found:
         return max(self.bases, default=0)
 
 
+_ISOLATING: Final = frozenset(map(tags.OF_CELLS.__getitem__, (Hold, Promotion, Condition)))
 _LATER_COLUMNS: Final[Mapping[Table, int]] = {STATE: 1, CARRIED: 1}
 """How many columns came with the checksums; they are NULL in rows from before."""
 

@@ -65,7 +65,7 @@ class Database:
         connection.execute(f"PRAGMA journal_size_limit = {JOURNAL_SIZE_LIMIT}")
         # Checkpoints run between commits, so that no commit pays for one.
         connection.execute("PRAGMA wal_autocheckpoint = 0")
-        knows_checksums(connection)
+        as_ours(connection)
         self._file, self._log = _identity(self.path), None
 
     def is_in_place(self) -> bool:
@@ -153,9 +153,11 @@ def index_of(path: Path) -> Path:
     return path.with_name(path.name + "-shm")
 
 
-def knows_checksums(connection: sqlite3.Connection) -> None:
-    """Let the connection's statements say ``row_checksum(TABLE, VALUE...)``."""
+def as_ours(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Its statements may say ``row_checksum(WORD, VALUE...)``, and no damaged text keeps a row from being looked at."""
     connection.create_function("row_checksum", -1, checksum, deterministic=True)
+    connection.text_factory = lambda raw: raw.decode(errors="replace")
+    return connection
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

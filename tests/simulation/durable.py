@@ -14,6 +14,7 @@ from nodeagent.store.codec import CellRow, EventRow, InputRow
 from nodeagent.store.records import (
     ClockAnchor,
     Committed,
+    Damage,
     Publication,
     Recovery,
     StoredEvent,
@@ -51,6 +52,7 @@ class DurableLog:
         self.armed = ""
         self.degraded = ""
         self.earlier_life_waits = False
+        self.damages: tuple[Damage, ...] = ()
         self.engine_now_ns = 0
         self.anchor: ClockAnchor | None = None
         self._base_input = 0
