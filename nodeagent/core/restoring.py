@@ -20,6 +20,7 @@ from nodeagent.core.model import (
     Level,
     Promotion,
     Reset,
+    ResetStage,
 )
 from nodeagent.core.verdict import PRECEDENCE
 
@@ -47,8 +48,16 @@ class History:
 
     def missing(self, carried: Iterable[Carried]) -> tuple[Restorable, ...]:
         """Of what keeps work off a device, that which is open and is none of these cells."""
-        there = {one.cell.id for one in carried if isinstance(one.cell, Hold | Promotion | Condition)}
-        return tuple(cell for cell in self._open.values() if cell.id not in there and _keeps_work_off(cell))
+        there, resets = set(), set()
+        for cell in (one.cell for one in carried):
+            if isinstance(cell, Hold | Promotion | Condition):
+                there.add(cell.id)
+            elif isinstance(cell, Reset) and cell.stage is not ResetStage.ENDED:
+                resets.add(cell.id)
+        absent = (cell for cell in self._open.values() if cell.id not in there)
+        return tuple(
+            cell for cell in absent if _keeps_work_off(cell) and not _waits_in_vain(cell, resets)
+        )
 
 
 def fit(carried: Iterable[Carried], restored: Iterable[Restorable] = ()) -> tuple[Carried, ...]:
@@ -81,9 +90,7 @@ def _waits_in_vain(cell: Cell, resets: Collection[str]) -> bool:
 
 
 def _keeps_work_off(cell: Restorable) -> bool:
-    if isinstance(cell, Hold):
-        return cell.kind is not HoldKind.RESET_PENDING
-    return PRECEDENCE[cell.level] > PRECEDENCE[Level.SUB_HEALTH]
+    return isinstance(cell, Hold) or PRECEDENCE[cell.level] > PRECEDENCE[Level.SUB_HEALTH]
 
 
 def _told_by(event: Event) -> Restorable | None:

@@ -30,6 +30,7 @@ AGENT_CODES = {
     "worker_crashed",
     "log_gap",
     "device_lost",
+    "store_damaged",
     "store_degraded",
     "too_many_faults",
     "reset_failed",
