@@ -33,6 +33,7 @@ _MILLISECOND_NS = SECOND_NS // 1000
 _ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]]*):(\d{1,5})")
 
 Patience = Annotated[int, duration(0, _DAY_NS, '"0s" to "1d"')]
+LineHold = Annotated[int, duration(SECOND_NS, 600 * SECOND_NS, '"1s" to "10m"')]
 SelfHealing = Annotated[int, duration(SECOND_NS, 30 * SECOND_NS, '"1s" to "30s"')]
 Interval = Annotated[int, duration(10 * _MILLISECOND_NS, 3600 * SECOND_NS, '"10ms" to "1h"')]
 Retention = Annotated[int, duration(_DAY_NS, 3650 * _DAY_NS, '"1d" to "3650d"')]
@@ -66,6 +67,7 @@ class AgentConfig(Struct, frozen=True, kw_only=True):
     ] = 0
     stale_after_ns: Patience = field(default=30 * SECOND_NS, name="stale_after")
     once_hold_ns: Patience = field(default=60 * SECOND_NS, name="once_hold")
+    kernel_line_hold_ns: LineHold = field(default=30 * SECOND_NS, name="kernel_line_hold")
     unknown_level: Level | None = None
     node_name: Annotated[str, Meta(max_length=253, description="the node's name in quotes")] = ""
 
@@ -155,6 +157,7 @@ class Config(Struct, frozen=True, kw_only=True):
             max_isolated_chips=self.agent.max_isolated_chips,
             once_hold_ns=self.agent.once_hold_ns,
             stale_after_ns=self.agent.stale_after_ns,
+            kernel_line_hold_ns=self.agent.kernel_line_hold_ns,
             unknown_level=self.agent.unknown_level,
             reset=self.reset.settings(),
         )

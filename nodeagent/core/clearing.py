@@ -1,8 +1,8 @@
-"""How conditions and holds end: recovery, quiet, reboot, the end of the job, the passing of deadlines."""
+"""How conditions and holds end: recovery, reboot, the end of the job."""
 
 from dataclasses import replace
 
-from nodeagent.core import deadlines, duration, frequency, pairing
+from nodeagent.core import frequency, pairing
 from nodeagent.core.model import Condition, Crossing, Device, EventKind, Hold, Holder, Ordinal, Tally
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
@@ -61,27 +61,6 @@ def _remember_recovery(state: State, condition: Condition, key: str) -> None:
     ordinal = state.get(Ordinal, condition.device_id, key)
     if ordinal is not None and not condition.injected:
         state.put(replace(ordinal, recovered_ns=state.moment_ns))
-
-
-def due(state: State, condition: Condition) -> None:
-    """A deadline of the condition has passed; where several fall together it rather closes than escalates."""
-    at_ns = state.moment_ns
-    clearing_ns = deadlines.clearing_ns(state.lookup, condition)
-    timeout_ns = deadlines.timeout_ns(state.lookup, condition)
-    if clearing_ns is not None and clearing_ns <= at_ns:
-        close(state, condition, _why_time_closed(condition))
-    elif timeout_ns is not None and timeout_ns <= at_ns:
-        duration.timed_out(state, condition)
-    else:
-        state.put(replace(condition, phase=condition.phase + 1))
-
-
-def _why_time_closed(condition: Condition) -> str:
-    if condition.injected:
-        return "injected faults end by themselves"
-    if condition.recovered_ns is not None:
-        return "recovered for longer than its duration rule asks"
-    return "not seen again"
 
 
 def close_after_reboot(

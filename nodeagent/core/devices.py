@@ -6,7 +6,8 @@ renumbering changes names alone.
 
 from dataclasses import replace
 
-from nodeagent.core import clearing, frequency, limits
+from nodeagent.core import clearing, kernel_lines, limits, room
+from nodeagent.core.forgetting import forget
 from nodeagent.core.model import (
     ALL_DEVICES,
     NODE,
@@ -21,11 +22,9 @@ from nodeagent.core.model import (
     DeviceSeen,
     EventKind,
     Held,
-    Hold,
     Kind,
     Noticed,
     Ordinal,
-    Promotion,
     Shown,
     Sighting,
     Source,
@@ -107,7 +106,7 @@ def seen(state: State, given: DeviceSeen) -> bool:
     """A driver reads a device: it is new, known, renamed, identified at last, replaced, or refused."""
     in_slot = _in_slot(state, given)
     known = state.get(Device, given.identity) if given.identity else in_slot
-    if known is None and in_slot is None and not limits.room_for_device(state):
+    if known is None and in_slot is None and not room.for_listed_device(state):
         state.overflow = f"{given.device} is one device too many"
         return False
     if not given.identity and in_slot is not None and not in_slot.id.startswith(PROVISIONAL):
@@ -178,6 +177,8 @@ def _update(
         return False
     _vacate(state, after, known)
     state.put(after)
+    if known is not None and not known.source:
+        kernel_lines.listed(state, after)
     if known is None or known.gone or not known.seen or was:
         why = given.identity or "its identity could not be read"
         evidence = {**given.attributes, "was": was} if was else given.attributes
@@ -267,19 +268,9 @@ def _joined(one: Window | Sighting, other: Window | Sighting) -> tuple[int, ...]
 def _replace_part(state: State, old: Device) -> None:
     """Another part sits in the slot: close and forget what was known of the old one.
 
-    Its ordinals stay, and how often it was reset: it may come back.
+    How often it was reset stays: it may come back.
     """
-    why = EventKind.DEVICE_REPLACED.value
-    for condition in state.on(Condition, old.id):
-        clearing.close(state, condition, why)
-    for promotion in state.on(Promotion, old.id):
-        frequency.release(state, promotion, why)
-    for hold in state.on(Hold, old.id):
-        clearing.lift(state, hold, why)
-    for cell in state.about(old.id):
-        if not isinstance(cell, Ordinal | Charge):
-            state.drop(cell)
-    state.drop(old)
+    forget(state, old, EventKind.DEVICE_REPLACED.value, Charge)
 
 
 def _is_double(known: Device, given: DeviceSeen) -> bool:

@@ -55,9 +55,7 @@ class History:
             elif isinstance(cell, Reset) and cell.stage is not ResetStage.ENDED:
                 resets.add(cell.id)
         absent = (cell for cell in self._open.values() if cell.id not in there)
-        return tuple(
-            cell for cell in absent if _keeps_work_off(cell) and not _waits_in_vain(cell, resets)
-        )
+        return tuple(cell for cell in absent if _keeps_work_off(cell) and not _waits_in_vain(cell, resets))
 
 
 def fit(carried: Iterable[Carried], restored: Iterable[Restorable] = ()) -> tuple[Carried, ...]:

@@ -7,9 +7,11 @@ from nodeagent.core import (
     devices,
     duration,
     frequency,
+    kernel_lines,
     limits,
     pairing,
     relation,
+    room,
     severity,
     unopened,
 )
@@ -20,6 +22,7 @@ from nodeagent.core.lookup import Facts
 from nodeagent.core.model import (
     NODE,
     Assertion,
+    Backing,
     Condition,
     Device,
     EventKind,
@@ -47,13 +50,16 @@ def signalled(state: State, signal: Signal, rule: str = "") -> bool:
     facts = state.lookup.facts(signal.code)
     if not signal.trusted:
         return unopened.from_user_space(state, signal, facts)
+    device = devices.find(state, signal.device)
+    confirms = device is not None and kernel_lines.heard(state, device, facts, signal.source)
     if facts.row is not None and facts.row.notice:
-        return unopened.told_only(state, signal, facts, _occurred_ns(state, signal))
+        return unopened.told_only(state, signal, facts, _occurred_ns(state, signal)) or confirms
     learnt = (
         signal.severity is not None and not signal.injected and severity.learn(state, facts, signal.severity)
     )
-    device = devices.find(state, signal.device)
     condition = None
+    if device is None and kernel_lines.is_of_no_chip(state, signal, facts):
+        return unopened.of_no_chip(state, signal, facts)
     if device is not None:
         condition = state.condition(device.id, facts.key, signal.injected)
     if signal.assertion is Assertion.RECOVER:
@@ -120,11 +126,12 @@ def _opened(
     state: State, device: Device | None, signal: Signal, facts: Facts, at_ns: int, rule: str
 ) -> Condition | None:
     """A new condition; None where a bound was reached, or the signal names no device."""
-    if facts.key != _TOO_MANY_KEY and not limits.room_for_condition(state, device):
-        state.overflow = f"{signal.code} on {signal.device} is one too many"
-        return None
     known_severity = severity.of_signal(state, signal, facts)
     fault = classify(state.lookup, signal.source, facts, known_severity)
+    is_own = facts.key == _TOO_MANY_KEY
+    if not is_own and not room.for_condition(state, device, fault.level, signal.injected):
+        state.overflow = f"{signal.code} on {signal.device} is one too many"
+        return None
     device = devices.resolve(state, signal.device, fault.kind)
     if device is None:
         return None
@@ -155,6 +162,7 @@ def _opened(
         evidence=signal.evidence,
         occurred_ns=at_ns,
         rule=rule,
+        backing=_backing(state, device, signal, facts, at_ns),
     )
     condition = pairing.joined(state, severity.shared(state, condition))
     condition = replace(condition, level=duration.level_in_force(state, condition))
@@ -166,6 +174,12 @@ def _opened(
     return condition
 
 
+def _backing(state: State, device: Device, signal: Signal, facts: Facts, at_ns: int) -> Backing:
+    return (
+        Backing.OWN if signal.injected else kernel_lines.backing(state, device, facts, signal.source, at_ns)
+    )
+
+
 def _renew(state: State, condition: Condition, signal: Signal, facts: Facts, at_ns: int) -> Condition:
     """Another signal of an open condition. An ``occur`` begins a presence where there was none."""
     after = changed(
@@ -175,6 +189,7 @@ def _renew(state: State, condition: Condition, signal: Signal, facts: Facts, at_
         occurred_ns=max(condition.occurred_ns, at_ns),
         boot_id=state.era.boot_id,
     )
+    after = kernel_lines.confirmed(state, after, signal.source)
     if condition.user_induced:
         after = _count_user_induced(state, after, signal, facts, at_ns)
     if condition.unknown and (lowered := severity.shared(state, after)) is not after:
@@ -189,6 +204,7 @@ def _renew(state: State, condition: Condition, signal: Signal, facts: Facts, at_
 
 def appear(state: State, condition: Condition, source: str, at_ns: int) -> Condition:
     """The fault is present: from now on, where it was not already. Whoever shows that can say it is over."""
+    condition = kernel_lines.confirmed(state, condition, source)
     if condition.present_ns is None or condition.recovered_ns is not None:
         condition = replace(condition, source=source, present_ns=at_ns, recovered_ns=None, judged=False)
         frequency.present(state, condition)

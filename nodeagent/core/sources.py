@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from nodeagent.core import clearing, deadlines, devices, holding, proposals
+from nodeagent.core import clearing, deadlines, devices, holding, kernel_lines, proposals
 from nodeagent.core.model import (
     ALL_DEVICES,
     NODE,
@@ -137,6 +137,7 @@ def _read_all(state: State, source: str, required: bool | None) -> bool:
     for cell in alone:
         state.drop(cell)
     state.put(Source(name=source, required=required))
+    kernel_lines.forget_unlisted(state, source)
     state.rearm()
     if whole is not None:
         _tell_back(state, whole, state.device(state.node_id))

@@ -120,7 +120,7 @@ def test_what_the_kernel_told_of_a_slot_moves_to_the_part_once_it_is_read() -> N
         (EventKind.DEVICE_SEEN, "die0", f"slot:{PCI0}")
     ]
     assert open_codes(engine) == [("die0", "XID_79")]
-    assert len(of(run(engine, [(3, xid("XID_79", PCI0))]), EventKind.PROMOTED)) == 1
+    assert len(of(run(engine, [(3, signal("XID_79", "once"))]), EventKind.PROMOTED)) == 1
 
 
 def test_a_slot_read_without_identity_first_is_told_when_the_identity_appears() -> None:

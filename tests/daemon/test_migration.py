@@ -77,7 +77,9 @@ async def test_all_that_was_open_then_is_open_now(state: Path) -> None:
 
 
 def by_id(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(cells, key=lambda cell: (cell.get("id", ""), cell.get("name", ""), cell.get("device_id", "")))
+    return sorted(
+        cells, key=lambda cell: (cell.get("id", ""), cell.get("name", ""), cell.get("device_id", ""))
+    )
 
 
 def known_then(now: list[dict[str, Any]], then: list[dict[str, Any]]) -> list[dict[str, Any]]:
