@@ -122,7 +122,7 @@ def read(state: State, source: str, device_name: str, required: bool | None = No
         return first
     state.put(Source(name=source, device_id=device.id))
     state.rearm()
-    _tell_back(state, before, device)
+    _tell_back(state, before, state.device(device.id))
     return True
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from nodeagent.core.catalog import ClearOn
-from nodeagent.core.model import EventKind, Handling, Input, Level, Started, Tick, Verdict
+from nodeagent.core.model import DeviceGone, EventKind, Handling, Input, Level, Started, Tick, Verdict
 from tests.core.build import (
     HBM,
     LINK_DOWN,
@@ -37,6 +37,7 @@ TABLES = catalog(
     duration=[lasting(LINK_DOWN, 20, 60)],
     frequency=[repeat(HBM, 2, correlation_ns=ns(30))],
 )
+GONE = DeviceGone(source="ascend", device="npu0", reason="not listed")
 FREE = (Level.NOT_HANDLE, Verdict.ALLOW, Handling.NONE)
 
 
@@ -62,6 +63,14 @@ def test_a_device_that_is_plugged_in_later_is_unknown_until_it_is_read_itself() 
     events = run(engine, [(2, back(device="npu1"))])
     assert told(events) == [("verdict_changed", "npu1", "")]
     assert stands(engine, "npu1") == FREE
+
+
+def test_a_device_that_could_not_be_read_when_it_went_is_judged_by_what_is_read_once_it_returns() -> None:
+    engine = begin(TABLES)
+    run(engine, [(1, lost(device="npu0")), (2, GONE), (3, seen("npu0", "die0", "0000:00:00.0"))])
+    assert stands(engine)[1] is Verdict.UNKNOWN
+    run(engine, [(4, active(begun_s=4))])
+    assert stands(engine) == FREE
 
 
 def test_what_another_source_reads_of_a_device_is_no_read_by_its_own() -> None:

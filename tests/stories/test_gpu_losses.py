@@ -130,6 +130,7 @@ async def test_story_09_another_gpu_in_the_slot_starts_clean(launch_gpus: Launch
     daemon.gpus.replace("gpu4", seed=4242)
     replaced = await subscriber.event(EventKind.DEVICE_REPLACED, "")
     after = daemon.gpus.uuid("gpu4")
+    await subscriber.event(EventKind.VERDICT_CHANGED, "")
     daemon.gpus.raise_xid("gpu4", 14)
     await subscriber.raised("XID_14", "gpu4")
 
