@@ -13,8 +13,8 @@ from nodeagent.core.verdict import milder, stricter
 
 
 def level_in_force(state: State, condition: Condition) -> Level:
-    """The row's level, or that of its relations, or the rule's once the time-out was reached, if stricter; of what is
-    disregarded no more than that it is told.
+    """The row's level, or that of its relations, or the rule's once the time-out was reached, if stricter; of
+    what is disregarded no more than that it is told.
     """
     level = pairing.level(state.lookup, condition) or condition.base_level
     rule = state.lookup.facts(condition.code).duration if condition.timed_out else None

@@ -1,4 +1,4 @@
-"""A device is known no longer: what is open on it closes, and what was kept of it goes. Why, its callers know."""
+"""A device is known no longer: what is open on it closes, what was kept of it goes. Why, its callers know."""
 
 from nodeagent.core import clearing, frequency
 from nodeagent.core.model import Cell, Condition, Device, EventKind, Hold, Ordinal, Promotion

@@ -53,7 +53,7 @@ def window_of(state: State, device_id: str, code_key: str, rule_id: str) -> Wind
 
 
 def occurred(state: State, condition: Condition, at_ns: int, occurrences: int = 1) -> None:
-    """The condition's fault occurred: count it, and promote where a rule says so. A kernel line alone counts nothing."""
+    """Its fault occurred: count it, and promote where a rule says so. A kernel line alone counts nothing."""
     if condition.injected or condition.backing is not Backing.OWN:
         return
     device = state.device(condition.device_id)

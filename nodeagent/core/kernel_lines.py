@@ -1,9 +1,9 @@
 """What a kernel line is worth where a driver speaks for the chip itself.
 
-A line of the kernel isolates a chip at once: nothing is faster, and often nothing else tells. But the driver reads the
-chip each second and tells of its faults; where it does not confirm what the line says, and calls the chip well, the line
-is disregarded after a while. It never counts towards repetition by itself, and asks for no reset. A chip that only lines
-name, and that its vendor's driver does not list, is none.
+A line of the kernel isolates a chip at once: nothing is faster, and often nothing else tells. But the driver
+reads the chip each second and tells of its faults; where it does not confirm what the line says, and calls
+the chip well, the line is disregarded after a while. It never counts towards repetition by itself, and asks
+for no reset. A chip that only lines name, and that its vendor's driver does not list, is none.
 
     alone --read by its driver, and not shown--> contradicted --for too long--> disregarded
       any of them --the driver tells the same--> own
@@ -32,7 +32,7 @@ from nodeagent.core.telling import unobserved_reason
 
 EVENTS = "events"
 NO_EVENTS = "none"
-"""An attribute of a chip whose driver tells of no faults as they happen: of those the kernel log has the word."""
+"""An attribute of a chip whose driver tells of no fault as it happens: there the kernel log has the word."""
 
 
 NEAR_NS = 180 * SECOND_NS
@@ -87,7 +87,7 @@ def confirmed(state: State, condition: Condition, source: str) -> Condition:
 
 
 def contradicted(state: State, device: Device, shown: frozenset[str], begun_ns: int) -> bool:
-    """Its driver has read the chip, all of it, and shows these codes (as they are compared). True if that was news."""
+    """Its driver has read all of the chip, and shows these codes (as they are compared). True: it is news."""
     changed = False
     for condition in state.on(Condition, device.id):
         if condition.backing is not Backing.ALONE or condition.occurred_ns >= begun_ns:
@@ -126,7 +126,7 @@ def is_of_no_chip(state: State, signal: Signal, facts: Facts) -> bool:
 
 
 def forget_unlisted(state: State, source: str) -> bool:
-    """The driver has listed and read all its chips: those that only kernel lines have named are none of them."""
+    """The driver has listed and read all its chips: those that only kernel lines named are none."""
     changed = False
     for device in state.all(Device):
         conditions = state.on(Condition, device.id)

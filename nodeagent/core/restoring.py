@@ -1,7 +1,8 @@
 """After damage: what subscribers were told is open stays open, until a driver or a person says otherwise.
 
-From what is left of the cells and the events it works out which isolations, promotions and faults are missing, and makes
-what is left fit to be put back. It puts nothing back itself, and is asked only where something was lost.
+From what is left of the cells and the events it works out which isolations, promotions and faults are
+missing, and makes what is left fit to be put back. It puts nothing back itself, and is asked only where
+something was lost.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -30,8 +31,8 @@ _ENDS = frozenset({EventKind.CLEARED, EventKind.RELEASED, EventKind.RESUMED})
 
 
 class History:
-    """What the events say is open, one page of them after the other. ``doubtful`` are cells of which only they can tell
-    whether they still stand.
+    """What the events say is open, one page of them after the other. ``doubtful`` are cells of which only
+    they can tell whether they still stand.
     """
 
     def __init__(self, doubtful: Iterable[Carried]) -> None:
@@ -59,8 +60,8 @@ class History:
 
 
 def fit(carried: Iterable[Carried], restored: Iterable[Restorable] = ()) -> tuple[Carried, ...]:
-    """All of it, in an order in which it can be put back: what belongs to a device that is lost has one of its name, and
-    what waits for a reset that is lost goes.
+    """All of it, in an order in which it can be put back: what belongs to a device that is lost has one of
+    its name, and what waits for a reset that is lost goes.
     """
     cells = [*(one.cell for one in carried), *restored]
     known = {cell.id for cell in cells if isinstance(cell, Device)}

@@ -1,7 +1,7 @@
 """Where a bound of ``limits`` is reached: the milder makes way for the stricter, never the other way.
 
-A thousand notes on a chip must not hide the fault that breaks it; what is rehearsed, or is of a chip that only lines have
-named, hides nothing that is real. What makes way is closed and told as that.
+A thousand notes on a chip must not hide the fault that breaks it; what is rehearsed, or is of a chip that
+only lines have named, hides nothing that is real. What makes way is closed and told as that.
 """
 
 from collections.abc import Iterable

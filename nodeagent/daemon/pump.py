@@ -107,7 +107,9 @@ class Pump:
         return await told
 
     async def begin(self, outcome: Outcome, inputs: Iterable[Input]) -> None:
-        """The first turn of a process: what rebuilding found, then its own first inputs; they tell of what was damaged."""
+        """The first turn of a process: what rebuilding found, then its own first inputs; they tell of what
+        was damaged.
+        """
         turn = _Turn(tells_damage=True)
         self._gather(turn, self._clock.rule_ns(), outcome)
         for given in inputs:
@@ -212,7 +214,7 @@ class Pump:
         self._step(turn, signal)
 
     def _tell_damage(self, turn: _Turn) -> None:
-        """What was found damaged since the start: memory has all that decides, and a person is to know of it."""
+        """What was found damaged since the start: memory has all that decides, and a person is told."""
         for damage in self._ledger.damages:
             self._step(turn, store_damaged(damage))
             turn.tells_damage = True

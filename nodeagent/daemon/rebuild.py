@@ -1,7 +1,8 @@
 """From what the store kept to a running engine: replay the inputs, compare with what was told.
 
-Restart and crash recovery are this one path. Where the store was damaged, what subscribers were told is open stays open;
-and whatever is wrong with what is left, there is an engine. It reads; what must be told it returns.
+Restart and crash recovery are this one path. Where the store was damaged, what subscribers were told is open
+stays open; and whatever is wrong with what is left, there is an engine. It reads; what must be told it
+returns.
 """
 
 import logging
@@ -26,8 +27,8 @@ _PAGE_EVENTS = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuilt:
-    """``differences`` is what differs from what was told, normally nothing. ``damages`` are those to be told, and
-    ``restored`` what was put back because of them.
+    """``differences`` is what differs from what was told, normally nothing. ``damages`` are those to be told,
+    and ``restored`` what was put back because of them.
     """
 
     engine: Engine

@@ -145,7 +145,7 @@ def faults(
 
 
 def store_damaged(damage: Damage, restored: Sequence[str] = ()) -> Signal:
-    """What became of a damaged store, for a person to acknowledge. ``restored`` are what was put back because of it."""
+    """What became of a damaged store, for a person to acknowledge. ``restored`` was put back for it."""
     evidence = {
         "reason": damage.why,
         "kept_as": damage.aside,

@@ -1,9 +1,10 @@
 """Rows out of a damaged SQLite file, page by page: whatever of it is left, in whatever order it lies.
 
-SQLite follows pointers from the file's beginning, and one wrong byte there hides all the rest from it. Here every
-page is taken for a leaf of some table, and every cell on it for a row: the file's format (sqlite.org/fileformat2.html,
-sections 1.6, 2.1 and 4.1) is all that is known. It gives too much rather than too little, old versions and nonsense
-among it; which rows are true is for whoever asks to say. It writes nothing.
+SQLite follows pointers from the file's beginning, and one wrong byte there hides all the rest from it. Here
+every page is taken for a leaf of some table, and every cell on it for a row: the file's format
+(sqlite.org/fileformat2.html, sections 1.6, 2.1 and 4.1) is all that is known. It gives too much rather than
+too little, old versions and nonsense among it; which rows are true is for whoever asks to say. It writes
+nothing.
 """
 
 import mmap
@@ -85,8 +86,8 @@ def carve(path: Path) -> Iterator[Carved]:
 
 @dataclass(frozen=True, slots=True)
 class LogEnd:
-    """Of a write-ahead log, behind the frames that SQLite took from it: how many commits end there, and whether anything
-    follows the last of them.
+    """Of a write-ahead log, behind the frames that SQLite took from it: how many commits end there, and
+    whether anything follows the last of them.
     """
 
     commits: int
@@ -94,7 +95,8 @@ class LogEnd:
 
 
 def frames_taken(index: Path) -> int:
-    """How many frames of the log SQLite has taken, by its index of them (sqlite.org/walformat.html, section 2.1).
+    """How many frames of the log SQLite has taken, by its index of them (sqlite.org/walformat.html, section
+    2.1).
 
     Raises OSError where it cannot be read.
     """
@@ -106,7 +108,8 @@ def frames_taken(index: Path) -> int:
 def behind(path: Path, frames: int) -> LogEnd:
     """What lies in the log of a database behind its first frames. Raises OSError where it cannot be read.
 
-    SQLite stops reading at the first frame whose checksum is wrong, and says nothing of what follows (section 4.1).
+    SQLite stops reading at the first frame whose checksum is wrong, and says nothing of what follows (section
+    4.1).
     """
     with ExitStack() as stack:
         log = _mapped(stack, log_of(path))
@@ -142,8 +145,8 @@ def schema_version(path: Path) -> int:
 def _frames(log: "mmap.mmap | bytes") -> Iterator[tuple[int, int]]:
     """The pages in the log, oldest first: the page's number and where it lies.
 
-    Those of the newest round have its salts, which stand in each of them. Their checksums, each of which hangs on all
-    before it, are left aside: the rows prove themselves.
+    Those of the newest round have its salts, which stand in each of them. Their checksums, each of which
+    hangs on all before it, are left aside: the rows prove themselves.
     """
     salts = None
     for at in range(_LOG_HEADER_BYTES, len(log) - _FRAME_HEADER_BYTES, _FRAME_HEADER_BYTES + PAGE_BYTES):
@@ -163,7 +166,7 @@ def _rows(page: bytes, skipped: int, pages: Pages) -> Iterator[Carved]:
     first = skipped + _LEAF_HEADER_BYTES
     kind, _, count, begin, fragments = struct.unpack_from(">BHHHB", page, skipped)
     end = first + 2 * count
-    looks_sound = end <= begin <= PAGE_BYTES and 0 < count and fragments <= _MOST_FRAGMENTS
+    looks_sound = end <= begin <= PAGE_BYTES and count > 0 and fragments <= _MOST_FRAGMENTS
     if kind != _LEAF and not looks_sound:
         return
     for at in range(first, min(max(end, begin if begin <= PAGE_BYTES else 0), PAGE_BYTES - 1), 2):

@@ -48,8 +48,8 @@ class Change:
     """All of it in one transaction. Fields left at their default change nothing.
 
     ``last_*`` are the greatest numbers given so far, ``store_id`` and ``oldest_seq`` replace what is
-    stored, ``consumers`` maps a name to its row or to None when it is forgotten. ``tells_damage``: what was found
-    damaged is told with it.
+    stored, ``consumers`` maps a name to its row or to None when it is forgotten. ``tells_damage``: what was
+    found damaged is told with it.
     """
 
     inputs: Sequence[InputRow] = ()

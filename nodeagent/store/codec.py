@@ -103,6 +103,6 @@ def _decoder_of(decoders: dict[str, Decoded], what: str, kind: str) -> Decoded:
 def _decode(decoder: "msgspec.msgpack.Decoder[Decoded] | Any", what: str, body: bytes) -> Decoded:
     try:
         value: Decoded = decoder.decode(body)
-    except Exception as error:  # noqa: BLE001 - reported as what it is: whatever the bytes do, they are damaged
+    except Exception as error:
         raise StoreDamagedError(f"{what} cannot be decoded: {error}") from error
     return value

@@ -168,7 +168,7 @@ class Durability:
         return None if writer is None else await writer.run(lambda: call(writer.database))
 
     def leave(self, reason: str, damage: str = "") -> None:
-        """Write to this file no more: it is gone, or a read found ``damage``, and rejoining has it repaired."""
+        """Write to this file no more: it is gone, or a read found ``damage``, which rejoining repairs."""
         self._damage = damage or self._damage
         if not self.degraded:
             self._degrade(reason)

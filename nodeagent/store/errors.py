@@ -14,7 +14,7 @@ class StoreDamagedError(Exception):
 
 
 class CutShortError(StoreDamagedError):
-    """The end of the log is not whole, as a failure of the power leaves it: what was being written was not answered."""
+    """The log's end is not whole, as a power failure leaves it: what was being written was not answered."""
 
 
 class FileGoneError(OSError):

@@ -26,7 +26,8 @@ class Table:
     """``columns`` in their order, without the checksum that follows them; the first is the key of a row.
 
     ``types`` has a letter a column: i, t, b for an integer, text, bytes; a capital one may be NULL.
-    ``is_rowid``: SQLite keeps the key as the row's number, and NULL in its place. ``word`` goes into the checksum.
+    ``is_rowid``: SQLite keeps the key as the row's number, and NULL in its place. ``word`` goes into the
+    checksum.
     """
 
     name: str
@@ -144,5 +145,5 @@ DAMAGE: Final = Table(
 
 TABLES: Final = (STATE, INPUT, EVENT, CARRIED, CURSOR, CATALOG, CONSUMER, AUDIT, DAMAGE)
 
-SEAL_STATE: Final = f"UPDATE state SET checksum = row_checksum('{STATE.word}', {', '.join(STATE.columns)})"  # noqa: S608 - constants
+SEAL_STATE: Final = f"UPDATE state SET checksum = row_checksum('{STATE.word}', {', '.join(STATE.columns)})"
 """The last statement of each transaction. ``row_checksum`` is ``checksum``, made known to the connection."""

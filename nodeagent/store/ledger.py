@@ -138,7 +138,7 @@ class Ledger:
 
     @property
     def damaged_events(self) -> int:
-        """How many rows of the history were left out of what was read since the start, for they are damaged."""
+        """How many damaged rows of the history were left out of what was read since the start."""
         return self._damaged_events
 
     @property
@@ -221,9 +221,9 @@ class Ledger:
     async def read_events(self, after_seq: int, limit: int = PAGE_EVENTS) -> list[StoredEvent]:
         """At most ``limit`` (and at most 1,000) events beyond ``after_seq``, oldest first.
 
-        They begin later than ``after_seq + 1`` if retention has ended there: see ``oldest_seq``. Numbers whose rows
-        are damaged are left out. Raises StoreUnreadableError where the disk does not answer: that is not to say that
-        there are none.
+        They begin later than ``after_seq + 1`` if retention has ended there: see ``oldest_seq``. Numbers
+        whose rows are damaged are left out. Raises StoreUnreadableError where the disk does not answer: that
+        is not to say that there are none.
         """
         limit = min(limit, PAGE_EVENTS)
         after_seq = max(after_seq, self._durability.tail.history_from - 1)

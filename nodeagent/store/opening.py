@@ -65,8 +65,8 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ours:
-    """The line of numbers this process is on; ``unread`` if it never saw what the disk held before. ``damage`` is what a
-    read has found wrong with the file, "" if nothing.
+    """The line of numbers this process is on; ``unread`` if it never saw what the disk held before.
+    ``damage`` is what a read has found wrong with the file, "" if nothing.
     """
 
     uuid: str
@@ -110,8 +110,8 @@ class DirectoryLock:
 def open_life(database: Database, identity: Identity) -> Life:
     """Open for writing and read the last life back; a damaged file gives way to what is left of it.
 
-    Raises sqlite3.Error or OSError where the disk refuses, NewerSchemaError where a later version wrote the file. When
-    it returns, the disk took a write.
+    Raises sqlite3.Error or OSError where the disk refuses, NewerSchemaError where a later version wrote the
+    file. When it returns, the disk took a write.
     """
     finish(database.path)
     try:
@@ -126,9 +126,9 @@ def open_life(database: Database, identity: Identity) -> Life:
 def open_again(database: Database, identity: Identity, ours: Ours) -> tuple[State, Damage | None]:
     """Open after disk trouble; what the disk has, and what was damaged of it.
 
-    Of a damaged file what is left is kept; one with another line of numbers is set aside, and one begun anew. Raises
-    UnreadLifeError where the start could not read what is there, NewerSchemaError, and sqlite3.Error or OSError where
-    the disk still refuses.
+    Of a damaged file what is left is kept; one with another line of numbers is set aside, and one begun anew.
+    Raises UnreadLifeError where the start could not read what is there, NewerSchemaError, and sqlite3.Error
+    or OSError where the disk still refuses.
     """
     is_ours = True
     finish(database.path)
@@ -154,8 +154,8 @@ def open_again(database: Database, identity: Identity, ours: Ours) -> tuple[Stat
 
 
 def read_life(path: Path, begin: Begin = _NOBODY) -> Life:
-    """Read a life without writing a byte, from a damaged file what is left of it. Raises sqlite3.Error, OSError or
-    StoreDamagedError.
+    """Read a life without writing a byte, from a damaged file what is left of it. Raises sqlite3.Error,
+    OSError or StoreDamagedError.
     """
     try:
         with closing(reader.connect(path)) as connection:
@@ -240,10 +240,10 @@ def _connect_once(database: Database, identity: Identity) -> None:
 
 
 def _check_log(path: Path) -> None:
-    """A commit behind which others follow was on the disk: if SQLite does not take it from the log, that is damaged.
+    """A commit behind which others follow was on the disk: if SQLite does not take it, the log is damaged.
 
-    The index of the log is made anew, for only then SQLite looks at its checksums; and by a connection that may not
-    write, for only such a one leaves the log as it is.
+    The index of the log is made anew, for only then SQLite looks at its checksums; and by a connection that
+    may not write, for only such a one leaves the log as it is.
     """
     index = index_of(path)
     index.unlink(missing_ok=True)
@@ -263,8 +263,8 @@ def _check_version(path: Path) -> None:
     version = schema_version(path)
     if version > SCHEMA_VERSION and salvage(path).state is None:
         raise NewerSchemaError(
-            f"{path} was written by a newer nodeagent (schema {version}; this one knows {SCHEMA_VERSION}): install that"
-            " version again, or move the file away"
+            f"{path} was written by a newer nodeagent (schema {version}; this one knows {SCHEMA_VERSION}):"
+            " install that version again, or move the file away"
         )
 
 

@@ -82,7 +82,7 @@ def read_cells(connection: sqlite3.Connection, state: State) -> tuple[Carried, .
 
 
 def read_inputs(connection: sqlite3.Connection, state: State) -> tuple[Stamped, ...]:
-    """All inputs since the base, in order. Raise StoreDamagedError where one is missing or cannot be decoded."""
+    """All inputs since the base, in order. Raises StoreDamagedError where one is missing or not decoded."""
     since = connection.execute(f"{INPUT.select} WHERE number > ? ORDER BY number", (state.base_input,))
     rows: list[Any] = _opened(INPUT, since)
     wanted = state.last.input - state.base_input
@@ -109,8 +109,8 @@ def read_damages(connection: sqlite3.Connection) -> tuple[Damage, ...]:
 def read_events(
     connection: sqlite3.Connection, after_seq: int, last_seq: int, limit: int
 ) -> tuple[list[StoredEvent], int]:
-    """Events of (after_seq, last_seq] that retention has kept, oldest first, and how many rows of the page are damaged
-    and left out. A page of rows that all are goes on with the next.
+    """Events of (after_seq, last_seq] that retention has kept, oldest first, and how many rows of the page
+    are damaged and left out. A page of rows that all are goes on with the next.
     """
     damaged = 0
     while True:

@@ -82,10 +82,11 @@ class Committed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """What became of a damaged file: ``why`` is what was found, ``aside`` where the file is kept, "" if nowhere.
+    """What became of a damaged file: ``why`` is what was found, ``aside`` where it is kept, "" if nowhere.
 
-    ``lost`` says what could not be read back. ``is_whole``: that is nothing of what keeps work off a device, but for
-    what the history tells as well. ``doubtful`` are cells that can be decoded, but are not as they were written.
+    ``lost`` says what could not be read back. ``is_whole``: that is nothing of what keeps work off a device,
+    but for what the history tells as well. ``doubtful`` are cells that can be decoded, but are not as they
+    were written.
     """
 
     why: str
@@ -99,8 +100,8 @@ class Damage:
 class Recovery:
     """What a starting daemon finds: ``carried`` (of the last compaction, with its seq), then ``inputs``.
 
-    ``engine_now_ns`` is how far the engine had come: deadlines up to it were told. ``damages`` are those that no
-    daemon has told yet.
+    ``engine_now_ns`` is how far the engine had come: deadlines up to it were told. ``damages`` are those that
+    no daemon has told yet.
     """
 
     store_id: StoreId

@@ -1,7 +1,8 @@
-"""Puts a new file in the place of a damaged one, with every row that is left of it; the damaged one is kept aside.
+"""Puts a new file in the place of a damaged one, with every row that is left of it; the damaged one is kept
+aside.
 
-Whatever moment the process dies at, the next finds the old file or the new one, whole. It runs on the writer's thread
-and blocks. What the daemon makes of the loss is not decided here.
+Whatever moment the process dies at, the next finds the old file or the new one, whole. It runs on the
+writer's thread and blocks. What the daemon makes of the loss is not decided here.
 """
 
 import contextlib
@@ -55,11 +56,12 @@ def create(path: Path, begin: Begin) -> None:
 def repair(
     database: Database, begin: Begin, why: str, *, is_ours: bool = True, is_cut_short: bool = False
 ) -> Damage:
-    """Put a new file in place with what is left; with nothing, where it is not ours. Raises sqlite3.Error or OSError.
+    """Put a new file in place with what is left; with nothing, where it is not ours. Raises sqlite3.Error or
+    OSError.
 
     It is told by the next daemon; not so where the file ``is_cut_short`` and nothing is missing.
-    Refused while this process has the file open elsewhere: SQLite removes the log by its name when the last connection
-    closes, and that name will be the new store's.
+    Refused while this process has the file open elsewhere: SQLite removes the log by its name when the last
+    connection closes, and that name will be the new store's.
     """
     database.close()
     path = database.path
@@ -82,7 +84,7 @@ def repair(
 
 
 def in_memory(path: Path, begin: Begin, why: str) -> sqlite3.Connection:
-    """What is left of a damaged file, but for its history; the file stays as it is. Raises OSError, sqlite3.Error."""
+    """What is left of a damaged file, without its history; the file stays. Raises OSError, sqlite3.Error."""
     left = salvage(path)
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.executescript(_schema())
@@ -93,7 +95,7 @@ def in_memory(path: Path, begin: Begin, why: str) -> sqlite3.Connection:
 
 
 def finish(path: Path) -> None:
-    """What a repair that was interrupted has left: the new file takes the name where the old one has given it up."""
+    """What an interrupted repair has left: the new file takes the name where the old one has given it up."""
     fresh = path.with_name(path.name + _NEW)
     if fresh.exists() and not path.exists() and _is_complete(fresh):
         _log.warning("store: a repair of %s was interrupted: it is finished", path)
@@ -166,10 +168,10 @@ def _schema() -> str:
 
 
 def _write_state(connection: sqlite3.Connection, begin: Begin, left: Salvage | None) -> None:
-    """The state as it was, with the rows that there are. Numbers may be given again that were given: a new epoch."""
+    """The state as it was, with the rows that there are. Numbers may be given a second time: a new epoch."""
     state = (left.state if left is not None else None) or _state_without(connection, begin, left)
     last_input, last_seq, last_audit = (
-        connection.execute(f"SELECT COALESCE(MAX({table.columns[0]}), 0) FROM {table.name}").fetchone()[0]  # noqa: S608
+        connection.execute(f"SELECT COALESCE(MAX({table.columns[0]}), 0) FROM {table.name}").fetchone()[0]
         for table in LONG
     )
     values = {

@@ -1,7 +1,8 @@
 """What of a damaged store is left: the rows that prove themselves, and how many are missing among them.
 
-It reads the file's pages as they lie (``carving``) and asks of each row whether it is as it was written (``layout``);
-what SQLite makes of the file plays no part. It decides nothing about faults, and writes nothing.
+It reads the file's pages as they lie (``carving``) and asks of each row whether it is as it was written
+(``layout``); what SQLite makes of the file plays no part. It decides nothing about faults, and writes
+nothing.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -39,12 +40,13 @@ _SHORT: Final = tuple(table for table in TABLES if table not in LONG)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Salvage:
-    """``rows`` are those of the short tables, without checksums; of the base those of ``base``, which is the number of
-    the input that it is the sum of. ``numbers`` are the keys of the long ones. ``state`` is None where it is lost.
+    """``rows`` are those of the short tables, without checksums; of the base those of ``base``, which is the
+    number of the input that it is the sum of. ``numbers`` are the keys of the long ones. ``state`` is None
+    where it is lost.
 
-    ``cells``, ``inputs``, ``events`` and ``audits`` say how many are missing: of the base, of what came since, and of
-    what should be kept. ``isolating``: of the missing cells, those that may be such as keep work off a device.
-    ``doubtful`` are cells that can be decoded but are not as they were written.
+    ``cells``, ``inputs``, ``events`` and ``audits`` say how many are missing: of the base, of what came
+    since, and of what should be kept. ``isolating``: of the missing cells, those that may be such as keep
+    work off a device. ``doubtful`` are cells that can be decoded but are not as they were written.
     """
 
     rows: Mapping[Table, tuple[Row, ...]]
@@ -60,7 +62,7 @@ class Salvage:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is missing of what keeps work off a device, but for what the history tells as well."""
+        """Whether nothing that keeps work off a device is missing, but for what the history tells as well."""
         return self.state is not None and not self.isolating and not (self.inputs and self.events)
 
     @property
@@ -79,7 +81,9 @@ class Salvage:
 
 
 def salvage(path: Path) -> Salvage:
-    """All that the file and its log hold; nothing where there is no file. Raises OSError where they cannot be read."""
+    """All that the file and its log hold; nothing where there is no file. Raises OSError where they cannot be
+    read.
+    """
     found = _Found()
     for carved in carve(path):
         for table, row, is_sealed in _meanings(carved):
@@ -89,13 +93,13 @@ def salvage(path: Path) -> Salvage:
 
 
 def rows_of(path: Path, tables: Collection[Table]) -> Iterator[tuple[Table, Row, bool]]:
-    """Every row of these tables, as often as it lies there, and whether it has its checksum. Raises OSError."""
+    """Every row of these tables, as often as it lies there; and has it its checksum? Raises OSError."""
     for carved in carve(path):
         yield from (meaning for meaning in _meanings(carved) if meaning[0] in tables)
 
 
 def _meanings(carved: Carved) -> Iterator[tuple[Table, Row, bool]]:
-    """Its number of values and its checksum tell of which table it is; without one, the types of the values."""
+    """Its number of values and its checksum tell of which table it is; without one, the values' types."""
     for table in TABLES:
         row = _row(table, carved)
         if row is None:
@@ -124,7 +128,8 @@ def _spoilt_cell(carved: Carved) -> Iterator[Row]:
 
 @dataclass(slots=True)
 class _Found:
-    """Rows as they come, old versions among them: ``sealed`` with their checksum, ``former`` from before there were any.
+    """Rows as they come, old versions among them: ``sealed`` with their checksum, ``former`` from before
+    there were any.
 
     ``bases`` are the cells by the base that they belong to; ``spoilt`` have another checksum than their own.
     """
@@ -227,7 +232,7 @@ def _as_number(value: SqlValue) -> int:
 
 
 def _missing(there: Collection[SqlValue], first: int | None, last: int | None) -> int:
-    """How many numbers from the first to the last are not there; None: the least, or the greatest, that is."""
+    """How many numbers from the first to the last are not there; None: the least, or the greatest."""
     numbers = [number for number in there if isinstance(number, int)]
     first = min(numbers, default=1) if first is None else first
     last = max(numbers, default=first - 1) if last is None else last

@@ -1,4 +1,5 @@
-"""The names under which values of the core stand in the store: part of its format, whatever the classes are called.
+"""The names under which values of the core stand in the store: part of its format, whatever the classes are
+called.
 
 A store outlives the version that wrote it. So a tag here never changes and never goes: a class may be
 renamed, its tag may not. A new kind of input or cell needs a line; a test sees that each has one.
@@ -28,7 +29,8 @@ INPUTS: Final[Mapping[str, type[Any]]] = {
     "Started": model.Started,
     "Tick": model.Tick,
 }
-"""Tag -> kind of input, but for ``Carried``: it is stored as its cell, under ``CARRIED`` and the cell's tag."""
+"""Tag -> kind of input, but for ``Carried``: it is stored as its cell, under ``CARRIED`` and the cell's tag.
+"""
 
 CARRIED: Final = "Carried:"
 

@@ -154,7 +154,9 @@ def index_of(path: Path) -> Path:
 
 
 def as_ours(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """Its statements may say ``row_checksum(WORD, VALUE...)``, and no damaged text keeps a row from being looked at."""
+    """Its statements may say ``row_checksum(WORD, VALUE...)``, and no damaged text keeps a row from being
+    looked at.
+    """
     connection.create_function("row_checksum", -1, checksum, deterministic=True)
     connection.text_factory = lambda raw: raw.decode(errors="replace")
     return connection

@@ -15,7 +15,6 @@ from tests.core.build import (
     catalog,
     device_view,
     lost,
-    ns,
     of,
     open_codes,
     order,

@@ -1,7 +1,7 @@
 """A store of an earlier version, opened by this one: nothing that was decided is forgotten.
 
-``fixtures/stores/schema-1`` was written by the last version of that schema: every kind of live cell in its base, every
-kind of input after it, and the view as that version had it at the end.
+``fixtures/stores/schema-1`` was written by the last version of that schema: every kind of live cell in its
+base, every kind of input after it, and the view as that version had it at the end.
 """
 
 import gzip

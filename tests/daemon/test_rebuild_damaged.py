@@ -44,7 +44,9 @@ SAID: Sequence[tuple[float, Input]] = (
     (9, order("isolate", "npu3", who="uid:1000")),
     (10, order("release", "npu3", who="uid:1000")),
 )
-"""npu0 is isolated by a person, npu1 by repetition, npu2 by a kernel line, the node is quiesced, npu3 is back."""
+"""npu0 is isolated by a person, npu1 by repetition, npu2 by a kernel line, the node is quiesced, npu3 is
+back.
+"""
 
 OUT = {"npu0": Verdict.ISOLATE, "npu1": Verdict.ISOLATE, "npu2": Verdict.ISOLATE}
 

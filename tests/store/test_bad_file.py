@@ -1,4 +1,6 @@
-"""Files that cannot be used as they are: of others, of later versions, removed, on a full or a read-only filesystem."""
+"""Files that cannot be used as they are: of others, of later versions, removed, on a full or a read-only
+filesystem.
+"""
 
 import asyncio
 import shutil
@@ -17,7 +19,8 @@ from nodeagent.store.layout import SCHEMA_VERSION
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Recovery
 from tests.store.conftest import StartChild
-from tests.store.samples import MACHINE, WALL_NS, condition, signal, transaction
+from tests.store.samples import MACHINE, WALL_NS, condition, names_in, signal, transaction
+from tests.waiting import WAIT_LIMIT_S, until
 
 MIB = 1024 * 1024
 FAST = Limits(commit_deadline_s=60.0, open_deadline_s=60.0, retry_s=0.02, ballast_size=MIB)
@@ -37,6 +40,12 @@ class Opened:
             on_durability_change=lambda: self.changes.put_nowait(self.ledger.durable),
         )
         self.recovery: Recovery
+
+    async def durable(self) -> None:
+        """Wait until what is committed is on the disk again."""
+        async with asyncio.timeout(WAIT_LIMIT_S):
+            while not await self.changes.get():
+                pass
 
 
 @asynccontextmanager
@@ -123,10 +132,9 @@ async def test_a_file_of_a_later_version_is_left_as_it_is_and_the_daemon_goes_on
         (damage,) = one.recovery.damages
         assert (damage.lost, damage.is_whole) == (("how far the store had come",), False)
         assert not (await one.ledger.commit(transaction(1))).durable
-        while "still not durable" not in caplog.text:
-            await asyncio.sleep(0.01)
+        await until(lambda: "still not durable" in caplog.text)
     assert file.read_bytes() == bytes_before
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["ballast", "store.db"]
+    assert names_in(tmp_path) == ["ballast", "store.db"]
     assert before.durable
 
 
@@ -181,8 +189,7 @@ async def test_a_full_disk_is_survived_in_memory_and_written_once_there_is_space
             *range(number - 4, number + 1)
         ]
         filler.unlink()
-        while not await one.changes.get():
-            pass
+        await one.durable()
         assert (await one.ledger.commit(transaction(number + 1))).durable
         assert one.ledger.store_id == in_memory
     async with opened(directory) as again:
@@ -200,8 +207,7 @@ async def test_a_start_on_a_full_disk_knows_the_last_life(small_disk: Path) -> N
         assert one.recovery.store_id.uuid == before.store_id.uuid
         assert (await one.ledger.commit(transaction(6))).last_seq == 6
         filler.unlink()
-        while not await one.changes.get():
-            pass
+        await one.durable()
         assert (await one.ledger.commit(transaction(7))).durable
 
 
@@ -227,8 +233,7 @@ async def test_a_start_on_a_read_only_disk_knows_the_last_life(
         assert (committed.last_seq, committed.durable) == (6, False)
         assert str(committed.store_id) != said["store_id"]
         remount(small_disk, "rw")
-        while not await one.changes.get():
-            pass
+        await one.durable()
         assert (await one.ledger.commit(transaction(7))).store_id == committed.store_id
         assert [event.seq for event in await one.ledger.read_events(0)] == [1, 2, 3, 4, 5, 6, 7]
 
@@ -294,8 +299,7 @@ async def test_a_state_directory_that_cannot_be_made_is_no_reason_to_stop(tmp_pa
         committed = await one.ledger.commit(transaction(1))
         assert not committed.durable
         directory.unlink()
-        while not await one.changes.get():
-            pass
+        await one.durable()
         assert one.ledger.store_id == committed.store_id
     async with opened(directory) as again:
         assert again.recovery.store_id == committed.store_id

@@ -1,4 +1,6 @@
-"""A damaged file: what of it proves itself goes on, what does not is told, and nothing keeps the daemon from starting."""
+"""A damaged file: what of it proves itself goes on, what does not is told, and nothing keeps the daemon from
+starting.
+"""
 
 import asyncio
 import random
@@ -16,7 +18,7 @@ from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Recovery
 from nodeagent.store.repair import finish
 from tests.store.conftest import StartChild
-from tests.store.samples import MACHINE, PATIENT, WALL_NS, condition, signal, transaction
+from tests.store.samples import MACHINE, PATIENT, WALL_NS, condition, names_in, signal, transaction
 
 FLIPS = 400
 """Of the bytes of a store of some 60 kB: enough to meet each kind of page, row and pointer."""
@@ -34,7 +36,9 @@ CELLS = [condition(1), hold(2), hold(3)]
 
 
 async def fill(directory: Path) -> Recovery:
-    """Three cells in the base, three inputs since, six events, an entry of the audit log, a consumer, a catalog."""
+    """Three cells in the base, three inputs since, six events, an entry of the audit log, a consumer, a
+    catalog.
+    """
     ledger = Ledger(directory, MACHINE, limits=PATIENT, wall_ns=lambda: WALL_NS)
     await ledger.open()
     for number in range(1, 4):
@@ -249,8 +253,8 @@ async def test_whatever_byte_is_wrong_it_opens_and_tells_what_is_lost(tmp_path: 
     file = tmp_path / "store.db"
     whole = file.read_bytes()
     for at in places(len(whole)):
-        for old in tmp_path.glob("store.db*"):
-            old.unlink()
+        for old in names_in(tmp_path):
+            (tmp_path / old).unlink()
         file.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
         found = await look(tmp_path)
         check(found, before, at)
@@ -354,7 +358,7 @@ async def test_a_new_file_that_was_not_finished_is_thrown_away(tmp_path: Path) -
     before = await fill(tmp_path)
     (tmp_path / "store.db.new").write_bytes(b"half")
     finish(tmp_path / "store.db")
-    assert [each.name for each in tmp_path.glob("*.new*")] == []
+    assert [name for name in names_in(tmp_path) if ".new" in name] == []
     assert (await look(tmp_path)).recovery.inputs == before.inputs
 
 

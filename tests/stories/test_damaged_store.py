@@ -1,4 +1,4 @@
-"""The store is damaged between two lives: the daemon starts, and no chip that was out of service looks well."""
+"""The store is damaged between two lives: the daemon starts, and no chip out of service looks well."""
 
 import random
 import sqlite3

@@ -49,8 +49,8 @@ class Condition:
     steps a level takes with time (RestartRequest after its tolerance). ``held_by`` are the processes
     on the device when it opened, None where unknown. ``last_ns`` is the last that was heard of it,
     ``occurred_ns`` its newest occurrence. ``relations`` are the relation rules that found their pair and
-    give it their level. ``rule`` is the threshold or counter rule that raised it, "" for a signal. ``backing`` is whose
-    word it stands on.
+    give it their level. ``rule`` is the threshold or counter rule that raised it, "" for a signal.
+    ``backing`` is whose word it stands on.
     """
 
     id: str
@@ -207,7 +207,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noticed:
-    """A notice given for (device, code), first by ``source``: repeated at most once a minute, then with the count."""
+    """A notice given for (device, code), first by ``source``: at most once a minute, then with the count."""
 
     device_id: str
     code: str

@@ -72,8 +72,8 @@ class Handling(StrEnum):
 
 
 class Backing(StrEnum):
-    """Whose word a fault stands on: that of the device's own driver (or of whoever else there is), or a kernel line
-    alone; then what has become of it is in ``core.kernel_lines``.
+    """Whose word a fault stands on: that of the device's own driver (or of whoever else there is), or a
+    kernel line alone; then what has become of it is in ``core.kernel_lines``.
     """
 
     OWN = "own"

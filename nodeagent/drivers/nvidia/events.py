@@ -82,7 +82,9 @@ class Events:
     def __init__(self, device: str, handle: Any, tell: Tell, *, told_by_state: Callable[[int], bool]) -> None:
         self.refused = 0
         self.supported = True
-        """False once NVML has said that this GPU tells no events: then the kernel log alone tells of its Xids."""
+        """False once NVML has said that this GPU tells no events: then the kernel log alone tells of its
+        Xids.
+        """
         self._device = device
         self._handle = handle
         self._tell = tell
