@@ -1,5 +1,6 @@
 #!/bin/sh
-# Forgets the service; a purge also removes what the daemon wrote. The groups stay: files may still belong to them.
+# Forgets the service; a purge also removes what the daemon and its resets wrote. The groups stay: files may still
+# belong to them.
 set -e
 
 if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
@@ -10,5 +11,5 @@ if [ "$1" = purge ]; then
     if command -v deb-systemd-helper >/dev/null; then
         deb-systemd-helper purge nodeagent.service >/dev/null
     fi
-    rm -rf /var/lib/nodeagent
+    rm -rf /var/lib/nodeagent /var/lib/nodeagent-reset
 fi

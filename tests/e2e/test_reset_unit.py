@@ -15,9 +15,11 @@ pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(900)]
 UNIT = "nodeagent.service"
 PATH = "/etc/nodeagent-test.toml"
 CODE = "80A18008"
-DROP_IN = f"""
+CONFIGURED = f"""
 [Service]
 Environment=NODEAGENT_CONFIG={PATH}
+"""
+DROP_IN = f"""{CONFIGURED}
 DeviceAllow={KMSG} r
 """
 CONFIGURATION = f"""
@@ -45,6 +47,7 @@ def node(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ma
     unpack_tree(root)
     with booted(root) as machine:
         machine.write(f"/etc/systemd/system/{UNIT}.d/test.conf", DROP_IN)
+        machine.write("/etc/systemd/system/nodeagent-reset@.service.d/test.conf", CONFIGURED)
         machine.write(PATH, CONFIGURATION)
         machine.write("/root/nodeagent.deb", package.read_bytes())
         machine.run("dpkg", "--install", "/root/nodeagent.deb")
@@ -83,7 +86,8 @@ def break_and_begin(node: Machine, device: str) -> str:
 
 
 def test_the_unit_of_a_reset_is_sound(node: Machine) -> None:
-    assert node.run("systemd-analyze", "verify", "nodeagent-reset@x.service").stderr == ""
+    verified = node.run("systemd-analyze", "verify", "nodeagent-reset@x.service")
+    assert verified.stderr == ""
 
 
 def test_a_reset_is_a_unit_of_its_own(node: Machine) -> None:
