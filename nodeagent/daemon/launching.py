@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Final
 
-from nodeagent.reset.config import RUN_DIRECTORY
+from nodeagent.reset.config import RUN_DIRECTORY, UNIT_SOCKET
 
 START_LIMIT_S: Final = 10.0
 _SYSTEMD_RUNS: Final = Path("/run/systemd/system")
@@ -27,7 +27,7 @@ class NotStarted(Exception):
 async def start(folder: Path, name: str, config_path: Path | None) -> None:
     """Start the process for the request of that name. Raises ``NotStarted`` and ``OSError``."""
     if runs_as_unit(os.environ) and str(folder) == RUN_DIRECTORY:
-        await _run(("systemctl", "start", "--no-block", f"nodeagent-reset@{name}.service"))
+        await _tell_unit(name)
     else:
         await _detach(folder, name, config_path)
 
@@ -35,6 +35,21 @@ async def start(folder: Path, name: str, config_path: Path | None) -> None:
 def runs_as_unit(environ: Mapping[str, str]) -> bool:
     """Whether systemd is process 1 (sd_booted(3)) and started this process (systemd.exec(5))."""
     return _SYSTEMD_RUNS.is_dir() and "INVOCATION_ID" in environ and "NOTIFY_SOCKET" in environ
+
+
+async def _tell_unit(name: str) -> None:
+    """Each connection is an instance of the unit (``Accept=`` in systemd.socket(5))."""
+    try:
+        async with asyncio.timeout(START_LIMIT_S):
+            _, writer = await asyncio.open_unix_connection(UNIT_SOCKET)
+            try:
+                writer.write(f"{name}\n".encode())
+                await writer.drain()
+            finally:
+                writer.close()
+    except OSError as error:
+        why = error.strerror or f"no answer within {START_LIMIT_S:g} s"
+        raise NotStarted(f"{UNIT_SOCKET}: {why}; is nodeagent-reset.socket active?") from error
 
 
 async def _detach(folder: Path, name: str, config_path: Path | None) -> None:

@@ -4,8 +4,9 @@
 set -e
 
 if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
+    systemctl stop nodeagent-reset.socket 2>/dev/null || true # it was never started
     systemctl daemon-reload
-    rm -rf /run/nodeagent
+    rm -rf /run/nodeagent /run/nodeagent-reset
 fi
 if [ "$1" = purge ]; then
     if command -v deb-systemd-helper >/dev/null; then
