@@ -1,8 +1,8 @@
-"""One attempt of one reset: allowed, looked at and counted; hooks, evidence, reset, result.
+"""One attempt of one reset: whether it may be, hooks, evidence, reset, result.
 
-    allowed by root's configuration ─> the devices are one group ─> within the limits ─> hooks before it ─>
-    evidence
-        ─> jobs ended ─> still allowed ─> counted ─> the vendor's reset ─> hooks after it
+    allowed by root's configuration ─> the devices are one group, and free ─> within the limits
+        ─> hooks before it ─> evidence ─> jobs ended ─> still allowed ─> counted ─> the vendor's reset
+        ─> hooks after it
 
 Whether a reset is in order was decided before, by the daemon; what may be at all is decided here, and
 nobody's word is taken for it. A person may have forbidden it since, or the daemon called it off.

@@ -15,9 +15,7 @@ COUNT_WAIT_S: Final = 2.0
 
 
 class Charge:
-    """Of one attempt. Each method but ``end`` raises ``ResetRefused`` where it may not be, or cannot be
-    counted.
-    """
+    """Of one attempt. ``prepare`` and ``begin`` raise ``ResetRefused`` where it may not be done now."""
 
     def __init__(self, request: Request, plan: Plan) -> None:
         self._request = request

@@ -1,5 +1,4 @@
-"""Files in a folder where a process of fewer rights writes as well: what is opened there is what it seems to
-be.
+"""Files in a folder where a process of fewer rights writes too: what is opened is what it seems to be.
 
 No link is followed, no pipe is waited for, no more is read than a bound, and what is written appears by
 rename. It knows neither requests nor results.
@@ -55,6 +54,11 @@ def read(folder: int, name: str, max_bytes: int) -> bytes:
     return content
 
 
+def rename(folder: int, name: str, to: str) -> None:
+    """Raises ``OSError``."""
+    os.rename(name, to, src_dir_fd=folder, dst_dir_fd=folder)
+
+
 def write(folder: int, name: str, content: bytes) -> None:
     """Whole and durable, or not at all. Raises ``OSError``."""
     fresh = f".{name}"
@@ -65,7 +69,7 @@ def write(folder: int, name: str, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    os.rename(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
+    rename(folder, fresh, name)
     os.fsync(folder)
 
 

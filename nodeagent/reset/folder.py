@@ -44,7 +44,8 @@ class Folder:
     def begin(self, name: str) -> Request | None:
         """Take the request, under the lock of that name; None where there is none (any more)."""
         try:
-            (self.path / f"{name}.request").rename(self.path / f"{name}.begun")
+            with files.opened(self.path) as folder:
+                files.rename(folder, f"{name}.request", f"{name}.begun")
         except FileNotFoundError:
             return None
         return decoded(self._read(f"{name}.begun"), name)

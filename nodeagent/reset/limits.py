@@ -1,6 +1,4 @@
-"""How often devices may be reset, by the record of what was done: the process of a reset counts for itself.
-Pure.
-"""
+"""How often devices may be reset, by the record of what was done. Pure."""
 
 from collections.abc import Iterable, Sequence
 

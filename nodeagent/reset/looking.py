@@ -1,5 +1,4 @@
-"""Looks at a vendor's devices as the daemon does, by a worker of its own: which there are, and who is on
-them.
+"""Looks at a vendor's devices as the daemon does, by a worker of its own: which there are, who is on them.
 
 The worker ends before anything is reset: a GPU that anybody has open cannot be. It changes nothing.
 """
@@ -10,7 +9,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Final, cast
 
@@ -24,6 +23,9 @@ LOOK_LIMIT_S: Final = 30.0
 
 END_LIMIT_S: Final = 10.0
 """For the worker to end; one that hangs in the kernel is left, and has its devices open."""
+
+HOLDERS_LIMIT_S: Final = 3.0
+"""For the devices to tell who is on them: one that hangs tells nothing."""
 
 _POLL_ID: Final = 1
 
@@ -45,7 +47,7 @@ def look(vendor: str, section: VendorConfig, boot_id: str, holders_of: Collectio
     except OSError as error:
         raise ResetRefused(f"the {vendor} worker cannot be started: {error.strerror}") from error
     try:
-        return _Conversation(worker, time.monotonic() + LOOK_LIMIT_S).look(configure, holders_of)
+        return _Conversation(worker).look(configure, holders_of)
     except (OSError, ProtocolError) as error:
         raise ResetRefused(f"the {vendor} devices cannot be told: {error}") from error
     finally:
@@ -53,44 +55,47 @@ def look(vendor: str, section: VendorConfig, boot_id: str, holders_of: Collectio
 
 
 class _Conversation:
-    def __init__(self, worker: "subprocess.Popen[bytes]", until_s: float) -> None:
+    def __init__(self, worker: "subprocess.Popen[bytes]") -> None:
         self._orders = cast(IO[bytes], worker.stdin)
         self._said = cast(IO[bytes], worker.stdout)
-        self._until_s = until_s
+        self._splitter = LineSplitter()
 
     def look(self, configure: protocol.Configure, holders_of: Collection[str]) -> Seen:
         self._send(configure)
-        reports = self._reports()
-        hello = next(
-            (each for each in reports if isinstance(each, protocol.Hello | protocol.Unavailable)), None
-        )
+        opened = (protocol.Hello, protocol.Unavailable)
+        hello = next((each for each in self._reports(LOOK_LIMIT_S) if isinstance(each, opened)), None)
         if hello is None:
             raise ResetRefused(f"the {configure.driver} devices were not listed within {LOOK_LIMIT_S:g} s")
         if isinstance(hello, protocol.Unavailable):
             raise ResetRefused(f"the {configure.driver} devices cannot be told: {hello.reason}")
         devices = {device.device: device for device in hello.devices}
-        awaited = set(holders_of) & devices.keys()
-        holders: dict[str, tuple[Holder, ...] | None] = dict.fromkeys(holders_of)
-        if awaited:
-            self._send(protocol.Poll(id=_POLL_ID, devices=tuple(sorted(awaited))))
-        while awaited and (report := next(reports, None)) is not None:
-            if isinstance(report, protocol.Reply) and report.device in awaited:
-                awaited.remove(report.device)
-                holders[report.device] = report.holders
-        return Seen(devices=devices, holders=holders)
+        holders = self._holders([name for name in holders_of if name in devices])
+        return Seen(devices=devices, holders={**dict.fromkeys(holders_of), **holders})
+
+    def _holders(self, devices: Sequence[str]) -> Mapping[str, tuple[Holder, ...] | None]:
+        """Of those that answer."""
+        told: dict[str, tuple[Holder, ...] | None] = {}
+        if devices:
+            self._send(protocol.Poll(id=_POLL_ID, devices=tuple(devices)))
+            for report in self._reports(HOLDERS_LIMIT_S):
+                if isinstance(report, protocol.Reply):
+                    told[report.device] = report.holders
+                if told.keys() >= set(devices):
+                    break
+        return told
 
     def _send(self, order: protocol.Order) -> None:
         self._orders.write(protocol.encode(order))
 
-    def _reports(self) -> Iterator[protocol.Report]:
+    def _reports(self, limit_s: float) -> Iterator[protocol.Report]:
         """Until it ends, or its time does. Raises ``ProtocolError``."""
-        splitter, poll = LineSplitter(), select.poll()
+        poll, until_s = select.poll(), time.monotonic() + limit_s
         poll.register(self._said, select.POLLIN)
-        while (left_s := self._until_s - time.monotonic()) > 0 and poll.poll(left_s * 1000):
+        while (left_s := until_s - time.monotonic()) > 0 and poll.poll(left_s * 1000):
             chunk = os.read(self._said.fileno(), 65536)
             if not chunk:
                 return
-            yield from map(protocol.decode_report, splitter.feed(chunk))
+            yield from map(protocol.decode_report, self._splitter.feed(chunk))
 
 
 def _end(worker: "subprocess.Popen[bytes]") -> None:

@@ -1,11 +1,9 @@
-"""The process of a reset, which outlives the daemon: it takes a request, does it once, and says how it went
-by a file.
+"""The process of a reset, which outlives the daemon: it does what a request asks once, and says how it went.
 
     python -m nodeagent.reset NAME      of a request in the folder
     python -m nodeagent.reset           the name comes on standard input, as the socket of the unit has it
 
-It runs as root for a daemon that has few rights: of a request it takes which devices and why, and nothing
-else.
+It runs as root for a daemon that has few rights. Of a request it takes which devices and why, nothing else.
 """
 
 import argparse

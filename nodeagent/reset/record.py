@@ -1,5 +1,4 @@
-"""The record of resets: which devices were reset when, one file for each, that only the process of a reset
-writes.
+"""The record of resets: which devices were reset when, a file for each, written by their processes alone.
 
 It lies beside the store and outlives it: whoever lost the store counts here what was done. The daemon may
 read it. Time is told by CLOCK_BOOTTIME within a boot and by the wall clock across boots, and never lies
@@ -54,9 +53,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastReset:
-    """``at``: its end, else its beginning, ``ago_ns`` before now. ``devices`` (): which were reset is not
-    known.
-    """
+    """``at``: its end, else its beginning, ``ago_ns`` before now. ``devices`` (): nobody knows of which."""
 
     action: str
     attempt: int

@@ -87,9 +87,7 @@ class Result(Struct, frozen=True, kw_only=True):
 
 
 def name_of(action: str, attempt: int) -> str:
-    """The name of an attempt: of its files, with no "/" and nothing else that a path reads. Raises
-    ``ValueError``.
-    """
+    """Of the files of an attempt: no "/" is in it, nor what else a path reads. Raises ``ValueError``."""
     return plain(f"{action}.{attempt}")
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -209,6 +210,15 @@ def test_another_part_than_the_one_that_was_meant_is_not_reset(desk: Desk) -> No
 def test_hooks_are_not_run_for_what_is_not_done(desk: Desk, tmp_path: Path) -> None:
     desk.configure(f'before = [["touch", "{tmp_path}/hook"]]', f'after = [["touch", "{tmp_path}/hook"]]')
     assert desk.do(devices=(Device(name="npu9"),)).reason == "the library does not list npu9"
+    assert not (tmp_path / "hook").exists()
+
+
+def test_hooks_are_not_run_while_somebody_uses_the_devices(desk: Desk, tmp_path: Path) -> None:
+    desk.configure(f'before = [["touch", "{tmp_path}/hook"]]')
+    desk.node.hold("npu2", os.getpid())
+    result = desk.do()
+    assert result.state == "refused"
+    assert re.fullmatch(rf"npu2 is held by \S+ \(pid {os.getpid()}\)", result.reason)
     assert not (tmp_path / "hook").exists()
 
 

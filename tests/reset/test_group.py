@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from nodeagent.core.model import Kind
+from nodeagent.drivers.nvidia import reset as nvidia
 from nodeagent.drivers.resetting import Member, ResetRefused
 from nodeagent.reset.group import as_counted, members
 from nodeagent.reset.request import Device
@@ -84,3 +85,27 @@ def test_what_does_not_fit_is_refused(
     with pytest.raises(ResetRefused) as refused:
         members(wanted, seen(**silent), groups)
     assert str(refused.value) == why
+
+
+# ---------------------------------------------------------------------- the groups of GPUs
+
+A100 = {"product": "A100", "group": "nvlink"}
+UNLINKED = {"product": "A100", "group": "gpu2"}
+HOPPER = {"product": "H100", "group": "gpu3"}
+
+
+@pytest.mark.parametrize(
+    ("told", "groups"),
+    [
+        ({"gpu0": A100, "gpu1": A100}, {"gpu0": "nvlink", "gpu1": "nvlink"}),
+        ({"gpu0": A100, "gpu2": UNLINKED}, {"gpu0": "nvlink", "gpu2": "nvlink"}),
+        ({"gpu0": A100, "gpu3": HOPPER}, {"gpu0": "nvlink", "gpu3": "gpu3"}),
+        ({"gpu0": A100, "gpu1": {}}, {"gpu0": "nvlink", "gpu1": "nvlink"}),
+        ({"gpu3": HOPPER, "gpu1": {}}, {"gpu3": "gpu3", "gpu1": "gpu1"}),
+        ({"gpu0": {}, "gpu1": {}}, {"gpu0": "", "gpu1": ""}),
+    ],
+)
+def test_the_group_of_a_gpu_that_does_not_tell_it_is_that_of_its_like(
+    told: dict[str, dict[str, str]], groups: dict[str, str]
+) -> None:
+    assert nvidia.groups(told) == groups

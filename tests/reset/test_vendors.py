@@ -281,25 +281,3 @@ def test_a_gpu_that_neither_says_where_it_sits_nor_the_kernel_is_left_alone(
     with pytest.raises(ResetRefused, match=r"^another part sits in the place of gpu1: GPU-2222"):
         nvidia.reset(silent(tmp_path))
     assert not (gpus.directory / "called").exists()
-
-
-A100 = {"product": "A100", "group": "nvlink"}
-ALONE = {"product": "A100", "group": "gpu2"}
-HOPPER = {"product": "H100", "group": "gpu3"}
-
-
-@pytest.mark.parametrize(
-    ("told", "groups"),
-    [
-        ({"gpu0": A100, "gpu1": A100}, {"gpu0": "nvlink", "gpu1": "nvlink"}),
-        ({"gpu0": A100, "gpu2": ALONE}, {"gpu0": "nvlink", "gpu2": "nvlink"}),
-        ({"gpu0": A100, "gpu3": HOPPER}, {"gpu0": "nvlink", "gpu3": "gpu3"}),
-        ({"gpu0": A100, "gpu1": {}}, {"gpu0": "nvlink", "gpu1": "nvlink"}),
-        ({"gpu3": HOPPER, "gpu1": {}}, {"gpu3": "gpu3", "gpu1": "gpu1"}),
-        ({"gpu0": {}, "gpu1": {}}, {"gpu0": "", "gpu1": ""}),
-    ],
-)
-def test_the_group_of_a_gpu_that_does_not_tell_it_is_that_of_its_like(
-    told: dict[str, dict[str, str]], groups: dict[str, str]
-) -> None:
-    assert nvidia.groups(told) == groups
