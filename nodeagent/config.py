@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
+from msgspec.structs import asdict
 
 from nodeagent.core.catalog import SECOND_NS, Mode, Settings
 from nodeagent.core.model import Level
@@ -104,6 +105,13 @@ class DriverConfig(Struct, frozen=True, kw_only=True):
     call_deadline_ns: Interval = field(default=5 * SECOND_NS, name="call_deadline")
     library: str = ""
 
+    def for_driver(self) -> dict[str, str | int | float | bool]:
+        """The keys that are the driver's own business, and not its supervisor's."""
+        return {key: value for key, value in asdict(self).items() if key not in _NOT_THE_DRIVERS}
+
+
+_NOT_THE_DRIVERS = frozenset(DriverConfig.__struct_fields__) - {"library"}
+
 
 class KmsgConfig(DriverConfig, frozen=True, kw_only=True):
     """``[drivers.kmsg]``. ``trust_userspace`` takes lines from user space for faults."""
@@ -147,6 +155,11 @@ class Config(Struct, frozen=True, kw_only=True):
         if not isinstance(kmsg, KmsgConfig):
             raise TypeError("drivers.kmsg must be a KmsgConfig")
         return kmsg
+
+    @property
+    def record_dir(self) -> Path:
+        """Where resets leave their record and evidence: beside the state, for the daemon only to read."""
+        return Path(f"{Path(self.agent.state_dir)}-reset")
 
     def settings(self) -> Settings:
         """The part of the configuration that changes a decision, for the catalog."""

@@ -116,7 +116,13 @@ class Daemon:
                 config, catalogs.current, clock, recovery.cursors, pump.submit, board.current.view
             )
             actuator = Actuator(
-                config, clock, board, ledger, pump.ask, {source.name: source for source in sources}
+                config,
+                clock,
+                board,
+                ledger,
+                pump.ask,
+                {source.name: source for source in sources},
+                self._config_path,
             )
             actuator.adopt(board.current.view)
             pump.act = actuator.act

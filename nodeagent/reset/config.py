@@ -17,6 +17,9 @@ from nodeagent.toml.quantities import duration
 RUN_DIRECTORY: Final = "/run/nodeagent/reset"
 """Where the unit of a reset looks."""
 
+UNIT_SOCKET: Final = "/run/nodeagent-reset/socket"
+"""Of nodeagent-reset.socket, which starts the unit."""
+
 KERNEL_WORD: Final = "nodeagent.reset=off"
 VOLATILE: Final = frozenset({"tmpfs", "ramfs"})
 
