@@ -11,6 +11,7 @@ from nodeagent.config import DRIVER_NAMES, Config, ConfigError, KmsgConfig, Vend
 from nodeagent.core.catalog import SECOND_NS, Mode, ResetSettings, Settings
 from nodeagent.core.model import Level, ResetMode
 from nodeagent.drivers import DRIVERS
+from nodeagent.toml.limits import TOO_LARGE
 
 SHIPPED = Path(__file__).parents[1] / "packaging/nodeagent.toml"
 
@@ -236,6 +237,16 @@ STORIES = [
         "a value where the drivers' sections are needed",
         "drivers = 1\n",
         "c.toml:1: drivers: 1 stands where tables such as [drivers.kmsg] are needed",
+    ),
+    (
+        "a number of 5,000 digits",
+        f"[agent]\n\nmax_isolated_chips = {'9' * 5000}\n",
+        f"c.toml:3: not valid TOML: {TOO_LARGE}",
+    ),
+    (
+        "a hexadecimal number of 5,000 digits",
+        f"[agent]\nstate_dir = 0x{'f' * 5000}\n",
+        f"c.toml:2: agent.state_dir: {TOO_LARGE}",
     ),
     (
         "a file that is not TOML",

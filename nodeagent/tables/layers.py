@@ -128,6 +128,11 @@ def _table_files(folder: Path, report: Callable[[Problem], None]) -> list[Path]:
         reason = f"cannot be read as a folder of tables: {error.strerror or error}"
         report(Problem(file=str(folder), line=None, key="", reason=reason))
         return []
+    for path in files:
+        if not str(path).isprintable():
+            reason = "its name holds what cannot be shown or is not UTF-8; rename it"
+            report(Problem(file=ascii(str(path)), line=None, key="", reason=reason))
+            return []
     if len(files) > FILES_PER_FOLDER:
         reason = f"holds {len(files)} tables; at most {FILES_PER_FOLDER} are read"
         report(Problem(file=str(folder), line=None, key="", reason=reason))
