@@ -239,6 +239,19 @@ STORIES = [
         "c.toml:1: drivers: 1 stands where tables such as [drivers.kmsg] are needed",
     ),
     (
+        "a path with an end mark in it",
+        '[agent]\nstate_dir = "/var/lib/no\\u0000de"\n',
+        (
+            'c.toml:2: agent.state_dir: "/var/lib/no\\u0000de":'
+            " must be a path in quotes, without control characters"
+        ),
+    ),
+    (
+        "an address with an end mark in it",
+        '[metrics]\nlisten = "\\u0000:9108"\n',
+        'c.toml:2: metrics.listen: "\\u0000:9108": must be "HOST:PORT", such as "127.0.0.1:9108", or ""',
+    ),
+    (
         "a number of 5,000 digits",
         f"[agent]\n\nmax_isolated_chips = {'9' * 5000}\n",
         f"c.toml:3: not valid TOML: {TOO_LARGE}",
@@ -254,6 +267,38 @@ STORIES = [
         "c.toml:1: not valid TOML: Expected ']' at the end of a table declaration",
     ),
 ]
+
+
+PATHS = [
+    *(("agent", key) for key in ("state_dir", "socket", "control_socket", "node_name")),
+    *(("grpc", key) for key in ("tls_cert", "tls_key", "tls_client_ca")),
+    *(("reset", key) for key in ("run_dir", "do_not_touch", "kernel_command_line")),
+    *(("drivers.kmsg", key) for key in ("path", "library")),
+    *(("drivers.nvidia", key) for key in ("library", "sysfs", "procfs")),
+]
+
+
+@pytest.mark.parametrize(("section", "key"), PATHS)
+@pytest.mark.parametrize("character", ["\\u0000", "\\n", "\\u001b", "\\u007f", "\\u0085"])
+def test_no_path_may_hold_what_cannot_be_seen(tmp_path: Path, section: str, key: str, character: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        read(tmp_path, f'[{section}]\n{key} = "/x{character}"\n')
+    (problem,) = refused.value.problems
+    assert (problem.line, problem.key) == (2, f"{section}.{key}")
+    assert "without control characters" in problem.reason
+    assert problem.reason.isprintable()
+
+
+def test_no_folder_of_tables_may_hold_what_cannot_be_seen(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as refused:
+        read(tmp_path, '[agent]\ntables = ["/usr", "/x\\u0000"]\n')
+    assert [problem.key for problem in refused.value.problems] == ["agent.tables"]
+
+
+def test_no_word_of_a_command_may_hold_an_end_mark(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as refused:
+        read(tmp_path, '[reset]\nbefore = [["logger", "one\\ntwo"], ["logger", "\\u0000"]]\n')
+    assert [problem.key for problem in refused.value.problems] == ["reset.before"]
 
 
 @pytest.mark.parametrize(("text", "said"), [pytest.param(*story[1:], id=story[0]) for story in STORIES])
