@@ -37,7 +37,8 @@ def check(folders: tuple[Path, ...], alone: bool, config_path: Path | None, outp
     """Say everything that is wrong with the fault tables: file, line or key, and reason.
 
     Without FOLDER the configured folders are checked. FOLDERs are laid over the shipped tables in place of
-    the site's own, later ones winning. Exit status: 0 sound (warnings are allowed), 1 not.
+    the site's own, later ones winning. Exit status: 0 sound (warnings are allowed), 1 not, or a FOLDER
+    holds no table.
     """
     from nodeagent.cli.folders import configured, shipped
     from nodeagent.tables.load import TablesError, load_catalog
@@ -78,9 +79,15 @@ def check(folders: tuple[Path, ...], alone: bool, config_path: Path | None, outp
 
 
 def _missing(folders: Sequence[Path]) -> tuple[Problem, ...]:
-    """A configured folder may be absent; one that was named may not."""
+    """A configured folder may be absent or empty; one that was named may not."""
+    from nodeagent.tables.layers import holds_tables
+
     return tuple(
-        Problem(file=str(folder), line=None, key="", reason="no such folder")
+        Problem(file=str(folder), line=None, key="", reason=reason)
         for folder in folders
-        if not folder.exists()
+        for is_wrong, reason in (
+            (not folder.exists(), "no such folder"),
+            (folder.is_dir() and not holds_tables(folder), "holds no table: no file ends in .toml or .json"),
+        )
+        if is_wrong
     )

@@ -117,6 +117,12 @@ def _warn_of_rules(layers: Sequence[Layer], warn: Callable[[str], None]) -> None
         earlier.update(layer.rules)
 
 
+def holds_tables(folder: Path) -> bool:
+    """Whether anything in it would be read. True also where that cannot be told: reading it tells why."""
+    problems = list[Problem]()
+    return bool(_table_files(folder, problems.append) or problems)
+
+
 def _table_files(folder: Path, report: Callable[[Problem], None]) -> list[Path]:
     try:
         files = sorted(
