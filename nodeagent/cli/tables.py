@@ -80,14 +80,13 @@ def check(folders: tuple[Path, ...], alone: bool, config_path: Path | None, outp
 
 def _missing(folders: Sequence[Path]) -> tuple[Problem, ...]:
     """A configured folder may be absent or empty; one that was named may not."""
-    from nodeagent.tables.layers import holds_tables
+    from nodeagent.tables.layers import table_files
 
-    return tuple(
-        Problem(file=str(folder), line=None, key="", reason=reason)
-        for folder in folders
-        for is_wrong, reason in (
-            (not folder.exists(), "no such folder"),
-            (folder.is_dir() and not holds_tables(folder), "holds no table: no file ends in .toml or .json"),
-        )
-        if is_wrong
-    )
+    problems = list[Problem]()
+    for folder in folders:
+        if not folder.exists():
+            problems.append(Problem(file=str(folder), line=None, key="", reason="no such folder"))
+        elif not table_files(folder, problems.append) and not problems:
+            reason = "holds no table: no file ends in .toml or .json"
+            problems.append(Problem(file=str(folder), line=None, key="", reason=reason))
+    return tuple(problems)

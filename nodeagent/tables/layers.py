@@ -63,7 +63,7 @@ def read_layer(folder: Path, report: Callable[[Problem], None], warn: Callable[[
 
     Dot files are no tables.
     """
-    paths = _table_files(folder, report)
+    paths = table_files(folder, report)
     vendor = read_vendor_files([path for path in paths if path.suffix == ".json"], report, warn)
     layer = Layer(vendor=vendor, whole=vendor.whole)
     for path in paths:
@@ -117,13 +117,8 @@ def _warn_of_rules(layers: Sequence[Layer], warn: Callable[[str], None]) -> None
         earlier.update(layer.rules)
 
 
-def holds_tables(folder: Path) -> bool:
-    """Whether anything in it would be read. True also where that cannot be told: reading it tells why."""
-    problems = list[Problem]()
-    return bool(_table_files(folder, problems.append) or problems)
-
-
-def _table_files(folder: Path, report: Callable[[Problem], None]) -> list[Path]:
+def table_files(folder: Path, report: Callable[[Problem], None]) -> list[Path]:
+    """Those of the folder that are read, in the order of their names; none after having reported why."""
     try:
         files = sorted(
             path

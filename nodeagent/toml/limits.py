@@ -23,17 +23,21 @@ _LONG_NUMBER: Final = re.compile(r"[0-9][0-9_]{639,}")
 
 def unfit(data: object) -> Iterator[tuple[KeyPath, str]]:
     """What of it cannot be taken: where, and why."""
-    pending: list[tuple[KeyPath, object]] = [((), data)]
+    path, pending = list[str | int](), [iter(_inside(data) or ())]
     while pending:
-        path, value = pending.pop()
-        if isinstance(value, int):
-            if not LEAST <= value <= GREATEST:
-                yield path, TOO_LARGE
-        elif (inner := _inside(value)) is not None:
-            if len(path) < DEEPEST:
-                pending += [((*path, key), item) for key, item in inner]
-            else:
-                yield path, TOO_DEEP
+        for key, value in pending[-1]:
+            if isinstance(value, int):
+                if not LEAST <= value <= GREATEST:
+                    yield (*path, key), TOO_LARGE
+            elif (inner := _inside(value)) is not None:
+                if len(pending) < DEEPEST:
+                    path.append(key)
+                    pending.append(iter(inner))
+                    break
+                yield (*path, key), TOO_DEEP
+        else:
+            pending.pop()
+            del path[-1:]
 
 
 def refusal(text: str, error: Exception) -> tuple[int | None, str]:

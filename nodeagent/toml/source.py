@@ -17,7 +17,7 @@ from nodeagent.toml import limits
 from nodeagent.toml.lines import KeyLines, KeyPath, Lines
 from nodeagent.toml.problem import Problem
 
-FILE_LIMIT_BYTES = 16 * 1024 * 1024
+FILE_LIMIT_BYTES = 2 * 1024 * 1024
 
 _TOML_PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _TABLE_TWICE = re.compile(r"Cannot declare \((.*?),?\) twice")

@@ -8,7 +8,6 @@ import pytest
 from nodeagent.core.catalog import Settings
 from nodeagent.tables.load import TablesError, load_catalog
 from nodeagent.toml.limits import TOO_DEEP, TOO_LARGE
-from nodeagent.toml.source import FILE_LIMIT_BYTES
 
 ROW = 'kind = "chip"\n[codes.A1]\nname = "a"\nlevel = "RestartNPU"\n'
 
@@ -53,12 +52,6 @@ def test_a_table_that_is_a_broken_link(tmp_path: Path) -> None:
 def test_a_table_that_is_not_utf8(tmp_path: Path) -> None:
     (tmp_path / "t.toml").write_bytes(b'kind = "chip"\nvendor = "\xff"\n')
     assert refusal(tmp_path) == f"{tmp_path}/t.toml:2: not UTF-8: byte 0xff"
-
-
-def test_a_table_that_is_huge(tmp_path: Path) -> None:
-    with (tmp_path / "t.toml").open("wb") as file:
-        file.truncate(FILE_LIMIT_BYTES + 1)
-    assert refusal(tmp_path) == f"{tmp_path}/t.toml: larger than 16 MiB"
 
 
 def test_a_table_that_is_not_toml(tmp_path: Path) -> None:
