@@ -6,7 +6,7 @@ renumbering changes names alone.
 
 from dataclasses import replace
 
-from nodeagent.core import clearing, frequency, limits
+from nodeagent.core import clearing, companions, frequency, limits
 from nodeagent.core.model import (
     ALL_DEVICES,
     NODE,
@@ -194,7 +194,8 @@ def _identify(state: State, provisional: Device, known: Device | None, identity:
     The numbers given under the provisional id stay with it too: that id may come again.
     """
     for condition in state.on(Condition, provisional.id):
-        if known is not None and _is_open_on(state, known, condition):
+        if known is not None and (same := _open_on(state, known, condition)) is not None:
+            companions.follow(state, condition, same)
             clearing.close(state, condition, f"the same fault is open on {known.id}, which this device is")
     state.drop(provisional)
     identified = known or replace(provisional, id=identity)
@@ -210,9 +211,8 @@ def _identify(state: State, provisional: Device, known: Device | None, identity:
     return identified
 
 
-def _is_open_on(state: State, device: Device, condition: Condition) -> bool:
-    key = state.lookup.facts(condition.code).key
-    return state.condition(device.id, key, condition.injected) is not None
+def _open_on(state: State, device: Device, condition: Condition) -> Condition | None:
+    return state.condition(device.id, state.lookup.facts(condition.code).key, condition.injected)
 
 
 def _merged(state: State, moved: Cell) -> Cell | None:
@@ -261,6 +261,7 @@ def _replace_part(state: State, old: Device) -> None:
     Its ordinals stay, and how often it was reset: it may come back.
     """
     why = EventKind.DEVICE_REPLACED.value
+    companions.forget(state, old.id)
     for condition in state.on(Condition, old.id):
         clearing.close(state, condition, why)
     for promotion in state.on(Promotion, old.id):
