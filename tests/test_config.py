@@ -1,10 +1,13 @@
 """nodeagent.toml: defaults, where it is looked for, and what is said of each thing that can be wrong."""
 
 import re
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nodeagent import config as config_module
 from nodeagent.config import DRIVER_NAMES, Config, ConfigError, KmsgConfig, VendorConfig, load_config
@@ -308,6 +311,44 @@ def test_it_is_refused_with_file_line_key_and_what_would_be_right(
     with pytest.raises(ConfigError) as refused:
         read(tmp_path, text)
     assert str(refused.value) == f"{tmp_path}/{said}"
+
+
+DAMAGE = [
+    "",
+    "\0",
+    "\ufeff",
+    '"',
+    "[",
+    "]" * 40,
+    "=",
+    ".a" * 40,
+    "9" * 5000,
+    "0x" + "f" * 5000,
+    "nan",
+    "true",
+]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 5000), st.integers(0, 12), st.sampled_from(DAMAGE)), min_size=1, max_size=4
+    )
+)
+def test_a_damaged_file_is_a_configuration_or_problems_with_the_file_in_each(
+    damages: list[tuple[int, int, str]],
+) -> None:
+    text = re.sub(r"^# (?=[a-z_]+ = )", "", SHIPPED.read_text(), flags=re.MULTILINE)
+    for begin, length, piece in damages:
+        text = text[:begin] + piece + text[begin + length :]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "c.toml"
+        path.write_text(text)
+        said = []
+        try:
+            load_config(path, {})
+        except ConfigError as refused:
+            said = str(refused).splitlines()
+        assert all(line.startswith(str(path)) for line in said)
 
 
 def test_all_problems_are_told_at_once(tmp_path: Path) -> None:

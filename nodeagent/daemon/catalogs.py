@@ -40,8 +40,8 @@ def tables_on_disk(folders: Sequence[Path], settings: Settings) -> Catalog:
     """What the folders say now. Raises NoTables where that is not sound."""
     try:
         return load_catalog(folders, settings).catalog
-    except TablesError as refused:
-        raise NoTables(str(refused)) from refused
+    except Exception as error:
+        raise NoTables(why_refused(error)) from error
 
 
 class Catalogs:

@@ -30,7 +30,8 @@ OTHER: Final = 1 << 128
 
 ANY: Final = (OTHER << 1) - 1
 REPEATS: Final = frozenset({op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT})
-_SINGLE: Final = frozenset({op.ANY, op.LITERAL, op.NOT_LITERAL, op.IN, op.AT})
+TAKING: Final = frozenset({op.ANY, op.LITERAL, op.NOT_LITERAL, op.IN})
+"""What takes one character."""
 
 _IGNORECASE: Final = int(re.IGNORECASE)
 _DOTALL: Final = int(re.DOTALL)
@@ -117,18 +118,18 @@ class _Builder:
         self._repeating = 0
 
     def sequence(self, nodes: Iterable[tuple[Any, Any]]) -> _Part:
-        whole = _Part()
+        first, last, empty = _Part()
         for operator, argument in nodes:
-            whole = self._joined(whole, self._part(operator, argument))
-        return whole
-
-    def _joined(self, before: _Part, after: _Part) -> _Part:
-        self.made.join(before.last, after.first)
-        return _Part(
-            first=before.first + (after.first if before.empty else ()),
-            last=after.last + (before.last if after.empty else ()),
-            empty=before.empty * after.empty,
-        )
+            if operator in TAKING:
+                part = _taking(self.made.add(self._takes(operator, argument)))
+            else:
+                part = self._part(operator, argument)
+            self.made.join(last, part.first)
+            if empty:
+                first += part.first
+            last = part.last + last if part.empty else part.last
+            empty *= part.empty
+        return _Part(first, last, empty)
 
     def _part(self, operator: Any, argument: Any) -> _Part:
         if operator in REPEATS:
@@ -144,9 +145,7 @@ class _Builder:
                 return self._assertion(*argument)
             case op.AT | op.GROUPREF | op.GROUPREF_EXISTS:
                 return _Part()
-            case _:
-                state = self.made.add(self._takes(operator, argument))
-                return _Part((state,), (state,), empty=0)
+        raise NotImplementedError(f"an expression with {operator}")
 
     def _group(self, _number: int | None, added: int, removed: int, nodes: Any) -> _Part:
         outside, self._flags = self._flags, (self._flags | added) & ~removed
@@ -201,16 +200,13 @@ class _Builder:
     # ------------------------------------------------------------------ characters
 
     def _takes(self, operator: Any, argument: Any) -> int:
-        match operator:
-            case op.ANY:
-                return ANY if self._flags & _DOTALL else ANY & ~(1 << ord("\n"))
-            case op.LITERAL:
-                return self._characters(argument, argument)
-            case op.NOT_LITERAL:
-                return _but(self._characters(argument, argument))
-            case op.IN:
-                return self._one_of(argument)
-        raise NotImplementedError(f"an expression with {operator}")
+        if operator is op.LITERAL:
+            return self._characters(argument, argument)
+        if operator is op.IN:
+            return self._one_of(argument)
+        if operator is op.NOT_LITERAL:
+            return _but(self._characters(argument, argument))
+        return ANY if self._flags & _DOTALL else ANY & ~(1 << ord("\n"))
 
     def _one_of(self, items: Sequence[tuple[Any, Any]]) -> int:
         found, negated = 0, False
@@ -238,6 +234,10 @@ class _Builder:
         return found
 
 
+def _taking(state: int) -> _Part:
+    return _Part((state,), (state,), 0)
+
+
 def _is_simple(nodes: Iterable[tuple[Any, Any]]) -> bool:
     """Whether it takes so many characters and no others, in one way."""
     for operator, argument in nodes:
@@ -248,7 +248,7 @@ def _is_simple(nodes: Iterable[tuple[Any, Any]]) -> bool:
         elif operator is op.SUBPATTERN:
             if not _is_simple(argument[-1]):
                 return False
-        elif operator not in _SINGLE:
+        elif operator not in TAKING and operator is not op.AT:
             return False
     return True
 

@@ -12,7 +12,7 @@ from itertools import product
 from re import _constants as op  # type: ignore[attr-defined]
 from typing import Any, Final
 
-from nodeagent.tables.automaton import MANY, REPEATS, Automaton, TooLargeError, automaton_of, tree_of
+from nodeagent.tables.automaton import MANY, REPEATS, TAKING, Automaton, TooLargeError, automaton_of, tree_of
 
 _SO: Final = "a hostile line could keep the kernel log from being read"
 REFERS: Final = f"refers back to what a group matched, so {_SO}; write out what may stand there"
@@ -61,6 +61,8 @@ def must_part(tree: Any) -> tuple[list[Any], list[Any]]:
 def _of_form(nodes: Iterable[tuple[Any, Any]], *, repeated: bool) -> Iterator[str]:
     """``repeated``: what is looked at stands in a long repetition."""
     for operator, argument in nodes:
+        if operator in TAKING:
+            continue
         if operator in (op.GROUPREF, op.GROUPREF_EXISTS):
             yield REFERS
         elif operator in REPEATS:

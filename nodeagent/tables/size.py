@@ -4,6 +4,7 @@ packaging/nodeagent.service), though several catalogs are held at a time and one
 It looks at sizes and numbers only.
 """
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -30,7 +31,11 @@ MAX_PATTERNS_BYTES: Final = 1024 * 1024
 
 def too_many_bytes(files: Iterable[Path]) -> Iterator[Problem]:
     """Before they are read."""
-    sizes = {path: path.stat().st_size for path in files if path.is_file()}
+    sizes = dict[Path, int]()
+    for path in files:
+        # What has gone, or cannot be looked at, is told when it is read.
+        with contextlib.suppress(OSError):
+            sizes[path] = path.stat().st_size
     if (total := sum(sizes.values())) > MAX_BYTES:
         largest = max(sizes, key=lambda path: sizes[path])
         reason = (
