@@ -21,6 +21,7 @@ from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.problem import Problem, Problems
 from nodeagent.toml.quantities import duration, parse_size_bytes
 from nodeagent.toml.source import Source, read_source
+from nodeagent.toml.texts import FilePath, NodeName, OptionalPath
 
 DEFAULT_PATH = Path("/etc/nodeagent/nodeagent.toml")
 PATH_VARIABLE = "NODEAGENT_CONFIG"
@@ -31,7 +32,7 @@ SOCKET_PATH_LIMIT_BYTES = 107
 _DAY_NS = 86_400 * SECOND_NS
 _MILLISECOND_NS = SECOND_NS // 1000
 
-_ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]]*):(\d{1,5})")
+_ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[^\s\x00-\x1f\x7f:\[\]]*):(\d{1,5})")
 
 Patience = Annotated[int, duration(0, _DAY_NS, '"0s" to "1d"')]
 LineHold = Annotated[int, duration(SECOND_NS, 600 * SECOND_NS, '"1s" to "10m"')]
@@ -47,7 +48,6 @@ StoreSize = Annotated[
         extra={"reads": parse_size_bytes},
     ),
 ]
-FilePath = Annotated[str, Meta(min_length=1, max_length=4096, description="a path in quotes")]
 
 
 class AgentConfig(Struct, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class AgentConfig(Struct, frozen=True, kw_only=True):
     once_hold_ns: Patience = field(default=60 * SECOND_NS, name="once_hold")
     kernel_line_hold_ns: LineHold = field(default=30 * SECOND_NS, name="kernel_line_hold")
     unknown_level: Level | None = None
-    node_name: Annotated[str, Meta(max_length=253, description="the node's name in quotes")] = ""
+    node_name: NodeName = ""
 
     def name(self) -> str:
         """The node's name: as configured, else the host name."""
@@ -87,9 +87,9 @@ class GrpcConfig(Struct, frozen=True, kw_only=True):
     """``[grpc]``: TCP, by mutual TLS only. ``roles`` is by the client certificate's name, "*" any other."""
 
     listen: str = ""
-    tls_cert: str = ""
-    tls_key: str = ""
-    tls_client_ca: str = ""
+    tls_cert: OptionalPath = ""
+    tls_key: OptionalPath = ""
+    tls_client_ca: OptionalPath = ""
     roles: Annotated[
         Mapping[str, Literal["none", "reader", "operator"]],
         Meta(description='a table that gives each certificate name "none", "reader" or "operator"'),
@@ -103,7 +103,7 @@ class DriverConfig(Struct, frozen=True, kw_only=True):
     required: bool = False
     poll_interval_ns: Interval = field(default=SECOND_NS, name="poll_interval")
     call_deadline_ns: Interval = field(default=5 * SECOND_NS, name="call_deadline")
-    library: str = ""
+    library: OptionalPath = ""
 
     def for_driver(self) -> dict[str, str | int | float | bool]:
         """The keys that are the driver's own business, and not its supervisor's."""

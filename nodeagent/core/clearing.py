@@ -2,13 +2,18 @@
 
 from dataclasses import replace
 
-from nodeagent.core import frequency, pairing
+from nodeagent.core import companions, frequency, pairing
 from nodeagent.core.model import Condition, Crossing, Device, EventKind, Hold, Holder, Ordinal, Tally
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
 
 
-def close(state: State, condition: Condition, why: str) -> None:
+def close(state: State, condition: Condition, why: str, *, raises: bool = True) -> None:
+    """What went with it and is still there is a fault of its own before this one has ended. Not ``raises``: a
+    reload raises nothing, so that is left to the next poll.
+    """
+    if raises:
+        companions.outlive(state, condition)
     state.drop(condition)
     if condition.rule:
         _measure_anew(state, condition)

@@ -6,8 +6,7 @@ renumbering changes names alone.
 
 from dataclasses import replace
 
-from nodeagent.core import clearing, kernel_lines, limits, room
-from nodeagent.core.forgetting import forget
+from nodeagent.core import clearing, companions, forgetting, kernel_lines, limits, room
 from nodeagent.core.model import (
     ALL_DEVICES,
     NODE,
@@ -204,7 +203,8 @@ def _identify(state: State, provisional: Device, known: Device | None, identity:
     The numbers given under the provisional id stay with it too: that id may come again.
     """
     for condition in state.on(Condition, provisional.id):
-        if known is not None and _is_open_on(state, known, condition):
+        if known is not None and (same := _open_on(state, known, condition)) is not None:
+            companions.follow(state, condition, same)
             clearing.close(state, condition, f"the same fault is open on {known.id}, which this device is")
     state.drop(provisional)
     identified = known or replace(provisional, id=identity)
@@ -220,9 +220,8 @@ def _identify(state: State, provisional: Device, known: Device | None, identity:
     return identified
 
 
-def _is_open_on(state: State, device: Device, condition: Condition) -> bool:
-    key = state.lookup.facts(condition.code).key
-    return state.condition(device.id, key, condition.injected) is not None
+def _open_on(state: State, device: Device, condition: Condition) -> Condition | None:
+    return state.condition(device.id, state.lookup.facts(condition.code).key, condition.injected)
 
 
 def _merged(state: State, moved: Cell) -> Cell | None:
@@ -270,7 +269,7 @@ def _replace_part(state: State, old: Device) -> None:
 
     How often it was reset stays: it may come back.
     """
-    forget(state, old, EventKind.DEVICE_REPLACED.value, Charge)
+    forgetting.forget(state, old, EventKind.DEVICE_REPLACED.value, Charge)
 
 
 def _is_double(known: Device, given: DeviceSeen) -> bool:

@@ -1,6 +1,6 @@
 """A device is known no longer: what is open on it closes, what was kept of it goes. Why, its callers know."""
 
-from nodeagent.core import clearing, frequency
+from nodeagent.core import clearing, companions, frequency
 from nodeagent.core.model import Cell, Condition, Device, EventKind, Hold, Ordinal, Promotion
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
@@ -8,6 +8,7 @@ from nodeagent.core.telling import tell
 
 def forget(state: State, device: Device, why: str, *kept: type[Cell]) -> None:
     """Its ordinals stay, for it may come back, and so do cells of these types."""
+    companions.forget(state, device.id)
     for condition in state.on(Condition, device.id):
         clearing.close(state, condition, why)
     for promotion in state.on(Promotion, device.id):

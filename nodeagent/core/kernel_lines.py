@@ -11,9 +11,8 @@ for no reset. A chip that only lines name, and that its vendor's driver does not
 
 from dataclasses import replace
 
-from nodeagent.core import duration
+from nodeagent.core import duration, forgetting
 from nodeagent.core.catalog import SECOND_NS, canonical
-from nodeagent.core.forgetting import forget_named
 from nodeagent.core.lookup import Facts
 from nodeagent.core.model import (
     KERNEL_LOG,
@@ -133,7 +132,7 @@ def forget_unlisted(state: State, source: str) -> bool:
         if device.source or device.kind is not Kind.CHIP or not conditions or state.on(Hold, device.id):
             continue
         if all(each.source == KERNEL_LOG and _vendor(state, each) == source for each in conditions):
-            forget_named(state, device, f"{source} lists no such chip", source)
+            forgetting.forget_named(state, device, f"{source} lists no such chip", source)
             changed = True
     return changed
 

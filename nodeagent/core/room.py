@@ -7,8 +7,7 @@ only lines have named, hides nothing that is real. What makes way is closed and 
 from collections.abc import Iterable
 from typing import TypeVar
 
-from nodeagent.core import clearing, frequency, limits
-from nodeagent.core.forgetting import forget_named
+from nodeagent.core import clearing, forgetting, frequency, limits
 from nodeagent.core.model import Claimed, Condition, Device, Hold, Level, Promotion
 from nodeagent.core.state import State
 from nodeagent.core.verdict import PRECEDENCE
@@ -50,7 +49,7 @@ def for_listed_device(state: State) -> bool:
         return True
     for device in state.all(Device):
         if not device.seen and not device.source and _is_nobodys(state, device):
-            forget_named(state, device, "it makes way for one that a driver lists")
+            forgetting.forget_named(state, device, "it makes way for one that a driver lists")
             return True
     return False
 
@@ -62,7 +61,7 @@ def _injected(state: State) -> int:
 def _close_milder(state: State, among: Iterable[Condition], worth: Worth) -> bool:
     mildest = _mildest(state, among, worth)
     if mildest is not None:
-        clearing.close(state, mildest, WHY)
+        clearing.close(state, mildest, WHY, raises=False)
         state.overflow = f"{mildest.code} made way for a worse fault"
     return mildest is not None
 

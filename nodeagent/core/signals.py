@@ -4,12 +4,13 @@ from dataclasses import replace
 
 from nodeagent.core import (
     clearing,
+    companions,
     devices,
     duration,
     frequency,
     kernel_lines,
     limits,
-    pairing,
+    opening,
     relation,
     room,
     severity,
@@ -22,17 +23,13 @@ from nodeagent.core.lookup import Facts
 from nodeagent.core.model import (
     NODE,
     Assertion,
-    Backing,
     Condition,
     Device,
-    EventKind,
-    Held,
     Kind,
     Level,
     Signal,
 )
 from nodeagent.core.state import State
-from nodeagent.core.telling import tell
 
 _TOO_MANY = "too_many_faults"
 _TOO_MANY_KEY = canonical(_TOO_MANY)
@@ -85,7 +82,7 @@ def _recovered(
 ) -> bool:
     if condition is not None:
         return clearing.recover(state, condition)
-    return device is not None and not signal.injected and relation.end_absorption(state, device.id, facts.key)
+    return device is not None and not signal.injected and companions.end(state, device.id, facts.key)
 
 
 def overflowed(state: State) -> bool:
@@ -126,8 +123,7 @@ def _opened(
     state: State, device: Device | None, signal: Signal, facts: Facts, at_ns: int, rule: str
 ) -> Condition | None:
     """A new condition; None where a bound was reached, or the signal names no device."""
-    known_severity = severity.of_signal(state, signal, facts)
-    fault = classify(state.lookup, signal.source, facts, known_severity)
+    fault = classify(state.lookup, signal.source, facts, severity.of_signal(state, signal, facts))
     is_own = facts.key == _TOO_MANY_KEY
     if not is_own and not room.for_condition(state, device, fault.level, signal.injected):
         state.overflow = f"{signal.code} on {signal.device} is one too many"
@@ -135,49 +131,12 @@ def _opened(
     device = devices.resolve(state, signal.device, fault.kind)
     if device is None:
         return None
-    suffix = "!injected" if signal.injected else ""
-    ordinal = limits.next_ordinal(state, device.id, facts.key + suffix)
-    held = state.get(Held, device.id)
-    condition = Condition(
-        id=f"{device.id}/{facts.code}{suffix}#{ordinal}",
-        device_id=device.id,
-        code=facts.code,
-        name=fault.name,
-        source=signal.source,
-        base_level=fault.level,
-        level=fault.level,
-        opened_ns=at_ns,
-        last_ns=at_ns,
-        count=signal.count,
-        present_ns=at_ns if signal.assertion is Assertion.OCCUR else None,
-        level_since_ns=at_ns,
-        held_by=held.holders if held else None,
-        severity=known_severity,
-        unknown=fault.unknown,
-        affects=fault.affects,
-        user_induced=fault.user_induced,
-        injected=signal.injected,
-        affect_verdict=signal.affect_verdict,
-        boot_id=state.era.boot_id,
-        evidence=signal.evidence,
-        occurred_ns=at_ns,
-        rule=rule,
-        backing=_backing(state, device, signal, facts, at_ns),
+    condition = opening.condition_of(
+        state, device, signal, facts, fault, at_ns=at_ns, occurred_ns=at_ns, rule=rule
     )
-    condition = pairing.joined(state, severity.shared(state, condition))
-    condition = replace(condition, level=duration.level_in_force(state, condition))
     condition = _count_user_induced(state, condition, signal, facts, at_ns)
-    state.put(condition)
-    tell(state, EventKind.RAISED, device, about=condition, why=f"{signal.assertion} from {signal.source}")
-    if condition.present_ns is not None:
-        frequency.present(state, condition)
+    opening.begin(state, device, condition, f"{signal.assertion} from {signal.source}")
     return condition
-
-
-def _backing(state: State, device: Device, signal: Signal, facts: Facts, at_ns: int) -> Backing:
-    return (
-        Backing.OWN if signal.injected else kernel_lines.backing(state, device, facts, signal.source, at_ns)
-    )
 
 
 def _renew(state: State, condition: Condition, signal: Signal, facts: Facts, at_ns: int) -> Condition:

@@ -31,6 +31,7 @@ from nodeagent.daemon.translate import (
     holders,
     node_fault,
     signals,
+    skipped,
 )
 from nodeagent.worker import protocol
 from nodeagent.worker.protocol import SOURCE
@@ -154,6 +155,7 @@ class Observation:
         if batch.lost:
             reason = f"{batch.lost} records were overwritten before they could be read"
             inputs.append(self._fault(LOG_GAP, NODE, Assertion.ONCE, reason, count=batch.lost))
+        inputs += [skipped(self._source, record) for record in batch.skipped]
         heard = signals(self._source, batch, self._clock)
         return [*inputs, *(signal for signal in heard if signal.device not in self._resting)]
 

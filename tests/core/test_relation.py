@@ -139,8 +139,8 @@ def test_a_companion_that_polls_go_on_showing_stays_absorbed_while_its_root_is_o
     engine = begin(TABLES)
     seen(engine, (1, signal(UCE)), (2, signal(AI_CORE)))
     assert seen(engine, (100, active(UCE, AI_CORE, begun_s=99))) == []
-    assert seen(engine, (101, signal(UCE, "recover"))) == [("cleared", GPU, UCE)]
-    assert seen(engine, (102, active(AI_CORE, begun_s=101))) == [("raised", GPU, AI_CORE)]
+    assert seen(engine, (101, signal(UCE, "recover"))) == [("raised", GPU, AI_CORE), ("cleared", GPU, UCE)]
+    assert seen(engine, (102, active(AI_CORE, begun_s=101))) == []
 
 
 def test_a_companion_that_came_first_stays_absorbed_too() -> None:

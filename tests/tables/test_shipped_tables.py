@@ -29,6 +29,7 @@ AGENT_CODES = {
     "driver_unresponsive",
     "worker_crashed",
     "log_gap",
+    "log_gap.skipped",
     "device_lost",
     "store_damaged",
     "store_degraded",
