@@ -123,6 +123,7 @@ def hold(told: types_pb2.Hold) -> Form:
         "device_id": told.device_id,
         "kind": _word(messages.HOLD_KIND_OF, told.kind),
         "owner": told.owner,
+        "set_by": told.set_by,
         "reason": told.reason,
         "since": _time(told.since),
         "until": _time(told.until),

@@ -37,18 +37,86 @@ def test_a_device_is_out_of_service_until_its_owner_releases_it(nodeagent: Nodea
     released = nodeagent("release", "node", "--reason", "done", "-o", "json")
 
     hold = isolated.json[0]
-    assert (hold["device"], hold["owner"], hold["reason"], hold["until"]) == ("node", "uid:0", "bench", None)
-    assert standing["holds"] == [hold]
+    assert (hold["device"], hold["owner"], hold["reason"], hold["until"]) == ("node", "alice", "bench", None)
+    assert (hold["set_by"], hold["durable"]) == ("uid:0", True)
+    assert [(each["id"], each["owner"]) for each in standing["holds"]] == [(hold["id"], "alice")]
     assert standing["devices"][0]["verdict"] == "ISOLATE"
-    assert released.json == [{"device": "node", "released": [hold["id"]]}]
+    assert released.json == [{"device": "node", "released": [hold["id"]], "others": [], "durable": True}]
     assert verdict_of(nodeagent, "node") == "ALLOW"
 
 
 @pytest.mark.usefixtures("node")
 def test_an_isolation_for_a_while_says_its_end(nodeagent: Nodeagent) -> None:
     isolated = nodeagent("isolate", "node", "--reason", "bench", "--for", "2h")
-    assert isolated.out.startswith("isolated node for uid:0, until 20")
+    assert isolated.out.startswith("isolated node for alice, until 20")
     assert isolated.out.endswith("Z: bench\n")
+
+
+def test_a_scripts_short_isolation_leaves_a_persons_long_one_as_it_was(
+    tmp_path: Path, nodeagent: Nodeagent
+) -> None:
+    with Node.within(tmp_path).daemon() as stream:
+        rma = nodeagent("isolate", "node", "--reason", "RMA", "-o", "json").json[0]
+        by_script = nodeagent("isolate", "node", "--reason", "bench", "--for", "1s", "--owner", "script")
+        shorter = nodeagent("isolate", "node", "--reason", "RMA", "--for", "1s")
+        until(stream, "released ")
+        status = nodeagent("status", "-o", "json").json[0]
+
+    assert by_script.out.startswith("isolated node for script, until 20")
+    assert shorter.out == "isolated node for alice, until it is released: RMA\n"
+    assert shorter.err == (
+        "nodeagent: alice held it for longer already, and still does; to shorten it, release it\n"
+    )
+    assert [(each["id"], each["reason"], each["until"]) for each in status["holds"]] == [
+        (rma["id"], "RMA", None)
+    ]
+    assert status["devices"][0]["verdict"] == "ISOLATE"
+
+
+@pytest.mark.usefixtures("node")
+def test_a_hold_of_another_is_named_and_ended_by_its_id_or_by_force_which_the_audit_log_tells(
+    nodeagent: Nodeagent,
+) -> None:
+    ids = [
+        nodeagent("isolate", "node", "--reason", why, "--owner", owner, "-o", "json").json[0]["id"]
+        for owner, why in (("bob", "RMA"), ("bob", "burn-in"), ("alice", "bench"))
+    ]
+    mine = nodeagent("release", "node", "--reason", "done")
+    refused = nodeagent("release", "node", "--reason", "done")
+    by_id = nodeagent("release", "node", "--reason", "he is ill", "--id", ids[0], "-o", "json").json[0]
+    by_force = nodeagent("release", "node", "--reason", "he is ill", "--force")
+    audit = nodeagent("audit", "--after", "0", "-o", "json").json
+
+    bobs = f"bob (RMA), id {ids[0]}; bob (burn-in), id {ids[1]}"
+    assert mine.out.splitlines() == [
+        f"released {ids[2]}",
+        f"still isolated by bob: RMA (id {ids[0]})",
+        f"still isolated by bob: burn-in (id {ids[1]})",
+    ]
+    then = "alice has no hold there: name its owner or its id, or use force"
+    assert (refused.status, refused.err) == (1, f"nodeagent: node is isolated by {bobs}; {then}\n")
+    assert (by_id["released"], [each["id"] for each in by_id["others"]]) == ([ids[0]], [ids[1]])
+    assert by_force.out == f"released {ids[1]}\n"
+    ended = [
+        (each["who"].partition(" for ")[2], each["result"])
+        for each in audit
+        if each["what"] == "ReleaseDevice"
+    ]
+    assert ended[2:4] == [
+        ("alice", f"released {ids[0]}: he is ill"),
+        ("alice", f"released by force {ids[1]}: he is ill"),
+    ]
+
+
+@pytest.mark.usefixtures("node")
+def test_events_status_and_why_say_whose_hold_it_is_and_who_set_it(nodeagent: Nodeagent) -> None:
+    nodeagent("isolate", "node", "--reason", "RMA")
+    events = nodeagent("events", "--kind", "isolated").out
+    status, why = nodeagent("status").out, nodeagent("why", "node").out
+
+    assert events.endswith(" alice (uid:0): RMA\n")
+    assert "isolated: node by alice: RMA\n" in status
+    assert "  alice: RMA\n  set by uid:0 at 20" in why
 
 
 def test_an_isolation_survives_the_daemon(tmp_path: Path, nodeagent: Nodeagent) -> None:
@@ -102,7 +170,7 @@ def test_a_device_that_is_not_seen_to_be_well_is_released_by_force_only(
 
     why = "XID_95 at RestartNPU, it is not observed; mend that first, or release it by force"
     assert (refused.status, refused.err) == (1, f"nodeagent: {GPU} is not fit: {why}\n")
-    assert forced.out == f"released slot:{GPU}/hold:uid:0#1\n"
+    assert forced.out == f"released slot:{GPU}/hold:alice#1\n"
 
 
 @pytest.mark.usefixtures("node")

@@ -125,6 +125,21 @@ def test_a_fault_proposes_a_reset_and_an_operator_approves_it_once(
     assert "approved by uid:0 [mode ask]" in nodeagent("events").out
 
 
+def test_an_action_is_found_by_any_device_of_it(patient: Acting, nodeagent: Nodeagent) -> None:
+    none = nodeagent("approve", "npu3")
+    patient.chips.raise_code("npu6", RESET_NEEDED, severity=2)
+    until(patient.stream, "action_proposed")
+    action_id = the_action(nodeagent)["id"]
+    approved = nodeagent("approve", "npu3", "-o", "json").json[0]
+    refused = nodeagent("approve", "npu6", "--refuse")
+    entry = nodeagent("audit", "-n", "2", "-o", "json").json[-1]
+
+    assert (none.status, none.err) == (1, "nodeagent: action_id: 'npu3' has none; none is pending\n")
+    assert (approved["action_id"], approved["approved"], approved["durable"]) == (action_id, True, True)
+    assert (refused.status, refused.out) == (0, f"refused {action_id}\n")
+    assert (entry["target"], entry["result"]) == ("npu6", f"refused {action_id}")
+
+
 def test_one_that_nobody_approves_says_until_when_and_how_to(node: Acting, nodeagent: Nodeagent) -> None:
     node.chips.raise_code("npu6", RESET_NEEDED, severity=2)
     until(node.stream, "action_proposed")
@@ -162,7 +177,7 @@ def test_what_cannot_be_reset_is_told_why(node: Acting, nodeagent: Nodeagent) ->
     assert said["node"] == (1, "nodeagent: node is no chip: only NPUs and GPUs are reset\n")
     there = ", ".join(("node", *CHIPS))
     assert said["npu9"] == (1, f"nodeagent: device: 'npu9' is not known; there are: {there}\n")
-    why = "npu0 is isolated by uid:0: fan swap; see to that and release it first"
+    why = "npu0 is isolated by alice: fan swap; see to that and release it first"
     assert (isolated.status, isolated.err) == (1, f"nodeagent: {why}\n")
     assert (shown.status, shown.out.splitlines()[-2:]) == (0, ["it would be refused:", f"    {why}"])
     assert nodeagent("reset", "npu3").status == 2
