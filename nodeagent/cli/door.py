@@ -46,7 +46,7 @@ class Door:
     def call(
         self, request: Message, answer: type[Answer], *, timeout_s: float = calls.CALL_TIMEOUT_S
     ) -> Answer:
-        """Raises Failure, or Unreachable where the daemon went away meanwhile; a pause of it is waited out."""
+        """Raises Failure, or Unreachable where the daemon went away meanwhile. It waits while that pauses."""
         ask = self._channel.unary_unary(
             calls.path_of(request),
             request_serializer=type(request).SerializeToString,
