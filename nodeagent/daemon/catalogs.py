@@ -42,6 +42,8 @@ class Catalogs:
         self._ledger = ledger
         self._known = known
         self.current = Catalog(digest="")
+        self.refused = ""
+        """Why the tables on disk are not in force since the start; empty if they are."""
 
     async def load(self, folders: Sequence[Path], settings: Settings, in_force: str) -> tuple[Input, ...]:
         """The inputs that bring the tables on disk into force. ``in_force`` is the engine's digest, or "".
@@ -54,6 +56,7 @@ class Catalogs:
         except TablesError as refused:
             for problem in refused.problems:
                 log.error("tables refused: %s", problem)
+            self.refused = str(refused)
             await self._fall_back(folders, settings, in_force)
             return (*self._change(in_force), self.rejected(str(refused)))
         return await self.take(loaded, folders, in_force)

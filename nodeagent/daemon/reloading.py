@@ -10,8 +10,9 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from nodeagent import last_config
 from nodeagent.config import Config, ConfigError, load_config
-from nodeagent.daemon import systemd
+from nodeagent.daemon import refusals, systemd
 from nodeagent.daemon.catalogs import Catalogs
 from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.pump import Pump
@@ -19,9 +20,12 @@ from nodeagent.daemon.restarts import left_for_a_start
 from nodeagent.daemon.supervisor import Supervisor
 from nodeagent.outlets.tables import Reloaded, TablesRefused
 from nodeagent.store.board import Board
+from nodeagent.store.thread import DiskThread
 from nodeagent.tables.load import Loaded, TablesError
 
 log = logging.getLogger(__name__)
+
+KEEP_LIMIT_S = 5.0
 
 
 class Reloading:
@@ -71,7 +75,7 @@ class Reloading:
                 loaded = await self._catalogs.read(table_folders(config), config.settings())
             except (ConfigError, TablesError) as refused:
                 if not dry_run:
-                    await self._reject(str(refused))
+                    await self._reject(refused)
                 raise TablesRefused(str(refused)) from refused
             preview = self._pump.rehearse(loaded.catalog)
             left = left_for_a_start(self._started_with, config)
@@ -79,19 +83,42 @@ class Reloading:
                 await self._take(config, loaded)
                 for each in left:
                     log.warning("%s", each)
+                if not left:
+                    await self.keep(config)
             warnings = (*loaded.warnings, *left)
             return Reloaded(digest=loaded.catalog.digest, warnings=warnings, preview=preview)
 
-    async def _reject(self, reason: str) -> None:
+    async def keep(self, config: Config) -> None:
+        """All of it is in force: a start at which the file is broken goes on with it.
+
+        A disk that fails or hangs costs that copy alone.
+        """
+        thread = DiskThread("configuration", closing=lambda: None)
+        try:
+            async with asyncio.timeout(KEEP_LIMIT_S):
+                await thread.run(lambda: last_config.keep(self._config_path, os.environ, config))
+        except (OSError, TimeoutError) as error:
+            log.warning("a copy of the configuration cannot be kept for a later start: %s", error)
+        finally:
+            thread.abandon()
+
+    async def _reject(self, refused: ConfigError | TablesError) -> None:
+        reason = str(refused)
         for line in reason.splitlines():
             log.error("reload refused: %s", line)
-        await self._pump.submit(Delivery(source="agent", inputs=(Catalogs.rejected(reason),)))
+        found = {refusals.CONFIGURATION: reason}
+        if isinstance(refused, TablesError):
+            found = {refusals.CONFIGURATION: "", refusals.TABLES: reason}
+        conditions = refusals.standing(self._board.current.view, found)
+        await self._pump.submit(Delivery(source="agent", inputs=(Catalogs.rejected(reason), *conditions)))
 
     async def _take(self, config: Config, loaded: Loaded) -> None:
         inputs = await self._catalogs.take(loaded, table_folders(config), self._catalogs.current.digest)
         # Before the mode of resets is in force that the hooks around them were written for.
         self._on_config(config)
-        await self._pump.submit(Delivery(source="agent", inputs=inputs))
+        in_force = {refusals.CONFIGURATION: "", refusals.TABLES: ""}
+        conditions = refusals.standing(self._board.current.view, in_force)
+        await self._pump.submit(Delivery(source="agent", inputs=(*inputs, *conditions)))
         for source in self._sources:
             source.reload(loaded.catalog)
         while (publication := self._board.current).view.digest != loaded.catalog.digest:
