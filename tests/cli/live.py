@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -33,6 +34,14 @@ def until(lines: IO[str], words: str) -> str:
         if words in line:
             return line
     raise AssertionError(f"it ended without a line with {words!r}")
+
+
+def wait_for(path: Path, limit_s: float = 30.0) -> None:
+    """Until it is there: for a file that nobody tells of."""
+    deadline_s = time.monotonic() + limit_s
+    while not path.exists():
+        assert time.monotonic() < deadline_s, f"{path} never came"
+        time.sleep(0.02)
 
 
 @dataclass

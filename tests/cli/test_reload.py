@@ -1,13 +1,12 @@
 """``tables reload``, for real and as a rehearsal, against a real daemon."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import ROOT, Nodeagent
-from tests.cli.live import Node, until
+from tests.cli.live import Node, until, wait_for
 
 SITE = """
 [codes.BOOT]
@@ -134,8 +133,7 @@ def test_with_a_broken_configuration_commands_find_the_daemon_by_the_one_that_is
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
     node = Node.within(tmp_path)
     with node.daemon() as stream:
-        while not (tmp_path / "state/last-good.toml").exists():
-            time.sleep(0.02)
+        wait_for(tmp_path / "state/last-good.toml")
         with node.configuration.open("a") as file:
             file.write("[agnt]\n")
         line = len(node.configuration.read_text().splitlines())
@@ -145,7 +143,9 @@ def test_with_a_broken_configuration_commands_find_the_daemon_by_the_one_that_is
         checked = nodeagent("config", "check")
 
     reason = f'{node.configuration}:{line}: agnt: unknown key; the nearest known is "agent"'
-    where = f"nodeagent: asking the daemon where {tmp_path}/state/last-good.toml says, as it was last configured"
+    where = (
+        f"nodeagent: asking the daemon where {tmp_path}/state/last-good.toml says, as it was last configured"
+    )
     assert (reloaded.status, reloaded.out) == (1, "")
     assert reloaded.err.splitlines() == [f"nodeagent: {reason}", where, f"nodeagent: {reason}"]
     assert (shown.status, shown.err.splitlines()) == (0, [f"nodeagent: {reason}", where])
