@@ -108,10 +108,8 @@ def _unreachable(path: Path, error: OSError) -> Unreachable:
                 f"the daemon is not running: nobody listens at {path}; {start}", EXIT_UNAVAILABLE
             )
         case errno.EACCES | errno.EPERM:
-            return Unreachable(
-                f"you may not use {path}: root may, and the members of its group (ls -l {path})",
-                EXIT_NOT_ALLOWED,
-            )
+            who = f"root may, and the members of its group (ls -l {path})"
+            return Unreachable(f"you may not ask the daemon at {path}: {who}", EXIT_NOT_ALLOWED)
         case _:
             reason = error.strerror or str(error)
             return Unreachable(f"the daemon cannot be asked at {path}: {reason}", EXIT_UNAVAILABLE)

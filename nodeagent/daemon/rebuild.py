@@ -29,12 +29,8 @@ async def load_catalogs(
     One that the store lost or damaged is replaced by ``stand_in``: faults judged by today's tables are
     better than a daemon that cannot start.
     """
-    digests = [
-        stamped.input.digest for stamped in recovery.inputs if isinstance(stamped.input, CatalogChanged)
-    ]
-    digests += [carried.cell.digest for carried in recovery.carried if isinstance(carried.cell, Era)]
     catalogs: dict[str, Catalog] = {}
-    for digest in dict.fromkeys(filter(None, digests)):
+    for digest in digests_of(recovery):
         try:
             catalogs[digest] = await _stored_catalog(ledger, digest)
         except (StoreUnreadableError, ValueError) as error:
@@ -43,6 +39,15 @@ async def load_catalogs(
             )
             catalogs[digest] = replace(stand_in(), digest=digest)
     return catalogs
+
+
+def digests_of(recovery: Recovery) -> list[str]:
+    """Of every catalog that the stored inputs were judged under, each once."""
+    digests = [
+        stamped.input.digest for stamped in recovery.inputs if isinstance(stamped.input, CatalogChanged)
+    ]
+    digests += [carried.cell.digest for carried in recovery.carried if isinstance(carried.cell, Era)]
+    return list(dict.fromkeys(filter(None, digests)))
 
 
 async def _stored_catalog(ledger: Ledger, digest: str) -> Catalog:
@@ -56,12 +61,7 @@ async def rebuild(
     ledger: Ledger, recovery: Recovery, catalogs: Mapping[str, Catalog]
 ) -> tuple[Engine, Outcome]:
     """The engine as it was at the last commit, and what differs from what was told (normally nothing)."""
-    engine = Engine(catalogs)
-    for carried in recovery.carried:
-        engine.replay(recovery.carried_at_ns, carried)
-    for stamped in recovery.inputs:
-        engine.replay(stamped.rule_ns, stamped.input)
-    engine.resume(recovery.engine_now_ns)
+    engine = replayed(recovery, catalogs)
     told = told_by(recovery.carried)
     after_seq = recovery.carried_at_seq
     while after_seq < recovery.last_seq:
@@ -74,3 +74,14 @@ async def rebuild(
     if differences:
         log.error("%d conditions differ from what the stored events told; told again", differences)
     return engine, outcome
+
+
+def replayed(recovery: Recovery, catalogs: Mapping[str, Catalog]) -> Engine:
+    """The engine as it was at the last commit. ``catalogs`` must hold all of ``digests_of``."""
+    engine = Engine(catalogs)
+    for carried in recovery.carried:
+        engine.replay(recovery.carried_at_ns, carried)
+    for stamped in recovery.inputs:
+        engine.replay(stamped.rule_ns, stamped.input)
+    engine.resume(recovery.engine_now_ns)
+    return engine

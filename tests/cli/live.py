@@ -2,6 +2,8 @@
 
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import time
@@ -42,6 +44,14 @@ def wait_for(path: Path, limit_s: float = 30.0) -> None:
     while not path.exists():
         assert time.monotonic() < deadline_s, f"{path} never came"
         time.sleep(0.02)
+
+
+def daemon_of(listening: Path) -> int:
+    """The pid of who listens at a socket."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.connect(str(listening))
+        pid, _, _ = struct.unpack("3i", probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return int(pid)
 
 
 @dataclass

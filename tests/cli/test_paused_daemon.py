@@ -3,8 +3,6 @@
 import contextlib
 import os
 import signal
-import socket
-import struct
 import subprocess
 import sys
 import time
@@ -13,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import Client
-from tests.cli.live import Node
+from tests.cli.live import Node, daemon_of
 
 COMMANDS = (
     "status",
@@ -28,14 +26,6 @@ COMMANDS = (
     "tables reload",
 )
 PAUSE_S = 1.0
-
-
-def daemon_of(listening: Path) -> int:
-    """The pid of who listens at a socket."""
-    with socket.socket(socket.AF_UNIX) as probe:
-        probe.connect(str(listening))
-        pid, _, _ = struct.unpack("3i", probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    return int(pid)
 
 
 @pytest.mark.root
