@@ -103,7 +103,7 @@ def _a_path(socket: Path) -> Path:
     name = str(socket)
     if ":" in name and "/" not in name and not socket.exists():
         what = "over TCP the daemon is asked by programs with a certificate of their own, not by this command"
-        raise Failure(f"--socket takes the path of a unix socket, not {name!r}; {what}", EXIT_USAGE)
+        raise Failure(f"--socket takes a unix socket's path, not {name!r}; {what}", EXIT_USAGE)
     return socket
 
 

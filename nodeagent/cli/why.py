@@ -71,6 +71,6 @@ def _write_contribution(contribution: pb.Contribution) -> None:
         write_field("table:", explanation.file)
         write_field("rules:", ", ".join(explanation.rules) or "none")
         write_field("means:", explanation.description)
-        write_field("do:", explanation.action)
+        write_field("do:", forms.advice(contribution))
     for event in contribution.events:
         write_event(event)

@@ -170,7 +170,7 @@ def _update(
     _vacate(state, after, known)
     state.put(after)
     if known is None or known.gone or not known.seen or was:
-        why = given.identity or "its identity could not be read"
+        why = given.identity or f"identified by its place {pci}"
         evidence = {**given.attributes, "was": was} if was else given.attributes
         tell(state, kind, after, source=given.source, why=why, evidence=evidence)
     return True

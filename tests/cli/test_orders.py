@@ -134,6 +134,9 @@ def test_what_cannot_be_isolated_or_released_is_said(nodeagent: Nodeagent) -> No
         for words in (
             "isolate npu9 --reason bench",
             "isolate node --reason bench --for 2",
+            "isolate node --reason bench --for 2hours",
+            "isolate node --reason bench --for 0s",
+            "isolate node --reason bench --for 9999999d",
             "release node --reason done",
             "release node --reason done --id no/such#1",
         )
@@ -142,11 +145,15 @@ def test_what_cannot_be_isolated_or_released_is_said(nodeagent: Nodeagent) -> No
         1,
         "nodeagent: device: 'npu9' is not known; there are: node",
     )
-    assert said["isolate node --reason bench --for 2"][0] == 2
-    assert (
-        "a duration is a whole number and one of ms, s, m, h, d"
-        in said["isolate node --reason bench --for 2"][1]
-    )
+    wanted = "is no length of time: a whole number and one of ms, s, m, h, d, such as 90m"
+    for length, why in (
+        ("2", f"'2' {wanted}"),
+        ("2hours", f"'2hours' {wanted}"),
+        ("0s", "must be longer than 0"),
+        ("9999999d", "must be 3650d at most"),
+    ):
+        status, told = said[f"isolate node --reason bench --for {length}"]
+        assert (status, told.splitlines()[-1]) == (2, f"Error: Invalid value for '--for': {why}")
     assert said["release node --reason done"] == (
         1,
         "nodeagent: nothing on node is for a person to release",
@@ -175,15 +182,22 @@ def test_a_device_that_is_not_seen_to_be_well_is_released_by_force_only(
 
 @pytest.mark.usefixtures("node")
 def test_an_injected_fault_is_shown_and_changes_a_verdict_only_when_it_is_to(nodeagent: Nodeagent) -> None:
+    unknown = nodeagent("inject", "--device", "node", "--code", "NOPE")
     shown = nodeagent("inject", "--device", "node", "--code", "PANIC", "-o", "json").json[0]
     unchanged = verdict_of(nodeagent, "node")
     other = nodeagent("inject", "--device", "node", "--code", "SOFT_LOCKUP", "--affect-verdict")
     conditions = nodeagent("status", "-o", "json").json[0]["conditions"]
 
+    assert (unknown.status, unknown.err) == (
+        0,
+        "warning: code 'NOPE' is in no table: it was judged as one that nobody knows\n",
+    )
+    assert other.err == ""
     assert shown["condition_id"].endswith("/PANIC!injected#1")
     assert unchanged == "ALLOW"
     assert other.out.startswith("injected SOFT_LOCKUP on node: ")
     assert [(each["code"], each["injected"], each["affects_verdict"]) for each in conditions] == [
+        ("NOPE", True, False),
         ("PANIC", True, False),
         ("SOFT_LOCKUP", True, True),
     ]
