@@ -14,7 +14,6 @@ from nodeagent import last_config
 from nodeagent.config import Config, ConfigError, load_config
 from nodeagent.daemon import refusals, systemd
 from nodeagent.daemon.catalogs import Catalogs
-from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.pump import Pump
 from nodeagent.daemon.restarts import left_for_a_start
 from nodeagent.daemon.supervisor import Supervisor
@@ -98,7 +97,8 @@ class Reloading:
             async with asyncio.timeout(KEEP_LIMIT_S):
                 await thread.run(lambda: last_config.keep(self._config_path, os.environ, config))
         except (OSError, TimeoutError) as error:
-            log.warning("a copy of the configuration cannot be kept for a later start: %s", error)
+            why = str(error) or "the disk does not answer"
+            log.warning("a copy of the configuration cannot be kept for a later start: %s", why)
         finally:
             thread.abandon()
 
@@ -110,7 +110,7 @@ class Reloading:
         if isinstance(refused, TablesError):
             found = {refusals.CONFIGURATION: "", refusals.TABLES: reason}
         conditions = refusals.standing(self._board.current.view, found)
-        await self._pump.submit(Delivery(source="agent", inputs=(Catalogs.rejected(reason), *conditions)))
+        await self._pump.ask(Catalogs.rejected(reason), *conditions)
 
     async def _take(self, config: Config, loaded: Loaded) -> None:
         inputs = await self._catalogs.take(loaded, table_folders(config), self._catalogs.current.digest)
@@ -118,11 +118,9 @@ class Reloading:
         self._on_config(config)
         in_force = {refusals.CONFIGURATION: "", refusals.TABLES: ""}
         conditions = refusals.standing(self._board.current.view, in_force)
-        await self._pump.submit(Delivery(source="agent", inputs=(*inputs, *conditions)))
+        await self._pump.ask(*inputs, *conditions)
         for source in self._sources:
             source.reload(loaded.catalog)
-        while (publication := self._board.current).view.digest != loaded.catalog.digest:
-            await self._board.wait_change(publication)
 
 
 def table_folders(config: Config) -> list[Path]:
