@@ -4,7 +4,6 @@ The store is read as it lies, also beside a daemon that hangs, and not a byte of
 it says still stands, the engine judges together with what is read of the devices.
 """
 
-import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,9 +14,9 @@ from nodeagent.core.engine import Engine
 from nodeagent.daemon.rebuild import digests_of, replayed
 from nodeagent.replay import store_file
 from nodeagent.replay.reading import ReplayError
-from nodeagent.store import codec, reader
-from nodeagent.store.opening import FILE_NAME
-from nodeagent.store.records import ClockAnchor, Cursor, Recovery
+from nodeagent.store import reader
+from nodeagent.store.opening import FILE_NAME, life_of
+from nodeagent.store.records import ClockAnchor, Cursor
 from nodeagent.tables.canonical import decode_catalog
 
 
@@ -46,7 +45,7 @@ def read(
         return None
     try:
         with store_file.opened(database) as connection:
-            recovery = _recovery(connection)
+            recovery = life_of(connection).recovery
             for digest in digests_of(recovery):
                 kept = reader.read_catalog(connection, digest)
                 catalogs[digest] = decode_catalog(kept) if kept else replace(stand_in(), digest=digest)
@@ -65,20 +64,3 @@ def _a_daemon_ran(agent: AgentConfig) -> bool:
         return Path(agent.state_dir).exists() or Path(agent.socket).exists()
     except PermissionError:
         return True
-
-
-def _recovery(connection: sqlite3.Connection) -> Recovery:
-    """Of one moment. Raises StoreDamagedError, sqlite3.Error."""
-    state = reader.read_state(connection)
-    cells = connection.execute("SELECT ordinal, kind, body FROM carried ORDER BY ordinal").fetchall()
-    return Recovery(
-        store_id=state.store_id,
-        last_seq=state.last.seq,
-        engine_now_ns=state.engine_now_ns,
-        anchor=state.anchor,
-        cursors=reader.read_cursors(connection),
-        carried=codec.decode_cells(cells),
-        carried_at_seq=state.base_seq,
-        carried_at_ns=state.base_ns,
-        inputs=reader.read_inputs(connection, state.base_input),
-    )

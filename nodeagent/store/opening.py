@@ -136,7 +136,7 @@ def read_life(path: Path) -> Life:
     """Read a life without writing a byte. Raises sqlite3.Error, OSError or StoreDamagedError."""
     connection = reader.connect(path)
     try:
-        return _read_life(connection)
+        return life_of(connection)
     finally:
         connection.close()
 
@@ -184,7 +184,7 @@ def _open_life(database: Database, identity: Identity) -> Life:
         answer = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if answer != "ok":
             raise StoreDamagedError(answer)
-    life = _read_life(connection)
+    life = life_of(connection)
     uuid = life.state.store_id.uuid
     if life.state.machine_id != identity.machine_id:
         _log.warning("store: written on another machine: a new store id begins, its history is kept")
@@ -198,7 +198,7 @@ def _open_life(database: Database, identity: Identity) -> Life:
             )
         ]
     )
-    return _read_life(connection) if uuid != life.state.store_id.uuid else life
+    return life_of(connection) if uuid != life.state.store_id.uuid else life
 
 
 def _connect(database: Database, identity: Identity) -> None:
@@ -231,7 +231,8 @@ def _create_if_new(database: Database, identity: Identity) -> None:
     _sync_directory(database.path.parent)
 
 
-def _read_life(connection: sqlite3.Connection) -> Life:
+def life_of(connection: sqlite3.Connection) -> Life:
+    """Raise StoreDamagedError, sqlite3.Error."""
     state = reader.read_state(connection)
     cells = connection.execute("SELECT ordinal, kind, body FROM carried ORDER BY ordinal").fetchall()
     return Life(
