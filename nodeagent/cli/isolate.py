@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -9,6 +10,12 @@ from nodeagent.cli.lengths import length_option
 from nodeagent.cli.options import Output, control_socket, control_socket_option, output_option
 from nodeagent.cli.output import note, write, write_json
 from nodeagent.cli.owners import owner_option
+
+if TYPE_CHECKING:
+    from nodeagent.outlets.pb import control_service_pb2 as pb
+    from nodeagent.outlets.pb import types_pb2
+
+_CLOCKS_DIFFER_NS: Final = 10**9
 
 
 @click.command("isolate")
@@ -47,6 +54,12 @@ def command(
         return
     end = f"until {for_people(hold.until)}" if hold.HasField("until") else "until it is released"
     write(f"isolated {hold.device} for {hold.owner}, {end}: {hold.reason}")
-    if length is not None and hold.until != request.until:
+    if length is not None and _is_longer(hold, request):
         note(f"nodeagent: {hold.owner} held it for longer already, and still does; to shorten it, release it")
     durability.warn(told)
+
+
+def _is_longer(hold: "types_pb2.Hold", request: "pb.IsolateDeviceRequest") -> bool:
+    """By more than what the clocks may differ by."""
+    ends_ns, asked_ns = hold.until.ToNanoseconds(), request.until.ToNanoseconds()
+    return not hold.HasField("until") or ends_ns - asked_ns > _CLOCKS_DIFFER_NS

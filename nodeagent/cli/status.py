@@ -205,7 +205,7 @@ def _worst_first(device: types_pb2.Device) -> tuple[int, int, object]:
 
 
 def _write_promotions(told: pb.Snapshot) -> None:
-    for promotion in told.promotions:
+    for promotion in sorted(told.promotions, key=lambda each: natural(each.device)):
         waits = "" if promotion.effective else ", not yet in force"
         level = word(messages.LEVEL_OF, promotion.level)
         write_continued(

@@ -48,6 +48,7 @@ def test_a_device_is_out_of_service_until_its_owner_releases_it(nodeagent: Nodea
 @pytest.mark.usefixtures("node")
 def test_an_isolation_for_a_while_says_its_end(nodeagent: Nodeagent) -> None:
     isolated = nodeagent("isolate", "node", "--reason", "bench", "--for", "2h")
+    assert isolated.err == ""
     assert isolated.out.startswith("isolated node for alice, until 20")
     assert isolated.out.endswith("Z: bench\n")
 
