@@ -31,22 +31,16 @@ code = "ALARM"
 regex = "^alarm$"
 device = "node"
 
-[codes.TICK]
+[codes.XID_43]
 kind = "chip"
-vendor = "site"
+vendor = "nvidia"
 name = "Tick"
 level = "SubHealthFault"
 clear_on = ["1s"]
 
-[[pattern]]
-id = "TICK"
-code = "TICK"
-regex = "^tick (?P<device>[a-z0-9]+)$"
-device = "device"
-
 [[frequency]]
 id = "once"
-codes = ["TICK"]
+codes = ["XID_43"]
 times = 1
 time_window = "24h"
 level = "ManuallySeparateNPU"
@@ -63,7 +57,7 @@ class Site(Node):
         with self.daemon() as stream:
             self.stream = stream
             for _ in ("node", "gpu0", "gpu1"):
-                stream.until("device_seen ")
+                stream.until(" ALLOW ")
             yield
             if killed:
                 os.kill(daemon_of(self.socket), signal.SIGKILL)
@@ -112,10 +106,12 @@ def test_what_a_person_took_out_of_service_is_not_good(
     assert files(state) == before
 
 
-def test_what_a_rule_promoted_or_only_a_person_clears_is_not_good(site: Site, nodeagent: Nodeagent) -> None:
+def test_what_a_rule_promoted_or_only_a_person_clears_is_not_good(
+    site: Site, chips: EmulatedNode, nodeagent: Nodeagent
+) -> None:
     with site.life():
         site.write("alarm")
-        site.write("tick gpu1")
+        chips.gpus.raise_xid("gpu1", 43)
         site.stream.until("promoted")
         site.stream.until("cleared")
 
@@ -123,7 +119,7 @@ def test_what_a_rule_promoted_or_only_a_person_clears_is_not_good(site: Site, no
 
     assert (ran.status, ran.out) == (
         1,
-        "faulty: node ISOLATE: ALARM Alarm\nfaulty: gpu1 ISOLATE: TICK Tick\n",
+        "faulty: node ISOLATE: ALARM Alarm\nfaulty: gpu1 ISOLATE: XID_43 Tick\n",
     )
 
 
