@@ -32,7 +32,10 @@ def shipped() -> list[Pattern]:
 
 
 XID = pattern(
-    r"Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]+)\): (?P<code>\d+)(?:, pid=(?P<pid>\d+))?", 1, "XID_{code}", "pci"
+    r"^NVRM: Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]+)\): (?P<code>\d+)(?:, pid=(?P<pid>\d+))?",
+    1,
+    "XID_{code}",
+    "pci",
 )
 
 
@@ -47,7 +50,7 @@ def test_groups_make_the_code_and_the_device() -> None:
 
 
 def test_group_that_took_no_part_is_absent() -> None:
-    (found,) = Matcher([XID]).match(["Xid (PCI:0000:3b:00): 79"])
+    (found,) = Matcher([XID]).match(["NVRM: Xid (PCI:0000:3b:00): 79"])
     assert found is not None
     assert "pid" not in found.groups
 
@@ -67,6 +70,40 @@ def test_line_that_says_a_fault_is_over_is_a_recovery() -> None:
         ("DOWN", Assertion.ONCE),
         ("DOWN", Assertion.RECOVER),
     ]
+
+
+def test_only_where_the_message_begins_does_a_pattern_match() -> None:
+    lines = [
+        "a name: NVRM: Xid (PCI:0000:3b:00): 79",
+        " NVRM: Xid (PCI:0000:3b:00): 79",
+        "a name\nNVRM: Xid (PCI:0000:3b:00): 79",
+        "ein N\u00e4me\nNVRM: Xid (PCI:0000:3b:00): 79",
+    ]
+    bare = pattern(XID.regex.removeprefix("^"), code="X", device="node")
+    for matcher in (Matcher([XID, bare]), Matcher([XID, bare], prefiltered=False)):
+        assert matcher.match(lines) == [None] * len(lines)
+        assert [found and found.code for found in matcher.match([*lines, lines[2][7:]])][-1] == "XID_79"
+
+
+def test_a_line_that_continues_another_is_taken_only_of_a_driver_that_writes_so() -> None:
+    joined = Pattern(id="J", code="J", regex="^NVRM: (?P<text>.*)", device="node", continuation=True)
+    line = "NVRM: Xid (PCI:0000:3b:00): 79"
+    for matcher in (Matcher([XID, joined]), Matcher([XID, joined], prefiltered=False)):
+        found = matcher.match([line, line], continued={1})
+        assert [match and match.pattern for match in found] == ["P1", "J"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "NVRM: Xid (PCI:0000:3b:00): 79: a.out: potentially unexpected fatal signal 11.",
+        "NVRM: Xid (PCI:0000:3b:00): 79IN=eth0 OUT= MAC= SRC=10.0.0.1",
+        "NVRM: Xid (PCI:0000:3b:00): 79: Can't lookup blockdev",
+        "NVRM: Xid (PCI:0000:3b:00): 79,mems_allowed=0,oom_memcg=/a",
+    ],
+)
+def test_a_line_that_begins_with_a_long_name_is_nobodys(line: str) -> None:
+    assert Matcher([XID]).match([line]) == [None]
 
 
 def test_first_pattern_in_order_wins() -> None:
@@ -193,7 +230,7 @@ def compiles(regex: str) -> bool:
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_fast_matcher_equals_plain_re(regexes: list[str], lines: list[str]) -> None:
     patterns = [pattern(regex, number) for number, regex in enumerate(regexes)]
-    expected = [next((p.id for p in patterns if re.search(p.regex, line)), None) for line in lines]
+    expected = [next((p.id for p in patterns if re.match(p.regex, line)), None) for line in lines]
     assert [found and found.pattern for found in Matcher(patterns).match(lines)] == expected
     assert [
         found and found.pattern for found in Matcher(patterns, prefiltered=False).match(lines)

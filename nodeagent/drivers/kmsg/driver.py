@@ -17,11 +17,11 @@ from typing import Final
 
 from nodeagent.drivers.api import CallFailed, Driver, Emit, Link, Population, Reading, Unavailable
 from nodeagent.drivers.kmsg.coalesce import Coalescer
-from nodeagent.drivers.kmsg.match import Match, Matcher, as_name
-from nodeagent.drivers.kmsg.parse import KERNEL, Record, printable
+from nodeagent.drivers.kmsg.match import Match, Matcher
+from nodeagent.drivers.kmsg.parse import KERNEL, Record
 from nodeagent.drivers.kmsg.reader import CHUNK_RECORDS, Account, KernelLog, SourceGone
+from nodeagent.drivers.kmsg.signals import signal_of
 from nodeagent.worker.protocol import (
-    MAX_EVIDENCE,
     Batch,
     CaughtUp,
     Configure,
@@ -43,8 +43,6 @@ after one we look by ourselves each millisecond; always doing so would cost 3 % 
 
 REOPEN_FIRST_S: Final = 0.05
 REOPEN_LIMIT_S: Final = 5.0
-MAX_LINE: Final = 1024
-MAX_VALUE: Final = 256
 
 
 def create(configure: Configure, emit: Emit) -> Driver:
@@ -174,7 +172,9 @@ class KernelLogDriver:
                 fresh.append(record)
                 self._lost += lost
         told: list[Signal] = []
-        for record, match in zip(fresh, self._matcher.match([r.message for r in fresh]), strict=True):
+        continued = {place for place, record in enumerate(fresh) if record.continues}
+        matches = self._matcher.match([record.message for record in fresh], continued)
+        for record, match in zip(fresh, matches, strict=True):
             if match is not None:
                 self._totals["matched_total"] += 1
                 signal = self._signal(record, match, now_ns)
@@ -203,16 +203,14 @@ class KernelLogDriver:
             self._told_position, self._told_ns = position, now_ns
 
     def _signal(self, record: Record, match: Match, now_ns: int) -> Signal:
-        stamp_ns = min(record.boottime_us * 1000, now_ns)
-        return Signal(
-            device=match.device,
-            code=match.code,
-            assertion=match.assertion,
-            first_ns=stamp_ns,
-            last_ns=stamp_ns,
-            evidence=_evidence(record, match),
-            backdated=self._history,
+        return signal_of(
+            match,
+            record.message,
+            at_ns=min(record.boottime_us * 1000, now_ns),
             trusted=record.facility == KERNEL or self._trust_userspace,
+            backdated=self._history,
+            place={"kernel_seq": str(record.seq), "kernel_time_us": str(record.boottime_us)},
+            properties=record.continuation,
         )
 
     # ------------------------------------------------------------------ waiting
@@ -237,21 +235,6 @@ class KernelLogDriver:
         if now_ns < self._brisk_until_ns:
             return BRISK_WAIT_MS if patience_ms is None else min(patience_ms, BRISK_WAIT_MS)
         return patience_ms
-
-
-def _evidence(record: Record, match: Match) -> dict[str, str]:
-    """The line, where it stood, and what the pattern made of it; every value bounded and printable."""
-    evidence = {
-        "line": printable(record.message)[:MAX_LINE],
-        "kernel_seq": str(record.seq),
-        "kernel_time_us": str(record.boottime_us),
-        "pattern": printable(match.pattern)[:MAX_VALUE],
-    }
-    for name, value in (*match.groups.items(), *record.continuation.items()):
-        if len(evidence) >= MAX_EVIDENCE:
-            break
-        evidence.setdefault(as_name(name), printable(value)[:MAX_VALUE])
-    return evidence
 
 
 def _now_ns() -> int:
