@@ -1,5 +1,6 @@
 """The shipped kernel-log patterns against lines from the field: every form is taken, near misses are not."""
 
+import io
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,25 @@ import pytest
 from nodeagent.core.catalog import Catalog, Settings
 from nodeagent.core.model import Assertion
 from nodeagent.drivers.kmsg.match import Match, Matcher
+from nodeagent.replay.kernel_text import KernelText, LogLine
+from nodeagent.replay.reading import Reports
 from nodeagent.tables.load import load_catalog
+from nodeagent.toml.problem import Problems
 from nodeagent.worker.protocol import as_told
 
 REPOSITORY = Path(__file__).parents[2]
 LINES: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_lines.toml").read_text())
 SAMPLES: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_samples.toml").read_text())
+IN_A_LOG = (
+    "[6781741.548779] ",
+    "[Sun Jan  5 20:25:34 2025] ",
+    "[  228.600423][ T1234] ",
+    "<4>[  201.654822] ",
+    "Oct 16 20:47:19 node-7 kernel: ",
+    "2025-10-16T20:47:19+0200 node-7 kernel: ",
+    "kern  :warn  : 2025-01-21T04:41:44,285060+00:00 ",
+)
+"""What logs put before a message. Further lines of one message are set below its beginning."""
 FAMILIES_OF_THE_DATA = 66
 OTHER_FORMS = 31
 """Patterns for one more form of a family, or for its recovery, beside the family's own."""
@@ -36,6 +50,16 @@ def only(matcher: Matcher, text: str) -> Match:
     return found
 
 
+def read_from_logs(text: str) -> list[str]:
+    """The message as it is read from a log of each form."""
+    found: list[LogLine] = []
+    for head in IN_A_LOG:
+        below = "\n" + " " * len(head)
+        file = io.BytesIO(f"{head}{text.replace(chr(10), below)}\n".encode())
+        found += KernelText(0, 0).read_file(file, Reports("log", Problems()))
+    return [line.message for line in found]
+
+
 @pytest.mark.parametrize("line", LINES["line"], ids=lambda line: line["text"][:50])
 def test_a_line_is_taken_apart(matcher: Matcher, line: dict[str, Any]) -> None:
     found = only(matcher, line["text"])
@@ -51,6 +75,11 @@ def test_a_line_has_its_code_and_device(
 ) -> None:
     found = only(matcher, text)
     assert (found.pattern, found.code, found.device) == (pattern, code, device)
+
+
+@pytest.mark.parametrize("text", [text for text, *_ in SAMPLES["of_the_field"]])
+def test_a_message_is_the_same_in_a_log_of_each_form(text: str) -> None:
+    assert read_from_logs(text) == [text] * len(IN_A_LOG)
 
 
 @pytest.mark.parametrize(("text", "pattern"), SAMPLES["near"])
