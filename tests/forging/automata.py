@@ -19,6 +19,7 @@ EVERY: Final = (1 << (BEYOND + 1)) - 1
 NEWLINE: Final = 1 << ord("\n")
 _PREFERRED: Final = "xabcdefghijklmnopqrstuvwyz0123456789 :.,()[]'/-_#!=<>"
 _UNROLLED: Final = 64
+_TAKING: Final = (op.LITERAL, op.NOT_LITERAL, op.ANY, op.IN)
 
 
 @dataclass(slots=True)
@@ -79,7 +80,10 @@ def of_regex(regex: str) -> Language:
     """What begins as ``re.match`` matches; where it ends, any text may follow."""
     automaton = Automaton()
     begin = automaton.state()
-    return Language(automaton, begin, _sequence(automaton, parser.parse(regex), begin))
+    tree: Any = parser.parse(regex)
+    assert not tree.state.flags & re.IGNORECASE, "no pattern so far"
+    dotall = bool(tree.state.flags & re.DOTALL)
+    return Language(automaton, begin, _sequence(automaton, tree, begin, dotall=dotall))
 
 
 def anything() -> Language:
@@ -134,27 +138,30 @@ def _one_of(chars: int) -> str:
 # --------------------------------------------------------------------------- from a regex
 
 
-def _sequence(automaton: Automaton, nodes: Iterable[Any], begin: int) -> int:
+def _sequence(automaton: Automaton, nodes: Iterable[Any], begin: int, *, dotall: bool) -> int:
     here = begin
     for kind, argument in nodes:
-        here = _piece(automaton, kind, argument, here)
+        here = _piece(automaton, kind, argument, here, dotall=dotall)
     return here
 
 
-def _piece(automaton: Automaton, kind: Any, argument: Any, begin: int) -> int:
-    if kind in (op.LITERAL, op.NOT_LITERAL, op.ANY, op.IN):
-        return automaton.repeat(chars_of(kind, argument), 1, 1, begin)
+def _piece(automaton: Automaton, kind: Any, argument: Any, begin: int, *, dotall: bool) -> int:
+    if kind in _TAKING:
+        return automaton.repeat(chars_of(kind, argument, dotall=dotall), 1, 1, begin)
     if kind in (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT):
         least, most, inner = argument
-        return _repeated(automaton, least, most, inner, begin)
+        return _repeated(automaton, least, most, inner, begin, dotall=dotall)
     if kind is op.SUBPATTERN:
-        return _sequence(automaton, argument[-1], begin)
+        _, added, removed, inner = argument
+        assert not added & re.IGNORECASE, "no pattern so far"
+        dotall = (dotall or bool(added & re.DOTALL)) and not removed & re.DOTALL
+        return _sequence(automaton, inner, begin, dotall=dotall)
     if kind is op.ATOMIC_GROUP:
-        return _sequence(automaton, argument, begin)
+        return _sequence(automaton, argument, begin, dotall=dotall)
     if kind is op.BRANCH:
         end = automaton.state()
         for way in argument[1]:
-            automaton.free[_sequence(automaton, way, begin)].append(end)
+            automaton.free[_sequence(automaton, way, begin, dotall=dotall)].append(end)
         return end
     if kind is op.AT and argument in (op.AT_END, op.AT_END_STRING):
         end = automaton.state()
@@ -165,35 +172,35 @@ def _piece(automaton: Automaton, kind: Any, argument: Any, begin: int) -> int:
     raise NotImplementedError(f"{kind} in a pattern")
 
 
-def _repeated(automaton: Automaton, least: int, most: int, inner: Any, begin: int) -> int:
+def _repeated(automaton: Automaton, least: int, most: int, inner: Any, begin: int, *, dotall: bool) -> int:
     unbounded = most is op.MAXREPEAT or most == op.MAXREPEAT
-    if len(inner) == 1 and inner[0][0] in (op.LITERAL, op.NOT_LITERAL, op.ANY, op.IN):
-        return automaton.repeat(chars_of(*inner[0]), least, None if unbounded else most, begin)
+    if len(inner) == 1 and inner[0][0] in _TAKING:
+        return automaton.repeat(chars_of(*inner[0], dotall=dotall), least, None if unbounded else most, begin)
     here = begin
     for _ in range(least):
-        here = _sequence(automaton, inner, here)
+        here = _sequence(automaton, inner, here, dotall=dotall)
     end = automaton.state()
     automaton.free[here].append(end)
     if unbounded:
         loop = automaton.state()
         automaton.free[here].append(loop)
-        after = _sequence(automaton, inner, loop)
+        after = _sequence(automaton, inner, loop, dotall=dotall)
         automaton.free[after] += [loop, end]
         return end
     for _ in range(most - least):
-        here = _sequence(automaton, inner, here)
+        here = _sequence(automaton, inner, here, dotall=dotall)
         automaton.free[here].append(end)
     return end
 
 
-def chars_of(kind: Any, argument: Any) -> int:
+def chars_of(kind: Any, argument: Any, *, dotall: bool = False) -> int:
     """The characters that one piece of a regex takes, as bits."""
     if kind is op.LITERAL:
         return 1 << int(min(argument, BEYOND))
     if kind is op.NOT_LITERAL:
         return EVERY & ~(1 << argument) if argument < BEYOND else EVERY
     if kind is op.ANY:
-        return EVERY & ~NEWLINE
+        return EVERY if dotall else EVERY & ~NEWLINE
     negated = argument[0][0] is op.NEGATE
     held = 0
     for member, value in argument[negated:]:

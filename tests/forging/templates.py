@@ -41,6 +41,12 @@ class Template:
     long: bool
     continued: bool
 
+    @property
+    def only_short(self) -> bool:
+        """Whether all that users choose in it is names of programs and interfaces."""
+        chosen = {word for _, word in pieces(self.text)} & _CHOSEN.keys()
+        return chosen <= {"program", "interface"}
+
     def language(self) -> Language:
         """Every line that it can be."""
         automaton = Automaton()

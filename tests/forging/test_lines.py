@@ -1,58 +1,18 @@
 """No name that a user chooses makes a line of the kernel the line of a fault, in any line that quotes one."""
 
 import re
-import tomllib
 from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from nodeagent.core.catalog import Catalog, Settings
 from nodeagent.drivers.kmsg.match import Matcher
-from nodeagent.drivers.kmsg.quoting import begins_with_a_long_name
-from nodeagent.tables.load import load_catalog
-from nodeagent.worker import protocol
-from tests.forging.automata import Language, anything, common_line, of_regex
+from nodeagent.drivers.kmsg.quoting import BEHIND_A_LONG_NAME, begins_with_a_long_name
+from tests.forging.automata import common_line, of_regex
+from tests.forging.shipped import faults, fragment_takers, languages, samples
 from tests.forging.templates import Template, templates
 
-REPOSITORY = Path(__file__).parents[2]
-SAMPLES: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_samples.toml").read_text())
 TEMPLATES = templates()
 NAME_CHARS = 15
-
-
-@cache
-def catalog() -> Catalog:
-    return load_catalog([REPOSITORY / "fault_codes"], Settings()).catalog
-
-
-@cache
-def languages() -> dict[str, Language]:
-    return {pattern.id: of_regex(pattern.regex) for pattern in catalog().patterns}
-
-
-@cache
-def fragment_takers() -> frozenset[str]:
-    """The patterns of the driver that marks all of its lines as continuations."""
-    return frozenset(pattern.id for pattern in catalog().patterns if pattern.continuation)
-
-
-def samples() -> list[str]:
-    return [text for sort in ("of_the_field", "of_the_formats") for text, *_ in SAMPLES[sort]]
-
-
-@cache
-def faults() -> tuple[str, ...]:
-    """Every sample of a fault, and the shortest line that each pattern takes."""
-    shortest = [common_line(anything(), language) or "" for language in languages().values()]
-    return tuple(dict.fromkeys((*samples(), *shortest)))
-
-
-@pytest.fixture(scope="module")
-def matcher() -> Matcher:
-    return Matcher(protocol.as_told(catalog().patterns))
 
 
 def named(template: Template) -> str:
@@ -91,6 +51,24 @@ def test_the_words_of_no_fault_make_it_one(matcher: Matcher, template: Template)
 def test_a_line_that_begins_with_a_long_name_is_known_by_what_stands_behind_it(template: Template) -> None:
     assert all(begins_with_a_long_name(template.filled(fault, fault)) for fault in faults())
     assert not any(begins_with_a_long_name(fault) for fault in faults())
+
+
+@pytest.mark.parametrize(
+    "template", [each for each in TEMPLATES if each.about and each.only_short], ids=named
+)
+def test_no_short_name_leaves_out_the_line_of_a_fault(template: Template) -> None:
+    left_out = of_regex(rf"(?s:.*)(?:{BEHIND_A_LONG_NAME.pattern})")
+    assert common_line(template.language(), left_out) is None
+
+
+@pytest.mark.parametrize(
+    "name", ["x\ny", "\n", "a b", ": 1", ">", ")", "", "\x00\u2713", "IN= OUT= SRC=1", ",mems_allowed=0"]
+)
+def test_no_name_of_a_program_hides_the_fault_it_stands_in(matcher: Matcher, name: str) -> None:
+    inside = [each for each in TEMPLATES if each.about and each.only_short and each.text[0] != "{"]
+    found = matcher.match([template.filled(name, name) for template in inside])
+    hidden = [each.text for each, match in zip(inside, found, strict=True) if match is None]
+    assert not hidden
 
 
 def test_a_line_that_continues_another_is_taken_only_of_a_driver_that_writes_so(matcher: Matcher) -> None:
