@@ -31,6 +31,11 @@ def shipped() -> list[Pattern]:
     ]
 
 
+@pytest.fixture(scope="module")
+def shipped_matcher() -> Matcher:
+    return Matcher(shipped())
+
+
 XID = pattern(
     r"^NVRM: Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]+)\): (?P<code>\d+)(?:, pid=(?P<pid>\d+))?",
     1,
@@ -97,9 +102,15 @@ def test_a_line_that_continues_another_is_taken_only_of_a_driver_that_writes_so(
     "line",
     [
         "NVRM: Xid (PCI:0000:3b:00): 79: a.out: potentially unexpected fatal signal 11.",
-        "NVRM: Xid (PCI:0000:3b:00): 79IN=eth0 OUT= MAC= SRC=10.0.0.1",
+        "NVRM: Xid (PCI:0000:3b:00): 79IN=eth0 OUT= MAC= SRC=10.0.0.1 DST=10.0.0.2 LEN=20",
+        "NVRM: Xid (PCI:0000:3b:00): 79IN= OUT=eth0 SRC=::1 DST=::2 LEN=20",
+        "NVRM: Xid (PCI:0000:3b:00): 79IN=eth0 OUT= PHYSIN=veth1 MACSRC=02:00:00:00:00:01 MACDST=",
+        "NVRM: Xid (PCI:0000:3b:00): 79IN=eth0 OUT= MAC=02:00 ",
+        "NVRM: Xid (PCI:0000:3b:00): 79IN=eth0 OUT= ARP HTYPE=1 PTYPE=0x0800 OPCODE=1",
+        "NVRM: Xid (PCI:0000:3b:00): 79IN=sit0 OUT= MAC= TUNNEL=10.0.0.1->10.0.0.2 TRUNCATED",
         "NVRM: Xid (PCI:0000:3b:00): 79: Can't lookup blockdev",
         "NVRM: Xid (PCI:0000:3b:00): 79,mems_allowed=0,oom_memcg=/a",
+        "NVRM: Xid (PCI:0000:3b:00): 79,mems_allowed=0-1,3",
     ],
 )
 def test_a_line_that_begins_with_a_long_name_is_nobodys(line: str) -> None:
@@ -151,24 +162,26 @@ def test_pattern_that_cannot_work_is_named(bad: Pattern, reason: str) -> None:
         Matcher([bad])
 
 
-def test_without_hyperscan_the_answers_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_hyperscan_the_answers_are_the_same(
+    shipped_matcher: Matcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sorts = ("of_the_field", "of_the_formats", "near")
     lines = [line["text"] for line in FIELD["line"]] + SAMPLES["nothing"]
     lines += [text for sort in sorts for text, *_ in SAMPLES[sort]]
-    fast = Matcher(shipped()).match(lines)
+    fast = shipped_matcher.match(lines)
     monkeypatch.setattr(match_module, "hyperscan", None)
     assert Matcher(shipped()).match(lines) == fast
 
 
-def test_shipped_patterns_all_have_a_filter() -> None:
-    prefilter = Matcher(shipped())._filter
+def test_shipped_patterns_all_have_a_filter(shipped_matcher: Matcher) -> None:
+    prefilter = shipped_matcher._filter
     assert prefilter is not None
     assert prefilter.unfiltered == []
 
 
 @pytest.mark.parametrize("line", FIELD["line"], ids=lambda line: line["text"][:50])
-def test_line_from_the_field_is_found(line: dict[str, Any]) -> None:
-    (found,) = Matcher(shipped()).match([line["text"]])
+def test_line_from_the_field_is_found(shipped_matcher: Matcher, line: dict[str, Any]) -> None:
+    (found,) = shipped_matcher.match([line["text"]])
     assert found is not None
     assert (found.pattern, found.code) == (line["pattern"], line["code"])
 
