@@ -12,6 +12,7 @@ from typing import Final
 from nodeagent.core.catalog import Pattern
 from nodeagent.core.model import Signal
 from nodeagent.drivers.kmsg.coalesce import Coalescer
+from nodeagent.drivers.kmsg.evidence import line_of
 from nodeagent.drivers.kmsg.match import Matcher
 from nodeagent.drivers.kmsg.signals import signal_of
 from nodeagent.replay.kernel_text import LogLine
@@ -36,7 +37,7 @@ def matched(
         continued = {place for place, line in enumerate(batch) if line.continues}
         matches = matcher.match([line.message for line in batch], continued)
         signals += (
-            signal_of(match, line.message, at_ns=line.at_ns, trusted=line.trusted or trust_userspace)
+            signal_of(match, line_of(line.message), at_ns=line.at_ns, trusted=line.trusted or trust_userspace)
             for line, match in zip(batch, matches, strict=True)
             if match is not None
         )

@@ -14,7 +14,7 @@ BEHIND_A_LONG_NAME: Final = re.compile(
     r": potentially unexpected fatal signal \d+\.$"
     # The prefix of a firewall's rule, for users' own networks where nf_log_all_netns is set:
     # net/netfilter/nf_log_syslog.c, nf_log_dump_packet_common() and dump_mac_header().
-    r"|IN=\S* OUT=\S* (?:PHYS(?:IN|OUT)=\S+ )*"
+    r"|IN=\S{0,15} OUT=\S{0,15} (?:PHYS(?:IN|OUT)=\S{1,15} )*"
     r"(?:MACSRC=\S|ARP HTYPE=\d|(?:MAC=[0-9a-f:]*(?: TUNNEL=\S+)? ?)?(?:SRC=\S+ DST=|(?:TRUNCATED)?$))"
     # The source of a mount: fs/super.c, get_tree_bdev().
     r"|: Can't (?:lookup|open) blockdev$"
