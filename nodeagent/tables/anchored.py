@@ -11,9 +11,10 @@ whoever writes the pattern has to know.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from re import _constants as op  # type: ignore[attr-defined]  # typeshed knows neither of the two
-from re import _parser as parser  # type: ignore[attr-defined]
+from re import _constants as op  # type: ignore[attr-defined]  # typeshed does not know it
 from typing import Any, Final
+
+from nodeagent.tables.automaton import REPEATS, TAKING, tree_of
 
 NAME_CHARS: Final = 15
 """A program's name (include/linux/sched.h) and an interface's (include/uapi/linux/if.h) have no more."""
@@ -38,8 +39,6 @@ _LONG_WORD_FIRST: Final = (
 _AROUND_A_NAME: Final = "[](){}<>:/'\"`"
 """Punctuation by which the kernel goes on behind a name, or sets a later one apart."""
 
-_REPEATS: Final = (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT)
-_SETS: Final = (op.LITERAL, op.NOT_LITERAL, op.ANY, op.IN)
 _CATEGORY: Final[Mapping[Any, Callable[[str], bool]]] = {
     op.CATEGORY_DIGIT: str.isdigit,
     op.CATEGORY_NOT_DIGIT: lambda char: not char.isdigit(),
@@ -55,7 +54,7 @@ Node = tuple[Any, Any]
 
 def objection(regex: str) -> str | None:
     """Why a regex that compiles is refused, and what would be right; None where it is anchored."""
-    tree: Any = parser.parse(regex)
+    tree = tree_of(regex)
     try:
         if tree.state.flags & re.MULTILINE or not _begins(tree):
             return NOT_ANCHORED
@@ -95,12 +94,12 @@ class _Walk:
 
     def _piece(self, node: Node, fixed: int, *, more: bool) -> int:
         kind, argument = node
-        if kind in _SETS:
+        if kind in TAKING:
             return self._set(node, 1, 1, fixed, more=more)
-        if kind in _REPEATS:
+        if kind in REPEATS:
             least: int
             least, most, inner = argument
-            if len(inner) == 1 and inner[0][0] in _SETS:
+            if len(inner) == 1 and inner[0][0] in TAKING:
                 return self._set(inner[0], least, most, fixed, more=more)
             if most > 1 and any(_admits(one, " ") for one in _sets_in(inner)):
                 self._anything(inner.getwidth()[1] * most, fixed, more=more)
@@ -173,9 +172,9 @@ def _ends(nodes: Any) -> bool:
 def _least(node: Node) -> int:
     """The fewest characters that it takes up."""
     kind, argument = node
-    if kind in _SETS:
+    if kind in TAKING:
         return 1
-    if kind in _REPEATS:
+    if kind in REPEATS:
         least, _, inner = argument
         return int(least * inner.getwidth()[0])
     return min((sum(map(_least, way)) for way in _ways(node)), default=0)
@@ -184,9 +183,9 @@ def _least(node: Node) -> int:
 def _sets_in(nodes: Iterable[Node]) -> Iterator[Node]:
     for node in nodes:
         kind, argument = node
-        if kind in _SETS:
+        if kind in TAKING:
             yield node
-        for inner in (argument[2],) if kind in _REPEATS else _ways(node):
+        for inner in (argument[2],) if kind in REPEATS else _ways(node):
             yield from _sets_in(inner)
 
 
