@@ -14,7 +14,7 @@ from typing import Any
 import grpc
 from google.protobuf.message import Message
 
-from nodeagent.outlets import rpc
+from nodeagent.outlets import request_fields, rpc
 from nodeagent.outlets.credentials import Caller, Identify, Role
 from nodeagent.outlets.orders import Done
 from nodeagent.outlets.refusal import Refusal, Status
@@ -27,6 +27,7 @@ _MAX_TARGET_LENGTH = 256
 _MAX_RESULT_LENGTH = 1024
 _TARGET_FIELDS = ("device", "action_id")
 _CLAIMS = "claims"
+_OWNER = "owner"
 _DRY_RUN = "dry_run"
 
 _log = logging.getLogger(__name__)
@@ -82,7 +83,7 @@ class ControlService:
                 await self._record_refusal(caller, method, target)
                 raise Refusal(Status.PERMISSION_DENIED, f"{method} is for operators: {caller.advice}")
             if served is None:
-                await self._record(caller, method, target, "unimplemented")
+                await self._record(caller.who, method, target, "unimplemented")
                 raise Refusal(Status.UNIMPLEMENTED, f"{method} is not served by this version")
             # What is begun is carried out, also where the caller goes away: then it is audited too.
             task = asyncio.create_task(self._done(served, caller, method, request))
@@ -95,18 +96,19 @@ class ControlService:
     async def _done(
         self, served: Callable[[Caller, Any], Awaitable[Done]], caller: Caller, method: str, request: Message
     ) -> Message:
-        target = _target(request)
+        who, target = _who(caller, request), _target(request)
         try:
             done = await served(caller, request)
         except Refusal as refusal:
-            await self._record(caller, method, target, f"refused: {refusal.reason}")
+            await self._record(who, method, target, f"refused: {refusal.reason}")
             raise
         except Exception as error:
             _log.exception("%s of %s", method, target)
-            await self._record(caller, method, target, f"failed: {type(error).__name__}: {error}")
+            await self._record(who, method, target, f"failed: {type(error).__name__}: {error}")
             raise
-        await self._record(caller, method, target, done.result)
-        return done.message
+        lost = f" (not durable: {done.taken.not_durable})" if done.taken and done.taken.not_durable else ""
+        await self._record(who, method, target, done.result + lost)
+        return _with_durability(done)
 
     def _let_go(self, task: asyncio.Task[Message]) -> None:
         self._in_hand.discard(task)
@@ -123,11 +125,27 @@ class ControlService:
         if unwritten is None:
             return
         before = f" ({unwritten} more before it were not written)" if unwritten else ""
-        await self._record(caller, method, target, f"refused: {caller.advice}{before}")
+        await self._record(caller.who, method, target, f"refused: {caller.advice}{before}")
 
-    async def _record(self, caller: Caller, method: str, target: str, result: str) -> None:
-        _log.info("audit: %s asked for %s %s: %s", caller.who, method, target, result)
-        await self._ledger.audit(time.time_ns(), caller.who, method, target, result[:_MAX_RESULT_LENGTH])
+    async def _record(self, who: str, method: str, target: str, result: str) -> None:
+        _log.info("audit: %s asked for %s %s: %s", who, method, target, result)
+        await self._ledger.audit(time.time_ns(), who, method, target, result[:_MAX_RESULT_LENGTH])
+
+
+def _who(caller: Caller, request: Message) -> str:
+    """Who calls, and in whose name if the request says so."""
+    owner = getattr(request, _OWNER) if _OWNER in request.DESCRIPTOR.fields_by_name else ""
+    return f"{caller.who} for {owner}" if request_fields.is_owner(owner) else caller.who
+
+
+def _with_durability(done: Done) -> Message:
+    """Every answer to an order says whether it is on the disk."""
+    if done.taken is not None:
+        durable = type(done.message)(
+            durable=not done.taken.not_durable, not_durable_reason=done.taken.not_durable
+        )
+        done.message.MergeFrom(durable)
+    return done.message
 
 
 def _target(request: Message) -> str:

@@ -1,9 +1,9 @@
 """Steps an engine through what was heard, in the file's own time, and hands out the events.
 
-The rule clock is the file's wall time. All devices that the file names are announced before its first
-moment, so that correlation knows how many there are, and as read by their sources, of whose silence a file
-says nothing; what that and the tables' coming into force would tell is left out. After the last moment time
-stands still: later deadlines do not fire.
+The rule clock is the file's wall time. All devices that the file names are announced and read before its
+first moment, so that correlation knows how many there are, and each verdict is that of its faults; what that
+and the tables' coming into force would tell is left out. After the last moment time stands still: later
+deadlines do not fire.
 """
 
 import re

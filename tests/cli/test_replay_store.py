@@ -28,7 +28,7 @@ from nodeagent.store.records import ClockAnchor, Stamped, StoredEvent, Transacti
 from nodeagent.tables.canonical import encode_catalog
 from nodeagent.tables.load import load_catalog
 from tests.cli.conftest import ROOT, Nodeagent, Ran, told
-from tests.cli.live import Node, until
+from tests.cli.live import Node
 from tests.store.samples import PATIENT
 
 XID = "NVRM: Xid (PCI:0000:3b:00): {xid}, pid=1234, name=python, and so on."
@@ -167,8 +167,13 @@ async def test_other_tables_judge_all_of_it(
         "04:04:17.000000Z cleared npu0 80E00001 SeparateNPU ALLOW NONE",
         STRICT,
     ]
-    kinds = {event["kind"] for event in ran.json}
-    assert kinds == {"started", "device_seen", "verdict_changed", "raised", "cleared"}
+    assert {event["kind"] for event in ran.json} == {
+        "started",
+        "device_seen",
+        "verdict_changed",
+        "raised",
+        "cleared",
+    }
 
 
 async def test_other_tables_are_compared_with_those_of_the_time(
@@ -327,7 +332,7 @@ def test_a_real_daemons_store_tells_again_what_the_daemon_told(tmp_path: Path, n
     with node.daemon() as stream:
         for xid in (79, 48):
             node.write(XID.format(xid=xid))
-            until(stream, f"XID_{xid}")
+            stream.until(f"XID_{xid}")
         events = nodeagent("events", "-o", "json").out
         again = nodeagent("replay", tmp_path / "state", "-o", "json")
 

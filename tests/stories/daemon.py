@@ -41,9 +41,10 @@ Answer = TypeVar("Answer")
 class Daemon:
     """``folder`` holds everything of it. Change a field, and the next ``start`` works with it.
 
-    ``agent`` and ``kmsg`` are further lines of the sections of the agent and of that driver. ``boot_id``
-    is a file that stands in for the kernel's, in a mount namespace of the daemon's own (needs root).
-    ``within`` is a command that runs the daemon's.
+    ``agent`` and ``kmsg`` are further lines of the sections of the agent and of that driver;
+    ``configuration`` is the whole file in place of what they make. ``boot_id`` is a file that stands in for
+    the kernel's, in a mount namespace of the daemon's own (needs root). ``within`` is a command that runs the
+    daemon's.
     """
 
     folder: Path
@@ -51,6 +52,7 @@ class Daemon:
     agent: Sequence[str] = ()
     kmsg: Sequence[str] = ()
     metrics: str = ""
+    configuration: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     boot_id: Path | None = None
     within: Sequence[str] = ()
@@ -90,7 +92,8 @@ class Daemon:
         (base / "agent.toml").write_bytes((ROOT / "fault_codes" / "agent.toml").read_bytes())
         self.tables.mkdir(exist_ok=True)
         self.config.write_text(
-            "\n".join(
+            self.configuration
+            or "\n".join(
                 (
                     "[agent]",
                     f'state_dir = "{self.state}"',
