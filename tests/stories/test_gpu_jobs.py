@@ -20,7 +20,7 @@ kind = "chip"
 vendor = "nvidia"
 
 [[frequency]]
-id = "xid-31-gpu"
+id = "page-faults"
 codes = ["XID_31"]
 times = 2
 time_window = "24h"
@@ -29,7 +29,7 @@ release_time_window = "24h"
 burst = "0s"
 correlation = "2s"
 """
-"""The shipped rule, but each occurrence counts, and it takes effect soon."""
+"""A rule of the site's own."""
 
 
 async def held(daemon: GpuDaemon, *, by_somebody: bool) -> None:
@@ -87,5 +87,5 @@ async def test_story_05_the_same_alone_on_a_gpu_that_nobody_holds_is_counted(
         daemon.gpus.raise_xid("gpu0", 31)
     promoted = await subscriber.event(EventKind.PROMOTED, "XID_31", "gpu0")
 
-    assert (promoted.rule, promoted.verdict) == ("xid-31-gpu", Verdict.NO_NEW_JOBS)
+    assert (promoted.rule, promoted.verdict) == ("page-faults", Verdict.NO_NEW_JOBS)
     assert {event.device for event in subscriber.events} == {"gpu0"}

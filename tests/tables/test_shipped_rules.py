@@ -6,9 +6,9 @@ import pytest
 
 from nodeagent.core.catalog import Catalog, Settings
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import EventKind, Level
+from nodeagent.core.model import EventKind, Handling, Level, Verdict
 from nodeagent.tables.load import load_catalog
-from tests.core.build import back, begin, condition, held, open_codes, run, seen, xid
+from tests.core.build import back, begin, condition, device_view, held, open_codes, run, seen, xid
 
 REPOSITORY = Path(__file__).parents[2]
 GPU, SWITCH = "npu0", "0000:05:00.0"
@@ -67,17 +67,20 @@ def test_a_recovery_action_stands_until_the_driver_needs_nothing_more(catalog: C
     assert codes(engine) == ["XID_154.0"]
 
 
-@pytest.mark.parametrize(
-    ("job", "promoted"), [("job", []), (None, [("xid-13-tpc", Level.PRE_SEPARATE_NPU)])], ids=["held", "free"]
-)
-def test_graphics_exceptions_point_at_the_hardware_of_a_gpu_that_nobody_holds(
-    catalog: Catalog, job: str | None, promoted: list[tuple[str, Level]]
+@pytest.mark.parametrize("code", ["XID_8", "XID_13", "XID_31", "XID_43", "XID_44", "XID_45", "XID_69"])
+@pytest.mark.parametrize("job", ["job", None], ids=["held", "free"])
+def test_programs_that_fail_one_after_the_other_leave_the_gpu_in_service(
+    catalog: Catalog, code: str, job: str | None
 ) -> None:
     engine = begin(catalog, chips=0)
     run(engine, [(0, seen("gpu0", "GPU-1", source="nvidia")), (0, back("nvidia")), (0, held("gpu0", job))])
-    for at_s, code in ((1, "XID_13"), (60, "XID_13"), (120, "XID_162")):
-        run(engine, [(at_s, xid(code, "gpu0", source="nvidia"))])
-    assert [(promotion.rule, promotion.level) for promotion in engine.view().promotions] == promoted
+    for number in range(1, 7):
+        run(engine, [(240 * number, xid(code, "gpu0", source="nvidia"))])
+    assert engine.view().promotions == ()
+    assert (device_view(engine, "gpu0").verdict, device_view(engine, "gpu0").handling) == (
+        Verdict.ALLOW,
+        Handling.RESCHEDULE,
+    )
 
 
 def test_corrected_errors_that_come_all_the_time_drain_the_node(catalog: Catalog) -> None:
