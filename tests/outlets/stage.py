@@ -11,6 +11,7 @@ import msgspec
 from nodeagent.client import AsyncClient
 from nodeagent.config import AgentConfig, Config, GrpcConfig, load_config
 from nodeagent.core.model import Condition, DeviceView, Event, EventKind, View
+from nodeagent.outlets.credentials import Caller, Role
 from nodeagent.outlets.grpc_server import GrpcServer
 from nodeagent.outlets.node import NodeFacts
 from nodeagent.outlets.tables import Reload, Tables
@@ -31,6 +32,7 @@ FACTS = NodeFacts(
 OFFSET_NS = 1_700_000_000 * samples.SECOND_NS
 NOW_NS = 5 * samples.SECOND_NS
 LONG_NS = 31 * 86_400 * samples.SECOND_NS
+ROOT = Caller(identity="uid:0", role=Role.OPERATOR, who="uid 0", is_operator=True)
 IMPATIENT = Pace(after_held_back_s=0.02, quiet_s=0.02)
 
 
@@ -63,7 +65,7 @@ class Stage:
         recovery = await self.ledger.open()
         self._publish(recovery.store_id, recovery.last_seq, recovery.durable)
         await self.server.start()
-        await self.server.set_serving(True)
+        self.server.set_serving(True)
 
     async def close(self) -> None:
         await self.server.stop(grace_s=0.1)
