@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
+from msgspec.structs import asdict
 
 from nodeagent.core.catalog import SECOND_NS, Mode, Settings
 from nodeagent.core.model import Level
@@ -20,6 +21,7 @@ from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.problem import Problem, Problems
 from nodeagent.toml.quantities import duration, parse_size_bytes
 from nodeagent.toml.source import Source, read_source
+from nodeagent.toml.texts import FilePath, NodeName, OptionalPath
 
 DEFAULT_PATH = Path("/etc/nodeagent/nodeagent.toml")
 PATH_VARIABLE = "NODEAGENT_CONFIG"
@@ -30,9 +32,10 @@ SOCKET_PATH_LIMIT_BYTES = 107
 _DAY_NS = 86_400 * SECOND_NS
 _MILLISECOND_NS = SECOND_NS // 1000
 
-_ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]]*):(\d{1,5})")
+_ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[^\s\x00-\x1f\x7f:\[\]]*):(\d{1,5})")
 
 Patience = Annotated[int, duration(0, _DAY_NS, '"0s" to "1d"')]
+LineHold = Annotated[int, duration(SECOND_NS, 600 * SECOND_NS, '"1s" to "10m"')]
 SelfHealing = Annotated[int, duration(SECOND_NS, 30 * SECOND_NS, '"1s" to "30s"')]
 Interval = Annotated[int, duration(10 * _MILLISECOND_NS, 3600 * SECOND_NS, '"10ms" to "1h"')]
 Retention = Annotated[int, duration(_DAY_NS, 3650 * _DAY_NS, '"1d" to "3650d"')]
@@ -45,7 +48,6 @@ StoreSize = Annotated[
         extra={"reads": parse_size_bytes},
     ),
 ]
-FilePath = Annotated[str, Meta(min_length=1, max_length=4096, description="a path in quotes")]
 
 
 class AgentConfig(Struct, frozen=True, kw_only=True):
@@ -66,8 +68,9 @@ class AgentConfig(Struct, frozen=True, kw_only=True):
     ] = 0
     stale_after_ns: Patience = field(default=30 * SECOND_NS, name="stale_after")
     once_hold_ns: Patience = field(default=60 * SECOND_NS, name="once_hold")
+    kernel_line_hold_ns: LineHold = field(default=30 * SECOND_NS, name="kernel_line_hold")
     unknown_level: Level | None = None
-    node_name: Annotated[str, Meta(max_length=253, description="the node's name in quotes")] = ""
+    node_name: NodeName = ""
 
     def name(self) -> str:
         """The node's name: as configured, else the host name."""
@@ -84,9 +87,9 @@ class GrpcConfig(Struct, frozen=True, kw_only=True):
     """``[grpc]``: TCP, by mutual TLS only. ``roles`` is by the client certificate's name, "*" any other."""
 
     listen: str = ""
-    tls_cert: str = ""
-    tls_key: str = ""
-    tls_client_ca: str = ""
+    tls_cert: OptionalPath = ""
+    tls_key: OptionalPath = ""
+    tls_client_ca: OptionalPath = ""
     roles: Annotated[
         Mapping[str, Literal["none", "reader", "operator"]],
         Meta(description='a table that gives each certificate name "none", "reader" or "operator"'),
@@ -100,7 +103,14 @@ class DriverConfig(Struct, frozen=True, kw_only=True):
     required: bool = False
     poll_interval_ns: Interval = field(default=SECOND_NS, name="poll_interval")
     call_deadline_ns: Interval = field(default=5 * SECOND_NS, name="call_deadline")
-    library: str = ""
+    library: OptionalPath = ""
+
+    def for_driver(self) -> dict[str, str | int | float | bool]:
+        """The keys that are the driver's own business, and not its supervisor's."""
+        return {key: value for key, value in asdict(self).items() if key not in _NOT_THE_DRIVERS}
+
+
+_NOT_THE_DRIVERS = frozenset(DriverConfig.__struct_fields__) - {"library"}
 
 
 class KmsgConfig(DriverConfig, frozen=True, kw_only=True):
@@ -146,6 +156,11 @@ class Config(Struct, frozen=True, kw_only=True):
             raise TypeError("drivers.kmsg must be a KmsgConfig")
         return kmsg
 
+    @property
+    def record_dir(self) -> Path:
+        """Where resets leave their record and evidence: beside the state, for the daemon only to read."""
+        return Path(f"{Path(self.agent.state_dir)}-reset")
+
     def settings(self) -> Settings:
         """The part of the configuration that changes a decision, for the catalog."""
         return Settings(
@@ -155,6 +170,7 @@ class Config(Struct, frozen=True, kw_only=True):
             max_isolated_chips=self.agent.max_isolated_chips,
             once_hold_ns=self.agent.once_hold_ns,
             stale_after_ns=self.agent.stale_after_ns,
+            kernel_line_hold_ns=self.agent.kernel_line_hold_ns,
             unknown_level=self.agent.unknown_level,
             reset=self.reset.settings(),
         )

@@ -1,16 +1,20 @@
 """nodeagent.toml: defaults, where it is looked for, and what is said of each thing that can be wrong."""
 
 import re
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nodeagent import config as config_module
 from nodeagent.config import DRIVER_NAMES, Config, ConfigError, KmsgConfig, VendorConfig, load_config
 from nodeagent.core.catalog import SECOND_NS, Mode, ResetSettings, Settings
 from nodeagent.core.model import Level, ResetMode
 from nodeagent.drivers import DRIVERS
+from nodeagent.toml.limits import TOO_LARGE
 
 SHIPPED = Path(__file__).parents[1] / "packaging/nodeagent.toml"
 
@@ -238,11 +242,66 @@ STORIES = [
         "c.toml:1: drivers: 1 stands where tables such as [drivers.kmsg] are needed",
     ),
     (
+        "a path with an end mark in it",
+        '[agent]\nstate_dir = "/var/lib/no\\u0000de"\n',
+        (
+            'c.toml:2: agent.state_dir: "/var/lib/no\\u0000de":'
+            " must be a path in quotes, without control characters"
+        ),
+    ),
+    (
+        "an address with an end mark in it",
+        '[metrics]\nlisten = "\\u0000:9108"\n',
+        'c.toml:2: metrics.listen: "\\u0000:9108": must be "HOST:PORT", such as "127.0.0.1:9108", or ""',
+    ),
+    (
+        "a number of 5,000 digits",
+        f"[agent]\n\nmax_isolated_chips = {'9' * 5000}\n",
+        f"c.toml:3: not valid TOML: {TOO_LARGE}",
+    ),
+    (
+        "a hexadecimal number of 5,000 digits",
+        f"[agent]\nstate_dir = 0x{'f' * 5000}\n",
+        f"c.toml:2: agent.state_dir: {TOO_LARGE}",
+    ),
+    (
         "a file that is not TOML",
         "[agent\n",
         "c.toml:1: not valid TOML: Expected ']' at the end of a table declaration",
     ),
 ]
+
+
+PATHS = [
+    *(("agent", key) for key in ("state_dir", "socket", "control_socket", "node_name")),
+    *(("grpc", key) for key in ("tls_cert", "tls_key", "tls_client_ca")),
+    *(("reset", key) for key in ("run_dir", "do_not_touch", "kernel_command_line")),
+    *(("drivers.kmsg", key) for key in ("path", "library")),
+    *(("drivers.nvidia", key) for key in ("library", "sysfs", "procfs")),
+]
+
+
+@pytest.mark.parametrize(("section", "key"), PATHS)
+@pytest.mark.parametrize("character", ["\\u0000", "\\n", "\\u001b", "\\u007f", "\\u0085"])
+def test_no_path_may_hold_what_cannot_be_seen(tmp_path: Path, section: str, key: str, character: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        read(tmp_path, f'[{section}]\n{key} = "/x{character}"\n')
+    (problem,) = refused.value.problems
+    assert (problem.line, problem.key) == (2, f"{section}.{key}")
+    assert "without control characters" in problem.reason
+    assert problem.reason.isprintable()
+
+
+def test_no_folder_of_tables_may_hold_what_cannot_be_seen(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as refused:
+        read(tmp_path, '[agent]\ntables = ["/usr", "/x\\u0000"]\n')
+    assert [problem.key for problem in refused.value.problems] == ["agent.tables"]
+
+
+def test_no_word_of_a_command_may_hold_an_end_mark(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as refused:
+        read(tmp_path, '[reset]\nbefore = [["logger", "one\\ntwo"], ["logger", "\\u0000"]]\n')
+    assert [problem.key for problem in refused.value.problems] == ["reset.before"]
 
 
 @pytest.mark.parametrize(("text", "said"), [pytest.param(*story[1:], id=story[0]) for story in STORIES])
@@ -252,6 +311,44 @@ def test_it_is_refused_with_file_line_key_and_what_would_be_right(
     with pytest.raises(ConfigError) as refused:
         read(tmp_path, text)
     assert str(refused.value) == f"{tmp_path}/{said}"
+
+
+DAMAGE = [
+    "",
+    "\0",
+    "\ufeff",
+    '"',
+    "[",
+    "]" * 40,
+    "=",
+    ".a" * 40,
+    "9" * 5000,
+    "0x" + "f" * 5000,
+    "nan",
+    "true",
+]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 5000), st.integers(0, 12), st.sampled_from(DAMAGE)), min_size=1, max_size=4
+    )
+)
+def test_a_damaged_file_is_a_configuration_or_problems_with_the_file_in_each(
+    damages: list[tuple[int, int, str]],
+) -> None:
+    text = re.sub(r"^# (?=[a-z_]+ = )", "", SHIPPED.read_text(), flags=re.MULTILINE)
+    for begin, length, piece in damages:
+        text = text[:begin] + piece + text[begin + length :]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "c.toml"
+        path.write_text(text)
+        said = []
+        try:
+            load_config(path, {})
+        except ConfigError as refused:
+            said = str(refused).splitlines()
+        assert all(line.startswith(str(path)) for line in said)
 
 
 def test_all_problems_are_told_at_once(tmp_path: Path) -> None:

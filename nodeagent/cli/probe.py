@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Final
 
 import click
-import msgspec
 
 from nodeagent.cli.failure import EXIT_INTERRUPTED, EXIT_UNAVAILABLE, Failure
 from nodeagent.cli.folders import configured
 from nodeagent.cli.options import Output, config_option, output_option, read_config
 from nodeagent.cli.output import write, write_json
-from nodeagent.config import Config, DriverConfig
 from nodeagent.daemon import identity
 from nodeagent.drivers import DRIVERS
 from nodeagent.tables.load import TablesError, load_catalog
@@ -24,7 +22,6 @@ from nodeagent.worker.protocol import SOURCE
 
 DEADLINE_S: Final = 15.0
 _POLL_ID: Final = 1
-_DAEMONS_KEYS: Final = frozenset(DriverConfig.__struct_fields__) - {"library"}
 
 
 @click.command("probe")
@@ -42,7 +39,7 @@ def command(name: str, follow: bool, config_path: Path | None, output: Output) -
     configure = protocol.Configure(
         driver=name,
         boot_id=identity.boot_id(),
-        config=_section(config, name),
+        config=config.drivers[name].for_driver(),
         patterns=tuple(
             protocol.Pattern(
                 id=each.id,
@@ -64,11 +61,6 @@ def command(name: str, follow: bool, config_path: Path | None, output: Output) -
                 raise SystemExit(EXIT_UNAVAILABLE)
     except KeyboardInterrupt:
         raise SystemExit(EXIT_INTERRUPTED) from None
-
-
-def _section(config: Config, name: str) -> dict[str, str | int | float | bool]:
-    section = msgspec.structs.asdict(config.drivers[name])
-    return {key: value for key, value in section.items() if key not in _DAEMONS_KEYS}
 
 
 def _converse(name: str, configure: protocol.Configure, follow: bool) -> Iterator[protocol.Report]:

@@ -22,6 +22,7 @@ from nodeagent.outlets import messages
 from nodeagent.outlets.pb import types_pb2
 from nodeagent.replay import formats, past, run, store_file
 from nodeagent.replay.reading import ReplayError
+from nodeagent.replay.signal_line import Moment
 from nodeagent.replay.stamps import rfc3339_ns
 from nodeagent.store.records import StoredEvent
 from nodeagent.tables.load import TablesError, load_catalog
@@ -81,6 +82,7 @@ def command(
     FILE is a kernel log (dmesg in its forms, syslog, journalctl and its exports, /dev/kmsg; plain or gzip),
     JSON lines of signals, or a daemon's store: its state folder, also while it runs. Times without a zone
     are taken as UTC. What a store has kept is judged under the tables of its time, unless others are given.
+    Exit status: 0, also where nothing would be told; 1 where FILE cannot be read or is none of these.
     """
     config = read_config(config_path)
     trusted = trust_userspace or config.kmsg.trust_userspace
@@ -106,8 +108,13 @@ Told = tuple[list[types_pb2.Event], list[types_pb2.Event] | None]
 def _told_by_log(
     file: Path, boot_ns: int, trust_userspace: bool, tables: Path | None, compare: Path | None, config: Config
 ) -> Told:
+    is_log = False
+
     def told(catalog: Catalog) -> list[types_pb2.Event]:
-        moments = run.moments(formats.read(file, boot_ns), catalog, trust_userspace=trust_userspace)
+        nonlocal is_log
+        heard = formats.read(file, boot_ns)
+        moments = run.moments(heard, catalog, trust_userspace=trust_userspace)
+        is_log |= _is_log(heard, moments)
         return _messages(run.replay(moments, catalog))
 
     ours = (
@@ -115,7 +122,18 @@ def _told_by_log(
         if tables is None
         else _over(tables, config)
     )
-    return told(ours), told(_over(compare, config)) if compare else None
+    events, others = told(ours), told(_over(compare, config)) if compare else None
+    if not is_log:
+        raise Failure(
+            f"{file}: not a kernel log: no line bears a time or a priority, and no pattern takes one"
+        )
+    return events, others
+
+
+def _is_log(heard: formats.Log | formats.Signals, moments: Iterable[Moment]) -> bool:
+    """Lines without a time are one too where a pattern takes one of them."""
+    recognised = isinstance(heard, formats.Signals) or heard.recognised()
+    return recognised or any(moment.signal is not None for moment in moments)
 
 
 def _told_by_store(database: Path, tables: Path | None, compare: Path | None, config: Config) -> Told:

@@ -37,7 +37,8 @@ def check(folders: tuple[Path, ...], alone: bool, config_path: Path | None, outp
     """Say everything that is wrong with the fault tables: file, line or key, and reason.
 
     Without FOLDER the configured folders are checked. FOLDERs are laid over the shipped tables in place of
-    the site's own, later ones winning. Exit status: 0 sound (warnings are allowed), 1 not.
+    the site's own, later ones winning. Exit status: 0 sound (warnings are allowed), 1 not, or a FOLDER
+    holds no table.
     """
     from nodeagent.cli.folders import configured, shipped
     from nodeagent.tables.load import TablesError, load_catalog
@@ -78,9 +79,14 @@ def check(folders: tuple[Path, ...], alone: bool, config_path: Path | None, outp
 
 
 def _missing(folders: Sequence[Path]) -> tuple[Problem, ...]:
-    """A configured folder may be absent; one that was named may not."""
-    return tuple(
-        Problem(file=str(folder), line=None, key="", reason="no such folder")
-        for folder in folders
-        if not folder.exists()
-    )
+    """A configured folder may be absent or empty; one that was named may not."""
+    from nodeagent.tables.layers import table_files
+
+    problems = list[Problem]()
+    for folder in folders:
+        if not folder.exists():
+            problems.append(Problem(file=str(folder), line=None, key="", reason="no such folder"))
+        elif not table_files(folder, problems.append) and not problems:
+            reason = "holds no table: no file ends in .toml or .json"
+            problems.append(Problem(file=str(folder), line=None, key="", reason=reason))
+    return tuple(problems)

@@ -196,6 +196,7 @@ class ResetSettings:
 class Settings:
     """The configuration that changes a decision; all else of the configuration is not the core's.
 
+    ``kernel_line_hold_ns``: so long a kernel line isolates a chip that its own driver reads and calls well.
     ``max_isolated_chips``: so many chips at most are isolated by repetition alone, 0 for no such limit.
     """
 
@@ -205,6 +206,7 @@ class Settings:
     self_healing_ns: int = 15 * SECOND_NS
     once_hold_ns: int = 60 * SECOND_NS
     stale_after_ns: int = 30 * SECOND_NS
+    kernel_line_hold_ns: int = 30 * SECOND_NS
     start_deadline_ns: int = 30 * SECOND_NS
     unknown_level: Level | None = None
     max_isolated_chips: int = 0

@@ -90,6 +90,7 @@ def judged_alike(one: Condition, other: Condition) -> bool:
         and one.affect_verdict is other.affect_verdict
         and one.code == other.code
         and one.name == other.name
+        and one.backing is other.backing
     )
 
 

@@ -1,14 +1,19 @@
-"""How conditions and holds end: recovery, quiet, reboot, the end of the job, the passing of deadlines."""
+"""How conditions and holds end: recovery, reboot, the end of the job."""
 
 from dataclasses import replace
 
-from nodeagent.core import deadlines, duration, frequency, pairing
+from nodeagent.core import companions, frequency, pairing
 from nodeagent.core.model import Condition, Crossing, Device, EventKind, Hold, Holder, Ordinal, Tally
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
 
 
-def close(state: State, condition: Condition, why: str) -> None:
+def close(state: State, condition: Condition, why: str, *, raises: bool = True) -> None:
+    """What went with it and is still there is a fault of its own before this one has ended. Not ``raises``: a
+    reload raises nothing, so that is left to the next poll.
+    """
+    if raises:
+        companions.outlive(state, condition)
     state.drop(condition)
     if condition.rule:
         _measure_anew(state, condition)
@@ -61,27 +66,6 @@ def _remember_recovery(state: State, condition: Condition, key: str) -> None:
     ordinal = state.get(Ordinal, condition.device_id, key)
     if ordinal is not None and not condition.injected:
         state.put(replace(ordinal, recovered_ns=state.moment_ns))
-
-
-def due(state: State, condition: Condition) -> None:
-    """A deadline of the condition has passed; where several fall together it rather closes than escalates."""
-    at_ns = state.moment_ns
-    clearing_ns = deadlines.clearing_ns(state.lookup, condition)
-    timeout_ns = deadlines.timeout_ns(state.lookup, condition)
-    if clearing_ns is not None and clearing_ns <= at_ns:
-        close(state, condition, _why_time_closed(condition))
-    elif timeout_ns is not None and timeout_ns <= at_ns:
-        duration.timed_out(state, condition)
-    else:
-        state.put(replace(condition, phase=condition.phase + 1))
-
-
-def _why_time_closed(condition: Condition) -> str:
-    if condition.injected:
-        return "injected faults end by themselves"
-    if condition.recovered_ns is not None:
-        return "recovered for longer than its duration rule asks"
-    return "not seen again"
 
 
 def close_after_reboot(

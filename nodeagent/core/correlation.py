@@ -8,10 +8,9 @@ occurrences leave the queues of every chip that showed them. Nothing here counts
 from bisect import bisect_left
 from dataclasses import replace
 
-from nodeagent.core import limits
+from nodeagent.core import holding, limits
 from nodeagent.core.catalog import FrequencyRule
 from nodeagent.core.cells import changed
-from nodeagent.core.holding import is_free, is_known, same_job
 from nodeagent.core.model import Device, EventKind, Promotion, Sighting, Window
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
@@ -148,8 +147,10 @@ def _one_cause(state: State, code_key: str, one: str, other: str) -> bool:
     The application's own fault it may also have made where both are free: it comes, and crashes, between two
     polls of their processes.
     """
-    known = is_known(state, one) and is_known(state, other)
-    if not known or same_job(state, one, other):
+    known = holding.is_known(state, one) and holding.is_known(state, other)
+    if not known or holding.same_job(state, one, other):
         return True
     row = state.lookup.facts(code_key).row
-    return row is not None and row.user_induced and is_free(state, one) and is_free(state, other)
+    return (
+        row is not None and row.user_induced and holding.is_free(state, one) and holding.is_free(state, other)
+    )

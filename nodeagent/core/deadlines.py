@@ -9,7 +9,7 @@ from typing import Any
 
 from nodeagent.core.catalog import SECOND_NS, FrequencyRule
 from nodeagent.core.lookup import Facts, Lookup
-from nodeagent.core.model import Condition, Crossing, Hold, Promotion, Source, Tally
+from nodeagent.core.model import Backing, Condition, Crossing, Hold, Promotion, Source, Tally
 
 INJECTED_NS = 600 * SECOND_NS
 """An injected condition ends by itself after ten minutes."""
@@ -73,9 +73,20 @@ def _phase_end_ns(lookup: Lookup, cell: Condition | Promotion, since_ns: int) ->
     return None if length_ns is None else since_ns + length_ns + 1
 
 
+def disregard_ns(lookup: Lookup, condition: Condition) -> int | None:
+    """When a kernel line that the chip's driver contradicts no longer counts."""
+    if condition.backing is not Backing.CONTRADICTED:
+        return None
+    return condition.occurred_ns + lookup.settings.kernel_line_hold_ns + 1
+
+
 def of_condition(lookup: Lookup, condition: Condition) -> int | None:
     due = clearing_ns(lookup, condition)
-    for at_ns in (timeout_ns(lookup, condition), phase_ns(lookup, condition)):
+    for at_ns in (
+        timeout_ns(lookup, condition),
+        phase_ns(lookup, condition),
+        disregard_ns(lookup, condition),
+    ):
         if at_ns is not None and (due is None or at_ns < due):
             due = at_ns
     return due

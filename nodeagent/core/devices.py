@@ -6,7 +6,7 @@ renumbering changes names alone.
 
 from dataclasses import replace
 
-from nodeagent.core import clearing, frequency, limits
+from nodeagent.core import clearing, companions, forgetting, kernel_lines, limits, room
 from nodeagent.core.model import (
     ALL_DEVICES,
     NODE,
@@ -21,11 +21,9 @@ from nodeagent.core.model import (
     DeviceSeen,
     EventKind,
     Held,
-    Hold,
     Kind,
     Noticed,
     Ordinal,
-    Promotion,
     Shown,
     Sighting,
     Source,
@@ -95,11 +93,19 @@ def unread(state: State) -> None:
             state.put(replace(device, seen=False))
 
 
+def has_been_read(state: State, device: Device, source: str) -> bool:
+    """Its source has read it. True if that was the first time since it was listed."""
+    if not device.unread or device.gone or device.source != source:
+        return False
+    state.put(replace(device, unread=False))
+    return True
+
+
 def seen(state: State, given: DeviceSeen) -> bool:
     """A driver reads a device: it is new, known, renamed, identified at last, replaced, or refused."""
     in_slot = _in_slot(state, given)
     known = state.get(Device, given.identity) if given.identity else in_slot
-    if known is None and in_slot is None and not limits.room_for_device(state):
+    if known is None and in_slot is None and not room.for_listed_device(state):
         state.overflow = f"{given.device} is one device too many"
         return False
     if not given.identity and in_slot is not None and not in_slot.id.startswith(PROVISIONAL):
@@ -164,11 +170,14 @@ def _update(
         source=given.source,
         attributes=given.attributes,
         seen=True,
+        unread=known is None or known.unread or bool(known.gone) or not known.source,
     )
     if known == after and not was:
         return False
     _vacate(state, after, known)
     state.put(after)
+    if known is not None and not known.source:
+        kernel_lines.listed(state, after)
     if known is None or known.gone or not known.seen or was:
         why = given.identity or "its identity could not be read"
         evidence = {**given.attributes, "was": was} if was else given.attributes
@@ -194,7 +203,8 @@ def _identify(state: State, provisional: Device, known: Device | None, identity:
     The numbers given under the provisional id stay with it too: that id may come again.
     """
     for condition in state.on(Condition, provisional.id):
-        if known is not None and _is_open_on(state, known, condition):
+        if known is not None and (same := _open_on(state, known, condition)) is not None:
+            companions.follow(state, condition, same)
             clearing.close(state, condition, f"the same fault is open on {known.id}, which this device is")
     state.drop(provisional)
     identified = known or replace(provisional, id=identity)
@@ -210,9 +220,8 @@ def _identify(state: State, provisional: Device, known: Device | None, identity:
     return identified
 
 
-def _is_open_on(state: State, device: Device, condition: Condition) -> bool:
-    key = state.lookup.facts(condition.code).key
-    return state.condition(device.id, key, condition.injected) is not None
+def _open_on(state: State, device: Device, condition: Condition) -> Condition | None:
+    return state.condition(device.id, state.lookup.facts(condition.code).key, condition.injected)
 
 
 def _merged(state: State, moved: Cell) -> Cell | None:
@@ -258,19 +267,9 @@ def _joined(one: Window | Sighting, other: Window | Sighting) -> tuple[int, ...]
 def _replace_part(state: State, old: Device) -> None:
     """Another part sits in the slot: close and forget what was known of the old one.
 
-    Its ordinals stay, and how often it was reset: it may come back.
+    How often it was reset stays: it may come back.
     """
-    why = EventKind.DEVICE_REPLACED.value
-    for condition in state.on(Condition, old.id):
-        clearing.close(state, condition, why)
-    for promotion in state.on(Promotion, old.id):
-        frequency.release(state, promotion, why)
-    for hold in state.on(Hold, old.id):
-        clearing.lift(state, hold, why)
-    for cell in state.about(old.id):
-        if not isinstance(cell, Ordinal | Charge):
-            state.drop(cell)
-    state.drop(old)
+    forgetting.forget(state, old, EventKind.DEVICE_REPLACED.value, Charge)
 
 
 def _is_double(known: Device, given: DeviceSeen) -> bool:

@@ -6,17 +6,21 @@ The other half, that it must be gone strictly longer than the recovery time, is 
 from dataclasses import replace
 
 from nodeagent.core import frequency, pairing
-from nodeagent.core.model import Condition, EventKind, Level
+from nodeagent.core.model import Backing, Condition, EventKind, Level
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
-from nodeagent.core.verdict import stricter
+from nodeagent.core.verdict import milder, stricter
 
 
 def level_in_force(state: State, condition: Condition) -> Level:
-    """The row's level, or that of its relations, or the rule's once the time-out was reached, if stricter."""
+    """The row's level, or that of its relations, or the rule's once the time-out was reached, if stricter; of
+    what is disregarded no more than that it is told.
+    """
     level = pairing.level(state.lookup, condition) or condition.base_level
     rule = state.lookup.facts(condition.code).duration if condition.timed_out else None
-    return stricter(level, rule.level) if rule else level
+    level = stricter(level, rule.level) if rule else level
+    disregarded = condition.backing is Backing.DISREGARDED
+    return milder(level, Level.SUB_HEALTH) if disregarded else level
 
 
 def timed_out(state: State, condition: Condition) -> None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from nodeagent.core import (
-    clearing,
+    condition_deadline,
     counter,
     devices,
     frequency,
@@ -113,7 +113,7 @@ _HANDLERS: dict[type, Callable[[State, Any], bool]] = {
 """An input without a handler lets only time pass."""
 
 _DUE: dict[str, tuple[type, Callable[[State, Any], None]]] = {
-    "condition": (Condition, clearing.due),
+    "condition": (Condition, condition_deadline.due),
     "promotion": (Promotion, frequency.due),
     "crossing": (Crossing, threshold.due),
     "tally": (Tally, counter.due),

@@ -7,11 +7,11 @@ sliding window is ``count``, a pure function. What several chips show at once is
 from bisect import insort
 from dataclasses import replace
 
-from nodeagent.core import correlation, deadlines, holding, limits
+from nodeagent.core import correlation, deadlines, holding, limits, room
 from nodeagent.core.catalog import SECOND_NS, FrequencyRule
 from nodeagent.core.cells import changed
 from nodeagent.core.lookup import Facts
-from nodeagent.core.model import Condition, Device, EventKind, Level, Promotion, Window
+from nodeagent.core.model import Backing, Condition, Device, EventKind, Level, Promotion, Window
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
 from nodeagent.core.verdict import PRECEDENCE, SEPARATING_LEVELS
@@ -53,8 +53,8 @@ def window_of(state: State, device_id: str, code_key: str, rule_id: str) -> Wind
 
 
 def occurred(state: State, condition: Condition, at_ns: int, occurrences: int = 1) -> None:
-    """The condition's fault occurred: count it, and promote where a rule says so."""
-    if condition.injected:
+    """Its fault occurred: count it, and promote where a rule says so. A kernel line alone counts nothing."""
+    if condition.injected or condition.backing is not Backing.OWN:
         return
     device = state.device(condition.device_id)
     facts = state.lookup.facts(condition.code)
@@ -102,7 +102,7 @@ def _fire(
     at_ns: int,
     occurrences_ns: tuple[int, ...],
 ) -> None:
-    if not limits.room_for_promotion(state):
+    if not room.for_promotion(state, device, rule.level):
         state.overflow = f"a promotion of {condition.code} on {device.name} is one too many"
         return
     ordinal = limits.next_ordinal(state, device.id, f"rule:{rule.id}")

@@ -3,16 +3,20 @@
 It judges single faults. What stands in the way of a reset is in ``hindrances``.
 """
 
-from nodeagent.core.model import Condition, Reset
+from nodeagent.core.model import Backing, Condition, Reset
 from nodeagent.core.state import State
 from nodeagent.core.verdict import RESET_LEVELS
 
 
 def wants(state: State, condition: Condition) -> bool:
-    """A level that a reset ends, by a fault that a reset ends; not a drill's, and not the application's."""
+    """A level that a reset ends, by a fault that a reset ends; not a drill's, not the application's, and not
+    one of which a kernel line alone tells.
+    """
     if condition.level not in RESET_LEVELS:
         return False
     if condition.injected or condition.user_induced or not condition.affect_verdict:
+        return False
+    if condition.backing is not Backing.OWN:
         return False
     return state.lookup.facts(condition.code).clear_on.reset
 

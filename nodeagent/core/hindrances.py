@@ -155,6 +155,8 @@ def of_start(state: State, reset: Reset, settings: ResetSettings) -> tuple[str, 
     ]
     if state.condition(state.node_id, state.lookup.facts("store_degraded").key) is not None:
         found.append("the store is not durable")
+    if any(each.code.partition(".")[0] == "store_damaged" for each in state.on(Condition, state.node_id)):
+        found.append("the store was damaged and nobody has acknowledged it (nodeagent release node)")
     return tuple(found)
 
 

@@ -1,7 +1,8 @@
 """What bounds the core's memory: how many of each thing it keeps, and what it forgets first.
 
-What changes a verdict is never forgotten: beyond its cap it is refused, and ``too_many_faults`` says
-so. What only counts (windows, sightings, traces, notices) is forgotten, the longest unused first.
+What changes a verdict is never forgotten: beyond its cap it is refused, or something milder makes way
+(``room``), and ``too_many_faults`` says so. What only counts (windows, sightings, traces, notices) is
+forgotten, the longest unused first.
 """
 
 from dataclasses import replace
@@ -25,6 +26,7 @@ from nodeagent.core.state import State
 MAX_DEVICES = 1024
 MAX_CONDITIONS = 4096
 MAX_CONDITIONS_ON_DEVICE = 256
+MAX_INJECTED = 256
 MAX_PROMOTIONS = 4096
 MAX_HOLDS = 1024
 MAX_CLAIMS_ON_DEVICE = 64
@@ -53,13 +55,10 @@ def room_for_device(state: State) -> bool:
     return len(state.cells[Device]) < MAX_DEVICES
 
 
-def room_for_condition(state: State, device: Device | None) -> bool:
-    """``device`` None: it would be a new one."""
-    if len(state.cells[Condition]) >= MAX_CONDITIONS:
-        return False
-    if device is None:
-        return room_for_device(state)
-    return len(state.on_device.get((Condition, device.id), ())) < MAX_CONDITIONS_ON_DEVICE
+def room_for_condition(state: State, device: Device) -> bool:
+    """One more, with nothing made to make way for it."""
+    there = len(state.on(Condition, device.id)), len(state.cells[Condition])
+    return there[0] < MAX_CONDITIONS_ON_DEVICE and there[1] < MAX_CONDITIONS
 
 
 def room_for_promotion(state: State) -> bool:

@@ -33,7 +33,7 @@ def notice(
         return True
     if before is None and not _make_room(state):
         return False
-    state.put(Noticed(device_id=device.id, code=code, told_ns=at_ns))
+    state.put(Noticed(device_id=device.id, code=code, told_ns=at_ns, source=source))
     tell(
         state,
         EventKind.NOTICE,

@@ -2,7 +2,17 @@
 
 from dataclasses import replace
 
-from nodeagent.core import clearing, devices, pairing, relation, severity, signals, sources
+from nodeagent.core import (
+    clearing,
+    companions,
+    devices,
+    frequency,
+    kernel_lines,
+    pairing,
+    severity,
+    signals,
+    sources,
+)
 from nodeagent.core.lookup import Facts
 from nodeagent.core.model import (
     ALL_DEVICES,
@@ -48,6 +58,7 @@ def _shown(state: State, given: ActiveSet, active: ActiveCode) -> bool:
         return _heal(state, given, active)
     if condition.recovered_ns is not None:
         return condition.last_ns < given.begun_ns and _heal(state, given, active)
+    condition = _confirmed(state, condition, given.source, facts)
     seen = replace(condition, boot_id=state.era.boot_id)
     if condition.present_ns is None:
         signals.appear(state, seen, given.source, state.moment_ns)
@@ -56,6 +67,14 @@ def _shown(state: State, given: ActiveSet, active: ActiveCode) -> bool:
     else:
         return False
     return True
+
+
+def _confirmed(state: State, condition: Condition, source: str, facts: Facts) -> Condition:
+    """What a kernel line told counts as it came, once the driver shows it too."""
+    after = kernel_lines.confirmed(state, condition, source)
+    if after is not condition and facts.duration is None:
+        frequency.occurred(state, after, after.occurred_ns)
+    return after
 
 
 def _is_explained(state: State, given: ActiveSet, device: Device, facts: Facts) -> bool:
@@ -83,8 +102,10 @@ def _heal(state: State, given: ActiveSet, active: ActiveCode) -> bool:
 
 def _close_absent(state: State, given: ActiveSet, device: Device | None) -> bool:
     """``device`` None: the set speaks for every device of its source."""
-    changed = False
     shown = {state.lookup.facts(active.code).key for active in given.codes}
+    device_id = device.id if device is not None else None
+    # First the companions: one that has gone with its root must not outlive it.
+    changed = companions.absent(state, given.source, device_id, frozenset(shown), given.begun_ns)
     still: set[tuple[str, str]] = set()
     for condition in state.all(Condition) if device is None else state.on(Condition, device.id):
         key = state.lookup.facts(condition.code).key
@@ -94,6 +115,6 @@ def _close_absent(state: State, given: ActiveSet, device: Device | None) -> bool
             still.add((condition.device_id, key))
         elif condition.present_ns is not None and condition.last_ns < given.begun_ns:
             changed = clearing.recover(state, condition) or changed
-    device_id = device.id if device is not None else None
-    changed = relation.absent(state, given.source, device_id, frozenset(shown), given.begun_ns) or changed
+    if device is not None and device.source == given.source:
+        changed = kernel_lines.contradicted(state, device, frozenset(shown), given.begun_ns) or changed
     return clearing.close_after_reboot(state, given.source, device, frozenset(still)) or changed

@@ -27,6 +27,8 @@ from nodeagent.core.telling import tell
 OWNER = "nodeagent"
 """Of the holds of a pending reset; no person has this name."""
 
+_OF_RESET = f"/hold:{OWNER}!"
+
 FIRST_STAGE = ResetStage.ANNOUNCED
 """Of every proposal."""
 
@@ -70,6 +72,16 @@ def propose(
     )
     _hold(state, reset)
     return True
+
+
+def is_of_reset(hold_id: str) -> bool:
+    """Whether a hold of that id waits for a reset."""
+    return _OF_RESET in hold_id
+
+
+def reset_of(hold_id: str) -> str:
+    """The id of the reset that a hold waits for."""
+    return hold_id.partition(_OF_RESET)[2]
 
 
 def is_pending(reset: Reset) -> bool:
@@ -211,7 +223,7 @@ def _hold(state: State, reset: Reset) -> None:
         return
     for device_id in reset.members:
         hold = Hold(
-            id=f"{device_id}/hold:{OWNER}!{reset.id}",
+            id=f"{device_id}{_OF_RESET}{reset.id}",
             device_id=device_id,
             owner=OWNER,
             reason=f"reset pending: {reset.id}",

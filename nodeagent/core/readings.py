@@ -24,7 +24,8 @@ def review(state: State, before: Lookup) -> None:
             state.drop(tally)
     for condition in state.all(Condition):
         if condition.rule and not _may_end(before, state.lookup, condition.rule):
-            clearing.close(state, condition, f"its rule {condition.rule} was removed from the tables")
+            why = f"its rule {condition.rule} was removed from the tables"
+            clearing.close(state, condition, why, raises=False)
 
 
 def _is_the_same_fault(

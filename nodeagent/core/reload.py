@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from nodeagent.core import clearing, deadlines, duration, frequency, readings
+from nodeagent.core import clearing, companions, deadlines, duration, frequency, readings
 from nodeagent.core.catalog import FrequencyRule
 from nodeagent.core.classify import classify
 from nodeagent.core.lookup import Facts
@@ -28,8 +28,10 @@ def changed(state: State, given: CatalogChanged) -> bool:
         tell(state, EventKind.TABLES_RELOADED, state.device(state.node_id), source="agent", why=why)
     same_unknown_level = judged_by.settings.unknown_level is state.lookup.settings.unknown_level
     for condition in state.all(Condition):
-        if state.is_another(condition):
-            clearing.close(state, condition, "by the new tables it is the same fault as another that is open")
+        if (other := state.stand_in(condition)) is not None:
+            companions.follow(state, condition, other)
+            why = "by the new tables it is the same fault as another that is open"
+            clearing.close(state, condition, why)
         else:
             _reword(state, condition, same_unknown_level)
     for promotion in state.all(Promotion):

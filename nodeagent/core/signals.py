@@ -4,12 +4,15 @@ from dataclasses import replace
 
 from nodeagent.core import (
     clearing,
+    companions,
     devices,
     duration,
     frequency,
+    kernel_lines,
     limits,
-    pairing,
+    opening,
     relation,
+    room,
     severity,
     unopened,
 )
@@ -22,14 +25,11 @@ from nodeagent.core.model import (
     Assertion,
     Condition,
     Device,
-    EventKind,
-    Held,
     Kind,
     Level,
     Signal,
 )
 from nodeagent.core.state import State
-from nodeagent.core.telling import tell
 
 _TOO_MANY = "too_many_faults"
 _TOO_MANY_KEY = canonical(_TOO_MANY)
@@ -47,13 +47,16 @@ def signalled(state: State, signal: Signal, rule: str = "") -> bool:
     facts = state.lookup.facts(signal.code)
     if not signal.trusted:
         return unopened.from_user_space(state, signal, facts)
+    device = devices.find(state, signal.device)
+    confirms = device is not None and kernel_lines.heard(state, device, facts, signal.source)
     if facts.row is not None and facts.row.notice:
-        return unopened.told_only(state, signal, facts, _occurred_ns(state, signal))
+        return unopened.told_only(state, signal, facts, _occurred_ns(state, signal)) or confirms
     learnt = (
         signal.severity is not None and not signal.injected and severity.learn(state, facts, signal.severity)
     )
-    device = devices.find(state, signal.device)
     condition = None
+    if device is None and kernel_lines.is_of_no_chip(state, signal, facts):
+        return unopened.of_no_chip(state, signal, facts)
     if device is not None:
         condition = state.condition(device.id, facts.key, signal.injected)
     if signal.assertion is Assertion.RECOVER:
@@ -79,7 +82,7 @@ def _recovered(
 ) -> bool:
     if condition is not None:
         return clearing.recover(state, condition)
-    return device is not None and not signal.injected and relation.end_absorption(state, device.id, facts.key)
+    return device is not None and not signal.injected and companions.end(state, device.id, facts.key)
 
 
 def overflowed(state: State) -> bool:
@@ -120,49 +123,19 @@ def _opened(
     state: State, device: Device | None, signal: Signal, facts: Facts, at_ns: int, rule: str
 ) -> Condition | None:
     """A new condition; None where a bound was reached, or the signal names no device."""
-    if facts.key != _TOO_MANY_KEY and not limits.room_for_condition(state, device):
+    fault = classify(state.lookup, signal.source, facts, severity.of_signal(state, signal, facts))
+    is_own = facts.key == _TOO_MANY_KEY
+    if not is_own and not room.for_condition(state, device, fault.level, signal.injected):
         state.overflow = f"{signal.code} on {signal.device} is one too many"
         return None
-    known_severity = severity.of_signal(state, signal, facts)
-    fault = classify(state.lookup, signal.source, facts, known_severity)
     device = devices.resolve(state, signal.device, fault.kind)
     if device is None:
         return None
-    suffix = "!injected" if signal.injected else ""
-    ordinal = limits.next_ordinal(state, device.id, facts.key + suffix)
-    held = state.get(Held, device.id)
-    condition = Condition(
-        id=f"{device.id}/{facts.code}{suffix}#{ordinal}",
-        device_id=device.id,
-        code=facts.code,
-        name=fault.name,
-        source=signal.source,
-        base_level=fault.level,
-        level=fault.level,
-        opened_ns=at_ns,
-        last_ns=at_ns,
-        count=signal.count,
-        present_ns=at_ns if signal.assertion is Assertion.OCCUR else None,
-        level_since_ns=at_ns,
-        held_by=held.holders if held else None,
-        severity=known_severity,
-        unknown=fault.unknown,
-        affects=fault.affects,
-        user_induced=fault.user_induced,
-        injected=signal.injected,
-        affect_verdict=signal.affect_verdict,
-        boot_id=state.era.boot_id,
-        evidence=signal.evidence,
-        occurred_ns=at_ns,
-        rule=rule,
+    condition = opening.condition_of(
+        state, device, signal, facts, fault, at_ns=at_ns, occurred_ns=at_ns, rule=rule
     )
-    condition = pairing.joined(state, severity.shared(state, condition))
-    condition = replace(condition, level=duration.level_in_force(state, condition))
     condition = _count_user_induced(state, condition, signal, facts, at_ns)
-    state.put(condition)
-    tell(state, EventKind.RAISED, device, about=condition, why=f"{signal.assertion} from {signal.source}")
-    if condition.present_ns is not None:
-        frequency.present(state, condition)
+    opening.begin(state, device, condition, f"{signal.assertion} from {signal.source}")
     return condition
 
 
@@ -175,6 +148,7 @@ def _renew(state: State, condition: Condition, signal: Signal, facts: Facts, at_
         occurred_ns=max(condition.occurred_ns, at_ns),
         boot_id=state.era.boot_id,
     )
+    after = kernel_lines.confirmed(state, after, signal.source)
     if condition.user_induced:
         after = _count_user_induced(state, after, signal, facts, at_ns)
     if condition.unknown and (lowered := severity.shared(state, after)) is not after:
@@ -189,6 +163,7 @@ def _renew(state: State, condition: Condition, signal: Signal, facts: Facts, at_
 
 def appear(state: State, condition: Condition, source: str, at_ns: int) -> Condition:
     """The fault is present: from now on, where it was not already. Whoever shows that can say it is over."""
+    condition = kernel_lines.confirmed(state, condition, source)
     if condition.present_ns is None or condition.recovered_ns is not None:
         condition = replace(condition, source=source, present_ns=at_ns, recovered_ns=None, judged=False)
         frequency.present(state, condition)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from nodeagent.core import clearing, deadlines, devices, holding, proposals
+from nodeagent.core import clearing, deadlines, devices, holding, kernel_lines, proposals
 from nodeagent.core.model import (
     ALL_DEVICES,
     NODE,
@@ -114,12 +114,15 @@ def read(state: State, source: str, device_name: str, required: bool | None = No
     if device_name == ALL_DEVICES:
         return _read_all(state, source, required)
     device = devices.find(state, device_name)
-    before = state.source_of(source, device.id) if device is not None else None
-    if device is None or before is None or _observes(before):
+    if device is None:
         return False
+    first = devices.has_been_read(state, device, source)
+    before = state.source_of(source, device.id)
+    if before is None or _observes(before):
+        return first
     state.put(Source(name=source, device_id=device.id))
     state.rearm()
-    _tell_back(state, before, device)
+    _tell_back(state, before, state.device(device.id))
     return True
 
 
@@ -128,11 +131,13 @@ def _read_all(state: State, source: str, required: bool | None) -> bool:
     alone = _of_devices(state, source)
     if required is None:
         required = whole is not None and whole.required
+    firsts = [devices.has_been_read(state, device, source) for device in state.all(Device)]
     if whole == Source(name=source, required=required) and not alone:
-        return False
+        return any(firsts)
     for cell in alone:
         state.drop(cell)
     state.put(Source(name=source, required=required))
+    kernel_lines.forget_unlisted(state, source)
     state.rearm()
     if whole is not None:
         _tell_back(state, whole, state.device(state.node_id))

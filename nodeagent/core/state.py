@@ -279,9 +279,11 @@ class State:
         found: Condition | None = None if key is None else self.cells[Condition][key]
         return found
 
-    def is_another(self, condition: Condition) -> bool:
-        """Whether a condition that was open before it stands for its fault now."""
-        return self.standing.open.get(self.standing.place(condition)) != ("condition", condition.id)
+    def stand_in(self, condition: Condition) -> Condition | None:
+        """The condition, open before it, that stands for its fault now; None where it does itself."""
+        key = self.standing.open[self.standing.place(condition)]
+        other: Condition = self.cells[Condition][key]
+        return None if other.id == condition.id else other
 
     def on(self, of: type[C], device_id: str) -> list[C]:
         """The conditions, promotions or holds on a device, in order."""

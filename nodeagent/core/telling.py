@@ -129,11 +129,11 @@ def unobserved_reason(state: State, device: Device) -> Reason | None:
     if not device.seen:
         return Reason(kind="device", id=device.id, text="no driver tells which part it is")
     seen_by = state.source_of(device.source, device.id)
-    if seen_by is None:
-        return None
-    if seen_by.lost_ns is not None:
+    if seen_by is not None and seen_by.lost_ns is not None:
         return Reason(kind="source", id=seen_by.name, text=f"{seen_by.name}: {seen_by.reason}")
-    if seen_by.unread:
+    if device.unread:
+        return Reason(kind="source", id=device.source, text=f"{device.source}: not read yet")
+    if seen_by is not None and seen_by.unread:
         return Reason(kind="source", id=seen_by.name, text=f"{seen_by.name}: not read since start")
     return None
 
@@ -142,7 +142,8 @@ def _stands_no_longer(state: State, device: Device) -> bool:
     """False for a while after a start in the same boot: the last verdict stands though nothing was read."""
     seen_by = state.source_of(device.source, device.id)
     fresh = seen_by is not None and seen_by.lost_ns is None and seen_by.unread and not seen_by.stale
-    return not (fresh and device.seen and not device.gone) or state.era.rebooted
+    was_read = device.seen and not device.unread and not device.gone
+    return not (fresh and was_read) or state.era.rebooted
 
 
 def observed_ns(state: State, device: Device) -> int:

@@ -16,34 +16,32 @@ def told_only(state: State, signal: Signal, facts: Facts, at_ns: int) -> bool:
     if signal.assertion is Assertion.RECOVER:
         return False
     fault = classify(state.lookup, signal.source, facts, signal.severity)
-    known = devices.find(state, signal.device)
-    device = known or devices.resolve(state, signal.device, fault.kind)
-    if device is None:
-        return False
-    is_new = known is None
-    told = notice(
-        state,
-        device,
-        code=facts.code,
-        name=fault.name,
-        level=fault.level,
-        count=signal.count,
-        why=f"{signal.assertion} from {signal.source}; the tables say that it is only told",
-        source=signal.source,
-        evidence=signal.evidence,
+    device = devices.find(state, signal.device)
+    told = _told(
+        state, signal, facts, f"{signal.assertion} from {signal.source}; the tables say that it is only told"
     )
-    if facts.relations is None or signal.injected:
-        return told or is_new
-    return relation.passed(state, device, facts, fault.level, at_ns) or told or is_new
+    if device is None or facts.relations is None or signal.injected:
+        return told
+    return relation.passed(state, device, facts, fault.level, at_ns) or told
 
 
 def from_user_space(state: State, signal: Signal, facts: Facts) -> bool:
-    """Anyone with a privileged container can write such a line: it informs, and makes no device."""
+    """Anyone with a privileged container can write such a line: it informs."""
+    why = "written to the kernel log by user space, which may forge any line"
+    return _told(state, signal, facts, why, userspace=True)
+
+
+def of_no_chip(state: State, signal: Signal, facts: Facts) -> bool:
+    """A line names a chip that the vendor's driver does not list."""
+    return _told(state, signal, facts, "its vendor's driver lists no such chip")
+
+
+def _told(state: State, signal: Signal, facts: Facts, why: str, userspace: bool = False) -> bool:
+    """Of the device if it is known, else of the node: it makes none."""
     device = devices.find(state, signal.device) or devices.resolve(state, NODE, None)
     if device is None:
         return False
     fault = classify(state.lookup, signal.source, facts, signal.severity)
-    why = "written to the kernel log by user space, which may forge any line"
     if device.name != signal.device:
         why += f"; it names {signal.device}"
     return notice(
@@ -53,7 +51,7 @@ def from_user_space(state: State, signal: Signal, facts: Facts) -> bool:
         name=fault.name,
         level=fault.level,
         count=signal.count,
-        userspace=True,
+        userspace=userspace,
         why=why,
         source=signal.source,
         evidence=signal.evidence,

@@ -113,6 +113,10 @@ def user_induced_stance(rescheduling: bool) -> Stance:
     return Verdict.ALLOW, Handling.RESCHEDULE if rescheduling else Handling.RESTART_JOB
 
 
+def milder(one: Level, other: Level) -> Level:
+    return one if PRECEDENCE[one] <= PRECEDENCE[other] else other
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contribution:
     """What one condition, promotion or hold says of one device; ``level`` None where it shows no level."""

@@ -32,7 +32,8 @@ from nodeagent.daemon.attempt import Attempt, attempt_of, came_meanwhile
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.launching import NotStarted, start
 from nodeagent.daemon.supervisor import Supervisor
-from nodeagent.reset.folder import Folder, Locked
+from nodeagent.reset.files import Locked
+from nodeagent.reset.folder import Folder
 from nodeagent.store.board import Board
 from nodeagent.store.ledger import Ledger
 
@@ -46,7 +47,10 @@ MAX_REASON: Final = 1000
 
 
 class Actuator:
-    """``sources`` by the name of their driver, which is its vendor's for those that can be reset."""
+    """``sources`` by the name of their driver, which is its vendor's for those that can be reset.
+
+    ``config_path`` is the file that the configuration was read from, None for the usual one.
+    """
 
     def __init__(
         self,
@@ -56,6 +60,7 @@ class Actuator:
         ledger: Ledger,
         ask: Callable[[Input], Awaitable[tuple[Event, ...]]],
         sources: Mapping[str, Supervisor],
+        config_path: Path | None = None,
     ) -> None:
         self._vendors = frozenset(config.drivers)
         self._board = board
@@ -63,10 +68,11 @@ class Actuator:
         self._asking = Asking(config, clock, board, ledger)
         self._apart = Apart(board, sources)
         self._folder = Folder(Path(config.reset.run_dir))
+        self._config_path = config_path
         self._todo: asyncio.Queue[Coroutine[Any, Any, None]] = asyncio.Queue()
 
     def reload(self, config: Config) -> None:
-        """From now on with these hooks, files that forbid it, and times; where they meet stays as it was."""
+        """From now on with these modes and files that forbid it; where they meet stays as it was."""
         self._asking.reset = config.reset
 
     def act(self, action: Action, durable: bool) -> None:
@@ -97,13 +103,13 @@ class Actuator:
             for name in self._folder.names():
                 if name not in wanted and not self._folder.is_locked(name):
                     self._folder.forget(name)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             log.warning("what earlier resets left stays: %s", error)
 
     def _goes_on(self, attempt: Attempt) -> bool:
         try:
             return self._folder.is_locked(attempt.name)
-        except OSError:
+        except (OSError, ValueError):
             return False
 
     async def run(self) -> None:
@@ -133,7 +139,7 @@ class Actuator:
         try:
             await self._ask_for(attempt, action)
             is_asked = True
-            await start(self._folder.path, attempt.name)
+            await start(self._folder.path, attempt.name, self._config_path)
         except Exception as error:  # the rim of an attempt: its devices do not stay apart, whatever it was
             log.exception("%s cannot be started", attempt.name)
             if not is_asked or self._is_withdrawn(attempt.name):
@@ -154,7 +160,7 @@ class Actuator:
         """False: it may have begun, or nobody can tell."""
         try:
             return self._folder.withdraw(name)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             log.error("%s cannot be taken back: %s", name, error)
             return False
 

@@ -14,15 +14,16 @@ from pathlib import Path
 
 from nodeagent import __version__
 from nodeagent.config import Config
-from nodeagent.core.model import NODE, DeviceSeen, Kind, Started, View
+from nodeagent.core.model import NODE, DeviceSeen, Kind, Signal, Started, View
 from nodeagent.daemon import identity, systemd, workers
 from nodeagent.daemon.actuator import Actuator
 from nodeagent.daemon.catalogs import Catalogs, NoTables, tables_on_disk
 from nodeagent.daemon.clock import carry_on
 from nodeagent.daemon.pump import Pump, RestartNeeded
 from nodeagent.daemon.quiescence import Quiescence
-from nodeagent.daemon.rebuild import load_catalogs, rebuild
+from nodeagent.daemon.rebuild import Rebuilt, load_catalogs, rebuild
 from nodeagent.daemon.reloading import Reloading, table_folders
+from nodeagent.daemon.translate import store_damaged
 from nodeagent.drivers import DRIVERS
 from nodeagent.outlets import journal
 from nodeagent.outlets.actions import Actions
@@ -88,22 +89,35 @@ class Daemon:
             folders = table_folders(config)
             clock = carry_on(recovery.anchor, identity.boot_id())
             known = await load_catalogs(ledger, recovery, lambda: tables_on_disk(folders, config.settings()))
-            engine, differences = await rebuild(ledger, recovery, known)
+            rebuilt = await rebuild(ledger, recovery, known)
+            engine = rebuilt.engine
             ledger.carry = engine.carry
             catalogs = Catalogs(ledger, known)
             tables = await catalogs.load(folders, config.settings(), engine.digest)
 
             board = Board()
             pump = Pump(engine, ledger, board, clock, systemd.watchdog)
+            if rebuilt.damages:
+                # What was put back is on the disk before the damage counts as told.
+                await pump.compact()
             started = Started(boot_id=clock.boot_id, version=__version__, doubt=clock.doubt)
             switched_off = workers.switched_off(config, engine.view())
-            await pump.begin(differences, (started, _node(config), *switched_off, *tables))
+            await pump.begin(
+                rebuilt.differences,
+                (started, _node(config), *switched_off, *tables, *_damages(rebuilt)),
+            )
 
             sources = workers.supervisors(
                 config, catalogs.current, clock, recovery.cursors, pump.submit, board.current.view
             )
             actuator = Actuator(
-                config, clock, board, ledger, pump.ask, {source.name: source for source in sources}
+                config,
+                clock,
+                board,
+                ledger,
+                pump.ask,
+                {source.name: source for source in sources},
+                self._config_path,
             )
             actuator.adopt(board.current.view)
             pump.act = actuator.act
@@ -241,6 +255,11 @@ def _node(config: Config) -> DeviceSeen:
         identity=identity.machine_id(),
         attributes={"hostname": config.agent.name()},
     )
+
+
+def _damages(rebuilt: Rebuilt) -> list[Signal]:
+    restored = [f"{cell.id}" for cell in rebuilt.restored]
+    return [store_damaged(damage, restored) for damage in rebuilt.damages]
 
 
 def _report(refused: BaseExceptionGroup[BaseException], status: int) -> int:

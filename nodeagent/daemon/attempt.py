@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from nodeagent.core.model import DeviceView, HoldKind, Reset, View
-from nodeagent.reset.folder import name_of
+from nodeagent.reset.request import name_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,12 +20,6 @@ class Attempt:
     def names(self) -> tuple[str, ...]:
         """Of its devices."""
         return tuple(device.name for device in self.devices)
-
-    @property
-    def group(self) -> str:
-        """What no two resets may be under way of."""
-        asker = self.devices[0]
-        return f"{asker.vendor} {asker.attributes.get('group') or asker.id}"
 
 
 def attempt_of(view: View, reset: Reset) -> Attempt:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
+from nodeagent.config import ConfigError
 from nodeagent.core.catalog import Catalog, Settings
 from nodeagent.core.model import CatalogChanged, Input, TablesRejected
 from nodeagent.store.errors import StoreUnreadableError
@@ -27,12 +28,20 @@ class NoTables(Exception):
     """There is no sound catalog at all: none on disk and none in the store. str() says what is wrong."""
 
 
+def why_refused(error: Exception) -> str:
+    """Why nothing was loaded, a line for each problem. What nobody foresaw is logged with its place."""
+    if isinstance(error, ConfigError | TablesError):
+        return str(error)
+    log.error("tables and configuration cannot be loaded", exc_info=error)
+    return f"cannot be loaded, by a defect of nodeagent, to be reported with the files: {error!r}"
+
+
 def tables_on_disk(folders: Sequence[Path], settings: Settings) -> Catalog:
     """What the folders say now. Raises NoTables where that is not sound."""
     try:
         return load_catalog(folders, settings).catalog
-    except TablesError as refused:
-        raise NoTables(str(refused)) from refused
+    except Exception as error:
+        raise NoTables(why_refused(error)) from error
 
 
 class Catalogs:
@@ -51,11 +60,12 @@ class Catalogs:
         """
         try:
             loaded = await self.read(folders, settings)
-        except TablesError as refused:
-            for problem in refused.problems:
+        except Exception as error:  # noqa: BLE001  the rim of a start: whatever they are, the last good ones are better
+            reason = why_refused(error)
+            for problem in reason.splitlines():
                 log.error("tables refused: %s", problem)
             await self._fall_back(folders, settings, in_force)
-            return (*self._change(in_force), self.rejected(str(refused)))
+            return (*self._change(in_force), self.rejected(reason))
         return await self.take(loaded, folders, in_force)
 
     async def read(self, folders: Sequence[Path], settings: Settings) -> Loaded:
@@ -93,9 +103,10 @@ class Catalogs:
             return None
 
     async def _take(self, catalog: Catalog, reason: str, in_force: str) -> None:
+        encoded = encode_catalog(catalog)
         self._remember(catalog, in_force)
         self.current = catalog
-        await self._ledger.put_catalog(catalog.digest, encode_catalog(catalog), reason)
+        await self._ledger.put_catalog(catalog.digest, encoded, reason)
 
     def _remember(self, catalog: Catalog, in_force: str) -> None:
         """As the newest; what only a replay needed is let go of."""

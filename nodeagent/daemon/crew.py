@@ -6,6 +6,7 @@ Whether one has to go, and what is told of it, is the supervisor's. Times are of
 import time
 from typing import Final
 
+from nodeagent.daemon.caution import Caution
 from nodeagent.daemon.child import Child
 from nodeagent.daemon.lifecycle import State
 from nodeagent.daemon.running import Worker
@@ -24,6 +25,7 @@ class Crew:
         self.abandoned: list[Worker] = []
         self.spawn_at_s: float | None = None
         self.has_let_go = False
+        self.caution = Caution()
         self._spec = spec
         self._failures = 0
 
@@ -48,10 +50,10 @@ class Crew:
         return next((worker for worker in self._all() if worker.child is child), None)
 
     def begin(self, child: Child) -> Worker:
-        """The next one, which is not to touch what others hang in."""
+        """The next one, which is not to touch what others hang in, nor to stumble where others did."""
         skip = frozenset(worker.suspect for worker in self.abandoned)
         self.spawn_at_s = None
-        self.worker = Worker(child, self._spec, skip, time.monotonic())
+        self.worker = Worker(child, self._spec, skip, self.caution, time.monotonic())
         return self.worker
 
     def spawn_soon(self) -> None:
@@ -60,7 +62,7 @@ class Crew:
         self.spawn_at_s = time.monotonic() if can_avoid or not self.abandoned else None
 
     def spawn_after_a_failure(self) -> None:
-        """With back-off."""
+        """With back-off, for it may fail again."""
         pause_s = min(self._spec.backoff_first_s * 2**self._failures, self._spec.backoff_limit_s)
         self._failures = min(self._failures + 1, 32)
         self.spawn_at_s = time.monotonic() + pause_s

@@ -14,6 +14,7 @@ from nodeagent.daemon.observation import Observation
 from nodeagent.daemon.readings import Readings
 from nodeagent.daemon.running import Worker
 from nodeagent.daemon.source import Statistics
+from nodeagent.daemon.translate import WHY_SKIPPED
 from nodeagent.store.records import Cursor
 from nodeagent.worker import protocol
 
@@ -47,7 +48,9 @@ class Hearing:
         inputs = self._inputs(worker, report)
         cursor = None
         if isinstance(report, protocol.Batch):
-            self._statistics.records_lost += report.lost
+            self._statistics.records_lost += report.lost + len(report.skipped)
+            for record in report.skipped:
+                log.error("%s: record %d is skipped: %s", self._source, record.seq, WHY_SKIPPED)
             if report.cursor is not None:
                 cursor = Cursor(boot_id=self._boot_id, seq=report.cursor)
         return Delivery(source=self._source, inputs=tuple(inputs), cursor=cursor)
@@ -70,7 +73,12 @@ class Hearing:
                 return observation.batch(report)
             case protocol.Reply():
                 return self._reply(worker, report)
+            case protocol.LookingAt():
+                worker.looking_at = report.seq
+                return ()
             case protocol.CaughtUp():
+                worker.looking_at = None
+                worker.caution.passed()
                 return observation.caught_up(report)
             case protocol.Lost():
                 log.warning("%s: %s", self._source, report.reason)

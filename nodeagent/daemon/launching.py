@@ -1,6 +1,9 @@
 """Starts the process of a reset so that it outlives the daemon: as a unit of its own, or detached.
 
-Under systemd the daemon's processes end with its unit, and lack the privileges that a reset needs.
+Under systemd the daemon's processes end with its unit, and lack the privileges that a reset needs; systemd
+itself starts the unit, at a word on its socket. The daemon has no other way to what runs as root, and needs
+none. Which configuration is read for the reset is said by the unit, or by the command line here, never by
+the request.
 """
 
 import asyncio
@@ -11,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Final
 
-from nodeagent.reset.config import RUN_DIRECTORY
+from nodeagent.reset.config import RUN_DIRECTORY, UNIT_SOCKET
 
 START_LIMIT_S: Final = 10.0
 _SYSTEMD_RUNS: Final = Path("/run/systemd/system")
@@ -21,12 +24,12 @@ class NotStarted(Exception):
     """str() says why; nothing runs."""
 
 
-async def start(folder: Path, name: str) -> None:
+async def start(folder: Path, name: str, config_path: Path | None) -> None:
     """Start the process for the request of that name. Raises ``NotStarted`` and ``OSError``."""
     if runs_as_unit(os.environ) and str(folder) == RUN_DIRECTORY:
-        await _run(("systemctl", "start", "--no-block", f"nodeagent-reset@{name}.service"))
+        await _tell_unit(name)
     else:
-        await _detach(folder, name)
+        await _detach(folder, name, config_path)
 
 
 def runs_as_unit(environ: Mapping[str, str]) -> bool:
@@ -34,9 +37,26 @@ def runs_as_unit(environ: Mapping[str, str]) -> bool:
     return _SYSTEMD_RUNS.is_dir() and "INVOCATION_ID" in environ and "NOTIFY_SOCKET" in environ
 
 
-async def _detach(folder: Path, name: str) -> None:
+async def _tell_unit(name: str) -> None:
+    """Each connection is an instance of the unit (``Accept=`` in systemd.socket(5))."""
+    try:
+        async with asyncio.timeout(START_LIMIT_S):
+            _, writer = await asyncio.open_unix_connection(UNIT_SOCKET)
+            try:
+                writer.write(f"{name}\n".encode())
+                await writer.drain()
+            finally:
+                writer.close()
+    except OSError as error:
+        why = error.strerror or f"no answer within {START_LIMIT_S:g} s"
+        raise NotStarted(f"{UNIT_SOCKET}: {why}; is nodeagent-reset.socket active?") from error
+
+
+async def _detach(folder: Path, name: str, config_path: Path | None) -> None:
     """By way of a process that ends at once, so that it is nobody's child."""
-    command = (sys.executable, "-m", "nodeagent.reset", name, "--folder", str(folder))
+    command = [sys.executable, "-m", "nodeagent.reset", name, "--folder", str(folder)]
+    if config_path is not None:
+        command += ["--config", str(config_path)]
     with (folder / f"{name}.log").open("ab") as output:
         await _run(("sh", "-c", 'setsid "$@" &', "sh", *command), output)
 

@@ -31,6 +31,7 @@ from nodeagent.daemon.translate import (
     holders,
     node_fault,
     signals,
+    skipped,
 )
 from nodeagent.worker import protocol
 from nodeagent.worker.protocol import SOURCE
@@ -90,6 +91,11 @@ class Observation:
         """It was told as lost, and is not back."""
         return self._lost
 
+    @property
+    def is_known(self) -> bool:
+        """Whether there is, or ever was, anything of it here to observe."""
+        return self._is_open or self._observed_before or self._lost or self._parts.any
+
     def rest(self, devices: Collection[str], reason: str) -> list[Input]:
         """These are let alone from now on: not observed, which is no fault."""
         self._resting |= dict.fromkeys(devices, reason)
@@ -128,9 +134,13 @@ class Observation:
         for name in self._devices.keys() - devices.keys():
             inputs += self._forget(name)
         for name, device in devices.items():
-            if self._devices.get(name) != device:
+            before = self._devices.get(name)
+            if before != device:
                 self._holders.pop(name, None)
                 inputs.append(device_seen(self._source, device))
+            if self._observing and (before is None or before.identity != device.identity):
+                # Another part: the core takes it for unread until it hears of an answer.
+                self._unobserved.setdefault(name, "not read yet")
             inputs += self._recovered(DEVICE_LOST, name, stood=name in self._missing)
         for name in self._missing.keys() - missing.keys() - devices.keys():
             inputs.append(self._fault(DEVICE_LOST, name, Assertion.RECOVER))
@@ -145,6 +155,7 @@ class Observation:
         if batch.lost:
             reason = f"{batch.lost} records were overwritten before they could be read"
             inputs.append(self._fault(LOG_GAP, NODE, Assertion.ONCE, reason, count=batch.lost))
+        inputs += [skipped(self._source, record) for record in batch.skipped]
         heard = signals(self._source, batch, self._clock)
         return [*inputs, *(signal for signal in heard if signal.device not in self._resting)]
 

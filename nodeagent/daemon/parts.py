@@ -37,6 +37,11 @@ class Parts:
         self._source = source
         self._listed: Collection[Device] = known
 
+    @property
+    def any(self) -> bool:
+        """Whether one was ever listed and has not vanished since."""
+        return bool(self._listed)
+
     def vanished(
         self,
         now: Collection[Device],

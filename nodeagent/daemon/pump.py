@@ -19,6 +19,7 @@ from nodeagent.core.preview import Preview
 from nodeagent.core.rehearsal import Rehearsal
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.delivery import Delivery
+from nodeagent.daemon.translate import store_damaged
 from nodeagent.store.board import Board
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Committed, Cursor, Publication, Stamped, Transaction
@@ -61,6 +62,7 @@ class _Turn:
     events: list[tuple[int, Event]] = field(default_factory=list)
     actions: list[Action] = field(default_factory=list)
     cursors: dict[str, Cursor] = field(default_factory=dict)
+    tells_damage: bool = False
     answers: list[tuple[asyncio.Future[tuple[Event, ...]], tuple[Event, ...]]] = field(default_factory=list)
 
 
@@ -105,8 +107,10 @@ class Pump:
         return await told
 
     async def begin(self, outcome: Outcome, inputs: Iterable[Input]) -> None:
-        """The first turn of a process: what rebuilding found, then its own first inputs."""
-        turn = _Turn()
+        """The first turn of a process: what rebuilding found, then its own first inputs; they tell of what
+        was damaged.
+        """
+        turn = _Turn(tells_damage=True)
         self._gather(turn, self._clock.rule_ns(), outcome)
         for given in inputs:
             self._step(turn, given)
@@ -126,6 +130,7 @@ class Pump:
                 self._take(turn, delivery)
             self._step(turn, Tick())
             self._tell_durability(turn)
+            self._tell_damage(turn)
             if turn.inputs or turn.events or turn.cursors or time.monotonic() >= self._beaten_s + HEARTBEAT_S:
                 await self._commit(turn)
             for answer, events in turn.answers:
@@ -208,6 +213,12 @@ class Pump:
         )
         self._step(turn, signal)
 
+    def _tell_damage(self, turn: _Turn) -> None:
+        """What was found damaged since the start: memory has all that decides, and a person is told."""
+        for damage in self._ledger.damages:
+            self._step(turn, store_damaged(damage))
+            turn.tells_damage = True
+
     async def _commit(self, turn: _Turn) -> None:
         begun_s = time.monotonic()
         committed = await self._ledger.commit(
@@ -217,6 +228,7 @@ class Pump:
                 engine_now_ns=self._engine.now_ns,
                 anchor=self._clock.anchor(),
                 cursors=turn.cursors,
+                tells_damage=turn.tells_damage,
             )
         )
         # A step of a reset may be told by no event: a turn in which nothing came shows it.

@@ -39,17 +39,15 @@ class Quiescence:
             publication = self._board.current
             view = publication.view
             if not self._has_let_go and (why := _why_let_go(view)):
-                await self._let_go(view, why)
+                await self._let_go(why)
             elif self._has_let_go and not _quiesced_by(view):
                 self._take_up()
             await self._board.wait_change(publication)
 
-    async def _let_go(self, view: View, why: str) -> None:
+    async def _let_go(self, why: str) -> None:
         self._has_let_go = True
-        known = {source.name for source in view.sources}
         for source in self._sources:
-            # Of a library that was never there nothing is lost.
-            if not await source.let_go(why if source.name in known else ""):
+            if not await source.let_go(why):
                 log.warning("%s: %s", source.name, _KEEPS_OPEN)
                 await source.let_go(f"{why}; {_KEEPS_OPEN}")
 

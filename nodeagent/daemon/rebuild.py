@@ -1,24 +1,40 @@
 """From what the store kept to a running engine: replay the inputs, compare with what was told.
 
-Restart and crash recovery are this one path. It reads; what must be told it returns.
+Restart and crash recovery are this one path. Where the store was damaged, what subscribers were told is open
+stays open; and whatever is wrong with what is left, there is an engine. It reads; what must be told it
+returns.
 """
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 
+from nodeagent.core import restoring
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import CatalogChanged, Era, Outcome
-from nodeagent.core.rebuilt import told_by
-from nodeagent.store.errors import StoreUnreadableError
+from nodeagent.core.model import Carried, CatalogChanged, Era, Event, Hold, Outcome
+from nodeagent.core.rebuilt import Told, told_by
+from nodeagent.core.restoring import Restorable
+from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
 from nodeagent.store.ledger import Ledger
-from nodeagent.store.records import Recovery
+from nodeagent.store.records import Damage, Recovery
 from nodeagent.tables.canonical import decode_catalog
 
 log = logging.getLogger(__name__)
 
 _PAGE_EVENTS = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuilt:
+    """``differences`` is what differs from what was told, normally nothing. ``damages`` are those to be told,
+    and ``restored`` what was put back because of them.
+    """
+
+    engine: Engine
+    differences: Outcome
+    damages: tuple[Damage, ...] = ()
+    restored: tuple[Restorable, ...] = ()
 
 
 async def load_catalogs(
@@ -37,7 +53,7 @@ async def load_catalogs(
     for digest in dict.fromkeys(filter(None, digests)):
         try:
             catalogs[digest] = await _stored_catalog(ledger, digest)
-        except (StoreUnreadableError, ValueError) as error:
+        except (StoreUnreadableError, StoreDamagedError, ValueError) as error:
             log.error(
                 "catalog %s: %s; what was judged under it is judged by the tables on disk", digest, error
             )
@@ -52,25 +68,84 @@ async def _stored_catalog(ledger: Ledger, digest: str) -> Catalog:
     return decode_catalog(stored)
 
 
-async def rebuild(
-    ledger: Ledger, recovery: Recovery, catalogs: Mapping[str, Catalog]
-) -> tuple[Engine, Outcome]:
-    """The engine as it was at the last commit, and what differs from what was told (normally nothing)."""
+async def rebuild(ledger: Ledger, recovery: Recovery, catalogs: Mapping[str, Catalog]) -> Rebuilt:
+    """The engine as it was at the last commit."""
+    if recovery.damages:
+        return await _of_what_is_left(ledger, recovery, catalogs, recovery.damages)
+    try:
+        engine = _replayed(recovery, catalogs)
+    except Exception as error:  # the rim of a replay: a start that fails would fail for ever
+        log.exception("what the store holds cannot be replayed")
+        damage = Damage(why=f"it cannot be replayed: {type(error).__name__}: {error}", is_whole=False)
+        return await _of_what_is_left(ledger, recovery, catalogs, (damage,))
+    told = told_by(recovery.carried)
+    async for events in _pages(ledger, recovery.carried_at_seq, recovery.last_seq):
+        told.add(events)
+    return Rebuilt(engine=engine, differences=_reconciled(engine, told))
+
+
+async def _of_what_is_left(
+    ledger: Ledger, recovery: Recovery, catalogs: Mapping[str, Catalog], damages: tuple[Damage, ...]
+) -> Rebuilt:
+    """The most of it that can be replayed, and beside it what the history says is open."""
+    history = restoring.History(cell for damage in damages for cell in damage.doubtful)
+    told = told_by(recovery.carried)
+    async for events in _pages(ledger, 0, recovery.last_seq):
+        history.add(events)
+        told.add(events)
+    whole = replace(recovery, carried=restoring.fit(recovery.carried))
+    holds = replace(recovery, carried=_holds_of(recovery.carried), inputs=())
+    nothing = replace(holds, carried=())
+    for attempt in (whole, replace(whole, inputs=()), holds, nothing):
+        try:
+            engine = _replayed(attempt, catalogs)
+            restored = history.missing(engine.carry())
+            if restored:
+                left = restoring.fit(engine.carry(), restored)
+                engine = _replayed(
+                    replace(attempt, carried=left, carried_at_ns=engine.now_ns, inputs=()), catalogs
+                )
+        except Exception:  # as above
+            log.exception("what is left of the store cannot be replayed; less of it is tried")
+            continue
+        return Rebuilt(
+            engine=engine, differences=_reconciled(engine, told), damages=damages, restored=restored
+        )
+    raise AssertionError("an engine without a past cannot fail")
+
+
+def _holds_of(carried: Iterable[Carried]) -> tuple[Carried, ...]:
+    return restoring.fit(one for one in carried if isinstance(one.cell, Hold | Era))
+
+
+def _replayed(recovery: Recovery, catalogs: Mapping[str, Catalog]) -> Engine:
     engine = Engine(catalogs)
     for carried in recovery.carried:
         engine.replay(recovery.carried_at_ns, carried)
     for stamped in recovery.inputs:
         engine.replay(stamped.rule_ns, stamped.input)
     engine.resume(recovery.engine_now_ns)
-    told = told_by(recovery.carried)
-    after_seq = recovery.carried_at_seq
-    while after_seq < recovery.last_seq:
-        page = await ledger.read_events(after_seq, _PAGE_EVENTS)
+    return engine
+
+
+async def _pages(ledger: Ledger, after_seq: int, last_seq: int) -> AsyncIterator[list[Event]]:
+    """All events that can be read, oldest first."""
+    while after_seq < last_seq:
+        try:
+            page = await ledger.read_events(after_seq, _PAGE_EVENTS)
+        except StoreUnreadableError as error:
+            log.error(
+                "the history cannot be read (%s): what it told is not compared with what is open", error
+            )
+            return
         if not page:
-            break
-        told.add(stored.event for stored in page)
+            return
+        yield [stored.event for stored in page]
         after_seq = page[-1].seq
+
+
+def _reconciled(engine: Engine, told: Told) -> Outcome:
     outcome, differences = engine.reconcile(told)
     if differences:
         log.error("%d conditions differ from what the stored events told; told again", differences)
-    return engine, outcome
+    return outcome

@@ -10,16 +10,16 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from nodeagent.config import Config, ConfigError, load_config
+from nodeagent.config import Config, load_config
 from nodeagent.daemon import systemd
-from nodeagent.daemon.catalogs import Catalogs
+from nodeagent.daemon.catalogs import Catalogs, why_refused
 from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.pump import Pump
 from nodeagent.daemon.restarts import left_for_a_start
 from nodeagent.daemon.supervisor import Supervisor
 from nodeagent.outlets.tables import Reloaded, TablesRefused
 from nodeagent.store.board import Board
-from nodeagent.tables.load import Loaded, TablesError
+from nodeagent.tables.load import Loaded
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +58,8 @@ class Reloading:
                 await self.reload(dry_run=False)
             except TablesRefused:
                 log.warning("the tables in force stay in force")
+            except Exception:
+                log.exception("a reload failed on its way; reload again, or restart nodeagent")
             systemd.ready()
 
     async def reload(self, dry_run: bool) -> Reloaded:
@@ -69,11 +71,13 @@ class Reloading:
             try:
                 config = load_config(self._config_path, os.environ)
                 loaded = await self._catalogs.read(table_folders(config), config.settings())
-            except (ConfigError, TablesError) as refused:
+                preview = self._pump.rehearse(loaded.catalog)
+            except Exception as error:
+                # Whatever it meets, all goes on as it was.
+                reason = why_refused(error)
                 if not dry_run:
-                    await self._reject(str(refused))
-                raise TablesRefused(str(refused)) from refused
-            preview = self._pump.rehearse(loaded.catalog)
+                    await self._reject(reason)
+                raise TablesRefused(reason) from error
             left = left_for_a_start(self._started_with, config)
             if not dry_run:
                 await self._take(config, loaded)

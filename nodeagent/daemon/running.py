@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from nodeagent.core.catalog import Pattern
+from nodeagent.daemon.caution import Caution
 from nodeagent.daemon.child import Child
 from nodeagent.daemon.lateness import Lateness
 from nodeagent.daemon.lifecycle import State, Trigger, after
@@ -30,9 +31,12 @@ class Worker:
     """``due_s`` is when to look again: for the hello, the next poll, or the next step of killing.
 
     ``suspect`` is the device whose call an abandoned worker hangs in, "" if none can be named.
+    ``looking_at`` is the record that a careful one named last, ``ended_by`` the one that it ended over.
     """
 
-    def __init__(self, child: Child, spec: WorkerSpec, skip: frozenset[str], now_s: float) -> None:
+    def __init__(
+        self, child: Child, spec: WorkerSpec, skip: frozenset[str], caution: Caution, now_s: float
+    ) -> None:
         self.child = child
         self.skip = skip
         self.state = State.STARTING
@@ -40,6 +44,9 @@ class Worker:
         self.started_s = now_s
         self.due_s = now_s + spec.hello_deadline_s
         self.unavailable: Unavailable | None = None
+        self.caution = caution
+        self.looking_at: int | None = None
+        self.ended_by: int | None = None
         self.garbled = 0
         self.suspect = ""
         self._spec = spec
@@ -61,6 +68,8 @@ class Worker:
                 patterns=_as_told(patterns),
                 cursor=protocol.Cursor(boot_id=cursor.boot_id, seq=cursor.seq) if cursor else None,
                 skip=tuple(self.skip),
+                careful=self.caution.careful,
+                skip_records=self.caution.skip,
             )
         )
 
@@ -80,6 +89,14 @@ class Worker:
         if devices := self.lateness.free():
             self.lateness.ask(poll_id, devices, now_s)
             self.child.send(Poll(id=poll_id, devices=devices))
+
+    def ended_unasked(self) -> None:
+        """It wedged or crashed: the next one is told what there is to beware of."""
+        self.ended_by = self.looking_at
+        self.caution.ended_unasked(self.ended_by)
+        if self.ended_by is not None:
+            told = (self._spec.source, self.child.pid, self.ended_by)
+            log.error("%s: worker %d ended over record %d, which the next one skips", *told)
 
     async def accuse(self) -> str:
         """Why no device answers, as far as its threads show it; names the suspect."""

@@ -125,12 +125,12 @@ class Supervisor:
     async def let_go(self, reason: str) -> bool:
         """End the worker, and with it all that we have open, until ``take_up``. False: it hangs in a call.
 
-        It is told as lost; not so with no reason.
+        It is told as lost; of a library that was never here nothing is lost.
         """
         async with self._turn:
             self._crew.has_let_go = True
             worker, self._crew.worker = self._crew.worker, None
-            if reason:
+            if self._observation.is_known:
                 await self._deliver(self._observation.lost(reason, on_purpose=True))
             if worker is not None:
                 await worker.end()
@@ -194,6 +194,7 @@ class Supervisor:
         if worker.lateness.all_late:
             accusation = await worker.accuse()
             await self._deliver([*self._observation.lost(accusation), *self._observation.late(late, reason)])
+            worker.ended_unasked()
             await self._dismiss(worker, accusation)
         else:
             await self._deliver(self._observation.late(late, reason))
@@ -235,10 +236,13 @@ class Supervisor:
             words = worker.child.last_words
             reason = f"ended by itself: {how}" + (f"; its last words: {words}" if words else "")
             log.error("%s: worker %d %s", self._spec.source, worker.child.pid, reason)
+            worker.ended_unasked()
             await self._deliver(self._observation.crashed(reason))
         self._crew.forgive(worker)
         if worker.unavailable and worker.unavailable.absent and not self._observation.is_missed:
             self._crew.spawn_at_s = time.monotonic() + self._spec.absent_retry_s
+        elif worker.ended_by is not None and not self._crew.abandoned:
+            self._crew.spawn_soon()
         elif before is not State.KILLING or not self._crew.abandoned:
             self._crew.spawn_after_a_failure()
 
@@ -296,5 +300,6 @@ class Supervisor:
         await self._deliver_to(delivery)
         if delivery.cursor is not None:
             self._cursor = delivery.cursor
+            self._crew.caution.accounted_for(delivery.cursor.seq)
         if self._crew.worker is not None:
             self._crew.worker.lateness.excuse(time.monotonic() - begun_s)

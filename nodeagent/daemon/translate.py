@@ -5,8 +5,8 @@ now, for no source can have seen what has not happened yet. The source's name is
 The agent's own faults are made here too, so that their words stand in one place.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from nodeagent.core.model import (
     ALL_DEVICES,
@@ -14,11 +14,15 @@ from nodeagent.core.model import (
     ActiveCode,
     ActiveSet,
     Assertion,
+    Condition,
     DeviceSeen,
+    Hold,
     Holder,
     Holders,
+    Promotion,
     Signal,
 )
+from nodeagent.store.records import Damage
 from nodeagent.worker import protocol
 
 AGENT = "agent"
@@ -27,11 +31,17 @@ AGENT = "agent"
 DRIVER_UNRESPONSIVE = "driver_unresponsive"
 WORKER_CRASHED = "worker_crashed"
 LOG_GAP = "log_gap"
+RECORD_SKIPPED = "log_gap.skipped"
 DEVICE_LOST = "device_lost"
+
+STORE_DAMAGED = "store_damaged"
+STORE_INCOMPLETE = "store_damaged.incomplete"
 
 _OF_EACH_SOURCE = frozenset({DRIVER_UNRESPONSIVE, WORKER_CRASHED})
 
 MAX_EVIDENCE = 1024
+
+WHY_SKIPPED = "two workers ended while they looked at it; what it says is not judged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +130,12 @@ def fault(
     )
 
 
+def skipped(source: str, record: protocol.Skipped) -> Signal:
+    """A record that could not be looked at: a gap of one."""
+    gap = fault(RECORD_SKIPPED, NODE, Assertion.ONCE, source=source, reason=WHY_SKIPPED)
+    return replace(gap, evidence={**record.evidence, **gap.evidence})
+
+
 def node_fault(source: str, code: str, reason: str) -> Signal:
     """A fault of the node by which ``source`` cannot be read; told as its own: it says when it is over."""
     return Signal(
@@ -135,3 +151,29 @@ def faults(
     code: str, devices: Iterable[str], assertion: Assertion, *, source: str, reason: str = ""
 ) -> list[Signal]:
     return [fault(code, device, assertion, source=source, reason=reason) for device in devices]
+
+
+def store_damaged(damage: Damage, restored: Sequence[str] = ()) -> Signal:
+    """What became of a damaged store, for a person to acknowledge. ``restored`` was put back for it."""
+    evidence = {
+        "reason": damage.why,
+        "kept_as": damage.aside,
+        "lost": ", ".join(damage.lost) or "nothing",
+        "restored": ", ".join(restored),
+        "doubtful": ", ".join(_doubtful(damage)),
+    }
+    return Signal(
+        source=AGENT,
+        device=NODE,
+        code=STORE_DAMAGED if damage.is_whole else STORE_INCOMPLETE,
+        assertion=Assertion.ONCE,
+        evidence={key: value[:MAX_EVIDENCE] for key, value in evidence.items() if value},
+    )
+
+
+def _doubtful(damage: Damage) -> Iterator[str]:
+    for cell in (one.cell for one in damage.doubtful):
+        if isinstance(cell, Hold):
+            yield f"an isolation of {cell.device_id} by {cell.owner}: {cell.reason}"
+        elif isinstance(cell, Promotion | Condition):
+            yield f"{cell.code} at {cell.level} on {cell.device_id}"

@@ -3,8 +3,6 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
-import msgspec
-
 from nodeagent.config import Config, DriverConfig, VendorConfig
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.model import Source, SourceLost, View
@@ -22,9 +20,6 @@ from nodeagent.worker.protocol import Device
 
 AFTER_REQUIRED_S: Final = 0.5
 """So much later start sources that are not required: they would hold up those that readiness waits for."""
-
-_NOT_THE_DRIVERS = frozenset(DriverConfig.__struct_fields__) - {"library"}
-"""Keys of a driver's section that are the supervisor's business."""
 
 
 def supervisors(
@@ -79,13 +74,10 @@ def _spec(
     cursor: Cursor | None,
     known: tuple[Device, ...],
 ) -> WorkerSpec:
-    own = {
-        key: value for key, value in msgspec.structs.asdict(section).items() if key not in _NOT_THE_DRIVERS
-    }
     return WorkerSpec(
         source=name,
         boot_id=clock.boot_id,
-        config=own,
+        config=section.for_driver(),
         patterns=catalog.patterns,
         threshold=catalog.threshold,
         counter=catalog.counter,

@@ -30,11 +30,10 @@ from typing import Protocol, runtime_checkable
 from nodeagent.worker.protocol import (
     Active,
     Batch,
-    CaughtUp,
     Configure,
     Device,
+    Following,
     Holder,
-    Lost,
     Missing,
     Pattern,
     Poll,
@@ -44,7 +43,7 @@ from nodeagent.worker.protocol import (
 class Emit(Protocol):
     """The way out of a driver, besides its readings."""
 
-    def __call__(self, report: Batch | CaughtUp | Lost) -> None:
+    def __call__(self, report: Following) -> None:
         """Send it; waits while the daemon is behind. For the source thread."""
 
     def enqueue(self, report: Batch) -> None:

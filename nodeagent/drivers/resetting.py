@@ -1,9 +1,17 @@
 """What it is to reset devices: the contract of each vendor's ``reset`` module. No driver, no device.
 
-Such a module offers one function, ``reset(order: Order) -> None``, which runs in a process of its own and
-returns once every member has come back. It resets each member once and no other device, repeats nothing,
-and tells what it does by ``order.step``. It may raise these and nothing else; a call that never returns is
-its caller's to outwait.
+Such a module offers two functions:
+
+    groups(devices: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]
+
+is pure: from the attributes of all devices of the vendor, by name, to the group that each is reset with, ""
+where nothing tells it.
+
+    reset(order: Order) -> None
+
+runs in a process of its own and returns once every member has come back. It resets each member once and no
+other device, repeats nothing, and tells what it does by ``order.step``. It may raise these and nothing else;
+a call that never returns is its caller's to outwait.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,11 +32,14 @@ class ResetTimedOut(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A device that is reset with the others: its name, its own id ("" : never read) and its attributes."""
+    """A device that is reset with the others: its name, its own id ("" : never read), its attributes as it
+    tells them now, and ``pci``: the address that it tells, else the one that it had when it told one.
+    """
 
     name: str
     identity: str
     attributes: Mapping[str, str] = field(default_factory=dict)
+    pci: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,9 +31,13 @@ _DECODER: Final = msgspec.json.Decoder(dict[str, Any])
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Lines of a kernel log in the order of the file, each with a time; it is read while it is iterated."""
+    """Lines of a kernel log in the order of the file, each with a time; it is read while it is iterated.
+
+    ``recognised``: what was iterated has the form of a log, or is empty. Text may also be anything else.
+    """
 
     lines: Iterable[LogLine]
+    recognised: Callable[[], bool] = lambda: True
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,8 @@ def read(path: Path, boot_ns: int) -> Log | Signals:
         first = next((text for block in lines(file, reports) for text in block if text.strip()), "")
     reports.raise_any()
     if not first.lstrip().startswith("{"):
-        return Log(_told(path, reports, KernelText(boot_ns, path.stat().st_mtime_ns).read_file))
+        text = KernelText(boot_ns, path.stat().st_mtime_ns)
+        return Log(_told(path, reports, text.read_file), lambda: text.recognised > 0 or not first)
     if _is_journal(first):
         return Log(_told(path, reports, _journal_entries))
     return Signals(tuple(_told(path, reports, _moments)))

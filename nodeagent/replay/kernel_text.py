@@ -42,17 +42,22 @@ class LogLine(NamedTuple):
 
 
 class KernelText:
-    """Reads lines in order. Seconds since boot begin at ``boot_ns``; the file ends at ``written_ns``."""
+    """Reads lines in order. Seconds since boot begin at ``boot_ns``; the file ends at ``written_ns``.
+
+    ``recognised`` counts those so far that bear a time, or the mark of a priority.
+    """
 
     def __init__(self, boot_ns: int, written_ns: int) -> None:
         self._boot_ns = boot_ns
         self._written_ns = written_ns
         self._last_ns = boot_ns
+        self.recognised = 0
 
     def read_file(self, file: BinaryIO, reports: Reports) -> Iterator[LogLine]:
         """Leaves out what the kernel did not log: another program's line, a continuation, nothing."""
         for block in lines(file, reports):
             for text in block:
+                self.recognised += 1
                 line = self._read(text)
                 if line is not None:
                     self._last_ns = line.at_ns
@@ -66,11 +71,14 @@ class KernelText:
                 return self._since_boot(found, text)
             return self._stamped(text)
         if not first or text.isspace():
+            self.recognised -= 1
             return None
         if first.isdecimal() and _RAW.match(text):
             return self._raw(text)
         if (first == "<" or first.islower()) and (prefix := _PREFIX.match(text)):
+            recognised = self.recognised
             line = self._stamped(text[prefix.end() :])
+            self.recognised = recognised
             trusted = prefix[2] in (None, "kern") and int(prefix[1] or 0) < 8
             return line if line is None or trusted else line._replace(trusted=False)
         return self._stamped(text)
@@ -79,7 +87,7 @@ class KernelText:
         try:
             record = parse.parse(text.encode())
         except parse.MalformedRecord:
-            return LogLine(self._last_ns, text)
+            return self._plain(text)
         at_ns = self._boot_ns + record.boottime_us * 1000
         return LogLine(at_ns, record.message, trusted=record.facility == parse.KERNEL)
 
@@ -89,7 +97,12 @@ class KernelText:
                 return self._in_brackets(text)
             return self._with_date(text)
         except (ValueError, OverflowError):  # looks like a time and is none: 31 February
-            return LogLine(self._last_ns, text)
+            return self._plain(text)
+
+    def _plain(self, text: str) -> LogLine:
+        """Of no form that is known; ``read_file`` has counted it."""
+        self.recognised -= 1
+        return LogLine(self._last_ns, text)
 
     def _in_brackets(self, text: str) -> LogLine:
         """The forms of dmesg. journalctl's short-monotonic is one too, with host and writer."""
@@ -104,7 +117,7 @@ class KernelText:
         if found := _SINCE_LAST.match(text):
             since_ns = int(found[1] or 0) * stamps.SECOND_NS + stamps.fraction_ns(found[2] or "")
             return LogLine(self._last_ns + since_ns, text[found.end() :])
-        return LogLine(self._last_ns, text)
+        return self._plain(text)
 
     def _since_boot(self, found: re.Match[str], text: str) -> LogLine:
         seconds, fraction = found.groups()
@@ -124,7 +137,7 @@ class KernelText:
         if found := _UNIX.match(text):
             at_ns = int(found[1]) * stamps.SECOND_NS + stamps.fraction_ns(found[2])
             return _of_kernel(at_ns, text[found.end() :])
-        return LogLine(self._last_ns, text)
+        return self._plain(text)
 
 
 def _of_kernel(at_ns: int, text: str) -> LogLine | None:

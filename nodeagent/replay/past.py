@@ -27,7 +27,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.store import codec
 from nodeagent.store.errors import StoreDamagedError
-from nodeagent.store.reader import State, read_state
+from nodeagent.store.reader import State, read_cells, read_state
 from nodeagent.store.records import Stamped, StoredEvent
 from nodeagent.tables.canonical import decode_catalog
 
@@ -101,7 +101,6 @@ def read(connection: sqlite3.Connection) -> Past:
         state.base_ns,
         state.base_ns + _offset_ns(state),
     )
-    cells = connection.execute("SELECT ordinal, kind, body FROM carried ORDER BY ordinal").fetchall()
     bodies = connection.execute("SELECT digest, body FROM catalog ORDER BY ordinal").fetchall()
     try:
         catalogs = {digest: decode_catalog(bytes(body)) for digest, body in bodies}
@@ -110,7 +109,7 @@ def read(connection: sqlite3.Connection) -> Past:
     return Past(
         connection=connection,
         state=state,
-        carried=codec.decode_cells(cells),
+        carried=read_cells(connection, state),
         catalogs=catalogs,
         first=first,
         last=last or state.base_input,

@@ -14,7 +14,8 @@ from typing import Final
 
 from nodeagent.replay.reading import Reports
 from nodeagent.store.errors import StoreDamagedError
-from nodeagent.store.opening import FILE_NAME, SCHEMA_VERSION
+from nodeagent.store.layout import SCHEMA_VERSION
+from nodeagent.store.opening import FILE_NAME
 from nodeagent.toml.problem import Problems
 
 _BEGINNING: Final = b"SQLite format 3\0"

@@ -13,9 +13,13 @@ from msgspec import Meta, Struct, field
 from nodeagent.core.catalog import SECOND_NS, ResetSettings
 from nodeagent.core.model import ResetMode
 from nodeagent.toml.quantities import duration
+from nodeagent.toml.texts import FilePath, Word
 
 RUN_DIRECTORY: Final = "/run/nodeagent/reset"
 """Where the unit of a reset looks."""
+
+UNIT_SOCKET: Final = "/run/nodeagent-reset/socket"
+"""Of nodeagent-reset.socket, which starts the unit."""
 
 KERNEL_WORD: Final = "nodeagent.reset=off"
 VOLATILE: Final = frozenset({"tmpfs", "ramfs"})
@@ -33,14 +37,8 @@ LimitWindow = Annotated[int, duration(600 * SECOND_NS, 604_800 * SECOND_NS, '"10
 HookTimeout = Annotated[int, duration(SECOND_NS, 60 * SECOND_NS, '"1s" to "60s"')]
 Grace = Annotated[int, duration(SECOND_NS, 300 * SECOND_NS, '"1s" to "300s"')]
 Limit = Annotated[int, Meta(ge=1, le=100, description="a whole number from 1 to 100")]
-FilePath = Annotated[str, Meta(min_length=1, max_length=4096, description="a path in quotes")]
 Commands = Annotated[
-    tuple[
-        Annotated[
-            tuple[Annotated[str, Meta(min_length=1, max_length=4096)], ...], Meta(min_length=1, max_length=64)
-        ],
-        ...,
-    ],
+    tuple[Annotated[tuple[Word, ...], Meta(min_length=1, max_length=64)], ...],
     Meta(
         max_length=8,
         description='a list of at most 8 commands, each a list of words, such as [["logger", "reset"]]',

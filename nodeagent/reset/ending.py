@@ -1,28 +1,57 @@
 """Ends the processes of a job that may be ended: SIGTERM, a grace, SIGKILL, each by a handle of its own.
 
-It ends no process but those named with their start time, and none of their children: a job's own launcher
-sees to these, or they hold a device themselves and are named too.
+It ends no process but those that are named with their start time and hold one of the devices now, as the
+vendor's library lists them; and of these only those of a job. What belongs to none, such as a service of the
+node, is nobody's to end, and neither is what runs where this process runs itself. Their children are let
+alone: a job's own launcher sees to these, or they hold a device themselves and are named too.
 """
 
 import os
 import select
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
 from nodeagent.drivers.holders import holder_of
-from nodeagent.reset.folder import Process
+from nodeagent.drivers.resetting import ResetRefused
+from nodeagent.reset.request import Process
+from nodeagent.worker.protocol import Holder
 
 KILL_WAIT_S: Final = 5.0
 """A process that is killed is gone at once, unless it hangs in the kernel."""
 
 
+def those_that_may_be(
+    named: Collection[Process], holders: Mapping[str, tuple[Holder, ...] | None], procfs: Path
+) -> tuple[Holder, ...]:
+    """The processes on the devices that are among the named, each once; a named one that holds none is none
+    of them.
+
+    Raises ``ResetRefused`` where one of them may not be ended, or who holds a device is not known.
+    """
+    meant = {(process.pid, process.start_time) for process in named}
+    own = holder_of(procfs, os.getpid())
+    found: dict[int, Holder] = {}
+    for device, listed in holders.items():
+        if listed is None:
+            raise ResetRefused(f"who holds {device} is not known")
+        for holder in listed:
+            if (holder.pid, holder.start_time) not in meant:
+                continue
+            if not holder.job or (own is not None and holder.job == own.job):
+                raise ResetRefused(
+                    f"{holder.command} (pid {holder.pid}) on {device} is of no job that may be ended"
+                )
+            found[holder.pid] = holder
+    return tuple(found.values())
+
+
 def end(
-    processes: Iterable[Process], grace_s: float, procfs: Path, step: Callable[[str], None]
-) -> tuple[Process, ...]:
+    processes: Iterable[Holder], grace_s: float, procfs: Path, step: Callable[[str], None]
+) -> tuple[Holder, ...]:
     """Those that are there still; empty where all have gone. ``step`` hears of each signal."""
     with ExitStack() as handles:
         living = {}
@@ -43,7 +72,7 @@ def end(
         return tuple(living.values())
 
 
-def _handle_of(process: Process, procfs: Path) -> int | None:
+def _handle_of(process: Holder, procfs: Path) -> int | None:
     """None where it has gone, and its pid is perhaps another's."""
     try:
         descriptor = os.pidfd_open(process.pid)

@@ -1,20 +1,23 @@
 """What is kept of devices before their reset destroys it: a folder for each attempt, bounded in every way.
 
-The daemon gives its last readings and events; the kernel's last lines and what the vendor's own tool reports
-are taken here. What cannot be had is left out and said; no reset fails for it.
+The daemon gives its last readings and events; what the devices say of themselves, the kernel's last lines
+and what the vendor's own tool reports are taken here. What cannot be had is left out and said; no reset
+fails for it.
 """
 
 import os
 import shutil
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from nodeagent.reset.command import CommandFailed, run
-from nodeagent.reset.folder import Request
+from nodeagent.reset.request import Request
+from nodeagent.worker.protocol import Device
 
 MAX_FOLDERS: Final = 20
 MAX_FILE_BYTES: Final = 1 << 20
@@ -29,41 +32,42 @@ REPORTS: Final[Mapping[str, tuple[str, ...]]] = {
 """Vendor -> the tool that shows all it knows within seconds."""
 
 
-def collect(request: Request, name: str) -> list[str]:
-    """Fill ``evidence_dir/name``; what could not be had, in words."""
-    missing: list[str] = []
-    base = Path(request.evidence_dir)
+def collect(folder: Path, request: Request, devices: Iterable[Device], kernel_log: Path) -> list[str]:
+    """Fill the folder; what could not be had, in words."""
     try:
-        folder = _fresh(base, name)
+        _make(folder)
         (folder / "request.json").write_bytes(msgspec.json.encode(request))
+        (folder / "devices.json").write_bytes(msgspec.json.encode(tuple(devices)))
         (folder / "events.jsonl").write_text("".join(f"{line}\n" for line in request.events))
     except OSError as error:
         return [f"no evidence: {error}"]
-    for what, take in (("kernel lines", _kernel_lines), ("report", _report)):
+    missing: list[str] = []
+    for what, take in (
+        ("kernel lines", partial(_kernel_lines, kernel_log)),
+        ("report", partial(_report, request.vendor)),
+    ):
         try:
-            take(request, folder)
+            take(folder)
         except (OSError, CommandFailed) as error:
             missing.append(f"no {what}: {error}")
     return missing
 
 
-def _fresh(base: Path, name: str) -> Path:
-    """The oldest folders go, so that there are never more than so many."""
-    base.mkdir(mode=0o700, parents=True, exist_ok=True)
+def _make(folder: Path) -> None:
+    """The oldest go, so that there are never more than so many."""
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     kept = sorted(
-        (path for path in base.iterdir() if path.is_dir()), key=lambda path: path.stat().st_mtime_ns
+        (path for path in folder.parent.iterdir() if path.is_dir()), key=lambda path: path.stat().st_mtime_ns
     )
     for old in kept[: max(0, len(kept) - MAX_FOLDERS + 1)]:
         shutil.rmtree(old)
-    folder = base / name
     folder.mkdir(exist_ok=True)
-    return folder
 
 
-def _kernel_lines(request: Request, folder: Path) -> None:
+def _kernel_lines(kernel_log: Path, folder: Path) -> None:
     """As /dev/kmsg has them, one record at each read; another process may read it as well."""
     lines: deque[bytes] = deque(maxlen=KERNEL_LINES)
-    descriptor = os.open(request.kernel_log, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = os.open(kernel_log, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         while record := _record(descriptor):
             lines.append(record)
@@ -84,8 +88,8 @@ def _record(descriptor: int) -> bytes:
             continue
 
 
-def _report(request: Request, folder: Path) -> None:
-    command = REPORTS.get(request.vendor)
+def _report(vendor: str, folder: Path) -> None:
+    command = REPORTS.get(vendor)
     if command is None or shutil.which(command[0]) is None:
         return
     report = folder / "report.txt"

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nodeagent.store.codec import CellRow, EventRow, InputRow
+from nodeagent.store.layout import AUDIT, CARRIED, CONSUMER, CURSOR, EVENT, INPUT, Row
 from nodeagent.store.records import ClockAnchor, Cursor, StoreId
 
-SqlValue = int | str | bytes | None
-Statement = tuple[str, Sequence[tuple[SqlValue, ...]]]
+Statement = tuple[str, Sequence[Row]]
 """One SQL text and the rows it is executed with."""
 
 CatalogRow = tuple[str, str, bytes]
@@ -48,7 +48,8 @@ class Change:
     """All of it in one transaction. Fields left at their default change nothing.
 
     ``last_*`` are the greatest numbers given so far, ``store_id`` and ``oldest_seq`` replace what is
-    stored, ``consumers`` maps a name to its row or to None when it is forgotten.
+    stored, ``consumers`` maps a name to its row or to None when it is forgotten. ``tells_damage``: what was
+    found damaged is told with it.
     """
 
     inputs: Sequence[InputRow] = ()
@@ -62,6 +63,7 @@ class Change:
     anchor: ClockAnchor | None = None
     store_id: StoreId | None = None
     oldest_seq: int = 0
+    tells_damage: bool = False
 
     @property
     def rows(self) -> int:
@@ -69,9 +71,11 @@ class Change:
 
 
 _PUT_CATALOG = """
-INSERT INTO catalog (digest, ordinal, reason, body)
-VALUES (?, (SELECT COALESCE(MAX(ordinal), 0) + 1 FROM catalog), ?, ?)
-ON CONFLICT (digest) DO UPDATE SET ordinal = excluded.ordinal, reason = excluded.reason
+INSERT INTO catalog (digest, ordinal, reason, body, checksum)
+SELECT ?1, next, ?2, ?3, row_checksum('catalog', ?1, next, ?2, ?3)
+    FROM (SELECT COALESCE(MAX(ordinal), 0) + 1 AS next FROM catalog) WHERE TRUE
+ON CONFLICT (digest) DO UPDATE SET
+    ordinal = excluded.ordinal, reason = excluded.reason, body = excluded.body, checksum = excluded.checksum
 """
 _ADVANCE = """
 UPDATE state SET last_seq = MAX(last_seq, ?), last_input = MAX(last_input, ?),
@@ -81,41 +85,34 @@ _ANCHOR = """
 UPDATE state SET anchor_boot_id = ?, anchor_boottime_ns = ?, anchor_rule_ns = ?, anchor_wall_ns = ?
 """
 _REST_ON_BASE = """
-UPDATE state SET base_input = ?1, base_seq = ?2, base_ns = ?3,
+UPDATE state SET base_input = ?1, base_seq = ?2, base_ns = ?3, base_cells = ?4,
     last_input = MAX(last_input, ?1), last_seq = MAX(last_seq, ?2)
 """
 
 
 def statements(change: Change) -> Iterator[Statement]:
-    """Give the SQL of a change, in an order that needs no deferred constraint."""
-    if change.inputs:
-        yield "INSERT INTO input (number, rule_ns, wall_ns, kind, body) VALUES (?, ?, ?, ?, ?)", change.inputs
-    if change.events:
-        yield "INSERT INTO event (seq, wall_ns, body) VALUES (?, ?, ?)", change.events
-    if change.audits:
-        yield (
-            "INSERT INTO audit (number, wall_ns, who, what, target, result) VALUES (?, ?, ?, ?, ?, ?)",
-            change.audits,
-        )
+    """Give the SQL of a change, in an order that needs no deferred constraint; the state is sealed by whoever
+    ends the transaction.
+    """
+    for table, rows in ((INPUT, change.inputs), (EVENT, change.events), (AUDIT, change.audits)):
+        if rows:
+            yield table.insert, [table.sealed(row) for row in rows]
     if change.catalogs:
-        yield (
-            _PUT_CATALOG,
-            change.catalogs,
-        )
+        yield _PUT_CATALOG, change.catalogs
     yield from _consumer_statements(change)
     if change.cursors:
-        yield (
-            "INSERT OR REPLACE INTO cursor (name, boot_id, seq) VALUES (?, ?, ?)",
-            [(name, cursor.boot_id, cursor.seq) for name, cursor in change.cursors.items()],
-        )
+        cursors = [(name, cursor.boot_id, cursor.seq) for name, cursor in change.cursors.items()]
+        yield CURSOR.replace, [CURSOR.sealed(row) for row in cursors]
+    if change.tells_damage:
+        yield "DELETE FROM damage", [()]
     yield from _state_statements(change)
 
 
 def _consumer_statements(change: Change) -> Iterator[Statement]:
     kept = [row for row in change.consumers.values() if row is not None]
     if kept:
-        yield "INSERT OR REPLACE INTO consumer (name, owner, seq, acked_wall_ns) VALUES (?, ?, ?, ?)", kept
-    forgotten: list[tuple[SqlValue, ...]] = [(name,) for name, row in change.consumers.items() if row is None]
+        yield CONSUMER.replace, [CONSUMER.sealed(row) for row in kept]
+    forgotten: list[Row] = [(name,) for name, row in change.consumers.items() if row is None]
     if forgotten:
         yield "DELETE FROM consumer WHERE name = ?", forgotten
 
@@ -134,18 +131,12 @@ def _state_statements(change: Change) -> Iterator[Statement]:
     )
     if change.anchor is not None:
         anchor = change.anchor
-        yield (
-            _ANCHOR,
-            [(anchor.boot_id, anchor.boottime_ns, anchor.rule_ns, anchor.wall_ns)],
-        )
+        yield _ANCHOR, [(anchor.boot_id, anchor.boottime_ns, anchor.rule_ns, anchor.wall_ns)]
     if change.base is not None:
         base = change.base
         yield "DELETE FROM carried", [()]
-        yield "INSERT INTO carried (ordinal, kind, body) VALUES (?, ?, ?)", base.cells
-        yield (
-            _REST_ON_BASE,
-            [(base.number, base.seq, base.at_ns)],
-        )
+        yield CARRIED.insert, [CARRIED.sealed(cell) for cell in base.cells]
+        yield _REST_ON_BASE, [(base.number, base.seq, base.at_ns, len(base.cells))]
     if change.store_id is not None:
         yield "UPDATE state SET uuid = ?, epoch = ?", [(change.store_id.uuid, change.store_id.epoch)]
     if change.oldest_seq:

@@ -1,16 +1,17 @@
-"""Values of the core <-> bytes in a column. Knows every stored type by name; decides nothing.
+"""Values of the core <-> bytes in a column. Knows every stored type by its tag; decides nothing.
 
-The name stands in a column of its own (``kind``), the body is msgpack of the dataclass's fields.
+The tag stands in a column of its own (``kind``), the body is msgpack of the dataclass's fields.
 Fields unknown to this version are ignored and missing ones take their default, so a field with a
-default may be added without a migration.
+default may be added without a migration. Whatever goes wrong in decoding is damage.
 """
 
 from collections.abc import Iterable
-from typing import get_args
+from typing import Any, TypeVar
 
 import msgspec
 
 from nodeagent.core.model import Carried, Cell, Event, Input
+from nodeagent.store import tags
 from nodeagent.store.errors import StoreDamagedError
 from nodeagent.store.records import Stamped, StoredEvent
 
@@ -20,39 +21,33 @@ InputRow = tuple[int, int, int, str, bytes]
 EventRow = tuple[int, int, bytes]
 """seq, wall_ns, body."""
 
-CellRow = tuple[int, str, bytes]
-"""ordinal, kind, body."""
+CellRow = tuple[int, str, bytes, int]
+"""ordinal, kind, body, base_input."""
 
-_CARRIED = "Carried:"
+Decoded = TypeVar("Decoded")
 
 _encoder = msgspec.msgpack.Encoder()
 _event_decoder = msgspec.msgpack.Decoder(Event)
 _cell_decoders: dict[str, msgspec.msgpack.Decoder[Cell]] = {
-    cell.__name__: msgspec.msgpack.Decoder(cell) for cell in get_args(Cell)
+    tag: msgspec.msgpack.Decoder(kind) for tag, kind in tags.CELLS.items()
 }
 _input_decoders: dict[str, msgspec.msgpack.Decoder[Input]] = {
-    kind.__name__: msgspec.msgpack.Decoder(kind) for kind in get_args(Input) if kind is not Carried
+    tag: msgspec.msgpack.Decoder(kind) for tag, kind in tags.INPUTS.items()
 }
 
 
 def encode_input(value: Input) -> tuple[str, bytes]:
     """Give (kind, body) of one input."""
     if isinstance(value, Carried):
-        return _CARRIED + type(value.cell).__name__, _encoder.encode(value.cell)
-    return type(value).__name__, _encoder.encode(value)
+        return tags.CARRIED + tags.OF_CELLS[type(value.cell)], _encoder.encode(value.cell)
+    return tags.OF_INPUTS[type(value)], _encoder.encode(value)
 
 
 def decode_input(kind: str, body: bytes) -> Input:
     """Undo ``encode_input``; raise StoreDamagedError for an unknown kind or a body that does not fit it."""
-    if kind.startswith(_CARRIED):
-        return Carried(cell=_decode_cell(kind.removeprefix(_CARRIED), body))
-    decoder = _input_decoders.get(kind)
-    if decoder is None:
-        raise StoreDamagedError(f"an input of unknown kind {kind!r}: written by a newer version?")
-    try:
-        return decoder.decode(body)
-    except msgspec.MsgspecError as error:
-        raise StoreDamagedError(f"an input of kind {kind} cannot be decoded: {error}") from error
+    if kind.startswith(tags.CARRIED):
+        return Carried(cell=_decode_cell(kind.removeprefix(tags.CARRIED), body))
+    return _decode(_decoder_of(_input_decoders, "an input", kind), f"an input of kind {kind}", body)
 
 
 def decode_inputs(rows: Iterable[InputRow]) -> tuple[Stamped, ...]:
@@ -62,7 +57,7 @@ def decode_inputs(rows: Iterable[InputRow]) -> tuple[Stamped, ...]:
     for number, rule_ns, wall_ns, kind, body in rows:
         try:
             value = decoders[kind].decode(body)
-        except (KeyError, msgspec.MsgspecError):
+        except Exception:  # noqa: BLE001 - told below, or there is nothing wrong but that it is a cell
             try:
                 value = decode_input(kind, body)
             except StoreDamagedError as damage:
@@ -75,34 +70,39 @@ def encode_event(event: Event) -> bytes:
     return _encoder.encode(event)
 
 
-def decode_events(rows: Iterable[EventRow]) -> list[StoredEvent]:
-    """Decode whole rows, in their order; raise StoreDamagedError naming the first that does not fit."""
-    stored: list[StoredEvent] = []
-    for seq, wall_ns, body in rows:
-        try:
-            event = _event_decoder.decode(body)
-        except msgspec.MsgspecError as error:
-            raise StoreDamagedError(f"event {seq} cannot be decoded: {error}") from error
-        stored.append(StoredEvent(seq=seq, wall_ns=wall_ns, event=event))
-    return stored
+def decode_event(row: EventRow) -> StoredEvent:
+    """Decode a whole row; raise StoreDamagedError naming it where it does not fit."""
+    seq, wall_ns, body = row
+    return StoredEvent(seq=seq, wall_ns=wall_ns, event=_decode(_event_decoder, f"event {seq}", body))
 
 
-def encode_cells(carried: Iterable[Carried]) -> list[CellRow]:
+def encode_cells(carried: Iterable[Carried], base_input: int) -> list[CellRow]:
+    """``base_input`` is the number of the last input that the cells are the sum of."""
     return [
-        (ordinal, type(one.cell).__name__, _encoder.encode(one.cell)) for ordinal, one in enumerate(carried)
+        (ordinal, tags.OF_CELLS[type(one.cell)], _encoder.encode(one.cell), base_input)
+        for ordinal, one in enumerate(carried)
     ]
 
 
 def decode_cells(rows: Iterable[CellRow]) -> tuple[Carried, ...]:
     """Decode the base of a replay, in its order; raise StoreDamagedError for a row that does not fit."""
-    return tuple(Carried(cell=_decode_cell(kind, body)) for _, kind, body in rows)
+    return tuple(Carried(cell=_decode_cell(kind, body)) for _, kind, body, _ in rows)
 
 
 def _decode_cell(kind: str, body: bytes) -> Cell:
-    decoder = _cell_decoders.get(kind)
+    return _decode(_decoder_of(_cell_decoders, "a cell", kind), f"a cell of kind {kind}", body)
+
+
+def _decoder_of(decoders: dict[str, Decoded], what: str, kind: str) -> Decoded:
+    decoder = decoders.get(kind)
     if decoder is None:
-        raise StoreDamagedError(f"a cell of unknown kind {kind!r}: written by a newer version?")
+        raise StoreDamagedError(f"{what} of unknown kind {kind!r}: written by a newer version?")
+    return decoder
+
+
+def _decode(decoder: "msgspec.msgpack.Decoder[Decoded] | Any", what: str, body: bytes) -> Decoded:
     try:
-        return decoder.decode(body)
-    except msgspec.MsgspecError as error:
-        raise StoreDamagedError(f"a cell of kind {kind} cannot be decoded: {error}") from error
+        value: Decoded = decoder.decode(body)
+    except Exception as error:
+        raise StoreDamagedError(f"{what} cannot be decoded: {error}") from error
+    return value

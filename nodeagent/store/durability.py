@@ -20,7 +20,12 @@ from typing import TypeVar
 
 from nodeagent.store.ballast import Ballast
 from nodeagent.store.change import Base, Change, Numbers
-from nodeagent.store.errors import StoreDamagedError, StoreInUseError, UnreadLifeError
+from nodeagent.store.errors import (
+    NewerSchemaError,
+    StoreDamagedError,
+    StoreInUseError,
+    UnreadLifeError,
+)
 from nodeagent.store.opening import (
     DirectoryLock,
     Identity,
@@ -31,7 +36,7 @@ from nodeagent.store.opening import (
     read_life,
 )
 from nodeagent.store.reader import Reader, State
-from nodeagent.store.records import StoreId
+from nodeagent.store.records import Damage, StoreId
 from nodeagent.store.tail import Tail
 from nodeagent.store.writer import Database, Writer
 
@@ -91,10 +96,13 @@ class Durability:
         self._writer: Writer | None = None
         self._pending: deque[_Pending] = deque()
         self._unread = False
+        self._damage = ""
         self._reader = reader
         self._left: Writer | None = None
         self._closed = False
         self.earlier_life_waits = False
+        self.damages: list[Damage] = []
+        """Found since the start, and not told yet."""
         self._rejoining: asyncio.Task[None] | None = None
         self._retry_s = limits.retry_s
         self._durable_since_s = float("-inf")
@@ -129,13 +137,16 @@ class Durability:
         try:
             self._lock.take()
             return open_life(database, self._identity), ""
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, NewerSchemaError) as error:
             trouble = str(error)
             database.close()
+        if not self.path.exists():
+            return None, trouble
         try:
-            return read_life(self.path), trouble
+            return read_life(self.path, self._identity.begin()), trouble
         except (sqlite3.Error, OSError, StoreDamagedError) as error:
             _log.error("store: nothing could be read from %s: %s", self.path, error)
+            self.damages.append(Damage(why=trouble, lost=("everything",), is_whole=False))
             return None, trouble
 
     async def write(self, change: Change) -> bool:
@@ -156,8 +167,9 @@ class Durability:
         writer = self._writer
         return None if writer is None else await writer.run(lambda: call(writer.database))
 
-    def leave(self, reason: str) -> None:
-        """Write to this file no more; rejoining sets it aside if it is damaged, or begins another."""
+    def leave(self, reason: str, damage: str = "") -> None:
+        """Write to this file no more: it is gone, or a read found ``damage``, which rejoining repairs."""
+        self._damage = damage or self._damage
         if not self.degraded:
             self._degrade(reason)
 
@@ -240,7 +252,10 @@ class Durability:
                 self._changed()
                 return
             except Exception as error:  # noqa: BLE001 - the task's rim: any trouble is tried again later
-                foreseen = isinstance(error, sqlite3.Error | OSError | StoreDamagedError | StoreInUseError)
+                foreseen = isinstance(
+                    error,
+                    sqlite3.Error | OSError | StoreDamagedError | StoreInUseError | NewerSchemaError,
+                )
                 writer.abandon()
                 self._retry_s = min(2 * self._retry_s, LONGEST_RETRY_S)
                 _log.warning(
@@ -257,7 +272,7 @@ class Durability:
     def _be_durable(self, writer: Writer) -> None:
         self._left, self._writer = None, writer
         self._reader.resume()
-        self._unread = False
+        self._unread, self._damage = False, ""
         self._rejoining = None
         self._durable_since_s = asyncio.get_running_loop().time()
         # A disk that fails again soon is asked less and less often.
@@ -268,11 +283,22 @@ class Durability:
 
     async def _write_back(self, writer: Writer) -> None:
         """Write the tail until nothing was added meanwhile; there is no await between that and the return."""
-        ours = Ours(uuid=self.store_id.uuid, last_seq=self._last().seq, unread=self._unread)
-        on_disk = (await writer.run(lambda: self._take_and_reopen(writer.database, ours))).last
+        ours = Ours(
+            uuid=self.store_id.uuid,
+            last_seq=self._last().seq,
+            unread=self._unread,
+            damage=self._damage,
+        )
+        state, damage = await writer.run(lambda: self._take_and_reopen(writer.database, ours))
+        on_disk = state.last
+        if damage is not None:
+            # What memory holds of the live state is whole.
+            self.damages.append(replace(damage, is_whole=True, doubtful=()))
+        is_bare = damage is not None
         while True:
             last = self._last()
-            if self.tail.needs_base(on_disk, last.input):
+            if is_bare or self.tail.needs_base(on_disk, last.input):
+                is_bare = False
                 base = self._fresh_base()
                 if base is None:
                     raise StoreDamagedError("inputs were lost and no state is at hand to begin a replay from")
@@ -285,7 +311,7 @@ class Durability:
             if self.tail.additions == additions:
                 return
 
-    def _take_and_reopen(self, database: Database, ours: Ours) -> State:
+    def _take_and_reopen(self, database: Database, ours: Ours) -> tuple[State, Damage | None]:
         self._lock.take()
         return open_again(database, self._identity, ours)
 

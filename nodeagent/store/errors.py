@@ -13,6 +13,18 @@ class StoreDamagedError(Exception):
     """The file is not a store of ours, or parts of it cannot be read back."""
 
 
+class CutShortError(StoreDamagedError):
+    """The log's end is not whole, as a power failure leaves it: what was being written was not answered."""
+
+
+class FileGoneError(OSError):
+    """What was just written has no name any more: it ends with the last who has it open."""
+
+
+class NewerSchemaError(Exception):
+    """A later version wrote the file in a form that this one does not know: it is left as it is."""
+
+
 class UnreadLifeError(Exception):
     """The disk answers again, but it holds a state the start could not read: only a restart can load it."""
 

@@ -23,6 +23,7 @@ from nodeagent.store.opening import FILE_NAME, Identity
 from nodeagent.store.records import (
     ClockAnchor,
     Committed,
+    Damage,
     Recovery,
     StoredEvent,
     StoreId,
@@ -63,6 +64,7 @@ class Ledger:
         self._oldest_seq = 1
         self._engine_now_ns = 0
         self._base_input = 0
+        self._damaged_events = 0
         self._consumers = Consumers(())
         identity = Identity(machine_id=machine_id, new_uuid=str(uuid.uuid4()), wall_ns=wall_ns)
         path = directory / FILE_NAME
@@ -97,6 +99,7 @@ class Ledger:
                 carried_at_seq=0,
                 carried_at_ns=0,
                 inputs=(),
+                damages=self.damages,
                 durable=self.durable,
             )
         self._last = life.state.last
@@ -105,6 +108,7 @@ class Ledger:
         self._engine_now_ns = life.state.engine_now_ns
         self._base_input = life.state.base_input
         self._consumers = Consumers(life.consumers)
+        self._durability.damages += life.recovery.damages
         return replace(life.recovery, store_id=self.store_id, durable=self.durable)
 
     async def close(self) -> None:
@@ -126,6 +130,16 @@ class Ledger:
     def degraded(self) -> str:
         """Why commits are not durable; empty while they are."""
         return self._durability.degraded
+
+    @property
+    def damages(self) -> tuple[Damage, ...]:
+        """What was found damaged and is not told yet: see ``Transaction.tells_damage``."""
+        return tuple(self._durability.damages)
+
+    @property
+    def damaged_events(self) -> int:
+        """How many damaged rows of the history were left out of what was read since the start."""
+        return self._damaged_events
 
     @property
     def earlier_life_waits(self) -> bool:
@@ -180,7 +194,10 @@ class Ledger:
             engine_now_ns=transaction.engine_now_ns,
             anchor=transaction.anchor,
             cursors=transaction.cursors,
+            tells_damage=transaction.tells_damage,
         )
+        if transaction.tells_damage:
+            self._durability.damages.clear()
         self._last = replace(
             self._last, input=self._last.input + len(inputs), seq=self._last.seq + len(events)
         )
@@ -204,8 +221,9 @@ class Ledger:
     async def read_events(self, after_seq: int, limit: int = PAGE_EVENTS) -> list[StoredEvent]:
         """At most ``limit`` (and at most 1,000) events beyond ``after_seq``, oldest first.
 
-        They begin later than ``after_seq + 1`` if retention has ended there, or while only memory can
-        be read: see ``oldest_seq``. Raises StoreUnreadableError where a durable store does not answer.
+        They begin later than ``after_seq + 1`` if retention has ended there: see ``oldest_seq``. Numbers
+        whose rows are damaged are left out. Raises StoreUnreadableError where the disk does not answer: that
+        is not to say that there are none.
         """
         limit = min(limit, PAGE_EVENTS)
         after_seq = max(after_seq, self._durability.tail.history_from - 1)
@@ -213,15 +231,12 @@ class Ledger:
         disk_until = tail[0][0] - 1 if tail else self._visible_seq
         found: list[StoredEvent] = []
         if disk_until > after_seq:
-            try:
-                found = await self._read(
-                    lambda connection: reader.read_events(connection, after_seq, disk_until, limit)
-                )
-            except StoreUnreadableError:
-                if self.durable:
-                    raise
+            found, damaged = await self._read(
+                lambda connection: reader.read_events(connection, after_seq, disk_until, limit)
+            )
+            self._damaged_events += damaged
         wanted = [row for row in tail if row[0] <= self._visible_seq][: limit - len(found)]
-        return found + codec.decode_events(wanted)
+        return found + [codec.decode_event(row) for row in wanted]
 
     async def trim(self) -> None:
         """Delete now what retention allows, as happens by itself from time to time."""
@@ -287,13 +302,13 @@ class Ledger:
         try:
             return await self._reader.read(query)
         except StoreDamagedError as damage:
-            self._durability.leave(f"the file is damaged: {damage}")
+            self._durability.leave(f"the file is damaged: {damage}", damage=str(damage))
             raise StoreUnreadableError(str(damage)) from damage
 
     def _base(self, carried: Sequence[Carried]) -> Base:
         self._base_input = self._last.input
         return Base(
-            cells=tuple(codec.encode_cells(carried)),
+            cells=tuple(codec.encode_cells(carried, self._last.input)),
             number=self._last.input,
             seq=self._last.seq,
             at_ns=self._engine_now_ns,

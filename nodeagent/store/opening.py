@@ -1,4 +1,4 @@
-"""Opening the file: create it, read back a life, or set a damaged one aside.
+"""Opening the file: create it, migrate it, read back a life, and have it repaired where it is damaged.
 
 Runs on the writer's thread and blocks. It judges only the file; what the daemon does when the disk
 refuses is decided by its callers.
@@ -8,29 +8,38 @@ import fcntl
 import logging
 import os
 import sqlite3
-import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 
-from nodeagent.store import codec, reader
+from nodeagent.store import reader
+from nodeagent.store.carving import behind, frames_taken, schema_version
 from nodeagent.store.change import ConsumerRow
-from nodeagent.store.errors import StoreDamagedError, StoreInUseError, UnreadLifeError
+from nodeagent.store.errors import (
+    CutShortError,
+    NewerSchemaError,
+    StoreDamagedError,
+    StoreInUseError,
+    UnreadLifeError,
+)
+from nodeagent.store.layout import SCHEMA_VERSION, SEAL_STATE, TABLES
+from nodeagent.store.migrations import MIGRATIONS
 from nodeagent.store.reader import State
-from nodeagent.store.records import Recovery
-from nodeagent.store.writer import Database, is_damage, is_full
+from nodeagent.store.records import Damage, Recovery
+from nodeagent.store.repair import Begin, create, finish, in_memory, repair
+from nodeagent.store.salvage import salvage
+from nodeagent.store.writer import Database, index_of, is_full, is_trouble, log_of
 
 _log = logging.getLogger(__name__)
 
 FILE_NAME = "store.db"
-SCHEMA_VERSION = 1
 
-_SET_ASIDE = ".damaged-"
-_SET_ASIDE_KEPT = 3
 # A whole check reads the whole file; beyond this size it would cost the start its budget, and what a
 # replay needs is read and decoded in any case.
 _CHECKED_BYTES = 4 * 1024 * 1024
+
+_NOBODY = Begin(uuid="", machine_id="", wall_ns=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +59,20 @@ class Identity:
     new_uuid: str
     wall_ns: Callable[[], int]
 
+    def begin(self) -> Begin:
+        return Begin(uuid=self.new_uuid, machine_id=self.machine_id, wall_ns=self.wall_ns())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ours:
-    """The line of numbers this process is on; ``unread`` if it never saw what the disk held before."""
+    """The line of numbers this process is on; ``unread`` if it never saw what the disk held before.
+    ``damage`` is what a read has found wrong with the file, "" if nothing.
+    """
 
     uuid: str
     last_seq: int
     unread: bool
+    damage: str = ""
 
 
 class DirectoryLock:
@@ -93,97 +108,79 @@ class DirectoryLock:
 
 
 def open_life(database: Database, identity: Identity) -> Life:
-    """Open for writing and read the last life back; a damaged file is set aside and a new one begun.
+    """Open for writing and read the last life back; a damaged file gives way to what is left of it.
 
-    Raises sqlite3.Error or OSError where the disk refuses. When it returns, the disk took a write.
+    Raises sqlite3.Error or OSError where the disk refuses, NewerSchemaError where a later version wrote the
+    file. When it returns, the disk took a write.
     """
+    finish(database.path)
     try:
         return _open_life(database, identity)
-    except (sqlite3.Error, StoreDamagedError) as error:
-        if not _is_bad_file(error):
-            raise
-        why = str(error)
+    except Exception as error:  # noqa: BLE001 - whatever the file's bytes do to us is damage, and is told as that
+        why, is_cut_short = _damage(error), isinstance(error, CutShortError)
     # Not within the handler: the error's frames may keep a statement, and so the file, open.
-    set_aside(database, why)
+    repair(database, identity.begin(), why, is_cut_short=is_cut_short)
     return _open_life(database, identity)
 
 
-def open_again(database: Database, identity: Identity, ours: Ours) -> State:
-    """Open after disk trouble and say what the disk has.
+def open_again(database: Database, identity: Identity, ours: Ours) -> tuple[State, Damage | None]:
+    """Open after disk trouble; what the disk has, and what was damaged of it.
 
-    A damaged file, or one with another line of numbers, is set aside and one begun anew. Raises
-    UnreadLifeError where the start could not read what is there, sqlite3.Error or OSError where the disk
-    still refuses.
+    Of a damaged file what is left is kept; one with another line of numbers is set aside, and one begun anew.
+    Raises UnreadLifeError where the start could not read what is there, NewerSchemaError, and sqlite3.Error
+    or OSError where the disk still refuses.
     """
+    is_ours = True
+    finish(database.path)
     try:
         _connect(database, identity)
         state = reader.read_state(database.connection)
         if ours.unread and not state.unused:
             raise UnreadLifeError(f"{database.path} answers again, but its state was not read at the start")
-        if not state.unused and (state.store_id.uuid != ours.uuid or state.last.seq > ours.last_seq):
+        is_ours = state.unused or (state.store_id.uuid == ours.uuid and state.last.seq <= ours.last_seq)
+        if not is_ours:
             raise StoreDamagedError(f"it holds the numbers of another store, {state.store_id}")
-        return state
+        _check(database)
+        if ours.damage:
+            raise StoreDamagedError(ours.damage)
+        return state, None
+    except UnreadLifeError:
+        raise
+    except Exception as error:  # noqa: BLE001 - as above
+        why = _damage(error)
+    damage = repair(database, identity.begin(), why, is_ours=is_ours)
+    _connect(database, identity)
+    return reader.read_state(database.connection), damage
+
+
+def read_life(path: Path, begin: Begin = _NOBODY) -> Life:
+    """Read a life without writing a byte, from a damaged file what is left of it. Raises sqlite3.Error,
+    OSError or StoreDamagedError.
+    """
+    try:
+        with closing(reader.connect(path)) as connection:
+            return _read_life(connection)
     except (sqlite3.Error, StoreDamagedError) as error:
-        if not _is_bad_file(error):
+        if isinstance(error, sqlite3.Error) and is_trouble(error):
             raise
         why = str(error)
-    set_aside(database, why)
-    _connect(database, identity)
-    return reader.read_state(database.connection)
-
-
-def read_life(path: Path) -> Life:
-    """Read a life without writing a byte. Raises sqlite3.Error, OSError or StoreDamagedError."""
-    connection = reader.connect(path)
-    try:
+    with closing(in_memory(path, begin, why)) as connection:
         return _read_life(connection)
-    finally:
-        connection.close()
 
 
-def set_aside(database: Database, why: str) -> None:
-    """Move the file and its log to a name with the time, for a person to look at; raise OSError.
-
-    Refused while this process has the file open elsewhere: SQLite removes the log by its name when
-    the last connection closes, and that name will be the new store's.
-    """
-    database.close()
-    path = database.path
-    if _is_open(path):
-        raise OSError(f"{path} is damaged ({why}) and cannot be set aside: it is still being read")
-    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime()) + f"-{time.time_ns() % 1_000_000_000:09d}"
-    aside = path.with_name(f"{path.name}{_SET_ASIDE}{stamp}")
-    _log.critical("store: %s is damaged (%s): moved to %s, a new store begins", path, why, aside.name)
-    for suffix in ("", "-wal"):
-        source = path.with_name(path.name + suffix)
-        if source.exists():
-            source.rename(aside.with_name(aside.name + suffix))
-    path.with_name(path.name + "-shm").unlink(missing_ok=True)
-    files = sorted(path.parent.glob(f"{path.name}{_SET_ASIDE}*"))
-    for old in [one for one in files if not one.name.endswith("-wal")][:-_SET_ASIDE_KEPT]:
-        old.unlink(missing_ok=True)
-        old.with_name(old.name + "-wal").unlink(missing_ok=True)
-    _sync_directory(path.parent)
-
-
-def _is_open(path: Path) -> bool:
-    for link in Path("/proc/self/fd").iterdir():
-        try:
-            if link.samefile(path):
-                return True
-        except OSError:
-            # A descriptor that was closed meanwhile, or one of something that has no file.
-            continue
-    return False
+def _damage(error: Exception) -> str:
+    """What is wrong with the file; raises the error again where it is the disk that refuses."""
+    if isinstance(error, NewerSchemaError) or (
+        isinstance(error, sqlite3.Error | OSError) and is_trouble(error)
+    ):
+        raise error
+    return str(error) or type(error).__name__
 
 
 def _open_life(database: Database, identity: Identity) -> Life:
     _connect(database, identity)
+    _check(database)
     connection = database.connection
-    if database.path.stat().st_size <= _CHECKED_BYTES:
-        answer = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if answer != "ok":
-            raise StoreDamagedError(answer)
     life = _read_life(connection)
     uuid = life.state.store_id.uuid
     if life.state.machine_id != identity.machine_id:
@@ -201,39 +198,100 @@ def _open_life(database: Database, identity: Identity) -> Life:
     return _read_life(connection) if uuid != life.state.store_id.uuid else life
 
 
+def _check(database: Database) -> None:
+    for table in TABLES:
+        columns = database.connection.execute(f"PRAGMA table_info({table.name})").fetchall()
+        names = [name for _, name, *_ in columns]
+        key = next(((kind, bool(place)) for _, _, kind, _, _, place in columns), None)
+        if names != [*table.columns, "checksum"] or key != ("INTEGER" if table.is_rowid else "TEXT", True):
+            raise StoreDamagedError(f"its table {table.name} is none of ours")
+    if database.path.stat().st_size <= _CHECKED_BYTES:
+        answer = database.connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if answer != "ok":
+            raise StoreDamagedError(str(answer))
+
+
 def _connect(database: Database, identity: Identity) -> None:
     """Open or create; at a full disk give the ballast up and try once more."""
     try:
-        database.connect()
-        _create_if_new(database, identity)
+        _connect_once(database, identity)
     except sqlite3.Error as error:
         database.close()
         if not is_full(error) or not database.ballast.release():
             raise
-        database.connect()
-        _create_if_new(database, identity)
+        _connect_once(database, identity)
 
 
-def _create_if_new(database: Database, identity: Identity) -> None:
-    connection = database.connection
+def _connect_once(database: Database, identity: Identity) -> None:
+    path = database.path
+    if path.is_dir():
+        raise StoreDamagedError("it is a folder")
+    log = log_of(path)
+    if not path.exists() and not (log.exists() and log.stat().st_size):
+        create(path, identity.begin())
+    elif not path.exists():
+        raise StoreDamagedError("the file is gone, and its log is there")
+    elif path.stat().st_size == 0:
+        raise StoreDamagedError("it is empty")
+    _check_version(path)
+    _check_log(path)
+    database.connect()
+    _migrate(database.connection)
+
+
+def _check_log(path: Path) -> None:
+    """A commit behind which others follow was on the disk: if SQLite does not take it, the log is damaged.
+
+    The index of the log is made anew, for only then SQLite looks at its checksums; and by a connection that
+    may not write, for only such a one leaves the log as it is.
+    """
+    index = index_of(path)
+    index.unlink(missing_ok=True)
+    if not log_of(path).exists():
+        return
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+        end = behind(path, frames_taken(index))
+    if end.commits > 1 or (end.commits and end.goes_on):
+        raise StoreDamagedError("its log is damaged")
+    if end.commits:
+        raise CutShortError("the last commit in its log is not whole: the power failed, or it is damaged")
+
+
+def _check_version(path: Path) -> None:
+    """A header that is damaged may name any version: the state of a file that is ours proves itself."""
+    version = schema_version(path)
+    if version > SCHEMA_VERSION and salvage(path).state is None:
+        raise NewerSchemaError(
+            f"{path} was written by a newer nodeagent (schema {version}; this one knows {SCHEMA_VERSION}):"
+            " install that version again, or move the file away"
+        )
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Step by step to the schema of this version, in one transaction."""
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version == SCHEMA_VERSION:
         return
-    if version != 0:
-        raise StoreDamagedError(f"its schema is version {version}, this nodeagent knows {SCHEMA_VERSION}")
-    schema = resources.files("nodeagent.store").joinpath("schema.sql").read_text()
-    connection.executescript(f"BEGIN IMMEDIATE;\n{schema}\nPRAGMA user_version = {SCHEMA_VERSION};")
-    connection.execute(
-        "INSERT INTO state VALUES (1, ?, 1, ?, ?, 0, 0, 0, 1, 0, NULL, NULL, NULL, NULL, 0, 0, 0)",
-        (identity.new_uuid, identity.machine_id, identity.wall_ns()),
-    )
-    connection.execute("COMMIT")
-    _sync_directory(database.path.parent)
+    if version not in MIGRATIONS:
+        raise StoreDamagedError(f"its header names schema {version}, which there never was")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for step in range(version, SCHEMA_VERSION):
+            for statement in MIGRATIONS[step]:
+                connection.execute(statement)
+        connection.execute(SEAL_STATE)
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute("COMMIT")
+    except sqlite3.Error:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    _log.warning("store: migrated from schema %d to %d", version, SCHEMA_VERSION)
 
 
 def _read_life(connection: sqlite3.Connection) -> Life:
     state = reader.read_state(connection)
-    cells = connection.execute("SELECT ordinal, kind, body FROM carried ORDER BY ordinal").fetchall()
     return Life(
         state=state,
         consumers=reader.read_consumers(connection),
@@ -243,26 +301,10 @@ def _read_life(connection: sqlite3.Connection) -> Life:
             engine_now_ns=state.engine_now_ns,
             anchor=state.anchor,
             cursors=reader.read_cursors(connection),
-            carried=codec.decode_cells(cells),
+            carried=reader.read_cells(connection, state),
             carried_at_seq=state.base_seq,
             carried_at_ns=state.base_ns,
-            inputs=reader.read_inputs(connection, state.base_input),
+            inputs=reader.read_inputs(connection, state),
+            damages=reader.read_damages(connection),
         ),
     )
-
-
-def _is_bad_file(error: Exception) -> bool:
-    if isinstance(error, StoreDamagedError):
-        return True
-    # SQLITE_ERROR: the file is sound, but its tables are not ours.
-    return isinstance(error, sqlite3.Error) and (
-        is_damage(error) or getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
-    )
-
-
-def _sync_directory(directory: Path) -> None:
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

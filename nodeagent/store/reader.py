@@ -6,17 +6,20 @@ log from being checkpointed. It never writes.
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from nodeagent.core.model import Carried
 from nodeagent.store import codec
 from nodeagent.store.change import AuditRow, ConsumerRow, Numbers
 from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
-from nodeagent.store.records import ClockAnchor, Cursor, Stamped, StoredEvent, StoreId
+from nodeagent.store.layout import AUDIT, CARRIED, CONSUMER, CURSOR, DAMAGE, EVENT, INPUT, STATE, Row, Table
+from nodeagent.store.records import ClockAnchor, Cursor, Damage, Stamped, StoredEvent, StoreId
+from nodeagent.store.repair import damage_of
 from nodeagent.store.thread import AbandonedError, DiskThread
-from nodeagent.store.writer import is_damage
+from nodeagent.store.writer import as_ours, is_trouble
 
 T = TypeVar("T")
 
@@ -34,6 +37,7 @@ class State:
     base_input: int
     base_seq: int
     base_ns: int
+    base_cells: int
 
     @property
     def unused(self) -> bool:
@@ -42,66 +46,93 @@ class State:
 
 
 def read_state(connection: sqlite3.Connection) -> State:
-    """Raise StoreDamagedError where the row is missing."""
-    row = connection.execute(
-        "SELECT uuid, epoch, machine_id, last_seq, last_input, last_audit, oldest_seq, engine_now_ns,"
-        " base_input, base_seq, base_ns, anchor_boot_id, anchor_boottime_ns, anchor_rule_ns, anchor_wall_ns"
-        " FROM state"
-    ).fetchone()
+    """Raise StoreDamagedError where the row is missing, or is not as it was written."""
+    row = connection.execute(STATE.select).fetchone()
     if row is None:
         raise StoreDamagedError("the store has no row of state")
+    state: dict[str, Any] = dict(zip(STATE.columns, STATE.opened(row), strict=True))
     anchor = None
-    if row[11] is not None:
-        anchor = ClockAnchor(boot_id=row[11], boottime_ns=row[12], rule_ns=row[13], wall_ns=row[14])
+    if state["anchor_boot_id"] is not None:
+        anchor = ClockAnchor(
+            boot_id=state["anchor_boot_id"],
+            boottime_ns=state["anchor_boottime_ns"],
+            rule_ns=state["anchor_rule_ns"],
+            wall_ns=state["anchor_wall_ns"],
+        )
     return State(
-        store_id=StoreId(uuid=row[0], epoch=row[1]),
-        machine_id=row[2],
-        last=Numbers(seq=row[3], input=row[4], audit=row[5]),
-        oldest_seq=row[6],
-        engine_now_ns=row[7],
+        store_id=StoreId(uuid=state["uuid"], epoch=state["epoch"]),
+        machine_id=state["machine_id"],
+        last=Numbers(seq=state["last_seq"], input=state["last_input"], audit=state["last_audit"]),
+        oldest_seq=state["oldest_seq"],
+        engine_now_ns=state["engine_now_ns"],
         anchor=anchor,
-        base_input=row[8],
-        base_seq=row[9],
-        base_ns=row[10],
+        base_input=state["base_input"],
+        base_seq=state["base_seq"],
+        base_ns=state["base_ns"],
+        base_cells=state["base_cells"] or 0,
     )
 
 
-def read_inputs(connection: sqlite3.Connection, after_number: int) -> tuple[Stamped, ...]:
-    """All inputs beyond ``after_number``, in order. Raise StoreDamagedError where one cannot be decoded."""
-    rows = connection.execute(
-        "SELECT number, rule_ns, wall_ns, kind, body FROM input WHERE number > ? ORDER BY number",
-        (after_number,),
-    ).fetchall()
+def read_cells(connection: sqlite3.Connection, state: State) -> tuple[Carried, ...]:
+    """The base of a replay, in its order. Raise StoreDamagedError where it is not whole."""
+    rows: list[Any] = _opened(CARRIED, connection.execute(f"{CARRIED.select} ORDER BY ordinal"))
+    if len(rows) != state.base_cells or any(row[-1] != state.base_input for row in rows):
+        raise StoreDamagedError(f"of {state.base_cells} records of the live state there are {len(rows)}")
+    return codec.decode_cells(rows)
+
+
+def read_inputs(connection: sqlite3.Connection, state: State) -> tuple[Stamped, ...]:
+    """All inputs since the base, in order. Raises StoreDamagedError where one is missing or not decoded."""
+    since = connection.execute(f"{INPUT.select} WHERE number > ? ORDER BY number", (state.base_input,))
+    rows: list[Any] = _opened(INPUT, since)
+    wanted = state.last.input - state.base_input
+    if len(rows) != wanted:
+        raise StoreDamagedError(f"of {wanted} inputs since the last compaction there are {len(rows)}")
     return codec.decode_inputs(rows)
 
 
 def read_cursors(connection: sqlite3.Connection) -> dict[str, Cursor]:
-    rows = connection.execute("SELECT name, boot_id, seq FROM cursor").fetchall()
+    rows: list[Any] = _opened(CURSOR, connection.execute(CURSOR.select))
     return {name: Cursor(boot_id=boot_id, seq=seq) for name, boot_id, seq in rows}
 
 
 def read_consumers(connection: sqlite3.Connection) -> list[ConsumerRow]:
-    return connection.execute("SELECT name, owner, seq, acked_wall_ns FROM consumer").fetchall()
+    rows: list[Any] = _opened(CONSUMER, connection.execute(CONSUMER.select))
+    return rows
+
+
+def read_damages(connection: sqlite3.Connection) -> tuple[Damage, ...]:
+    """Those that no daemon has told yet, the first that was found first."""
+    return tuple(map(damage_of, _opened(DAMAGE, connection.execute(f"{DAMAGE.select} ORDER BY number"))))
 
 
 def read_events(
     connection: sqlite3.Connection, after_seq: int, last_seq: int, limit: int
-) -> list[StoredEvent]:
-    """Events of (after_seq, last_seq] that retention has kept, oldest first."""
-    rows = connection.execute(
-        "SELECT seq, wall_ns, body FROM event WHERE seq > ? AND seq <= ?"
-        " AND seq >= (SELECT oldest_seq FROM state) ORDER BY seq LIMIT ?",
-        (after_seq, last_seq, limit),
-    ).fetchall()
-    return codec.decode_events(rows)
+) -> tuple[list[StoredEvent], int]:
+    """Events of (after_seq, last_seq] that retention has kept, oldest first, and how many rows of the page
+    are damaged and left out. A page of rows that all are goes on with the next.
+    """
+    damaged = 0
+    while True:
+        rows = connection.execute(
+            f"{EVENT.select} WHERE seq > ? AND seq <= ?"
+            " AND seq >= (SELECT oldest_seq FROM state) ORDER BY seq LIMIT ?",
+            (after_seq, last_seq, limit),
+        ).fetchall()
+        events = list(_sound(map(_event, rows)))
+        damaged += len(rows) - len(events)
+        if events or not rows:
+            return events, damaged
+        after_seq = rows[-1][0]
 
 
 def read_audits(connection: sqlite3.Connection, after_number: int, limit: int) -> list[AuditRow]:
-    return connection.execute(
-        "SELECT number, wall_ns, who, what, target, result FROM audit"
-        " WHERE number > ? ORDER BY number LIMIT ?",
-        (after_number, limit),
+    """Entries that are damaged are left out."""
+    rows = connection.execute(
+        f"{AUDIT.select} WHERE number > ? ORDER BY number LIMIT ?", (after_number, limit)
     ).fetchall()
+    found: list[Any] = list(_sound(_sound_row(AUDIT, row) for row in rows))
+    return found
 
 
 def read_catalog(connection: sqlite3.Connection, digest: str) -> bytes | None:
@@ -114,6 +145,29 @@ def read_last_catalog(connection: sqlite3.Connection) -> tuple[str, bytes] | Non
     return None if row is None else (row[0], bytes(row[1]))
 
 
+def _opened(table: Table, rows: Iterable[Row]) -> list[Row]:
+    return [table.opened(row) for row in rows]
+
+
+def _event(row: Any) -> StoredEvent | None:
+    opened: Any = _sound_row(EVENT, row)
+    try:
+        return None if opened is None else codec.decode_event(opened)
+    except StoreDamagedError:
+        return None
+
+
+def _sound_row(table: Table, row: Row) -> Row | None:
+    try:
+        return table.opened(row)
+    except StoreDamagedError:
+        return None
+
+
+def _sound(found: Iterable[T | None]) -> Iterator[T]:
+    return (each for each in found if each is not None)
+
+
 def connect(path: Path) -> sqlite3.Connection:
     """Open an existing store for reading, also on a read-only filesystem; raise sqlite3.Error.
 
@@ -123,7 +177,7 @@ def connect(path: Path) -> sqlite3.Connection:
     try:
         return _connect(path, "mode=rw")
     except sqlite3.Error as error:
-        if is_damage(error):
+        if not is_trouble(error):
             raise
         log = path.with_name(path.name + "-wal")
         whole = not log.exists() or log.stat().st_size == 0
@@ -140,7 +194,7 @@ def _connect(path: Path, how: str) -> sqlite3.Connection:
     except sqlite3.Error:
         connection.close()
         raise
-    return connection
+    return as_ours(connection)
 
 
 class _ReadConnection:
@@ -168,7 +222,8 @@ class Reader:
         self._deadline_s = deadline_s
         self._open: tuple[DiskThread, _ReadConnection] | None = None
         self._left: DiskThread | None = None
-        self._paused = False
+        self._may_read = asyncio.Event()
+        self._may_read.set()
 
     async def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         """Run ``query``; raise StoreUnreadableError (disk trouble) or StoreDamagedError."""
@@ -193,18 +248,18 @@ class Reader:
             return future.result()
         except (sqlite3.Error, OSError) as error:
             self.reset()
-            if isinstance(error, sqlite3.Error) and is_damage(error):
+            if not is_trouble(error):
                 raise StoreDamagedError(str(error)) from error
             raise StoreUnreadableError(f"the disk refuses reads: {error}") from error
 
     async def pause(self) -> bool:
-        """Close the file and answer no read until ``resume``; whether it is closed by now."""
-        self._paused = True
+        """Close the file and answer no read until ``resume``: they wait. Whether it is closed by now."""
+        self._may_read.clear()
         self.reset()
         return self._left is None or await self._has_ended(self._left)
 
     def resume(self) -> None:
-        self._paused = False
+        self._may_read.set()
 
     def reset(self) -> None:
         """Leave the connection and its thread behind; the next read opens another."""
@@ -221,13 +276,20 @@ class Reader:
     async def _start(self) -> tuple[DiskThread, _ReadConnection]:
         if self._left is not None and not await self._has_ended(self._left):
             raise StoreUnreadableError("an earlier read still hangs in the disk")
-        if self._paused:
-            raise StoreUnreadableError("the file is being opened again after disk trouble")
+        if not self._may_read.is_set():
+            await self._wait_until_resumed()
         if self._open is not None:
             return self._open
         connection = _ReadConnection(self._path)
         self._open = (DiskThread("store-reader", connection.close), connection)
         return self._open
+
+    async def _wait_until_resumed(self) -> None:
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                await self._may_read.wait()
+        except TimeoutError:
+            raise StoreUnreadableError("the file is being opened again after disk trouble") from None
 
     async def _has_ended(self, thread: DiskThread) -> bool:
         if not thread.finished:

@@ -57,13 +57,17 @@ class ClockAnchor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
-    """What one commit writes, all or nothing. ``events`` are pairs (wall time ns, event), in order."""
+    """What one commit writes, all or nothing. ``events`` are pairs (wall time ns, event), in order.
+
+    ``tells_damage``: with it, every damage that was found before is told.
+    """
 
     inputs: tuple[Stamped, ...] = ()
     events: tuple[tuple[int, Event], ...] = ()
     engine_now_ns: int = 0
     anchor: ClockAnchor | None = None
     cursors: Mapping[str, Cursor] = field(default_factory=dict)
+    tells_damage: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,10 +81,27 @@ class Committed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """What became of a damaged file: ``why`` is what was found, ``aside`` where it is kept, "" if nowhere.
+
+    ``lost`` says what could not be read back. ``is_whole``: that is nothing of what keeps work off a device,
+    but for what the history tells as well. ``doubtful`` are cells that can be decoded, but are not as they
+    were written.
+    """
+
+    why: str
+    aside: str = ""
+    lost: tuple[str, ...] = ()
+    is_whole: bool = True
+    doubtful: tuple[Carried, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
     """What a starting daemon finds: ``carried`` (of the last compaction, with its seq), then ``inputs``.
 
-    ``engine_now_ns`` is how far the engine had come: deadlines up to it were told.
+    ``engine_now_ns`` is how far the engine had come: deadlines up to it were told. ``damages`` are those that
+    no daemon has told yet.
     """
 
     store_id: StoreId
@@ -92,6 +113,7 @@ class Recovery:
     carried_at_seq: int
     carried_at_ns: int
     inputs: tuple[Stamped, ...]
+    damages: tuple[Damage, ...] = ()
     durable: bool = True
 
 

@@ -9,12 +9,16 @@ retained inputs were judged under. When to trim is the upkeep's decision.
 
 import sqlite3
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
-from nodeagent.core.model import CatalogChanged, Era
+from nodeagent.core.model import Carried, CatalogChanged, Era
 from nodeagent.store import codec
-from nodeagent.store.change import SqlValue, Statement
+from nodeagent.store.change import Statement
+from nodeagent.store.errors import StoreDamagedError
+from nodeagent.store.layout import Row
 from nodeagent.store.reader import read_state
+from nodeagent.store.tags import CARRIED
 
 CHUNK_ROWS = 500
 
@@ -68,10 +72,14 @@ def next_chunk(connection: sqlite3.Connection, bounds: Bounds) -> list[Statement
 
 
 def _events(connection: sqlite3.Connection) -> Iterator[tuple[int, int]]:
-    """The oldest events, with their times on the rule clock. None is decoded before it is looked at."""
+    """The oldest events, with their times on the rule clock. None is decoded before it is looked at; one that
+    cannot be is of no use, whatever its time.
+    """
     for row in connection.execute("SELECT seq, wall_ns, body FROM event ORDER BY seq LIMIT ?", (CHUNK_ROWS,)):
-        (stored,) = codec.decode_events([row])
-        yield stored.seq, stored.event.at_ns
+        try:
+            yield row[0], codec.decode_event(row).event.at_ns
+        except StoreDamagedError:
+            yield row[0], 0
 
 
 def _audits_since_wall_ns(connection: sqlite3.Connection, bounds: Bounds) -> int:
@@ -96,13 +104,18 @@ def _unused_catalogs(connection: sqlite3.Connection) -> list[Statement]:
     digests = [digest for (digest,) in catalogs]
     named = _named_digests(connection)
     first_named = next((place for place, digest in enumerate(digests) if digest in named), len(digests))
-    unused: list[tuple[SqlValue, ...]] = [(digest,) for digest in digests[: max(first_named - 1, 0)]]
+    unused: list[Row] = [(digest,) for digest in digests[: max(first_named - 1, 0)]]
     return [("DELETE FROM catalog WHERE digest = ?", unused)] if unused else []
 
 
 def _named_digests(connection: sqlite3.Connection) -> set[str]:
     changes = connection.execute("SELECT kind, body FROM input WHERE kind = 'CatalogChanged'").fetchall()
-    eras = connection.execute("SELECT ordinal, kind, body FROM carried WHERE kind = 'Era'").fetchall()
-    inputs = [codec.decode_input(kind, body) for kind, body in changes]
-    cells = [carried.cell for carried in codec.decode_cells(eras)]
-    return {one.digest for one in (*inputs, *cells) if isinstance(one, CatalogChanged | Era)}
+    eras = connection.execute("SELECT ? || kind, body FROM carried WHERE kind = 'Era'", (CARRIED,)).fetchall()
+    digests = set()
+    for kind, body in (*changes, *eras):
+        with suppress(StoreDamagedError):
+            decoded = codec.decode_input(kind, body)
+            named = decoded.cell if isinstance(decoded, Carried) else decoded
+            if isinstance(named, CatalogChanged | Era):
+                digests.add(named.digest)
+    return digests

@@ -1,4 +1,5 @@
--- The whole store. Bodies are msgpack of the core's values (codec.py); times are nanoseconds.
+-- The whole store, as of SCHEMA_VERSION (layout.py). Bodies are msgpack of the core's values (codec.py); times are
+-- nanoseconds. checksum is that of the row's other columns; NULL in a row from before there were any.
 
 -- One row: who the store is, how far it has come, and where a replay begins.
 CREATE TABLE state (
@@ -18,7 +19,9 @@ CREATE TABLE state (
     anchor_wall_ns INTEGER,
     base_input INTEGER NOT NULL,
     base_seq INTEGER NOT NULL,
-    base_ns INTEGER NOT NULL
+    base_ns INTEGER NOT NULL,
+    base_cells INTEGER,
+    checksum INTEGER
 );
 
 -- Numbers are given by the daemon and never reused; a hole is a retained range that ended.
@@ -27,26 +30,31 @@ CREATE TABLE input (
     rule_ns INTEGER NOT NULL,
     wall_ns INTEGER NOT NULL,
     kind TEXT NOT NULL,
-    body BLOB NOT NULL
+    body BLOB NOT NULL,
+    checksum INTEGER
 );
 
 CREATE TABLE event (
     seq INTEGER PRIMARY KEY,
     wall_ns INTEGER NOT NULL,
-    body BLOB NOT NULL
+    body BLOB NOT NULL,
+    checksum INTEGER
 );
 
--- The base of a replay: one live cell a row, as of state.base_input.
+-- The base of a replay: one live cell a row, state.base_cells of them, as of state.base_input.
 CREATE TABLE carried (
     ordinal INTEGER PRIMARY KEY,
     kind TEXT NOT NULL,
-    body BLOB NOT NULL
+    body BLOB NOT NULL,
+    base_input INTEGER,
+    checksum INTEGER
 );
 
 CREATE TABLE cursor (
     name TEXT PRIMARY KEY,
     boot_id TEXT NOT NULL,
-    seq INTEGER NOT NULL
+    seq INTEGER NOT NULL,
+    checksum INTEGER
 );
 
 -- The row with the greatest ordinal is the last good one.
@@ -54,14 +62,16 @@ CREATE TABLE catalog (
     digest TEXT PRIMARY KEY,
     ordinal INTEGER NOT NULL,
     reason TEXT NOT NULL,
-    body BLOB NOT NULL
+    body BLOB NOT NULL,
+    checksum INTEGER
 );
 
 CREATE TABLE consumer (
     name TEXT PRIMARY KEY,
     owner TEXT NOT NULL,
     seq INTEGER NOT NULL,
-    acked_wall_ns INTEGER NOT NULL
+    acked_wall_ns INTEGER NOT NULL,
+    checksum INTEGER
 );
 
 CREATE TABLE audit (
@@ -70,5 +80,17 @@ CREATE TABLE audit (
     who TEXT NOT NULL,
     what TEXT NOT NULL,
     target TEXT NOT NULL,
-    result TEXT NOT NULL
+    result TEXT NOT NULL,
+    checksum INTEGER
+);
+
+-- What was found damaged and could not be read any more, until the daemon has told it (records.Damage).
+CREATE TABLE damage (
+    number INTEGER PRIMARY KEY,
+    why TEXT NOT NULL,
+    aside TEXT NOT NULL,
+    lost TEXT NOT NULL,
+    is_whole INTEGER NOT NULL,
+    doubtful BLOB NOT NULL,
+    checksum INTEGER
 );

@@ -37,6 +37,7 @@ class Tail:
     dropped_inputs: int = 0
     additions: int = 0
     history_from: int = 0
+    tells_damage: bool = False
 
     def add(self, change: Change) -> None:
         """Take one change in; the oldest events and inputs beyond the caps are forgotten and counted."""
@@ -53,6 +54,7 @@ class Tail:
         self.cursors.update(change.cursors)
         self.engine_now_ns = max(self.engine_now_ns, change.engine_now_ns)
         self.anchor = change.anchor or self.anchor
+        self.tells_damage = self.tells_damage or change.tells_damage
         if change.base is not None:
             self._rest_on(change.base)
         while len(self.events) > self.event_cap:
@@ -83,6 +85,7 @@ class Tail:
             anchor=self.anchor,
             store_id=store_id,
             oldest_seq=first_seq if first_seq > on_disk.seq + 1 else 0,
+            tells_damage=self.tells_damage,
         )
 
     def forget(self, written: Change, on_disk: Numbers) -> None:
@@ -105,6 +108,7 @@ class Tail:
                 del self.cursors[source]
         if self.base is written.base:
             self.base = None
+        self.tells_damage = False
 
     def _rest_on(self, base: Base) -> None:
         self.base = base

@@ -14,6 +14,8 @@ from typing import TypeVar
 
 from nodeagent.store.ballast import Ballast
 from nodeagent.store.change import Change, Statement, statements
+from nodeagent.store.errors import FileGoneError
+from nodeagent.store.layout import SEAL_STATE, checksum
 from nodeagent.store.thread import DiskThread
 
 T = TypeVar("T")
@@ -35,7 +37,8 @@ class Database:
         self.ballast = ballast
         self.space_was_short = False
         self._connection: sqlite3.Connection | None = None
-        self._file = (0, 0)
+        self._file: tuple[int, int] | None = None
+        self._log: tuple[int, int] | None = None
         self._commits = 0
         self._rows = 0
 
@@ -46,9 +49,13 @@ class Database:
         return self._connection
 
     def connect(self) -> None:
-        """Open or create the file; raise sqlite3.Error or OSError."""
+        """Open the file, which must be there; raise sqlite3.Error or OSError."""
         connection = sqlite3.connect(
-            self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+            f"{self.path.absolute().as_uri()}?mode=rw",
+            uri=True,
+            timeout=BUSY_TIMEOUT_S,
+            isolation_level=None,
+            check_same_thread=False,
         )
         self._connection = connection
         mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
@@ -58,19 +65,20 @@ class Database:
         connection.execute(f"PRAGMA journal_size_limit = {JOURNAL_SIZE_LIMIT}")
         # Checkpoints run between commits, so that no commit pays for one.
         connection.execute("PRAGMA wal_autocheckpoint = 0")
-        named = self.path.stat()
-        self._file = (named.st_dev, named.st_ino)
+        as_ours(connection)
+        self._file, self._log = _identity(self.path), None
 
     def is_in_place(self) -> bool:
-        """Whether the file that is written still has its name: one removed would be lost at the end."""
-        try:
-            named = self.path.stat()
-        except FileNotFoundError:
-            return False
-        return (named.st_dev, named.st_ino) == self._file
+        """Whether the files that are written still have their names: one removed is lost at the end."""
+        log = _identity(log_of(self.path))
+        self._log = self._log or log
+        return _identity(self.path) == self._file and log == self._log
 
     def execute(self, work: Iterable[Statement]) -> None:
-        """Run statements in one transaction; at the first full disk give up the ballast and try once more."""
+        """Run statements in one transaction; at the first full disk give up the ballast and try once more.
+
+        Raises sqlite3.Error, and FileGoneError where what was written has no name any more.
+        """
         work = list(work)
         try:
             self._transact(work)
@@ -113,12 +121,15 @@ class Database:
                 else:
                     connection.executemany(sql, rows)
                 self._rows += len(rows)
+            connection.execute(SEAL_STATE)
             connection.execute("COMMIT")
         except sqlite3.Error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
         self._commits += 1
+        if not self.is_in_place():
+            raise FileGoneError(f"{self.path} was removed or replaced while in use")
 
     def _release_ballast(self) -> bool:
         self.space_was_short = True
@@ -130,6 +141,34 @@ class Database:
         if released:
             _log.warning("store: the disk is full; the ballast was released")
         return released
+
+
+def log_of(path: Path) -> Path:
+    """The write-ahead log beside a database."""
+    return path.with_name(path.name + "-wal")
+
+
+def index_of(path: Path) -> Path:
+    """The index of that log, which connections share."""
+    return path.with_name(path.name + "-shm")
+
+
+def as_ours(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Its statements may say ``row_checksum(WORD, VALUE...)``, and no damaged text keeps a row from being
+    looked at.
+    """
+    connection.create_function("row_checksum", -1, checksum, deterministic=True)
+    connection.text_factory = lambda raw: raw.decode(errors="replace")
+    return connection
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """None where there is none."""
+    try:
+        named = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return named.st_dev, named.st_ino
 
 
 class Writer:
@@ -204,6 +243,29 @@ def is_full(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
 
 
-def is_damage(error: sqlite3.Error) -> bool:
-    """Whether the file itself is bad, rather than the disk out of reach."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+def is_trouble(error: sqlite3.Error | OSError) -> bool:
+    """Whether the disk refuses or is out of reach; else it is the file that is bad."""
+    if isinstance(error, OSError):
+        return True
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    return code & 0xFF in _TROUBLE and code not in _DAMAGE
+
+
+_TROUBLE = frozenset(
+    {
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_INTERRUPT,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_PROTOCOL,
+        sqlite3.SQLITE_NOLFS,
+        sqlite3.SQLITE_AUTH,
+    }
+)
+_DAMAGE = frozenset({sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS})
+"""Errors of input and output that are none of the disk's: the file ends too early, or contradicts itself."""

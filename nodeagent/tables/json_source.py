@@ -10,11 +10,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from nodeagent.toml import limits
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.problem import Problem
-from nodeagent.toml.source import Source, read_text
+from nodeagent.toml.source import Source, read_text, within_limits
 
 _TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|\{')
+
+
+class _NoNumber(ValueError):
+    """A word that only JavaScript takes for one."""
 
 
 class JsonLines:
@@ -62,19 +67,22 @@ def read_json(path: Path, report: Callable[[Problem], None], warn: Callable[[str
     except json.JSONDecodeError as error:
         refuse(f"not valid JSON: {error.msg}", error.lineno)
         return None
-    except RecursionError:
-        refuse("not valid JSON: nested too deeply")
-        return None
-    except ValueError as error:
+    except _NoNumber as error:
         refuse(f"not valid JSON: {error}")
         return None
-    if not _is_unicode(data):
-        refuse("not valid JSON: it holds half of a character")
+    except Exception as error:  # noqa: BLE001  the rim of a library: what it cannot take is told, whatever it is
+        line, reason = limits.refusal(text, error)
+        refuse(f"not valid JSON: {reason}", line)
         return None
     if not isinstance(data, dict):
         refuse("its lists must stand in an object, { }")
         return None
-    source = Source(str(path), data, JsonLines(text))
+    source = within_limits(Source(str(path), data, JsonLines(text)), report)
+    if source is None:
+        return None
+    if not _is_unicode(data):
+        refuse("not valid JSON: it holds half of a character")
+        return None
     for key in twice:
         warn(str(source.problem((key,), "stands twice; the last one counts")))
     return source
@@ -98,4 +106,4 @@ def _is_unicode(data: object) -> bool:
 
 
 def _no_number(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number")
+    raise _NoNumber(f"{word} is no number")

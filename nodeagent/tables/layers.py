@@ -63,7 +63,7 @@ def read_layer(folder: Path, report: Callable[[Problem], None], warn: Callable[[
 
     Dot files are no tables.
     """
-    paths = _table_files(folder, report)
+    paths = table_files(folder, report)
     vendor = read_vendor_files([path for path in paths if path.suffix == ".json"], report, warn)
     layer = Layer(vendor=vendor, whole=vendor.whole)
     for path in paths:
@@ -117,7 +117,8 @@ def _warn_of_rules(layers: Sequence[Layer], warn: Callable[[str], None]) -> None
         earlier.update(layer.rules)
 
 
-def _table_files(folder: Path, report: Callable[[Problem], None]) -> list[Path]:
+def table_files(folder: Path, report: Callable[[Problem], None]) -> list[Path]:
+    """Those of the folder that are read, in the order of their names; none after having reported why."""
     try:
         files = sorted(
             path
@@ -128,6 +129,11 @@ def _table_files(folder: Path, report: Callable[[Problem], None]) -> list[Path]:
         reason = f"cannot be read as a folder of tables: {error.strerror or error}"
         report(Problem(file=str(folder), line=None, key="", reason=reason))
         return []
+    for path in files:
+        if not str(path).isprintable():
+            reason = "its name holds what cannot be shown or is not UTF-8; rename it"
+            report(Problem(file=ascii(str(path)), line=None, key="", reason=reason))
+            return []
     if len(files) > FILES_PER_FOLDER:
         reason = f"holds {len(files)} tables; at most {FILES_PER_FOLDER} are read"
         report(Problem(file=str(folder), line=None, key="", reason=reason))

@@ -3,7 +3,7 @@
 Nothing is half applied: one problem anywhere and there is no catalog.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -18,9 +18,10 @@ from nodeagent.core.catalog import (
     Settings,
     ThresholdRule,
 )
+from nodeagent.tables import size
 from nodeagent.tables.canonical import with_digest
 from nodeagent.tables.check import check
-from nodeagent.tables.layers import Merged, merge, read_layer
+from nodeagent.tables.layers import Merged, merge, read_layer, table_files
 from nodeagent.tables.rules import Rule
 from nodeagent.toml.problem import Problem, Problems
 
@@ -49,6 +50,8 @@ def load_catalog(folders: Sequence[Path], settings: Settings) -> Loaded:
     Raises TablesError with every problem found.
     """
     problems, warnings = Problems(), list[str]()
+    files = [file for folder in folders for file in table_files(folder, lambda _told_as_it_is_read: None)]
+    _raise_any(size.too_many_bytes(files))
     layers = []
     for position, folder in enumerate(folders):
         if position and not folder.exists():
@@ -56,6 +59,7 @@ def load_catalog(folders: Sequence[Path], settings: Settings) -> Loaded:
         else:
             layers.append(read_layer(folder, problems.add, warnings.append))
     merged = merge(layers, warnings.append)
+    _raise_any(size.too_many(merged))
     if not merged.rows and not problems:
         named = ", ".join(map(str, folders)) or "no folder"
         problems.add(Problem(file=named, line=None, key="", reason="holds no table with a code"))
@@ -66,6 +70,12 @@ def load_catalog(folders: Sequence[Path], settings: Settings) -> Loaded:
     if problems:
         raise TablesError(problems.told())
     return Loaded(with_digest(catalog), tuple(warnings))
+
+
+def _raise_any(problems: Iterable[Problem]) -> None:
+    """What is too large is not looked at any further."""
+    if found := tuple(problems):
+        raise TablesError(found)
 
 
 def _catalog(merged: Merged, settings: Settings) -> Catalog:

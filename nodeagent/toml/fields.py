@@ -93,12 +93,19 @@ def shown(value: object) -> str:
         case bool():
             text = "true" if value else "false"
         case str():
-            text = f'"{value}"'
+            text = f'"{_escaped(value)}"'
         case Mapping():
             text = "{" + ", ".join(f" {key} = {shown(item)}" for key, item in value.items()) + " }"
         case _:
             text = str(value)
     return text if len(text) <= 80 else text[:76] + "..."
+
+
+def _escaped(text: str) -> str:
+    """With what cannot be seen as TOML writes it."""
+    return "".join(
+        c if c.isprintable() else f"\\U{ord(c):08x}" if ord(c) > 0xFFFF else f"\\u{ord(c):04x}" for c in text
+    )
 
 
 @functools.cache

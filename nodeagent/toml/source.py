@@ -1,5 +1,9 @@
-"""Reads one TOML file with clear errors: not a file, unreadable, too large, not UTF-8, not TOML."""
+"""Reads one TOML file with clear errors: not a file, unreadable, too large, not UTF-8, not TOML.
 
+Whatever its text is, it becomes data that can be shown and stored, or a problem.
+"""
+
+import codecs
 import os
 import re
 import stat
@@ -9,10 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nodeagent.toml import limits
 from nodeagent.toml.lines import KeyLines, KeyPath, Lines
 from nodeagent.toml.problem import Problem
 
-FILE_LIMIT_BYTES = 16 * 1024 * 1024
+FILE_LIMIT_BYTES = 2 * 1024 * 1024
 
 _TOML_PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _TABLE_TWICE = re.compile(r"Cannot declare \((.*?),?\) twice")
@@ -56,10 +61,15 @@ def read_text(path: Path, report: Callable[[Problem], None]) -> str | None:
     except ValueError as error:
         refuse(str(error))
         return None
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        refuse("in UTF-16; save it as UTF-8", 1)
+        return None
     try:
-        text = raw.decode("utf-8")
+        # Editors of other systems put its mark before UTF-8, which means nothing there.
+        text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        refuse(f"not UTF-8: byte 0x{raw[error.start]:02x}", raw.count(b"\n", 0, error.start) + 1)
+        line = error.object.count(b"\n", 0, error.start) + 1
+        refuse(f"not UTF-8: byte 0x{error.object[error.start]:02x}", line)
         return None
     return text.replace("\r\n", "\n")
 
@@ -86,10 +96,19 @@ def read_source(path: Path, report: Callable[[Problem], None]) -> Source | None:
         else:
             refuse(f"not valid TOML: {reason}", line)
         return None
-    except RecursionError:
-        refuse("not valid TOML: nested too deeply")
+    except Exception as error:  # noqa: BLE001  the rim of a library: what it cannot take is told, whatever it is
+        line, reason = limits.refusal(text, error)
+        refuse(f"not valid TOML: {reason}", line)
         return None
-    return Source(str(path), data, KeyLines(text, data))
+    return within_limits(Source(str(path), data, KeyLines(text, data)), report)
+
+
+def within_limits(source: Source, report: Callable[[Problem], None]) -> Source | None:
+    """The same, or None after having reported what in it can be neither shown nor stored."""
+    unfit = [source.problem(path, reason) for path, reason in limits.unfit(source.data)]
+    for problem in unfit:
+        report(problem)
+    return None if unfit else source
 
 
 def _read_bytes(path: Path) -> bytes:

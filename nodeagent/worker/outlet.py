@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 from nodeagent.drivers.api import CallFailed, Reading
 from nodeagent.worker import protocol
-from nodeagent.worker.protocol import MAX_TEXT, SOURCE, Batch, CaughtUp, Lost, Poll
+from nodeagent.worker.protocol import MAX_TEXT, SOURCE, Batch, Following, Poll
 
 MAX_ENQUEUED = 1024
 MAX_ASKED = 64
@@ -41,7 +41,7 @@ class Outlet:
         self._sender: threading.Thread | None = None
         self._dropped = 0
 
-    def __call__(self, report: Batch | CaughtUp | Lost) -> None:
+    def __call__(self, report: Following) -> None:
         self.send(report)
 
     def send(self, report: protocol.Report) -> None:

@@ -10,7 +10,8 @@ It does no I/O, and it names no source: who is speaking is known from the pipe, 
     Configure   always the first line        Hello        the driver is open; its devices
     Poll        one call per device asked    Unavailable  it could not be opened; the worker exits
     Patterns    after a reload               Devices      the devices changed
-                                             Batch        signals, lost records, cursor
+                                             Batch        signals, lost and skipped records, cursor
+                                             LookingAt    the record that a careful worker takes up next
                                              Reply        to one device of one Poll
                                              CaughtUp     the history of the source is read
                                              Lost         the source went away; the worker retries
@@ -28,6 +29,7 @@ MAX_SIGNALS: Final = 512
 MAX_DEVICES: Final = 256
 MAX_TEXT: Final = 2048
 MAX_EVIDENCE: Final = 16
+MAX_SKIPPED: Final = 64
 
 SOURCE: Final = "*"
 """In ``Poll`` and ``Reply``: the source as a whole, answered by the thread that reads or lists it."""
@@ -102,6 +104,13 @@ class Signal(_Message, frozen=True):
     trusted: bool = True
 
 
+class Skipped(_Message, frozen=True):
+    """A record that the worker was told to skip, and has. ``evidence`` is where it stood and its text."""
+
+    seq: Natural
+    evidence: Evidence = {}
+
+
 class Active(_Message, frozen=True):
     """A code that is active now."""
 
@@ -124,6 +133,9 @@ class Holder(_Message, frozen=True):
 class Configure(_Message, frozen=True, tag="configure"):
     """The first line. ``config`` is the driver's section of the configuration; devices in ``skip`` are
     not to be touched.
+
+    ``careful``: an earlier worker ended unasked, maybe over a record. Until what lies in the source is read,
+    say of each record that it is next before looking at it. Those in ``skip_records`` are not looked at.
     """
 
     driver: str
@@ -132,6 +144,8 @@ class Configure(_Message, frozen=True, tag="configure"):
     patterns: tuple[Pattern, ...] = ()
     cursor: Cursor | None = None
     skip: tuple[str, ...] = ()
+    careful: bool = False
+    skip_records: Annotated[tuple[Natural, ...], Meta(max_length=MAX_SKIPPED)] = ()
 
 
 class Poll(_Message, frozen=True, tag="poll"):
@@ -187,7 +201,14 @@ class Batch(_Message, frozen=True, tag="batch"):
 
     signals: Annotated[tuple[Signal, ...], Meta(max_length=MAX_SIGNALS)] = ()
     lost: Natural = 0
+    skipped: Annotated[tuple[Skipped, ...], Meta(max_length=MAX_SKIPPED)] = ()
     cursor: Natural | None = None
+
+
+class LookingAt(_Message, frozen=True, tag="looking_at"):
+    """The record that is looked at next: should the worker end before it says anything else, by that."""
+
+    seq: Natural
 
 
 class Reply(_Message, frozen=True, tag="reply"):
@@ -226,7 +247,10 @@ class Lost(_Message, frozen=True, tag="lost"):
 
 
 Order = Configure | Poll | Patterns
-Report = Hello | Unavailable | Devices | Batch | Reply | CaughtUp | Lost
+Following = Batch | LookingAt | CaughtUp | Lost
+"""What a driver that follows a source says of itself; all else says its worker."""
+
+Report = Hello | Unavailable | Devices | Reply | Following
 
 _Decoded = TypeVar("_Decoded")
 

@@ -1,14 +1,16 @@
 #!/bin/sh
-# Forgets the service; a purge also removes what the daemon wrote. The groups stay: files may still belong to them.
+# Forgets the service; a purge also removes what the daemon and its resets wrote. The groups stay: files may still
+# belong to them.
 set -e
 
 if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
+    systemctl stop nodeagent-reset.socket 2>/dev/null || true # it was never started
     systemctl daemon-reload
-    rm -rf /run/nodeagent
+    rm -rf /run/nodeagent /run/nodeagent-reset
 fi
 if [ "$1" = purge ]; then
     if command -v deb-systemd-helper >/dev/null; then
         deb-systemd-helper purge nodeagent.service >/dev/null
     fi
-    rm -rf /var/lib/nodeagent
+    rm -rf /var/lib/nodeagent /var/lib/nodeagent-reset
 fi

@@ -48,6 +48,25 @@ def test_a_line_is_understood_with_its_time(replay: Replay, tmp_path: Path, line
     assert told(replay([line])) == [f"{at} {RAISED}"]
 
 
+NOT_A_LOG = "not a kernel log: no line bears a time or a priority, and no pattern takes one"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["root:x:0:0:root:/root:/bin/bash\ndaemon:x:1:1::/:/bin/sh\n", "usb 1-1: new device\n", "1,2,;\n[31]\n"],
+    ids=["passwd", "dmesg -t without a fault", "nearly"],
+)
+@pytest.mark.parametrize("compared", [False, True])
+def test_a_file_that_is_no_log_is_refused(
+    nodeagent: Nodeagent, tmp_path: Path, text: str, compared: bool
+) -> None:
+    """Nothing told of it would say that all was well."""
+    (tmp_path / "file").write_text(text)
+    (tmp_path / "tables").mkdir()
+    ran = nodeagent("replay", tmp_path / "file", *(["--compare", tmp_path / "tables"] if compared else []))
+    assert (ran.status, ran.out, ran.err) == (1, "", f"nodeagent: {tmp_path}/file: {NOT_A_LOG}\n")
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -118,7 +137,17 @@ def test_a_packed_log_is_unpacked(nodeagent: Nodeagent, tmp_path: Path) -> None:
     assert told(nodeagent("replay", file, "-o", "json")) == [f"1970-01-01T01:00:00.500000Z {RAISED}"]
 
 
-@pytest.mark.parametrize("lines", [[], [""], ["nothing of note"]], ids=["empty", "blank", "harmless"])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [],
+        [""],
+        ["[    3.600000] nothing of note"],
+        ["<6>nothing of note"],
+        ["Jan  2 03:04:05 here cron: done"],
+    ],
+    ids=["empty", "blank", "harmless", "without times", "of other programs"],
+)
 def test_a_log_without_faults_tells_nothing(replay: Replay, lines: Sequence[str]) -> None:
     assert told(replay(lines)) == []
 

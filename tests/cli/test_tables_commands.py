@@ -32,6 +32,18 @@ def tables(folder: Path, level: str, clear_on: str = '["recover"]', times: int |
     return folder
 
 
+def test_a_named_folder_without_a_table_is_wrong(nodeagent: Nodeagent, tmp_path: Path) -> None:
+    """``tables check /etc`` would call sound what it has not looked at."""
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables/notes.txt").touch()
+    ran = nodeagent("tables", "check", tmp_path / "tables", "-o", "json")
+    (form,) = ran.json
+    assert (ran.status, form["ok"]) == (1, False)
+    assert [(each["file"], each["reason"]) for each in form["problems"]] == [
+        (f"{tmp_path}/tables", "holds no table: no file ends in .toml or .json")
+    ]
+
+
 def test_an_imported_table_is_written_and_sound(nodeagent: Nodeagent, tmp_path: Path) -> None:
     (tmp_path / "tables").mkdir()
     out = tmp_path / "tables/mindcluster.toml"

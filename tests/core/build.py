@@ -59,7 +59,8 @@ def ns(seconds: float) -> int:
 
 
 def row(code: str, level: Level = Level.NOT_HANDLE, **words: Any) -> Row:
-    words = {"kind": Kind.CHIP, "vendor": "ascend", "name": f"fault {code}", "clear_on": DRIVER_SAYS, **words}
+    vendor = "nvidia" if code.startswith("XID") else "ascend"
+    words = {"kind": Kind.CHIP, "vendor": vendor, "name": f"fault {code}", "clear_on": DRIVER_SAYS, **words}
     return Row(code=code, level=level, **words)
 
 

@@ -2,7 +2,7 @@
 
 from nodeagent.core.catalog import ClearOn
 from nodeagent.core.model import ActionState, Claims, EventKind, Level, Operator, ResetMode
-from tests.core.build import back, held, lost, order, row, xid
+from tests.core.build import back, held, lost, order, row, signal
 from tests.core.ring import BROKEN, Ring, ring_catalog
 
 XID = "XID_79"
@@ -55,11 +55,11 @@ def test_a_fault_that_nobody_sees_any_more_does_not_ask_again() -> None:
     once = row(XID, Level.RESTART_NPU, clear_on=ClearOn(reset=True, reboot=True))
     ring = Ring(type(base)(digest="xid", rows={**base.rows, XID: once}, settings=base.settings))
     ring.do(held("npu1", "slurm:7"))
-    ring.do(xid(XID, "0000:00:00.0"))
+    ring.do(signal(XID, "once"))
     ring.wait(3631)
     ring.do(held("npu1", None))
     assert ring.told()[-1][0] == "action_finished"
-    ring.do(xid(XID, "0000:00:00.0"))
+    ring.do(signal(XID, "once"))
     assert ring.told()[-1] == ("action_finished", "refused: it could not be done in time; " + HELD)
 
 

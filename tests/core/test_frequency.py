@@ -10,6 +10,7 @@ from tests.core.build import (
     HBM,
     HOUR_S,
     LINK_DOWN,
+    back,
     begin,
     catalog,
     lasting,
@@ -19,6 +20,7 @@ from tests.core.build import (
     repeat,
     row,
     run,
+    seen,
     signal,
     stands,
     told,
@@ -81,7 +83,8 @@ def test_kernel_lines_of_one_burst_are_one_occurrence() -> None:
 
 def test_one_xid_that_the_kernel_log_and_the_library_tell_is_one_occurrence() -> None:
     engine = begin(catalog(row("XID_79"), frequency=[repeat("XID_79", 2)]))
-    both = [xid("XID_79", "npu0"), xid("XID_79", "npu0", source="nvidia")]
+    run(engine, [(0, seen("gpu0", "GPU-1", source="nvidia")), (0, back("nvidia"))])
+    both = [xid("XID_79", "gpu0"), xid("XID_79", "gpu0", source="nvidia")]
     assert of(run(engine, [(at_s, one) for at_s, one in enumerate(both, 1)]), EventKind.PROMOTED) == []
     events = run(engine, [(HOUR_S + at_s, one) for at_s, one in enumerate(reversed(both))])
     assert [event.at_ns for event in of(events, EventKind.PROMOTED)] == [ns(HOUR_S)]

@@ -5,6 +5,7 @@ from nodeagent.core.model import DeviceGone, EventKind, Kind, Level, Ordinal, St
 from tests.core.build import (
     HBM,
     LINK_DOWN,
+    active,
     back,
     begin,
     catalog,
@@ -119,7 +120,7 @@ def test_what_the_kernel_told_of_a_slot_moves_to_the_part_once_it_is_read() -> N
         (EventKind.DEVICE_SEEN, "die0", f"slot:{PCI0}")
     ]
     assert open_codes(engine) == [("die0", "XID_79")]
-    assert len(of(run(engine, [(3, xid("XID_79", PCI0))]), EventKind.PROMOTED)) == 1
+    assert len(of(run(engine, [(3, signal("XID_79", "once"))]), EventKind.PROMOTED)) == 1
 
 
 def test_a_slot_read_without_identity_first_is_told_when_the_identity_appears() -> None:
@@ -184,12 +185,15 @@ def test_a_device_that_is_gone_is_unknown_and_keeps_its_faults() -> None:
     assert (stands(engine, "npu0")[1], stands(engine, "npu1")[1]) == (Verdict.UNKNOWN, Verdict.ISOLATE)
 
 
-def test_a_device_that_returns_is_told_and_allowed_again() -> None:
+def test_a_device_that_returns_is_told_and_allowed_again_once_it_is_read() -> None:
     engine = begin(TABLES)
-    events = run(engine, [(1, gone("npu0")), (2, seen("npu0", "die0", PCI0))])
+    events = run(
+        engine, [(1, gone("npu0")), (2, seen("npu0", "die0", PCI0)), (3, active(begun_s=2.5, device="npu0"))]
+    )
     assert [(event.kind, event.verdict) for event in events] == [
         (EventKind.DEVICE_GONE, Verdict.UNKNOWN),
-        (EventKind.DEVICE_SEEN, Verdict.ALLOW),
+        (EventKind.DEVICE_SEEN, Verdict.UNKNOWN),
+        (EventKind.VERDICT_CHANGED, Verdict.ALLOW),
     ]
 
 

@@ -12,6 +12,7 @@ from nodeagent.core.verdict import PRECEDENCE, stance
 from tests.core.build import (
     CHIP_LEVELS,
     GRACEFUL,
+    back,
     begin,
     catalog,
     device_view,
@@ -191,6 +192,7 @@ def test_a_fault_of_a_port_reaches_the_chips_behind_it_and_no_others() -> None:
         [
             (1, seen("npu1", "die1", "0000:09:00.0")),
             (1, replace(seen("npu0", "die0"), attributes=where)),
+            (1, back()),
             (2, signal("AER", device="0000:01:00.0")),
         ],
     )

@@ -1,11 +1,15 @@
 """However much comes, what is kept is bounded, and that it was is said once."""
 
+from typing import Any
+
 import pytest
 
 from nodeagent.core import limits, policy
 from nodeagent.core.model import (
     Condition,
     EventKind,
+    Input,
+    Kind,
     Level,
     Noticed,
     Ordinal,
@@ -16,7 +20,25 @@ from nodeagent.core.model import (
     Window,
 )
 from nodeagent.core.state import State
-from tests.core.build import begin, catalog, ns, of, related, repeat, row, run, seen, signal, told, wait, xid
+from tests.core.build import (
+    back,
+    begin,
+    catalog,
+    ns,
+    of,
+    open_codes,
+    order,
+    related,
+    repeat,
+    row,
+    run,
+    seen,
+    signal,
+    stands,
+    told,
+    wait,
+    xid,
+)
 
 _review = policy.review
 TABLES = catalog(row("too_many_faults", Level.SUB_HEALTH))
@@ -149,3 +171,89 @@ def test_a_storm_of_one_fault_is_weighed_for_a_reset_once_and_again_after_a_star
     weighed.clear()
     run(engine, [(at_s, signal("XID_79", "once", source="kmsg")) for at_s in range(101, 130)])
     assert weighed == [ns(101)]
+
+
+# --------------------------------------------------------------------------- who makes way
+
+
+BREAKS = "80E18005"
+ROOM = catalog(
+    row("too_many_faults", Level.SUB_HEALTH, kind=Kind.HOST), row(BREAKS, Level.SEPARATE_NPU), row("80E18006")
+)
+
+
+def many(number: int, device: str = "npu0", **words: Any) -> list[tuple[float, Input]]:
+    """So many notes that nobody need act upon."""
+    return [(1, signal(f"N{each}", "once", device, source="link", **words)) for each in range(number)]
+
+
+def test_a_fault_that_breaks_a_chip_has_room_beside_any_number_of_notes() -> None:
+    engine = begin(ROOM)
+    run(engine, many(300))
+    events = run(engine, [(2, signal(BREAKS))])
+    assert told(events) == [
+        ("cleared", "npu0", "N0"),
+        ("raised", "npu0", BREAKS),
+    ]
+    assert events[0].why == "it made way for a worse fault: there are too many"
+    assert stands(engine)[1] is Verdict.ISOLATE
+
+
+def test_it_stays_though_notes_go_on_coming() -> None:
+    engine = begin(ROOM)
+    run(engine, [(0.5, signal(BREAKS)), *many(2000)])
+    assert stands(engine)[1] is Verdict.ISOLATE
+
+
+def test_what_is_rehearsed_makes_way_for_the_mildest_that_is_real() -> None:
+    engine = begin(ROOM)
+    drill = [
+        (1.0, signal(BREAKS + str(each), injected=True)) for each in range(limits.MAX_CONDITIONS_ON_DEVICE)
+    ]
+    run(engine, drill)
+    events = run(engine, [(2, signal("80E18006"))])
+    assert ("raised", "npu0", "80E18006") in told(events)
+    assert len(open_codes(engine)) == limits.MAX_CONDITIONS_ON_DEVICE + 1
+
+
+def test_no_more_is_rehearsed_on_all_devices_than_may_be() -> None:
+    engine = begin(ROOM, chips=4)
+    for index in range(4):
+        run(engine, many(100, f"npu{index}", injected=True))
+    assert sum(one.injected for one in engine.view().conditions) == limits.MAX_INJECTED
+
+
+def test_a_chip_that_a_driver_lists_has_room_beside_any_number_of_those_that_lines_name() -> None:
+    engine = begin(
+        catalog(row("XID_79", Level.SEPARATE_NPU), row(BREAKS, Level.SEPARATE_NPU), *ROOM.rows.values())
+    )
+    lines = (
+        (1, xid(f"XID_79.{code}", f"0000:{bus:02x}:{slot:02x}.0"))
+        for bus in range(64)
+        for slot in range(32)
+        for code in range(5)
+    )
+    run(engine, lines)
+    assert len(engine.view().devices) == limits.MAX_DEVICES
+    run(
+        engine,
+        [
+            (2, seen("npu1", "die1", "0000:fe:00.0")),
+            (2, back(device="npu1")),
+            (3, signal(BREAKS, device="npu1")),
+        ],
+    )
+    assert stands(engine, "npu1")[1] is Verdict.ISOLATE
+    assert len(engine.view().devices) == limits.MAX_DEVICES
+
+
+def test_one_that_a_person_holds_makes_no_way() -> None:
+    engine = begin(ROOM, chips=0)
+    run(
+        engine,
+        [(1, xid("XID_79", f"0000:{bus:02x}:{slot:02x}.0")) for bus in range(32) for slot in range(32)],
+    )
+    held = [view.name for view in engine.view().devices if view.name != "node"]
+    run(engine, [(2, order("isolate", name)) for name in held])
+    run(engine, [(3, seen("npu1", "die1", "0000:fe:00.0"))])
+    assert "npu1" not in {view.name for view in engine.view().devices}

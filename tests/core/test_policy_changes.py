@@ -11,7 +11,7 @@ from nodeagent.core.model import (
     ResetMode,
     ResetStage,
 )
-from tests.core.build import held, lost, order, row, seen, xid
+from tests.core.build import held, lost, order, row, seen, signal
 from tests.core.ring import BROKEN, Ring, ring_catalog
 
 XID = "XID_79"
@@ -56,16 +56,16 @@ def test_a_chip_that_is_not_observed_may_have_a_user() -> None:
     assert ring.told()[-1][1] == "it waits: npu1 is not observed: ascend: no answer"
 
 
-def test_a_fault_of_the_kernel_log_that_came_before_a_start_is_not_acted_on() -> None:
+def test_a_fault_that_came_but_once_before_a_start_is_not_acted_on() -> None:
     ring = Ring(_with("xid"))
-    ring.do(xid(XID, "0000:00:00.0"))
+    ring.do(signal(XID, "once"))
     ring.wait(20)
     ring.start()
     ring.nobody_holds()
     ring.poll_all()
     ring.wait(10.001)
     assert ring.told()[-1][1] == "it waits: no fault that asked for it is seen now"
-    ring.do(xid(XID, "0000:00:00.0"))
+    ring.do(signal(XID, "once"))
     assert len(ring.actions) == 1
 
 
@@ -196,19 +196,20 @@ def test_a_part_that_comes_back_still_had_its_resets() -> None:
     for identity in ("die7", "die0"):
         ring.do(seen("npu0", identity, "0000:00:00.0"))
     ring.nobody_holds()
+    ring.poll_all()
     ring.fault()
     assert ring.open_on("npu0") == [BROKEN, "reset_limit_reached"]
 
 
 def test_a_fault_that_came_again_before_the_polls_may_ask_again() -> None:
     ring = Ring(_with("xid"))
-    ring.do(xid(XID, "0000:00:00.0"))
+    ring.do(signal(XID, "once"))
     ring.wait(20)
     ring.poll_all()
     ring.wait(10.001)
     ring.result()
     ring.wait(1)
-    ring.do(xid(XID, "0000:00:00.0"))
+    ring.do(signal(XID, "once"))
     ring.wait(1)
     ring.poll_all()
     assert ring.told()[-2:] == [

@@ -1,5 +1,7 @@
 """A refined code, CODE.DETAIL, is judged by the row of its code; its detail may change the level."""
 
+from functools import partial
+
 from nodeagent.core.catalog import ClearOn
 from nodeagent.core.model import CatalogChanged, EventKind, Level
 from tests.core.build import (
@@ -9,14 +11,17 @@ from tests.core.build import (
     ns,
     open_codes,
     repeat,
-    row,
     run,
     signal,
     told,
     wait,
     xid,
 )
+from tests.core.build import (
+    row as any_row,
+)
 
+row = partial(any_row, vendor="nvidia")
 QUIET = ClearOn(quiet_ns=ns(60))
 TABLES = catalog(
     row("SX_1", Level.SUB_HEALTH, levels={"FATAL": Level.PRE_SEPARATE_NPU}, clear_on=QUIET),
@@ -88,7 +93,8 @@ def test_what_is_only_a_notice_is_told_and_opens_nothing() -> None:
     engine = begin(TABLES)
     (notice,) = run(engine, [(1, xid("LINK.Nonfatal.RX.0x1"))])
     assert (notice.kind, notice.code, notice.name) == (EventKind.NOTICE, "LINK.Nonfatal", "link hiccup")
-    assert (notice.device, notice.condition_level) == ("0000:3b:00.0", Level.SUB_HEALTH)
+    assert (notice.device, notice.condition_level) == ("node", Level.SUB_HEALTH)
+    assert notice.why.endswith("; it names 0000:3b:00.0")
     assert open_codes(engine) == []
 
 

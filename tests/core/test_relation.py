@@ -117,7 +117,8 @@ def test_a_companion_of_a_root_that_has_closed_is_told_in_a_notice() -> None:
 def test_absorbed_occurrences_are_not_counted_in_whichever_order_they_came() -> None:
     tables = catalog(*ROWS, relation=COMPANIONS, frequency=[repeat("XID_45", 2, burst_ns=0)])
     engine = begin(tables)
-    run(engine, [(1, gpu("XID_45")), (2, gpu("XID_79")), (3, gpu("XID_45"))])
+    codes = ("XID_45", "XID_79", "XID_45")
+    run(engine, [(at_s, gpu(code, source="ascend")) for at_s, code in enumerate(codes, 1)])
     windows = [one.cell for one in engine.carry() if isinstance(one.cell, Window)]
     assert [window.occurrences_ns for window in windows if window.code == "XID_45"] == [()]
     assert seen(engine, (1000, gpu("XID_45"))) == [("raised", GPU, "XID_45")]
@@ -138,8 +139,8 @@ def test_a_companion_that_polls_go_on_showing_stays_absorbed_while_its_root_is_o
     engine = begin(TABLES)
     seen(engine, (1, signal(UCE)), (2, signal(AI_CORE)))
     assert seen(engine, (100, active(UCE, AI_CORE, begun_s=99))) == []
-    assert seen(engine, (101, signal(UCE, "recover"))) == [("cleared", GPU, UCE)]
-    assert seen(engine, (102, active(AI_CORE, begun_s=101))) == [("raised", GPU, AI_CORE)]
+    assert seen(engine, (101, signal(UCE, "recover"))) == [("raised", GPU, AI_CORE), ("cleared", GPU, UCE)]
+    assert seen(engine, (102, active(AI_CORE, begun_s=101))) == []
 
 
 def test_a_companion_that_came_first_stays_absorbed_too() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from nodeagent.core.catalog import ClearOn
-from nodeagent.core.model import EventKind, Handling, Input, Level, Started, Tick, Verdict
+from nodeagent.core.model import DeviceGone, EventKind, Handling, Input, Level, Started, Tick, Verdict
 from tests.core.build import (
     HBM,
     LINK_DOWN,
@@ -37,11 +37,47 @@ TABLES = catalog(
     duration=[lasting(LINK_DOWN, 20, 60)],
     frequency=[repeat(HBM, 2, correlation_ns=ns(30))],
 )
+GONE = DeviceGone(source="ascend", device="npu0", reason="not listed")
 FREE = (Level.NOT_HANDLE, Verdict.ALLOW, Handling.NONE)
 
 
 def restart(boot: str = "boot-1") -> Started:
     return Started(boot_id=boot, version="1")
+
+
+# --------------------------------------------------------------------------- listed, and not yet read
+
+
+def test_a_device_that_was_listed_and_never_read_is_unknown_though_its_source_was_never_heard() -> None:
+    engine = begin(TABLES)
+    run(engine, [(1, seen("gpu0", "GPU-1", source="nvidia"))])
+    view = device_view(engine, "gpu0")
+    assert (view.verdict, view.observed, view.observed_ns) == (Verdict.UNKNOWN, False, 0)
+    assert [reason.text for reason in view.reasons] == ["nvidia: not read yet"]
+
+
+def test_a_device_that_is_plugged_in_later_is_unknown_until_it_is_read_itself() -> None:
+    engine = begin(TABLES)
+    run(engine, [(1, seen("npu1", "die1", "0000:01:00.0"))])
+    assert (stands(engine, "npu0")[1], stands(engine, "npu1")[1]) == (Verdict.ALLOW, Verdict.UNKNOWN)
+    events = run(engine, [(2, back(device="npu1"))])
+    assert told(events) == [("verdict_changed", "npu1", "")]
+    assert stands(engine, "npu1") == FREE
+
+
+def test_a_device_that_could_not_be_read_when_it_went_is_judged_by_what_is_read_once_it_returns() -> None:
+    engine = begin(TABLES)
+    run(engine, [(1, lost(device="npu0")), (2, GONE), (3, seen("npu0", "die0", "0000:00:00.0"))])
+    assert stands(engine)[1] is Verdict.UNKNOWN
+    run(engine, [(4, active(begun_s=4))])
+    assert stands(engine) == FREE
+
+
+def test_what_another_source_reads_of_a_device_is_no_read_by_its_own() -> None:
+    engine = begin(TABLES)
+    run(engine, [(1, seen("gpu0", "GPU-1", source="nvidia")), (2, back("ascend"))])
+    run(engine, [(3, active(device="gpu0", source="kmsg", begun_s=2.5))])
+    assert stands(engine, "gpu0")[1] is Verdict.UNKNOWN
 
 
 # --------------------------------------------------------------------------- lost and back

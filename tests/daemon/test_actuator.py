@@ -33,7 +33,8 @@ from nodeagent.daemon.asking import Asking
 from nodeagent.daemon.attempt import attempt_of, came_meanwhile
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.supervisor import Supervisor
-from nodeagent.reset.folder import Folder, Request, Result, name_of
+from nodeagent.reset.folder import Folder
+from nodeagent.reset.request import Device, Request, Result, name_of
 from nodeagent.store.board import Board
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Publication, StoreId
@@ -137,28 +138,11 @@ def action(attempt: int = 1) -> Action:
 
 
 def request() -> Request:
-    return Request(
-        action=ID,
-        attempt=1,
-        vendor="ascend",
-        group="ascend die0",
-        devices=(),
-        reasons=(),
-        deadline_ns=2**62,
-        start_limit_s=1,
-        library="",
-        procfs="/proc",
-        before=(),
-        after=(),
-        hook_timeout_s=1,
-        do_not_touch="",
-        kernel_command_line="/proc/cmdline",
-        evidence_dir="",
-        kernel_log="",
-    )
+    devices = (Device(name="npu0", identity="die0"),)
+    return Request(action=ID, attempt=1, vendor="ascend", devices=devices, deadline_ns=2**62)
 
 
-DONE = Result(action=ID, attempt=1, state="done", reason="well")
+DONE = Result(state="done", reason="well")
 
 
 async def test_a_result_that_lies_there_at_the_start_is_told(desk: Desk) -> None:
@@ -266,6 +250,15 @@ async def test_what_earlier_resets_left_is_cleared_away_but_for_those_that_still
         assert desk.folder.names() == [stuck]
 
 
+async def test_a_folder_that_others_may_write_is_not_believed_and_stops_no_start(desk: Desk) -> None:
+    desk.folder.answer(NAME, DONE)
+    desk.folder.path.chmod(0o777)
+    desk.actuator.adopt(view())
+    told = await desk.result()
+    assert told.state is ActionState.INTERRUPTED
+    assert told.reason.startswith(f"its result cannot be read: {desk.folder.path} can be written by others")
+
+
 async def test_without_a_durable_commit_nothing_is_done(desk: Desk) -> None:
     desk.show(view())
     desk.actuator.act(action(), durable=False)
@@ -307,7 +300,7 @@ async def test_what_is_no_longer_the_attempt_that_runs_is_not_begun(desk: Desk) 
 async def test_a_process_that_does_not_begin_in_time_has_done_nothing(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def nobody_starts(folder: Path, name: str) -> None:
+    async def nobody_starts(folder: Path, name: str, config_path: Path | None) -> None:
         """As systemd, whose queue is stuck."""
 
     monkeypatch.setattr("nodeagent.daemon.actuator.start", nobody_starts)

@@ -10,7 +10,7 @@ from nodeagent.core.model import Reason
 from nodeagent.daemon.asking import Asking
 from nodeagent.daemon.attempt import attempt_of
 from nodeagent.daemon.clock import Clock
-from nodeagent.reset.folder import MAX_FILE_BYTES
+from nodeagent.reset.request import MAX_BYTES
 from nodeagent.store.board import Board
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Publication, Transaction
@@ -40,7 +40,7 @@ async def test_the_evidence_of_a_device_with_many_faults_leaves_room_for_its_res
     clock = Clock(boot_id="boot", offset_ns=0)
     asking = Asking(load_config(tmp_path / "c.toml", {}), clock, board, ledger)
     request = await asking.request(attempt_of(shown, shown.resets[0]), action(), {})
-    assert len(msgspec.json.encode(request)) < MAX_FILE_BYTES
+    assert len(msgspec.json.encode(request)) < MAX_BYTES
     numbers = [int(msgspec.json.decode(each)["event"]["evidence"]["number"]) for each in request.events]
     assert numbers == list(range(EVENTS - len(numbers), EVENTS))
     assert len(numbers) > 10

@@ -6,6 +6,7 @@ import pytest
 
 from nodeagent.core.catalog import Catalog, Settings
 from nodeagent.core.model import CatalogChanged, Level, TablesRejected
+from nodeagent.daemon import catalogs as catalogs_module
 from nodeagent.daemon.catalogs import KEPT, Catalogs, NoTables
 from nodeagent.store.ledger import Ledger
 from tests.store.samples import PATIENT
@@ -111,6 +112,33 @@ async def test_a_bad_table_keeps_the_last_good_one_over_a_restart(
     assert changed == CatalogChanged(digest=catalogs.current.digest)
     assert isinstance(rejected, TablesRejected)
     assert level(catalogs) is Level.PRE_SEPARATE_FAULT
+    await ledger.close()
+
+
+async def test_whatever_fails_in_loading_the_last_good_tables_stay_and_it_is_said(
+    tmp_path: Path,
+    shipped: Path,
+    site: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ledger, catalogs, _ = await begin(tmp_path / "state")
+    (site / "kernel.toml").write_text(STRICTER)
+    await catalogs.load([shipped, site], Settings(), "")
+    await ledger.close()
+
+    def fail(*_: object) -> None:
+        raise KeyError("a defect")
+
+    monkeypatch.setattr(catalogs_module, "load_catalog", fail)
+    ledger, catalogs, _ = await begin(tmp_path / "state")
+    _, rejected = await catalogs.load([shipped, site], Settings(), "")
+    assert rejected == TablesRejected(
+        reason="cannot be loaded, by a defect of nodeagent, to be reported with the files: "
+        "KeyError('a defect')"
+    )
+    assert level(catalogs) is Level.PRE_SEPARATE_FAULT
+    assert "Traceback" in caplog.text
     await ledger.close()
 
 

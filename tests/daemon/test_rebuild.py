@@ -42,8 +42,8 @@ def no_stand_in() -> Catalog:
 async def test_stored_inputs_are_judged_under_the_catalog_of_their_time(tmp_path: Path) -> None:
     ledger = await ledger_after(tmp_path, keep_catalog=True)
     recovery = await ledger.open()
-    engine, _ = await rebuild(ledger, recovery, await load_catalogs(ledger, recovery, no_stand_in))
-    assert [condition.level for condition in engine.view().conditions] == [Level.SEPARATE_NPU]
+    rebuilt = await rebuild(ledger, recovery, await load_catalogs(ledger, recovery, no_stand_in))
+    assert [condition.level for condition in rebuilt.engine.view().conditions] == [Level.SEPARATE_NPU]
     await ledger.close()
 
 
@@ -53,8 +53,8 @@ async def test_a_lost_catalog_is_replaced_by_the_tables_on_disk_and_said(
     ledger = await ledger_after(tmp_path, keep_catalog=False)
     recovery = await ledger.open()
     on_disk = catalog(row("XID_79", Level.PRE_SEPARATE_NPU))
-    engine, _ = await rebuild(ledger, recovery, await load_catalogs(ledger, recovery, lambda: on_disk))
-    assert [condition.level for condition in engine.view().conditions] == [Level.PRE_SEPARATE_NPU]
+    rebuilt = await rebuild(ledger, recovery, await load_catalogs(ledger, recovery, lambda: on_disk))
+    assert [condition.level for condition in rebuilt.engine.view().conditions] == [Level.PRE_SEPARATE_NPU]
     assert f"catalog {TABLES.digest}: the store does not hold it" in caplog.text
     await ledger.close()
 
@@ -62,8 +62,8 @@ async def test_a_lost_catalog_is_replaced_by_the_tables_on_disk_and_said(
 async def test_what_was_never_told_is_told_as_rebuilt(tmp_path: Path) -> None:
     ledger = await ledger_after(tmp_path, keep_catalog=True)
     recovery = await ledger.open()
-    _, differences = await rebuild(ledger, recovery, await load_catalogs(ledger, recovery, no_stand_in))
-    assert [(event.kind, event.code, event.why) for event in differences.events] == [
+    rebuilt = await rebuild(ledger, recovery, await load_catalogs(ledger, recovery, no_stand_in))
+    assert [(event.kind, event.code, event.why) for event in rebuilt.differences.events] == [
         ("raised", "XID_79", "rebuilt")
     ]
     await ledger.close()

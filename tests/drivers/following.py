@@ -8,7 +8,16 @@ from typing import Any, TypeVar
 from nodeagent.drivers.api import CallFailed, Reading
 from nodeagent.drivers.kmsg.driver import KernelLogDriver, create
 from nodeagent.worker.outlet import SourceLink
-from nodeagent.worker.protocol import Batch, CaughtUp, Configure, Cursor, Lost, Pattern, Poll, Signal
+from nodeagent.worker.protocol import (
+    Batch,
+    CaughtUp,
+    Configure,
+    Cursor,
+    Following,
+    Pattern,
+    Poll,
+    Signal,
+)
 
 PATIENCE_S = 60.0
 BOOT = "this-boot"
@@ -21,11 +30,11 @@ class Reports:
     """Takes what the driver emits, and lets a test wait for it."""
 
     def __init__(self) -> None:
-        self.all: list[Batch | CaughtUp | Lost] = []
+        self.all: list[Following] = []
         self.replies: list[Reading] = []
         self._changed = threading.Condition()
 
-    def __call__(self, report: Batch | CaughtUp | Lost) -> None:
+    def __call__(self, report: Following) -> None:
         with self._changed:
             self.all.append(report)
             self._changed.notify_all()
@@ -89,11 +98,19 @@ def followed(
     path: object,
     cursor: Cursor | None = None,
     patterns: tuple[Pattern, ...] = (FAULT,),
+    careful: bool = False,
+    skip_records: tuple[int, ...] = (),
     **config: Any,
 ) -> Iterator[Followed]:
     reports = Reports()
     configure = Configure(
-        driver="kmsg", boot_id=BOOT, config={"path": str(path), **config}, patterns=patterns, cursor=cursor
+        driver="kmsg",
+        boot_id=BOOT,
+        config={"path": str(path), **config},
+        patterns=patterns,
+        cursor=cursor,
+        careful=careful,
+        skip_records=skip_records,
     )
     driver = create(configure, reports)
     assert isinstance(driver, KernelLogDriver)

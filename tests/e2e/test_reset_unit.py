@@ -15,9 +15,11 @@ pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(900)]
 UNIT = "nodeagent.service"
 PATH = "/etc/nodeagent-test.toml"
 CODE = "80A18008"
-DROP_IN = f"""
+CONFIGURED = f"""
 [Service]
 Environment=NODEAGENT_CONFIG={PATH}
+"""
+DROP_IN = f"""{CONFIGURED}
 DeviceAllow={KMSG} r
 """
 CONFIGURATION = f"""
@@ -37,6 +39,63 @@ allow_volatile_store = true
 before = [["sleep", "8"]]
 """
 
+INTRUDER = """
+import json, os, pathlib, socket, subprocess, time
+from nodeagent.reset.folder import Folder
+from nodeagent.reset.request import Device, Request, name_of
+
+FOLDER = Folder(pathlib.Path("/run/nodeagent/reset"))
+
+def try_to(act):
+    try:
+        return str(act())
+    except OSError as error:
+        return type(error).__name__
+
+def ask(number, **more):
+    devices = tuple(Device(name=f"npu{chip}") for chip in range(8))
+    far_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) + 120 * 10**9
+    name = FOLDER.ask(Request(
+        action=f"die0/reset#{number}", attempt=1, vendor="ascend", devices=devices, deadline_ns=far_ns))
+    file = FOLDER.path / f"{name}.request"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **more}))
+    with socket.socket(socket.AF_UNIX) as door:
+        door.connect("/run/nodeagent-reset/socket")
+        door.sendall(f"{name}\\n".encode())
+    while (result := FOLDER.result(name)) is None:
+        time.sleep(0.1)
+    FOLDER.forget(name)
+    return [result.state, result.reason]
+
+def tell(said):
+    pathlib.Path("/var/lib/nodeagent/said.json").write_text(json.dumps(said))
+"""
+AS_ROOT = """
+def write(path):
+    return lambda: pathlib.Path(path).write_text("mine")
+
+def connect(path):
+    def connected():
+        with socket.socket(socket.AF_UNIX) as door:
+            door.connect(path)
+    return connected
+
+status = pathlib.Path("/proc/self/status").read_text().split()
+tell({
+    "privileges": status[status.index("CapEff:") + 1],
+    "configuration": try_to(write("/etc/nodeagent/nodeagent.toml")),
+    "units": try_to(write("/run/systemd/system/mine.service")),
+    "record": try_to(write("/var/lib/nodeagent-reset/resets/mine.json")),
+    "counted": str(len(os.listdir("/var/lib/nodeagent-reset/resets"))),
+    "bus": try_to(connect("/run/dbus/system_bus_socket")),
+    "systemd": try_to(connect("/run/systemd/private")),
+    "by_systemd": str(subprocess.run(["systemd-run", "touch", "/srv/mine"], capture_output=True).returncode),
+})
+"""
+FORGED = """
+tell([ask(1, before=[["touch", "/srv/mine"]]), ask(2)])
+"""
+
 
 @pytest.fixture(scope="module")
 def node(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
@@ -45,6 +104,7 @@ def node(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ma
     unpack_tree(root)
     with booted(root) as machine:
         machine.write(f"/etc/systemd/system/{UNIT}.d/test.conf", DROP_IN)
+        machine.write("/etc/systemd/system/nodeagent-reset@.service.d/test.conf", CONFIGURED)
         machine.write(PATH, CONFIGURATION)
         machine.write("/root/nodeagent.deb", package.read_bytes())
         machine.run("dpkg", "--install", "/root/nodeagent.deb")
@@ -82,8 +142,26 @@ def break_and_begin(node: Machine, device: str) -> str:
     return until(lambda: unit_of_a_reset(node), bool)
 
 
-def test_the_unit_of_a_reset_is_sound(node: Machine) -> None:
-    assert node.run("systemd-analyze", "verify", "nodeagent-reset@x.service").stderr == ""
+def in_the_daemons_sandbox(node: Machine, script: str) -> Any:
+    """What a script says that runs in the daemon's place, with its unit: as who has taken it over."""
+    unit = (node.root / "lib/systemd/system" / UNIT).read_text()
+    other = {"Type": "exec", "ExecStart": "/usr/lib/nodeagent/bin/python /etc/intruder.py", "Restart": "no"}
+    dropped = ("NotifyAccess", "WatchdogSec", "ExecReload")
+    lines = (line for line in unit.splitlines() if line.partition("=")[0] not in (*other, *dropped))
+    told = "\n".join(lines).replace("[Service]", "\n".join(["[Service]", *map("=".join, other.items())]))
+    node.write("/etc/intruder.py", INTRUDER + script)
+    node.write("/etc/systemd/system/intruder.service", told)
+    node.run("systemctl", "daemon-reload")
+    node.run("systemctl", "start", "intruder.service")
+    until(lambda: node.property_of("intruder.service", "SubState"), lambda state: state in {"dead", "failed"})
+    said = node.root / "var/lib/nodeagent/said.json"
+    assert said.exists(), node.read("journalctl", "--unit", "intruder", "--no-pager")
+    return json.loads(said.read_text())
+
+
+def test_the_units_of_a_reset_are_sound(node: Machine) -> None:
+    verified = node.run("systemd-analyze", "verify", "nodeagent-reset@x.service", "nodeagent-reset.socket")
+    assert verified.stderr == ""
 
 
 def test_a_reset_is_a_unit_of_its_own(node: Machine) -> None:
@@ -114,4 +192,30 @@ def test_one_goes_on_while_the_daemon_is_killed_and_down(node: Machine) -> None:
     node.run("systemctl", "start", UNIT)
     told = until(lambda: actions(node), lambda told: len(told) == 3)
     assert told[2] == ("npu6", "done: verified by a poll of every member")
+    assert calls(node) == 3
+
+
+def test_who_has_taken_the_daemon_over_changes_nothing_that_root_obeys(node: Machine) -> None:
+    assert in_the_daemons_sandbox(node, AS_ROOT) == {
+        "privileges": "0000000400000000",
+        "configuration": "OSError",
+        "units": "OSError",
+        "record": "OSError",
+        "counted": "3",
+        "bus": "FileNotFoundError",
+        "systemd": "FileNotFoundError",
+        "by_systemd": "1",
+    }
+    assert not (node.root / "srv/mine").exists()
+
+
+def test_who_has_taken_the_daemon_over_gets_no_reset_beyond_the_limit_and_no_hook_of_its_own(
+    node: Machine,
+) -> None:
+    unknown = "the request cannot be used: Object contains unknown field `before`"
+    assert in_the_daemons_sandbox(node, FORGED) == [
+        ["refused", unknown],
+        ["refused", "npu0 had 3 resets within 6 h, by their record"],
+    ]
+    assert not (node.root / "srv/mine").exists()
     assert calls(node) == 3

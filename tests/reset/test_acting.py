@@ -35,14 +35,15 @@ async def test_a_fault_on_one_of_a_free_ring_is_reset_away_and_all_may_be_used_a
         ]
         assert float(finished.evidence["ended_after_s"]) > float(finished.evidence["started_after_s"]) >= 5
         assert re.match(
-            r"the devices have started again \(before: sh at \d+\.\d s; evidence at \d+\.\d s",
+            r"the devices have started again \(look at 0\.0 s; before: sh at \d\.\d s; evidence at \d\.\d s",
             finished.evidence["report"],
         )
         assert await npus.verdicts() == ALLOWED
         assert {event.code for event in npus.subscriber.of(EventKind.RAISED)} == {CODE}
         assert (tmp_path / "hook").read_text().split()[0] == "npu3"
-        (evidence,) = (tmp_path / "state/evidence").iterdir()
+        (evidence,) = (tmp_path / "state-reset/evidence").iterdir()
         assert sorted(path.name for path in evidence.iterdir()) == [
+            "devices.json",
             "events.jsonl",
             "kernel.log",
             "request.json",

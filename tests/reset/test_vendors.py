@@ -236,3 +236,48 @@ def test_without_the_tool_nothing_is_done(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ResetRefused, match="nvidia-smi is not installed"):
         nvidia.reset(gpu_order(tmp_path))
+
+
+KERNEL_SAYS = """Model: 		 NVIDIA H100 80GB HBM3
+GPU UUID: 	 {uuid}
+Bus Location: 	 0000:3b:00.0
+Device Minor: 	 1
+"""
+
+
+def listed_by_the_kernel(tmp_path: Path, uuid: str) -> None:
+    folder = tmp_path / "proc/driver/nvidia/gpus/0000:3b:00.0"
+    folder.mkdir(parents=True)
+    (folder / "information").write_text(KERNEL_SAYS.format(uuid=uuid))
+
+
+def silent(tmp_path: Path) -> Order:
+    """For a GPU that hangs."""
+    member = Member(name="gpu1", identity="GPU-" + "1" * 8 + "-1111" * 3 + "-" + "1" * 12, pci="0000:3b:00.0")
+    return replace(gpu_order(tmp_path), members=(member,))
+
+
+def test_of_a_gpu_that_says_nothing_the_kernel_tells_where_it_sits_and_who_has_it_open(
+    gpus: EmulatedNode, tmp_path: Path
+) -> None:
+    order = silent(tmp_path)
+    listed_by_the_kernel(tmp_path, order.members[0].identity)
+    opened(tmp_path, 41, "python", "/dev/nvidia1")
+    with pytest.raises(ResetRefused, match=r"^gpu1 is open in python \(pid 41\)$"):
+        nvidia.reset(order)
+    (tmp_path / "proc/41/fd/3").unlink()
+    nvidia.reset(order)
+    assert (gpus.directory / "called").read_text() == "--gpu-reset -i 0000:3b:00.0\n"
+
+
+def test_a_gpu_that_neither_says_where_it_sits_nor_the_kernel_is_left_alone(
+    gpus: EmulatedNode, tmp_path: Path
+) -> None:
+    with pytest.raises(
+        ResetRefused, match=r"^gpu1 does not say where it sits, nor does the kernel's driver$"
+    ):
+        nvidia.reset(silent(tmp_path))
+    listed_by_the_kernel(tmp_path, "GPU-" + "2" * 8 + "-2222" * 3 + "-" + "2" * 12)
+    with pytest.raises(ResetRefused, match=r"^another part sits in the place of gpu1: GPU-2222"):
+        nvidia.reset(silent(tmp_path))
+    assert not (gpus.directory / "called").exists()

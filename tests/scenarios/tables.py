@@ -87,7 +87,7 @@ class Tables:
         self._rows[canonical(code)] = Row(
             code=code,
             kind=Kind(options.get("kind", "chip")),
-            vendor="ascend",
+            vendor="nvidia" if code.startswith("XID") else "ascend",
             name=code,
             level=Level(level),
             notice="notice" in flags,

@@ -14,6 +14,7 @@ from nodeagent.store.codec import CellRow, EventRow, InputRow
 from nodeagent.store.records import (
     ClockAnchor,
     Committed,
+    Damage,
     Publication,
     Recovery,
     StoredEvent,
@@ -51,6 +52,7 @@ class DurableLog:
         self.armed = ""
         self.degraded = ""
         self.earlier_life_waits = False
+        self.damages: tuple[Damage, ...] = ()
         self.engine_now_ns = 0
         self.anchor: ClockAnchor | None = None
         self._base_input = 0
@@ -118,7 +120,7 @@ class DurableLog:
         self.die_at("before compaction")
         self.engine_now_ns = max(self.engine_now_ns, engine_now_ns)
         self.anchor = anchor or self.anchor
-        self.cells = codec.encode_cells(carried)
+        self.cells = codec.encode_cells(carried, len(self.inputs))
         self._base_input, self._base_seq, self._base_ns = (
             len(self.inputs),
             len(self.events),
@@ -134,7 +136,7 @@ class DurableLog:
         """A compaction is on the disk: for who watches."""
 
     async def read_events(self, after_seq: int, limit: int) -> list[StoredEvent]:
-        return codec.decode_events(self.events[after_seq : after_seq + limit])
+        return [codec.decode_event(row) for row in self.events[after_seq : after_seq + limit]]
 
     def recovery(self) -> Recovery:
         """What the next life finds."""

@@ -103,7 +103,8 @@ class Shell:
         clock = carry_on(recovery.anchor, world.boot_id, world.boottime_ns, world.wall_ns)
         self._known = dict(self._catalogs)
         try:
-            engine, differences = complete(rebuild.rebuild(cast(Ledger, log), recovery, self._known))
+            rebuilt = complete(rebuild.rebuild(cast(Ledger, log), recovery, self._known))
+            engine, differences = rebuilt.engine, rebuilt.differences
             self.watch.rebuilt(engine, differences)
             log.die_at("after the rebuild")
             world.rule_of_boottime = clock.rule_of_boottime

@@ -1,5 +1,7 @@
 """Values to store: numbered, so that a test can tell them apart after a round trip."""
 
+from pathlib import Path
+
 from nodeagent.core.model import (
     Assertion,
     Carried,
@@ -83,3 +85,7 @@ def transaction(number: int, *, inputs: int = 1, events: int = 1, wall_ns: int |
         anchor=anchor(number),
         cursors={"kmsg": Cursor(boot_id="boot-1", seq=number)},
     )
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.iterdir())

@@ -1,11 +1,13 @@
-"""Files that cannot be used as they are: damaged, from elsewhere, on a full or a read-only filesystem."""
+"""Files that cannot be used as they are: of others, of later versions, removed, on a full or a read-only
+filesystem.
+"""
 
 import asyncio
 import shutil
 import sqlite3
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,12 @@ import pytest
 
 from nodeagent.core.model import Carried
 from nodeagent.store.durability import Limits
+from nodeagent.store.layout import SCHEMA_VERSION
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Recovery
 from tests.store.conftest import StartChild
-from tests.store.samples import MACHINE, WALL_NS, condition, signal, transaction
+from tests.store.samples import MACHINE, WALL_NS, condition, names_in, signal, transaction
+from tests.waiting import WAIT_LIMIT_S, until
 
 MIB = 1024 * 1024
 FAST = Limits(commit_deadline_s=60.0, open_deadline_s=60.0, retry_s=0.02, ballast_size=MIB)
@@ -37,6 +41,12 @@ class Opened:
         )
         self.recovery: Recovery
 
+    async def durable(self) -> None:
+        """Wait until what is committed is on the disk again."""
+        async with asyncio.timeout(WAIT_LIMIT_S):
+            while not await self.changes.get():
+                pass
+
 
 @asynccontextmanager
 async def opened(
@@ -55,96 +65,77 @@ async def fill(directory: Path, commits: int = 5) -> Recovery:
     return one.recovery
 
 
-def overwrite(file: Path, at: int, size: int) -> None:
-    with file.open("r+b") as opened_file:
-        opened_file.seek(at)
-        opened_file.write(b"\xa5" * size)
+def remount(folder: Path, how: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{how}", folder], check=True)
 
 
-def damage_header(file: Path) -> None:
-    overwrite(file, 0, 100)
-
-
-def damage_pages(file: Path) -> None:
-    overwrite(file, 4096, file.stat().st_size - 4096)
-
-
-def replace_by_another_database(file: Path) -> None:
+def written_by_another_program(file: Path) -> None:
     file.unlink()
-    other = sqlite3.connect(file)
-    other.execute("CREATE TABLE something (else_ TEXT)")
-    other.execute("PRAGMA user_version = 1")
-    other.close()
+    with closing(sqlite3.connect(file)) as other:
+        other.execute("CREATE TABLE something (else_ TEXT)")
+        other.execute("PRAGMA user_version = 1")
 
 
-def come_from_a_newer_version(file: Path) -> None:
-    newer = sqlite3.connect(file)
-    newer.execute("PRAGMA user_version = 999")
-    newer.close()
+def a_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+    (file / "something").write_text("of somebody")
 
 
-def hold_an_input_of_an_unknown_kind(file: Path) -> None:
-    other = sqlite3.connect(file)
-    other.execute("UPDATE input SET kind = 'Nonsense' WHERE number = 3")
-    other.commit()
-    other.close()
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
 
 
 def set_aside_in(directory: Path) -> list[Path]:
     return [file for file in directory.glob("store.db.damaged-*") if not file.name.endswith("-wal")]
 
 
-def remount(folder: Path, how: str) -> None:
-    subprocess.run(["mount", "-o", f"remount,{how}", folder], check=True)
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        damage_header,
-        damage_pages,
-        replace_by_another_database,
-        come_from_a_newer_version,
-        hold_an_input_of_an_unknown_kind,
-    ],
-)
-async def test_a_damaged_file_is_moved_aside_and_a_new_store_begins(
-    tmp_path: Path, damage: Callable[[Path], None], caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("make", [written_by_another_program, a_folder, empty])
+async def test_what_is_no_store_is_kept_aside_and_a_new_one_begins(
+    tmp_path: Path, make: Callable[[Path], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     before = await fill(tmp_path)
-    damage(tmp_path / "store.db")
+    make(tmp_path / "store.db")
     async with opened(tmp_path) as one:
         assert (one.recovery.durable, one.recovery.last_seq, one.recovery.inputs) == (True, 0, ())
         assert one.recovery.store_id.uuid != before.store_id.uuid
+        (damage,) = one.recovery.damages
+        assert (damage.lost, damage.is_whole) == (("everything",), False)
         assert (await one.ledger.commit(transaction(1))).last_seq == 1
-    assert len(set_aside_in(tmp_path)) == 1
+    assert [each.name for each in set_aside_in(tmp_path)] == [damage.aside]
     assert "is damaged" in caplog.text
 
 
 async def test_only_the_newest_damaged_files_are_kept(tmp_path: Path) -> None:
-    for _ in range(5):
+    for make in (empty, a_folder, empty, a_folder, empty):
         await fill(tmp_path, commits=1)
-        damage_header(tmp_path / "store.db")
-    assert len(set_aside_in(tmp_path)) == 3
+        make(tmp_path / "store.db")
+    async with opened(tmp_path):
+        assert len(set_aside_in(tmp_path)) == 3
 
 
-async def test_damage_found_while_running_keeps_the_numbers_and_begins_anew_from_the_live_cells(
-    tmp_path: Path,
+async def test_a_file_of_a_later_version_is_left_as_it_is_and_the_daemon_goes_on_in_memory(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await fill(tmp_path)
-    async with opened(tmp_path, carry=lambda: [condition(1)]) as one:
-        damage_pages(tmp_path / "store.db")
-        assert await one.ledger.read_events(0) == []
-        assert [await one.changes.get(), await one.changes.get()] == [False, True]
-        committed = await one.ledger.commit(transaction(6))
-        assert (committed.last_seq, committed.durable) == (6, True)
-        assert committed.store_id.uuid == one.recovery.store_id.uuid
-        assert committed.store_id.epoch > one.recovery.store_id.epoch
-        assert one.ledger.oldest_seq == 6
-    async with opened(tmp_path) as again:
-        assert again.recovery.carried == (condition(1),)
-        assert [stamped.input for stamped in again.recovery.inputs] == [signal(6)]
-        assert [event.seq for event in await again.ledger.read_events(0)] == [6]
+    file = tmp_path / "store.db"
+    before = await fill(tmp_path)
+    with closing(sqlite3.connect(file)) as later:
+        later.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+        later.execute("UPDATE state SET checksum = checksum + 1")
+        later.commit()
+    bytes_before = file.read_bytes()
+    async with opened(tmp_path) as one:
+        assert not one.recovery.durable
+        assert f"schema {SCHEMA_VERSION + 1}; this one knows {SCHEMA_VERSION}" in one.ledger.degraded
+        # What of it this version can read is better than nothing.
+        assert [stamped.input for stamped in one.recovery.inputs] == [signal(at) for at in range(1, 6)]
+        (damage,) = one.recovery.damages
+        assert (damage.lost, damage.is_whole) == (("how far the store had come",), False)
+        assert not (await one.ledger.commit(transaction(1))).durable
+        await until(lambda: "still not durable" in caplog.text)
+    assert file.read_bytes() == bytes_before
+    assert names_in(tmp_path) == ["ballast", "store.db"]
+    assert before.durable
 
 
 @pytest.fixture
@@ -198,8 +189,7 @@ async def test_a_full_disk_is_survived_in_memory_and_written_once_there_is_space
             *range(number - 4, number + 1)
         ]
         filler.unlink()
-        while not await one.changes.get():
-            pass
+        await one.durable()
         assert (await one.ledger.commit(transaction(number + 1))).durable
         assert one.ledger.store_id == in_memory
     async with opened(directory) as again:
@@ -217,8 +207,7 @@ async def test_a_start_on_a_full_disk_knows_the_last_life(small_disk: Path) -> N
         assert one.recovery.store_id.uuid == before.store_id.uuid
         assert (await one.ledger.commit(transaction(6))).last_seq == 6
         filler.unlink()
-        while not await one.changes.get():
-            pass
+        await one.durable()
         assert (await one.ledger.commit(transaction(7))).durable
 
 
@@ -244,10 +233,48 @@ async def test_a_start_on_a_read_only_disk_knows_the_last_life(
         assert (committed.last_seq, committed.durable) == (6, False)
         assert str(committed.store_id) != said["store_id"]
         remount(small_disk, "rw")
-        while not await one.changes.get():
-            pass
+        await one.durable()
         assert (await one.ledger.commit(transaction(7))).store_id == committed.store_id
         assert [event.seq for event in await one.ledger.read_events(0)] == [1, 2, 3, 4, 5, 6, 7]
+
+
+def remove_the_folder(directory: Path) -> None:
+    shutil.rmtree(directory)
+
+
+def remove_the_file(directory: Path) -> None:
+    (directory / "store.db").unlink()
+
+
+def remove_the_log(directory: Path) -> None:
+    (directory / "store.db-wal").unlink()
+
+
+def put_another_file_in_place(directory: Path) -> None:
+    shutil.copyfile(directory / "store.db", directory / "copy")
+    (directory / "copy").replace(directory / "store.db")
+
+
+@pytest.mark.parametrize(
+    "remove", [remove_the_folder, remove_the_file, remove_the_log, put_another_file_in_place]
+)
+async def test_a_commit_to_a_file_that_has_lost_its_name_is_not_durable_until_it_is_made_anew(
+    tmp_path: Path, remove: Callable[[Path], None]
+) -> None:
+    directory = tmp_path / "state"
+    before = await fill(directory)
+    async with opened(directory, carry=lambda: [condition(1)]) as one:
+        assert (await one.ledger.commit(transaction(6))).durable
+        remove(directory)
+        committed = await one.ledger.commit(transaction(7))
+        assert (committed.last_seq, committed.durable) == (7, False)
+        assert "was removed or replaced while in use" in one.ledger.degraded
+        assert [await one.changes.get(), await one.changes.get()] == [False, True]
+        assert (await one.ledger.commit(transaction(8))).durable
+    async with opened(directory) as again:
+        assert again.recovery.store_id.uuid == before.store_id.uuid
+        assert again.recovery.last_seq == 8
+        assert signal(8) in [stamped.input for stamped in again.recovery.inputs]
 
 
 async def test_a_file_removed_while_in_use_is_made_anew_from_the_live_cells(tmp_path: Path) -> None:
@@ -272,8 +299,7 @@ async def test_a_state_directory_that_cannot_be_made_is_no_reason_to_stop(tmp_pa
         committed = await one.ledger.commit(transaction(1))
         assert not committed.durable
         directory.unlink()
-        while not await one.changes.get():
-            pass
+        await one.durable()
         assert one.ledger.store_id == committed.store_id
     async with opened(directory) as again:
         assert again.recovery.store_id == committed.store_id

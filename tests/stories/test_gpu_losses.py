@@ -130,18 +130,21 @@ async def test_story_09_another_gpu_in_the_slot_starts_clean(launch_gpus: Launch
     daemon.gpus.replace("gpu4", seed=4242)
     replaced = await subscriber.event(EventKind.DEVICE_REPLACED, "")
     after = daemon.gpus.uuid("gpu4")
+    await subscriber.event(EventKind.VERDICT_CHANGED, "")
     daemon.gpus.raise_xid("gpu4", 14)
     await subscriber.raised("XID_14", "gpu4")
 
-    assert (replaced.device, replaced.verdict) == ("gpu4", Verdict.ALLOW)
+    assert (replaced.device, replaced.verdict) == ("gpu4", Verdict.UNKNOWN)
     assert [(event.kind, event.device_id, event.code, event.why) for event in subscriber.events[:2]] == [
         (EventKind.RAISED, before, "XID_64", "once from nvidia"),
         (EventKind.CLEARED, before, "XID_64", "device_replaced"),
     ]
     assert [(event.kind, event.device_id, event.code) for event in subscriber.events[2:]] == [
         (EventKind.DEVICE_REPLACED, after, ""),
+        (EventKind.VERDICT_CHANGED, after, ""),
         (EventKind.RAISED, after, "XID_14"),
     ]
+    assert subscriber.events[3].verdict is Verdict.ALLOW
 
 
 async def test_story_09_gpus_that_are_listed_in_another_order_keep_their_faults(

@@ -27,6 +27,10 @@ BAD_TABLES = {
         '[codes.X1]\nkind = "host"\nname = "x"\nlevel = "SeparateFault"\nclear_on = ["10 parsecs"]\n',
         (5, "codes.X1.clear_on", "10 parsecs"),
     ),
+    "a number of 5,000 digits": (
+        f'[codes.X1]\nkind = "host"\nname = "x"\nlevel = {"9" * 5000}\n',
+        (4, "", "a whole number out of range"),
+    ),
     "a bad regex": (
         '[[pattern]]\nid = "P"\ncode = "BOOT"\ndevice = "node"\nregex = "a(b"\n',
         (5, "pattern[0].regex", "not a regular expression"),
@@ -64,7 +68,7 @@ async def test_a_bad_table_is_refused_with_its_place_and_the_last_good_ones_stay
     (problem,) = json.loads(out)["problems"]
     assert (status, problem["file"], problem["line"], problem["key"]) == (1, str(bad), line, key)
     assert reason in problem["reason"]
-    assert rejected.why.startswith(f"{bad}:{line}: {key}: ")
+    assert rejected.why.startswith(f"{bad}:{line}: {key}: " if key else f"{bad}:{line}: ")
     assert (raised.condition_level, raised.unknown) == (Level.PRE_SEPARATE_FAULT, False)
     assert (await daemon.status())["catalog_digest"] == digest
 
@@ -110,19 +114,26 @@ async def test_the_last_good_tables_outlive_a_restart_and_a_repair_changes_level
     assert (await daemon.status())["catalog_digest"] != digest
 
 
+@pytest.mark.parametrize(
+    ("added", "said"),
+    [
+        ("trust_userspce = true", "trust_userspce: unknown key"),
+        (f"call_deadline = {'9' * 5000}", "a whole number out of range"),
+    ],
+)
 async def test_a_bad_configuration_on_reload_is_told_and_changes_nothing(
-    launch: Launch, follow: Follow, fake_log: FakeKernelLog
+    launch: Launch, follow: Follow, fake_log: FakeKernelLog, added: str, said: str
 ) -> None:
     daemon = launch(fake_log)
     subscriber = await follow(daemon)
     with daemon.config.open("a") as config:
-        config.write("trust_userspce = true\n")
+        config.write(f"{added}\n")
     reload(daemon)
     rejected = await subscriber.event(EventKind.TABLES_REJECTED, "")
     fake_log.say("a", "BOOT")
     await subscriber.raised("BOOT")
 
-    assert "trust_userspce: unknown key" in rejected.why
+    assert said in rejected.why
 
 
 def reload(daemon: Daemon) -> None:

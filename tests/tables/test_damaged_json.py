@@ -31,6 +31,10 @@ PIECES = [
     "-1",
     "true",
     "é",
+    "9" * 5000,
+    "[" * 50,
+    "\ufeff",
+    "\0",
 ]
 RULE_KEYS = ["FaultFrequency", "FaultDuration", "GraceTolerance", "EventId", "Times", "FaultHandling"]
 LIST_KEYS = ["FaultTypeCode", "publicFaultCode", "SeparateNPUCodes", "SeparateFaultCodes"]

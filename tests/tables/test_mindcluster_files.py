@@ -10,6 +10,7 @@ import pytest
 from nodeagent.core.catalog import Catalog, Row, Settings
 from nodeagent.core.model import Affects, Kind, Level
 from nodeagent.tables.load import Loaded, TablesError, load_catalog
+from nodeagent.toml.limits import TOO_DEEP, TOO_LARGE
 
 TESTS = Path(__file__).parents[1]
 SHIPPED = TESTS.parent / "fault_codes"
@@ -279,7 +280,10 @@ def test_unknown_keys_and_files_are_ignored_aloud(site: Site) -> None:
         ('{\n"SeparateNPUCodes": [,]}', "faultCode.json:2: not valid JSON: Expecting value"),
         ("[]", "faultCode.json: its lists must stand in an object, { }"),
         ('{"SeparateNPUCodes": NaN}', "faultCode.json: not valid JSON: NaN is no number"),
-        ("[" * 100_000, "faultCode.json: not valid JSON: nested too deeply"),
+        ("[" * 100_000, f"faultCode.json:1: not valid JSON: {TOO_DEEP}"),
+        (f'{{"A": {"[" * 100}{"]" * 100}}}', f"faultCode.json:1: A{'[0]' * 31}: {TOO_DEEP}"),
+        (f'{{\n"A": {"9" * 5000}}}', f"faultCode.json:2: not valid JSON: {TOO_LARGE}"),
+        (f'{{\n"A": {2**63}}}', f"faultCode.json:2: A: {TOO_LARGE}"),
         (
             '{"SeparateNPUCodes": "80E18005"}',
             'faultCode.json:1: SeparateNPUCodes: "80E18005" stands where a list of codes in quotes is needed',

@@ -8,7 +8,7 @@ from nodeagent.core.catalog import Catalog, Settings
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import EventKind, Level
 from nodeagent.tables.load import load_catalog
-from tests.core.build import begin, condition, held, open_codes, run, xid
+from tests.core.build import back, begin, condition, held, open_codes, run, seen, xid
 
 REPOSITORY = Path(__file__).parents[2]
 GPU, SWITCH = "npu0", "0000:05:00.0"
@@ -67,29 +67,17 @@ def test_a_recovery_action_stands_until_the_driver_needs_nothing_more(catalog: C
     assert codes(engine) == ["XID_154.0"]
 
 
-def test_programs_are_not_taken_for_hardware_while_somebody_holds_the_gpu(catalog: Catalog) -> None:
-    engine = begin(catalog)
-    run(
-        engine,
-        [
-            (0, held(GPU, "job")),
-            (1, xid("XID_13", GPU)),
-            (60, xid("XID_13", GPU)),
-            (120, xid("XID_162", GPU)),
-        ],
-    )
-    assert engine.view().promotions == ()
-
-
-def test_a_graphics_exception_on_a_free_gpu_a_second_time_points_at_its_hardware(catalog: Catalog) -> None:
-    engine = begin(catalog)
-    run(
-        engine,
-        [(0, held(GPU, None)), (1, xid("XID_13", GPU)), (60, xid("XID_13", GPU)), (120, xid("XID_162", GPU))],
-    )
-    assert [(promotion.rule, promotion.level) for promotion in engine.view().promotions] == [
-        ("xid-13-tpc", Level.PRE_SEPARATE_NPU)
-    ]
+@pytest.mark.parametrize(
+    ("job", "promoted"), [("job", []), (None, [("xid-13-tpc", Level.PRE_SEPARATE_NPU)])], ids=["held", "free"]
+)
+def test_graphics_exceptions_point_at_the_hardware_of_a_gpu_that_nobody_holds(
+    catalog: Catalog, job: str | None, promoted: list[tuple[str, Level]]
+) -> None:
+    engine = begin(catalog, chips=0)
+    run(engine, [(0, seen("gpu0", "GPU-1", source="nvidia")), (0, back("nvidia")), (0, held("gpu0", job))])
+    for at_s, code in ((1, "XID_13"), (60, "XID_13"), (120, "XID_162")):
+        run(engine, [(at_s, xid(code, "gpu0", source="nvidia"))])
+    assert [(promotion.rule, promotion.level) for promotion in engine.view().promotions] == promoted
 
 
 def test_corrected_errors_that_come_all_the_time_drain_the_node(catalog: Catalog) -> None:

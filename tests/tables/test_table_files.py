@@ -7,7 +7,7 @@ import pytest
 
 from nodeagent.core.catalog import Settings
 from nodeagent.tables.load import TablesError, load_catalog
-from nodeagent.toml.source import FILE_LIMIT_BYTES
+from nodeagent.toml.limits import TOO_DEEP, TOO_LARGE
 
 ROW = 'kind = "chip"\n[codes.A1]\nname = "a"\nlevel = "RestartNPU"\n'
 
@@ -54,21 +54,47 @@ def test_a_table_that_is_not_utf8(tmp_path: Path) -> None:
     assert refusal(tmp_path) == f"{tmp_path}/t.toml:2: not UTF-8: byte 0xff"
 
 
-def test_a_table_that_is_huge(tmp_path: Path) -> None:
-    with (tmp_path / "t.toml").open("wb") as file:
-        file.truncate(FILE_LIMIT_BYTES + 1)
-    assert refusal(tmp_path) == f"{tmp_path}/t.toml: larger than 16 MiB"
-
-
 def test_a_table_that_is_not_toml(tmp_path: Path) -> None:
     (tmp_path / "t.toml").write_text(ROW + "level RestartNPU\n")
     said = "not valid TOML: Expected '=' after a key in a key/value pair"
     assert refusal(tmp_path) == f"{tmp_path}/t.toml:5: {said}"
 
 
-def test_a_table_that_nests_without_end(tmp_path: Path) -> None:
-    (tmp_path / "t.toml").write_text("a = " + "[" * 100_000)
-    assert refusal(tmp_path) == f"{tmp_path}/t.toml: not valid TOML: nested too deeply"
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a = " + "[" * 100_000, f"1: not valid TOML: {TOO_DEEP}"),
+        ("a = " + "[\n" * 100_000, f" not valid TOML: {TOO_DEEP}"),
+        ("vendor = " + "[" * 200 + "]" * 200, f"1: vendor{'[0]' * 31}: {TOO_DEEP}"),
+        ("a" + ".a" * 400 + " = 1", f"1: a{'.a' * 31}: {TOO_DEEP}"),
+        (f"{ROW}times = {'9' * 5000}", f"5: not valid TOML: {TOO_LARGE}"),
+        (f"{ROW}times = -{'9' * 5000}", f"5: not valid TOML: {TOO_LARGE}"),
+        (f"{ROW}times = {'1_' * 5000}1", f"5: not valid TOML: {TOO_LARGE}"),
+        (f"{ROW}times = 0x{'f' * 5000}", f"5: codes.A1.times: {TOO_LARGE}"),
+        (f"{ROW}times = [1, {{ x = {2**63} }}]", f"5: codes.A1.times[1].x: {TOO_LARGE}"),
+    ],
+    ids=lambda text: text[:40],
+)
+def test_a_table_with_what_cannot_be_shown_or_stored(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "t.toml").write_text(text)
+    assert refusal(tmp_path) == f"{tmp_path}/t.toml:{said}"
+
+
+def test_the_mark_that_other_systems_put_before_utf8_is_no_part_of_a_table(tmp_path: Path) -> None:
+    (tmp_path / "t.toml").write_bytes(b"\xef\xbb\xbf" + ROW.encode())
+    assert load_catalog([tmp_path], Settings()).catalog.rows["A1"].file == f"{tmp_path}/t.toml:2"
+
+
+def test_a_table_in_utf16(tmp_path: Path) -> None:
+    (tmp_path / "t.toml").write_text(ROW, "utf-16")
+    assert refusal(tmp_path) == f"{tmp_path}/t.toml:1: in UTF-16; save it as UTF-8"
+
+
+@pytest.mark.parametrize("name", [b"\xff.toml", b"two\nlines.toml"])
+def test_a_table_whose_name_cannot_be_told(tmp_path: Path, name: bytes) -> None:
+    path = os.fsdecode(bytes(tmp_path) + b"/" + name)
+    Path(path).write_text(ROW)
+    assert refusal(tmp_path) == f"{path!a}: its name holds what cannot be shown or is not UTF-8; rename it"
 
 
 def test_other_files_beside_the_tables_are_left_alone(tmp_path: Path) -> None:

@@ -51,10 +51,12 @@ from nodeagent.core.model.live import (
 from nodeagent.core.model.outputs import Action, DeviceView, Event, Outcome, Reason, View
 from nodeagent.core.model.words import (
     ALL_DEVICES,
+    KERNEL_LOG,
     NODE,
     ActionState,
     Affects,
     Assertion,
+    Backing,
     EventKind,
     Handling,
     HoldKind,
@@ -67,6 +69,7 @@ from nodeagent.core.model.words import (
 
 __all__ = [
     "ALL_DEVICES",
+    "KERNEL_LOG",
     "NODE",
     "Absorbed",
     "Action",
@@ -77,6 +80,7 @@ __all__ = [
     "ActiveSet",
     "Affects",
     "Assertion",
+    "Backing",
     "Carried",
     "CatalogChanged",
     "Cell",

@@ -102,7 +102,7 @@ class DeviceSeen:
 
     Attributes in use: ``pci`` (domain:bus:device.function), ``slot``, ``product``, ``board``,
     ``group`` (reset group), ``serial``, ``firmware``, ``upstream`` (PCI addresses above it, comma
-    separated, nearest first).
+    separated, nearest first), ``events`` ("none": its driver tells of no fault as it happens).
     """
 
     source: str

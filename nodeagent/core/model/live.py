@@ -11,6 +11,7 @@ from nodeagent.core.model.acting import Charge, Claimed, Hold, Reset
 from nodeagent.core.model.inputs import Holder
 from nodeagent.core.model.words import (
     Affects,
+    Backing,
     Handling,
     Kind,
     Level,
@@ -20,7 +21,10 @@ from nodeagent.core.model.words import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """One part, keyed by ``id``: the part's own id, or ``slot:NAME`` while that was never read."""
+    """One part, keyed by ``id``: the part's own id, or ``slot:NAME`` while that was never read.
+
+    ``seen``: a driver lists it. ``unread``: it does, and has not read it since it first did.
+    """
 
     id: str
     name: str
@@ -30,6 +34,7 @@ class Device:
     attributes: Mapping[str, str] = field(default_factory=dict)
     gone: str = ""
     seen: bool = False
+    unread: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +50,7 @@ class Condition:
     on the device when it opened, None where unknown. ``last_ns`` is the last that was heard of it,
     ``occurred_ns`` its newest occurrence. ``relations`` are the relation rules that found their pair and
     give it their level. ``rule`` is the threshold or counter rule that raised it, "" for a signal.
+    ``backing`` is whose word it stands on.
     """
 
     id: str
@@ -76,6 +82,7 @@ class Condition:
     occurred_ns: int = 0
     relations: tuple[str, ...] = ()
     rule: str = ""
+    backing: Backing = Backing.OWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,12 +207,13 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noticed:
-    """A notice given for (device, code): repeated at most once a minute, then with the count."""
+    """A notice given for (device, code), first by ``source``: at most once a minute, then with the count."""
 
     device_id: str
     code: str
     told_ns: int
     untold: int = 0
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

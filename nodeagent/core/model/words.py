@@ -9,6 +9,10 @@ NODE = "node"
 """The name of the device that stands for the node itself."""
 
 
+KERNEL_LOG = "kmsg"
+"""The name of the source that reads the kernel's lines: they name devices of others."""
+
+
 class Assertion(StrEnum):
     """What a signal claims of its fault (Ascend's words; an Xid or a kernel line is ``once``)."""
 
@@ -65,6 +69,17 @@ class Handling(StrEnum):
     RESET_WHEN_IDLE = "RESET_WHEN_IDLE"
     STOP_RESET_RESTART = "STOP_RESET_RESTART"
     RESCHEDULE = "RESCHEDULE"
+
+
+class Backing(StrEnum):
+    """Whose word a fault stands on: that of the device's own driver (or of whoever else there is), or a
+    kernel line alone; then what has become of it is in ``core.kernel_lines``.
+    """
+
+    OWN = "own"
+    ALONE = "alone"
+    CONTRADICTED = "contradicted"
+    DISREGARDED = "disregarded"
 
 
 class Affects(StrEnum):

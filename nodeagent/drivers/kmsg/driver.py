@@ -7,9 +7,14 @@ Everything read before the ring's end was reached for the first time is history:
 
 A batch's cursor covers all it tells and nothing untold, so a worker killed at any moment repeats
 nothing and drops nothing. It decides nothing about faults: no levels, no clearing.
+
+A line and a pattern may be such that ``re`` computes for hours. Nothing in this process could interrupt it,
+so the kernel ends the process, and the next one goes carefully: of the history it takes one record at a
+time, and names it first. What a record did to a careful worker, the one after that is told to skip.
 """
 
 import select
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -17,18 +22,20 @@ from typing import Final
 
 from nodeagent.drivers.api import CallFailed, Driver, Emit, Link, Population, Reading, Unavailable
 from nodeagent.drivers.kmsg.coalesce import Coalescer
-from nodeagent.drivers.kmsg.match import Match, Matcher, as_name
-from nodeagent.drivers.kmsg.parse import KERNEL, Record, printable
+from nodeagent.drivers.kmsg.evidence import evidence_of, place_of
+from nodeagent.drivers.kmsg.match import Match, Matcher
+from nodeagent.drivers.kmsg.parse import KERNEL, Record
 from nodeagent.drivers.kmsg.reader import CHUNK_RECORDS, Account, KernelLog, SourceGone
 from nodeagent.worker.protocol import (
-    MAX_EVIDENCE,
     Batch,
     CaughtUp,
     Configure,
     Cursor,
+    LookingAt,
     Lost,
     Pattern,
     Signal,
+    Skipped,
 )
 
 CURSOR_INTERVAL_NS: Final = 5_000_000_000
@@ -41,10 +48,12 @@ BRISK_WAIT_MS: Final = 1.0
 """The kernel wakes who waits at its next tick, up to 4 ms late. Faults come in company, so for a while
 after one we look by ourselves each millisecond; always doing so would cost 3 % of a core."""
 
+MATCH_LIMIT_S: Final = 2.0
+"""Of processor time, for the lines that are matched together: a hostile one, as long as the kernel makes it,
+has cost at most 5 ms with the shipped patterns. Where honest lines cost more, a careful worker takes them."""
+
 REOPEN_FIRST_S: Final = 0.05
 REOPEN_LIMIT_S: Final = 5.0
-MAX_LINE: Final = 1024
-MAX_VALUE: Final = 256
 
 
 def create(configure: Configure, emit: Emit) -> Driver:
@@ -55,6 +64,8 @@ def create(configure: Configure, emit: Emit) -> Driver:
         patterns=configure.patterns,
         account=Account(_position(configure.cursor, configure.boot_id)),
         emit=emit,
+        careful=configure.careful,
+        skip=configure.skip_records,
     )
 
 
@@ -69,7 +80,15 @@ class KernelLogDriver:
     """Has no devices of its own to poll: the records name them."""
 
     def __init__(
-        self, *, path: str, trust_userspace: bool, patterns: Sequence[Pattern], account: Account, emit: Emit
+        self,
+        *,
+        path: str,
+        trust_userspace: bool,
+        patterns: Sequence[Pattern],
+        account: Account,
+        emit: Emit,
+        careful: bool = False,
+        skip: Sequence[int] = (),
     ) -> None:
         self._log = KernelLog(path)
         self._trust_userspace = trust_userspace
@@ -78,8 +97,11 @@ class KernelLogDriver:
         self._emit = emit
         self._coalescer = Coalescer()
         self._history = True
+        self._careful = careful
+        self._skip = frozenset(skip)
         self._begun_ns = 0
         self._lost = 0
+        self._skipped: list[Skipped] = []
         self._lost_told_ns = 0
         self._told_position = account.position
         self._told_ns = 0
@@ -121,8 +143,9 @@ class KernelLogDriver:
             self._totals["records_total"] += len(chunk.records)
             self._totals["malformed_total"] += chunk.malformed
             # A FIFO gives many records a read, and a batch may tell only so many; none is a turn too.
-            for first in range(0, max(1, len(chunk.records)), CHUNK_RECORDS):
-                self._take(chunk.records[first : first + CHUNK_RECORDS])
+            at_once = 1 if self._careful else CHUNK_RECORDS
+            for first in range(0, max(1, len(chunk.records)), at_once):
+                self._take(chunk.records[first : first + at_once])
             if self._history and (chunk.drained or _now_ns() - self._begun_ns > HISTORY_LIMIT_NS):
                 self._end_history()
             self._answer(link)
@@ -157,38 +180,58 @@ class KernelLogDriver:
                 flush=True,
             )
             self._log.rewind()
+            self._skip = frozenset()
             return
         self._tell(self._coalescer.flush(_now_ns()))
         self._coalescer.reset()
-        self._history = False
+        self._history = self._careful = False
         self._emit(CaughtUp(begun_ns=self._begun_ns, active=()))
 
     # ------------------------------------------------------------------ telling
 
     def _take(self, records: Sequence[Record]) -> None:
         now_ns = _now_ns()
-        fresh = []
-        for record in records:
-            lost = self._account.admit(record.seq)
-            if lost is not None:
-                fresh.append(record)
-                self._lost += lost
+        fresh = [record for record in records if self._admit(record)]
         told: list[Signal] = []
-        for record, match in zip(fresh, self._matcher.match([r.message for r in fresh]), strict=True):
+        for record, match in zip(fresh, self._match(fresh), strict=True):
             if match is not None:
                 self._totals["matched_total"] += 1
-                signal = self._signal(record, match, now_ns)
+                said = self._signal(record, match, now_ns)
                 self._brisk_until_ns = now_ns + BRISK_NS
-                told += self._coalescer.add(signal, signal.last_ns if self._history else now_ns)
+                told += self._coalescer.add(said, said.last_ns if self._history else now_ns)
         if not self._history:
             told += self._coalescer.expire(now_ns)
-        if told or self._loss_due_ns(now_ns) <= now_ns or self._cursor_due_ns(now_ns) <= now_ns:
+        due = self._loss_due_ns(now_ns) <= now_ns or self._cursor_due_ns(now_ns) <= now_ns
+        if told or self._skipped or due:
             told += self._coalescer.flush(told[-1].last_ns if self._history and told else now_ns)
             self._tell(told)
 
+    def _admit(self, record: Record) -> bool:
+        """Whether it is to be matched: it was not told before, nor is it to be skipped."""
+        lost = self._account.admit(record.seq)
+        if lost is None:
+            return False
+        self._lost += lost
+        if record.seq in self._skip:
+            self._skipped.append(Skipped(seq=record.seq, evidence=place_of(record)))
+            return False
+        return True
+
+    def _match(self, records: Sequence[Record]) -> Sequence[Match | None]:
+        """Ends the process by SIGVTALRM where it takes longer than any sound pattern could."""
+        if not records:
+            return ()
+        if self._careful:
+            self._emit(LookingAt(seq=records[0].seq))
+        signal.setitimer(signal.ITIMER_VIRTUAL, MATCH_LIMIT_S)
+        try:
+            return self._matcher.match([record.message for record in records])
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
     def _tell(self, signals: Sequence[Signal]) -> None:
         position = self._account.position
-        if signals or self._lost or position != self._told_position:
+        if signals or self._lost or self._skipped or position != self._told_position:
             now_ns = _now_ns()
             if self._lost:
                 self._lost_told_ns = now_ns
@@ -196,10 +239,12 @@ class KernelLogDriver:
                 Batch(
                     signals=tuple(signals),
                     lost=self._lost,
+                    skipped=tuple(self._skipped),
                     cursor=None if position is None or position < 0 else position,
                 )
             )
             self._lost = 0
+            self._skipped.clear()
             self._told_position, self._told_ns = position, now_ns
 
     def _signal(self, record: Record, match: Match, now_ns: int) -> Signal:
@@ -210,7 +255,7 @@ class KernelLogDriver:
             assertion=match.assertion,
             first_ns=stamp_ns,
             last_ns=stamp_ns,
-            evidence=_evidence(record, match),
+            evidence=evidence_of(record, match),
             backdated=self._history,
             trusted=record.facility == KERNEL or self._trust_userspace,
         )
@@ -237,21 +282,6 @@ class KernelLogDriver:
         if now_ns < self._brisk_until_ns:
             return BRISK_WAIT_MS if patience_ms is None else min(patience_ms, BRISK_WAIT_MS)
         return patience_ms
-
-
-def _evidence(record: Record, match: Match) -> dict[str, str]:
-    """The line, where it stood, and what the pattern made of it; every value bounded and printable."""
-    evidence = {
-        "line": printable(record.message)[:MAX_LINE],
-        "kernel_seq": str(record.seq),
-        "kernel_time_us": str(record.boottime_us),
-        "pattern": printable(match.pattern)[:MAX_VALUE],
-    }
-    for name, value in (*match.groups.items(), *record.continuation.items()):
-        if len(evidence) >= MAX_EVIDENCE:
-            break
-        evidence.setdefault(as_name(name), printable(value)[:MAX_VALUE])
-    return evidence
 
 
 def _now_ns() -> int:

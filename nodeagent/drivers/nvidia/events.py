@@ -81,6 +81,10 @@ class Events:
 
     def __init__(self, device: str, handle: Any, tell: Tell, *, told_by_state: Callable[[int], bool]) -> None:
         self.refused = 0
+        self.supported = True
+        """False once NVML has said that this GPU tells no events: then the kernel log alone tells of its
+        Xids.
+        """
         self._device = device
         self._handle = handle
         self._tell = tell
@@ -89,7 +93,6 @@ class Events:
         self._begun = threading.Event()
         self._again_ns = 0
         self._ended = False
-        self._supported = True
         self._said = 0
 
     def heal(self) -> None:
@@ -99,7 +102,7 @@ class Events:
         before by the state that is read next.
         """
         alive = self._thread is not None and self._thread.is_alive()
-        if alive or self._ended or not self._supported or _now_ns() < self._again_ns:
+        if alive or self._ended or not self.supported or _now_ns() < self._again_ns:
             return
         self._again_ns = _now_ns() + AGAIN_NS
         self._begun.clear()
@@ -121,7 +124,7 @@ class Events:
             finally:
                 pynvml.nvmlEventSetFree(events)
         except pynvml.NVMLError as error:
-            self._supported = error.value not in (
+            self.supported = error.value not in (
                 pynvml.NVML_ERROR_NOT_SUPPORTED,
                 pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
             )

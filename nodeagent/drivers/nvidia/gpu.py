@@ -176,10 +176,13 @@ class Gpu:
                 # Links that have gone down joined it to others, and do so again after the reset.
                 attributes["group"] = LINKED
         described = replace(described, attributes=attributes)
-        if self._part is None or _is_another(before, described):
+        part = self._part
+        if part is None or _is_another(before, described):
             part = self._take_up(handle, attributes.get("product", ""))
             if listen:
                 part.events.heal()
+        if not part.events.supported:
+            attributes["events"] = "none"
         self.device = described
         self._refused_before += calls.refused
 

@@ -9,6 +9,7 @@ reset one alone, while NVIDIA's own remediation (NVSentinel) leaves that out, an
 MIG mode is reset as a whole. It resets nothing.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 import pynvml
@@ -45,3 +46,23 @@ def reset_group(name: str, calls: Calls, *, switches: bool) -> str:
     if architecture is not None and architecture >= pynvml.NVML_DEVICE_ARCH_AMPERE:
         return name
     return LINKED if partners else name
+
+
+def settled(gpus: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """The group of each of all GPUs of the node, from their attributes; "" where nothing tells it.
+
+    A GPU whose links are down says that it is alone, and one that hangs says nothing: GPUs of one product
+    are joined alike, and a machine has one product.
+    """
+    told = {name: attributes["group"] for name, attributes in gpus.items() if "group" in attributes}
+    linked = {name for name, group in told.items() if group == LINKED}
+    products = {gpus[name]["product"] for name in linked if "product" in gpus[name]}
+
+    def group_of(name: str, product: str) -> str:
+        if name in linked or product in products:
+            return LINKED
+        if name in told:
+            return told[name]
+        return LINKED if linked else name if told else ""
+
+    return {name: group_of(name, attributes.get("product", "")) for name, attributes in gpus.items()}

@@ -2,14 +2,18 @@
 
 The tool resets a GPU that nobody has open. So whoever has it open is looked for first and named; nobody is
 made to let go. Its exit status alone is not believed: no poll shows whether an Xid was cured, so that each
-GPU must be told as reset.
+GPU must be told as reset. A GPU that hangs does not tell where it sits: then the kernel's driver must list it
+there.
 """
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from nodeagent.drivers.nvidia.groups import settled
+from nodeagent.drivers.nvidia.identity import UUID
 from nodeagent.drivers.resetting import Member, Order, ResetFailed, ResetRefused, ResetTimedOut
 
 TOOL: Final = "nvidia-smi"
@@ -20,18 +24,50 @@ MAX_NAMED: Final = 8
 SWITCHES: Final = "/dev/nvidia-nvswitch"
 
 
+def groups(devices: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
+    """By what they tell, as far as they do."""
+    return settled(devices)
+
+
 def reset(order: Order) -> None:
     """Those that are linked in one go, as the tool wants it.
 
     Raises ``ResetRefused``, ``ResetFailed`` and ``ResetTimedOut``.
     """
     procfs = Path(order.procfs)
-    for member in order.members:
+    members = tuple(_located(member, procfs) for member in order.members)
+    for member in members:
         _check(member, procfs)
-    if len(order.members) > 1 and (holders := _named(_clients(procfs, SWITCHES))):
+    if len(members) > 1 and (holders := _named(_clients(procfs, SWITCHES))):
         raise ResetRefused(f"GPUs that are linked are reset with their switches, open in {holders}")
     order.step(f"{TOOL} --gpu-reset")
-    _reset(order.members, order.start_limit_s)
+    _reset(members, order.start_limit_s)
+
+
+def _located(member: Member, procfs: Path) -> Member:
+    """With its address and its device file. Where it does not tell them, the kernel's driver does."""
+    if {"pci", "minor"} <= member.attributes.keys():
+        return member
+    listed = _listed(procfs, member.pci) if member.pci else {}
+    if not listed:
+        raise ResetRefused(f"{member.name} does not say where it sits, nor does the kernel's driver")
+    uuid = listed.get("GPU UUID", "")
+    if UUID.fullmatch(uuid) and member.identity and uuid != member.identity:
+        raise ResetRefused(f"another part sits in the place of {member.name}: {uuid}, not {member.identity}")
+    minor = {"minor": listed["Device Minor"]} if "Device Minor" in listed else {}
+    return replace(member, attributes={**member.attributes, **minor, "pci": member.pci})
+
+
+def _listed(procfs: Path, pci: str) -> dict[str, str]:
+    """What the kernel's driver says of a GPU without asking it (kernel-open/nvidia/nv-procfs.c of NVIDIA's
+    open modules); empty where it lists none there.
+    """
+    try:
+        text = (procfs / "driver/nvidia/gpus" / pci / "information").read_text(errors="replace")
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in text.splitlines())
+    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def _check(member: Member, procfs: Path) -> None:
@@ -70,7 +106,7 @@ def _leads_to(link: Path, device: str) -> bool:
 
 
 def _reset(members: tuple[Member, ...], limit_s: float) -> None:
-    target = ",".join(member.attributes.get("pci") or member.identity for member in members)
+    target = ",".join(member.attributes["pci"] for member in members)
     try:
         done = subprocess.run(
             [TOOL, "--gpu-reset", "-i", target],

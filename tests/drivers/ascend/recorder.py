@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from nodeagent.worker.protocol import Batch, CaughtUp, Lost, Signal
+from nodeagent.worker.protocol import Batch, Following, Signal
 
 PATIENCE_S = 60.0
 
@@ -13,10 +13,10 @@ class Recorder:
     """Implements ``drivers.api.Emit``."""
 
     def __init__(self) -> None:
-        self.reports: list[Batch | CaughtUp | Lost] = []
+        self.reports: list[Following] = []
         self._arrived = threading.Condition()
 
-    def __call__(self, report: Batch | CaughtUp | Lost) -> None:
+    def __call__(self, report: Following) -> None:
         with self._arrived:
             self.reports.append(report)
             self._arrived.notify_all()

@@ -13,7 +13,7 @@ from nodeagent.drivers.ascend.errors import SWITCH_STATUS
 from nodeagent.drivers.ascend.switch import SwitchDriver
 from nodeagent.emulator.lingqu_faults import FabricFault
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.worker.protocol import Batch, CaughtUp, Lost
+from nodeagent.worker.protocol import CaughtUp, Following
 from tests.drivers.ascend.recorder import Recorder
 
 LINK_DOWN, LINK_FAILED, BROKEN = 0x08520003, 0x00F1FEF5, 0x00F103B0
@@ -26,7 +26,7 @@ class Interrupted(Recorder):
 
     first: Callable[[], None] | None = None
 
-    def __call__(self, report: Batch | CaughtUp | Lost) -> None:
+    def __call__(self, report: Following) -> None:
         first, self.first = self.first, None
         if first is not None:
             first()

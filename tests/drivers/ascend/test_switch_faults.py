@@ -30,7 +30,7 @@ async def test_a_port_is_seen_before_its_fault(fabric: EmulatedNode) -> None:
         told = [one for one in stage.inputs if isinstance(one, DeviceSeen | Signal)]
         about = [type(one) for one in told if (one.source, one.device) == ("unifiedbus", "ub2/5")]
         assert about == [DeviceSeen, Signal]
-        assert stage.device("ub2/5").observed
+        await stage.until(lambda: stage.device("ub2/5").observed or None, "a read of the port")
 
 
 async def test_what_an_earlier_life_opened_is_closed_at_the_start(fabric: EmulatedNode) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodeagent.core.model import NODE, Assertion, DeviceSeen, Kind, Verdict
+from nodeagent.core.model import NODE, Assertion, DeviceSeen, Kind, SourceBack, Verdict
 from nodeagent.daemon.translate import fault
 from nodeagent.emulator.nvrm import xid_line
 from tests.drivers.nvidia.bench import Judge
@@ -31,6 +31,7 @@ def node() -> Judge:
                 attributes={"pci": f"{address}.0"},
             )
         )
+    judge.take(SourceBack(source="nvidia"))
     return judge
 
 

@@ -1,8 +1,9 @@
 """Xids by NVML: each as its row says, and one fault with what the kernel log and the state tell of it."""
 
+import pynvml
 import pytest
 
-from nodeagent.core.model import Assertion, Handling, Signal
+from nodeagent.core.model import NODE, Assertion, DeviceSeen, Handling, Signal
 from nodeagent.drivers.nvidia.events import code_of
 from nodeagent.emulator.nvrm import recovery_line, xid_line
 from tests.daemon.staged import Staged, staged
@@ -47,7 +48,7 @@ def test_an_nvlink_xid_that_does_not_say_whether_it_was_fatal_opens_nothing(judg
     for xid in NVLINK:
         judge.take(by_nvml(xid, f"gpu{xid}"))
     assert judge.told("raised") == []
-    assert judge.told("notice") == [("notice", f"gpu{xid}", f"XID_{xid}.unspecified") for xid in NVLINK]
+    assert judge.told("notice") == [("notice", NODE, f"XID_{xid}.unspecified") for xid in NVLINK]
 
 
 async def test_the_same_xid_by_both_sources_is_one_fault_on_each_of_eight_gpus(
@@ -184,3 +185,15 @@ async def test_what_was_counted_is_told_though_the_gpu_is_lost_before_its_second
 def counts(stage: Staged) -> list[int]:
     """Of each signal of the Xid its count."""
     return [given.count for given in stage.inputs if isinstance(given, Signal) and given.code == "XID_31"]
+
+
+async def test_a_gpu_that_tells_no_events_says_so_for_then_the_kernel_log_has_the_word(h100: GpuNode) -> None:
+    h100.node.answer(pynvml.NVML_ERROR_NOT_SUPPORTED, "gpu1", "nvmlDeviceRegisterEvents")
+    async with judged(h100.spec(), Judge()) as stage:
+        await stage.back()
+        seen = await stage.until(
+            lambda: [
+                each for each in stage.inputs if isinstance(each, DeviceSeen) and "events" in each.attributes
+            ]
+        )
+        assert {(each.device, each.attributes["events"]) for each in seen} == {("gpu1", "none")}

@@ -1,0 +1,142 @@
+"""What a kernel line is worth where a driver speaks for the chip itself.
+
+A line of the kernel isolates a chip at once: nothing is faster, and often nothing else tells. But the driver
+reads the chip each second and tells of its faults; where it does not confirm what the line says, and calls
+the chip well, the line is disregarded after a while. It never counts towards repetition by itself, and asks
+for no reset. A chip that only lines name, and that its vendor's driver does not list, is none.
+
+    alone --read by its driver, and not shown--> contradicted --for too long--> disregarded
+      any of them --the driver tells the same--> own
+"""
+
+from dataclasses import replace
+
+from nodeagent.core import duration, forgetting
+from nodeagent.core.catalog import SECOND_NS, canonical
+from nodeagent.core.lookup import Facts
+from nodeagent.core.model import (
+    KERNEL_LOG,
+    NODE,
+    Backing,
+    Condition,
+    Device,
+    Hold,
+    Kind,
+    Noticed,
+    Signal,
+    Source,
+)
+from nodeagent.core.state import State
+from nodeagent.core.telling import unobserved_reason
+
+EVENTS = "events"
+NO_EVENTS = "none"
+"""An attribute of a chip whose driver tells of no fault as it happens: there the kernel log has the word."""
+
+
+NEAR_NS = 180 * SECOND_NS
+"""Driver and kernel tell of one fault this close together at most."""
+
+
+def backing(state: State, device: Device, facts: Facts, source: str, at_ns: int) -> Backing:
+    """Of a fault that the source tells first."""
+    speaks_for_itself = device.source and device.attributes.get(EVENTS) != NO_EVENTS
+    is_line = source == KERNEL_LOG and device.kind is Kind.CHIP and device.source != source
+    if not is_line or not speaks_for_itself or _told_by_driver(state, device, facts.code, at_ns):
+        return Backing.OWN
+    return Backing.ALONE
+
+
+def heard(state: State, device: Device, facts: Facts, source: str) -> bool:
+    """Its driver tells of a code: lines of it that say more, or other, than the code are confirmed too."""
+    changed = False
+    for condition in state.on(Condition, device.id) if source == device.source else ():
+        is_near = abs(state.moment_ns - condition.occurred_ns) <= NEAR_NS
+        if condition.backing is not Backing.OWN and is_near and _root(condition.code) == _root(facts.code):
+            state.put(confirmed(state, condition, source))
+            changed = True
+    return changed
+
+
+def _told_by_driver(state: State, device: Device, code: str, at_ns: int) -> bool:
+    """Just now, the same code or a refined form of it."""
+    told = [
+        (each.code, each.told_ns)
+        for each in state.all(Noticed)
+        if each.device_id == device.id and each.source == device.source
+    ]
+    told += [
+        (each.code, each.occurred_ns)
+        for each in state.on(Condition, device.id)
+        if each.source == device.source
+    ]
+    return any(_root(each) == _root(code) and abs(at_ns - told_ns) <= NEAR_NS for each, told_ns in told)
+
+
+def _root(code: str) -> str:
+    return canonical(code).partition(".")[0]
+
+
+def confirmed(state: State, condition: Condition, source: str) -> Condition:
+    """The fault as it is once the source tells it too; it may not be put yet."""
+    if condition.backing is Backing.OWN or source != state.device(condition.device_id).source:
+        return condition
+    after = replace(condition, backing=Backing.OWN)
+    return duration.relevel(state, condition, after, f"{source} confirms it")
+
+
+def contradicted(state: State, device: Device, shown: frozenset[str], begun_ns: int) -> bool:
+    """Its driver has read all of the chip, and shows these codes (as they are compared). True: it is news."""
+    changed = False
+    for condition in state.on(Condition, device.id):
+        if condition.backing is not Backing.ALONE or condition.occurred_ns >= begun_ns:
+            continue
+        if state.lookup.facts(condition.code).key not in shown:
+            state.put(replace(condition, backing=Backing.CONTRADICTED))
+            changed = True
+    return changed
+
+
+def disregard(state: State, condition: Condition) -> None:
+    """Its time is over. A chip that is not read just now is not called well by anybody."""
+    if unobserved_reason(state, state.device(condition.device_id)) is not None:
+        state.put(replace(condition, backing=Backing.ALONE))
+        return
+    after = replace(condition, backing=Backing.DISREGARDED)
+    duration.relevel(state, condition, after, "its driver reads the chip and does not confirm it")
+
+
+def listed(state: State, device: Device) -> None:
+    """A driver lists it for the first time: what lines have told of it until now is theirs alone."""
+    for condition in state.on(Condition, device.id):
+        if condition.source == KERNEL_LOG:
+            facts = state.lookup.facts(condition.code)
+            of_line = backing(state, device, facts, KERNEL_LOG, condition.occurred_ns)
+            state.put(replace(condition, backing=of_line))
+
+
+def is_of_no_chip(state: State, signal: Signal, facts: Facts) -> bool:
+    """Whether a line names a chip that nobody knows, though its vendor's driver lists all that there are."""
+    row = facts.row
+    if signal.source != KERNEL_LOG or signal.device == NODE or row is None or row.kind is not Kind.CHIP:
+        return False
+    driver = state.get(Source, row.vendor, "")
+    return driver is not None and driver.lost_ns is None and not driver.unread
+
+
+def forget_unlisted(state: State, source: str) -> bool:
+    """The driver has listed and read all its chips: those that only kernel lines named are none."""
+    changed = False
+    for device in state.all(Device):
+        conditions = state.on(Condition, device.id)
+        if device.source or device.kind is not Kind.CHIP or not conditions or state.on(Hold, device.id):
+            continue
+        if all(each.source == KERNEL_LOG and _vendor(state, each) == source for each in conditions):
+            forgetting.forget_named(state, device, f"{source} lists no such chip", source)
+            changed = True
+    return changed
+
+
+def _vendor(state: State, condition: Condition) -> str:
+    row = state.lookup.facts(condition.code).row
+    return row.vendor if row is not None else ""

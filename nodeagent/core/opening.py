@@ -1,0 +1,72 @@
+"""A condition begins: what it is by the tables and by what stands near it, and that it is told.
+
+Whether it should, and what it counts for, is for those who ask.
+"""
+
+from dataclasses import replace
+
+from nodeagent.core import duration, frequency, kernel_lines, limits, pairing, severity
+from nodeagent.core.classify import Fault
+from nodeagent.core.lookup import Facts
+from nodeagent.core.model import Assertion, Backing, Condition, Device, EventKind, Held, Signal
+from nodeagent.core.state import State
+from nodeagent.core.telling import tell
+
+
+def condition_of(
+    state: State,
+    device: Device,
+    signal: Signal,
+    facts: Facts,
+    fault: Fault,
+    *,
+    at_ns: int,
+    occurred_ns: int,
+    rule: str = "",
+) -> Condition:
+    """As it begins at ``at_ns``; not put yet. ``occurred_ns`` is its newest occurrence, maybe before that."""
+    suffix = "!injected" if signal.injected else ""
+    ordinal = limits.next_ordinal(state, device.id, facts.key + suffix)
+    held = state.get(Held, device.id)
+    condition = Condition(
+        id=f"{device.id}/{facts.code}{suffix}#{ordinal}",
+        device_id=device.id,
+        code=facts.code,
+        name=fault.name,
+        source=signal.source,
+        base_level=fault.level,
+        level=fault.level,
+        opened_ns=at_ns,
+        last_ns=at_ns,
+        count=signal.count,
+        present_ns=at_ns if signal.assertion is Assertion.OCCUR else None,
+        level_since_ns=at_ns,
+        held_by=held.holders if held else None,
+        severity=severity.of_signal(state, signal, facts),
+        unknown=fault.unknown,
+        affects=fault.affects,
+        user_induced=fault.user_induced,
+        injected=signal.injected,
+        affect_verdict=signal.affect_verdict,
+        boot_id=state.era.boot_id,
+        evidence=signal.evidence,
+        occurred_ns=occurred_ns,
+        rule=rule,
+        backing=_backing(state, device, signal, facts, occurred_ns),
+    )
+    condition = pairing.joined(state, severity.shared(state, condition))
+    return replace(condition, level=duration.level_in_force(state, condition))
+
+
+def begin(state: State, device: Device, condition: Condition, why: str) -> None:
+    """Put it, and tell it."""
+    state.put(condition)
+    tell(state, EventKind.RAISED, device, about=condition, why=why)
+    if condition.present_ns is not None:
+        frequency.present(state, condition)
+
+
+def _backing(state: State, device: Device, signal: Signal, facts: Facts, at_ns: int) -> Backing:
+    return (
+        Backing.OWN if signal.injected else kernel_lines.backing(state, device, facts, signal.source, at_ns)
+    )

@@ -1,0 +1,149 @@
+"""The tables of the store, column by column, and the checksum that each row carries.
+
+``schema.sql`` makes them; whoever writes, reads or salvages rows takes their order from here. A row with its
+checksum proves itself: wherever in the file it is found, it is a row of that table as it was written.
+"""
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from nodeagent.store.errors import StoreDamagedError
+
+SqlValue = int | str | bytes | None
+Row = tuple[SqlValue, ...]
+
+SCHEMA_VERSION: Final = 2
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """``columns`` in their order, without the checksum that follows them; the first is the key of a row.
+
+    ``types`` has a letter a column: i, t, b for an integer, text, bytes; a capital one may be NULL.
+    ``is_rowid``: SQLite keeps the key as the row's number, and NULL in its place. ``word`` goes into the
+    checksum.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    types: str
+    word: str
+    is_rowid: bool = True
+
+    @property
+    def insert(self) -> str:
+        """Takes ``sealed`` rows."""
+        return f"INSERT INTO {self._places}"
+
+    @property
+    def replace(self) -> str:
+        """As ``insert``; a row with the same key goes."""
+        return f"INSERT OR REPLACE INTO {self._places}"
+
+    @property
+    def insert_if_new(self) -> str:
+        """As ``insert``; a row with the same key stays."""
+        return f"INSERT OR IGNORE INTO {self._places}"
+
+    @property
+    def select(self) -> str:
+        """Gives ``sealed`` rows."""
+        return f"SELECT {', '.join(self.columns)}, checksum FROM {self.name}"
+
+    @property
+    def _places(self) -> str:
+        marks = ", ".join("?" * (len(self.columns) + 1))
+        return f"{self.name} ({', '.join(self.columns)}, checksum) VALUES ({marks})"
+
+    def sealed(self, row: Row) -> Row:
+        """The row with its checksum."""
+        return (*row, checksum(self.word, *row))
+
+    def opened(self, sealed: Row) -> Row:
+        """The row without it; one without a checksum was written before there were any.
+
+        Raises StoreDamagedError where it is not as it was written.
+        """
+        row, written = sealed[:-1], sealed[-1]
+        if written is None:
+            if not self.fits(row):
+                raise StoreDamagedError(f"{self.name} {row[0]!r} holds values of other types")
+        elif written != checksum(self.word, *row):
+            raise StoreDamagedError(f"{self.name} {row[0]!r} is not as it was written")
+        return row
+
+    def fits(self, row: Sequence[SqlValue]) -> bool:
+        """Whether each value is of its column's type."""
+        return len(row) == len(self.types) and all(map(_is_of, row, self.types))
+
+
+def checksum(word: str, *row: SqlValue) -> int:
+    """CRC-32 of the table's word and the row's values. It tells damage, not forgery."""
+    return zlib.crc32(_encoder.encode((word, *row)))
+
+
+def _is_of(value: SqlValue, kind: str) -> bool:
+    return isinstance(value, _TYPES[kind.lower()]) or (value is None and kind.isupper())
+
+
+_TYPES: Final[Mapping[str, type]] = {"i": int, "t": str, "b": bytes}
+
+STATE: Final = Table(
+    name="state",
+    # A state of a later schema is none of ours, whatever the file's header says of its version.
+    word=f"state {SCHEMA_VERSION}",
+    columns=(
+        *("only", "uuid", "epoch", "machine_id", "opened_wall_ns"),
+        *("last_seq", "last_input", "last_audit", "oldest_seq", "engine_now_ns"),
+        *("anchor_boot_id", "anchor_boottime_ns", "anchor_rule_ns", "anchor_wall_ns"),
+        *("base_input", "base_seq", "base_ns", "base_cells"),
+    ),
+    types="ititi" + "iiiii" + "TIII" + "iiiI",
+)
+INPUT: Final = Table(
+    name="input", word="input", columns=("number", "rule_ns", "wall_ns", "kind", "body"), types="iiitb"
+)
+EVENT: Final = Table(name="event", word="event", columns=("seq", "wall_ns", "body"), types="iib")
+CARRIED: Final = Table(
+    name="carried", word="carried", columns=("ordinal", "kind", "body", "base_input"), types="itbI"
+)
+CURSOR: Final = Table(
+    name="cursor", word="cursor", columns=("name", "boot_id", "seq"), types="tti", is_rowid=False
+)
+CATALOG: Final = Table(
+    name="catalog",
+    word="catalog",
+    columns=("digest", "ordinal", "reason", "body"),
+    types="titb",
+    is_rowid=False,
+)
+CONSUMER: Final = Table(
+    name="consumer",
+    word="consumer",
+    columns=("name", "owner", "seq", "acked_wall_ns"),
+    types="ttii",
+    is_rowid=False,
+)
+AUDIT: Final = Table(
+    name="audit",
+    word="audit",
+    columns=("number", "wall_ns", "who", "what", "target", "result"),
+    types="iitttt",
+)
+DAMAGE: Final = Table(
+    name="damage",
+    word="damage",
+    columns=("number", "why", "aside", "lost", "is_whole", "doubtful"),
+    types="itttib",
+)
+
+TABLES: Final = (STATE, INPUT, EVENT, CARRIED, CURSOR, CATALOG, CONSUMER, AUDIT, DAMAGE)
+
+SEAL_STATE: Final = f"UPDATE state SET checksum = row_checksum('{STATE.word}', {', '.join(STATE.columns)})"
+"""The last statement of each transaction. ``row_checksum`` is ``checksum``, made known to the connection."""

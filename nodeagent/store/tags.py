@@ -1,0 +1,62 @@
+"""The names under which values of the core stand in the store: part of its format, whatever the classes are
+called.
+
+A store outlives the version that wrote it. So a tag here never changes and never goes: a class may be
+renamed, its tag may not. A new kind of input or cell needs a line; a test sees that each has one.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from nodeagent.core import model
+
+INPUTS: Final[Mapping[str, type[Any]]] = {
+    "Signal": model.Signal,
+    "ActiveSet": model.ActiveSet,
+    "Holders": model.Holders,
+    "Edge": model.Edge,
+    "CounterMark": model.CounterMark,
+    "DeviceSeen": model.DeviceSeen,
+    "DeviceGone": model.DeviceGone,
+    "SourceLost": model.SourceLost,
+    "SourceBack": model.SourceBack,
+    "CatalogChanged": model.CatalogChanged,
+    "TablesRejected": model.TablesRejected,
+    "Operator": model.Operator,
+    "Claims": model.Claims,
+    "ActionStarted": model.ActionStarted,
+    "ActionResult": model.ActionResult,
+    "Started": model.Started,
+    "Tick": model.Tick,
+}
+"""Tag -> kind of input, but for ``Carried``: it is stored as its cell, under ``CARRIED`` and the cell's tag.
+"""
+
+CARRIED: Final = "Carried:"
+
+CELLS: Final[Mapping[str, type[Any]]] = {
+    "Device": model.Device,
+    "Condition": model.Condition,
+    "Ordinal": model.Ordinal,
+    "Window": model.Window,
+    "Promotion": model.Promotion,
+    "Sighting": model.Sighting,
+    "Trace": model.Trace,
+    "Absorbed": model.Absorbed,
+    "Crossing": model.Crossing,
+    "Tally": model.Tally,
+    "Noticed": model.Noticed,
+    "Hold": model.Hold,
+    "Reset": model.Reset,
+    "Charge": model.Charge,
+    "Claimed": model.Claimed,
+    "Severity": model.Severity,
+    "Held": model.Held,
+    "Source": model.Source,
+    "Shown": model.Shown,
+    "Era": model.Era,
+}
+"""Tag -> kind of live cell."""
+
+OF_INPUTS: Final[Mapping[type[Any], str]] = {kind: tag for tag, kind in INPUTS.items()}
+OF_CELLS: Final[Mapping[type[Any], str]] = {kind: tag for tag, kind in CELLS.items()}

@@ -1,0 +1,132 @@
+"""A store of an earlier version, opened by this one: nothing that was decided is forgotten.
+
+``fixtures/stores/schema-1`` was written by the last version of that schema: every kind of live cell in its
+base, every kind of input after it, and the view as that version had it at the end.
+"""
+
+import gzip
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from nodeagent.core.catalog import Catalog
+from nodeagent.daemon.rebuild import Rebuilt, load_catalogs, rebuild
+from nodeagent.store import tags
+from nodeagent.store.layout import SCHEMA_VERSION
+from nodeagent.store.ledger import Ledger
+from tests.store.samples import PATIENT
+
+FORMER: Final = Path(__file__).parents[1] / "fixtures/stores/schema-1"
+
+WRITTEN_WALL_NS: Final = 1_790_000_153_000_000_000
+
+NEVER_READ: Final = {"die9": "UNKNOWN"}
+"""Listed after the last read: that version took it for well."""
+
+NEVER_STORED: Final = {"ActionStarted", "Tick"}
+"""Kinds of input that nothing stores, but for a repair."""
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    with gzip.open(FORMER / "store.db.gz") as packed, (tmp_path / "store.db").open("wb") as file:
+        shutil.copyfileobj(packed, file)
+    return tmp_path
+
+
+def no_stand_in() -> Catalog:
+    raise AssertionError("every catalog is in the store")
+
+
+async def opened(state: Path) -> tuple[Ledger, Rebuilt]:
+    ledger = Ledger(state, "machine-a", limits=PATIENT, wall_ns=lambda: WRITTEN_WALL_NS)
+    recovery = await ledger.open()
+    return ledger, await rebuild(ledger, recovery, await load_catalogs(ledger, recovery, no_stand_in))
+
+
+def the_view_of_then() -> dict[str, Any]:
+    view: dict[str, Any] = json.loads((FORMER / "view.json").read_text())
+    return view
+
+
+def test_the_store_of_then_holds_every_kind_of_cell_and_input(state: Path) -> None:
+    with closing(sqlite3.connect(state / "store.db")) as connection:
+        cells = {kind for (kind,) in connection.execute("SELECT kind FROM carried")}
+        inputs = {kind for (kind,) in connection.execute("SELECT kind FROM input")}
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+    assert (tags.CELLS.keys() - cells, tags.INPUTS.keys() - inputs) == (set(), NEVER_STORED)
+
+
+async def test_all_that_was_open_then_is_open_now(state: Path) -> None:
+    ledger, rebuilt = await opened(state)
+    assert (ledger.durable, rebuilt.damages) == (True, ())
+    assert [(event.device_id, event.verdict) for event in rebuilt.differences.events] == [*NEVER_READ.items()]
+    now = json.loads(msgspec.json.encode(rebuilt.engine.view()))
+    then = the_view_of_then()
+    for part in ("conditions", "promotions", "holds", "resets", "sources"):
+        assert known_then(by_id(now[part]), by_id(then[part])) == by_id(then[part]), part
+    verdicts = {each["id"]: each["verdict"] for each in then["devices"]} | NEVER_READ
+    assert {each["id"]: each["verdict"] for each in now["devices"]} == verdicts
+    await ledger.close()
+
+
+def by_id(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(
+        cells, key=lambda cell: (cell.get("id", ""), cell.get("name", ""), cell.get("device_id", ""))
+    )
+
+
+def known_then(now: list[dict[str, Any]], then: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without the fields that came since."""
+    return [{key: each[key] for key in of_then} for each, of_then in zip(now, then, strict=True)]
+
+
+async def test_consumers_audit_and_history_are_kept_and_the_line_of_numbers_goes_on(state: Path) -> None:
+    with closing(sqlite3.connect(state / "store.db")) as connection:
+        uuid, epoch, last = connection.execute("SELECT uuid, epoch, last_seq FROM state").fetchone()
+    ledger, _ = await opened(state)
+    assert (ledger.store_id.uuid, ledger.store_id.epoch, ledger.last_seq) == (uuid, epoch, last)
+    assert [(one.name, one.owner, one.seq) for one in ledger.consumers()] == [
+        ("volcano", "unix", 10),
+        ("prometheus-adapter", "unix", 11),
+        ("slurm", "uid:0", 12),
+    ]
+    assert [row[4] for row in await ledger.read_audit()] == ["npu4", "npu5"]
+    assert [event.seq for event in await ledger.read_events(0)] == list(range(1, last + 1))
+    await ledger.close()
+
+
+async def test_what_was_migrated_is_read_as_any_other_and_its_rows_prove_themselves(state: Path) -> None:
+    ledger, _ = await opened(state)
+    await ledger.close()
+    with closing(sqlite3.connect(state / "store.db")) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
+        for table in ("state", "carried", "cursor", "catalog", "consumer"):
+            assert connection.execute(f"SELECT COUNT(*) FROM {table} WHERE checksum IS NULL").fetchone() == (
+                0,
+            )
+        connection.execute("UPDATE carried SET body = X'C1' WHERE kind = 'Hold' AND ordinal % 2 = 0")
+        assert connection.execute("SELECT CHANGES()").fetchone()[0] > 0
+        connection.commit()
+    ledger, rebuilt = await opened(state)
+    assert {hold.id for hold in rebuilt.engine.view().holds} == {
+        each["id"] for each in the_view_of_then()["holds"]
+    }
+    assert [damage.is_whole for damage in rebuilt.damages] == [False]
+    await ledger.close()
+
+
+async def test_a_store_of_then_that_is_damaged_gives_back_what_is_left(state: Path) -> None:
+    with (state / "store.db").open("r+b") as file:
+        file.write(bytes(100))
+    ledger, rebuilt = await opened(state)
+    now = {each.id for each in rebuilt.engine.view().holds}
+    assert now == {each["id"] for each in the_view_of_then()["holds"]}
+    assert len(rebuilt.damages) == 1
+    await ledger.close()

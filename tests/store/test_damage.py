@@ -1,0 +1,367 @@
+"""A damaged file: what of it proves itself goes on, what does not is told, and nothing keeps the daemon from
+starting.
+"""
+
+import asyncio
+import random
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from nodeagent.core.model import Carried, Hold, Tick
+from nodeagent.store.layout import CARRIED, EVENT, INPUT, STATE, Table
+from nodeagent.store.ledger import Ledger
+from nodeagent.store.records import Recovery
+from nodeagent.store.repair import finish
+from tests.store.conftest import StartChild
+from tests.store.samples import MACHINE, PATIENT, WALL_NS, condition, names_in, signal, transaction
+
+FLIPS = 400
+"""Of the bytes of a store of some 60 kB: enough to meet each kind of page, row and pointer."""
+
+
+def hold(number: int) -> Carried:
+    return Carried(
+        cell=Hold(
+            id=f"die-{number}/hold", device_id=f"die-{number}", owner="uid:0", reason="RMA", since_ns=number
+        )
+    )
+
+
+CELLS = [condition(1), hold(2), hold(3)]
+
+
+async def fill(directory: Path) -> Recovery:
+    """Three cells in the base, three inputs since, six events, an entry of the audit log, a consumer, a
+    catalog.
+    """
+    ledger = Ledger(directory, MACHINE, limits=PATIENT, wall_ns=lambda: WALL_NS)
+    await ledger.open()
+    for number in range(1, 4):
+        await ledger.commit(transaction(number))
+    await ledger.put_catalog("d1", b"tables" * 2000, "loaded")
+    await ledger.compact(CELLS, 3)
+    for number in range(4, 7):
+        await ledger.commit(transaction(number))
+    await ledger.ack("volcano", "uid:0", ledger.store_id, 5)
+    await ledger.audit(WALL_NS, "uid 0", "IsolateDevice", "npu2", "isolated: RMA")
+    await ledger.close()
+    return (await look(directory)).recovery
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a start finds, and what can be read then."""
+
+    recovery: Recovery
+    durable: bool
+    events: list[int]
+    damaged_events: int
+    consumers: list[str]
+    audited: list[str]
+
+
+async def look(directory: Path, tells_damage: bool = False) -> Look:
+    ledger = Ledger(directory, MACHINE, limits=PATIENT, wall_ns=lambda: WALL_NS)
+    recovery = await ledger.open()
+    try:
+        if tells_damage:
+            told = replace(transaction(recovery.last_seq + 1), tells_damage=True)
+            assert (await ledger.commit(told)).durable
+        return Look(
+            recovery=recovery,
+            durable=ledger.durable,
+            events=[event.seq for event in await ledger.read_events(0)],
+            damaged_events=ledger.damaged_events,
+            consumers=[consumer.name for consumer in ledger.consumers()],
+            audited=[row[4] for row in await ledger.read_audit()],
+        )
+    finally:
+        await ledger.close()
+
+
+def overwrite(file: Path, at: int, size: int) -> None:
+    with file.open("r+b") as opened:
+        opened.seek(at)
+        opened.write(b"\xa5" * size)
+
+
+def spoil(table: Table, key: int, change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
+    """Another body in one row, under the checksum of before."""
+
+    def do(directory: Path) -> None:
+        with closing(sqlite3.connect(directory / "store.db")) as connection:
+            where = f"FROM {table.name} WHERE {table.columns[0]} = {key}"
+            (body,) = connection.execute(f"SELECT body {where}").fetchone()
+            connection.execute(
+                f"UPDATE {where.removeprefix('FROM ').replace(' WHERE', ' SET body = ? WHERE')}",
+                (change(body),),
+            )
+            connection.commit()
+
+    return do
+
+
+def change_a_letter(body: bytes) -> bytes:
+    return body.replace(b"RMA", b"RNA").replace(b"npu0", b"npu1")
+
+
+def cut(body: bytes) -> bytes:
+    return body[:-3]
+
+
+# --------------------------------------------------------------------------- what damage costs
+
+
+@pytest.mark.parametrize("at", [0, 16, 18, 20, 21, 28, 44, 52, 56, 60, 96])
+async def test_a_damaged_header_costs_nothing(tmp_path: Path, at: int) -> None:
+    before = await fill(tmp_path)
+    overwrite(tmp_path / "store.db", at, 4)
+    found = await look(tmp_path)
+    assert (found.recovery.carried, found.recovery.inputs) == (before.carried, before.inputs)
+    assert (found.recovery.cursors, found.recovery.anchor) == (before.cursors, before.anchor)
+    assert found.recovery.store_id.uuid == before.store_id.uuid
+    assert (found.events, found.consumers, found.audited) == ([1, 2, 3, 4, 5, 6], ["volcano"], ["npu2"])
+    assert all((damage.lost, damage.is_whole) == ((), True) for damage in found.recovery.damages)
+
+
+async def test_a_damaged_event_costs_itself(tmp_path: Path) -> None:
+    before = await fill(tmp_path)
+    spoil(EVENT, 3, change_a_letter)(tmp_path)
+    spoil(EVENT, 4, cut)(tmp_path)
+    found = await look(tmp_path)
+    assert (found.events, found.damaged_events, found.durable) == ([1, 2, 5, 6], 2, True)
+    assert (found.recovery.store_id, found.recovery.damages) == (before.store_id, ())
+
+
+@pytest.mark.parametrize("change", [change_a_letter, cut])
+async def test_a_damaged_input_costs_itself_and_is_told(
+    tmp_path: Path, change: Callable[[bytes], bytes]
+) -> None:
+    before = await fill(tmp_path)
+    spoil(INPUT, 5, change)(tmp_path)
+    found = await look(tmp_path)
+    assert [stamped.input for stamped in found.recovery.inputs] == [signal(4), Tick(), signal(6)]
+    assert (found.recovery.carried, found.events) == (before.carried, [1, 2, 3, 4, 5, 6])
+    (damage,) = found.recovery.damages
+    assert (damage.why, damage.lost) == (
+        "input 5 is not as it was written",
+        ("1 inputs since the last compaction",),
+    )
+    assert damage.is_whole, "what it did is told by the history"
+
+
+async def test_a_damaged_input_whose_events_are_lost_too_may_have_been_an_isolation(tmp_path: Path) -> None:
+    await fill(tmp_path)
+    spoil(INPUT, 5, cut)(tmp_path)
+    spoil(EVENT, 5, cut)(tmp_path)
+    (damage,) = (await look(tmp_path)).recovery.damages
+    assert not damage.is_whole
+
+
+async def test_a_damaged_isolation_that_can_still_be_read_is_doubtful(tmp_path: Path) -> None:
+    await fill(tmp_path)
+    spoil(CARRIED, 1, change_a_letter)(tmp_path)
+    found = await look(tmp_path)
+    assert found.recovery.carried == (condition(1), hold(3))
+    (damage,) = found.recovery.damages
+    assert [carried.cell.id for carried in damage.doubtful if isinstance(carried.cell, Hold)] == [
+        "die-2/hold"
+    ]
+    assert (damage.lost, damage.is_whole) == (("1 records of the live state",), False)
+
+
+async def test_a_damaged_isolation_that_cannot_be_read_is_told_as_lost(tmp_path: Path) -> None:
+    await fill(tmp_path)
+    spoil(CARRIED, 1, cut)(tmp_path)
+    (damage,) = (await look(tmp_path)).recovery.damages
+    assert (damage.lost, damage.is_whole, damage.doubtful) == (("1 records of the live state",), False, ())
+
+
+async def test_a_state_of_another_type_is_made_anew_from_what_is_left(tmp_path: Path) -> None:
+    before = await fill(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "store.db")) as connection:
+        connection.execute("UPDATE state SET last_seq = 'abc'")
+        connection.commit()
+    found = await look(tmp_path)
+    assert (found.recovery.carried, found.recovery.inputs) == (before.carried, before.inputs)
+    assert (found.recovery.last_seq, found.events) == (6, [1, 2, 3, 4, 5, 6])
+    assert found.recovery.engine_now_ns == 6
+    assert found.recovery.anchor is not None
+    assert (found.recovery.anchor.boot_id, found.recovery.anchor.rule_ns) == ("", 6)
+    (damage,) = found.recovery.damages
+    assert (damage.lost, damage.is_whole) == (("how far the store had come",), False)
+
+
+async def test_a_page_that_is_gone_costs_the_rows_on_it(tmp_path: Path) -> None:
+    before = await fill(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "store.db")) as connection:
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'event'").fetchone()
+    overwrite(tmp_path / "store.db", 4096 * (page - 1), 4096)
+    found = await look(tmp_path)
+    assert (found.recovery.carried, found.recovery.inputs) == (before.carried, before.inputs)
+    assert (found.recovery.last_seq, found.events) == (6, [])
+    (damage,) = found.recovery.damages
+    assert (damage.lost, damage.is_whole) == (("6 events of the history",), True)
+
+
+async def test_a_damaged_log_costs_what_stands_at_the_damage_and_nothing_behind_it(
+    tmp_path: Path, start_child: StartChild
+) -> None:
+    child = await start_child(tmp_path)
+    await child.hear()
+    await child.ask("commit", count=9)
+    await child.kill()
+    log = tmp_path / "store.db-wal"
+    overwrite(log, log.stat().st_size // 2, 8)
+    found = await look(tmp_path)
+    assert [stamped.input for stamped in found.recovery.inputs] == [signal(at) for at in range(1, 10)]
+    assert found.events == list(range(1, 10))
+
+
+async def test_a_log_without_its_file_gives_back_what_it_holds(
+    tmp_path: Path, start_child: StartChild
+) -> None:
+    child = await start_child(tmp_path)
+    await child.hear()
+    await child.ask("commit", count=5)
+    await child.kill()
+    (tmp_path / "store.db").unlink()
+    found = await look(tmp_path)
+    assert [stamped.input for stamped in found.recovery.inputs] == [signal(at) for at in range(1, 6)]
+    (damage,) = found.recovery.damages
+    assert damage.why == "the file is gone, and its log is there"
+
+
+# --------------------------------------------------------------------------- each byte
+
+
+def places(size: int) -> Iterator[int]:
+    """The first bytes of each page, where its pointers are, and some of all the others."""
+    yield from range(0, 100, 3)
+    for page in range(0, size, 4096):
+        yield from range(page, page + 16)
+    yield from random.Random(0).sample(range(size), FLIPS)
+
+
+async def test_whatever_byte_is_wrong_it_opens_and_tells_what_is_lost(tmp_path: Path) -> None:
+    before = await fill(tmp_path)
+    file = tmp_path / "store.db"
+    whole = file.read_bytes()
+    for at in places(len(whole)):
+        for old in names_in(tmp_path):
+            (tmp_path / old).unlink()
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        found = await look(tmp_path)
+        check(found, before, at)
+
+
+def check(found: Look, before: Recovery, at: int) -> None:
+    """What is not as before is told, and it is no more than what stands at one byte."""
+    recovery, place = found.recovery, f"byte {at}"
+    assert found.durable, place
+    inputs = [each for each in recovery.inputs if not isinstance(each.input, Tick)]
+    missing = len(before.carried) + len(before.inputs) - len(recovery.carried) - len(inputs)
+    assert missing in (0, 1), place
+    assert [each for each in recovery.carried if each not in before.carried] == [], place
+    assert [each for each in inputs if each not in before.inputs] == [], place
+    if missing:
+        assert recovery.damages, place
+    if len(recovery.carried) < len(before.carried):
+        assert not all(damage.is_whole for damage in recovery.damages), place
+    unread = 6 - len(found.events)
+    assert unread in (0, 1), place
+    if unread:
+        assert found.damaged_events or any(
+            "event" in words for each in recovery.damages for words in each.lost
+        ), place
+    if not found.consumers or not found.audited or recovery.cursors != before.cursors:
+        assert recovery.damages or not found.audited, place
+
+
+# --------------------------------------------------------------------------- until it is told
+
+
+async def test_damage_is_found_again_until_it_was_told(tmp_path: Path) -> None:
+    await fill(tmp_path)
+    spoil(INPUT, 5, cut)(tmp_path)
+    first = (await look(tmp_path)).recovery.damages
+    assert (await look(tmp_path, tells_damage=True)).recovery.damages == first != ()
+    assert (await look(tmp_path)).recovery.damages == ()
+
+
+async def test_a_second_damage_is_told_beside_the_first(tmp_path: Path) -> None:
+    await fill(tmp_path)
+    spoil(INPUT, 5, cut)(tmp_path)
+    await look(tmp_path)
+    spoil(INPUT, 6, cut)(tmp_path)
+    assert [damage.why for damage in (await look(tmp_path)).recovery.damages] == [
+        "input 5 is not as it was written",
+        "input 6 is not as it was written",
+    ]
+
+
+async def test_damage_found_while_running_keeps_the_numbers_and_goes_on_from_the_live_cells(
+    tmp_path: Path,
+) -> None:
+    before = await fill(tmp_path)
+    changes: asyncio.Queue[bool] = asyncio.Queue()
+    ledger = Ledger(
+        tmp_path,
+        MACHINE,
+        limits=replace(PATIENT, retry_s=0.02),
+        carry=lambda: CELLS,
+        wall_ns=lambda: WALL_NS,
+        on_durability_change=lambda: changes.put_nowait(ledger.durable),
+    )
+    await ledger.open()
+    spoil_all_but_the_first_page(tmp_path / "store.db")
+    with pytest.raises(Exception, match="malformed"):
+        await ledger.read_events(0)
+    assert [await changes.get(), await changes.get()] == [False, True]
+    (damage,) = ledger.damages
+    assert damage.is_whole
+    committed = await ledger.commit(replace(transaction(7), tells_damage=True))
+    assert (committed.last_seq, committed.durable) == (7, True)
+    assert committed.store_id.uuid == before.store_id.uuid
+    assert committed.store_id.epoch > before.store_id.epoch
+    await ledger.close()
+    found = await look(tmp_path)
+    assert found.recovery.carried == tuple(CELLS)
+    assert [stamped.input for stamped in found.recovery.inputs] == [signal(7)]
+    assert (found.events, found.recovery.damages) == ([7], ())
+
+
+def spoil_all_but_the_first_page(file: Path) -> None:
+    overwrite(file, 4096, file.stat().st_size - 4096)
+
+
+# --------------------------------------------------------------------------- a repair that was interrupted
+
+
+async def test_a_repair_that_dies_before_the_new_file_has_the_name_is_finished_by_the_next(
+    tmp_path: Path,
+) -> None:
+    before = await fill(tmp_path)
+    (tmp_path / "store.db").rename(tmp_path / "store.db.new")
+    (tmp_path / "store.db-wal").write_bytes(b"of the damaged file")
+    found = await look(tmp_path)
+    assert (found.recovery.inputs, found.recovery.damages) == (before.inputs, ())
+    assert not (tmp_path / "store.db.new").exists()
+
+
+async def test_a_new_file_that_was_not_finished_is_thrown_away(tmp_path: Path) -> None:
+    before = await fill(tmp_path)
+    (tmp_path / "store.db.new").write_bytes(b"half")
+    finish(tmp_path / "store.db")
+    assert [name for name in names_in(tmp_path) if ".new" in name] == []
+    assert (await look(tmp_path)).recovery.inputs == before.inputs
+
+
+async def test_the_checksum_of_a_state_is_none_of_another_schema() -> None:
+    row = (1, *("u", 1, "m"), *(0,) * 6, *(None,) * 4, *(0,) * 4)
+    assert replace(STATE, word="state 3").sealed(row) != STATE.sealed(row)
