@@ -1,8 +1,6 @@
 """A small daemon without a core: a real store, a real board, real gRPC servers. The test is its pump."""
 
-import asyncio
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -139,9 +137,3 @@ class Stage:
             view=view, store_id=store_id, seq=seq, durable=durable, wall_offset_ns=OFFSET_NS
         )
         self.board.publish(publication, events)
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    """Waits for what has no event of its own; the test's time-out bounds it."""
-    while not holds():  # noqa: ASYNC110 # that is what it is for
-        await asyncio.sleep(0.005)

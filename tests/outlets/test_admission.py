@@ -18,8 +18,9 @@ from tests.outlets import http2
 from tests.outlets.callers import GET_NODE, LIST_EVENTS, crowd, hoarding
 from tests.outlets.peer import NOBODY
 from tests.outlets.samples import event
-from tests.outlets.stage import Stage, until
+from tests.outlets.stage import Stage
 from tests.outlets.watching import WATCH, watching
+from tests.waiting import until
 
 HEALTH_WATCH = "/grpc.health.v1.Health/Watch"
 LIMIT_S = 30.0

@@ -10,7 +10,8 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from tests.outlets import http2
-from tests.outlets.stage import Stage, until
+from tests.outlets.stage import Stage
+from tests.waiting import until
 
 LIMIT_S = 10.0
 

@@ -13,7 +13,8 @@ from nodeagent.outlets.health import Health, SourceHealth
 from nodeagent.outlets.metrics import NodeMetrics
 from nodeagent.outlets.metrics_http import MetricsServer
 from tests.outlets.samples import event
-from tests.outlets.stage import FACTS, Stage, until
+from tests.outlets.stage import FACTS, Stage
+from tests.waiting import until
 
 HEALTH = Health(
     queue_depth=3,

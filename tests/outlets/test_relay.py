@@ -16,7 +16,7 @@ from nodeagent.outlets.limits import Limit
 from nodeagent.outlets.quota import Quota
 from nodeagent.outlets.relay import Relay
 from nodeagent.outlets.sockets import bound
-from tests.outlets.stage import until
+from tests.waiting import until
 
 LIMIT_S = 10.0
 ME = f"uid:{os.geteuid()}"

@@ -25,8 +25,9 @@ from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Publication, StoredEvent, StoreId, Transaction
 from nodeagent.store.upkeep import Keep
 from tests.outlets.samples import event
-from tests.outlets.stage import FACTS, ROOT, until
+from tests.outlets.stage import FACTS, ROOT
 from tests.store.samples import PATIENT
+from tests.waiting import until
 
 NOW_NS = 1_700_000_000_000_000_000
 LONG_AGO_NS = 1

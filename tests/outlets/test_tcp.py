@@ -11,8 +11,9 @@ from nodeagent.config import GrpcConfig
 from nodeagent.outlets import addresses
 from nodeagent.outlets.sockets import OutletError
 from tests.outlets.certificates import Authority, Certificate
-from tests.outlets.stage import Stage, until
+from tests.outlets.stage import Stage
 from tests.outlets.tcp import CONTROL, READ, ROLES, SERVER_NAMES, answer, configured, opened
+from tests.waiting import until
 
 
 async def test_what_a_certificate_may_do_is_told_by_its_name(place: Path, authority: Authority) -> None:

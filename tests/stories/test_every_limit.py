@@ -9,7 +9,7 @@ import socket
 import ssl
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +34,7 @@ STORED = 300
 READERS = range(20_001, 20_005)
 HOARDERS = range(20_011, 20_014)
 SCANNER, NEWCOMER, IDLER = 20_021, 20_022, 20_023
+ONE_STREAM = (1, 0, "")
 NO_STREAM = (
     f"RESOURCE_EXHAUSTED: there are {limits.STREAMS.total - limits.STREAMS.kept} streams,"
     f" as many as there may be beside the {limits.STREAMS.kept} kept for operators; try again later"
@@ -136,8 +137,7 @@ async def everybody(target: Target) -> AsyncIterator[None]:
             )
             await crowds.enter_async_context(not_taken)
         await crowds.enter_async_context(slow_scrapes(target.metrics))
-        async with crowd(daemon.socket, NEWCOMER, WATCH, 1) as newcomer:
-            assert newcomer == (0, 1, NO_STREAM)
+        await crowds.enter_async_context(remaining_streams(daemon))
         scanning = asyncio.create_task(scan(daemon, nothing))
         idle = hoarding(
             daemon.socket, IDLER, GET_NODE, pb.GetNodeRequest(), connections=112, calls=1, window=0
@@ -161,6 +161,20 @@ async def requests(daemon: Daemon) -> tuple[pb.WatchRequest, pb.ListEventsReques
     )
 
 
+@asynccontextmanager
+async def remaining_streams(daemon: Daemon) -> AsyncIterator[None]:
+    """Takes streams until there is none left: what others asked for may still be on its way, and of more than
+    ``limits.PENDING_CALLS`` at once gRPC refuses some by itself.
+    """
+    async with AsyncExitStack() as crowds:
+        told = ONE_STREAM
+        async with asyncio.timeout(LIMIT_S):
+            while told == ONE_STREAM:
+                told = await crowds.enter_async_context(crowd(daemon.socket, NEWCOMER, WATCH, 1))
+        assert told == (0, 1, NO_STREAM)
+        yield
+
+
 async def scan(daemon: Daemon, nothing: pb.ListEventsRequest) -> None:
     """A reader who looks for what there is not, again and again, and more than he may."""
     while True:
@@ -182,31 +196,31 @@ async def certified(target: Target, request: pb.WatchRequest) -> AsyncIterator[N
         return peer
 
     each = (limits.TCP_CONNECTIONS.total - limits.TCP_CONNECTIONS.kept) // len(ADDRESSES)
-    peers = [await asyncio.to_thread(connected, address) for address in ADDRESSES for _ in range(each)]
-    yield
-    for peer in peers:
-        peer.close()
+    with ExitStack() as peers:
+        for address in ADDRESSES:
+            for _ in range(each):
+                peers.enter_context(await asyncio.to_thread(connected, address))
+        yield
 
 
 @asynccontextmanager
 async def half_open(port: int) -> AsyncIterator[None]:
     """Peers that never begin with TLS."""
-    peers = [await asyncio.to_thread(connection, "127.0.0.1", port) for _ in range(HALF_OPEN)]
-    yield
-    for peer in peers:
-        peer.close()
+    with ExitStack() as peers:
+        for _ in range(HALF_OPEN):
+            peers.enter_context(await asyncio.to_thread(connection, "127.0.0.1", port))
+        yield
 
 
 @asynccontextmanager
 async def slow_scrapes(address: str) -> AsyncIterator[None]:
     host, _, port = address.partition(":")
-    peers = [await asyncio.to_thread(connection, host, int(port)) for _ in range(SLOW_SCRAPES)]
-    for peer in peers:
-        with contextlib.suppress(ConnectionError):
-            peer.sendall(b"GET /metrics HTTP/1.1\r\n")
-    yield
-    for peer in peers:
-        peer.close()
+    with ExitStack() as peers:
+        for _ in range(SLOW_SCRAPES):
+            peer = peers.enter_context(await asyncio.to_thread(connection, host, int(port)))
+            with contextlib.suppress(ConnectionError):
+                peer.sendall(b"GET /metrics HTTP/1.1\r\n")
+        yield
 
 
 def connection(host: str, port: int) -> socket.socket:
