@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from nodeagent.cli import door, forms
 from nodeagent.cli.options import Output, output_option, public_socket, read_config, socket_option
@@ -19,6 +20,7 @@ from nodeagent.outlets.pb import fault_service_pb2 as pb
 def command(context: click.Context, socket: Path | None, config_path: Path | None, output: Output) -> None:
     """List the named consumers: whose they are, and how far each has come."""
     if context.invoked_subcommand is not None:
+        _refuse_options(context)
         return
     with door.opened(public_socket(socket, config_path)) as daemon:
         listed = daemon.call(pb.ListConsumersRequest(), pb.ListConsumersResponse).consumers
@@ -44,6 +46,15 @@ def delete(name: str, socket: Path | None, config_path: Path | None, output: Out
         write_json({"consumer": name, "deleted": True})
     else:
         write(f"deleted {name}")
+
+
+def _refuse_options(context: click.Context) -> None:
+    """Of the listing, where a command of its own follows: it would not hear of them."""
+    given = [
+        each for each in context.params if context.get_parameter_source(each) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise click.UsageError(f"options go behind {context.invoked_subcommand!r}, not before it")
 
 
 def _socket(socket: Path | None, config_path: Path | None) -> Path:

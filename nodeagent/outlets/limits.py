@@ -106,8 +106,8 @@ HANDSHAKE_LIMIT_S: Final = 5.0
 """From a connection to the end of TLS and HTTP/2 settings."""
 
 PENDING_CALLS: Final = 256
-"""That gRPC keeps until the daemon takes them, for each socket; beyond so many it refuses some by itself, and
-from twice as many on all.
+"""That gRPC keeps until the daemon takes them, for each socket; beyond so many it ends some by itself, with
+CANCELLED, and from twice as many on all.
 """
 
 STREAMS_ON_CONNECTION: Final = 128

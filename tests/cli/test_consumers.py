@@ -53,3 +53,12 @@ def test_one_that_is_not_used_any_more_is_deleted(nodeagent: Nodeagent) -> None:
 def test_one_that_there_is_none_of_is_told(nodeagent: Nodeagent) -> None:
     failed = nodeagent("consumers", "delete", "nobody")
     assert (failed.status, failed.err) == (1, "nodeagent: consumer: there is none of the name 'nobody'\n")
+
+
+@pytest.mark.usefixtures("position")
+def test_a_socket_that_is_given_too_early_is_refused_and_nothing_is_deleted(
+    nodeagent: Nodeagent, tmp_path: Path
+) -> None:
+    refused = nodeagent("consumers", "--socket", tmp_path / "another.sock", "delete", "exporter")
+    assert (refused.status, "options go behind 'delete', not before it" in refused.err) == (2, True)
+    assert len(nodeagent("consumers", "-o", "json").json) == 2

@@ -1,6 +1,7 @@
 """Other users who call: many at once, or asking and taking nothing. Each is a process of its own."""
 
 import asyncio
+import contextlib
 import json
 import sys
 from collections.abc import AsyncIterator
@@ -42,7 +43,7 @@ async def hoarding(
 
 @asynccontextmanager
 async def _running(module: str, *arguments: str) -> AsyncIterator[bytes]:
-    """The first line that it says; it ends with its standard input."""
+    """The first line that it says."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *("-m", f"tests.outlets.{module}", *arguments),
@@ -56,5 +57,7 @@ async def _running(module: str, *arguments: str) -> AsyncIterator[bytes]:
         assert said, f"{module} said nothing"
         yield said
     finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
         async with asyncio.timeout(LIMIT_S):
-            await process.communicate(b"")
+            await process.communicate()

@@ -34,7 +34,6 @@ STORED = 300
 READERS = range(20_001, 20_005)
 HOARDERS = range(20_011, 20_014)
 SCANNER, NEWCOMER, IDLER = 20_021, 20_022, 20_023
-ONE_STREAM = (1, 0, "")
 NO_STREAM = (
     f"RESOURCE_EXHAUSTED: there are {limits.STREAMS.total - limits.STREAMS.kept} streams,"
     f" as many as there may be beside the {limits.STREAMS.kept} kept for operators; try again later"
@@ -163,15 +162,14 @@ async def requests(daemon: Daemon) -> tuple[pb.WatchRequest, pb.ListEventsReques
 
 @asynccontextmanager
 async def remaining_streams(daemon: Daemon) -> AsyncIterator[None]:
-    """Takes streams until there is none left: what others asked for may still be on its way, and of more than
-    ``limits.PENDING_CALLS`` at once gRPC refuses some by itself.
+    """Takes streams until it is told that there is none left: what others asked for may still be on its way, and
+    of more than ``limits.PENDING_CALLS`` at once gRPC ends some by itself.
     """
     async with AsyncExitStack() as crowds:
-        told = ONE_STREAM
+        told = ""
         async with asyncio.timeout(LIMIT_S):
-            while told == ONE_STREAM:
-                told = await crowds.enter_async_context(crowd(daemon.socket, NEWCOMER, WATCH, 1))
-        assert told == (0, 1, NO_STREAM)
+            while told != NO_STREAM:
+                _, _, told = await crowds.enter_async_context(crowd(daemon.socket, NEWCOMER, WATCH, 8))
         yield
 
 
