@@ -162,8 +162,8 @@ async def requests(daemon: Daemon) -> tuple[pb.WatchRequest, pb.ListEventsReques
 
 @asynccontextmanager
 async def remaining_streams(daemon: Daemon) -> AsyncIterator[None]:
-    """Takes streams until it is told that there is none left: what others asked for may still be on its way, and
-    of more than ``limits.PENDING_CALLS`` at once gRPC ends some by itself.
+    """Takes streams until it is told that there is none left: what others asked for may still be on its way,
+    and of more than ``limits.PENDING_CALLS`` at once gRPC ends some by itself.
     """
     async with AsyncExitStack() as crowds:
         told = ""
