@@ -193,19 +193,25 @@ _SECTIONS: Mapping[str, type[Struct]] = {
 }
 
 
+def config_file(path: Path | None, environ: Mapping[str, str]) -> Path | None:
+    """The one named, else ``$NODEAGENT_CONFIG``, else that at the default place; None where there is none."""
+    if path is None and (named := environ.get(PATH_VARIABLE)):
+        path = Path(named)
+    if path is None and DEFAULT_PATH.exists():
+        path = DEFAULT_PATH
+    return path
+
+
 def load_config(
     path: Path | None, environ: Mapping[str, str], driver_names: Collection[str] = DRIVER_NAMES
 ) -> Config:
-    """Reads the file at ``path``, else at ``$NODEAGENT_CONFIG``, else at the default place if there is one.
+    """Reads the file that ``config_file`` finds; where there is none, every key has its default.
 
     Raises ConfigError with every problem of the file; a file that was named must exist.
     """
-    if path is None and (named := environ.get(PATH_VARIABLE)):
-        path = Path(named)
+    path = config_file(path, environ)
     if path is None:
-        if not DEFAULT_PATH.exists():
-            return Config(drivers={name: _driver_form(name)() for name in driver_names})
-        path = DEFAULT_PATH
+        return Config(drivers={name: _driver_form(name)() for name in driver_names})
     problems = Problems()
     source = read_source(path, problems.add)
     config = None if source is None else _read(source, driver_names, problems)

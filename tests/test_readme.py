@@ -5,12 +5,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import IO
 
 from nodeagent.cli.main import COMMANDS
 from nodeagent.core.catalog import Settings
 from nodeagent.tables.load import load_catalog
-from tests.cli.live import ROOT, Node, until
+from tests.cli.live import ROOT, Node
+from tests.waiting import Lines
 
 README = (ROOT / "README.md").read_text()
 XID = "NVRM: Xid (PCI:0000:3b:00): {xid}, pid=1234, name=python, and so on."
@@ -35,30 +35,29 @@ class Subscriber:
             text=True,
         )
 
-    @property
-    def complaints(self) -> IO[str]:
-        assert self._process.stderr is not None
-        return self._process.stderr
-
-    def __enter__(self) -> IO[str]:
         assert self._process.stdout is not None
-        return self._process.stdout
+        assert self._process.stderr is not None
+        self.complaints = Lines(self._process.stderr)
+        self._lines = Lines(self._process.stdout)
+
+    def __enter__(self) -> Lines:
+        return self._lines
 
     def __exit__(self, *_: object) -> None:
         self._process.kill()
-        self._process.communicate(timeout=30)
+        self._process.wait(timeout=30)
 
 
 def test_the_client_program_sees_the_state_then_events_and_goes_on_where_it_was(tmp_path: Path) -> None:
     node = Node.within(tmp_path)
     with node.daemon():
         with Subscriber(tmp_path, node) as lines:
-            assert until(lines, "all").endswith(": 'ALLOW'}\n")
+            assert lines.until("all").endswith(": 'ALLOW'}\n")
             node.write(XID.format(xid=79))
-            first = until(lines, "XID_79").split()
+            first = lines.until("XID_79").split()
         node.write(XID.format(xid=48))
         with Subscriber(tmp_path, node) as lines:
-            second = until(lines, " ").split()
+            second = lines.until(" ").split()
 
     assert first[1:] == ["raised", "0000:3b:00.0", "XID_79", "ISOLATE", "RESCHEDULE"]
     # Killed between an event and its position it is told that event again: at least once, never not.
@@ -68,7 +67,7 @@ def test_the_client_program_sees_the_state_then_events_and_goes_on_where_it_was(
 def test_the_client_program_says_so_where_no_daemon_answers(tmp_path: Path) -> None:
     subscriber = Subscriber(tmp_path, Node.within(tmp_path))
     with subscriber:
-        words = until(subscriber.complaints, "nodeagent")
+        words = subscriber.complaints.until("nodeagent")
 
     assert words.startswith("nodeagent does not answer, waiting for it: UNAVAILABLE: ")
     assert str(tmp_path / "n.sock") in words

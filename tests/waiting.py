@@ -1,9 +1,11 @@
 """Waits for what nobody tells, each with a limit of its own. It judges no time that passed."""
 
 import asyncio
+import queue
+import threading
 import time
-from collections.abc import Callable
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterator
+from typing import IO, Final, TypeVar
 
 T = TypeVar("T")
 
@@ -29,3 +31,39 @@ def wait_until(found: Callable[[], T], what: str = "", limit_s: float = WAIT_LIM
         assert time.monotonic() < end_s, f"never came: {what or found}"
         time.sleep(0.01)
     return result
+
+
+class Lines:
+    """The lines that a process prints, read as they come."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._come: queue.SimpleQueue[str] = queue.SimpleQueue()
+        threading.Thread(target=self._read, args=(stream,), daemon=True).start()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.readline, "")
+
+    def readline(self, limit_s: float = WAIT_LIMIT_S) -> str:
+        """The next, "" at the end. Raises AssertionError after the limit."""
+        try:
+            line = self._come.get(timeout=limit_s)
+        except queue.Empty:
+            raise AssertionError(f"no line came for {limit_s:.0f} s") from None
+        if not line:
+            self._come.put("")
+        return line
+
+    def until(self, words: str, limit_s: float = WAIT_LIMIT_S) -> str:
+        """The first line with these words. Raises AssertionError after the limit, or where they end."""
+        end_s = time.monotonic() + limit_s
+        seen: list[str] = []
+        while words not in (line := self.readline(max(0.0, end_s - time.monotonic()))):
+            seen.append(line)
+            assert line, f"it ended without a line with {words!r}, after {''.join(seen)}"
+        return line
+
+    def _read(self, stream: IO[str]) -> None:
+        with stream:
+            for line in stream:
+                self._come.put(line)
+        self._come.put("")

@@ -17,8 +17,11 @@ from nodeagent.cli.output import write, write_json
 def command(
     action: str, refuse: bool, reason: str, socket: Path | None, config_path: Path | None, output: Output
 ) -> None:
-    """Approve ACTION (its id, as "nodeagent status" shows it), which waits for that in mode ask."""
-    from nodeagent.cli import door, forms
+    """Approve ACTION, which waits for that in mode ask.
+
+    It is named by its id, as "nodeagent status" shows it, or by a device of it.
+    """
+    from nodeagent.cli import door, durability, forms
     from nodeagent.outlets.pb import control_service_pb2 as pb
 
     request = pb.ApproveActionRequest(action_id=action, approved=not refuse, reason=reason)
@@ -26,6 +29,8 @@ def command(
         told = daemon.call(request, pb.ApproveActionResponse)
     if output == Output.JSON:
         form = forms.action(told.reset) if told.HasField("reset") else None
-        write_json({"action_id": action, "approved": not refuse, "action": form})
-    else:
-        write(f"{'refused' if refuse else 'approved'} {action}")
+        answer = {"action_id": told.reset.id or action, "approved": not refuse, "action": form}
+        write_json({**answer, "durable": told.durable})
+        return
+    write(f"{'refused' if refuse else 'approved'} {told.reset.id or action}")
+    durability.warn(told)

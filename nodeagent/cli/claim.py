@@ -37,7 +37,7 @@ def command(
 
     Put it into the scheduler's hooks: a device that nobody claims and no process holds is free for a reset.
     """
-    from nodeagent.cli import door
+    from nodeagent.cli import door, durability
     from nodeagent.outlets.pb import control_service_pb2 as pb
 
     if bool(devices) == every and not (left and not devices):
@@ -45,13 +45,15 @@ def command(
     with door.opened(control_socket(socket, config_path)) as daemon:
         named = devices or _chips(daemon, claimed_by=job if left and not every else "")
         claims = [pb.Claim(device=each, job=job, kind=kind, claimed=not left) for each in named]
+        told = pb.SetClaimsResponse(durable=True)
         if claims:
-            daemon.call(pb.SetClaimsRequest(claims=claims), pb.SetClaimsResponse)
+            told = daemon.call(pb.SetClaimsRequest(claims=claims), pb.SetClaimsResponse)
     if output == Output.JSON:
-        write_json({"job": job, "claimed": not left, "devices": list(named)})
-    else:
-        which = ", ".join(named) or "no device: there is none"
-        write(f"{job} has left {which}" if left else f"{job} claims {which}")
+        write_json({"job": job, "claimed": not left, "devices": list(named), "durable": told.durable})
+        return
+    which = ", ".join(named) or "no device: there is none"
+    write(f"{job} has left {which}" if left else f"{job} claims {which}")
+    durability.warn(told)
 
 
 def _chips(daemon: "Door", claimed_by: str) -> Sequence[str]:

@@ -1,15 +1,19 @@
 """``nodeagent devices``: the devices as they stand, the node itself first."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
 from nodeagent.cli import door, forms
+from nodeagent.cli.failure import Failure
+from nodeagent.cli.known import unknown_devices
 from nodeagent.cli.lines import word
 from nodeagent.cli.options import Output, output_option, public_socket, socket_option
 from nodeagent.cli.output import write_json, write_table
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import fault_service_pb2 as pb
+from nodeagent.outlets.pb import types_pb2
 
 
 @click.command("devices")
@@ -17,14 +21,24 @@ from nodeagent.outlets.pb import fault_service_pb2 as pb
 @socket_option
 @output_option
 def command(devices: tuple[str, ...], socket: Path | None, config_path: Path | None, output: Output) -> None:
-    """List the devices with verdict and handling; all, or those of these names or ids."""
+    """List the devices with verdict and handling; all, or those of these names or ids.
+
+    Exit status 1 where one of them is not known.
+    """
     request = pb.ListDevicesRequest(devices=devices)
     with door.opened(public_socket(socket, config_path)) as daemon:
         listed = daemon.call(request, pb.ListDevicesResponse).devices
+        unknown = unknown_devices(daemon, devices) if len(listed) < len(set(devices)) else []
     if output == Output.JSON:
         for device in listed:
             write_json(forms.device(device))
-        return
+    elif listed:
+        _write(listed)
+    if unknown:
+        raise Failure("\n".join(unknown))
+
+
+def _write(listed: Iterable[types_pb2.Device]) -> None:
     rows = [
         [
             device.name,

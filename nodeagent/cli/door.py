@@ -43,15 +43,17 @@ class Door:
     def close(self) -> None:
         self._channel.close()
 
-    def call(self, request: Message, answer: type[Answer]) -> Answer:
-        """Raises Failure, or Unreachable where the daemon went away meanwhile."""
+    def call(
+        self, request: Message, answer: type[Answer], *, timeout_s: float = calls.CALL_TIMEOUT_S
+    ) -> Answer:
+        """Raises Failure, or Unreachable where the daemon went away meanwhile. It waits while that pauses."""
         ask = self._channel.unary_unary(
             calls.path_of(request),
             request_serializer=type(request).SerializeToString,
             response_deserializer=answer.FromString,
         )
-        with _plain_words(self._path):
-            answered = ask(request, timeout=calls.CALL_TIMEOUT_S)
+        with _plain_words(self._path, timeout_s):
+            answered = ask(request, timeout=timeout_s, wait_for_ready=True)
         if not isinstance(answered, answer):
             raise TypeError(f"{calls.path_of(request)} answered a {type(answered).__name__}")
         return answered
@@ -65,9 +67,10 @@ class Door:
             request_serializer=type(request).SerializeToString,
             response_deserializer=answer.FromString,
         )
-        answers = ask(request, timeout=timeout_s)
+        # Without a limit whoever asks wants to be told that the daemon has gone.
+        answers = ask(request, timeout=timeout_s, wait_for_ready=timeout_s is not None)
         try:
-            with _plain_words(self._path):
+            with _plain_words(self._path, timeout_s):
                 yield from answers
         finally:
             answers.cancel()
@@ -105,32 +108,30 @@ def _unreachable(path: Path, error: OSError) -> Unreachable:
                 f"the daemon is not running: nobody listens at {path}; {start}", EXIT_UNAVAILABLE
             )
         case errno.EACCES | errno.EPERM:
-            return Unreachable(
-                f"you may not use {path}: root may, and the members of its group (ls -l {path})",
-                EXIT_NOT_ALLOWED,
-            )
+            who = f"root may, and the members of its group (ls -l {path})"
+            return Unreachable(f"you may not ask the daemon at {path}: {who}", EXIT_NOT_ALLOWED)
         case _:
             reason = error.strerror or str(error)
             return Unreachable(f"the daemon cannot be asked at {path}: {reason}", EXIT_UNAVAILABLE)
 
 
 @contextmanager
-def _plain_words(path: Path) -> Iterator[None]:
+def _plain_words(path: Path, timeout_s: float | None) -> Iterator[None]:
     try:
         yield
     except grpc.RpcError as error:
-        raise _failure(path, error) from error
+        raise _failure(path, error, timeout_s) from error
 
 
-def _failure(path: Path, error: Any) -> Failure:
+def _failure(path: Path, error: Any, timeout_s: float | None) -> Failure:
     """``error`` is a grpc.RpcError, which says more than its type does."""
     status, details = error.code(), error.details()
     match status:
         case grpc.StatusCode.UNAVAILABLE | grpc.StatusCode.CANCELLED:
             return Unreachable(f"the daemon at {path} does not answer: {details}", EXIT_UNAVAILABLE)
         case grpc.StatusCode.DEADLINE_EXCEEDED:
-            reason = f"the daemon at {path} did not answer within {calls.CALL_TIMEOUT_S:g} s"
-            return Unreachable(reason, EXIT_UNAVAILABLE)
+            within = "" if timeout_s is None else f" within {timeout_s:g} s"
+            return Unreachable(f"the daemon at {path} did not answer{within}", EXIT_UNAVAILABLE)
         case grpc.StatusCode.PERMISSION_DENIED:
             return Failure(f"not allowed: {details}", EXIT_NOT_ALLOWED)
         case grpc.StatusCode.UNIMPLEMENTED:

@@ -10,7 +10,8 @@ import click
 
 from nodeagent.cli import forms
 from nodeagent.cli.door import Door, Unreachable, opened
-from nodeagent.cli.failure import EXIT_INTERRUPTED, EXIT_NOT_ALLOWED
+from nodeagent.cli.failure import EXIT_INTERRUPTED, EXIT_NOT_ALLOWED, Failure
+from nodeagent.cli.known import unknown_codes, unknown_devices
 from nodeagent.cli.lines import write_event
 from nodeagent.cli.options import Output, output_option, public_socket, socket_option
 from nodeagent.cli.output import note, write_json
@@ -66,7 +67,10 @@ def command(
     config_path: Path | None,
     output: Output,
 ) -> None:
-    """Show the newest events, or all after a number, oldest first."""
+    """Show the newest events, or all after a number, oldest first.
+
+    Exit status 1 where none is kept of a device or code that nobody knows.
+    """
     if after is not None and newest is not None:
         raise click.UsageError("--after and --newest exclude each other")
     wanted = pb.EventFilter(
@@ -74,7 +78,7 @@ def command(
         kinds=[messages.EVENT_KINDS[EventKind(kind)] for kind in kinds],
         minimum_level=messages.level_number(Level(min_level) if min_level else None),
     )
-    follower = Follower(public_socket(socket, config_path), wanted, codes, output)
+    follower = Follower(public_socket(socket, config_path), wanted, codes, output, follow)
     try:
         follower.show_kept(after, newest if newest is not None else _newest(follow))
         if follow:
@@ -90,10 +94,15 @@ def _newest(follow: bool) -> int:
 class Follower:
     """Shows events once each, in order; ``_position`` is how far it has come."""
 
-    def __init__(self, socket: Path, wanted: pb.EventFilter, codes: Iterable[str], output: Output) -> None:
+    def __init__(
+        self, socket: Path, wanted: pb.EventFilter, codes: Iterable[str], output: Output, follows: bool
+    ) -> None:
         self._socket = socket
         self._wanted = wanted
-        self._codes = tuple(map(canonical, codes))
+        self._named = tuple(codes)
+        self._codes = tuple(map(canonical, self._named))
+        self._follows = follows
+        self._has_shown = False
         self._output = output
         self._store_id = types_pb2.StoreId()
         self._position = 0
@@ -110,6 +119,19 @@ class Follower:
                 kept = self._newest(door, newest)
             for event in kept:
                 self._show(event)
+            if not self._has_shown and newest:
+                self._check_known(door)
+
+    def _check_known(self, door: Door) -> None:
+        """Nothing was found: raises Failure where nothing could be, of what nobody knows.
+
+        Who follows is only told so: it may come yet.
+        """
+        unknown = [*unknown_devices(door, self._wanted.devices), *unknown_codes(door, self._named)]
+        if unknown and not self._follows:
+            raise Failure("\n".join(unknown))
+        for each in unknown:
+            note(f"nodeagent: {each}; waiting for it")
 
     def follow(self) -> None:
         """Until interrupted. A daemon that goes away is waited for, and continued where it was left."""
@@ -184,6 +206,7 @@ class Follower:
 
     def _show(self, event: types_pb2.Event) -> None:
         self._position = max(self._position, event.seq)
+        self._has_shown = True
         if self._output == Output.JSON:
             write_json(forms.event(event))
         else:

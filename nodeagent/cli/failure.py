@@ -5,8 +5,9 @@ from typing import IO, Any, Final
 import click
 
 EXIT_FAILED: Final = 1
+EXIT_USAGE: Final = 2
 EXIT_UNAVAILABLE: Final = 69
-"""No daemon answers (sysexits.h). 2 is click's for a wrong command line."""
+"""No daemon answers (sysexits.h)."""
 
 EXIT_NOT_ALLOWED: Final = 77
 EXIT_CONFIG: Final = 78

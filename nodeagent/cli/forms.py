@@ -123,6 +123,7 @@ def hold(told: types_pb2.Hold) -> Form:
         "device_id": told.device_id,
         "kind": _word(messages.HOLD_KIND_OF, told.kind),
         "owner": told.owner,
+        "set_by": told.set_by,
         "reason": told.reason,
         "since": _time(told.since),
         "until": _time(told.until),
@@ -237,9 +238,18 @@ def stance(told: fault_service_pb2.Stance) -> Form:
     }
 
 
+def advice(told: fault_service_pb2.Contribution) -> str:
+    """What a person should do. What a rule promoted is not over with the fault that it counted."""
+    if told.HasField("promotion"):
+        device = told.promotion.device
+        return f"It repeats: have {device} examined, or replaced, before you release it."
+    return told.explanation.action
+
+
 def contribution(told: fault_service_pb2.Contribution) -> Form:
     """One reason of a verdict and what stands behind it; null for what it is not."""
     return {
+        "advice": advice(told),
         "reason": reason(told.reason),
         "condition": condition(told.condition) if told.HasField("condition") else None,
         "promotion": promotion(told.promotion) if told.HasField("promotion") else None,

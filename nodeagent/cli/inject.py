@@ -5,8 +5,9 @@ from pathlib import Path
 import click
 
 from nodeagent.cli import door
+from nodeagent.cli.known import unknown_codes
 from nodeagent.cli.options import Output, control_socket, control_socket_option, output_option
-from nodeagent.cli.output import write, write_json
+from nodeagent.cli.output import note, write, write_json
 from nodeagent.outlets.pb import control_service_pb2 as pb
 
 
@@ -28,7 +29,10 @@ def command(
     request = pb.InjectRequest(device=device, code=code, affect_verdict=affect_verdict)
     with door.opened(control_socket(socket, config_path)) as daemon:
         told = daemon.call(request, pb.InjectResponse)
+        unknown = unknown_codes(daemon, (code,))
     if output == Output.JSON:
         write_json({"device": device, "code": code, "condition_id": told.condition_id})
     else:
         write(f"injected {code} on {device}: {told.condition_id or 'it opened no condition'}")
+    for each in unknown:
+        note(f"warning: {each}: it was judged as one that nobody knows")

@@ -2,43 +2,64 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from nodeagent.cli.lengths import length_option
 from nodeagent.cli.options import Output, control_socket, control_socket_option, output_option
-from nodeagent.cli.output import write, write_json
+from nodeagent.cli.output import note, write, write_json
+from nodeagent.cli.owners import owner_option
+
+if TYPE_CHECKING:
+    from nodeagent.outlets.pb import control_service_pb2 as pb
+    from nodeagent.outlets.pb import types_pb2
+
+_CLOCKS_DIFFER_NS: Final = 10**9
 
 
 @click.command("isolate")
 @click.argument("device")
 @click.option("--reason", required=True, help="Why; everybody who is told of the verdict is told this.")
 @length_option("How long, such as 2h; else until released.")
+@owner_option
 @control_socket_option
 @output_option
 def command(
     device: str,
     reason: str,
     length: timedelta | None,
+    owner: str,
     socket: Path | None,
     config_path: Path | None,
     output: Output,
 ) -> None:
     """Isolate DEVICE ("node": the whole node) until you release it, or for a while.
 
-    The hold is yours: nobody else's release lifts it. Isolating again changes its reason and its end.
+    The hold is yours: nobody else's release lifts it, but by its id or by force. Another reason makes another
+    hold. Isolating again for the same reason only ever makes it longer; to shorten it, release it first.
     """
-    from nodeagent.cli import door, forms
+    from nodeagent.cli import door, durability, forms
     from nodeagent.cli.times import for_people
     from nodeagent.outlets.pb import control_service_pb2 as pb
 
-    request = pb.IsolateDeviceRequest(device=device, reason=reason)
+    request = pb.IsolateDeviceRequest(device=device, reason=reason, owner=owner)
     if length is not None:
         request.until.FromDatetime(datetime.now(UTC) + length)
     with door.opened(control_socket(socket, config_path)) as daemon:
-        hold = daemon.call(request, pb.IsolateDeviceResponse).hold
+        told = daemon.call(request, pb.IsolateDeviceResponse)
+    hold = told.hold
     if output == Output.JSON:
-        write_json(forms.hold(hold))
-    else:
-        end = f"until {for_people(hold.until)}" if hold.HasField("until") else "until it is released"
-        write(f"isolated {hold.device} for {hold.owner}, {end}: {hold.reason}")
+        write_json({**forms.hold(hold), "durable": told.durable})
+        return
+    end = f"until {for_people(hold.until)}" if hold.HasField("until") else "until it is released"
+    write(f"isolated {hold.device} for {hold.owner}, {end}: {hold.reason}")
+    if length is not None and _is_longer(hold, request):
+        note(f"nodeagent: {hold.owner} held it for longer already, and still does; to shorten it, release it")
+    durability.warn(told)
+
+
+def _is_longer(hold: "types_pb2.Hold", request: "pb.IsolateDeviceRequest") -> bool:
+    """By more than what the clocks may differ by."""
+    ends_ns, asked_ns = hold.until.ToNanoseconds(), request.until.ToNanoseconds()
+    return not hold.HasField("until") or ends_ns - asked_ns > _CLOCKS_DIFFER_NS

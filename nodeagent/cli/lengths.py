@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
 from nodeagent.toml.quantities import parse_duration_ns
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+_LONGEST_NS: Final = 3650 * 86_400 * 10**9
 
 
 def length_option(help_text: str) -> Callable[[Command], Command]:
@@ -20,6 +22,10 @@ def _length(_context: click.Context, _parameter: click.Parameter, text: str | No
     if text is None:
         return None
     try:
-        return timedelta(microseconds=parse_duration_ns(text) // 1000)
-    except (ValueError, OverflowError) as error:
-        raise click.BadParameter(str(error)) from error
+        length_ns = parse_duration_ns(text)
+    except ValueError as error:
+        wanted = "a whole number and one of ms, s, m, h, d, such as 90m"
+        raise click.BadParameter(f"{text!r} is no length of time: {wanted}") from error
+    if not 0 < length_ns <= _LONGEST_NS:
+        raise click.BadParameter("must be longer than 0" if not length_ns else "must be 3650d at most")
+    return timedelta(microseconds=length_ns // 1000)

@@ -9,6 +9,8 @@ from typing import Final
 
 import click
 
+from nodeagent import __version__
+
 COMMANDS: Final[Mapping[str, str]] = {
     "run": "Start the daemon in the foreground.",
     "status": "Show verdicts, open conditions, holds and actions.",
@@ -33,6 +35,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "emulator": "Play a node with accelerators where there are none.",
     "probe": "Run one source by hand.",
     "version": "Show the version.",
+    "help": "Show the help of a command.",
 }
 """Name -> one line of help; the command of that name in ``nodeagent.cli.NAME`` is imported when called."""
 
@@ -52,12 +55,21 @@ class LazyGroup(click.Group):
             raise TypeError(f"nodeagent.cli.{cmd_name}.command is no command")
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, which knows nothing of commands that are not loaded and so can suggest none."""
+        if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
+            raise click.NoSuchCommand(args[0], possibilities=list(COMMANDS), ctx=ctx)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", message="nodeagent %(version)s")
 def main() -> None:
     """Finds out which chip, link or host part of this node is faulty, and tells everybody.
 

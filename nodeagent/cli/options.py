@@ -7,16 +7,20 @@ import os
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from nodeagent.cli.failure import EXIT_CONFIG, Failure
+from nodeagent.cli.failure import EXIT_CONFIG, EXIT_USAGE, Failure
+from nodeagent.cli.output import note
 
 if TYPE_CHECKING:
     from nodeagent.config import Config
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+STATE_DIRECTORY: Final = Path("/var/lib/nodeagent")
+"""Of the unit."""
 
 
 class Output(StrEnum):
@@ -85,8 +89,45 @@ def read_config(path: Path | None) -> "Config":
 
 
 def public_socket(socket: Path | None, config_path: Path | None) -> Path:
-    return socket or Path(read_config(config_path).agent.socket)
+    """Raises Failure."""
+    return _a_path(socket) if socket else Path(_daemons_config(config_path).agent.socket)
 
 
 def control_socket(socket: Path | None, config_path: Path | None) -> Path:
-    return socket or Path(read_config(config_path).agent.control_socket)
+    """Raises Failure."""
+    return _a_path(socket) if socket else Path(_daemons_config(config_path).agent.control_socket)
+
+
+def _a_path(socket: Path) -> Path:
+    """What looks like HOST:PORT is no file's name that was mistyped."""
+    name = str(socket)
+    if ":" in name and "/" not in name and not socket.exists():
+        what = "over TCP the daemon is asked by programs with a certificate of their own, not by this command"
+        raise Failure(f"--socket takes a unix socket's path, not {name!r}; {what}", EXIT_USAGE)
+    return socket
+
+
+def _daemons_config(path: Path | None) -> "Config":
+    """As the daemon has it: it goes on with the last good one where the file is wrong, and says so if asked.
+
+    Raises Failure as ``read_config``.
+    """
+    from nodeagent.last_config import FILE_NAME, folder_of, last_good
+
+    try:
+        return read_config(path)
+    except Failure as refused:
+        folder = folder_of(os.environ) or (STATE_DIRECTORY if _is_usual(path) else None)
+        last = last_good(folder)
+        if folder is None or last is None:
+            raise
+        note(f"nodeagent: {refused.message.splitlines()[0]}")
+        note(f"nodeagent: asking the daemon where {folder / FILE_NAME} says, as it was last configured")
+        return last
+
+
+def _is_usual(path: Path | None) -> bool:
+    """Whether it is the service's own file that is meant."""
+    from nodeagent.config import DEFAULT_PATH, config_file
+
+    return config_file(path, os.environ) == DEFAULT_PATH

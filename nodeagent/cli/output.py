@@ -6,7 +6,7 @@ What stands in a pipe or a file is plain, one item a line, and never cut.
 import os
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -71,6 +71,13 @@ def write_continued(head: str, rest: str) -> None:
         write(piece)
 
 
+def write_wrapped(text: str) -> None:
+    """One line; on a terminal that is too narrow for it, more of them, the later ones indented."""
+    lines = wrapped(text, "", "    ") if on_terminal() else [text]
+    for line in lines:
+        write(" ".join(map(_coloured_within, line.split(" "))))
+
+
 def wrapped(text: str, first: str, others: str) -> list[str]:
     """Lines that fit the terminal, after these beginnings. Ids are kept whole: they are copied."""
     return textwrap.wrap(
@@ -95,25 +102,58 @@ def coloured(word: str) -> str:
     return click.style(word, fg=style) if style else word
 
 
+def _coloured_within(text: str) -> str:
+    """A word with what punctuation follows it."""
+    bare = text.rstrip(",:;")
+    return coloured(bare) + text[len(bare) :]
+
+
 def write_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
-    """On a terminal wrapped to its width; elsewhere columns of equal width, two spaces between them."""
-    if on_terminal():
-        _write_wrapped(columns, rows)
-        return
-    lines = [columns, *rows]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
-    for line in lines:
-        write("  ".join(cell.ljust(size) for cell, size in zip(line, widths, strict=True)).rstrip())
+    """Columns of equal width, two spaces between them.
+
+    On a terminal no line is longer than it is wide, and no word is cut: the last column is wrapped, and
+    stands below the others where they leave it no room.
+    """
+    widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
+    lead = sum(widths[:-1]) + 2 * len(widths[:-1])
+    longest = max(len(word) for row in (columns, *rows) for word in row[-1].split() or [""])
+    write_row: Callable[[Sequence[str], Sequence[Cell], int], None]
+    if not on_terminal() or lead + widths[-1] <= width():
+        write_row = _write_whole
+    elif lead + max(longest, _LEAST_ROOM) <= width():
+        write_row = _write_wrapped
+    else:
+        write_row = _write_below
+    for place, row in enumerate((columns, *rows)):
+        write_row(
+            [_styled(cell, size, place == 0) for cell, size in zip(row, widths, strict=True)], row, lead
+        )
 
 
-def _write_wrapped(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+_LEAST_ROOM: Final = 16
+"""Of a column that is wrapped: with less it would be one word a line."""
 
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
-    Console(width=width()).print(table)
+
+def _styled(cell: Cell, size: int, is_head: bool) -> str:
+    return (click.style(cell, bold=True) if is_head else coloured(cell)) + " " * (size - len(cell))
+
+
+def _write_whole(styled: Sequence[str], _row: Sequence[Cell], _lead: int) -> None:
+    write("  ".join(styled).rstrip())
+
+
+def _write_wrapped(styled: Sequence[str], row: Sequence[Cell], lead: int) -> None:
+    first, *others = wrapped(row[-1], " " * lead, " " * lead) or [""]
+    write("  ".join((*styled[:-1], first[lead:])).rstrip())
+    for line in others:
+        write(line)
+
+
+def _write_below(styled: Sequence[str], row: Sequence[Cell], lead: int) -> None:
+    if lead - 2 <= width():
+        write("  ".join(styled[:-1]).rstrip())
+    else:
+        for line in wrapped("  ".join(row[:-1]), "", "  "):
+            write(line)
+    for line in wrapped(row[-1], "    ", "    "):
+        write(line)

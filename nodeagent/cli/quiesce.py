@@ -9,6 +9,7 @@ import click
 from nodeagent.cli.lengths import length_option
 from nodeagent.cli.options import Output, control_socket, control_socket_option, output_option
 from nodeagent.cli.output import write, write_json
+from nodeagent.cli.owners import owner_option
 
 if TYPE_CHECKING:
     from nodeagent.outlets.pb.fault_service_pb2 import Snapshot
@@ -18,37 +19,48 @@ if TYPE_CHECKING:
 @click.command("quiesce")
 @click.option("--reason", required=True, help="Why; for the audit log and the events.")
 @length_option("How long, such as 2h; else until you resume.")
+@owner_option
 @control_socket_option
 @output_option
 def command(
     reason: str,
     length: timedelta | None,
+    owner: str,
     socket: Path | None,
     config_path: Path | None,
     output: Output,
 ) -> None:
     """Hold off all actions on this node until you resume, or for a while.
 
-    It outlives the daemon and the boot, and is yours: nobody else's resume ends it. A reset that has begun is
-    called off if the vendor has not been asked yet, and named: wait for its end.
+    It outlives the daemon and the boot, and is yours: nobody else's resume ends it, but by its id or force. A
+    reset that has begun is called off if the vendor has not been asked yet, and named: wait for its end.
     """
-    from nodeagent.cli import door, forms, snapshot
+    from nodeagent.cli import door, durability, forms, snapshot
+    from nodeagent.cli.lines import in_order
     from nodeagent.cli.times import for_people
     from nodeagent.outlets.pb import control_service_pb2 as pb
 
-    request = pb.QuiesceRequest(reason=reason)
+    request = pb.QuiesceRequest(reason=reason, owner=owner)
     if length is not None:
         request.duration.FromTimedelta(length)
     with door.opened(control_socket(socket, config_path)) as daemon:
-        hold = daemon.call(request, pb.QuiesceResponse).hold
+        told = daemon.call(request, pb.QuiesceResponse)
         under_way = _under_way(snapshot.take(daemon).snapshot)
+    hold = told.hold
     if output == Output.JSON:
-        write_json({**forms.hold(hold), "under_way": [each.id for each in under_way]})
+        write_json(
+            {
+                **forms.hold(hold),
+                "under_way": [each.id for each in under_way],
+                "durable": told.durable,
+            }
+        )
         return
     end = f"until {for_people(hold.until)}" if hold.HasField("until") else "until resumed"
     write(f"quiesced for {hold.owner}, {end}: {hold.reason}")
     for each in under_way:
-        write(f"still under way is {each.id} of {', '.join(each.devices)}: wait for its end")
+        write(f"still under way is {each.id} of {in_order(each.devices)}: wait for its end")
+    durability.warn(told)
 
 
 def _under_way(told: "Snapshot") -> list["Reset"]:

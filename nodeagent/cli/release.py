@@ -6,13 +6,15 @@ import click
 
 from nodeagent.cli.options import Output, control_socket, control_socket_option, output_option
 from nodeagent.cli.output import write, write_json
+from nodeagent.cli.owners import owner_option
 
 
 @click.command("release")
 @click.argument("device")
 @click.option("--reason", required=True, help="Why; for the audit log and the events.")
-@click.option("--id", "only", default="", help="End only this hold, promotion or condition.")
-@click.option("--force", is_flag=True, help="Although it is not fit: faulty still, or not observed.")
+@click.option("--id", "only", default="", help="End only this hold, promotion or condition, whosever it is.")
+@click.option("--force", is_flag=True, help="Others' holds too, and although it is faulty or not observed.")
+@owner_option
 @control_socket_option
 @output_option
 def command(
@@ -20,23 +22,29 @@ def command(
     reason: str,
     only: str,
     force: bool,
+    owner: str,
     socket: Path | None,
     config_path: Path | None,
     output: Output,
 ) -> None:
-    """End your hold on DEVICE, its promotions, and the faults that only a person may clear.
+    """End your holds on DEVICE, its promotions, and the faults that only a person may clear.
 
-    Another owner's hold stays. A device that is still faulty, or is not observed, is not released without
-    --force.
+    Another owner's hold stays, and is named: --id or --force ends it. A device that is still faulty, or is
+    not observed, is not released without --force.
     """
-    from nodeagent.cli import door
+    from nodeagent.cli import door, durability, forms
     from nodeagent.outlets.pb import control_service_pb2 as pb
 
-    request = pb.ReleaseDeviceRequest(device=device, reason=reason, id=only, force=force)
+    request = pb.ReleaseDeviceRequest(device=device, reason=reason, id=only, force=force, owner=owner)
     with door.opened(control_socket(socket, config_path)) as daemon:
         told = daemon.call(request, pb.ReleaseDeviceResponse)
     if output == Output.JSON:
-        write_json({"device": device, "released": list(told.released)})
-    else:
-        for each in told.released:
-            write(f"released {each}")
+        others = [forms.hold(each) for each in told.others]
+        form = {"device": device, "released": list(told.released), "others": others}
+        write_json({**form, "durable": told.durable})
+        return
+    for each in told.released:
+        write(f"released {each}")
+    for hold in told.others:
+        write(f"still isolated by {hold.owner}: {hold.reason} (id {hold.id})")
+    durability.warn(told)

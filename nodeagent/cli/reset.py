@@ -26,7 +26,7 @@ def command(
     It is announced first, and done when no process holds and no job claims any of them. Follow it with
     "nodeagent status" and "nodeagent events --follow".
     """
-    from nodeagent.cli import door, forms
+    from nodeagent.cli import door, durability, forms
     from nodeagent.outlets.pb import control_service_pb2 as pb
 
     if not reason and not dry_run:
@@ -37,18 +37,21 @@ def command(
     if output == Output.JSON:
         form = {"device": device, "dry_run": dry_run, "action_id": told.action_id}
         action = forms.action(told.reset) if told.HasField("reset") else None
-        write_json({**form, "action": action, "rehearsal": forms.rehearsal(told.rehearsal)})
+        durable = None if dry_run else told.durable
+        rehearsal = forms.rehearsal(told.rehearsal)
+        write_json({**form, "action": action, "rehearsal": rehearsal, "durable": durable})
         return
     if told.action_id:
         write(f"proposed {told.action_id}")
     _write(told.rehearsal)
+    durability.warn(told)
 
 
 def _write(rehearsal: "pb.ResetRehearsal") -> None:
-    from nodeagent.cli.lines import word
+    from nodeagent.cli.lines import in_order, word
     from nodeagent.outlets import messages
 
-    write(f"reset together: {', '.join(rehearsal.devices)}")
+    write(f"reset together: {in_order(rehearsal.devices)}")
     write(f"mode: {word(messages.RESET_MODE_OF, rehearsal.mode)}")
     hours = rehearsal.window.ToNanoseconds() / 3.6e12
     if rehearsal.used:

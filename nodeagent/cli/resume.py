@@ -1,4 +1,4 @@
-"""``nodeagent resume``: end your own quiesce."""
+"""``nodeagent resume``: end your own quiesces."""
 
 from pathlib import Path
 
@@ -6,22 +6,38 @@ import click
 
 from nodeagent.cli.options import Output, control_socket, control_socket_option, output_option
 from nodeagent.cli.output import write, write_json
+from nodeagent.cli.owners import owner_option
 
 
 @click.command("resume")
 @click.option("--reason", default="", help="Why; for the audit log and the events.")
+@click.option("--id", "only", default="", help="End only this quiesce, whosever it is.")
+@click.option("--force", is_flag=True, help="Others' quiesces too.")
+@owner_option
 @control_socket_option
 @output_option
-def command(reason: str, socket: Path | None, config_path: Path | None, output: Output) -> None:
-    """Allow actions again, as far as your quiesce held them off. Others' quiesces go on, and are named."""
-    from nodeagent.cli import door, forms
+def command(
+    reason: str,
+    only: str,
+    force: bool,
+    owner: str,
+    socket: Path | None,
+    config_path: Path | None,
+    output: Output,
+) -> None:
+    """Allow actions again, as far as your quiesces held them off. Others' quiesces go on, and are named."""
+    from nodeagent.cli import door, durability, forms
     from nodeagent.outlets.pb import control_service_pb2 as pb
 
     with door.opened(control_socket(socket, config_path)) as daemon:
-        told = daemon.call(pb.ResumeRequest(reason=reason), pb.ResumeResponse)
+        request = pb.ResumeRequest(reason=reason, owner=owner, id=only, force=force)
+        told = daemon.call(request, pb.ResumeResponse)
     if output == Output.JSON:
-        write_json({"resumed": True, "others": [forms.hold(each) for each in told.others]})
+        others = [forms.hold(each) for each in told.others]
+        form = {"resumed": True, "ids": list(told.resumed), "others": others}
+        write_json({**form, "durable": told.durable})
         return
     write("resumed")
     for hold in told.others:
-        write(f"still quiesced by {hold.owner}: {hold.reason}")
+        write(f"still quiesced by {hold.owner}: {hold.reason} (id {hold.id})")
+    durability.warn(told)

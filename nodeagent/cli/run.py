@@ -5,7 +5,10 @@ from pathlib import Path
 
 import click
 
-from nodeagent.cli.options import config_option, read_config
+from nodeagent.cli.failure import EXIT_CONFIG, Failure
+from nodeagent.cli.options import config_option
+from nodeagent.config import ConfigError
+from nodeagent.last_config import choose
 
 
 @click.command("run")
@@ -16,8 +19,15 @@ from nodeagent.cli.options import config_option, read_config
     help="Print events as readable lines. Without either: unless systemd's journal takes them.",
 )
 def command(config_path: Path | None, stream: bool | None) -> None:
-    """Start the daemon in the foreground; Ctrl-C or SIGTERM stops it."""
-    config = read_config(config_path)
+    """Start the daemon in the foreground; Ctrl-C or SIGTERM stops it.
+
+    Where the configuration is wrong a service ($STATE_DIRECTORY is set) goes on with the one that it last ran
+    with, and says so by a condition of the node. Else it ends with status 78.
+    """
+    try:
+        chosen = choose(config_path, os.environ)
+    except ConfigError as error:
+        raise Failure(str(error), EXIT_CONFIG) from error
     from nodeagent.cli import logs
     from nodeagent.daemon import app
     from nodeagent.outlets.journal import runs_under_journal
@@ -26,4 +36,4 @@ def command(config_path: Path | None, stream: bool | None) -> None:
     logs.begin(for_journal=in_journal)
     if stream is None:
         stream = not in_journal
-    raise SystemExit(app.run(config, config_path, stream))
+    raise SystemExit(app.run(chosen, config_path, stream))

@@ -1,8 +1,11 @@
-"""``nodeagent scan``: one answer, in the exit status, for health check programs.
+"""``nodeagent scan``: one answer, in the exit status, for programs that ask whether a node is good.
 
-Fit for Slurm's HealthCheckProgram and for node-problem-detector's custom plug-ins.
+Fit for node-problem-detector's custom plug-ins, and for a site's own script. Slurm's HealthCheckProgram is no
+such program: it takes no arguments, and slurmd looks at nothing but its time-out.
 """
 
+import logging
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +14,8 @@ from typing import Final
 import click
 
 from nodeagent.cli import door, forms, snapshot
-from nodeagent.cli.failure import Failure
+from nodeagent.cli.failure import EXIT_NOT_ALLOWED, Failure
+from nodeagent.cli.headline import counted, noun
 from nodeagent.cli.lines import word
 from nodeagent.cli.options import Output, output_option, public_socket, read_config, socket_option
 from nodeagent.cli.output import write, write_json
@@ -52,8 +56,8 @@ class Answer:
 def command(socket: Path | None, config_path: Path | None, output: Output) -> None:
     """Answer with the exit status whether this node is good: 0 good, 1 faulty, 2 could not tell.
 
-    Faulty is a device, or the node, that may get no new work. The daemon is asked; where none answers, the
-    sources are read once without it.
+    Faulty is a device, or the node, that may get no new work. The daemon is asked. Where none answers, its
+    store and the sources are read once without it: what was isolated stays so. Who may not ask it gets 2.
     """
     try:
         answer = _look(socket, config_path)
@@ -79,7 +83,9 @@ def _look(socket: Path | None, config_path: Path | None) -> Answer:
         with door.opened(public_socket(socket, config_path)) as daemon:
             told = snapshot.take(daemon).snapshot
             return Answer("daemon", told.devices, [*_unread(told.sources)])
-    except door.Unreachable:
+    except door.Unreachable as error:
+        if error.exit_code == EXIT_NOT_ALLOWED:
+            raise
         return _look_without_daemon(config_path)
 
 
@@ -96,6 +102,7 @@ def _look_without_daemon(config_path: Path | None) -> Answer:
     from nodeagent.tables.load import TablesError
 
     config = read_config(config_path)
+    logging.getLogger("nodeagent").addHandler(logging.NullHandler())  # all of it stands in the answer
     try:
         findings = look(config, configured(config))
     except TablesError as refused:
@@ -107,10 +114,26 @@ def _write(answer: Answer) -> None:
     for device in answer.faulty:
         why = "; ".join(dict.fromkeys(f"{reason.code} {reason.text}".strip() for reason in device.reasons))
         write(f"faulty: {device.name} {word(messages.VERDICT_OF, device.verdict)}: {why}")
-    if answer.status == COULD_NOT_TELL:
-        unknown = [each for each in answer.devices if each.verdict == types_pb2.VERDICT_UNKNOWN]
-        reasons = [f"{each.name}: {'; '.join(reason.text for reason in each.reasons)}" for each in unknown]
-        for reason in (*answer.reasons, *reasons) or ("no device is known",):
-            write(f"could not tell: {reason}")
-    elif answer.status == GOOD:
-        write(f"good: {len(answer.devices)} devices")
+    for reason in (*answer.reasons, *_unknown(answer)):
+        write(f"could not tell: {reason}")
+    if answer.status == GOOD:
+        write(f"good: {_all_of(answer.devices)}")
+    elif not answer.devices and not answer.reasons:
+        write("could not tell: no device is known")
+
+
+def _unknown(answer: Answer) -> Iterator[str]:
+    """Each unknown device with what was not said already."""
+    for device in answer.devices:
+        if device.verdict == types_pb2.VERDICT_UNKNOWN:
+            texts = [reason.text for reason in device.reasons if reason.text not in answer.reasons]
+            yield f"{device.name}: {'; '.join(texts) or 'unknown for that reason'}"
+
+
+def _all_of(devices: Sequence[types_pb2.Device]) -> str:
+    """``8 GPUs and the node``."""
+    chips = Counter(noun(device) for device in devices if device.kind == types_pb2.KIND_CHIP)
+    others = len(devices) - chips.total() - 1
+    parts = [counted(number, what) for what, number in chips.items()]
+    parts += [counted(others, "other device")] if others > 0 else []
+    return " and ".join((", ".join(parts), "the node")) if parts else "the node"

@@ -1,21 +1,32 @@
-"""A look at the node without a daemon: each source is read once, judged by tables and core; nothing is kept.
+"""A look at the node without a daemon: what the store says of it, and each source read once; nothing is kept.
 
-It runs the daemon's own supervisors over real workers, so it sees what the daemon would see at its start.
+It runs the daemon's own engine and supervisors, over real workers, so it sees what the daemon would see at
+its start: what a person took out of service stays so, a fault that is over is over.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from nodeagent import __version__
+from nodeagent.cli import last_life
 from nodeagent.config import Config
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import NODE, CatalogChanged, DeviceSeen, Kind, SourceBack, SourceLost, Started
+from nodeagent.core.model import (
+    NODE,
+    CatalogChanged,
+    DeviceSeen,
+    Input,
+    Kind,
+    SourceBack,
+    SourceLost,
+    Started,
+)
 from nodeagent.daemon import identity, workers
-from nodeagent.daemon.clock import carry_on
+from nodeagent.daemon.clock import Clock, carry_on
 from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.supervisor import Supervisor
 from nodeagent.outlets import messages
@@ -23,7 +34,7 @@ from nodeagent.outlets.pb import types_pb2
 from nodeagent.store.records import Publication, StoreId
 from nodeagent.tables.load import load_catalog
 
-DEADLINE_S: Final = 15.0
+DEADLINE_S: Final = 10.0
 """Longer than the default deadline of a call, so that one device that hangs is told by its name."""
 
 LOOK_EACH_S: Final = 0.05
@@ -32,7 +43,7 @@ LOOK_EACH_S: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """``unread`` says of each source that could not be read why not."""
+    """``unread`` says why what could not be read could not: the store, or a source."""
 
     devices: Sequence[types_pb2.Device]
     unread: Sequence[str]
@@ -44,17 +55,22 @@ def look(config: Config, folders: Sequence[Path]) -> Findings:
 
 
 async def _look(config: Config, folders: Sequence[Path]) -> Findings:
-    catalog = load_catalog(folders, config.settings()).catalog
-    clock = carry_on(None, identity.boot_id())
-    engine = Engine({catalog.digest: catalog})
-    engine.step(clock.rule_ns(), CatalogChanged(digest=catalog.digest))
-    engine.step(clock.rule_ns(), Started(boot_id=clock.boot_id, version=__version__))
-    engine.step(
-        clock.rule_ns(),
-        DeviceSeen(source="agent", device=NODE, kind=Kind.NODE, vendor="", identity=identity.machine_id()),
-    )
+    loaded = load_catalog(folders, config.settings()).catalog
+    catalogs = {loaded.digest: loaded}
+    unreadable = []
+    try:
+        last = last_life.read(config.agent, catalogs, lambda: loaded)
+    except last_life.Unreadable as error:
+        last, unreadable = None, [f"what was known of this node cannot be read: {error}"]
+    clock = carry_on(last.anchor if last else None, identity.boot_id())
+    engine = last.engine if last else Engine(catalogs)
+    for given in _first_inputs(config, engine, clock, loaded.digest):
+        engine.step(clock.rule_ns(), given)
     sources = _Sources(engine, clock.rule_ns)
-    supervisors = workers.supervisors(config, catalog, clock, {}, sources.deliver, engine.view())
+    cursors = last.cursors if last else {}
+    supervisors = workers.supervisors(
+        config, loaded, clock, cursors, sources.deliver, engine.view(), hurry=True
+    )
     sources.awaited = {supervisor.name for supervisor in supervisors}
     running = [asyncio.create_task(supervisor.run()) for supervisor in supervisors]
     try:
@@ -63,6 +79,21 @@ async def _look(config: Config, folders: Sequence[Path]) -> Findings:
         await asyncio.gather(*(supervisor.stop() for supervisor in supervisors))
         await asyncio.gather(*running, return_exceptions=True)
     late = [f"{name}: not read within {DEADLINE_S:g} s" for name in sorted(sources.awaited)]
+    return Findings(_devices(engine, clock), [*unreadable, *sources.unread, *late])
+
+
+def _first_inputs(config: Config, engine: Engine, clock: Clock, digest: str) -> Iterator[Input]:
+    """As a daemon begins."""
+    yield Started(boot_id=clock.boot_id, version=__version__, doubt=clock.doubt)
+    yield DeviceSeen(source="agent", device=NODE, kind=Kind.NODE, vendor="", identity=identity.machine_id())
+    yield from workers.switched_off(config, engine.view())
+    yield CatalogChanged(digest=digest)
+
+
+def _devices(engine: Engine, clock: Clock) -> list[types_pb2.Device]:
+    """As they stand. After a start the last verdict stands for a while until a device is read: here, where
+    nobody will look again, it does not.
+    """
     publication = Publication(
         view=engine.view(),
         store_id=StoreId(uuid="", epoch=0),
@@ -70,7 +101,11 @@ async def _look(config: Config, folders: Sequence[Path]) -> Findings:
         durable=False,
         wall_offset_ns=clock.wall_offset_ns(),
     )
-    return Findings(messages.Scene(publication).devices(), [*sources.unread, *late])
+    devices = messages.Scene(publication).devices()
+    for device in devices:
+        if not device.observed and device.verdict == types_pb2.VERDICT_ALLOW:
+            device.verdict = types_pb2.VERDICT_UNKNOWN
+    return devices
 
 
 class _Sources:

@@ -1,16 +1,28 @@
 """``nodeagent status``: everything that is open, and what it means for placing work."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 import click
 
 from nodeagent.cli import door, forms, snapshot
-from nodeagent.cli.lines import word
+from nodeagent.cli.headline import counted, headline
+from nodeagent.cli.lines import in_order, level_of, word
 from nodeagent.cli.options import Output, output_option, public_socket, socket_option
-from nodeagent.cli.output import coloured, write, write_continued, write_field, write_json, write_table
-from nodeagent.cli.times import for_people, rfc3339
+from nodeagent.cli.output import (
+    on_terminal,
+    write,
+    write_continued,
+    write_field,
+    write_json,
+    write_table,
+    write_wrapped,
+)
+from nodeagent.cli.times import for_people, in_short, rfc3339
 from nodeagent.core.model import NODE
+from nodeagent.core.names import natural
+from nodeagent.core.verdict import PRECEDENCE
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.outlets.pb import types_pb2
@@ -28,18 +40,22 @@ _DUE: Final[dict[int, str]] = {
 }
 
 
+_REFUSALS: Final = ("configuration_rejected", "tables_rejected")
+
+
 @click.command("status")
+@click.option("--all", "every", is_flag=True, help="Each device, also those that are well.")
 @socket_option
 @output_option
-def command(socket: Path | None, config_path: Path | None, output: Output) -> None:
-    """Show verdicts, open conditions, holds and actions."""
+def command(every: bool, socket: Path | None, config_path: Path | None, output: Output) -> None:
+    """Show what takes work and what does not, and why: verdicts, holds, open conditions, actions."""
     with door.opened(public_socket(socket, config_path)) as daemon:
         state = snapshot.take(daemon)
         node = daemon.call(pb.GetNodeRequest(), pb.GetNodeResponse)
     if output == Output.JSON:
         write_json(_form(state, node))
     else:
-        _write(state, node)
+        _write(state, node, every)
 
 
 def _form(state: pb.WatchResponse, node: pb.GetNodeResponse) -> forms.Form:
@@ -75,28 +91,32 @@ def _node_device(told: pb.Snapshot) -> types_pb2.Device:
     return next((each for each in told.devices if each.name == NODE), types_pb2.Device(name=NODE))
 
 
-def _write(state: pb.WatchResponse, node: pb.GetNodeResponse) -> None:
+def _write(state: pb.WatchResponse, node: pb.GetNodeResponse, every: bool) -> None:
+    """What is wrong first, the worst of it before the rest: the first screen is the whole truth."""
     told = state.snapshot
-    write(f"{state.node.node_name}: {_stance(_node_device(told))}")
+    write_wrapped(f"{state.node.node_name}: {headline(_node_device(told), told.devices)}")
+    if not state.durable:
+        write("not durable: the store's disk fails; events and orders are kept in memory only")
+    _write_refusals(told)
+    _write_sources(told)
+    _write_devices(told, every)
+    _write_promotions(told)
+    _write_holds(told)
+    _write_conditions(told)
+    for reset in told.resets:
+        _write_action(reset)
+    write()
     write(
         f"nodeagent {node.version} since {for_people(node.started_at)}, {told.seq} events,"
         f" tables {told.catalog_digest[:8]}"
     )
-    if not state.durable:
-        write(coloured("UNKNOWN") + ": the store's disk fails; events are kept in memory only")
-    _write_sources(told)
-    _write_devices(told)
-    _write_conditions(told)
-    for promotion in told.promotions:
-        waits = "" if promotion.effective else ", not yet in force"
-        level = word(messages.LEVEL_OF, promotion.level)
-        write(
-            f"promoted: {promotion.device} by rule {promotion.rule} ({promotion.code}) to {level}"
-            f" at {for_people(promotion.fired_at)}{waits}"
-        )
-    _write_holds(told)
-    for reset in told.resets:
-        _write_action(reset)
+
+
+def _write_refusals(told: pb.Snapshot) -> None:
+    """What the agent itself could not take, with file, line and key."""
+    for condition in told.conditions:
+        if condition.code in _REFUSALS and condition.source == "agent":
+            write_continued(f"{condition.code}:", condition.evidence.get("reason", ""))
 
 
 def _write_sources(told: pb.Snapshot) -> None:
@@ -108,7 +128,7 @@ def _write_sources(told: pb.Snapshot) -> None:
             device = names.get(source.device_id, source.device_id)
             unobserved.setdefault((source.name, source.reason), []).append(device)
     for (name, reason), devices in unobserved.items():
-        which = "" if "" in devices else f" {', '.join(devices)}"
+        which = "" if "" in devices else f" {_named(devices)}"
         write_continued(f"source {name} does not observe{which}:", reason)
 
 
@@ -119,7 +139,7 @@ def _write_holds(told: pb.Snapshot) -> None:
         until = f" until {for_people(hold.until)}" if hold.HasField("until") else ""
         alike.setdefault((hold.kind, hold.owner, until, hold.reason), []).append(hold.device)
     for (kind, owner, until, reason), devices in alike.items():
-        held = _HELD.get(kind, _HELD_SOMEHOW).format(devices=", ".join(devices))
+        held = _HELD.get(kind, _HELD_SOMEHOW).format(devices=_named(devices))
         write_continued(f"{held} by {owner}{until}:", reason)
 
 
@@ -129,7 +149,7 @@ def _write_action(reset: types_pb2.Reset) -> None:
     write()
     write(f"action {reset.id}")
     write_field(" is:", f"{stage}, mode {mode}, attempt {reset.attempt}")
-    write_field(" resets:", ", ".join(reset.devices))
+    write_field(" resets:", in_order(reset.devices))
     write_field(" for:", f"{reset.who}: {reset.reason}" if reset.who else ", ".join(reset.codes))
     times = [f"proposed {for_people(reset.proposed_at)}"]
     if reset.HasField("started_at"):
@@ -149,20 +169,49 @@ def _write_action(reset: types_pb2.Reset) -> None:
         write_field(" do:", f'nodeagent approve "{reset.id}"')
 
 
-def _write_devices(told: pb.Snapshot) -> None:
+def _write_devices(told: pb.Snapshot, every: bool) -> None:
+    """Those that take no work or have a strategy of their own, the worst first; the others are counted."""
+    devices = [device for device in told.devices if device.name != NODE]
+    shown = [device for device in devices if every or not _is_well(device)]
+    unobserved = {each.id for each in told.conditions if _is_the_agents(each)}
     rows = [
         [
             device.name,
             word(messages.VERDICT_OF, device.verdict),
             word(messages.HANDLING_OF, device.handling),
-            word(messages.LEVEL_OF, device.level) if device.reasons else "-",
+            level_of(device, unobserved),
         ]
-        for device in told.devices
-        if device.name != NODE
+        for device in sorted(shown, key=_worst_first)
     ]
     if rows:
         write()
         write_table(["DEVICE", "VERDICT", "HANDLING", "LEVEL"], rows)
+        if others := len(devices) - len(shown):
+            verb = "is" if others == 1 else "are"
+            write(f"{counted(others, 'other device')} {verb} well; --all shows each")
+
+
+def _is_the_agents(condition: types_pb2.Condition) -> bool:
+    """Not a fault of the device, but that the agent cannot see it."""
+    return condition.source == "agent" and condition.level == types_pb2.LEVEL_NOT_HANDLE_FAULT
+
+
+def _is_well(device: types_pb2.Device) -> bool:
+    return device.verdict == types_pb2.VERDICT_ALLOW and device.handling == types_pb2.HANDLING_NONE
+
+
+def _worst_first(device: types_pb2.Device) -> tuple[int, int, object]:
+    return -device.verdict, -device.handling, natural(device.name)
+
+
+def _write_promotions(told: pb.Snapshot) -> None:
+    for promotion in sorted(told.promotions, key=lambda each: natural(each.device)):
+        waits = "" if promotion.effective else ", not yet in force"
+        level = word(messages.LEVEL_OF, promotion.level)
+        write_continued(
+            f"promoted: {promotion.device} by rule {promotion.rule} ({promotion.code}) to {level}",
+            f"at {for_people(promotion.fired_at)}{waits}",
+        )
 
 
 def _write_conditions(told: pb.Snapshot) -> None:
@@ -175,15 +224,22 @@ def _write_conditions(told: pb.Snapshot) -> None:
             condition.device,
             condition.code,
             word(messages.LEVEL_OF, condition.level),
-            for_people(condition.opened_at),
+            in_short(condition.opened_at, told.at) if on_terminal() else for_people(condition.opened_at),
             condition.name,
         ]
-        for condition in told.conditions
+        for condition in sorted(told.conditions, key=_highest_first)
     ]
-    write_table(["DEVICE", "CODE", "LEVEL", "SINCE", "FAULT"], rows)
+    write_table(["DEVICE", "CODE", "LEVEL", "SINCE UTC" if on_terminal() else "SINCE", "FAULT"], rows)
 
 
-def _stance(device: types_pb2.Device) -> str:
-    verdict = coloured(word(messages.VERDICT_OF, device.verdict))
-    handling = word(messages.HANDLING_OF, device.handling)
-    return verdict if handling in ("-", "NONE") else f"{verdict}, {handling}"
+def _highest_first(condition: types_pb2.Condition) -> tuple[int, object, int]:
+    level = messages.LEVEL_OF.get(condition.level)
+    return (
+        -PRECEDENCE[level] if level else -len(PRECEDENCE),
+        natural(condition.device),
+        condition.opened_at.seconds,
+    )
+
+
+def _named(devices: Iterable[str]) -> str:
+    return ", ".join(sorted(devices, key=natural))

@@ -1,7 +1,10 @@
-"""``nodeagent tables reload``: the daemon's tables anew, or what that would change of what is open now."""
+"""``nodeagent tables reload``: tables and configuration anew, or what that would change of what is open now.
+
+``systemctl reload`` runs it: it returns when the outcome is known, and its exit status is that of the reload.
+"""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -13,14 +16,19 @@ if TYPE_CHECKING:
     from nodeagent.outlets.pb import control_service_pb2 as pb
 
 
+RELOAD_LIMIT_S: Final = 45.0
+"""Shorter than what the unit gives a reload, so that it is told what came of it."""
+
+
 @click.command("reload")
 @click.option("--dry-run", is_flag=True, help="Change nothing; say what would change of what is open.")
 @control_socket_option
 @output_option
 def command(dry_run: bool, socket: Path | None, config_path: Path | None, output: Output) -> None:
-    """Let the daemon load its tables again, and say what that changes of what is open now.
+    """Let the daemon load its tables and its configuration again, and say what that changes of what is open.
 
-    Exit status: 0 in force (or sound, in a dry run), 1 refused and nothing changed.
+    "systemctl reload nodeagent" does the same. What is refused stays visible as a condition of the node until
+    a good reload. Exit status: 0 in force (or sound, in a dry run), 1 refused and nothing changed.
     """
     from nodeagent.cli import door
     from nodeagent.outlets.pb import control_service_pb2 as pb
@@ -28,7 +36,7 @@ def command(dry_run: bool, socket: Path | None, config_path: Path | None, output
     request = pb.ReloadTablesRequest(dry_run=dry_run)
     with door.opened(control_socket(socket, config_path)) as daemon:
         try:
-            told = daemon.call(request, pb.ReloadTablesResponse)
+            told = daemon.call(request, pb.ReloadTablesResponse, timeout_s=RELOAD_LIMIT_S)
         except door.Refused as refused:
             if output != Output.JSON:
                 raise

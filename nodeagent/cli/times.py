@@ -11,6 +11,12 @@ def rfc3339(stamp: Timestamp) -> str:
     return f"{whole.isoformat()}.{stamp.nanos // 1000:06d}Z"
 
 
+def in_short(stamp: Timestamp, now: Timestamp) -> str:
+    """For a narrow column: the time of day where that is the same day in UTC, else the day."""
+    day, _, time = rfc3339(stamp).partition("T")
+    return f"{time[:8]}Z" if rfc3339(now).startswith(day) else day
+
+
 def for_people(stamp: Timestamp) -> str:
     """With milliseconds, as lines of text show it."""
     return rfc3339(stamp)[:-4] + "Z"

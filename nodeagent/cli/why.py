@@ -54,6 +54,9 @@ def _write_contribution(contribution: pb.Contribution) -> None:
         promotion = contribution.promotion
         write(f"  rule: {promotion.rule}, fired at {for_people(promotion.fired_at)}")
         write_field("ends by:", f"nodeagent release {promotion.device} --reason WHY")
+    if contribution.HasField("hold") and contribution.hold.set_by:
+        hold = contribution.hold
+        write(f"  set by {hold.set_by} at {for_people(hold.since)}")
     if contribution.HasField("condition"):
         condition = contribution.condition
         write(
@@ -68,6 +71,6 @@ def _write_contribution(contribution: pb.Contribution) -> None:
         write_field("table:", explanation.file)
         write_field("rules:", ", ".join(explanation.rules) or "none")
         write_field("means:", explanation.description)
-        write_field("do:", explanation.action)
+        write_field("do:", forms.advice(contribution))
     for event in contribution.events:
         write_event(event)

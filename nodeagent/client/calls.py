@@ -17,7 +17,9 @@ CALL_TIMEOUT_S = 10.0
 OPTIONS = (
     ("grpc.max_receive_message_length", 64 << 20),
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
+    # In spite of its name the least deadline of an attempt to connect, and no pause between two (gRPC's
+    # subchannel.cc, StartConnectingLocked): a daemon that pauses for longer breaks calls.
+    ("grpc.min_reconnect_backoff_ms", 5_000),
     ("grpc.max_reconnect_backoff_ms", 2_000),
     ("grpc.enable_http_proxy", 0),
     # A node that loses its power says nothing: a stream would wait on it for ever.

@@ -137,6 +137,7 @@ def hold(message: types_pb2.Hold) -> Hold:
         reason=message.reason,
         since=moment(message.since),
         until=moment(message.until) if message.HasField("until") else None,
+        set_by=message.set_by,
     )
 
 

@@ -143,7 +143,8 @@ class Promotion:
 class Hold:
     """An isolation set by a person, a pending reset or a quiesce; ``until`` None: until released.
 
-    A quiesce is on the node and changes no verdict. An unknown ``kind`` is None.
+    ``owner`` is in whose name it was set, ``set_by`` who called then, as the daemon knew him. A quiesce is on
+    the node and changes no verdict. An unknown ``kind`` is None.
     """
 
     id: str
@@ -154,6 +155,7 @@ class Hold:
     reason: str
     since: datetime
     until: datetime | None
+    set_by: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

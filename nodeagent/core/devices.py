@@ -179,7 +179,7 @@ def _update(
     if known is not None and not known.source:
         kernel_lines.listed(state, after)
     if known is None or known.gone or not known.seen or was:
-        why = given.identity or "its identity could not be read"
+        why = given.identity or f"identified by its place {pci}"
         evidence = {**given.attributes, "was": was} if was else given.attributes
         tell(state, kind, after, source=given.source, why=why, evidence=evidence)
     return True

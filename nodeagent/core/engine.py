@@ -64,6 +64,7 @@ from nodeagent.core.model import (
     Tally,
     View,
 )
+from nodeagent.core.names import natural
 from nodeagent.core.preview import Preview, compare
 from nodeagent.core.rebuilt import Told, reconcile
 from nodeagent.core.rehearsal import Rehearsal, rehearse
@@ -237,7 +238,7 @@ class Engine:
             now_ns=state.now_ns,
             boot_id=state.era.boot_id,
             digest=state.era.digest,
-            devices=tuple(sorted(views, key=lambda view: (view.name != NODE, view.name))),
+            devices=tuple(sorted(views, key=lambda view: (view.name != NODE, natural(view.name)))),
             conditions=tuple(state.all(Condition)),
             promotions=tuple(state.all(Promotion)),
             holds=tuple(state.all(Hold)),

@@ -32,16 +32,21 @@ _UNDER_WAY = (ResetStage.RUNNING, ResetStage.VERIFYING)
 
 
 def group_of(state: State, device: Device) -> tuple[str, ...]:
-    """The ids of the devices that are reset together, the device first. A driver names the group."""
+    """The ids of the devices that are reset together, the device first, then by name. A driver names the
+    group.
+    """
     group = device.attributes.get("group", "")
     if not group:
         return (device.id,)
-    others = (
-        other.id
+    others = [
+        other
         for other in state.all(Device)
-        if (other.vendor, other.attributes.get("group")) == (device.vendor, group) and not other.gone
-    )
-    return (device.id, *(other for other in others if other != device.id))
+        if (other.vendor, other.attributes.get("group")) == (device.vendor, group)
+        and not other.gone
+        and other.id != device.id
+    ]
+    others.sort(key=lambda other: (len(other.name), other.name))
+    return (device.id, *(other.id for other in others))
 
 
 def barrier(state: State, members: tuple[str, ...]) -> str:

@@ -1,4 +1,16 @@
-"""A person's orders: isolate and release. A hold isolates until its owner lifts it or its time is over."""
+"""Holds of people: isolate and release a device, quiesce and resume the node.
+
+A hold is its owner's, and for one reason: another owner or another reason makes another hold, and the same
+order again only ever moves its end to later. It ends when its time is over, by its owner, by its id, or by
+force.
+
+Who calls (``Operator.who``) is known to the shell; in whose name (``owner``) is the caller's word. An order
+without an owner was stored before there were any: each caller then had one hold, which the next replaced.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
 
 from nodeagent.core import clearing, devices, frequency, limits
 from nodeagent.core.model import Condition, Device, EventKind, Hold, HoldKind, Operator, Promotion
@@ -6,68 +18,133 @@ from nodeagent.core.notices import notice
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
 
+_KEYS: Final = {HoldKind.ISOLATION: "hold", HoldKind.QUIESCE: "quiesce"}
+_EVENTS: Final = {HoldKind.ISOLATION: EventKind.ISOLATED, HoldKind.QUIESCE: EventKind.QUIESCED}
+
 
 def due(state: State, hold: Hold) -> None:
-    end(state, hold, f"the hold of {hold.owner} has ended")
+    _end(state, hold, f"the hold of {hold.owner} has ended")
 
 
-def end(state: State, hold: Hold, why: str) -> None:
+def isolate(state: State, given: Operator) -> bool:
+    device = devices.find(state, given.device)
+    return device is not None and _hold(state, device, HoldKind.ISOLATION, given)
+
+
+def quiesce(state: State, given: Operator) -> bool:
+    return _hold(state, state.device(state.node_id), HoldKind.QUIESCE, given)
+
+
+def release(state: State, given: Operator) -> bool:
+    """End the owner's holds, the device's promotions, and what only a person may clear; or one by its id."""
+    device = devices.find(state, given.device)
+    if device is None:
+        return False
+    changed = _lift(state, device, HoldKind.ISOLATION, given)
+    why = f"released by {said_by(given)}"
+    for promotion in state.on(Promotion, device.id):
+        if given.only in ("", promotion.id):
+            frequency.release(state, promotion, why)
+            changed = True
+    for condition in state.on(Condition, device.id):
+        if given.only in ("", condition.id) and state.lookup.facts(condition.code).clear_on.operator:
+            clearing.close(state, condition, why)
+            changed = True
+    return changed
+
+
+def resume(state: State, given: Operator) -> bool:
+    return _lift(state, state.device(state.node_id), HoldKind.QUIESCE, given)
+
+
+def said_by(given: Operator) -> str:
+    """Who ordered it and why, for people: ``alice (uid:0): fan swap``."""
+    who = f"{given.owner} ({given.who})" if given.owner not in ("", given.who) else given.who
+    return f"{who}: {given.reason}" if given.reason else who
+
+
+def owner_in(why: str) -> tuple[str, str, str]:
+    """Owner, caller and reason, out of the words of ``said_by``."""
+    told, _, reason = why.partition(": ")
+    owner, bracket, who = told.partition(" (")
+    return (owner, who.removesuffix(")"), reason) if bracket else (told, told, reason)
+
+
+def _hold(state: State, device: Device, kind: HoldKind, given: Operator) -> bool:
+    before = _same(state, device, kind, given)
+    if before is None:
+        if told := _no_room(state, device, given):
+            return notice(state, device, code="", why=told, source="agent")
+        hold = _begun(state, device, kind, given)
+    elif not given.owner:
+        hold = replace(before, reason=given.reason, since_ns=state.moment_ns, until_ns=given.until_ns)
+    elif _is_later(given.until_ns, before.until_ns):
+        hold = replace(before, until_ns=given.until_ns)
+    else:
+        return False
+    state.put(hold)
+    tell(state, _EVENTS[kind], device, condition_id=hold.id, why=said_by(given))
+    return True
+
+
+def _same(state: State, device: Device, kind: HoldKind, given: Operator) -> Hold | None:
+    """The hold that this orders once more."""
+    owner = given.owner or given.who
+    held = (hold for hold in _of_kind(state, device, kind) if hold.owner == owner)
+    return next((hold for hold in held if not given.owner or hold.reason == given.reason), None)
+
+
+def _begun(state: State, device: Device, kind: HoldKind, given: Operator) -> Hold:
+    owner = given.owner or given.who
+    key = f"{_KEYS[kind]}:{owner}"
+    if kind is HoldKind.QUIESCE and not given.owner:
+        hold_id = f"{device.id}/{key}"
+    else:
+        hold_id = f"{device.id}/{key}#{limits.next_ordinal(state, device.id, key)}"
+    return Hold(
+        id=hold_id,
+        device_id=device.id,
+        owner=owner,
+        reason=given.reason,
+        since_ns=state.moment_ns,
+        until_ns=given.until_ns,
+        kind=kind,
+        set_by=given.who,
+    )
+
+
+def _no_room(state: State, device: Device, given: Operator) -> str:
+    """Why there can be no further hold, "" if there can."""
+    if len(state.cells[Hold]) >= limits.MAX_HOLDS:
+        return f"{given.who} cannot hold {device.name}: there are {limits.MAX_HOLDS} holds already"
+    owner = given.owner or given.who
+    if sum(hold.owner == owner for hold in state.on(Hold, device.id)) >= limits.MAX_HOLDS_OF_OWNER:
+        return f"{owner} holds {device.name} for {limits.MAX_HOLDS_OF_OWNER} reasons already"
+    return ""
+
+
+def _is_later(until_ns: int | None, than_ns: int | None) -> bool:
+    return than_ns is not None and (until_ns is None or until_ns > than_ns)
+
+
+def _lift(state: State, device: Device, kind: HoldKind, given: Operator) -> bool:
+    changed = False
+    for hold in _of_kind(state, device, kind):
+        own = hold.owner in (given.owner, given.who)
+        if hold.id == given.only or (not given.only and (own or given.force)):
+            _end(state, hold, said_by(given) if own else f"{said_by(given)}; it was the hold of {hold.owner}")
+            changed = True
+    return changed
+
+
+def _of_kind(state: State, device: Device, kind: HoldKind) -> Iterator[Hold]:
+    return (hold for hold in state.on(Hold, device.id) if hold.kind is kind)
+
+
+def _end(state: State, hold: Hold, why: str) -> None:
     """Whatever kind of hold it is."""
     if hold.kind is not HoldKind.QUIESCE:
         clearing.lift(state, hold, why)
         return
     state.drop(hold)
     tell(state, EventKind.RESUMED, state.device(hold.device_id), condition_id=hold.id, why=why)
-
-
-def isolate(state: State, given: Operator) -> bool:
-    """One hold for each owner and device: ordering again changes its reason and end."""
-    device = devices.find(state, given.device)
-    if device is None:
-        return False
-    before = _hold_of(state, device, given.who)
-    if before is None and len(state.cells[Hold]) >= limits.MAX_HOLDS:
-        why = f"{given.who} cannot isolate {device.name}: there are {limits.MAX_HOLDS} holds already"
-        return notice(state, device, code="", why=why, source="agent")
-    if before is not None:
-        hold_id = before.id
-    else:
-        key = f"hold:{given.who}"
-        hold_id = f"{device.id}/{key}#{limits.next_ordinal(state, device.id, key)}"
-    hold = Hold(
-        id=hold_id,
-        device_id=device.id,
-        owner=given.who,
-        reason=given.reason,
-        since_ns=state.moment_ns,
-        until_ns=given.until_ns,
-    )
-    state.put(hold)
-    tell(state, EventKind.ISOLATED, device, condition_id=hold.id, why=f"{given.who}: {given.reason}")
-    return True
-
-
-def release(state: State, given: Operator) -> bool:
-    """Lift the owner's own hold, the device's promotions, and what only a person may clear; or one."""
-    device = devices.find(state, given.device)
-    if device is None:
-        return False
-    changed = False
-    hold = _hold_of(state, device, given.who)
-    if hold is not None and given.only in ("", hold.id):
-        clearing.lift(state, hold, f"{given.who}: {given.reason}")
-        changed = True
-    for promotion in state.on(Promotion, device.id):
-        if given.only in ("", promotion.id):
-            frequency.release(state, promotion, f"released by {given.who}: {given.reason}")
-            changed = True
-    for condition in state.on(Condition, device.id):
-        if given.only in ("", condition.id) and state.lookup.facts(condition.code).clear_on.operator:
-            clearing.close(state, condition, f"released by {given.who}: {given.reason}")
-            changed = True
-    return changed
-
-
-def _hold_of(state: State, device: Device, owner: str) -> Hold | None:
-    isolations = (hold for hold in state.on(Hold, device.id) if hold.kind is HoldKind.ISOLATION)
-    return next((hold for hold in isolations if hold.owner == owner), None)

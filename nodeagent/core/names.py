@@ -1,6 +1,26 @@
-"""Which device stands behind a name or an address: of two that were given the same, the later one."""
+"""Names of devices: which one stands behind a name or an address, and their order.
+
+Of two that were given the same name or address it is the later one.
+"""
 
 from nodeagent.core.model import Device
+
+_DIGITS = "0123456789"
+
+
+def natural(name: str) -> tuple[tuple[str, int, str], ...]:
+    """The key by which people count: npu2 before npu10, ub0/9 before ub0/10.
+
+    Digits count as a number only at the end of a part: those within an address are hexadecimal.
+    """
+    return tuple(_counted(part) for part in name.split("/"))
+
+
+def _counted(part: str) -> tuple[str, int, str]:
+    """Digits are compared by how many there are, then as text: a number may be of any length."""
+    stem = part.rstrip(_DIGITS)
+    number = part[len(stem) :].lstrip("0")
+    return stem, len(number), number
 
 
 class Names(dict[str, str]):

@@ -7,7 +7,7 @@ something was lost.
 
 from collections.abc import Collection, Iterable, Iterator
 
-from nodeagent.core import proposals
+from nodeagent.core import holds, proposals
 from nodeagent.core.model import (
     Carried,
     Cell,
@@ -117,10 +117,11 @@ def _told_by(event: Event) -> Restorable | None:
 
 
 def _hold(event: Event) -> Hold:
-    owner, _, reason = event.why.partition(": ")
     kind = HoldKind.QUIESCE if event.kind is EventKind.QUIESCED else HoldKind.ISOLATION
+    owner, who, reason = holds.owner_in(event.why)
     if proposals.is_of_reset(event.condition_id):
         kind = HoldKind.RESET_PENDING
+        owner, who, reason = proposals.OWNER, "", event.why
     return Hold(
         id=event.condition_id,
         device_id=event.device_id,
@@ -128,6 +129,7 @@ def _hold(event: Event) -> Hold:
         reason=reason,
         since_ns=event.at_ns,
         kind=kind,
+        set_by=who,
     )
 
 

@@ -20,7 +20,6 @@ from nodeagent.core.model import (
     Action,
     ActionResult,
     ActionState,
-    Event,
     Input,
     ResetMode,
     ResetStage,
@@ -58,7 +57,7 @@ class Actuator:
         clock: Clock,
         board: Board,
         ledger: Ledger,
-        ask: Callable[[Input], Awaitable[tuple[Event, ...]]],
+        ask: Callable[[Input], Awaitable[object]],
         sources: Mapping[str, Supervisor],
         config_path: Path | None = None,
     ) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from nodeagent import __version__
 from nodeagent.config import Config
 from nodeagent.core.model import NODE, DeviceSeen, Kind, Signal, Started, View
-from nodeagent.daemon import identity, systemd, workers
+from nodeagent.daemon import identity, refusals, systemd, workers
 from nodeagent.daemon.actuator import Actuator
 from nodeagent.daemon.catalogs import Catalogs, NoTables, tables_on_disk
 from nodeagent.daemon.clock import carry_on
@@ -25,6 +25,7 @@ from nodeagent.daemon.rebuild import Rebuilt, load_catalogs, rebuild
 from nodeagent.daemon.reloading import Reloading, table_folders
 from nodeagent.daemon.translate import store_damaged
 from nodeagent.drivers import DRIVERS
+from nodeagent.last_config import Chosen
 from nodeagent.outlets import journal
 from nodeagent.outlets.actions import Actions
 from nodeagent.outlets.addresses import open_or_keep_trying
@@ -49,13 +50,17 @@ log = logging.getLogger(__name__)
 
 EXIT_FAILED = 1
 EXIT_CONFIG = 78
-"""sysexits.h EX_CONFIG: what is configured cannot work; systemd does not try it again."""
+"""sysexits.h EX_CONFIG: what is configured cannot work. systemd tries again, and takes a mended file."""
 
 
-def run(config: Config, config_path: Path | None, stream: bool) -> int:
+def run(chosen: Chosen, config_path: Path | None, stream: bool) -> int:
     """Serve until told to stop; the answer is the exit status. ``stream`` prints events on stdout."""
     status = os.EX_OK
-    daemon = Daemon(config, config_path, stream)
+    for line in chosen.refused.splitlines():
+        log.critical("configuration refused: %s", line)
+    if chosen.refused:
+        log.critical("going on with the configuration that it last ran with")
+    daemon = Daemon(chosen, config_path, stream)
     try:
         asyncio.run(daemon.serve())
     except* (NoTables, OutletError) as refused:
@@ -68,8 +73,9 @@ def run(config: Config, config_path: Path | None, stream: bool) -> int:
 class Daemon:
     """One life of the daemon, from the store it finds to the store it leaves."""
 
-    def __init__(self, config: Config, config_path: Path | None, stream: bool) -> None:
-        self._config = config
+    def __init__(self, chosen: Chosen, config_path: Path | None, stream: bool) -> None:
+        self._config = chosen.config
+        self._refused = chosen.refused
         self._config_path = config_path
         self._stream = stream
         self._stop = asyncio.Event()
@@ -102,9 +108,10 @@ class Daemon:
                 await pump.compact()
             started = Started(boot_id=clock.boot_id, version=__version__, doubt=clock.doubt)
             switched_off = workers.switched_off(config, engine.view())
+            refused = {refusals.CONFIGURATION: self._refused, refusals.TABLES: catalogs.refused}
+            conditions = (*refusals.standing(engine.view(), refused), *_damages(rebuilt))
             await pump.begin(
-                rebuilt.differences,
-                (started, _node(config), *switched_off, *tables, *_damages(rebuilt)),
+                rebuilt.differences, (started, _node(config), *switched_off, *tables, *conditions)
             )
 
             sources = workers.supervisors(
@@ -170,6 +177,8 @@ class Daemon:
                     tasks.create_task(actuator.run()),
                     tasks.create_task(quiescence.run()),
                 ]
+                if not self._refused:
+                    outlets.append(tasks.create_task(reloading.keep(config)))
                 self._listen_to_signals()
                 # What is here now stays: looking it through again for garbage would hold up events by 10 ms.
                 gc.freeze()

@@ -51,6 +51,8 @@ class Catalogs:
         self._ledger = ledger
         self._known = known
         self.current = Catalog(digest="")
+        self.refused = ""
+        """Why the tables on disk are not in force since the start; empty if they are."""
 
     async def load(self, folders: Sequence[Path], settings: Settings, in_force: str) -> tuple[Input, ...]:
         """The inputs that bring the tables on disk into force. ``in_force`` is the engine's digest, or "".
@@ -64,6 +66,7 @@ class Catalogs:
             reason = why_refused(error)
             for problem in reason.splitlines():
                 log.error("tables refused: %s", problem)
+            self.refused = reason
             await self._fall_back(folders, settings, in_force)
             return (*self._change(in_force), self.rejected(reason))
         return await self.take(loaded, folders, in_force)

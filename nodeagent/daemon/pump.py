@@ -22,7 +22,7 @@ from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.translate import store_damaged
 from nodeagent.store.board import Board
 from nodeagent.store.ledger import Ledger
-from nodeagent.store.records import Committed, Cursor, Publication, Stamped, Transaction
+from nodeagent.store.records import Committed, Cursor, Publication, Stamped, Taken, Transaction
 
 QUEUE_DELIVERIES = 1024
 MAX_INPUTS_A_TURN = 2048
@@ -63,7 +63,7 @@ class _Turn:
     actions: list[Action] = field(default_factory=list)
     cursors: dict[str, Cursor] = field(default_factory=dict)
     tells_damage: bool = False
-    answers: list[tuple[asyncio.Future[tuple[Event, ...]], tuple[Event, ...]]] = field(default_factory=list)
+    answers: list[tuple[asyncio.Future[Taken], tuple[Event, ...]]] = field(default_factory=list)
 
 
 class Pump:
@@ -100,9 +100,9 @@ class Pump:
         self._queue.append(delivery)
         self._woken.set()
 
-    async def ask(self, *inputs: Input) -> tuple[Event, ...]:
-        """Hand over inputs, and learn what was told because of them, once that is published."""
-        told: asyncio.Future[tuple[Event, ...]] = asyncio.get_running_loop().create_future()
+    async def ask(self, *inputs: Input) -> Taken:
+        """Hand over inputs, and learn what became of them, once that is published."""
+        told: asyncio.Future[Taken] = asyncio.get_running_loop().create_future()
         await self.submit(Delivery(source="agent", inputs=inputs, told=told))
         return await told
 
@@ -131,11 +131,10 @@ class Pump:
             self._step(turn, Tick())
             self._tell_durability(turn)
             self._tell_damage(turn)
+            durable = not self._ledger.degraded
             if turn.inputs or turn.events or turn.cursors or time.monotonic() >= self._beaten_s + HEARTBEAT_S:
-                await self._commit(turn)
-            for answer, events in turn.answers:
-                if not answer.done():
-                    answer.set_result(events)
+                durable = await self._commit(turn)
+            self._answer(turn, durable)
             await self._compact_if_due()
             if self._ledger.earlier_life_waits:
                 raise RestartNeeded(self._ledger.degraded)
@@ -219,7 +218,8 @@ class Pump:
             self._step(turn, store_damaged(damage))
             turn.tells_damage = True
 
-    async def _commit(self, turn: _Turn) -> None:
+    async def _commit(self, turn: _Turn) -> bool:
+        """Whether it is on the disk."""
         begun_s = time.monotonic()
         committed = await self._ledger.commit(
             Transaction(
@@ -239,6 +239,14 @@ class Pump:
             self.act(action, committed.durable)
         self._count(turn, time.monotonic() - begun_s)
         self._beat_if_due()
+        return committed.durable
+
+    def _answer(self, turn: _Turn, durable: bool) -> None:
+        """A disk that is well again has been given what it missed: then there is no reason any more."""
+        not_durable = "" if durable else self._ledger.degraded
+        for answer, events in turn.answers:
+            if not answer.done():
+                answer.set_result(Taken(events=events, not_durable=not_durable))
 
     def _beat_if_due(self) -> None:
         now_s = time.monotonic()

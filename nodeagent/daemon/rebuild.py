@@ -45,12 +45,8 @@ async def load_catalogs(
     One that the store lost or damaged is replaced by ``stand_in``: faults judged by today's tables are
     better than a daemon that cannot start.
     """
-    digests = [
-        stamped.input.digest for stamped in recovery.inputs if isinstance(stamped.input, CatalogChanged)
-    ]
-    digests += [carried.cell.digest for carried in recovery.carried if isinstance(carried.cell, Era)]
     catalogs: dict[str, Catalog] = {}
-    for digest in dict.fromkeys(filter(None, digests)):
+    for digest in digests_of(recovery):
         try:
             catalogs[digest] = await _stored_catalog(ledger, digest)
         except (StoreUnreadableError, StoreDamagedError, ValueError) as error:
@@ -59,6 +55,15 @@ async def load_catalogs(
             )
             catalogs[digest] = replace(stand_in(), digest=digest)
     return catalogs
+
+
+def digests_of(recovery: Recovery) -> list[str]:
+    """Of every catalog that the stored inputs were judged under, each once."""
+    digests = [
+        stamped.input.digest for stamped in recovery.inputs if isinstance(stamped.input, CatalogChanged)
+    ]
+    digests += [carried.cell.digest for carried in recovery.carried if isinstance(carried.cell, Era)]
+    return list(dict.fromkeys(filter(None, digests)))
 
 
 async def _stored_catalog(ledger: Ledger, digest: str) -> Catalog:
@@ -73,7 +78,7 @@ async def rebuild(ledger: Ledger, recovery: Recovery, catalogs: Mapping[str, Cat
     if recovery.damages:
         return await _of_what_is_left(ledger, recovery, catalogs, recovery.damages)
     try:
-        engine = _replayed(recovery, catalogs)
+        engine = replayed(recovery, catalogs)
     except Exception as error:  # the rim of a replay: a start that fails would fail for ever
         log.exception("what the store holds cannot be replayed")
         damage = Damage(why=f"it cannot be replayed: {type(error).__name__}: {error}", is_whole=False)
@@ -98,11 +103,11 @@ async def _of_what_is_left(
     nothing = replace(holds, carried=())
     for attempt in (whole, replace(whole, inputs=()), holds, nothing):
         try:
-            engine = _replayed(attempt, catalogs)
+            engine = replayed(attempt, catalogs)
             restored = history.missing(engine.carry())
             if restored:
                 left = restoring.fit(engine.carry(), restored)
-                engine = _replayed(
+                engine = replayed(
                     replace(attempt, carried=left, carried_at_ns=engine.now_ns, inputs=()), catalogs
                 )
         except Exception:  # as above
@@ -118,7 +123,8 @@ def _holds_of(carried: Iterable[Carried]) -> tuple[Carried, ...]:
     return restoring.fit(one for one in carried if isinstance(one.cell, Hold | Era))
 
 
-def _replayed(recovery: Recovery, catalogs: Mapping[str, Catalog]) -> Engine:
+def replayed(recovery: Recovery, catalogs: Mapping[str, Catalog]) -> Engine:
+    """The engine as it was at the last commit. ``catalogs`` must hold all of ``digests_of``."""
     engine = Engine(catalogs)
     for carried in recovery.carried:
         engine.replay(recovery.carried_at_ns, carried)

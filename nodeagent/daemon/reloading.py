@@ -10,18 +10,21 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from nodeagent import last_config
 from nodeagent.config import Config, load_config
-from nodeagent.daemon import systemd
+from nodeagent.daemon import refusals, systemd
 from nodeagent.daemon.catalogs import Catalogs, why_refused
-from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.pump import Pump
 from nodeagent.daemon.restarts import left_for_a_start
 from nodeagent.daemon.supervisor import Supervisor
 from nodeagent.outlets.tables import Reloaded, TablesRefused
 from nodeagent.store.board import Board
+from nodeagent.store.thread import DiskThread
 from nodeagent.tables.load import Loaded
 
 log = logging.getLogger(__name__)
+
+KEEP_LIMIT_S = 5.0
 
 
 class Reloading:
@@ -68,38 +71,63 @@ class Reloading:
         Raises TablesRefused; then nothing was changed.
         """
         async with self._one_at_a_time:
+            wrong = refusals.CONFIGURATION
             try:
                 config = load_config(self._config_path, os.environ)
+                wrong = refusals.TABLES
                 loaded = await self._catalogs.read(table_folders(config), config.settings())
                 preview = self._pump.rehearse(loaded.catalog)
             except Exception as error:
                 # Whatever it meets, all goes on as it was.
                 reason = why_refused(error)
                 if not dry_run:
-                    await self._reject(reason)
+                    await self._reject(wrong, reason)
                 raise TablesRefused(reason) from error
             left = left_for_a_start(self._started_with, config)
             if not dry_run:
                 await self._take(config, loaded)
                 for each in left:
                     log.warning("%s", each)
+                if not left:
+                    await self.keep(config)
             warnings = (*loaded.warnings, *left)
             return Reloaded(digest=loaded.catalog.digest, warnings=warnings, preview=preview)
 
-    async def _reject(self, reason: str) -> None:
+    async def keep(self, config: Config) -> None:
+        """All of it is in force: a start at which the file is broken goes on with it.
+
+        A disk that fails or hangs costs that copy alone.
+        """
+        thread = DiskThread("configuration", closing=lambda: None)
+        try:
+            async with asyncio.timeout(KEEP_LIMIT_S):
+                await thread.run(lambda: last_config.keep(self._config_path, os.environ, config))
+        except (OSError, TimeoutError) as error:
+            why = str(error) or "the disk does not answer"
+            log.warning("a copy of the configuration cannot be kept for a later start: %s", why)
+        finally:
+            thread.abandon()
+
+    async def _reject(self, wrong: str, reason: str) -> None:
         for line in reason.splitlines():
             log.error("reload refused: %s", line)
-        await self._pump.submit(Delivery(source="agent", inputs=(Catalogs.rejected(reason),)))
+        found = (
+            {wrong: reason}
+            if wrong == refusals.CONFIGURATION
+            else {refusals.CONFIGURATION: "", wrong: reason}
+        )
+        conditions = refusals.standing(self._board.current.view, found)
+        await self._pump.ask(Catalogs.rejected(reason), *conditions)
 
     async def _take(self, config: Config, loaded: Loaded) -> None:
         inputs = await self._catalogs.take(loaded, table_folders(config), self._catalogs.current.digest)
         # Before the mode of resets is in force that the hooks around them were written for.
         self._on_config(config)
-        await self._pump.submit(Delivery(source="agent", inputs=inputs))
+        in_force = {refusals.CONFIGURATION: "", refusals.TABLES: ""}
+        conditions = refusals.standing(self._board.current.view, in_force)
+        await self._pump.ask(*inputs, *conditions)
         for source in self._sources:
             source.reload(loaded.catalog)
-        while (publication := self._board.current).view.digest != loaded.catalog.digest:
-            await self._board.wait_change(publication)
 
 
 def table_folders(config: Config) -> list[Path]:

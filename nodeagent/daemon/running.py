@@ -22,7 +22,6 @@ from nodeagent.worker.protocol import SOURCE, Device, Poll, Unavailable
 log = logging.getLogger(__name__)
 
 NO_ANSWER: Final = "no device answers"
-HANG_UP_LIMIT_S: Final = 2.0
 SIGKILL_LIMIT_S: Final = 5.0
 """A process that outlives SIGKILL for this long is stuck in the kernel."""
 
@@ -140,7 +139,7 @@ class Worker:
         """For good, in bounded time: the end of its stdin first, then signals, none if it is stuck."""
         child = self.child
         child.hang_up()
-        if self.state is State.ABANDONED or await child.wait(HANG_UP_LIMIT_S):
+        if self.state is State.ABANDONED or await child.wait(self._spec.hang_up_limit_s):
             return
         for number, limit_s in (
             (signal.SIGTERM, self._spec.terminate_grace_s),

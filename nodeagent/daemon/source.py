@@ -37,6 +37,7 @@ class WorkerSpec:
     backoff_limit_s: float = 30.0
     absent_retry_s: float = 300.0
     start_delay_s: float = 0.0
+    hang_up_limit_s: float = 2.0
     command: Sequence[str] = ()
 
 

@@ -1,6 +1,7 @@
 """The workers of this node: one supervisor for each enabled driver, as the configuration has them."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from nodeagent.config import Config, DriverConfig, VendorConfig
@@ -21,6 +22,8 @@ from nodeagent.worker.protocol import Device
 AFTER_REQUIRED_S: Final = 0.5
 """So much later start sources that are not required: they would hold up those that readiness waits for."""
 
+HURRIED_CALL_S: Final = 3.0
+
 
 def supervisors(
     config: Config,
@@ -29,14 +32,29 @@ def supervisors(
     cursors: Mapping[str, Cursor],
     deliver: Callable[[Delivery], Awaitable[None]],
     view: View,
+    hurry: bool = False,
 ) -> list[Supervisor]:
-    """``view`` is what is known of earlier lives."""
-    specs = (
+    """``view`` is what is known of earlier lives. In a ``hurry`` all begin at once, no call is waited for
+    long, and they end without grace.
+    """
+    specs: Iterable[WorkerSpec] = (
         _spec(name, config.drivers[name], catalog, clock, cursors.get(name), parts_of(view, name))
         for name in DRIVERS
         if config.drivers[name].enabled
     )
+    if hurry:
+        specs = map(_hurried, specs)
     return [Supervisor(spec, deliver, clock.rule_of_boottime) for spec in specs]
+
+
+def _hurried(spec: WorkerSpec) -> WorkerSpec:
+    return replace(
+        spec,
+        start_delay_s=0.0,
+        call_deadline_s=min(spec.call_deadline_s, HURRIED_CALL_S),
+        hang_up_limit_s=0.2,
+        terminate_grace_s=0.2,
+    )
 
 
 def switched_off(config: Config, view: View) -> tuple[SourceLost, ...]:

@@ -47,8 +47,8 @@ class Actions:
         if rehearsal.refused:
             raise Refusal(Status.FAILED_PRECONDITION, rehearsal.refused)
         order = Operator(who=caller.identity, what="reset", device=device.id, reason=reason)
-        events = await self._ask(order)
-        proposed = (event.condition_id for event in events if event.kind is EventKind.ACTION_PROPOSED)
+        taken = await self._ask(order)
+        proposed = (event.condition_id for event in taken.events if event.kind is EventKind.ACTION_PROPOSED)
         action_id = next(proposed, "")
         if not action_id:
             why = self._rehearsed(device.id, device.name).refused or "it has just changed; ask again"
@@ -60,7 +60,8 @@ class Actions:
             reset=self._message_of(action_id),
             rehearsal=messages_of_actions.rehearsal(rehearsal),
         )
-        return Done(message=message, result=f"proposed {action_id} ({rehearsal.mode}): {reason}")
+        result = f"proposed {action_id} ({rehearsal.mode}): {reason}"
+        return Done(message=message, result=result, taken=taken)
 
     async def approve_action(self, caller: Caller, request: pb.ApproveActionRequest) -> Done:
         reason = request_fields.optional_reason(request.reason)
@@ -68,14 +69,13 @@ class Actions:
         if request.approved:
             _check_waits_for_approval(reset)
         what = "approve" if request.approved else "refuse"
-        events = await self._ask(
-            Operator(who=caller.identity, what=what, device=request.action_id, reason=reason)
-        )
-        if not any(event.condition_id == request.action_id for event in events):
-            raise Refusal(Status.FAILED_PRECONDITION, f"action_id: {request.action_id} has just moved on")
-        message = pb.ApproveActionResponse(node=self._node, reset=self._message_of(request.action_id))
-        decided = "approved" if request.approved else "refused"
-        return Done(message=message, result=f"{decided}: {reason}" if reason else decided)
+        taken = await self._ask(Operator(who=caller.identity, what=what, device=reset.id, reason=reason))
+        if not any(event.condition_id == reset.id for event in taken.events):
+            raise Refusal(Status.FAILED_PRECONDITION, f"action_id: {reset.id} has just moved on")
+        message = pb.ApproveActionResponse(node=self._node, reset=self._message_of(reset.id))
+        decided = f"{'approved' if request.approved else 'refused'} {reset.id}"
+        result = f"{decided}: {reason}" if reason else decided
+        return Done(message=message, result=result, taken=taken)
 
     def _rehearsed(self, device_id: str, name: str) -> Rehearsal:
         rehearsal = self._rehearse(device_id)
@@ -83,16 +83,22 @@ class Actions:
             raise Refusal(Status.NOT_FOUND, f"device: {name} is no longer there")
         return rehearsal
 
-    def _pending(self, action_id: str) -> Reset:
+    def _pending(self, wanted: str) -> Reset:
+        """By its id, or by a device of it. Raises Refusal."""
         resets = self._board.current.view.resets
-        reset = next((each for each in resets if each.id == action_id), None)
-        if reset is None:
-            pending = ", ".join(each.id for each in resets if each.stage in _PENDING)
-            told = f"pending are: {pending}" if pending else "none is pending"
-            raise Refusal(Status.NOT_FOUND, f"action_id: {action_id[:256]!r} is not known; {told}")
+        pending = [each for each in resets if each.stage in _PENDING]
+        device_ids = {each.id for each in self._board.current.view.devices if wanted in (each.name, each.id)}
+        found = [each for each in resets if each.id == wanted]
+        found = found or [each for each in pending if device_ids.intersection(each.members)]
+        if len(found) != 1:
+            there = ", ".join(each.id for each in found or pending)
+            problem = "has several" if found else "is not known" if not device_ids else "has none"
+            told = f"pending are: {there}" if there else "none is pending"
+            raise Refusal(Status.NOT_FOUND, f"action_id: {wanted[:256]!r} {problem}; {told}")
+        (reset,) = found
         if reset.stage not in _PENDING:
             state = f"has ended: {reset.result}" if reset.stage is ResetStage.ENDED else f"is {reset.stage}"
-            raise Refusal(Status.FAILED_PRECONDITION, f"action_id: {action_id} {state}")
+            raise Refusal(Status.FAILED_PRECONDITION, f"action_id: {reset.id} {state}")
         return reset
 
     def _message_of(self, action_id: str) -> types_pb2.Reset | None:

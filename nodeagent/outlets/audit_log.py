@@ -20,13 +20,13 @@ class AuditLog:
         self._ledger = ledger
         self._refusals = RefusalLimit()
 
-    async def note(self, caller: Caller, method: str, target: str, result: str) -> None:
-        _log.info("audit: %s asked for %s %s: %s", caller.who, method, target, result)
-        await self._ledger.audit(time.time_ns(), caller.who, method, target, result[:_MAX_RESULT_LENGTH])
+    async def note(self, who: str, method: str, target: str, result: str) -> None:
+        _log.info("audit: %s asked for %s %s: %s", who, method, target, result)
+        await self._ledger.audit(time.time_ns(), who, method, target, result[:_MAX_RESULT_LENGTH])
 
     async def note_refusal(self, caller: Caller, method: str, target: str, why: str) -> None:
         """Of somebody who may not ask."""
         unwritten = self._refusals.admit()
         if unwritten is not None:
             before = f" ({unwritten} more before it were not written)" if unwritten else ""
-            await self.note(caller, method, target, f"refused: {why}{before}")
+            await self.note(caller.who, method, target, f"refused: {why}{before}")

@@ -26,15 +26,15 @@ class JobClaims:
         if not 0 < len(request.claims) <= MAX_CLAIMS:
             told = f"claims: 1 to {MAX_CLAIMS}, not {len(request.claims)}"
             raise Refusal(Status.INVALID_ARGUMENT, told)
-        taken: dict[tuple[str, str], Claims] = {}
+        claims: dict[tuple[str, str], Claims] = {}
         for place, claim in enumerate(request.claims):
             given = self._checked(f"claims[{place}]", claim)
-            if taken.setdefault((given.device, given.job), given).claimed is not given.claimed:
+            if claims.setdefault((given.device, given.job), given).claimed is not given.claimed:
                 told = f"{claim.job} cannot both claim and leave {claim.device}"
                 raise Refusal(Status.INVALID_ARGUMENT, f"claims[{place}]: {told}")
-        self._check_room(list(taken.values()))
-        await self._ask(*taken.values())
-        return Done(message=pb.SetClaimsResponse(node=self._node), result=self._told(request))
+        self._check_room(list(claims.values()))
+        taken = await self._ask(*claims.values())
+        return Done(message=pb.SetClaimsResponse(node=self._node), result=self._told(request), taken=taken)
 
     def _checked(self, field: str, claim: pb.Claim) -> Claims:
         try:

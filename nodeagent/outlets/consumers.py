@@ -84,7 +84,7 @@ class ConsumerService:
             await self._audit.note_refusal(caller, _DELETE, name, told)
             raise Refusal(Status.PERMISSION_DENIED, f"{told}: only its owner, or an operator, deletes it")
         await self._ledger.delete_consumer(name)
-        await self._audit.note(caller, _DELETE, name, f"deleted: {consumer.owner}'s, at {consumer.seq}")
+        await self._audit.note(caller.who, _DELETE, name, f"deleted: {consumer.owner}'s, at {consumer.seq}")
         return pb.DeleteConsumerResponse(node=self._node)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import grpc
 from google.protobuf.message import Message
 
-from nodeagent.outlets import rpc
+from nodeagent.outlets import request_fields, rpc
 from nodeagent.outlets.audit_log import AuditLog
 from nodeagent.outlets.credentials import Caller, Identify, Role
 from nodeagent.outlets.orders import Done
@@ -21,6 +21,7 @@ from nodeagent.outlets.refusal import Refusal, Status
 _MAX_TARGET_LENGTH = 256
 _TARGET_FIELDS = ("device", "action_id")
 _CLAIMS = "claims"
+_OWNER = "owner"
 _DRY_RUN = "dry_run"
 
 _log = logging.getLogger(__name__)
@@ -45,7 +46,7 @@ class ControlService:
                 await self._audit.note_refusal(caller, method, target, caller.advice)
                 raise Refusal(Status.PERMISSION_DENIED, f"{method} is for operators: {caller.advice}")
             if served is None:
-                await self._audit.note(caller, method, target, "unimplemented")
+                await self._audit.note(caller.who, method, target, "unimplemented")
                 raise Refusal(Status.UNIMPLEMENTED, f"{method} is not served by this version")
             # What is begun is carried out, also where the caller goes away: then it is audited too.
             task = asyncio.create_task(self._done(served, caller, method, request))
@@ -58,18 +59,19 @@ class ControlService:
     async def _done(
         self, served: Callable[[Caller, Any], Awaitable[Done]], caller: Caller, method: str, request: Message
     ) -> Message:
-        target = _target(request)
+        who, target = _who(caller, request), _target(request)
         try:
             done = await served(caller, request)
         except Refusal as refusal:
-            await self._audit.note(caller, method, target, f"refused: {refusal.reason}")
+            await self._audit.note(who, method, target, f"refused: {refusal.reason}")
             raise
         except Exception as error:
             _log.exception("%s of %s", method, target)
-            await self._audit.note(caller, method, target, f"failed: {type(error).__name__}: {error}")
+            await self._audit.note(who, method, target, f"failed: {type(error).__name__}: {error}")
             raise
-        await self._audit.note(caller, method, target, done.result)
-        return done.message
+        lost = f" (not durable: {done.taken.not_durable})" if done.taken and done.taken.not_durable else ""
+        await self._audit.note(who, method, target, done.result + lost)
+        return _with_durability(done)
 
     def _let_go(self, task: asyncio.Task[Message]) -> None:
         self._in_hand.discard(task)
@@ -80,6 +82,22 @@ class ControlService:
     def _served(self, name: str) -> Callable[[Caller, Any], Awaitable[Done]] | None:
         found = (getattr(servant, name, None) for servant in self._servants)
         return next((served for served in found if served is not None), None)
+
+
+def _who(caller: Caller, request: Message) -> str:
+    """Who calls, and in whose name if the request says so."""
+    owner = getattr(request, _OWNER) if _OWNER in request.DESCRIPTOR.fields_by_name else ""
+    return f"{caller.who} for {owner}" if request_fields.is_owner(owner) else caller.who
+
+
+def _with_durability(done: Done) -> Message:
+    """Every answer to an order says whether it is on the disk."""
+    if done.taken is not None:
+        durable = type(done.message)(
+            durable=not done.taken.not_durable, not_durable_reason=done.taken.not_durable
+        )
+        done.message.MergeFrom(durable)
+    return done.message
 
 
 def _target(request: Message) -> str:

@@ -257,6 +257,7 @@ class Scene:
             since=self.at(value.since_ns),
             until=None if value.until_ns is None else self.at(value.until_ns),
             kind=HOLD_KINDS[value.kind],
+            set_by=value.set_by,
         )
 
     def source(self, value: Source) -> pb.Source:

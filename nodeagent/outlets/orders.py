@@ -11,31 +11,35 @@ from typing import Final, Protocol
 from google.protobuf.message import Message
 
 from nodeagent.core.catalog import Catalog
-from nodeagent.core.model import DeviceView, Event, EventKind, Hold, HoldKind, Input, Level, Operator
+from nodeagent.core.model import DeviceView, EventKind, HoldKind, Input, Level, Operator
 from nodeagent.core.verdict import PRECEDENCE
-from nodeagent.outlets import messages, request_fields
+from nodeagent.outlets import holds, messages, request_fields
 from nodeagent.outlets.credentials import Caller
 from nodeagent.outlets.known import known_device
 from nodeagent.outlets.node import NodeFacts
 from nodeagent.outlets.pb import control_service_pb2 as pb
 from nodeagent.outlets.refusal import Refusal, Status
 from nodeagent.store.board import Board
+from nodeagent.store.records import Taken
 
 _UNFIT: Final = PRECEDENCE[Level.RESTART_NPU]
 
 
 class Ask(Protocol):
-    """Steps inputs in one commit and returns the events that they gave, once they are published."""
+    """Steps inputs in one commit and returns what became of them, once that is published."""
 
-    def __call__(self, *inputs: Input) -> Awaitable[tuple[Event, ...]]: ...
+    def __call__(self, *inputs: Input) -> Awaitable[Taken]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """``message`` is the answer, ``result`` what the audit log says."""
+    """``message`` is the answer, ``result`` what the audit log says. ``taken`` is what became of an order:
+    its answer has the fields ``durable`` and ``not_durable_reason``, which are filled in from it.
+    """
 
     message: Message
     result: str
+    taken: Taken | None = None
 
 
 class Orders:
@@ -52,45 +56,48 @@ class Orders:
         reason = request_fields.reason(request.reason)
         order = Operator(
             who=caller.identity,
+            owner=request_fields.owner(request.owner, caller.identity),
             what="isolate",
             device=device.id,
             reason=reason,
             until_ns=self._until_ns(request),
         )
-        events = await self._ask(order)
-        hold = self._hold_of(caller, device)
-        if hold is None:
-            why = next((event.why for event in events), "the hold has ended already")
-            raise Refusal(Status.RESOURCE_EXHAUSTED, why)
-        held = messages.Scene(self._board.current).hold(hold)
-        return Done(
-            message=pb.IsolateDeviceResponse(node=self._node, hold=held), result=f"isolated: {reason}"
-        )
+        taken = await self._ask(order)
+        current = self._board.current
+        hold = messages.Scene(current).hold(holds.made_by(current, order, HoldKind.ISOLATION))
+        message = pb.IsolateDeviceResponse(node=self._node, hold=hold)
+        return Done(message=message, result=f"isolated {holds.end_of(hold)}: {reason}", taken=taken)
 
     async def release_device(self, caller: Caller, request: pb.ReleaseDeviceRequest) -> Done:
         device = known_device(self._board.current, request.device)
         reason = request_fields.reason(request.reason)
+        order = Operator(
+            who=caller.identity,
+            owner=request_fields.owner(request.owner, caller.identity),
+            what="release",
+            device=device.id,
+            reason=reason,
+            only=request.id,
+            force=request.force,
+        )
         if request.id:
-            self._check_may_end(caller, device, request.id)
+            self._check_is_there(device, request.id)
         if not request.force:
             self._check_fit(device)
-        order = Operator(
-            who=caller.identity, what="release", device=device.id, reason=reason, only=request.id
-        )
+        taken = await self._ask(order)
         ends = (EventKind.RELEASED, EventKind.CLEARED)
-        ended = [event.condition_id for event in await self._ask(order) if event.kind in ends]
+        ended = [event.condition_id for event in taken.events if event.kind in ends]
         if not ended:
-            raise Refusal(Status.FAILED_PRECONDITION, self._nothing_to_release(device))
+            raise Refusal(Status.FAILED_PRECONDITION, self._nothing_to_release(device, order.owner))
+        current = self._board.current
+        scene = messages.Scene(current)
+        others = [scene.hold(each) for each in holds.on_device(current, device.id, HoldKind.ISOLATION)]
         forced = " by force" if request.force else ""
         return Done(
-            message=pb.ReleaseDeviceResponse(node=self._node, released=ended),
+            message=pb.ReleaseDeviceResponse(node=self._node, released=ended, others=others),
             result=f"released{forced} {', '.join(ended)}: {reason}",
+            taken=taken,
         )
-
-    def _hold_of(self, caller: Caller, device: DeviceView) -> Hold | None:
-        wanted = (device.id, caller.identity)
-        isolations = (each for each in self._board.current.view.holds if each.kind is HoldKind.ISOLATION)
-        return next((hold for hold in isolations if (hold.device_id, hold.owner) == wanted), None)
 
     def _until_ns(self, request: pb.IsolateDeviceRequest) -> int | None:
         if not request.HasField("until"):
@@ -102,13 +109,9 @@ class Orders:
             raise Refusal(Status.INVALID_ARGUMENT, f"until: {told} is not in the future")
         return until_ns
 
-    def _check_may_end(self, caller: Caller, device: DeviceView, wanted: str) -> None:
+    def _check_is_there(self, device: DeviceView, wanted: str) -> None:
         view = self._board.current.view
-        for hold in view.holds:
-            if hold.id == wanted and hold.owner != caller.identity:
-                told = f"{wanted} is {hold.owner}'s ({hold.reason}); only its owner lifts a hold"
-                raise Refusal(Status.PERMISSION_DENIED, f"id: {told}")
-        there = [hold.id for hold in view.holds if hold.device_id == device.id]
+        there = [hold.id for hold in holds.on_device(self._board.current, device.id, HoldKind.ISOLATION)]
         there += [promotion.id for promotion in view.promotions if promotion.device_id == device.id]
         there += [condition.id for condition in view.conditions if condition.device_id == device.id]
         if wanted not in there:
@@ -138,9 +141,10 @@ class Orders:
         row = self._catalog().row(code)
         return row is not None and row.clear_on.operator
 
-    def _nothing_to_release(self, device: DeviceView) -> str:
-        others = [hold for hold in self._board.current.view.holds if hold.device_id == device.id]
-        if not others:
-            return f"nothing on {device.name} is for a person to release"
-        owners = ", ".join(f"{hold.owner} ({hold.reason})" for hold in others)
-        return f"{device.name} is held by {owners}; only its owner lifts a hold"
+    def _nothing_to_release(self, device: DeviceView, owner: str) -> str:
+        current = self._board.current
+        if others := holds.on_device(current, device.id, HoldKind.ISOLATION):
+            return holds.not_yours(f"{device.name} is isolated", owner, others)
+        if pending := holds.on_device(current, device.id, HoldKind.RESET_PENDING):
+            return f"{device.name}: {pending[0].reason}; refuse that action instead"
+        return f"nothing on {device.name} is for a person to release"

@@ -1,14 +1,15 @@
 """Quiesce and Resume: an operator holds off all actions on the node, and allows them again.
 
-A quiesce belongs to who ordered it; nobody else's resume ends it.
+A quiesce is its owner's, as every hold of a person: another's resume ends it by its id or by force only.
 """
 
 import time
 from typing import Final
 
-from nodeagent.core.model import Hold, HoldKind, Operator
-from nodeagent.outlets import messages, request_fields
+from nodeagent.core.model import NODE, EventKind, Hold, HoldKind, Operator
+from nodeagent.outlets import holds, messages, request_fields
 from nodeagent.outlets.credentials import Caller
+from nodeagent.outlets.known import known_device
 from nodeagent.outlets.node import NodeFacts
 from nodeagent.outlets.orders import Ask, Done
 from nodeagent.outlets.pb import control_service_pb2 as pb
@@ -17,7 +18,6 @@ from nodeagent.store.board import Board
 
 _SECOND_NS: Final = 1_000_000_000
 _LONGEST_NS: Final = 365 * 86_400 * _SECOND_NS
-_NODE: Final = "node"
 
 
 class Quiescing:
@@ -30,35 +30,47 @@ class Quiescing:
         reason = request_fields.reason(request.reason)
         order = Operator(
             who=caller.identity,
+            owner=request_fields.owner(request.owner, caller.identity),
             what="quiesce",
-            device=_NODE,
+            device=self._node_id(),
             reason=reason,
             until_ns=self._until_ns(request),
         )
-        await self._ask(order)
-        hold = next((each for each in self._holds() if each.owner == caller.identity), None)
-        if hold is None:
-            raise Refusal(Status.RESOURCE_EXHAUSTED, "there are too many holds; release some")
-        told = messages.Scene(self._board.current).hold(hold)
-        message = pb.QuiesceResponse(
-            node=self._node, until=told.until if told.HasField("until") else None, hold=told
-        )
-        end = f"until {told.until.ToJsonString()}" if told.HasField("until") else "until resumed"
-        return Done(message=message, result=f"quiesced {end}: {reason}")
+        taken = await self._ask(order)
+        current = self._board.current
+        hold = messages.Scene(current).hold(holds.made_by(current, order, HoldKind.QUIESCE))
+        until = hold.until if hold.HasField("until") else None
+        message = pb.QuiesceResponse(node=self._node, until=until, hold=hold)
+        return Done(message=message, result=f"quiesced {holds.end_of(hold)}: {reason}", taken=taken)
 
     async def resume(self, caller: Caller, request: pb.ResumeRequest) -> Done:
-        reason = request_fields.optional_reason(request.reason)
-        others = [each for each in self._holds() if each.owner != caller.identity]
-        events = await self._ask(Operator(who=caller.identity, what="resume", device=_NODE, reason=reason))
-        if not events:
-            raise Refusal(Status.FAILED_PRECONDITION, _nothing_to_resume(others))
+        order = Operator(
+            who=caller.identity,
+            owner=request_fields.owner(request.owner, caller.identity),
+            what="resume",
+            device=self._node_id(),
+            reason=request_fields.optional_reason(request.reason),
+            only=request.id,
+            force=request.force,
+        )
+        taken = await self._ask(order)
+        ended = [event.condition_id for event in taken.events if event.kind is EventKind.RESUMED]
+        others = self._quiesces()
+        if not ended:
+            raise Refusal(Status.FAILED_PRECONDITION, _nothing_to_resume(order, others))
         scene = messages.Scene(self._board.current)
-        message = pb.ResumeResponse(node=self._node, others=[scene.hold(each) for each in others])
-        return Done(message=message, result=f"resumed: {reason}" if reason else "resumed")
+        message = pb.ResumeResponse(
+            node=self._node, others=[scene.hold(each) for each in others], resumed=ended
+        )
+        result = f"resumed{' by force' if request.force else ''} {', '.join(ended)}"
+        result = f"{result}: {order.reason}" if order.reason else result
+        return Done(message=message, result=result, taken=taken)
 
-    def _holds(self) -> list[Hold]:
-        holds = self._board.current.view.holds
-        return [each for each in holds if each.kind is HoldKind.QUIESCE]
+    def _quiesces(self) -> list[Hold]:
+        return holds.on_device(self._board.current, self._node_id(), HoldKind.QUIESCE)
+
+    def _node_id(self) -> str:
+        return known_device(self._board.current, NODE).id
 
     def _until_ns(self, request: pb.QuiesceRequest) -> int | None:
         if not request.HasField("duration"):
@@ -70,8 +82,9 @@ class Quiescing:
         return time.time_ns() - self._board.current.wall_offset_ns + length_ns
 
 
-def _nothing_to_resume(others: list[Hold]) -> str:
+def _nothing_to_resume(order: Operator, others: list[Hold]) -> str:
     if not others:
         return "this node is not quiesced"
-    owners = ", ".join(f"{hold.owner} ({hold.reason})" for hold in others)
-    return f"this node is quiesced by {owners}; only its owner resumes it"
+    if order.only:
+        return f"id: {order.only!r} is no quiesce of this node; it is quiesced by {holds.named(others)}"
+    return holds.not_yours("this node is quiesced", order.owner, others)

@@ -44,8 +44,8 @@ class Reports:
             injected=True,
             affect_verdict=request.affect_verdict,
         )
-        events = await self._ask(signal)
-        told = next((event.condition_id for event in events if event.condition_id), "")
+        taken = await self._ask(signal)
+        told = next((event.condition_id for event in taken.events if event.condition_id), "")
         return Done(
             message=pb.InjectResponse(
                 node=self._node, condition_id=told or self._injected_on(device, signal.code)

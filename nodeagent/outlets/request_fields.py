@@ -13,8 +13,12 @@ from nodeagent.outlets.refusal import Refusal, Status
 
 MAX_WORD_CHARACTERS: Final = 128
 MAX_REASON_CHARACTERS: Final = 512
+MAX_OWNER_CHARACTERS: Final = 64
 MAX_EVIDENCE: Final = 16
 MAX_EVIDENCE_CHARACTERS: Final = 2048
+
+_NOT_IN_OWNERS: Final = ":/#"
+_OF_THE_DAEMON: Final = "nodeagent"
 
 
 def word(field: str, text: str, most_characters: int = MAX_WORD_CHARACTERS) -> str:
@@ -30,6 +34,23 @@ def reason(text: str) -> str:
 
 def optional_reason(text: str) -> str:
     return reason(text) if text else ""
+
+
+def owner(text: str, otherwise: str) -> str:
+    """In whose name an order is given; ``otherwise`` where nobody is named."""
+    if not text:
+        return otherwise
+    if not is_owner(text):
+        wanted = f'1 to {MAX_OWNER_CHARACTERS} printable characters without spaces and ":/#"'
+        raise Refusal(Status.INVALID_ARGUMENT, f"owner: {wanted} are needed, not {text[:40]!r}")
+    return text
+
+
+def is_owner(text: str) -> bool:
+    """Whether a hold may be set in this name: not in that of a caller ("uid:0"), nor in the daemon's own."""
+    if not 0 < len(text) <= MAX_OWNER_CHARACTERS or text == _OF_THE_DAEMON:
+        return False
+    return text.isprintable() and not any(each.isspace() or each in _NOT_IN_OWNERS for each in text)
 
 
 def evidence(given: Mapping[str, str]) -> dict[str, str]:

@@ -23,6 +23,8 @@ from nodeagent.core.model import (
     Era,
     Event,
     EventKind,
+    Input,
+    SourceBack,
     Tick,
 )
 from nodeagent.store import codec
@@ -154,8 +156,8 @@ def _begin(engine: Engine, past: Past, instead: Catalog | None) -> Iterator[Even
         digest = ""
     else:
         digest = _in_force_before(past)
-        for device in _devices(past.carried):
-            engine.step(past.begun_ns, device)
+        for given in _devices(past.carried):
+            engine.step(past.begun_ns, given)
     digest = digest if instead is None else instead.digest
     if digest:
         changed = engine.step(past.begun_ns, CatalogChanged(digest=digest))
@@ -181,7 +183,7 @@ def _in_force_before(past: Past) -> str:
     return digests[place - 1] if digests else ""
 
 
-def _devices(carried: tuple[Carried, ...]) -> Iterator[DeviceSeen]:
+def _devices(carried: tuple[Carried, ...]) -> Iterator[Input]:
     """Correlation needs to know how many there are, also where their first sight is no longer stored."""
     for cell in (one.cell for one in carried):
         if isinstance(cell, Device) and cell.name != NODE and not cell.gone:
@@ -193,3 +195,5 @@ def _devices(carried: tuple[Carried, ...]) -> Iterator[DeviceSeen]:
                 identity=identity_of(cell.id),
                 attributes=cell.attributes,
             )
+            if not cell.unread:
+                yield SourceBack(source=cell.source, device=cell.name)

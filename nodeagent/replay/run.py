@@ -1,8 +1,9 @@
 """Steps an engine through what was heard, in the file's own time, and hands out the events.
 
-The rule clock is the file's wall time. All devices that the file names are announced before its first
-moment, so that correlation knows how many there are; what that and the tables' coming into force would
-tell is left out. After the last moment time stands still: later deadlines do not fire.
+The rule clock is the file's wall time. All devices that the file names are announced and read before its
+first moment, so that correlation knows how many there are, and each verdict is that of its faults; what that
+and the tables' coming into force would tell is left out. After the last moment time stands still: later
+deadlines do not fire.
 """
 
 import re
@@ -11,7 +12,7 @@ from typing import Final
 
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import NODE, CatalogChanged, DeviceSeen, Kind, Signal, Tick
+from nodeagent.core.model import NODE, CatalogChanged, DeviceSeen, Kind, Signal, SourceBack, Tick
 from nodeagent.replay.formats import Log, Signals
 from nodeagent.replay.matching import matched
 from nodeagent.replay.signal_line import Moment
@@ -48,6 +49,7 @@ def replay(ordered: Sequence[Moment], catalog: Catalog) -> Iterator[StoredEvent]
     engine.step(begun_ns, CatalogChanged(digest=catalog.digest))
     for device in _devices(ordered, catalog):
         engine.step(begun_ns, device)
+        engine.step(begun_ns, SourceBack(source=device.source, device=device.device))
     for moment in ordered:
         outcome = engine.step(moment.at_ns, moment.signal or Tick())
         for event in outcome.events:

@@ -159,13 +159,13 @@ def read_life(path: Path, begin: Begin = _NOBODY) -> Life:
     """
     try:
         with closing(reader.connect(path)) as connection:
-            return _read_life(connection)
+            return life_of(connection)
     except (sqlite3.Error, StoreDamagedError) as error:
         if isinstance(error, sqlite3.Error) and is_trouble(error):
             raise
         why = str(error)
     with closing(in_memory(path, begin, why)) as connection:
-        return _read_life(connection)
+        return life_of(connection)
 
 
 def _damage(error: Exception) -> str:
@@ -181,7 +181,7 @@ def _open_life(database: Database, identity: Identity) -> Life:
     _connect(database, identity)
     _check(database)
     connection = database.connection
-    life = _read_life(connection)
+    life = life_of(connection)
     uuid = life.state.store_id.uuid
     if life.state.machine_id != identity.machine_id:
         _log.warning("store: written on another machine: a new store id begins, its history is kept")
@@ -195,7 +195,7 @@ def _open_life(database: Database, identity: Identity) -> Life:
             )
         ]
     )
-    return _read_life(connection) if uuid != life.state.store_id.uuid else life
+    return life_of(connection) if uuid != life.state.store_id.uuid else life
 
 
 def _check(database: Database) -> None:
@@ -290,7 +290,8 @@ def _migrate(connection: sqlite3.Connection) -> None:
     _log.warning("store: migrated from schema %d to %d", version, SCHEMA_VERSION)
 
 
-def _read_life(connection: sqlite3.Connection) -> Life:
+def life_of(connection: sqlite3.Connection) -> Life:
+    """Raise StoreDamagedError, sqlite3.Error."""
     state = reader.read_state(connection)
     return Life(
         state=state,

@@ -97,6 +97,14 @@ class Damage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What became of inputs: the events they gave, and why they are not on the disk, "" if they are."""
+
+    events: tuple[Event, ...] = ()
+    not_durable: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
     """What a starting daemon finds: ``carried`` (of the last compaction, with its seq), then ``inputs``.
 

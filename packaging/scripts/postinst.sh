@@ -1,8 +1,22 @@
 #!/bin/sh
-# Makes the groups, then enables and (re)starts the service, unless the administrator had disabled it.
+# Makes the groups, then enables and (re)starts the service, unless the administrator had disabled it. What prerm.sh held
+# off for dpkg is allowed again, also where dpkg gives up.
 set -e
 
-[ "$1" = configure ] || exit 0
+allow_resets() {
+    if nodeagent status 2>/dev/null | grep -q '^quiesced by dpkg'; then
+        nodeagent resume --owner dpkg --reason "$1 of the package" >/dev/null || true
+    fi
+}
+
+case "$1" in
+configure) ;;
+abort-*)
+    allow_resets "$1"
+    exit 0
+    ;;
+*) exit 0 ;;
+esac
 
 systemd-sysusers nodeagent.conf
 if deb-systemd-helper --quiet was-enabled nodeagent.service; then
@@ -17,4 +31,5 @@ if [ -d /run/systemd/system ]; then
     else
         deb-systemd-invoke start nodeagent.service
     fi
+    allow_resets configure
 fi

@@ -1,13 +1,57 @@
 #!/bin/sh
-# Stops the service before its files go; an upgrade restarts it afterwards instead. A reset that is under way runs from
-# these files, and half of one leaves a node worse than before: it is waited for.
+# Before the package's files go: no reset begins any more, and one that is under way, which runs from these files, is
+# waited for. Half a reset leaves a node worse than before: where it does not end in time, nothing is removed.
+# A removal stops the service too; an upgrade restarts it afterwards. postinst.sh allows resets again, after an upgrade
+# and where dpkg gives up.
 set -e
 
-for lock in /run/nodeagent/reset/*.lock; do
-    [ -e "$lock" ] || continue
-    # Longer than any reset takes that ends at all.
-    flock --timeout 2700 "$lock" true || echo "nodeagent: a reset that does not end still holds $lock" >&2
-done
+# Longer than a reset takes that ends at all: two waits for its chips of 3 min at most, and its hooks.
+LIMIT_S=${NODEAGENT_RESET_LIMIT_S:-900}
+TOLD_EACH_S=30
+
+say() { echo "nodeagent: $*" >&2; }
+
+# Where no daemon answers none can begin. It ends by itself, should nobody be left to resume.
+hold_off_resets() {
+    nodeagent quiesce --owner dpkg --reason "$1 of the package" --for 1h >&2 ||
+        say "no daemon takes the order to begin no reset; going on"
+}
+
+# The lock of a reset that is under way; nothing where there is none.
+held_lock() {
+    for lock in /run/nodeagent/reset/*.lock; do
+        if [ -e "$lock" ] && ! flock --nonblock "$lock" true; then
+            echo "$lock"
+            return
+        fi
+    done
+}
+
+# wait_for_resets SECONDS
+wait_for_resets() {
+    begun_s=$(date +%s)
+    told_s=-$TOLD_EACH_S
+    while lock=$(held_lock) && [ -n "$lock" ]; do
+        waited_s=$(($(date +%s) - begun_s))
+        if [ "$waited_s" -ge "$1" ]; then
+            say "a reset is under way and still holds $lock: try again when it has ended (nodeagent status)"
+            return 1
+        fi
+        if [ $((waited_s - told_s)) -ge "$TOLD_EACH_S" ]; then
+            say "waiting for a reset that is under way: $lock; $waited_s s so far, $1 s at most"
+            told_s=$waited_s
+        fi
+        flock --timeout 1 "$lock" true || true
+    done
+}
+
+case "$1" in
+failed-upgrade) wait_for_resets 0 ;; # the version before has waited already
+*)
+    hold_off_resets "$1"
+    wait_for_resets "$LIMIT_S"
+    ;;
+esac
 if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
     deb-systemd-invoke stop nodeagent.service
 fi

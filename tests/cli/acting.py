@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from nodeagent.cli.emulator import configuration_of
 from nodeagent.emulator.node import EmulatedNode
-from tests.cli.live import Node, until
+from tests.cli.live import Node
+from tests.waiting import Lines
 
 CHIPS = [f"npu{number}" for number in range(8)]
 RESET_NEEDED = 0x80E18005
@@ -19,7 +19,7 @@ RESET_NEEDED = 0x80E18005
 class Acting:
     node: Node
     chips: EmulatedNode
-    stream: IO[str]
+    stream: Lines
 
     @property
     def control_socket(self) -> Path:
@@ -48,5 +48,5 @@ do_not_touch = "{folder}/do-not-touch"
         )
     with node.daemon() as stream:
         for _ in ("node", *chips.names()):
-            until(stream, "device_seen   ALLOW ")
+            stream.until(" ALLOW ")
         yield Acting(node, chips, stream)

@@ -37,7 +37,7 @@ Replay = Callable[..., Ran]
 
 @pytest.fixture(autouse=True)
 def configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The checkout's tables, and sockets at which nobody listens."""
+    """The checkout's tables, and sockets at which nobody listens. Orders are given in the name of alice."""
     path = tmp_path / "nodeagent.toml"
     path.write_text(
         f"""
@@ -50,6 +50,7 @@ tables = ["{ROOT}/fault_codes"]
     for name in [name for name in os.environ if name.startswith("NODEAGENT_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("NODEAGENT_CONFIG", str(path))
+    monkeypatch.setenv("NODEAGENT_OWNER", "alice")
     return path
 
 

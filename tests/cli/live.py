@@ -2,37 +2,46 @@
 
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Self
+from typing import Self
+
+from tests.waiting import WAIT_LIMIT_S, Lines, wait_until
 
 ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def running(*arguments: str | Path) -> Iterator[IO[str]]:
+def running(*arguments: str | Path) -> Iterator[Lines]:
     """The lines that a command prints while it runs; it is ended as a user would end it."""
     process = subprocess.Popen(
         [sys.executable, "-m", "nodeagent.cli", *map(str, arguments)], stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
     try:
-        yield process.stdout
+        yield Lines(process.stdout)
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.wait(timeout=30)
 
 
-def until(lines: IO[str], words: str) -> str:
-    """The first line with these words; the test's time-out ends a wait in vain."""
-    for line in lines:
-        if words in line:
-            return line
-    raise AssertionError(f"it ended without a line with {words!r}")
+def wait_for(path: Path, limit_s: float = WAIT_LIMIT_S) -> None:
+    """Until it is there: for a file that nobody tells of."""
+    wait_until(path.exists, f"{path}", limit_s)
+
+
+def daemon_of(listening: Path) -> int:
+    """The pid of who listens at a socket."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.connect(str(listening))
+        pid, _, _ = struct.unpack("3i", probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return int(pid)
 
 
 @dataclass
@@ -72,7 +81,7 @@ path = "{folder}/kmsg"
             log.write(f"3,{self.written},{self.written},-;{message}\n")
 
     @contextmanager
-    def daemon(self) -> Iterator[IO[str]]:
+    def daemon(self) -> Iterator[Lines]:
         with running("run", "--config", self.configuration, "--stream") as stream:
-            until(stream, "started")
+            stream.until("started")
             yield stream

@@ -133,6 +133,33 @@ def test_version_is_that_of_the_package(nodeagent: Nodeagent) -> None:
     assert nodeagent("version", "-o", "json").json[0]["version"] == __version__
 
 
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_the_version_is_asked_for_as_people_expect(nodeagent: Nodeagent, option: str) -> None:
+    assert nodeagent(option).out == f"nodeagent {__version__}\n"
+
+
+def test_help_is_a_command_too(nodeagent: Nodeagent) -> None:
+    assert nodeagent("help").out == nodeagent("--help").out
+    assert nodeagent("help", "tables", "reload").out == nodeagent("tables", "reload", "--help").out
+    assert "nodeagent status has no commands of its own" in nodeagent("help", "status", "x").err
+
+
+@pytest.mark.parametrize(
+    ("words", "suggested"),
+    [
+        ("statsu", "status"),
+        ("tables chekc", "check"),
+        ("help staus", "status"),
+        ("status --sokcet x", "--socket"),
+    ],
+)
+def test_a_word_that_is_nearly_right_is_answered_with_the_right_one(
+    nodeagent: Nodeagent, words: str, suggested: str
+) -> None:
+    ran = nodeagent(*words.split())
+    assert (ran.status, f"Did you mean '{suggested}'?" in ran.err) == (2, True)
+
+
 def test_the_output_may_be_chosen_by_the_environment(
     nodeagent: Nodeagent, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import ROOT, Nodeagent
-from tests.cli.live import Node, running, until
+from tests.cli.live import Node, running
 
 ONCE_IS_TOO_OFTEN = """
 [[frequency]]
@@ -32,8 +32,8 @@ def test_a_line_of_the_kernel_is_at_once_in_the_stream_the_events_and_the_status
         assert nodeagent("scan", "-o", "json").json[0]["by"] == "daemon"
         node.write(XID.format(xid=79))
 
-        assert "0000:3b:00.0" in until(stream, "XID_79")
-        event = json.loads(until(following, "XID_79"))
+        assert "0000:3b:00.0" in stream.until("XID_79")
+        event = json.loads(following.until("XID_79"))
         status = nodeagent("status", "-o", "json").json[0]
         scan = nodeagent("scan", "-o", "json")
 
@@ -52,7 +52,7 @@ def test_a_follower_goes_on_where_it_was_when_the_daemon_comes_back(node: Node) 
         with node.daemon():
             following = stack.enter_context(running("events", "--follow", "--after", "0", "-o", "json"))
             node.write(XID.format(xid=79))
-            numbers = [json.loads(until(following, "XID_79"))["seq"]]
+            numbers = [json.loads(following.until("XID_79"))["seq"]]
         with node.daemon():
             node.write(XID.format(xid=48))
             for line in following:
@@ -68,7 +68,7 @@ def test_events_are_found_by_number_device_code_and_kind(node: Node, nodeagent: 
     with node.daemon() as stream:
         for xid in (79, 48):
             node.write(XID.format(xid=xid))
-            until(stream, f"XID_{xid}")
+            stream.until(f"XID_{xid}")
 
         every = nodeagent("events", "--after", "0", "-o", "json").json
         found = {
@@ -92,12 +92,41 @@ def test_events_are_found_by_number_device_code_and_kind(node: Node, nodeagent: 
     }
 
 
+def test_what_nobody_knows_is_not_found_and_named(node: Node, nodeagent: Nodeagent) -> None:
+    with node.daemon() as stream:
+        node.write(XID.format(xid=79))
+        stream.until("XID_79")
+        said = {
+            words: (ran := nodeagent(*words.split()), ran.status, ran.out, ran.err)[1:]
+            for words in (
+                "devices npu99",
+                "events --device npu99",
+                "events --code NOPE",
+                "events --code XID_48",
+                "events --device node --kind raised",
+                "events --device npu99 --newest 0",
+            )
+        }
+        some = nodeagent("devices", "node", "npu99", "-o", "json")
+
+    missing = "nodeagent: device 'npu99' is not known; there are: node, 0000:3b:00.0\n"
+    assert said == {
+        "devices npu99": (1, "", missing),
+        "events --device npu99": (1, "", missing),
+        "events --code NOPE": (1, "", "nodeagent: code 'NOPE' is in no table\n"),
+        "events --code XID_48": (0, "", ""),
+        "events --device node --kind raised": (0, "", ""),
+        "events --device npu99 --newest 0": (0, "", ""),
+    }
+    assert (some.status, [each["name"] for each in some.json], some.err) == (1, ["node"], missing)
+
+
 def test_why_leads_from_the_verdict_to_the_line_of_the_log_and_of_the_table(
     node: Node, nodeagent: Nodeagent
 ) -> None:
     with node.daemon() as stream:
         node.write(XID.format(xid=79))
-        until(stream, "XID_79")
+        stream.until("XID_79")
 
         why = nodeagent("why", "0000:3b:00.0", "-o", "json").json[0]
         text = nodeagent("why", "0000:3b:00.0").out
@@ -124,9 +153,14 @@ def test_why_says_how_a_person_ends_what_a_rule_raised(node: Node, nodeagent: No
     node.configuration.write_text(text)
     with node.daemon() as stream:
         node.write(XID.format(xid=79))
-        until(stream, "promoted")
+        stream.until("promoted")
         why = nodeagent("why", "0000:3b:00.0").out
+        form = nodeagent("why", "0000:3b:00.0", "-o", "json").json[0]
     assert "rule: once, fired at " in why
+    promoted = why[why.index("because of the promotion") :]
+    advice = "It repeats: have 0000:3b:00.0 examined, or replaced, before you release it."
+    assert f"  do: {advice}\n" in promoted
+    assert [each["advice"] for each in form["contributions"] if each["promotion"]] == [advice]
     assert "ends by: nodeagent release 0000:3b:00.0 --reason WHY\n" in why
 
 

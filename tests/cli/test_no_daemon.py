@@ -39,6 +39,15 @@ def test_a_socket_that_a_dead_daemon_left_is_told_apart(nodeagent: Nodeagent, tm
     assert ran.err.startswith(f"nodeagent: the daemon is not running: nobody listens at {tmp_path}/left.sock")
 
 
+def test_an_address_is_no_path_of_a_socket(nodeagent: Nodeagent) -> None:
+    ran = nodeagent("status", "--socket", "localhost:19109")
+
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.startswith(
+        "nodeagent: --socket takes a unix socket's path, not 'localhost:19109'; over TCP "
+    )
+
+
 def test_orders_go_to_the_control_socket(nodeagent: Nodeagent, tmp_path: Path) -> None:
     ran = nodeagent("inject", "--device", "npu0", "--code", "80E18005")
 

@@ -11,7 +11,7 @@ from nodeagent.client import Client, ClientError
 from nodeagent.outlets.pb import control_service_pb2 as pb
 from nodeagent.outlets.pb import types_pb2
 from tests.cli.conftest import Nodeagent
-from tests.cli.live import Node, until
+from tests.cli.live import Node
 
 PUBLIC_CODE = "010001001"
 GPU = "0000:3b:00.0"
@@ -37,18 +37,87 @@ def test_a_device_is_out_of_service_until_its_owner_releases_it(nodeagent: Nodea
     released = nodeagent("release", "node", "--reason", "done", "-o", "json")
 
     hold = isolated.json[0]
-    assert (hold["device"], hold["owner"], hold["reason"], hold["until"]) == ("node", "uid:0", "bench", None)
-    assert standing["holds"] == [hold]
+    assert (hold["device"], hold["owner"], hold["reason"], hold["until"]) == ("node", "alice", "bench", None)
+    assert (hold["set_by"], hold["durable"]) == ("uid:0", True)
+    assert [(each["id"], each["owner"]) for each in standing["holds"]] == [(hold["id"], "alice")]
     assert standing["devices"][0]["verdict"] == "ISOLATE"
-    assert released.json == [{"device": "node", "released": [hold["id"]]}]
+    assert released.json == [{"device": "node", "released": [hold["id"]], "others": [], "durable": True}]
     assert verdict_of(nodeagent, "node") == "ALLOW"
 
 
 @pytest.mark.usefixtures("node")
 def test_an_isolation_for_a_while_says_its_end(nodeagent: Nodeagent) -> None:
     isolated = nodeagent("isolate", "node", "--reason", "bench", "--for", "2h")
-    assert isolated.out.startswith("isolated node for uid:0, until 20")
+    assert isolated.err == ""
+    assert isolated.out.startswith("isolated node for alice, until 20")
     assert isolated.out.endswith("Z: bench\n")
+
+
+def test_a_scripts_short_isolation_leaves_a_persons_long_one_as_it_was(
+    tmp_path: Path, nodeagent: Nodeagent
+) -> None:
+    with Node.within(tmp_path).daemon() as stream:
+        rma = nodeagent("isolate", "node", "--reason", "RMA", "-o", "json").json[0]
+        by_script = nodeagent("isolate", "node", "--reason", "bench", "--for", "1s", "--owner", "script")
+        shorter = nodeagent("isolate", "node", "--reason", "RMA", "--for", "1s")
+        stream.until("released ")
+        status = nodeagent("status", "-o", "json").json[0]
+
+    assert by_script.out.startswith("isolated node for script, until 20")
+    assert shorter.out == "isolated node for alice, until it is released: RMA\n"
+    assert shorter.err == (
+        "nodeagent: alice held it for longer already, and still does; to shorten it, release it\n"
+    )
+    assert [(each["id"], each["reason"], each["until"]) for each in status["holds"]] == [
+        (rma["id"], "RMA", None)
+    ]
+    assert status["devices"][0]["verdict"] == "ISOLATE"
+
+
+@pytest.mark.usefixtures("node")
+def test_a_hold_of_another_is_named_and_ended_by_its_id_or_by_force_which_the_audit_log_tells(
+    nodeagent: Nodeagent,
+) -> None:
+    ids = [
+        nodeagent("isolate", "node", "--reason", why, "--owner", owner, "-o", "json").json[0]["id"]
+        for owner, why in (("bob", "RMA"), ("bob", "burn-in"), ("alice", "bench"))
+    ]
+    mine = nodeagent("release", "node", "--reason", "done")
+    refused = nodeagent("release", "node", "--reason", "done")
+    by_id = nodeagent("release", "node", "--reason", "he is ill", "--id", ids[0], "-o", "json").json[0]
+    by_force = nodeagent("release", "node", "--reason", "he is ill", "--force")
+    audit = nodeagent("audit", "--after", "0", "-o", "json").json
+
+    bobs = f"bob (RMA), id {ids[0]}; bob (burn-in), id {ids[1]}"
+    assert mine.out.splitlines() == [
+        f"released {ids[2]}",
+        f"still isolated by bob: RMA (id {ids[0]})",
+        f"still isolated by bob: burn-in (id {ids[1]})",
+    ]
+    then = "alice has no hold there: name its owner or its id, or use force"
+    assert (refused.status, refused.err) == (1, f"nodeagent: node is isolated by {bobs}; {then}\n")
+    assert (by_id["released"], [each["id"] for each in by_id["others"]]) == ([ids[0]], [ids[1]])
+    assert by_force.out == f"released {ids[1]}\n"
+    ended = [
+        (each["who"].partition(" for ")[2], each["result"])
+        for each in audit
+        if each["what"] == "ReleaseDevice"
+    ]
+    assert ended[2:4] == [
+        ("alice", f"released {ids[0]}: he is ill"),
+        ("alice", f"released by force {ids[1]}: he is ill"),
+    ]
+
+
+@pytest.mark.usefixtures("node")
+def test_events_status_and_why_say_whose_hold_it_is_and_who_set_it(nodeagent: Nodeagent) -> None:
+    nodeagent("isolate", "node", "--reason", "RMA")
+    events = nodeagent("events", "--kind", "isolated").out
+    status, why = nodeagent("status").out, nodeagent("why", "node").out
+
+    assert events.endswith(" alice (uid:0): RMA\n")
+    assert "isolated: node by alice: RMA\n" in status
+    assert "  alice: RMA\n  set by uid:0 at 20" in why
 
 
 def test_an_isolation_survives_the_daemon(tmp_path: Path, nodeagent: Nodeagent) -> None:
@@ -66,6 +135,9 @@ def test_what_cannot_be_isolated_or_released_is_said(nodeagent: Nodeagent) -> No
         for words in (
             "isolate npu9 --reason bench",
             "isolate node --reason bench --for 2",
+            "isolate node --reason bench --for 2hours",
+            "isolate node --reason bench --for 0s",
+            "isolate node --reason bench --for 9999999d",
             "release node --reason done",
             "release node --reason done --id no/such#1",
         )
@@ -74,11 +146,15 @@ def test_what_cannot_be_isolated_or_released_is_said(nodeagent: Nodeagent) -> No
         1,
         "nodeagent: device: 'npu9' is not known; there are: node",
     )
-    assert said["isolate node --reason bench --for 2"][0] == 2
-    assert (
-        "a duration is a whole number and one of ms, s, m, h, d"
-        in said["isolate node --reason bench --for 2"][1]
-    )
+    wanted = "is no length of time: a whole number and one of ms, s, m, h, d, such as 90m"
+    for length, why in (
+        ("2", f"'2' {wanted}"),
+        ("2hours", f"'2hours' {wanted}"),
+        ("0s", "must be longer than 0"),
+        ("9999999d", "must be 3650d at most"),
+    ):
+        status, told = said[f"isolate node --reason bench --for {length}"]
+        assert (status, told.splitlines()[-1]) == (2, f"Error: Invalid value for '--for': {why}")
     assert said["release node --reason done"] == (
         1,
         "nodeagent: nothing on node is for a person to release",
@@ -95,27 +171,34 @@ def test_a_device_that_is_not_seen_to_be_well_is_released_by_force_only(
     node = Node.within(tmp_path)
     with node.daemon() as stream:
         node.write(RESET_NEEDED)
-        until(stream, "XID_95")
+        stream.until("XID_95")
         nodeagent("isolate", GPU, "--reason", "bench")
         refused = nodeagent("release", GPU, "--reason", "done")
         forced = nodeagent("release", GPU, "--reason", "done", "--force")
 
     why = "XID_95 at RestartNPU, it is not observed; mend that first, or release it by force"
     assert (refused.status, refused.err) == (1, f"nodeagent: {GPU} is not fit: {why}\n")
-    assert forced.out == f"released slot:{GPU}/hold:uid:0#1\n"
+    assert forced.out == f"released slot:{GPU}/hold:alice#1\n"
 
 
 @pytest.mark.usefixtures("node")
 def test_an_injected_fault_is_shown_and_changes_a_verdict_only_when_it_is_to(nodeagent: Nodeagent) -> None:
+    unknown = nodeagent("inject", "--device", "node", "--code", "NOPE")
     shown = nodeagent("inject", "--device", "node", "--code", "PANIC", "-o", "json").json[0]
     unchanged = verdict_of(nodeagent, "node")
     other = nodeagent("inject", "--device", "node", "--code", "SOFT_LOCKUP", "--affect-verdict")
     conditions = nodeagent("status", "-o", "json").json[0]["conditions"]
 
+    assert (unknown.status, unknown.err) == (
+        0,
+        "warning: code 'NOPE' is in no table: it was judged as one that nobody knows\n",
+    )
+    assert other.err == ""
     assert shown["condition_id"].endswith("/PANIC!injected#1")
     assert unchanged == "ALLOW"
     assert other.out.startswith("injected SOFT_LOCKUP on node: ")
     assert [(each["code"], each["injected"], each["affects_verdict"]) for each in conditions] == [
+        ("NOPE", True, False),
         ("PANIC", True, False),
         ("SOFT_LOCKUP", True, True),
     ]

@@ -11,7 +11,6 @@ import pytest
 
 from tests.cli.acting import CHIPS, RESET_NEEDED, Acting, acting
 from tests.cli.conftest import Nodeagent
-from tests.cli.live import until
 from tests.cli.test_terminal import COLOUR, on_terminal
 
 
@@ -100,7 +99,7 @@ def test_a_reset_that_is_ordered_holds_its_group_until_it_is_refused(
     assert f"action {action['id']}\n   is: announced, mode ask, attempt 1\n   resets: npu3, npu0" in shown
     assert shown.count("reset pending: ") == 2  # one line for the group, and the reason in it
     assert (refused.status, refused.out) == (0, f"refused {action['id']}\n")
-    assert until(patient.stream, "action_finished")
+    assert patient.stream.until("action_finished")
     assert verdicts(nodeagent) == {"ALLOW"}
     assert status(nodeagent)["actions"] == []
     finished = nodeagent("events", "--kind", "action_finished").out
@@ -113,7 +112,7 @@ def test_a_fault_proposes_a_reset_and_an_operator_approves_it_once(
     patient: Acting, nodeagent: Nodeagent
 ) -> None:
     patient.chips.raise_code("npu6", RESET_NEEDED, severity=2)
-    until(patient.stream, "action_proposed")
+    patient.stream.until("action_proposed")
     proposed = the_action(nodeagent)
     approved = nodeagent("approve", proposed["id"], "-o", "json").json[0]
     again = nodeagent("approve", proposed["id"])
@@ -125,10 +124,25 @@ def test_a_fault_proposes_a_reset_and_an_operator_approves_it_once(
     assert "approved by uid:0 [mode ask]" in nodeagent("events").out
 
 
+def test_an_action_is_found_by_any_device_of_it(patient: Acting, nodeagent: Nodeagent) -> None:
+    none = nodeagent("approve", "npu3")
+    patient.chips.raise_code("npu6", RESET_NEEDED, severity=2)
+    patient.stream.until("action_proposed")
+    action_id = the_action(nodeagent)["id"]
+    approved = nodeagent("approve", "npu3", "-o", "json").json[0]
+    refused = nodeagent("approve", "npu6", "--refuse")
+    entry = nodeagent("audit", "-n", "2", "-o", "json").json[-1]
+
+    assert (none.status, none.err) == (1, "nodeagent: action_id: 'npu3' has none; none is pending\n")
+    assert (approved["action_id"], approved["approved"], approved["durable"]) == (action_id, True, True)
+    assert (refused.status, refused.out) == (0, f"refused {action_id}\n")
+    assert (entry["target"], entry["result"]) == ("npu6", f"refused {action_id}")
+
+
 def test_one_that_nobody_approves_says_until_when_and_how_to(node: Acting, nodeagent: Nodeagent) -> None:
     node.chips.raise_code("npu6", RESET_NEEDED, severity=2)
-    until(node.stream, "action_proposed")
-    until(node.stream, "waits for an operator")
+    node.stream.until("action_proposed")
+    node.stream.until("waits for an operator")
     action = the_action(nodeagent)
     shown = nodeagent("status").out
 
@@ -162,7 +176,7 @@ def test_what_cannot_be_reset_is_told_why(node: Acting, nodeagent: Nodeagent) ->
     assert said["node"] == (1, "nodeagent: node is no chip: only NPUs and GPUs are reset\n")
     there = ", ".join(("node", *CHIPS))
     assert said["npu9"] == (1, f"nodeagent: device: 'npu9' is not known; there are: {there}\n")
-    why = "npu0 is isolated by uid:0: fan swap; see to that and release it first"
+    why = "npu0 is isolated by alice: fan swap; see to that and release it first"
     assert (isolated.status, isolated.err) == (1, f"nodeagent: {why}\n")
     assert (shown.status, shown.out.splitlines()[-2:]) == (0, ["it would be refused:", f"    {why}"])
     assert nodeagent("reset", "npu3").status == 2
@@ -186,9 +200,9 @@ def test_an_action_that_is_not_pending_cannot_be_decided_and_those_that_are_get_
 def test_one_that_is_approved_is_done_and_told_in_full(tmp_path: Path, nodeagent: Nodeagent) -> None:
     with acting(tmp_path, more="trust_process_list = true") as node:
         node.chips.raise_code("npu6", RESET_NEEDED, severity=2)
-        until(node.stream, "action_proposed")
+        node.stream.until("action_proposed")
         nodeagent("approve", the_action(nodeagent)["id"], "--reason", "go on")
-        until(node.stream, "action_finished")
+        node.stream.until("action_finished")
         action = the_action(nodeagent)
         finished = nodeagent("events", "--kind", "action_finished").out
         standing, resets = verdicts(nodeagent), node.chips.calls("dcmi_set_device_reset", "npu6")

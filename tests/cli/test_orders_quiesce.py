@@ -1,5 +1,6 @@
 """Quiesce, claim and audit against a real daemon on emulated chips."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from nodeagent.client import Client, ClientError, Snapshot
 from nodeagent.outlets.pb import control_service_pb2 as pb
 from tests.cli.acting import CHIPS, Acting, acting
 from tests.cli.conftest import Nodeagent
-from tests.cli.live import Node, until
+from tests.cli.live import Node
 
 
 @pytest.fixture
@@ -37,20 +38,20 @@ def test_a_quiesced_node_says_so_until_its_owner_resumes(tmp_path: Path, nodeage
     with node.daemon() as stream:
         quiesced = nodeagent("quiesce", "--reason", "driver upgrade", "--for", "2h")
         (hold,) = status(nodeagent)["holds"]
-        until(stream, "quiesced")
+        stream.until("quiesced")
     with node.daemon() as stream:
         kept = status(nodeagent)
         shown = nodeagent("status").out
         resumed = nodeagent("resume", "--reason", "done")
         again = nodeagent("resume")
-        until(stream, "resumed")
+        stream.until("resumed")
 
-    assert quiesced.out.startswith("quiesced for uid:0, until 20")
+    assert quiesced.out.startswith("quiesced for alice, until 20")
     assert quiesced.out.endswith("Z: driver upgrade\n")
-    assert (hold["kind"], hold["device"], hold["owner"]) == ("quiesce", "node", "uid:0")
+    assert (hold["kind"], hold["device"], hold["owner"]) == ("quiesce", "node", "alice")
     assert [(each["id"], each["reason"]) for each in kept["holds"]] == [(hold["id"], "driver upgrade")]
     assert kept["node"]["verdict"] == "ALLOW"
-    assert f"quiesced by uid:0 until {hold['until'][:16]}" in shown
+    assert f"quiesced by alice until {hold['until'][:16]}" in shown
     assert (resumed.status, resumed.out) == (0, "resumed\n")
     assert (again.status, again.err) == (1, "nodeagent: this node is not quiesced\n")
 
@@ -64,23 +65,32 @@ before = {waiting}
 hook_timeout = "60s"'''
     with acting(tmp_path, mode="on", more=more) as node:
         action = nodeagent("reset", "npu3", "--reason", "a test", "-o", "json").json[0]["action_id"]
-        until(node.stream, "action_started")
+        node.stream.until("action_started")
         quiesced = nodeagent("quiesce", "--reason", "driver upgrade")
         told = nodeagent("quiesce", "--reason", "driver upgrade", "-o", "json").json[0]
         go_on.touch()
-        until(node.stream, "action_finished")
+        node.stream.until("action_finished")
         after = nodeagent("quiesce", "--reason", "driver upgrade", "-o", "json").json[0]
 
     assert f"\nstill under way is {action} of npu3, npu0, npu1, " in quiesced.out
     assert (told["under_way"], after["under_way"]) == ([action], [])
 
 
-def test_quiescing_again_changes_reason_and_end(tmp_path: Path, nodeagent: Nodeagent) -> None:
+def test_quiescing_again_makes_it_longer_and_for_another_reason_is_another_quiesce(
+    tmp_path: Path, nodeagent: Nodeagent
+) -> None:
     with Node.within(tmp_path).daemon():
-        nodeagent("quiesce", "--reason", "driver upgrade", "--for", "2h")
-        nodeagent("quiesce", "--reason", "it takes longer")
+        for more in (("--for", "2h"), (), ("--for", "1s")):
+            nodeagent("quiesce", "--reason", "driver upgrade", *more)
         (hold,) = status(nodeagent)["holds"]
-    assert (hold["reason"], hold["until"]) == ("it takes longer", None)
+        nodeagent("quiesce", "--reason", "bench", "--owner", "bob", "--for", "2h")
+        resumed = nodeagent("resume")
+        refused = nodeagent("resume")
+        forced = nodeagent("resume", "--force")
+    assert (hold["reason"], hold["until"]) == ("driver upgrade", None)
+    assert re.fullmatch(r"resumed\nstill quiesced by bob: bench \(id .*/quiesce:bob#1\)\n", resumed.out)
+    assert refused.err.startswith("nodeagent: this node is quiesced by bob (bench), id ")
+    assert forced.out == "resumed\n"
 
 
 def test_an_isolation_and_a_quiesce_of_one_owner_are_two_holds(tmp_path: Path, nodeagent: Nodeagent) -> None:
@@ -106,7 +116,7 @@ def test_jobs_claim_chips_and_leave_them(nodeagent: Nodeagent) -> None:
 
     assert claimed.out == "slurm:7 claims npu0, npu1\n"
     assert both == {name: ["slurm:7", "slurm:8"] if name in CHIPS[:2] else ["slurm:8"] for name in CHIPS}
-    assert left == {"job": "slurm:8", "claimed": False, "devices": CHIPS}
+    assert left == {"job": "slurm:8", "claimed": False, "devices": CHIPS, "durable": True}
     assert one == {"npu0": ["slurm:7"], "npu1": ["slurm:7"]}
     assert gone.out == "slurm:7 has left npu0, npu1\n"
     assert (nothing.status, nothing.out) == (0, "slurm:7 has left no device: there is none\n")
@@ -198,15 +208,22 @@ def test_the_audit_log_says_who_asked_for_what_and_what_came_of_it(
         shown = nodeagent("audit", "-n", "2").out.splitlines()
         told = nodeagent("audit", "--after", "0", "-o", "json").json
 
-    assert [(each["number"], each["what"], each["target"], each["result"]) for each in told[:4]] == [
+    entries = [(each["number"], each["what"], each["target"], each["result"]) for each in told[:4]]
+    quiesce_id = entries[2][3].removeprefix("resumed ")
+    assert entries == [
         (1, "Quiesce", "", "quiesced until resumed: bench"),
         (2, "SetClaims", "npu9", "refused: claims[0].device: 'npu9' is not known; there are: node"),
-        (3, "Resume", "", "resumed"),
+        (3, "Resume", "", f"resumed {quiesce_id}"),
         (4, "ListAudit", "", "told 2 entries"),
     ]
-    assert {each["who"].split(" pid ")[0] for each in told} == {"uid 0"}
+    assert quiesce_id.endswith("/quiesce:alice#1")
+    assert [re.sub("pid [0-9]+", "pid N", each["who"]) for each in told[:3]] == [
+        "uid 0 pid N for alice",
+        "uid 0 pid N",
+        "uid 0 pid N for alice",
+    ]
     assert [line.split(" by uid 0 pid ")[0][25:] for line in shown] == ["SetClaims npu9", "Resume"]
-    assert shown[1].endswith(": resumed")
+    assert shown[1].endswith(f": resumed {quiesce_id}")
 
 
 def test_a_clients_own_program_sees_resets_and_what_holds_are_for(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import ROOT, Nodeagent
-from tests.cli.live import Node, until
+from tests.cli.live import Node, wait_for
 
 SITE = """
 [codes.BOOT]
@@ -43,7 +43,7 @@ def node(tmp_path: Path) -> Iterator[Site]:
     site.say(SITE.format(level="PreSeparateFault"))
     with site.daemon() as stream:
         site.write("alarm")
-        until(stream, "BOOT")
+        stream.until("BOOT")
         yield site
 
 
@@ -123,3 +123,43 @@ def test_keys_that_only_a_start_takes_are_told(node: Site, nodeagent: Nodeagent)
         0,
         f"warning: drivers.kmsg.poll_interval {told}\nwarning: drivers.nvidia.enabled {told}\n",
     )
+
+
+def test_with_a_broken_configuration_commands_find_the_daemon_by_the_one_that_is_in_force(
+    tmp_path: Path, nodeagent: Nodeagent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As systemd's ExecReload does, which has the unit's environment."""
+    (tmp_path / "state").mkdir()
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    node = Node.within(tmp_path)
+    with node.daemon() as stream:
+        wait_for(tmp_path / "state/last-good.toml")
+        with node.configuration.open("a") as file:
+            file.write("[agnt]\n")
+        line = len(node.configuration.read_text().splitlines())
+        reloaded = nodeagent("tables", "reload")
+        stream.until("configuration_rejected")
+        shown = nodeagent("status")
+        checked = nodeagent("config", "check")
+
+    reason = f'{node.configuration}:{line}: agnt: unknown key; the nearest known is "agent"'
+    where = (
+        f"nodeagent: asking the daemon where {tmp_path}/state/last-good.toml says, as it was last configured"
+    )
+    assert (reloaded.status, reloaded.out) == (1, "")
+    assert reloaded.err.splitlines() == [f"nodeagent: {reason}", where, f"nodeagent: {reason}"]
+    assert (shown.status, shown.err.splitlines()) == (0, [f"nodeagent: {reason}", where])
+    assert f"configuration_rejected: {reason}\n" in shown.out
+    assert (checked.status, checked.out) == (1, f"{reason}\n")
+
+
+def test_with_a_broken_configuration_and_none_that_was_in_force_a_command_says_only_what_is_wrong(
+    tmp_path: Path, nodeagent: Nodeagent
+) -> None:
+    node = Node.within(tmp_path)
+    node.configuration.write_text("[agnt]\n")
+
+    ran = nodeagent("status")
+
+    assert (ran.status, ran.out) == (78, "")
+    assert ran.err == f'nodeagent: {node.configuration}:1: agnt: unknown key; the nearest known is "agent"\n'

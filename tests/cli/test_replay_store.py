@@ -12,13 +12,23 @@ import pytest
 from nodeagent.config import load_config
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import NODE, Assertion, CatalogChanged, DeviceSeen, Input, Kind, Signal, Started
+from nodeagent.core.model import (
+    NODE,
+    Assertion,
+    CatalogChanged,
+    DeviceSeen,
+    Input,
+    Kind,
+    Signal,
+    SourceBack,
+    Started,
+)
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import ClockAnchor, Stamped, StoredEvent, Transaction
 from nodeagent.tables.canonical import encode_catalog
 from nodeagent.tables.load import load_catalog
 from tests.cli.conftest import ROOT, Nodeagent, Ran, told
-from tests.cli.live import Node, until
+from tests.cli.live import Node
 from tests.store.samples import PATIENT
 
 XID = "NVRM: Xid (PCI:0000:3b:00): {xid}, pid=1234, name=python, and so on."
@@ -112,6 +122,7 @@ async def life(tmp_path: Path) -> Life:
     await life.judge_by("RestartRequest")
     await life.take(1, chip("npu0"))
     await life.take(0, chip("npu1"))
+    await life.take(0, SourceBack(source="ascend"))
     await life.take(1, lost())
     await life.take(10, lost(Assertion.RECOVER))
     await life.judge_by("SeparateNPU")
@@ -156,7 +167,13 @@ async def test_other_tables_judge_all_of_it(
         "04:04:17.000000Z cleared npu0 80E00001 SeparateNPU ALLOW NONE",
         STRICT,
     ]
-    assert {event["kind"] for event in ran.json} == {"started", "device_seen", "raised", "cleared"}
+    assert {event["kind"] for event in ran.json} == {
+        "started",
+        "device_seen",
+        "verdict_changed",
+        "raised",
+        "cleared",
+    }
 
 
 async def test_other_tables_are_compared_with_those_of_the_time(
@@ -233,14 +250,14 @@ async def test_what_began_before_the_oldest_input_is_said_to_be_unknown(
     await life.compact()
     await life.end()
     with sqlite3.connect(tmp_path / "state" / "store.db") as connection:
-        connection.execute("DELETE FROM input WHERE number <= 5")
+        connection.execute("DELETE FROM input WHERE number <= 6")
     connection.close()
 
     ran = replay_store()
 
     assert [event["kind"] for event in ran.json if event["device"] != NODE] == ["raised"]
     assert ran.err == (
-        f"{tmp_path}/state/store.db: inputs before number 6 are no longer stored: "
+        f"{tmp_path}/state/store.db: inputs before number 7 are no longer stored: "
         "what was open then, or counted then, is not known\n"
     )
 
@@ -293,9 +310,9 @@ def cut_off(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (other_database, "its schema is version 0, this nodeagent knows 1"),
+        (other_database, "its schema is version 0, this nodeagent knows 2"),
         (no_database, "file is not a database"),
-        (cut_off, "its schema is version 0, this nodeagent knows 1"),
+        (cut_off, "its schema is version 0, this nodeagent knows 2"),
     ],
     ids=["another database", "no database", "cut off"],
 )
@@ -315,7 +332,7 @@ def test_a_real_daemons_store_tells_again_what_the_daemon_told(tmp_path: Path, n
     with node.daemon() as stream:
         for xid in (79, 48):
             node.write(XID.format(xid=xid))
-            until(stream, f"XID_{xid}")
+            stream.until(f"XID_{xid}")
         events = nodeagent("events", "-o", "json").out
         again = nodeagent("replay", tmp_path / "state", "-o", "json")
 

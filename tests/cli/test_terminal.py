@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Nodeagent
-from tests.cli.live import Node, until
+from tests.cli.live import Node
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus."
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -73,7 +73,7 @@ def test_the_status_fits_on_a_terminal(tmp_path: Path) -> None:
     node = Node.within(tmp_path)
     with node.daemon() as stream:
         node.write(XID)
-        until(stream, "XID_79")
+        stream.until("XID_79")
         shown = COLOUR.sub("", on_terminal("status", "--config", node.configuration))
 
     assert re.search(r"^0000:3b:00\.0 +ISOLATE +RESCHEDULE +SeparateNPU", shown, re.MULTILINE)

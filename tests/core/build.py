@@ -176,7 +176,9 @@ def held(device: str, job: str | None) -> Holders:
 
 
 def order(what: str, device: str = "npu0", who: str = "uid:1000", **words: Any) -> Operator:
-    return Operator(who=who, what=what, device=device, reason="bench", **words)
+    """In the caller's own name unless said otherwise."""
+    words = {"owner": who, "reason": "bench", **words}
+    return Operator(who=who, what=what, device=device, **words)
 
 
 def lost(source: str = "ascend", device: str = "", **words: Any) -> SourceLost:

@@ -84,6 +84,18 @@ def test_an_identity_that_cannot_be_read_is_the_same_part_unobserved() -> None:
 # --------------------------------------------------------------------------- renumbered
 
 
+def test_a_part_without_an_id_of_its_own_is_told_by_its_place() -> None:
+    engine = begin(TABLES)
+    switch, chip, known = run(
+        engine, [(1, seen("ub0")), (1, seen("npu5", pci=PCI1)), (1, seen("npu6", "die6", "0000:06:00.0"))]
+    )
+    assert [event.why for event in (switch, chip, known)] == [
+        "identified by its place ub0",
+        f"identified by its place {PCI1}",
+        "die6",
+    ]
+
+
 def test_renumbering_changes_names_and_nothing_else() -> None:
     engine = begin(TABLES, chips=2)
     run(engine, [(1, signal(HBM))])

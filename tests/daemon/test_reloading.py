@@ -9,15 +9,15 @@ import pytest
 
 from nodeagent.config import load_config
 from nodeagent.core.catalog import Catalog, Settings
-from nodeagent.core.model import Input, TablesRejected
+from nodeagent.core.model import NODE, Assertion, Input, Signal, TablesRejected
 from nodeagent.core.preview import Preview
 from nodeagent.daemon.catalogs import Catalogs
-from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.pump import Pump
 from nodeagent.daemon.reloading import Reloading
 from nodeagent.outlets.tables import TablesRefused
 from nodeagent.store.board import Board
 from nodeagent.store.ledger import Ledger
+from nodeagent.store.records import Taken
 from tests.store.samples import PATIENT
 
 ROW = '[codes.X]\nkind = "host"\nname = "x"\nlevel = "NotHandleFault"\nclear_on = ["10m"]\n'
@@ -25,6 +25,16 @@ PATIENCE_S = 30.0
 REASON = (
     "cannot be loaded, by a defect of nodeagent, to be reported with the files: ZeroDivisionError('defect')"
 )
+TOLD = [
+    TablesRejected(reason=REASON),
+    Signal(
+        source="agent",
+        device=NODE,
+        code="tables_rejected",
+        assertion=Assertion.OCCUR,
+        evidence={"reason": REASON},
+    ),
+]
 
 
 class DefectivePump:
@@ -37,9 +47,10 @@ class DefectivePump:
     def rehearse(self, _catalog: Catalog) -> Preview:
         raise ZeroDivisionError("defect")
 
-    async def submit(self, delivery: Delivery) -> None:
-        self.submitted += delivery.inputs
+    async def ask(self, *inputs: Input) -> Taken:
+        self.submitted += inputs
         self.has_come.set()
+        return Taken()
 
 
 @pytest.fixture
@@ -67,7 +78,7 @@ async def test_it_is_refused_with_the_reason_and_the_tables_in_force_stay(
     with pytest.raises(TablesRefused) as refused:
         await reloading(tmp_path, catalogs, pump).reload(dry_run=False)
     assert str(refused.value) == REASON
-    assert pump.submitted == [TablesRejected(reason=REASON)]
+    assert pump.submitted == TOLD
     assert catalogs.current is in_force
 
 
@@ -80,7 +91,7 @@ async def test_the_daemon_goes_on_and_hears_the_next_demand(tmp_path: Path, cata
             demand.set()
             async with asyncio.timeout(PATIENCE_S):
                 await pump.has_come.wait()
-        assert pump.submitted == [TablesRejected(reason=REASON)] * 2
+        assert pump.submitted == TOLD * 2
         assert not listening.done()
     finally:
         listening.cancel()

@@ -60,6 +60,16 @@ def events_of(node: Machine, *devices: str) -> list[dict[str, Any]]:
     return [event for event in map(json.loads, lines) if event["device"].removesuffix(".0") in devices]
 
 
+def status(node: Machine) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(node.read("nodeagent", "status", "-o", "json"))
+    return told
+
+
+def conditions(node: Machine) -> dict[str, dict[str, Any]]:
+    """What is open on the node itself, by code."""
+    return {each["code"]: each for each in status(node)["conditions"] if each["device"] == "node"}
+
+
 def raised(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
     return [
         (event["device"].removesuffix(".0"), event["code"]) for event in events if event["kind"] == "raised"
@@ -111,6 +121,81 @@ def test_reload_keeps_the_process(node: Machine) -> None:
 
     until(lambda: node.property_of(UNIT, "ActiveState"), lambda state: state == "active")
     assert node.property_of(UNIT, "MainPID") == before
+
+
+def test_a_refused_reload_fails_with_the_reason_and_is_seen_until_it_is_mended(node: Machine) -> None:
+    before = node.property_of(UNIT, "MainPID")
+    node.write("/etc/nodeagent-test.toml", CONFIGURATION + "[agnt]\n")
+    refused = node.run("systemctl", "reload", UNIT, check=False)
+    logged = node.read("journalctl", "--unit", UNIT, "--no-pager")
+    standing = conditions(node)
+
+    node.write("/etc/nodeagent-test.toml", CONFIGURATION)
+    node.run("systemctl", "reload", UNIT)
+
+    reason = '/etc/nodeagent-test.toml:5: agnt: unknown key; the nearest known is "agent"'
+    assert refused.returncode != 0
+    assert f"nodeagent: {reason}" in logged
+    assert (node.property_of(UNIT, "ActiveState"), node.property_of(UNIT, "MainPID")) == ("active", before)
+    assert standing["configuration_rejected"]["evidence"]["reason"] == reason
+    assert "configuration_rejected" not in conditions(node)
+
+
+def test_a_restart_with_a_broken_configuration_keeps_watching(
+    node: Machine, write_kernel_line: WriteKernelLine
+) -> None:
+    device = new_device()
+    node.write("/etc/nodeagent-test.toml", CONFIGURATION + "[agnt]\n")
+    node.run("systemctl", "restart", UNIT)
+    write_kernel_line(fallen_off_the_bus(device))
+    events = until(lambda: events_of(node, device), lambda events: bool(raised(events)))
+    standing = conditions(node)
+
+    node.write("/etc/nodeagent-test.toml", CONFIGURATION)
+    node.run("systemctl", "reload", UNIT)
+
+    assert raised(events) == [(device, "XID_79")]
+    assert standing["configuration_rejected"]["level"] == "NotHandleFault"
+    assert "configuration_rejected" not in conditions(node)
+
+
+def test_without_a_configuration_that_ever_worked_a_mended_one_is_taken_by_itself(node: Machine) -> None:
+    node.run("systemctl", "stop", UNIT)
+    node.run("rm", "/var/lib/nodeagent/last-good.toml")
+    node.write("/etc/nodeagent-test.toml", CONFIGURATION + "[agnt]\n")
+    failed = node.run("systemctl", "start", UNIT, check=False)
+    until(lambda: node.property_of(UNIT, "NRestarts"), lambda restarts: restarts not in ("0", ""))
+
+    node.write("/etc/nodeagent-test.toml", CONFIGURATION)
+
+    assert failed.returncode != 0
+    assert "code=exited, status=78/CONFIG" in node.read("journalctl", "--unit", UNIT, "--no-pager")
+    until(lambda: node.property_of(UNIT, "ActiveState"), lambda state: state == "active")
+    node.run("systemctl", "reset-failed", UNIT)
+
+
+def test_a_removal_does_not_begin_while_a_reset_does_not_end(node: Machine) -> None:
+    lock = "/run/nodeagent/reset/npu3.1.lock"
+    node.run("mkdir", "--parents", "/run/nodeagent/reset")
+    node.run("systemd-run", "--unit=reset", "flock", lock, "sleep", "600")
+    until(
+        lambda: node.run("flock", "--nonblock", lock, "true", check=False).returncode, lambda held: held == 1
+    )
+
+    removed = node.run("env", "NODEAGENT_RESET_LIMIT_S=2", "dpkg", "--remove", "nodeagent", check=False)
+
+    assert removed.returncode != 0
+    assert (
+        f"nodeagent: waiting for a reset that is under way: {lock}; 0 s so far, 2 s at most" in removed.stderr
+    )
+    assert (
+        f"nodeagent: a reset is under way and still holds {lock}: try again when it has ended"
+        in removed.stderr
+    )
+    assert node.read("dpkg-query", "--show", "--showformat=${db:Status-Status}", "nodeagent") == "installed"
+    assert node.property_of(UNIT, "ActiveState") == "active"
+    assert status(node)["holds"] == []
+    node.run("systemctl", "stop", "reset")
 
 
 def test_watchdog_restarts_a_stopped_daemon_with_nothing_lost(

@@ -36,7 +36,7 @@ announce = "5s"
 cool_down = "0s"
 trust_process_list = true
 allow_volatile_store = true
-before = [["sleep", "8"]]
+after = [["sleep", "8"]]
 """
 
 INTRUDER = """
@@ -121,8 +121,8 @@ def node(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ma
 
 def actions(node: Machine) -> list[tuple[str, str]]:
     """Device and words of the events about resets that ended."""
-    events = map(json.loads, node.read("nodeagent", "events", "-o", "json").splitlines())
-    return [(event["device"], event["why"]) for event in events if event["kind"] == "action_finished"]
+    told = node.read("nodeagent", "events", "--after", "0", "--kind", "action_finished", "-o", "json")
+    return [(event["device"], event["why"]) for event in map(json.loads, told.splitlines())]
 
 
 def calls(node: Machine) -> int:
@@ -177,8 +177,12 @@ def test_a_reset_is_a_unit_of_its_own(node: Machine) -> None:
 def test_one_goes_on_while_the_package_is_upgraded_and_its_result_is_adopted(node: Machine) -> None:
     before = node.property_of(UNIT, "MainPID")
     break_and_begin(node, "npu5")
-    node.run("dpkg", "--install", "/root/nodeagent.deb")
+    until(lambda: calls(node), lambda number: number == 2)
+    upgraded = node.run("dpkg", "--install", "/root/nodeagent.deb")
     assert node.property_of(UNIT, "MainPID") != before
+    assert "quiesced for dpkg, until " in upgraded.stderr
+    assert "nodeagent: waiting for a reset that is under way: /run/nodeagent/reset/" in upgraded.stderr
+    assert json.loads(node.read("nodeagent", "status", "-o", "json"))["holds"] == []
     told = until(lambda: actions(node), lambda told: len(told) == 2)
     assert told[1] == ("npu5", "done: verified by a poll of every member")
     assert calls(node) == 2

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 import pytest
 
 from nodeagent.emulator.node import EmulatedNode
+from tests.waiting import Lines
 
 HERE = Path(__file__).parent
 
@@ -29,13 +29,13 @@ class Program:
         return ran.stdout.splitlines()
 
     @contextmanager
-    def running(self, node: EmulatedNode, *words: str) -> Iterator[IO[str]]:
+    def running(self, node: EmulatedNode, *words: str) -> Iterator[Lines]:
         """Its lines as they come; it is killed in the end."""
         with subprocess.Popen(
             [str(self.binary), *words], env=self._environment(node), stdout=subprocess.PIPE, text=True
         ) as process:
             assert process.stdout is not None
-            yield process.stdout
+            yield Lines(process.stdout)
             process.kill()
 
     @staticmethod

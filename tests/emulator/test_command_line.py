@@ -14,7 +14,7 @@ from nodeagent.cli.emulator import command
 from nodeagent.emulator.client import Refused, ask
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.server import SOCKET, Server
-from tests.cli.live import running, until
+from tests.cli.live import running
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def refusal(node: EmulatedNode, **request: Any) -> str:
 def test_start_prints_the_configuration_and_ends_with_a_process(tmp_path: Path) -> None:
     folder = tmp_path / "node"
     with running("emulator", "start", "8x910B", "--directory", folder) as lines:
-        until(lines, "emulating 8x910B in")
+        lines.until("emulating 8x910B in")
         assert lines.readline() == "[drivers.ascend]\n"
         assert lines.readline() == f'library = "{folder}/libdcmi.so"\n'
         assert lines.readline() == f'sysfs = "{folder}/sys"\n'

@@ -10,7 +10,6 @@ import pytest
 from nodeagent.client import Client, Event, Snapshot
 from nodeagent.outlets.pb import control_service_pb2 as pb
 from tests.cli.acting import Acting, acting
-from tests.cli.live import until
 
 
 @pytest.fixture
@@ -56,7 +55,7 @@ def until_all_take_work(node: Acting) -> None:
 
 
 def until_let_go(node: Acting) -> None:
-    until(node.stream, "source_lost")
+    node.stream.until("source_lost")
     while mapping(node.chips.dcmi) or mapping(node.chips.nvml):
         time.sleep(0.02)
 
@@ -92,18 +91,18 @@ def test_a_fault_that_came_meanwhile_is_found_when_it_is_resumed(node: Acting) -
     until_let_go(node)
     node.chips.raise_code("npu3", 0x80E18005, severity=2)
     order(node, pb.ResumeRequest())
-    until(node.stream, "80E18005")
+    node.stream.until("80E18005")
 
 
 def test_a_worker_with_a_call_that_hangs_lets_go_as_well(node: Acting) -> None:
     node.chips.hang("npu3", uninterruptibly=True)
-    until(node.stream, "driver_unresponsive")
+    node.stream.until("driver_unresponsive")
     order(node, pb.QuiesceRequest(reason="driver upgrade"))
     until_let_go(node)
     assert {condition.code for condition in snapshot(node).conditions} == {"driver_unresponsive"}
     node.chips.release()
     order(node, pb.ResumeRequest())
-    until(node.stream, "cleared")
+    node.stream.until("cleared")
     until_all_take_work(node)
 
 
@@ -112,7 +111,7 @@ def test_a_library_that_is_gone_after_an_upgrade_is_told_when_it_is_resumed(node
     until_let_go(node)
     node.chips.dcmi.unlink()
     order(node, pb.ResumeRequest())
-    assert str(node.chips.dcmi) in until(node.stream, "source_lost")
+    assert str(node.chips.dcmi) in node.stream.until("source_lost")
 
 
 def test_a_daemon_that_starts_on_a_quiesced_node_opens_nothing(tmp_path: Path) -> None:
@@ -120,11 +119,11 @@ def test_a_daemon_that_starts_on_a_quiesced_node_opens_nothing(tmp_path: Path) -
         order(node, pb.QuiesceRequest(reason="driver upgrade"))
         until_let_go(node)
     with node.node.daemon() as stream:
-        until(stream, "source_lost")
+        stream.until("source_lost")
         started = snapshot(node)
         open_then = mapping(node.chips.dcmi)
         order(node, pb.ResumeRequest())
-        until(stream, "source_back")
+        stream.until("source_back")
         assert mapping(node.chips.dcmi)
     assert open_then == []
     assert started.conditions == ()

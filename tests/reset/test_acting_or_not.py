@@ -62,10 +62,10 @@ async def test_story_10_while_a_driver_is_upgraded_a_reset_waits_and_nothing_of_
         npus.break_("npu3")
         await npus.told(EventKind.ACTION_PROPOSED, "reset of npu3")
         assert (await npus.order("quiesce"))[0] == 0
-        await npus.told(EventKind.SOURCE_LOST, "quiesced by uid:")
+        await npus.told(EventKind.SOURCE_LOST, "quiesced by ")
         npus.pass_time(5)
         waiting = await npus.told(EventKind.ACTION_PROPOSED, "it waits: ")
-        assert "quiesced by uid:" in waiting.why
+        assert "quiesced by " in waiting.why
         assert npus.node.calls(INBAND) == 0
         assert _who_has_open(npus.node.dcmi) == []
         assert (await npus.order("resume"))[0] == 0

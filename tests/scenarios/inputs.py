@@ -10,13 +10,16 @@ seen NAME ID|unreadable [PCI] [kind=chip] [source=ascend] [upstream=PCI]  |  gon
 held DEVICE JOB|nobody
 above|below RULE DEVICE                 a reading crosses a bound of a threshold rule
 counts METRIC DEVICE VALUE              what a counter shows
-isolate|release DEVICE WHO [until=TIME] [only=ID]
+isolate|release DEVICE OWNER [until=TIME] [only=ID] [for=REASON] [by=WHO] [force]
+                                        by the owner himself if not said, and for "service"
+quiesce|resume OWNER [until=TIME] [only=ID] [for=REASON] [by=WHO] [force]
 reject REASON                           the tables on disk were refused
 """
 
 from collections.abc import Sequence
 
 from nodeagent.core.model import (
+    NODE,
     ActiveCode,
     ActiveSet,
     Assertion,
@@ -37,7 +40,7 @@ from nodeagent.core.model import (
 )
 from tests.scenarios.wording import options_of, parse_ns
 
-_FLAGS = {"injected", "userspace", "shown_only", "backdated", "incomplete", "optional"}
+_FLAGS = {"injected", "userspace", "shown_only", "backdated", "incomplete", "optional", "force"}
 
 
 def read(at_ns: int, words: Sequence[str]) -> Input:
@@ -65,10 +68,10 @@ def read(at_ns: int, words: Sequence[str]) -> Input:
             return Edge(source="ascend", device=device, rule=rule, above=verb == "above", value=0.0)
         case ["counts", metric, device, value]:
             return CounterMark(source="ascend", device=device, metric=metric, value=int(value))
-        case ["isolate" | "release" as verb, device, who]:
-            until = parse_ns(options["until"]) if "until" in options else None
-            only = options.get("only", "")
-            return Operator(who=who, what=verb, device=device, reason="service", until_ns=until, only=only)
+        case ["isolate" | "release" as verb, device, owner]:
+            return _order(verb, device, owner, flags, options)
+        case ["quiesce" | "resume" as verb, owner]:
+            return _order(verb, NODE, owner, flags, options)
         case ["reject", *reason]:
             return TablesRejected(reason=" ".join(reason))
         case [code, device, "occur" | "recover" | "once" as assertion]:
@@ -101,6 +104,19 @@ def _poll(
         codes=tuple(map(_active, codes)),
         begun_ns=parse_ns(options["begun"]) if "begun" in options else at_ns - 10**6,
         complete="incomplete" not in flags,
+    )
+
+
+def _order(verb: str, device: str, owner: str, flags: set[str], options: dict[str, str]) -> Operator:
+    return Operator(
+        who=options.get("by", owner),
+        owner=owner,
+        what=verb,
+        device=device,
+        reason=options.get("for", "service"),
+        until_ns=parse_ns(options["until"]) if "until" in options else None,
+        only=options.get("only", ""),
+        force="force" in flags,
     )
 
 

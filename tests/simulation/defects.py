@@ -10,6 +10,7 @@ from nodeagent.core import (
     devices,
     engine,
     frequency,
+    holds,
     signals,
     telling,
 )
@@ -21,12 +22,15 @@ from nodeagent.core.model import (
     Carried,
     CatalogChanged,
     Condition,
+    Device,
     EventKind,
     Handling,
     Hold,
     Holders,
+    HoldKind,
     Input,
     Level,
+    Operator,
     Promotion,
     Reason,
     Signal,
@@ -182,6 +186,7 @@ def settles_silently(state: State) -> None:
 # ---------------------------------------------------------------------- identity, orders, tables
 
 _replace_part, _changed = devices._replace_part, engine._HANDLERS[CatalogChanged]
+_lift = holds._lift
 
 
 def replaced_but(*kept: type) -> Replacement:
@@ -194,8 +199,17 @@ def replaced_but(*kept: type) -> Replacement:
     return devices, "_replace_part", replaced
 
 
-def any_hold(state: State, device: Any, _: str) -> Hold | None:
-    return next(iter(state.on(Hold, device.id)), None)
+def any_owner(state: State, device: Device, kind: HoldKind, given: Operator) -> bool:
+    return _lift(state, device, kind, replace(given, force=True))
+
+
+def any_reason(state: State, device: Device, kind: HoldKind, given: Operator) -> Hold | None:
+    holds = (hold for hold in state.on(Hold, device.id) if hold.kind is kind and hold.owner == given.owner)
+    return next(holds, None)
+
+
+def any_end(until_ns: int | None, than_ns: int | None) -> bool:
+    return until_ns != than_ns
 
 
 def reload_raises(state: State, given: CatalogChanged) -> bool:

@@ -35,7 +35,9 @@ from nodeagent.core.state import State
 from nodeagent.daemon.clock import Clock
 from tests.simulation.defects import (
     FOURTH,
-    any_hold,
+    any_end,
+    any_owner,
+    any_reason,
     begun_now,
     carrying_no,
     count_first_only,
@@ -117,7 +119,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a fault of the application isolates", ((telling, "user_induced_stance", isolates),)),
     Mutation("the third fault of the application counts as the first", ((signals, "_USER_INDUCED", FOURTH),)),
     Mutation("a change of verdict is not told", ((engine, "settle", settles_silently),)),
-    Mutation("a release lifts another's hold", ((holds, "_hold_of", any_hold),)),
+    Mutation("a release lifts another's hold", ((holds, "_lift", any_owner),)),
+    Mutation("an isolation for another reason replaces the first", ((holds, "_same", any_reason),)),
+    Mutation("a shorter isolation shortens a longer one", ((holds, "_is_later", any_end),)),
     Mutation("a hold outlives its time", ((deadlines, "of_hold", never),)),
     Mutation("a new part keeps the old one's holds", (replaced_but(Hold),)),
     Mutation("a part that comes back finds its counts", (replaced_but(Window),)),

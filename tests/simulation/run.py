@@ -8,8 +8,9 @@ from types import SimpleNamespace
 from unittest.mock import patch
 
 from nodeagent.core.catalog import SECOND_NS
-from nodeagent.core.model import CatalogChanged, Edge, Operator
+from nodeagent.core.model import CatalogChanged, Edge
 from nodeagent.daemon import pump
+from tests.core.build import order
 from tests.simulation.history import Broken, Step
 from tests.simulation.lives import LIVES, Life
 from tests.simulation.plots import HOUR_NS, MINUTE_NS
@@ -202,8 +203,7 @@ def _rest(world: World, life: Life) -> Plot:
     for part in world.parts:
         yield from world.poll(part)
         world.say(Edge(source=part.source, device=part.name, rule="above-HOT", above=False, value=50.0))
-    for who in ("uid:1000", "uid:2000"):
-        for device in ("node", "0000:20:00.0", *(part.name for part in world.parts)):
-            world.say(Operator(who=who, what="release", device=device, reason="the end"))
+    for device in ("node", "0000:20:00.0", *(part.name for part in world.parts)):
+        world.say(order("release", device, reason="the end", force=True))
     life.ends(world)
     yield 0

@@ -63,28 +63,39 @@ def jobs(world: World) -> Plot:
 
 
 def orders(world: World) -> Plot:
-    """Operators isolate, for good or for a while, and release what is theirs and what is not."""
+    """Operators isolate, for good or for a while, and release what is theirs, what is not, and all by force.
+
+    All of them are root, and the same order comes again with another end.
+    """
     devices = [part.name for part in world.rng.sample(world.chips(), 2)] + [NODE]
-    for _ in range(world.rng.randint(2, 5)):
-        who, device = world.rng.choice(("uid:1000", "uid:2000")), world.rng.choice(devices)
+    for _ in range(world.rng.randint(2, 6)):
+        owner, device = world.rng.choice(("alice", "bob")), world.rng.choice(devices)
         what = world.rng.choice(("isolate", "isolate", "release"))
+        reason = world.rng.choice(("bench", "bench", "RMA"))
         until_ns = None
         if what == "isolate" and world.rng.random() < 0.6:
             until_ns = world.rule_ns(world.true_ns) + about(world, 5 * MINUTE_NS)
-        world.say(Operator(who=who, what=what, device=device, reason="bench", until_ns=until_ns))
+        force = what == "release" and world.rng.random() < 0.2
+        world.say(
+            Operator(
+                who="uid:0",
+                owner=owner,
+                what=what,
+                device=device,
+                reason=reason,
+                until_ns=until_ns,
+                force=force,
+            )
+        )
         yield about(world, world.rng.choice((1, 60, 300)) * SECOND_NS)
 
 
 def hesitates(world: World) -> Plot:
-    """Somebody moves the end of one hold many times, always to an earlier moment."""
+    """Somebody isolates a chip for an hour and releases it, many times."""
     part, now_ns = a_chip(world), world.rule_ns(world.true_ns)
-    ends_ns = [now_ns + HOUR_NS - n * SECOND_NS for n in range(200)]
-    world.say(
-        *(
-            Operator(who="uid:1000", what="isolate", device=part.name, reason="bench", until_ns=end_ns)
-            for end_ns in ends_ns
-        )
-    )
+    order = Operator(who="uid:0", owner="carol", what="isolate", device=part.name, reason="bench")
+    for n in range(100):
+        world.say(replace(order, until_ns=now_ns + HOUR_NS - n * SECOND_NS), replace(order, what="release"))
     yield 0
 
 

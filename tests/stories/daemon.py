@@ -42,8 +42,9 @@ class Daemon:
     """``folder`` holds everything of it. Change a field, and the next ``start`` works with it.
 
     ``agent`` and ``kmsg`` are further lines of the sections of the agent and of that driver, ``sections``
-    further sections. ``boot_id`` is a file that stands in for the kernel's, in a mount namespace of the
-    daemon's own (needs root). ``within`` is a command that runs the daemon's.
+    further sections; ``configuration`` is the whole file in place of what they make. ``boot_id`` is a file
+    that stands in for the kernel's, in a mount namespace of the daemon's own (needs root). ``within`` is a
+    command that runs the daemon's.
     """
 
     folder: Path
@@ -52,6 +53,7 @@ class Daemon:
     kmsg: Sequence[str] = ()
     sections: Sequence[str] = ()
     metrics: str = ""
+    configuration: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     boot_id: Path | None = None
     within: Sequence[str] = ()
@@ -91,7 +93,8 @@ class Daemon:
         (base / "agent.toml").write_bytes((ROOT / "fault_codes" / "agent.toml").read_bytes())
         self.tables.mkdir(exist_ok=True)
         self.config.write_text(
-            "\n".join(
+            self.configuration
+            or "\n".join(
                 (
                     "[agent]",
                     f'state_dir = "{self.state}"',

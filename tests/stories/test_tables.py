@@ -1,13 +1,15 @@
 """A bad table: the check names it, the running daemon keeps the last good ones, also over a restart."""
 
+import asyncio
 import json
 import signal
+from urllib.request import urlopen
 
 import pytest
 
-from nodeagent.client import EventKind, Level
+from nodeagent.client import EventKind, Level, Verdict
 from tests.stories.conftest import Follow, Launch
-from tests.stories.daemon import Daemon
+from tests.stories.daemon import Daemon, free_port
 from tests.stories.kernel_log import FakeKernelLog
 
 BAD_TABLES = {
@@ -108,8 +110,10 @@ async def test_the_last_good_tables_outlive_a_restart_and_a_repair_changes_level
         (EventKind.TABLES_RELOADED, "node"),
         (EventKind.LEVEL_CHANGED, "a"),
         (EventKind.LEVEL_CHANGED, "b"),
+        (EventKind.CLEARED, "node"),
     ]
-    assert {event.condition_level for event in since[-2:]} == {Level.SEPARATE_FAULT}
+    assert {event.condition_level for event in since[-3:-1]} == {Level.SEPARATE_FAULT}
+    assert since[-1].code == "tables_rejected"
     assert by_the_new.condition_level == Level.SEPARATE_FAULT
     assert (await daemon.status())["catalog_digest"] != digest
 
@@ -134,6 +138,87 @@ async def test_a_bad_configuration_on_reload_is_told_and_changes_nothing(
     await subscriber.raised("BOOT")
 
     assert said in rejected.why
+
+
+@pytest.mark.parametrize("what", ["tables", "configuration"])
+async def test_what_was_refused_stays_a_condition_of_the_node_until_a_good_reload(
+    launch: Launch, follow: Follow, fake_log: FakeKernelLog, what: str
+) -> None:
+    daemon = launch(fake_log, metrics=f"127.0.0.1:{free_port()}")
+    code = f"{what}_rejected"
+    subscriber = await follow(daemon)
+    file = daemon.config if what == "configuration" else daemon.tables / "story.toml"
+    good = file.read_text()
+    for wrong in ("first", "second"):
+        file.write_text(f"{wrong} = 1\n{good}")
+        heard = len(subscriber.told)
+        reload(daemon)
+        raised = await subscriber.event(EventKind.RAISED, code, after=heard)
+        assert raised.evidence["reason"].startswith(f"{file}:1: {wrong}: unknown key")
+        assert (raised.condition_level, raised.verdict) == (Level.NOT_HANDLE, Verdict.ALLOW)
+    reload(daemon)
+    standing = await daemon.status()
+    scraped = await asyncio.to_thread(urlopen, f"http://{daemon.metrics}/metrics")
+    with scraped:
+        metrics = scraped.read().decode()
+
+    file.write_text(good)
+    heard = len(subscriber.told)
+    reload(daemon)
+    cleared = await subscriber.event(EventKind.CLEARED, code, after=heard)
+
+    assert [(each["device"], each["code"]) for each in standing["conditions"]] == [("node", code)]
+    assert f'nodeagent_conditions{{code="{code}",device="node",injected="false"' in metrics
+    assert cleared.why == "recovered"
+    assert (await daemon.status())["conditions"] == []
+
+
+async def test_a_service_whose_configuration_is_broken_at_the_start_goes_on_with_the_last_good_one(
+    launch: Launch, follow: Follow, fake_log: FakeKernelLog
+) -> None:
+    """As under systemd, which gives the folder for state."""
+    daemon = launch(fake_log)
+    daemon.state.mkdir()
+    daemon.env = {"STATE_DIRECTORY": str(daemon.state)}
+    subscriber = await follow(daemon)
+    await daemon.comes((daemon.state / "last-good.toml").exists, "a copy of the configuration")
+    good = daemon.config.read_text()
+
+    daemon.configuration = f"{good}\n[agnt]\n"
+    await daemon.restart()
+    await subscriber.follow()
+    raised = await subscriber.event(EventKind.RAISED, "configuration_rejected")
+    fake_log.say("a", "BOOT")
+    await subscriber.raised("BOOT")
+    await daemon.restart()
+    standing = [each["code"] for each in (await daemon.status())["conditions"]]
+
+    daemon.config.write_text(good)
+    await subscriber.follow()
+    heard = len(subscriber.told)
+    reload(daemon)
+    await subscriber.event(EventKind.CLEARED, "configuration_rejected", after=heard)
+
+    line = daemon.configuration.splitlines().index("[agnt]") + 1
+    assert (
+        raised.evidence["reason"]
+        == f'{daemon.config}:{line}: agnt: unknown key; the nearest known is "agent"'
+    )
+    assert "going on with the configuration that it last ran with" in daemon.log
+    assert sorted(standing) == ["BOOT", "configuration_rejected"]
+
+
+async def test_a_service_that_never_had_a_good_configuration_ends_with_the_reason(
+    launch: Launch, fake_log: FakeKernelLog
+) -> None:
+    daemon = launch(fake_log)
+    daemon.state.mkdir()
+    daemon.env = {"STATE_DIRECTORY": str(daemon.state)}
+    daemon.configuration = "[agnt]\n"
+    await daemon.spawn()
+
+    assert await daemon.ended() == 78
+    assert 'agnt: unknown key; the nearest known is "agent"' in daemon.log
 
 
 def reload(daemon: Daemon) -> None:

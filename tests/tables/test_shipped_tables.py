@@ -32,6 +32,8 @@ AGENT_CODES = {
     "log_gap.skipped",
     "device_lost",
     "store_damaged",
+    "configuration_rejected",
+    "tables_rejected",
     "store_degraded",
     "too_many_faults",
     "reset_failed",
@@ -213,7 +215,8 @@ def test_every_fault_of_the_agent_itself_has_a_row(catalog: Catalog) -> None:
 
 def test_not_being_able_to_observe_never_keeps_jobs_away(catalog: Catalog) -> None:
     codes = ("DRIVER_UNRESPONSIVE", "WORKER_CRASHED", "LOG_GAP", "STORE_DEGRADED")
-    assert {catalog.rows[code].level for code in codes} == {Level.NOT_HANDLE}
+    refused = ("CONFIGURATION_REJECTED", "TABLES_REJECTED")
+    assert {catalog.rows[code].level for code in (*codes, *refused)} == {Level.NOT_HANDLE}
 
 
 def test_a_failed_reset_waits_for_a_person(catalog: Catalog) -> None:

@@ -7,7 +7,11 @@ from nodeagent.core.model.words import HoldKind, ResetMode, ResetStage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """An isolation set by a person, a pending reset or a quiesce."""
+    """An isolation set by a person, a pending reset or a quiesce.
+
+    ``owner`` is in whose name it was set, ``set_by`` the caller as the daemon knew him: "" where no person
+    set it, and where it was set before the two were told apart.
+    """
 
     id: str
     device_id: str
@@ -16,6 +20,7 @@ class Hold:
     since_ns: int
     until_ns: int | None = None
     kind: HoldKind = HoldKind.ISOLATION
+    set_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -155,9 +155,11 @@ class TablesRejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
-    """A person's order: ``what`` is the verb (isolate, release, quiesce, resume, approve, refuse).
+    """A person's order: ``what`` is the verb (isolate, release, quiesce, resume, reset, approve, refuse).
 
-    ``only`` is the id of the one hold, promotion or condition that a release is to end, "" for all.
+    ``who`` called, as the daemon knows the caller; ``owner`` is in whose name, as the caller says, "" in
+    orders that name none or were stored before there were owners. ``only`` is the id of the one hold,
+    promotion or condition that a release or resume is to end, "" for all. ``force``: others' holds too.
     """
 
     who: str
@@ -166,6 +168,8 @@ class Operator:
     reason: str = ""
     until_ns: int | None = None
     only: str = ""
+    owner: str = ""
+    force: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

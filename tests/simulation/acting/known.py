@@ -45,7 +45,7 @@ class Known(Invariant):
         self.heard_ns: dict[tuple[str, str], int] = {}
         self.approved: set[str] = set()
         self._boot_id = ""
-        self._quiesced_until_ns: dict[str, int | None] = {}
+        self._quiesced_until_ns: dict[tuple[str, str], int | None] = {}
         self._observed = Observed()
 
     def on_step(self, step: Step) -> None:
@@ -114,9 +114,13 @@ class Known(Invariant):
 
     def _ordered(self, given: Operator) -> None:
         if given.what == "quiesce":
-            self._quiesced_until_ns[given.who] = given.until_ns
+            before_ns = self._quiesced_until_ns.get((given.owner, given.reason), given.until_ns)
+            ends_never = before_ns is None or given.until_ns is None
+            latest_ns = None if ends_never else max(before_ns or 0, given.until_ns or 0)
+            self._quiesced_until_ns[given.owner, given.reason] = latest_ns
         elif given.what == "resume":
-            self._quiesced_until_ns.pop(given.who, None)
+            others = {} if given.force else self._quiesced_until_ns
+            self._quiesced_until_ns = {one: ns for one, ns in others.items() if one[0] != given.owner}
         elif given.what == "approve":
             self.approved.add(given.device)
 

@@ -1,15 +1,16 @@
 """What jobs and people do around resets: use chips, ask, approve, isolate, quiesce, repair."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from nodeagent.core.catalog import SECOND_NS
 from nodeagent.core.model import (
     NODE,
     Claims,
     Holder,
-    Operator,
     SourceLost,
 )
+from tests.core.build import order
 from tests.simulation.acting.hardware import group_of
 from tests.simulation.acting.looking_after import (
     a_free_chip,
@@ -71,7 +72,7 @@ def takes_it_at_the_last_moment(world: World) -> Plot:
 
 def wants_a_reset(world: World) -> Plot:
     part = a_free_chip(world)
-    world.say(Operator(who=world.rng.choice(_WHO), what="reset", device=part.name, reason="bench"))
+    world.say(order("reset", part.name, world.rng.choice(_WHO)))
     yield from looked_after(world, part, 12)
 
 
@@ -82,39 +83,39 @@ def isolates(world: World) -> Plot:
         begin(world, part, "RestartNPU")
     who, other = world.rng.choice(_WHO), world.rng.choice(group_of(world, part))
     yield world.rng.choice((0, SECOND_NS, 20 * SECOND_NS))
-    world.say(Operator(who=who, what="isolate", device=other.name, reason="bench"))
+    world.say(order("isolate", other.name, who))
     if not early:
         begin(world, part, "RestartNPU")
     yield from looked_after(world, part, 6)
-    world.say(Operator(who=who, what="release", device=other.name, reason="bench"))
+    world.say(order("release", other.name, who))
     yield from looked_after(world, part, 8)
     world.recover(part, "RestartNPU")
 
 
 def quiesces(world: World) -> Plot:
-    """Before a fault or while a reset is pending; ended by its owner or by its time."""
+    """Before a fault or while a reset is pending; ended by its owner, by force or by its time.
+
+    A shorter order after it changes nothing.
+    """
     part, who = a_free_chip(world), world.rng.choice(_WHO)
     begin(world, part, "RestartNPU")
     yield world.rng.choice((0, SECOND_NS, 20 * SECOND_NS))
     until_ns = world.rule_ns(world.true_ns) + about(world, 2 * MINUTE_NS)
     bounded = world.rng.random() < 0.3
-    world.say(
-        Operator(
-            who=who, what="quiesce", device=NODE, reason="driver", until_ns=until_ns if bounded else None
-        )
-    )
+    quiesce = order("quiesce", NODE, who, until_ns=until_ns if bounded else None)
+    world.say(quiesce, replace(quiesce, until_ns=until_ns - MINUTE_NS))
     yield from looked_after(world, part, 10)
     if world.rng.random() < 0.3:
-        world.say(Operator(who="uid:3000", what="resume", device=NODE, reason="not mine"))
+        world.say(order("resume", NODE, "uid:3000", reason="not mine"))
         yield from looked_after(world, part, 3)
-    world.say(Operator(who=who, what="resume", device=NODE, reason="driver"))
+    world.say(order("resume", NODE, "uid:3000", force=True) if who == _WHO[1] else order("resume", NODE, who))
     yield from looked_after(world, part, 10)
 
 
 def repairs(world: World) -> Plot:
     """Somebody saw to it: what only a person may clear is cleared."""
     for part in world.chips():
-        world.say(Operator(who="uid:1000", what="release", device=part.name, reason="repaired"))
+        world.say(order("release", part.name, reason="repaired"))
         yield SECOND_NS
 
 
@@ -139,8 +140,7 @@ def all_leave(world: World) -> None:
         for number in range(1, 10):
             job = f"slurm:{number}"
             world.say(Claims(device=part.name, job=job, kind="training", claimed=False))
-    for who in _WHO:
-        world.say(Operator(who=who, what="resume", device=NODE, reason="the end"))
+    world.say(order("resume", NODE, reason="the end", force=True))
 
 
 PEOPLE: tuple[Callable[[World], Plot], ...] = (

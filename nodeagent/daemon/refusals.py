@@ -1,0 +1,34 @@
+"""What was refused of configuration and tables, as conditions of the node until a good reload or start.
+
+A line of a log is gone by the time somebody looks. It decides nothing: what is refused others say.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from nodeagent.core.model import NODE, Assertion, Signal, View
+
+CONFIGURATION: Final = "configuration_rejected"
+TABLES: Final = "tables_rejected"
+
+_SOURCE: Final = "agent"
+_REASON: Final = "reason"
+_REASON_LENGTH: Final = 2000
+
+
+def standing(view: View, refused: Mapping[str, str]) -> tuple[Signal, ...]:
+    """By code why it is refused, "" where it is in force: what makes the open conditions say that."""
+    return tuple(signal for code, reason in refused.items() for signal in _signals(view, code, reason))
+
+
+def _signals(view: View, code: str, reason: str) -> Iterator[Signal]:
+    reason = "; ".join(reason.splitlines())[:_REASON_LENGTH]
+    told = [each for each in view.conditions if (each.source, each.code) == (_SOURCE, code)]
+    if reason and any(each.evidence.get(_REASON) == reason for each in told):
+        return
+    if told:
+        yield Signal(source=_SOURCE, device=NODE, code=code, assertion=Assertion.RECOVER)
+    if reason:
+        yield Signal(
+            source=_SOURCE, device=NODE, code=code, assertion=Assertion.OCCUR, evidence={_REASON: reason}
+        )

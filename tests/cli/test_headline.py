@@ -1,0 +1,75 @@
+"""The first line of the status: how many of which chips take work, and what is wrong with the others."""
+
+import pytest
+
+from nodeagent.cli.headline import headline
+from nodeagent.outlets.pb import types_pb2 as pb
+
+ALLOW, UNKNOWN = pb.VERDICT_ALLOW, pb.VERDICT_UNKNOWN
+NO_NEW_JOBS, ISOLATE = pb.VERDICT_NO_NEW_JOBS, pb.VERDICT_ISOLATE
+CHIP, SWITCH, NODE = pb.KIND_CHIP, pb.KIND_UNIFIEDBUS, pb.KIND_NODE
+
+
+def node(verdict: pb.Verdict = ALLOW, handling: pb.Handling = pb.HANDLING_NONE) -> pb.Device:
+    return pb.Device(name="node", kind=NODE, verdict=verdict, handling=handling)
+
+
+def chips(kind: str, *verdicts: pb.Verdict) -> list[pb.Device]:
+    return [
+        pb.Device(name=f"{kind}{number}", kind=CHIP, verdict=verdict)
+        for number, verdict in enumerate(verdicts)
+    ]
+
+
+WELL = node()
+OUT = node(ISOLATE, pb.HANDLING_RESCHEDULE)
+
+
+@pytest.mark.parametrize(
+    ("itself", "others", "told"),
+    [
+        (WELL, chips("npu", *[ALLOW] * 16), "all 16 NPUs take work"),
+        (
+            WELL,
+            chips("npu", *[ISOLATE] * 5, UNKNOWN, *[ALLOW] * 10),
+            "10 of 16 NPUs take work, 5 isolated, 1 unknown",
+        ),
+        (WELL, chips("gpu", ALLOW, NO_NEW_JOBS), "1 of 2 GPUs takes work, 1 with no new jobs"),
+        (WELL, chips("gpu", ALLOW), "1 of 1 GPU takes work"),
+        (WELL, chips("gpu", UNKNOWN, UNKNOWN), "0 of 2 GPUs take work, 2 unknown"),
+        (
+            WELL,
+            [*chips("npu", ISOLATE, ALLOW), *chips("gpu", ALLOW, ALLOW)],
+            "1 of 2 NPUs takes work, 1 isolated; all 2 GPUs take work",
+        ),
+        (
+            WELL,
+            [pb.Device(name="0000:3b:00.0", kind=CHIP, verdict=ISOLATE)],
+            "0 of 1 chip take work, 1 isolated",
+        ),
+        (
+            WELL,
+            [
+                *chips("npu", ALLOW, ALLOW),
+                pb.Device(name="ub0", kind=SWITCH, verdict=ALLOW),
+                pb.Device(name="ub1", kind=SWITCH, verdict=NO_NEW_JOBS),
+            ],
+            "all 2 NPUs take work; 1 other device with no new jobs",
+        ),
+        (
+            OUT,
+            chips("npu", ISOLATE, ALLOW, ALLOW),
+            "ISOLATE, RESCHEDULE: the node takes no work; of 3 NPUs 2 well, 1 isolated",
+        ),
+        (node(NO_NEW_JOBS), [], "NO_NEW_JOBS: the node takes no new jobs"),
+        (
+            node(UNKNOWN),
+            chips("npu", UNKNOWN),
+            "UNKNOWN: nobody can tell whether the node takes work; of 1 NPU 0 well, 1 unknown",
+        ),
+        (pb.Device(name="node"), [], "UNKNOWN: nobody can tell whether the node takes work"),
+        (WELL, [], "the node takes work; no chip is known"),
+    ],
+)
+def test_the_nodes_truth_in_one_line(itself: pb.Device, others: list[pb.Device], told: str) -> None:
+    assert headline(itself, [itself, *others]) == told

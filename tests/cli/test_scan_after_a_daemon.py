@@ -1,0 +1,237 @@
+"""scan where a daemon has run and none answers: what it knew counts together with what is read."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from nodeagent.cli.emulator import configuration_of
+from nodeagent.emulator.node import EmulatedNode
+from tests.cli.conftest import ROOT, Nodeagent
+from tests.cli.live import Node, daemon_of
+
+SITE = """
+[codes.ALARM]
+kind = "host"
+vendor = "site"
+name = "Alarm"
+level = "SeparateFault"
+clear_on = ["operator"]
+
+[[pattern]]
+id = "ALARM"
+code = "ALARM"
+regex = "^alarm$"
+device = "node"
+
+[codes.XID_43]
+kind = "chip"
+vendor = "nvidia"
+name = "Tick"
+level = "SubHealthFault"
+clear_on = ["1s"]
+
+[[frequency]]
+id = "once"
+codes = ["XID_43"]
+times = 1
+time_window = "24h"
+level = "ManuallySeparateNPU"
+correlation = "0s"
+"""
+
+
+class Site(Node):
+    """Two GPUs, and tables of its own."""
+
+    @contextmanager
+    def life(self, *, killed: bool = False) -> Iterator[None]:
+        """A daemon runs, and has seen both GPUs."""
+        with self.daemon() as stream:
+            self.stream = stream
+            for _ in ("node", "gpu0", "gpu1"):
+                stream.until(" ALLOW ")
+            yield
+            if killed:
+                os.kill(daemon_of(self.socket), signal.SIGKILL)
+
+
+@pytest.fixture
+def chips(tmp_path: Path) -> Iterator[EmulatedNode]:
+    with EmulatedNode.create(tmp_path / "chips", "2xH100") as chips:
+        yield chips
+
+
+@pytest.fixture
+def site(tmp_path: Path, chips: EmulatedNode) -> Site:
+    site = Site.within(tmp_path)
+    shipped = f'tables = ["{ROOT}/fault_codes"'
+    text = site.configuration.read_text().replace(shipped, f'{shipped}, "{tmp_path}/site"')
+    site.configuration.write_text(f"{text}\n{configuration_of(chips)}\n")
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site/site.toml").write_text(SITE)
+    return site
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["stopped", "killed"])
+def test_what_a_person_took_out_of_service_is_not_good(
+    site: Site, nodeagent: Nodeagent, state: Path, killed: bool
+) -> None:
+    with site.life(killed=killed):
+        nodeagent("isolate", "gpu1", "--reason", "RMA")
+        nodeagent("isolate", "node", "--reason", "a while", "--for", "1s")
+        site.stream.until("released ")
+    before = files(state)
+
+    ran, form = nodeagent("scan"), nodeagent("scan", "-o", "json").json[0]
+
+    assert (ran.status, ran.out) == (1, "faulty: gpu1 ISOLATE: alice: RMA\n")
+    assert (form["by"], [each["name"] for each in form["faulty"]]) == ("probe", ["gpu1"])
+    assert files(state) == before
+
+
+def test_what_a_rule_promoted_or_only_a_person_clears_is_not_good(
+    site: Site, chips: EmulatedNode, nodeagent: Nodeagent
+) -> None:
+    with site.life():
+        site.write("alarm")
+        chips.gpus.raise_xid("gpu1", 43)
+        site.stream.until("promoted")
+        site.stream.until("cleared")
+
+    ran = nodeagent("scan")
+
+    assert (ran.status, ran.out) == (
+        1,
+        "faulty: node ISOLATE: ALARM Alarm\nfaulty: gpu1 ISOLATE: XID_43 Tick\n",
+    )
+
+
+def test_what_is_over_by_now_is_good(site: Site, chips: EmulatedNode, nodeagent: Nodeagent) -> None:
+    with site.life():
+        nodeagent("isolate", "gpu1", "--reason", "RMA", "--for", "1s")
+        chips.set("gpu0", "gpu_recovery_action", 2)
+        site.stream.until("gpu0")
+    chips.set("gpu0", "gpu_recovery_action", 0)
+    time.sleep(1.1)  # the hold's time, of which nobody tells
+
+    ran = nodeagent("scan")
+
+    assert (ran.status, ran.out) == (0, "good: 2 GPUs and the node\n")
+
+
+def test_a_chip_that_was_known_and_cannot_be_read_any_more_is_unknown(
+    site: Site, chips: EmulatedNode, nodeagent: Nodeagent
+) -> None:
+    with site.life():
+        pass
+    text = site.configuration.read_text().replace(str(chips.nvml), f"{chips.nvml}.gone")
+    site.configuration.write_text(text.replace(str(chips.sysfs), f"{chips.sysfs}.gone"))
+
+    ran = nodeagent("scan", "-o", "json")
+
+    assert (ran.status, ran.json[0]["result"], ran.json[0]["faulty"]) == (2, "unknown", [])
+    assert {each["name"]: each["verdict"] for each in ran.json[0]["devices"]} == {
+        "node": "ALLOW",
+        "gpu0": "UNKNOWN",
+        "gpu1": "UNKNOWN",
+    }
+
+
+def broken(state: Path, how: str) -> None:
+    database = state / "store.db"
+    match how:
+        case "gone":
+            for path in state.iterdir():
+                path.unlink()
+        case "empty":
+            database.write_bytes(b"")
+        case "damaged":
+            data = bytearray(database.read_bytes())
+            data[4096:] = bytes(len(data) - 4096)
+            database.write_bytes(data)
+        case "other":
+            database.write_bytes(b"this is no database, whatever its name says" * 100)
+
+
+@pytest.mark.parametrize("how", ["gone", "empty", "damaged", "other"])
+def test_a_store_that_cannot_be_read_is_not_good_and_said_why(
+    site: Site, nodeagent: Nodeagent, state: Path, how: str
+) -> None:
+    with site.life():
+        nodeagent("isolate", "gpu1", "--reason", "RMA")
+    broken(state, how)
+
+    ran = nodeagent("scan")
+
+    told = f"could not tell: what was known of this node cannot be read: {state}/store.db"
+    assert (ran.status, ran.out.startswith(told), len(ran.out.splitlines())) == (2, True, 1)
+
+
+def test_a_fault_that_is_seen_is_told_though_the_store_cannot_be_read(
+    site: Site, chips: EmulatedNode, nodeagent: Nodeagent, state: Path
+) -> None:
+    with site.life():
+        pass
+    broken(state, "gone")
+    chips.set("gpu0", "gpu_recovery_action", 2)
+
+    ran = nodeagent("scan")
+
+    assert ran.status == 1
+    assert [line.partition(":")[0] for line in ran.out.splitlines()] == ["faulty", "could not tell"]
+
+
+def unprivileged(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Root without root's right to everything: what permissions say counts."""
+    command = ["setpriv", "--bounding-set", "-all", "--inh-caps", "-all"]
+    return subprocess.run(
+        [*command, sys.executable, "-m", "nodeagent.cli", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.mark.root
+def test_a_store_that_one_may_not_read_is_not_good(site: Site, state: Path) -> None:
+    with site.life():
+        pass
+    state.chmod(0)
+
+    ran = unprivileged("scan")
+
+    state.chmod(0o750)
+    assert (ran.returncode, ran.stderr) == (2, "")
+    assert f"could not tell: what was known of this node cannot be read: {state}/store.db: " in ran.stdout
+    assert "Permission denied" in ran.stdout
+
+
+@pytest.mark.root
+def test_who_may_not_ask_the_daemon_is_told_so_once(site: Site) -> None:
+    with socket.socket(socket.AF_UNIX) as daemon:
+        daemon.bind(str(site.socket))
+        daemon.listen()
+        site.socket.chmod(0)
+        ran = unprivileged("scan")
+
+    assert (ran.returncode, ran.stderr) == (2, "")
+    who = f"root may, and the members of its group (ls -l {site.socket})"
+    assert ran.stdout == f"could not tell: you may not ask the daemon at {site.socket}: {who}\n"
