@@ -16,9 +16,13 @@ README = (ROOT / "README.md").read_text()
 XID = "NVRM: Xid (PCI:0000:3b:00): {xid}, pid=1234, name=python, and so on."
 
 
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+
+
 def block(language: str) -> str:
-    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
-    return str(found)
+    (found,) = blocks(language)
+    return found
 
 
 class Subscriber:
@@ -77,12 +81,15 @@ def test_the_client_program_has_twenty_lines() -> None:
     assert len(block("python").splitlines()) <= 20
 
 
-def test_the_table_is_sound_over_the_shipped_ones(tmp_path: Path) -> None:
-    (tmp_path / "site.toml").write_text(block("toml"))
+def test_the_tables_are_sound_over_the_shipped_ones(tmp_path: Path) -> None:
+    for number, table in enumerate(blocks("toml")):
+        (tmp_path / f"{number}.toml").write_text(table)
 
     loaded = load_catalog([ROOT / "fault_codes", tmp_path], Settings())
 
-    assert (loaded.warnings, loaded.catalog.rows["XID_174"].name) == ((), "Internal micro-controller halt")
+    assert loaded.warnings == ()
+    assert loaded.catalog.rows["XID_174"].name == "Internal micro-controller halt"
+    assert "ACME_DEAD" in {pattern.id for pattern in loaded.catalog.patterns}
 
 
 def test_every_command_that_is_shown_exists() -> None:

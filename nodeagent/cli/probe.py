@@ -40,16 +40,7 @@ def command(name: str, follow: bool, config_path: Path | None, output: Output) -
         driver=name,
         boot_id=identity.boot_id(),
         config=config.drivers[name].for_driver(),
-        patterns=tuple(
-            protocol.Pattern(
-                id=each.id,
-                code=each.code,
-                regex=each.regex,
-                device=each.device,
-                assertion=each.assertion,
-            )
-            for each in patterns
-        ),
+        patterns=protocol.as_told(patterns),
     )
     try:
         for report in _converse(name, configure, follow):

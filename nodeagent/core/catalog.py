@@ -148,6 +148,7 @@ class RelationRule:
 class Pattern:
     """For the kernel log. ``code`` may name groups, ``XID_{code}``, and so may ``device``, ``npu{id}``,
     which else is ``node`` or a group. ``assertion`` recover: of lines that say a fault is over.
+    ``continuation``: of a driver that marks each of its lines as the continuation of another.
     """
 
     id: str
@@ -155,6 +156,7 @@ class Pattern:
     regex: str
     device: str
     assertion: Assertion = Assertion.ONCE
+    continuation: bool = False
     file: str = ""
 
 

@@ -55,6 +55,7 @@ from nodeagent.core.model import (
     Outcome,
     Promotion,
     Reset,
+    ResetsRecorded,
     Signal,
     Source,
     SourceBack,
@@ -108,6 +109,7 @@ _HANDLERS: dict[type, Callable[[State, Any], bool]] = {
     Operator: orders.ordered,
     Claims: holding.claimed,
     ActionResult: resets.resulted,
+    ResetsRecorded: resets.recorded,
     Holders: holding.held,
     Carried: _carried,
 }

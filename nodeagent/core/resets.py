@@ -11,6 +11,7 @@ from dataclasses import replace
 from nodeagent.core import clearing, grounds, hindrances, registered, signals
 from nodeagent.core.catalog import ResetSettings
 from nodeagent.core.model import (
+    NODE,
     Action,
     ActionResult,
     ActionState,
@@ -24,6 +25,7 @@ from nodeagent.core.model import (
     HoldKind,
     Reset,
     ResetMode,
+    ResetsRecorded,
     ResetStage,
     Signal,
 )
@@ -140,6 +142,21 @@ def _charge(state: State, device_ids: tuple[str, ...], settings: ResetSettings) 
     for device_id in device_ids:
         before = state.get(Charge, device_id) or Charge(device_id=device_id, resets_ns=())
         state.put(replace(before, resets_ns=(*before.resets_ns, state.moment_ns)))
+
+
+def recorded(state: State, given: ResetsRecorded) -> bool:
+    """Resets of which the record knows more than the store count as the record has them."""
+    since_ns = state.moment_ns - state.lookup.settings.reset.limit_window_ns
+    changed = False
+    for told_id, resets_ns in given.resets_ns:
+        device_id = state.node_id if told_id == NODE else told_id
+        before = state.get(Charge, device_id)
+        known = [at_ns for at_ns in before.resets_ns if at_ns >= since_ns] if before is not None else []
+        told = tuple(at_ns for at_ns in resets_ns if at_ns >= since_ns)
+        if len(told) > len(known):
+            state.put(Charge(device_id=device_id, resets_ns=told))
+            changed = True
+    return changed
 
 
 def _recharge(state: State, reset: Reset, counts: bool = True) -> None:

@@ -22,6 +22,7 @@ from nodeagent.daemon.clock import carry_on
 from nodeagent.daemon.pump import Pump, RestartNeeded
 from nodeagent.daemon.quiescence import Quiescence
 from nodeagent.daemon.rebuild import Rebuilt, load_catalogs, rebuild
+from nodeagent.daemon.recorded import resets_recorded
 from nodeagent.daemon.reloading import Reloading, table_folders
 from nodeagent.daemon.translate import store_damaged
 from nodeagent.drivers import DRIVERS
@@ -110,8 +111,9 @@ class Daemon:
             switched_off = workers.switched_off(config, engine.view())
             refused = {refusals.CONFIGURATION: self._refused, refusals.TABLES: catalogs.refused}
             conditions = (*refusals.standing(engine.view(), refused), *_damages(rebuilt))
+            resets = resets_recorded(config.record_dir, clock.rule_ns())
             await pump.begin(
-                rebuilt.differences, (started, _node(config), *switched_off, *tables, *conditions)
+                rebuilt.differences, (started, _node(config), *switched_off, *tables, resets, *conditions)
             )
 
             sources = workers.supervisors(

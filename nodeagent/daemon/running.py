@@ -64,7 +64,7 @@ class Worker:
                 driver=spec.source,
                 boot_id=spec.boot_id,
                 config=dict(spec.config),
-                patterns=_as_told(patterns),
+                patterns=protocol.as_told(patterns),
                 cursor=protocol.Cursor(boot_id=cursor.boot_id, seq=cursor.seq) if cursor else None,
                 skip=tuple(self.skip),
                 careful=self.caution.careful,
@@ -73,7 +73,7 @@ class Worker:
         )
 
     def reload(self, patterns: Iterable[Pattern]) -> None:
-        self.child.send(protocol.Patterns(patterns=_as_told(patterns)))
+        self.child.send(protocol.Patterns(patterns=protocol.as_told(patterns)))
 
     def expect(self, devices: Iterable[Device]) -> None:
         """These it is to be asked for from now on."""
@@ -160,10 +160,3 @@ class Worker:
         """The device whose thread is stuck; else the one that has waited longest."""
         late = [device for device in self.lateness.late if device != SOURCE]
         return next((device for device in late if device[:15] in stuck), late[0] if late else "")
-
-
-def _as_told(patterns: Iterable[Pattern]) -> tuple[protocol.Pattern, ...]:
-    return tuple(
-        protocol.Pattern(id=p.id, code=p.code, regex=p.regex, device=p.device, assertion=p.assertion)
-        for p in patterns
-    )

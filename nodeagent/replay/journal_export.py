@@ -19,11 +19,17 @@ _BEGINNING: Final = re.compile(rb"\n*_[A-Z0-9_]+=")
 _NAME: Final = re.compile(rb"[A-Z_][A-Z0-9_]{0,63}")
 _TEXT_ENTRY: Final = re.compile(rb"(?:[A-Z0-9_]++=[^\n]*+\n)++\n")
 _WANTED: Final = {
-    name.encode(): name for name in ("__REALTIME_TIMESTAMP", "_TRANSPORT", "SYSLOG_FACILITY", "MESSAGE")
+    name.encode(): name
+    for name in (
+        "__REALTIME_TIMESTAMP",
+        "_TRANSPORT",
+        "SYSLOG_FACILITY",
+        "SYSLOG_IDENTIFIER",
+        "SYSLOG_PID",
+        "MESSAGE",
+    )
 }
-_WANTED_TEXT: Final = re.compile(
-    rb"^(__REALTIME_TIMESTAMP|_TRANSPORT|SYSLOG_FACILITY|MESSAGE)=([^\n]*+)", re.MULTILINE
-)
+_WANTED_TEXT: Final = re.compile(rb"^(" + rb"|".join(_WANTED) + rb")=([^\n]*+)", re.MULTILINE)
 _CHUNK_BYTES: Final = 1 << 18
 _LENGTH_BYTES: Final = 8
 

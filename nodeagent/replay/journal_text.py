@@ -1,4 +1,9 @@
-"""One entry of ``journalctl -o json``: its time and message, where the kernel's log is what it came from."""
+"""One entry of ``journalctl -o json``: its time and message, where the kernel's log is what it came from.
+
+Whose entry it is, only the fields tell that begin with ``_``: a program chooses the others. journald takes
+the name of a program off the lines that user space wrote to the kernel log; here it is put back, so that
+they read as the daemon reads them.
+"""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -6,6 +11,7 @@ from typing import Any, Final
 from nodeagent.replay.kernel_text import LogLine
 
 _MICROSECOND_NS: Final = 1000
+_KERNEL: Final = "kernel"
 
 
 def is_entry(data: dict[str, Any]) -> bool:
@@ -14,7 +20,8 @@ def is_entry(data: dict[str, Any]) -> bool:
 
 def read(data: dict[str, Any], report: Callable[[str, str], None]) -> LogLine | None:
     """None for an entry of another program, or one that was reported by field and reason."""
-    if data.get("_TRANSPORT", "kernel") != "kernel" or data.get("SYSLOG_IDENTIFIER", "kernel") is None:
+    transport = data.get("_TRANSPORT")
+    if transport not in (None, _KERNEL):
         return None
     stamp = data.get("__REALTIME_TIMESTAMP")
     if not isinstance(stamp, str) or not stamp.isdecimal():
@@ -24,8 +31,19 @@ def read(data: dict[str, Any], report: Callable[[str, str], None]) -> LogLine | 
     if message is None:
         report("MESSAGE", "must be text, or a list of bytes")
         return None
-    trusted = data.get("SYSLOG_FACILITY", "0") == "0"
-    return LogLine(int(stamp) * _MICROSECOND_NS, message, trusted=trusted)
+    by_kernel = data.get("SYSLOG_FACILITY", "0") == "0"
+    trusted = transport == _KERNEL and by_kernel
+    return LogLine(
+        int(stamp) * _MICROSECOND_NS, message if by_kernel else _writer(data) + message, trusted=trusted
+    )
+
+
+def _writer(data: dict[str, Any]) -> str:
+    """``NAME[PID]: ``, as the program began its line."""
+    name, pid = data.get("SYSLOG_IDENTIFIER"), data.get("SYSLOG_PID")
+    if not isinstance(name, str):
+        return ""
+    return f"{name}[{pid}]: " if isinstance(pid, str) else f"{name}: "
 
 
 def _text(message: object) -> str | None:

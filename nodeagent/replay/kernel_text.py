@@ -3,6 +3,9 @@
 dmesg plain, with seconds since boot, -T, -x, -r, --time-format iso, delta, reltime; syslog; journalctl short
 and its variants; raw records of /dev/kmsg. Parses only, and cannot fail: a line without a time that it knows
 is all message, and happened when the line before it did.
+
+What the forms leave out, nobody can tell: who wrote a line, but for -x, -r and records; and which lines are
+the rest of another. dmesg and journalctl set the further lines of one message below its first.
 """
 
 import re
@@ -19,26 +22,36 @@ _PREFIX: Final = re.compile(
     r"|(kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local[0-7]) *"
     r":(?:emerg|alert|crit|err|warn|notice|info|debug) *: "
 )
-_SINCE_BOOT: Final = re.compile(r"\[ *(\d{1,12})\.(\d{1,9})(?: <[ \d.]+>)?\](?:\[ *[TC]\d+\])? ?")
-_HOST_AND_KERNEL: Final = re.compile(r"[\w.-]++ kernel(?:\[\d+\])?: ")
-_CTIME: Final = re.compile(r"\[[A-Z][a-z]{2} ([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4})[^]]*\] ?")
-_MINUTE: Final = re.compile(r"\[([A-Z][a-z]{2}) ?(\d{1,2}) (\d\d:\d\d)\] ?")
-_SINCE_LAST: Final = re.compile(r"\[ *\+(\d{1,9})\.(\d{1,9})\] ?|\[<[ \d.]+>\] ?")
+_CALLER: Final = r"(?: ?\[ *[TC]\d{1,10}\])? ?"
+"""The task or processor that logged it, where the kernel or dmesg shows that."""
+_SINCE_BOOT: Final = re.compile(r"\[ *(\d{1,12})\.(\d{1,9})(?: <[ \d.]+>)?\]" + _CALLER)
+_HOST_AND_KERNEL: Final = re.compile(r"[\w.-]++ kernel: ")
+_CTIME: Final = re.compile(
+    r"\[[A-Z][a-z]{2} ([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4})[^]]*\]" + _CALLER
+)
+_MINUTE: Final = re.compile(r"\[([A-Z][a-z]{2}) ?(\d{1,2}) (\d\d:\d\d)\]" + _CALLER)
+_SINCE_LAST: Final = re.compile(r"(?:\[ *\+(\d{1,9})\.(\d{1,9})\]|\[<[ \d.]+>\])" + _CALLER)
 _ISO: Final = re.compile(
     r"(?:[A-Z][a-z]{2} )?(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)"
     r"(?:[.,](\d{1,9}))?(?:(Z)|([+-])(\d\d):?(\d\d)| [A-Z]{3,4})? "
 )
 _SYSLOG: Final = re.compile(r"([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d)(?:\.(\d{1,9}))? ")
 _UNIX: Final = re.compile(r"(\d{9,11})\.(\d{6}) ")
-_KERNEL: Final = re.compile(r" *(?:[\w.:-]++ +){0,2}kernel(?:\[\d+\])?: ")
+_KERNEL: Final = re.compile(r" *(?:[\w.:-]++(?<!:) +){0,2}kernel: ")
+"""No word of a host ends with a colon, and no line of the kernel has a process: those are other writers'."""
+_ISO_CALLER: Final = re.compile(r"\[ *[TC]\d{1,10}\] ")
+_LONGEST_MESSAGE: Final = 8192
+"""Of the further lines of one message no more is kept; the kernel's longest record is as long."""
 
 
 class LogLine(NamedTuple):
-    """``trusted`` false: user space wrote it. A tuple: a log has millions."""
+    """``trusted`` false: user space wrote it. ``continues``: it is the rest of another line. A tuple: a log
+    has millions."""
 
     at_ns: int
     message: str
     trusted: bool = True
+    continues: bool = False
 
 
 class KernelText:
@@ -51,21 +64,35 @@ class KernelText:
         self._boot_ns = boot_ns
         self._written_ns = written_ns
         self._last_ns = boot_ns
+        self._in_record = False
         self.recognised = 0
 
     def read_file(self, file: BinaryIO, reports: Reports) -> Iterator[LogLine]:
-        """Leaves out what the kernel did not log: another program's line, a continuation, nothing."""
+        """Leaves out what the kernel did not log: another program's line, a record's properties, nothing."""
+        begun: LogLine | None = None
+        margin = 0
         for block in lines(file, reports):
             for text in block:
+                if margin and begun is not None and text[:1] == " " and not text[:margin].strip(" "):
+                    begun = _longer(begun, text[margin:])
+                    continue
+                if begun is not None:
+                    yield begun
                 self.recognised += 1
-                line = self._read(text)
-                if line is not None:
-                    self._last_ns = line.at_ns
-                    yield line
+                begun, margin = self._read(text), 0
+                if begun is not None:
+                    self._last_ns = begun.at_ns
+                    margin = len(text) - len(begun.message)
+        if begun is not None:
+            yield begun
 
     def _read(self, text: str) -> LogLine | None:
         """What the first character cannot begin is not tried: most of the time goes into failing."""
         first = text[:1]
+        if first == " " and self._in_record:
+            self.recognised -= 1
+            return None
+        self._in_record = False
         if first == "[":
             if found := _SINCE_BOOT.match(text):
                 return self._since_boot(found, text)
@@ -88,8 +115,10 @@ class KernelText:
             record = parse.parse(text.encode())
         except parse.MalformedRecord:
             return self._plain(text)
+        self._in_record = True
         at_ns = self._boot_ns + record.boottime_us * 1000
-        return LogLine(at_ns, record.message, trusted=record.facility == parse.KERNEL)
+        trusted = record.facility == parse.KERNEL
+        return LogLine(at_ns, record.message, trusted=trusted, continues=record.continues)
 
     def _stamped(self, text: str) -> LogLine | None:
         try:
@@ -133,11 +162,21 @@ class KernelText:
             return _of_kernel(at_ns + stamps.fraction_ns(fraction or ""), text[found.end() :])
         if found := _ISO.match(text):
             at_ns, rest = stamps.iso_ns(found), text[found.end() :]
-            return LogLine(at_ns, rest) if "," in found[0] else _of_kernel(at_ns, rest)
+            if "," not in found[0]:
+                return _of_kernel(at_ns, rest)
+            caller = _ISO_CALLER.match(rest)
+            return LogLine(at_ns, rest if caller is None else rest[caller.end() :])
         if found := _UNIX.match(text):
             at_ns = int(found[1]) * stamps.SECOND_NS + stamps.fraction_ns(found[2])
             return _of_kernel(at_ns, text[found.end() :])
         return self._plain(text)
+
+
+def _longer(line: LogLine, text: str) -> LogLine:
+    """With one more line of its message."""
+    if len(line.message) >= _LONGEST_MESSAGE:
+        return line
+    return line._replace(message=f"{line.message}\n{text}")
 
 
 def _of_kernel(at_ns: int, text: str) -> LogLine | None:

@@ -1,65 +1,78 @@
-"""From lines of a kernel log to the signals that the daemon would have made of them, by the same matcher.
+"""From lines of a kernel log to the signals that the daemon would have made of them, when it would have.
 
-Storms are not coalesced: each line is a signal of its own.
+By the same matcher, and storms are counted by the same coalescer, as if each line had been read when it was
+logged.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from operator import attrgetter
 from typing import Final
 
 from nodeagent.core.catalog import Pattern
 from nodeagent.core.model import Signal
-from nodeagent.drivers.kmsg.match import Match, Matcher, as_name
-from nodeagent.drivers.kmsg.parse import printable
+from nodeagent.drivers.kmsg.coalesce import Coalescer
+from nodeagent.drivers.kmsg.evidence import line_of
+from nodeagent.drivers.kmsg.match import Matcher
+from nodeagent.drivers.kmsg.signals import signal_of
 from nodeagent.replay.kernel_text import LogLine
 from nodeagent.replay.signal_line import Moment
 from nodeagent.worker import protocol
 
 SOURCE: Final = "kmsg"
 _BATCH_LINES: Final = 512
-_MAX_TEXT: Final = 1024
 
 
 def matched(
     lines: Iterable[LogLine], patterns: Sequence[Pattern], *, trust_userspace: bool
 ) -> Iterator[Moment]:
-    """One moment for each line that a pattern matches, and a last one for the end of the log."""
-    matcher = Matcher(
-        [
-            protocol.Pattern(
-                id=each.id,
-                code=each.code,
-                regex=each.regex,
-                device=each.device,
-                assertion=each.assertion,
-            )
-            for each in patterns
-        ]
-    )
+    """One moment for each signal, in order of time, and a last one for the end of the log."""
+    matcher = Matcher(protocol.as_told(patterns))
     remaining = iter(lines)
-    last_ns: int | None = None
+    signals: list[protocol.Signal] = []
+    end_ns: int | None = None
     while batch := list(islice(remaining, _BATCH_LINES)):
-        times, messages, _ = zip(*batch, strict=True)
-        newest_ns = max(times)
-        last_ns = newest_ns if last_ns is None else max(last_ns, newest_ns)
-        for line, match in zip(batch, matcher.match(messages), strict=True):
-            if match is not None:
-                yield Moment(line.at_ns, _signal(line, match, trust_userspace))
-    if last_ns is not None:
-        yield Moment(last_ns)
+        newest_ns = max(line.at_ns for line in batch)
+        end_ns = newest_ns if end_ns is None else max(end_ns, newest_ns)
+        continued = {place for place, line in enumerate(batch) if line.continues}
+        matches = matcher.match([line.message for line in batch], continued)
+        signals += (
+            signal_of(match, line_of(line.message), at_ns=line.at_ns, trusted=line.trusted or trust_userspace)
+            for line, match in zip(batch, matches, strict=True)
+            if match is not None
+        )
+    if end_ns is not None:
+        signals.sort(key=attrgetter("last_ns"))
+        yield from _coalesced(signals, end_ns)
+        yield Moment(end_ns)
 
 
-def _signal(line: LogLine, match: Match, trust_userspace: bool) -> Signal:
-    evidence = {"line": printable(line.message)[:_MAX_TEXT], "pattern": match.pattern}
-    for name, value in match.groups.items():
-        evidence.setdefault(as_name(name), printable(value)[:_MAX_TEXT])
-    return Signal(
-        source=SOURCE,
-        device=match.device,
-        code=match.code,
-        assertion=match.assertion,
-        first_ns=line.at_ns,
-        last_ns=line.at_ns,
-        evidence=evidence,
-        trusted=line.trusted or trust_userspace,
+def _coalesced(signals: Iterable[protocol.Signal], end_ns: int) -> Iterator[Moment]:
+    """What is still counted at the end of the log is told there, as time goes no further."""
+    coalescer = Coalescer()
+    for signal in signals:
+        if (due_ns := coalescer.due_ns) is not None and due_ns <= signal.last_ns:
+            yield from _moments(coalescer.flush(due_ns), due_ns)
+        yield from _moments(coalescer.add(signal, signal.last_ns), signal.last_ns)
+    if (due_ns := coalescer.due_ns) is not None:
+        yield from _moments(coalescer.flush(end_ns), min(due_ns, end_ns))
+
+
+def _moments(told: Iterable[protocol.Signal], at_ns: int) -> Iterator[Moment]:
+    return (
+        Moment(
+            at_ns,
+            Signal(
+                source=SOURCE,
+                device=said.device,
+                code=said.code,
+                assertion=said.assertion,
+                count=said.count,
+                first_ns=said.first_ns,
+                last_ns=said.last_ns,
+                evidence=said.evidence,
+                trusted=said.trusted,
+            ),
+        )
+        for said in told
     )

@@ -26,6 +26,7 @@ INPUTS: Final[Mapping[str, type[Any]]] = {
     "Claims": model.Claims,
     "ActionStarted": model.ActionStarted,
     "ActionResult": model.ActionResult,
+    "ResetsRecorded": model.ResetsRecorded,
     "Started": model.Started,
     "Tick": model.Tick,
 }

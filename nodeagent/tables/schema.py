@@ -168,7 +168,12 @@ class RelationForm(RuleForm, frozen=True, kw_only=True):
 
 
 class PatternForm(RuleForm, frozen=True, kw_only=True):
-    """``[[pattern]]``: of the kernel log. ``device`` is "node", a group of ``regex`` or a name of groups."""
+    """``[[pattern]]``: of the kernel log. ``device`` is "node", a group of ``regex`` or a name of groups.
+
+    ``regex`` is matched where the message begins. What the kernel marks as the continuation of another line
+    (``KERN_CONT``) begins with whatever is quoted there, and is left out but for a driver that marks all of
+    its lines so: ``continuation`` says that.
+    """
 
     code: Annotated[str, Meta(min_length=1, max_length=128, description="a code that may name {groups}")]
     regex: Annotated[str, Meta(min_length=1, max_length=2000, description="a regular expression in quotes")]
@@ -181,6 +186,7 @@ class PatternForm(RuleForm, frozen=True, kw_only=True):
         ),
     ]
     assertion: Assertion = Assertion.ONCE
+    continuation: bool = False
 
 
 RULE_FORMS: Mapping[str, type[RuleForm]] = {

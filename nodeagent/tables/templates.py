@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from nodeagent.core.catalog import canonical
 from nodeagent.core.model import NODE
-from nodeagent.tables import backtracking
+from nodeagent.tables import anchored, backtracking
 
 
 def template_pieces(template: str) -> tuple[tuple[str, str | None], ...]:
@@ -37,6 +37,8 @@ def pattern_objections(code: str, regex: str, device: str) -> Iterator[tuple[str
         groups = tuple(compiled.groupindex)
         if compiled.search("") is not None:
             yield "regex", "matches an empty line, and so every line"
+        elif (reason := anchored.objection(regex)) is not None:
+            yield "regex", reason
         yield from (("regex", reason) for reason in backtracking.objections(regex))
     has = "" if groups is None else f"the groups of its regex are {', '.join(groups)}"
     has = has if groups else "its regex names no group"

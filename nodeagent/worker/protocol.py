@@ -17,6 +17,7 @@ It does no I/O, and it names no source: who is speaking is known from the pipe, 
                                              Lost         the source went away; the worker retries
 """
 
+from collections.abc import Iterable
 from typing import Annotated, Final, TypeVar
 
 import msgspec
@@ -63,6 +64,7 @@ class Pattern(_Message, frozen=True):
     regex: str
     device: str
     assertion: Assertion = Assertion.ONCE
+    continuation: bool = False
 
 
 class Cursor(_Message, frozen=True):
@@ -257,6 +259,11 @@ _Decoded = TypeVar("_Decoded")
 _encoder = msgspec.json.Encoder()
 _orders: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
 _reports: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
+
+
+def as_told(patterns: Iterable[object]) -> tuple[Pattern, ...]:
+    """The patterns of a catalog as a worker takes them."""
+    return msgspec.convert(tuple(patterns), tuple[Pattern, ...], from_attributes=True)
 
 
 def encode(message: Order | Report) -> bytes:

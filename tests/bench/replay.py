@@ -135,4 +135,4 @@ def _config(directory: Path, patterns: int) -> Path:
 
 def _pattern(number: int) -> str:
     driver, text = _DRIVERS[number % len(_DRIVERS)], _TEXTS[number % len(_TEXTS)]
-    return _PATTERN.format(number=number, regex=rf"{driver} {_PCI}: .*unit {number}:? {text}")
+    return _PATTERN.format(number=number, regex=rf"^{driver} {_PCI}: .*unit {number}:? {text}")

@@ -49,10 +49,14 @@ def test_a_binary_field_may_hold_what_ends_other_fields_and_entries(export: Expo
 
 
 def test_a_message_of_several_lines_is_one_message(export: Export) -> None:
-    ran = export(entry(binary("MESSAGE", f"first\n{XID}".encode())))
+    ran = export(entry(binary("MESSAGE", f"{XID}\nlast".encode())))
 
     assert told(ran) == [RAISED]
-    assert ran.json[0]["evidence"]["line"].startswith("first\\x0aNVRM: Xid")
+    assert ran.json[0]["evidence"]["line"].endswith("fallen off the bus.\\x0alast")
+
+
+def test_a_line_within_a_message_begins_none(export: Export) -> None:
+    assert told(export(entry(binary("MESSAGE", f"first\n{XID}".encode())))) == []
 
 
 def test_entries_across_the_bounds_of_what_is_read_at_once_are_whole(export: Export) -> None:

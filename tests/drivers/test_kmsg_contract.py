@@ -26,7 +26,12 @@ class KernelLogScene(Scene):
             "command": (sys.executable, "-m", "nodeagent.worker", "kmsg"),
             "config": {"path": str(self._log.path)},
             "patterns": (
-                Pattern(id="XID", code="XID_{n}", regex=r"Xid \(PCI:(?P<pci>.+)\): (?P<n>\d+)", device="pci"),
+                Pattern(
+                    id="XID",
+                    code="XID_{n}",
+                    regex=r"^NVRM: Xid \(PCI:(?P<pci>.+)\): (?P<n>\d+)",
+                    device="pci",
+                ),
             ),
         }
         return worker_spec("", **{**defaults, **given})

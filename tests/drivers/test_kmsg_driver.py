@@ -167,6 +167,16 @@ def test_line_user_space_wrote_is_trusted_only_on_request(
         assert [signal.trusted for signal in log.reports.signals] == [trusted]
 
 
+def test_the_rest_of_another_line_begins_no_message(kernel_log: KernelLogDouble) -> None:
+    joined = Pattern(id="J", code="J", regex="^NVRM: ", device="node", continuation=True)
+    for seq, text in enumerate(("fault QUOTED", "NVRM: x"), start=1):
+        kernel_log.write_raw(f"4,{seq},{seq},c;{text}\n".encode())
+    kernel_log.write(3, "fault REAL")
+    with followed(kernel_log.path, patterns=(FAULT, joined)) as log:
+        log.reports.caught_up()
+        assert log.reports.codes == [("J", 1), ("REAL", 1)]
+
+
 def test_evidence_is_the_line_where_it_stood_and_what_it_named(kernel_log: KernelLogDouble) -> None:
     kernel_log.write_raw(b"3,9,1234,-;fault OOM of ev\\x1bil\n SUBSYSTEM=pci\n")
     with followed(kernel_log.path) as log:

@@ -31,8 +31,16 @@ def shipped() -> list[Pattern]:
     ]
 
 
+@pytest.fixture(scope="module")
+def shipped_matcher() -> Matcher:
+    return Matcher(shipped())
+
+
 XID = pattern(
-    r"Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]+)\): (?P<code>\d+)(?:, pid=(?P<pid>\d+))?", 1, "XID_{code}", "pci"
+    r"^NVRM: Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]+)\): (?P<code>\d+)(?:, pid=(?P<pid>\d+))?",
+    1,
+    "XID_{code}",
+    "pci",
 )
 
 
@@ -47,7 +55,7 @@ def test_groups_make_the_code_and_the_device() -> None:
 
 
 def test_group_that_took_no_part_is_absent() -> None:
-    (found,) = Matcher([XID]).match(["Xid (PCI:0000:3b:00): 79"])
+    (found,) = Matcher([XID]).match(["NVRM: Xid (PCI:0000:3b:00): 79"])
     assert found is not None
     assert "pid" not in found.groups
 
@@ -67,6 +75,46 @@ def test_line_that_says_a_fault_is_over_is_a_recovery() -> None:
         ("DOWN", Assertion.ONCE),
         ("DOWN", Assertion.RECOVER),
     ]
+
+
+def test_only_where_the_message_begins_does_a_pattern_match() -> None:
+    lines = [
+        "a name: NVRM: Xid (PCI:0000:3b:00): 79",
+        " NVRM: Xid (PCI:0000:3b:00): 79",
+        "a name\nNVRM: Xid (PCI:0000:3b:00): 79",
+        "ein N\u00e4me\nNVRM: Xid (PCI:0000:3b:00): 79",
+    ]
+    bare = pattern(XID.regex.removeprefix("^"), code="X", device="node")
+    for matcher in (Matcher([XID, bare]), Matcher([XID, bare], prefiltered=False)):
+        assert matcher.match(lines) == [None] * len(lines)
+        assert [found and found.code for found in matcher.match([*lines, lines[2][7:]])][-1] == "XID_79"
+
+
+def test_a_line_that_continues_another_is_taken_only_of_a_driver_that_writes_so() -> None:
+    joined = Pattern(id="J", code="J", regex="^NVRM: (?P<text>.*)", device="node", continuation=True)
+    line = "NVRM: Xid (PCI:0000:3b:00): 79"
+    for matcher in (Matcher([XID, joined]), Matcher([XID, joined], prefiltered=False)):
+        found = matcher.match([line, line], continued={1})
+        assert [match and match.pattern for match in found] == ["P1", "J"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "NVRM: Xid (PCI:0000:3b:00): 79: a.out: potentially unexpected fatal signal 11.",
+        "NVRM: Xid (PCI:0000:3b:00): 79IN=eth0 OUT= MAC= SRC=10.0.0.1 DST=10.0.0.2 LEN=20",
+        "NVRM: Xid (PCI:0000:3b:00): 79IN= OUT=eth0 SRC=::1 DST=::2 LEN=20",
+        "NVRM: Xid (PCI:0000:3b:00): 79IN=eth0 OUT= PHYSIN=veth1 MACSRC=02:00:00:00:00:01 MACDST=",
+        "NVRM: Xid (PCI:0000:3b:00): 79IN=eth0 OUT= MAC=02:00 ",
+        "NVRM: Xid (PCI:0000:3b:00): 79IN=eth0 OUT= ARP HTYPE=1 PTYPE=0x0800 OPCODE=1",
+        "NVRM: Xid (PCI:0000:3b:00): 79IN=sit0 OUT= MAC= TUNNEL=10.0.0.1->10.0.0.2 TRUNCATED",
+        "NVRM: Xid (PCI:0000:3b:00): 79: Can't lookup blockdev",
+        "NVRM: Xid (PCI:0000:3b:00): 79,mems_allowed=0,oom_memcg=/a",
+        "NVRM: Xid (PCI:0000:3b:00): 79,mems_allowed=0-1,3",
+    ],
+)
+def test_a_line_that_begins_with_a_long_name_is_nobodys(line: str) -> None:
+    assert Matcher([XID]).match([line]) == [None]
 
 
 def test_first_pattern_in_order_wins() -> None:
@@ -114,24 +162,26 @@ def test_pattern_that_cannot_work_is_named(bad: Pattern, reason: str) -> None:
         Matcher([bad])
 
 
-def test_without_hyperscan_the_answers_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_hyperscan_the_answers_are_the_same(
+    shipped_matcher: Matcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sorts = ("of_the_field", "of_the_formats", "near")
     lines = [line["text"] for line in FIELD["line"]] + SAMPLES["nothing"]
     lines += [text for sort in sorts for text, *_ in SAMPLES[sort]]
-    fast = Matcher(shipped()).match(lines)
+    fast = shipped_matcher.match(lines)
     monkeypatch.setattr(match_module, "hyperscan", None)
     assert Matcher(shipped()).match(lines) == fast
 
 
-def test_shipped_patterns_all_have_a_filter() -> None:
-    prefilter = Matcher(shipped())._filter
+def test_shipped_patterns_all_have_a_filter(shipped_matcher: Matcher) -> None:
+    prefilter = shipped_matcher._filter
     assert prefilter is not None
     assert prefilter.unfiltered == []
 
 
 @pytest.mark.parametrize("line", FIELD["line"], ids=lambda line: line["text"][:50])
-def test_line_from_the_field_is_found(line: dict[str, Any]) -> None:
-    (found,) = Matcher(shipped()).match([line["text"]])
+def test_line_from_the_field_is_found(shipped_matcher: Matcher, line: dict[str, Any]) -> None:
+    (found,) = shipped_matcher.match([line["text"]])
     assert found is not None
     assert (found.pattern, found.code) == (line["pattern"], line["code"])
 
@@ -193,7 +243,7 @@ def compiles(regex: str) -> bool:
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_fast_matcher_equals_plain_re(regexes: list[str], lines: list[str]) -> None:
     patterns = [pattern(regex, number) for number, regex in enumerate(regexes)]
-    expected = [next((p.id for p in patterns if re.search(p.regex, line)), None) for line in lines]
+    expected = [next((p.id for p in patterns if re.match(p.regex, line)), None) for line in lines]
     assert [found and found.pattern for found in Matcher(patterns).match(lines)] == expected
     assert [
         found and found.pattern for found in Matcher(patterns, prefiltered=False).match(lines)

@@ -35,6 +35,13 @@ def test_fields_of_a_later_kernel_are_passed_over() -> None:
 
 
 @pytest.mark.parametrize(
+    ("flags", "continues"), [(b"-", False), (b"c", True), (b"+", True), (b"c,caller=T17", True), (b"", False)]
+)
+def test_the_rest_of_another_line_is_marked(flags: bytes, continues: bool) -> None:
+    assert parse(b"4,1,2," + flags + b";,mems_allowed=0").continues is continues
+
+
+@pytest.mark.parametrize(
     ("raw", "text"),
     [
         (rb"a\x09b", "a\tb"),

@@ -91,7 +91,7 @@ def test_a_chip_drops_and_a_switch_breaks_on_an_emulated_a3(tmp_path: Path) -> N
         assert "npu1" in stream.until(" cleared ")
 
         say(node, chips, "emulator raise ub2/5 08520003 --peer l2")
-        assert "ALLOW" in stream.until("[0x08520003,na,L2,na]")
+        assert "NotHandleFault" in stream.until("[0x08520003,na,L2,na]")
         say(node, chips, "emulator raise ub0 00f103b0 --sub-type 155907")
         assert "ub0" in stream.until("[0x00f103b0,155907,na,na]")
         assert " node         verdict_changed ISOLATE " in stream.until(" verdict_changed ")

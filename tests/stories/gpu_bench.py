@@ -1,7 +1,7 @@
 """The real daemon beside a node of emulated GPUs: NVML is the double, the kernel log a FIFO.
 
-The tables are those shipped, and no reset is proposed. What is done to the GPUs is done through ``node``;
-what the kernel says, through ``say``.
+The tables are those shipped, and no reset is proposed unless a story asks for it. What is done to the GPUs is
+done through ``node``; what the kernel says, through ``say``.
 """
 
 import json
@@ -24,11 +24,13 @@ ABSENT = ("ascend", "unifiedbus")
 
 @dataclass(kw_only=True)
 class GpuDaemon(Daemon):
-    """``procfs`` is the root of what the kernel tells of processes; the machine's own if it is not given."""
+    """``procfs`` is the root of what the kernel tells of processes; the machine's own if it is not given.
+    ``reset`` are the lines of the section of resets."""
 
     node: EmulatedNode
     kernel: KernelLogDouble
     procfs: Path = field(default_factory=lambda: Path("/proc"))
+    reset: Sequence[str] = ('mode = "off"',)
     said: int = 0
 
     @property
@@ -47,7 +49,7 @@ class GpuDaemon(Daemon):
             "[metrics]",
             'listen = ""',
             "[reset]",
-            'mode = "off"',
+            *self.reset,
             "[drivers.kmsg]",
             f'path = "{self.kernel_log}"',
             "[drivers.nvidia]",

@@ -19,7 +19,7 @@ vendor = "stories"
 id = "STORY"
 code = "{{code}}"
 device = "device"
-regex = '''story-{token} (?P<device>\\S+) (?P<code>[A-Z][A-Z0-9_]*)'''
+regex = '''^story-{token} (?P<device>\\S+) (?P<code>[A-Z][A-Z0-9_]*)'''
 
 [codes.BRIEF]
 name = "gone when a second was quiet"

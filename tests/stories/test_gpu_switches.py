@@ -47,7 +47,7 @@ async def test_all_398_sxids_are_told_once_each_as_explain_says_and_their_compan
     assert len(sxids) == 398
     for place, sxid in enumerate(sxids):
         daemon.say(*lines_of(place, sxid, f"{word}, " if word else ""))
-    daemon.say("NVRM: GPU0 nvidia-peermem: ERROR detected invalid context")
+    daemon.say("nvidia-peermem nv_get_p2p_free_callback:139 ERROR detected invalid context")
     await subscriber.raised("NV_PEERMEM")
 
     detail = f".{word}" if word else ""

@@ -100,7 +100,7 @@ async def test_all_173_xids_by_both_sources_are_told_once_each_as_explain_says(
         await subscriber.event(EventKind.NOTICE, "XID_150.unspecified", device)
 
     # The same of the kernel log.
-    daemon.say("NVRM: GPU0 nvidia-peermem: ERROR detected invalid context")
+    daemon.say("nvidia-peermem nv_get_p2p_free_callback:139 ERROR detected invalid context")
     await subscriber.raised("NV_PEERMEM")
 
     assert {device: folded(subscriber, device) for device in placed} == {
@@ -139,7 +139,7 @@ async def test_nonfatal_nvlink_lines_are_notices_and_open_nothing(
     for xid, unit in nonfatal:
         daemon.xid("gpu3", xid, nvlink_detail(unit, "Nonfatal"))
         daemon.gpus.raise_xid("gpu3", xid)
-    daemon.say("NVRM: GPU0 nvidia-peermem: ERROR detected invalid context")
+    daemon.say("nvidia-peermem nv_get_p2p_free_callback:139 ERROR detected invalid context")
     await subscriber.raised("NV_PEERMEM")
 
     codes = {f"XID_{xid}.Nonfatal.{unit}" for xid, unit in nonfatal}

@@ -37,6 +37,10 @@ BAD_TABLES = {
         '[[pattern]]\nid = "P"\ncode = "BOOT"\ndevice = "node"\nregex = "a(b"\n',
         (5, "pattern[0].regex", "not a regular expression"),
     ),
+    "a regex that any user can satisfy": (
+        '[[pattern]]\nid = "P"\ncode = "BOOT"\ndevice = "node"\nregex = "GPU [0-9] has failed"\n',
+        (5, "pattern[0].regex", "it must begin with ^"),
+    ),
     "an unknown key": (
         '[codes.X1]\nkind = "host"\nname = "x"\nlevel = "SeparateFault"\nclear_onn = ["1h"]\n',
         (5, "codes.X1.clear_onn", 'the nearest known is "clear_on"'),

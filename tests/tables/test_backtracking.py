@@ -87,7 +87,7 @@ def test_tables_name_the_file_the_line_and_what_would_be_right(tmp_path: Path) -
     (tmp_path / "site.toml").write_text(
         'kind = "host"\n[codes.X]\nname = "x"\nlevel = "NotHandleFault"\nclear_on = ["10m"]\n\n'
         '[[pattern]]\nid = "X"\ncode = "X"\ndevice = "node"\n'
-        "regex = '''(a+)+(b)?\\2$'''\n"
+        "regex = '''^a driver says (a+)+(b)?\\2$'''\n"
     )
     with pytest.raises(TablesError) as refused:
         load_catalog([tmp_path], Settings())

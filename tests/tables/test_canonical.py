@@ -56,7 +56,8 @@ level = "SeparateNPU"
 [[pattern]]
 id = "p"
 code = "A{n}"
-regex = '''\\bx(?P<n>1) "quoted" \\u00e4'''
+continuation = true
+regex = '''^\\bx(?P<n>1) "quoted" \\u00e4$'''
 device = "n"
 """
 

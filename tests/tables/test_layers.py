@@ -136,14 +136,14 @@ def test_one_id_in_two_files_of_a_folder_is_refused(load: Load, tmp_path: Path) 
 
 
 def test_a_recovery_that_a_pattern_tells_closes_a_row_of_the_kernel_log(load: Load) -> None:
-    down = '[[pattern]]\nid = "DOWN"\ncode = "A1"\nregex = "down"\ndevice = "node"\n'
-    up = '[[pattern]]\nid = "UP"\ncode = "A1"\nregex = "up"\ndevice = "node"\nassertion = "recover"\n'
+    down = '[[pattern]]\nid = "DOWN"\ncode = "A1"\nregex = "^down$"\ndevice = "node"\n'
+    up = '[[pattern]]\nid = "UP"\ncode = "A1"\nregex = "^up$"\ndevice = "node"\nassertion = "recover"\n'
     loaded = load({"a.toml": row("RestartNPU") + 'clear_on = ["recover"]\n' + down + up})
     assert [pattern.assertion for pattern in loaded.catalog.patterns] == ["once", "recover"]
 
 
 def test_a_mild_row_that_nothing_closes_is_only_warned_of(load: Load, tmp_path: Path) -> None:
-    pattern = '[[pattern]]\nid = "P"\ncode = "A{n}"\nregex = "x(?P<n>1)"\ndevice = "node"\n'
+    pattern = '[[pattern]]\nid = "P"\ncode = "A{n}"\nregex = "^x(?P<n>1)$"\ndevice = "node"\n'
     loaded = load({"a.toml": row("SubHealthFault") + 'clear_on = ["recover"]\n' + pattern})
     assert loaded.warnings == (
         (

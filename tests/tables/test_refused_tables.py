@@ -103,7 +103,7 @@ ROWS: list[Story] = [
     ),
     (
         "a row of a kernel pattern that waits for a recovery",
-        ROW + 'clear_on = ["recover"]\n[[pattern]]\nid = "P"\ncode = "A1"\nregex = "x"\ndevice = "node"\n',
+        ROW + 'clear_on = ["recover"]\n[[pattern]]\nid = "P"\ncode = "A1"\nregex = "^x$"\ndevice = "node"\n',
         (
             "t.toml:5: codes.A1.clear_on: nothing could close it: kernel lines (P) never report a recovery;"
             " add reboot, operator or a quiet time"
@@ -270,13 +270,22 @@ RULES: list[Story] = [
         "t.toml:8: pattern[0].regex: matches an empty line, and so every line",
     ),
     (
+        "a regex that may match in the middle of a line",
+        ROW + '[[pattern]]\nid = "P"\ncode = "A1"\nregex = "GPU [0-9] has failed"\ndevice = "node"\n',
+        (
+            "t.toml:8: pattern[0].regex: may match in the middle of a line, where the kernel quotes names"
+            " that any user chooses: it must begin with ^ in every branch, without (?m), followed by the"
+            " words with which the message begins"
+        ),
+    ),
+    (
         "a pattern's code that names a missing group",
-        ROW + '[[pattern]]\nid = "P"\ncode = "A{nr}"\nregex = "x(?P<code>1)"\ndevice = "node"\n',
+        ROW + '[[pattern]]\nid = "P"\ncode = "A{nr}"\nregex = "^x(?P<code>1)$"\ndevice = "node"\n',
         't.toml:7: pattern[0].code: names the group "nr"; the groups of its regex are code',
     ),
     (
         "a pattern's device that is made of a missing group",
-        ROW + '[[pattern]]\nid = "P"\ncode = "A1"\nregex = "x(?P<b>1)"\ndevice = "npu{a}"\n',
+        ROW + '[[pattern]]\nid = "P"\ncode = "A1"\nregex = "^x(?P<b>1)$"\ndevice = "npu{a}"\n',
         't.toml:9: pattern[0].device: names the group "a"; the groups of its regex are b',
     ),
     (
@@ -306,12 +315,12 @@ RULES: list[Story] = [
     ),
     (
         "a pattern's device that names a missing group",
-        ROW + '[[pattern]]\nid = "P"\ncode = "A1"\nregex = "x"\ndevice = "pci"\n',
+        ROW + '[[pattern]]\nid = "P"\ncode = "A1"\nregex = "^x$"\ndevice = "pci"\n',
         't.toml:9: pattern[0].device: "pci" is neither "node" nor a group; its regex names no group',
     ),
     (
         "a pattern whose code has no row",
-        ROW + '[[pattern]]\nid = "P"\ncode = "B_{n}"\nregex = "x(?P<n>1)"\ndevice = "node"\n',
+        ROW + '[[pattern]]\nid = "P"\ncode = "B_{n}"\nregex = "^x(?P<n>1)$"\ndevice = "node"\n',
         't.toml:7: pattern[0].code: "B_{n}": no row has a code that this could produce',
     ),
 ]

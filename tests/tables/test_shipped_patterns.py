@@ -1,5 +1,6 @@
 """The shipped kernel-log patterns against lines from the field: every form is taken, near misses are not."""
 
+import io
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -9,28 +10,27 @@ import pytest
 from nodeagent.core.catalog import Catalog, Settings
 from nodeagent.core.model import Assertion
 from nodeagent.drivers.kmsg.match import Match, Matcher
+from nodeagent.replay.kernel_text import KernelText, LogLine
+from nodeagent.replay.reading import Reports
 from nodeagent.tables.load import load_catalog
-from nodeagent.worker.protocol import Pattern
+from nodeagent.toml.problem import Problems
+from nodeagent.worker.protocol import as_told
 
 REPOSITORY = Path(__file__).parents[2]
 LINES: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_lines.toml").read_text())
 SAMPLES: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_samples.toml").read_text())
-PREFIXES = (
-    "",
-    "> ",
+IN_A_LOG = (
     "[6781741.548779] ",
     "[Sun Jan  5 20:25:34 2025] ",
     "[  228.600423][ T1234] ",
-    "<3>",
     "<4>[  201.654822] ",
     "Oct 16 20:47:19 node-7 kernel: ",
     "2025-10-16T20:47:19+0200 node-7 kernel: ",
     "kern  :warn  : 2025-01-21T04:41:44,285060+00:00 ",
-    "kernel: ",
-    "[EVENT] KERNEL(4128,sklogd):2024-01-22-05:03:02.259.649 [klogd.c:253][2572550.901383] ",
 )
+"""What logs put before a message. Further lines of one message are set below its beginning."""
 FAMILIES_OF_THE_DATA = 66
-OTHER_FORMS = 29
+OTHER_FORMS = 31
 """Patterns for one more form of a family, or for its recovery, beside the family's own."""
 
 
@@ -41,12 +41,7 @@ def catalog() -> Catalog:
 
 @pytest.fixture(scope="module")
 def matcher(catalog: Catalog) -> Matcher:
-    return Matcher(
-        [
-            Pattern(id=p.id, code=p.code, regex=p.regex, device=p.device, assertion=p.assertion)
-            for p in catalog.patterns
-        ]
-    )
+    return Matcher(as_told(catalog.patterns))
 
 
 def only(matcher: Matcher, text: str) -> Match:
@@ -55,23 +50,36 @@ def only(matcher: Matcher, text: str) -> Match:
     return found
 
 
+def read_from_logs(text: str) -> list[str]:
+    """The message as it is read from a log of each form."""
+    found: list[LogLine] = []
+    for head in IN_A_LOG:
+        below = "\n" + " " * len(head)
+        file = io.BytesIO(f"{head}{text.replace(chr(10), below)}\n".encode())
+        found += KernelText(0, 0).read_file(file, Reports("log", Problems()))
+    return [line.message for line in found]
+
+
 @pytest.mark.parametrize("line", LINES["line"], ids=lambda line: line["text"][:50])
-def test_a_line_is_taken_apart_whatever_stands_before_it(matcher: Matcher, line: dict[str, Any]) -> None:
-    for prefix in PREFIXES:
-        found = only(matcher, prefix + line["text"])
-        groups = {key: value for key, value in found.groups.items() if key in line["groups"]}
-        assert (found.pattern, found.code, groups) == (line["pattern"], line["code"], line["groups"])
+def test_a_line_is_taken_apart(matcher: Matcher, line: dict[str, Any]) -> None:
+    found = only(matcher, line["text"])
+    groups = {key: value for key, value in found.groups.items() if key in line["groups"]}
+    assert (found.pattern, found.code, groups) == (line["pattern"], line["code"], line["groups"])
 
 
 @pytest.mark.parametrize(
     ("text", "pattern", "code", "device"), SAMPLES["of_the_field"] + SAMPLES["of_the_formats"]
 )
-def test_a_line_has_its_code_and_device_whatever_stands_before_it(
+def test_a_line_has_its_code_and_device(
     matcher: Matcher, text: str, pattern: str, code: str, device: str
 ) -> None:
-    for prefix in PREFIXES:
-        found = only(matcher, prefix + text)
-        assert (found.pattern, found.code, found.device) == (pattern, code, device)
+    found = only(matcher, text)
+    assert (found.pattern, found.code, found.device) == (pattern, code, device)
+
+
+@pytest.mark.parametrize("text", [text for text, *_ in SAMPLES["of_the_field"]])
+def test_a_message_is_the_same_in_a_log_of_each_form(text: str) -> None:
+    assert read_from_logs(text) == [text] * len(IN_A_LOG)
 
 
 @pytest.mark.parametrize(("text", "pattern"), SAMPLES["near"])
@@ -98,3 +106,35 @@ def test_every_line_has_a_row_or_a_family(catalog: Catalog) -> None:
 
 def test_patterns_are_one_for_each_known_family_and_some_for_its_other_forms(catalog: Catalog) -> None:
     assert len(catalog.patterns) == FAMILIES_OF_THE_DATA + OTHER_FORMS
+
+
+def test_a_device_is_named_by_its_driver_and_by_no_user(catalog: Catalog) -> None:
+    """An address or a number; the name of a card's port stands behind the card's address."""
+    by_name = {pattern.id for pattern in catalog.patterns if pattern.device in ("port", "bond")}
+    assert {pattern.device for pattern in catalog.patterns} == {
+        "node",
+        "pci",
+        "port",
+        "gpu{gpu}",
+        "npu{npu}",
+        "nfs:{server}",
+    }
+    assert by_name == {
+        "EFA_FAIL",
+        "NETDEV_WDOG",
+        "NETDEV_WDOG_NAMED_FIRST",
+        "NIC_LINK_DOWN",
+        "NIC_LINK_DOWN_HNS3",
+        "NIC_LINK_DOWN_NO_ADDRESS",
+        "NIC_LINK_UP",
+        "NIC_LINK_UP_HNS3",
+        "NIC_LINK_UP_NO_ADDRESS",
+    }
+
+
+@pytest.mark.parametrize("code", ["BOND_DOWN", "CONNTRACK", "NCCL_SEGV", "OOM.invoked"])
+def test_what_any_user_can_have_the_kernel_say_is_only_told(catalog: Catalog, code: str) -> None:
+    row = catalog.row(code)
+    assert row is not None
+    assert row.notice
+    assert {pattern.device for pattern in catalog.patterns if pattern.code == code} == {"node"}

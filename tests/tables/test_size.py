@@ -53,7 +53,9 @@ def test_one_rule_more(tmp_path: Path) -> None:
 
 
 def test_one_pattern_more(tmp_path: Path) -> None:
-    patterns = "".join(PATTERN.format(number=number, regex="a") for number in range(MAX_PATTERNS + 1))
+    patterns = "".join(
+        PATTERN.format(number=number, regex="^a driver says a fault") for number in range(MAX_PATTERNS + 1)
+    )
     said = f"the tables have {MAX_PATTERNS + 1} patterns together, {MAX_PATTERNS + 1} of them here"
     assert load(tmp_path, a=HEAD + patterns) == [
         f"{tmp_path}/a.toml: {said}; at most {MAX_PATTERNS} are taken"
@@ -62,7 +64,7 @@ def test_one_pattern_more(tmp_path: Path) -> None:
 
 def test_patterns_that_no_worker_could_be_told_of_in_one_line(tmp_path: Path) -> None:
     """In JSON each such character takes six bytes."""
-    patterns = "".join(PATTERN.format(number=number, regex="\\u0001" * 1800) for number in range(100))
+    patterns = "".join(PATTERN.format(number=number, regex="^" + "\\u0001" * 1800) for number in range(100))
     (told,) = load(tmp_path, a=HEAD + patterns)
     assert told.startswith(f"{tmp_path}/a.toml: the tables have 1")
     assert told.endswith(

@@ -14,6 +14,7 @@ from nodeagent.core.model.inputs import (
     Edge,
     Holders,
     Operator,
+    ResetsRecorded,
     Signal,
     SourceBack,
     SourceLost,
@@ -47,6 +48,7 @@ Input = (
     | Claims
     | ActionStarted
     | ActionResult
+    | ResetsRecorded
     | Started
     | Carried
     | Tick

@@ -183,6 +183,15 @@ class Claims:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResetsRecorded:
+    """What the record of resets tells at a start: for ids of devices, and for the node (``NODE``), when each
+    was reset, oldest first, rule clock.
+    """
+
+    resets_ns: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ActionStarted:
     action_id: str
 

@@ -22,10 +22,11 @@ from typing import Final
 
 from nodeagent.drivers.api import CallFailed, Driver, Emit, Link, Population, Reading, Unavailable
 from nodeagent.drivers.kmsg.coalesce import Coalescer
-from nodeagent.drivers.kmsg.evidence import evidence_of, place_of
+from nodeagent.drivers.kmsg.evidence import place_of
 from nodeagent.drivers.kmsg.match import Match, Matcher
 from nodeagent.drivers.kmsg.parse import KERNEL, Record
 from nodeagent.drivers.kmsg.reader import CHUNK_RECORDS, Account, KernelLog, SourceGone
+from nodeagent.drivers.kmsg.signals import signal_of
 from nodeagent.worker.protocol import (
     Batch,
     CaughtUp,
@@ -223,9 +224,10 @@ class KernelLogDriver:
             return ()
         if self._careful:
             self._emit(LookingAt(seq=records[0].seq))
+        continued = {place for place, record in enumerate(records) if record.continues}
         signal.setitimer(signal.ITIMER_VIRTUAL, MATCH_LIMIT_S)
         try:
-            return self._matcher.match([record.message for record in records])
+            return self._matcher.match([record.message for record in records], continued)
         finally:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
@@ -248,16 +250,13 @@ class KernelLogDriver:
             self._told_position, self._told_ns = position, now_ns
 
     def _signal(self, record: Record, match: Match, now_ns: int) -> Signal:
-        stamp_ns = min(record.boottime_us * 1000, now_ns)
-        return Signal(
-            device=match.device,
-            code=match.code,
-            assertion=match.assertion,
-            first_ns=stamp_ns,
-            last_ns=stamp_ns,
-            evidence=evidence_of(record, match),
-            backdated=self._history,
+        return signal_of(
+            match,
+            place_of(record),
+            at_ns=min(record.boottime_us * 1000, now_ns),
             trusted=record.facility == KERNEL or self._trust_userspace,
+            backdated=self._history,
+            properties=record.continuation,
         )
 
     # ------------------------------------------------------------------ waiting

@@ -1,5 +1,6 @@
-"""What is kept of a record beside the signal it makes: every value bounded and printable."""
+"""What is kept of a line beside the signal it makes: every value bounded and printable."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from nodeagent.drivers.kmsg.match import Match, as_name
@@ -10,10 +11,10 @@ MAX_LINE: Final = 1024
 MAX_VALUE: Final = 256
 
 
-def evidence_of(record: Record, match: Match) -> dict[str, str]:
-    """The line, where it stood, and what the pattern made of it."""
-    evidence = place_of(record) | {"pattern": printable(match.pattern)[:MAX_VALUE]}
-    for name, value in (*match.groups.items(), *record.continuation.items()):
+def evidence_of(place: Mapping[str, str], match: Match, properties: Mapping[str, str]) -> dict[str, str]:
+    """The line and where it stood, what the pattern made of it, and what the kernel says of it besides."""
+    evidence = {**place, "pattern": printable(match.pattern)[:MAX_VALUE]}
+    for name, value in (*match.groups.items(), *properties.items()):
         if len(evidence) >= MAX_EVIDENCE:
             break
         evidence.setdefault(as_name(name), printable(value)[:MAX_VALUE])
@@ -22,8 +23,12 @@ def evidence_of(record: Record, match: Match) -> dict[str, str]:
 
 def place_of(record: Record) -> dict[str, str]:
     """The line and where it stood."""
-    return {
-        "line": printable(record.message)[:MAX_LINE],
+    return line_of(record.message) | {
         "kernel_seq": str(record.seq),
         "kernel_time_us": str(record.boottime_us),
     }
+
+
+def line_of(message: str) -> dict[str, str]:
+    """The line alone, of which nothing tells where it stood."""
+    return {"line": printable(message)[:MAX_LINE]}

@@ -1,20 +1,24 @@
 """Which pattern a kernel line matches, and what that makes of it: code, device, named groups.
 
-The rule's own ``re`` decides, always: the first pattern in the tables' order whose ``search`` finds
-something. Hyperscan only says which patterns need not be tried. It may say "perhaps" too often,
-never too seldom; wherever its dialect could differ from Python's, the pattern or the line goes to
-``re`` unfiltered. Without Hyperscan everything does, and the answers are the same.
+The rule's own ``re`` decides, always: the first pattern in the tables' order that matches where the
+message begins, and only there: further on the kernel quotes what any user chooses. A message may hold
+several lines; that one of them begins as a pattern does, behind the first, means nothing.
+
+Hyperscan only says which patterns need not be tried. It may say "perhaps" too often, never too seldom;
+wherever its dialect could differ from Python's, the pattern or the line goes to ``re`` unfiltered. Without
+Hyperscan everything does, and the answers are the same.
 
 Never one big alternation: that is the slowest way in every engine.
 """
 
 import re
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from nodeagent.core.model import NODE, Assertion
+from nodeagent.drivers.kmsg.quoting import begins_with_a_long_name
 from nodeagent.worker.protocol import Pattern
 
 try:
@@ -23,8 +27,8 @@ except ImportError:
     hyperscan = None  # type: ignore[assignment]
 
 _UNPRINTABLE: Final = re.compile(r"[^!-~]+")
-_PLAIN_LINE: Final = re.compile(r"[\t\n -~]*")
-"""Lines on which both engines agree what a space, a word and a digit are."""
+_PLAIN: Final = re.compile(r"[\t\n -~]*")
+"""Text on which both engines agree what a space, a word and a digit are."""
 
 _DIALECTS_DIFFER: Final = re.compile(r"[^\x00-\x7f]|\\[AZux0-9]|\{,|\[[:.=]|\(\?\w*[aLux]")
 r"""Hints in a pattern that Python may read it otherwise: anchors of the whole text (lines are scanned
@@ -55,31 +59,31 @@ class Matcher:
         self._rules = [_Rule(pattern) for pattern in patterns]
         self._everything = range(len(self._rules))
         self._filter = _Prefilter(self._rules) if prefiltered and hyperscan is not None else None
+        self._unfiltered = () if self._filter is None else self._filter.unfiltered
 
-    def match(self, messages: Sequence[str]) -> list[Match | None]:
-        """What each line is, None for most."""
-        if self._filter is None:
-            return [self._first(message, self._everything) for message in messages]
-        plain = [bool(_PLAIN_LINE.fullmatch(message)) for message in messages]
-        hopeful = self._filter.any(
-            [message for message, is_plain in zip(messages, plain, strict=True) if is_plain]
-        )
-        found: list[Match | None] = []
-        for message, is_plain in zip(messages, plain, strict=True):
-            if not is_plain:
-                candidates: Sequence[int] = self._everything
-            elif hopeful:
-                candidates = self._filter.candidates(message)
-            else:
-                candidates = self._filter.unfiltered
-            found.append(self._first(message, candidates) if candidates else None)
-        return found
+    def match(self, messages: Sequence[str], continued: Container[int] = ()) -> list[Match | None]:
+        """What each line is, None for most. ``continued``: the places of those that continue another line."""
+        hopeful = self._filter is None or self._filter.any(messages)
+        if not hopeful and not self._unfiltered:
+            return [None] * len(messages)
+        return [
+            self._first(message, self._candidates(message, hopeful=hopeful), continues=place in continued)
+            for place, message in enumerate(messages)
+        ]
 
-    def _first(self, message: str, candidates: Sequence[int]) -> Match | None:
+    def _candidates(self, message: str, *, hopeful: bool) -> Sequence[int]:
+        """The numbers of the patterns worth trying, ascending."""
+        if self._filter is None or not _PLAIN.fullmatch(message):
+            return self._everything
+        return self._filter.candidates(message) if hopeful else self._unfiltered
+
+    def _first(self, message: str, candidates: Sequence[int], *, continues: bool) -> Match | None:
         for number in candidates:
             rule = self._rules[number]
-            if hit := rule.regex.search(message):
-                return rule.describe(hit)
+            if continues and not rule.continuation:
+                continue
+            if hit := rule.regex.match(message):
+                return None if begins_with_a_long_name(message) else rule.describe(hit)
         return None
 
 
@@ -89,6 +93,7 @@ class _Rule:
             self.regex = re.compile(pattern.regex)
         except re.error as error:
             raise ValueError(f"pattern {pattern.id}: {error}") from error
+        self.continuation = pattern.continuation
         self._id = pattern.id
         self._assertion = pattern.assertion
         self._code = _pieces(pattern.code)
@@ -152,23 +157,25 @@ class _Prefilter:
 
     def any(self, messages: Sequence[str]) -> bool:
         """Whether any pattern may match any of the lines: one scan over all of them."""
-        if self._database is None:
-            return False
+        text = "\n".join(messages)
+        if self._database is None or not _PLAIN.fullmatch(text):
+            return True
         hits: list[int] = []
-        self._database.scan("\n".join(messages).encode(), match_event_handler=_collect, context=hits)
+        self._database.scan(text.encode(), match_event_handler=_collect, context=hits)
         return bool(hits)
 
     def candidates(self, message: str) -> list[int]:
         """The numbers of the patterns worth trying on the line, ascending."""
         hits = list(self.unfiltered)
-        self._database.scan(message.encode(), match_event_handler=_collect, context=hits)
-        hits.sort()
+        if self._database is not None:
+            self._database.scan(message.encode(), match_event_handler=_collect, context=hits)
+            hits.sort()
         return hits
 
 
 def _database(rules: Sequence[_Rule], numbers: Sequence[int]) -> Any:
-    """Flags: an over-approximation where Hyperscan lacks a construct, one report a pattern, ``^`` and
-    ``$`` at each of the joined lines. Raises ``hyperscan.error``."""
+    """Flags: an over-approximation where Hyperscan lacks a construct, one report a pattern, ``^`` and ``$``
+    at each of the joined lines, and so at those within a message too. Raises ``hyperscan.error``."""
     flags = (
         hyperscan.HS_FLAG_PREFILTER
         | hyperscan.HS_FLAG_SINGLEMATCH

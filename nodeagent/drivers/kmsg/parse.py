@@ -6,7 +6,8 @@ The form is the kernel's (Documentation/ABI/testing/dev-kmsg)::
      KEY=value        <- zero or more continuation lines, each after one space
 
 Number one is facility * 8 + priority, then the sequence number, then microseconds since boot, then
-flags, then whatever a later kernel adds. Pure: no descriptor, no clock.
+flags, then whatever a later kernel adds. Flag ``c`` (in kernels before 4.9 also ``+``) marks the
+continuation of a line that another came between. Pure: no descriptor, no clock.
 """
 
 import re
@@ -20,6 +21,7 @@ KERNEL: Final = 0
 _ESCAPE: Final = re.compile(rb"\\x([0-9a-f]{2})")
 _CONTROLS: Final = {number: f"\\x{number:02x}" for number in (*range(32), 127)}
 _MAX_CONTINUATIONS: Final = 16
+_CONTINUES: Final = (b"c", b"+")
 _MAX_NUMBER: Final = 2**52
 """Microseconds of 140 years; nanoseconds made of them still fit 63 bits."""
 
@@ -30,7 +32,10 @@ class MalformedRecord(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """``boottime_us`` is the kernel's own stamp, microseconds since boot; ``message`` is unescaped."""
+    """``boottime_us`` is the kernel's own stamp, microseconds since boot; ``message`` is unescaped.
+
+    ``continues``: it is written as the rest of another line, so its beginning is no message's.
+    """
 
     seq: int
     facility: int
@@ -38,12 +43,13 @@ class Record:
     boottime_us: int
     message: str
     continuation: Mapping[str, str]
+    continues: bool = False
 
 
 def parse(raw: bytes) -> Record:
     """Take one record apart. Raises ``MalformedRecord``."""
     head, separator, body = raw.partition(b";")
-    fields = head.split(b",", 3)
+    fields = head.split(b",", 4)
     if not separator or len(fields) < 3:
         raise MalformedRecord(f"no 'priority,seq,stamp,flags;' at the start of {raw[:80]!r}")
     try:
@@ -60,6 +66,7 @@ def parse(raw: bytes) -> Record:
         boottime_us=boottime_us,
         message=unescape(message),
         continuation=_continuation(rest) if rest else {},
+        continues=len(fields) > 3 and fields[3] in _CONTINUES,
     )
 
 

@@ -1,0 +1,42 @@
+"""The shipped patterns, as languages, and lines of every fault they know."""
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from nodeagent.core.catalog import Catalog, Settings
+from nodeagent.tables.load import load_catalog
+from tests.forging.automata import Language, anything, common_line, of_regex
+
+REPOSITORY = Path(__file__).parents[2]
+SAMPLES: Final[dict[str, Any]] = tomllib.loads(
+    (REPOSITORY / "tests/fixtures/kernel_samples.toml").read_text()
+)
+
+
+@cache
+def catalog() -> Catalog:
+    return load_catalog([REPOSITORY / "fault_codes"], Settings()).catalog
+
+
+@cache
+def languages() -> dict[str, Language]:
+    return {pattern.id: of_regex(pattern.regex) for pattern in catalog().patterns}
+
+
+@cache
+def fragment_takers() -> frozenset[str]:
+    """The patterns of the driver that marks all of its lines as continuations."""
+    return frozenset(pattern.id for pattern in catalog().patterns if pattern.continuation)
+
+
+def samples() -> list[str]:
+    return [text for sort in ("of_the_field", "of_the_formats") for text, *_ in SAMPLES[sort]]
+
+
+@cache
+def faults() -> tuple[str, ...]:
+    """Every sample of a fault, and the shortest line that each pattern takes."""
+    shortest = [common_line(anything(), language) or "" for language in languages().values()]
+    return tuple(dict.fromkeys((*samples(), *shortest)))
