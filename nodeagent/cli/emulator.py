@@ -24,6 +24,7 @@ from nodeagent.emulator.ending import has_ended
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.requests import REQUESTS, Request
 from nodeagent.emulator.server import Server
+from nodeagent.own_directory import NotOwnError, make_own
 
 _SECTIONS: Final = {
     "libdcmi.so": "ascend",
@@ -73,9 +74,10 @@ def configuration_of(node: EmulatedNode) -> str:
 def start(description: str, directory: Path, process: int | None, output: Output) -> None:
     """Be the emulator of a node such as 8x910B or 16xA3+8xH100, until interrupted."""
     try:
-        _make_own(directory)
+        # Programs load libraries from there, so nobody else may have put it there.
+        make_own(directory, 0o755)
         node = EmulatedNode.create(directory.absolute(), description)
-    except (DescriptionError, BuildFailed) as refused:
+    except (DescriptionError, BuildFailed, NotOwnError) as refused:
         raise Failure(str(refused)) from refused
     except OSError as failed:
         raise Failure(f"{directory}: {failed.strerror}") from failed
@@ -88,13 +90,6 @@ def start(description: str, directory: Path, process: int | None, output: Output
 
 
 start.help = f"{start.help}\n\nProducts: {', '.join(PRODUCTS)}."
-
-
-def _make_own(directory: Path) -> None:
-    """Programs load libraries from there, so nobody else may have put it there."""
-    directory.mkdir(mode=0o755, parents=True, exist_ok=True)
-    if directory.stat().st_uid != os.geteuid():
-        raise Failure(f"{directory} belongs to another user: --directory names one of yours")
 
 
 def _announce(node: EmulatedNode, description: str, output: Output) -> None:

@@ -183,6 +183,16 @@ def audit_entry(told: control_service_pb2.AuditEntry) -> Form:
     }
 
 
+def consumer(told: fault_service_pb2.Consumer) -> Form:
+    return {
+        "name": told.name,
+        "owner": told.owner,
+        "seq": told.seq,
+        "lag": told.lag,
+        "acked_at": rfc3339(told.acked_at),
+    }
+
+
 def source(told: types_pb2.Source) -> Form:
     return {
         "name": told.name,

@@ -29,6 +29,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "quiesce": "Hold off all actions on this node.",
     "resume": "Allow actions again.",
     "claim": "Say which jobs use which devices: for job hooks.",
+    "consumers": "List the named consumers, or delete one.",
     "audit": "Show who asked for what, and what came of it.",
     "inject": "Make a fault for a rehearsal.",
     "emulator": "Play a node with accelerators where there are none.",

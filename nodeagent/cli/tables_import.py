@@ -70,7 +70,9 @@ def _replace(out: Path, text: str) -> None:
     """Whole or not at all: a daemon may load its tables at any moment, and passes over dot files."""
     unfinished = out.with_name(f".{out.name}.{os.getpid()}")
     try:
-        unfinished.write_text(text, encoding="utf-8")
+        # Nobody's symlink is in its place: where there is anything of that name, this fails.
+        with unfinished.open("x", encoding="utf-8") as file:
+            file.write(text)
         unfinished.replace(out)
     except OSError as error:
         unfinished.unlink(missing_ok=True)

@@ -14,6 +14,7 @@ from nodeagent.client.sync import Client
 from nodeagent.client.values import (
     Bookmark,
     Condition,
+    Consumer,
     Device,
     Event,
     Hold,
@@ -32,6 +33,7 @@ __all__ = [
     "Client",
     "ClientError",
     "Condition",
+    "Consumer",
     "Device",
     "Event",
     "EventKind",

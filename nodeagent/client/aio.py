@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from nodeagent.client import calls, received
 from nodeagent.client.course import Course
 from nodeagent.client.errors import ClientError
-from nodeagent.client.values import Condition, Device, Position, Told
+from nodeagent.client.values import Condition, Consumer, Device, Position, Told
 from nodeagent.core.model import EventKind, Level
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import fault_service_pb2 as pb
@@ -88,6 +88,15 @@ class AsyncClient:
         store_id = types_pb2.StoreId(uuid=position.uuid, epoch=position.epoch)
         answer = await self.call(pb.AckRequest(consumer=consumer, store_id=store_id, seq=position.seq))
         return int(answer.seq)
+
+    async def consumers(self) -> tuple[Consumer, ...]:
+        """As ``Client.consumers``."""
+        answer = await self.call(pb.ListConsumersRequest())
+        return tuple(received.consumer(each) for each in answer.consumers)
+
+    async def delete_consumer(self, name: str) -> None:
+        """As ``Client.delete_consumer``."""
+        await self.call(pb.DeleteConsumerRequest(consumer=name))
 
     async def devices(self, names: Iterable[str] = ()) -> tuple[Device, ...]:
         """As ``Client.devices``."""

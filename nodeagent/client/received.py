@@ -8,6 +8,7 @@ from nodeagent.client import actions
 from nodeagent.client.times import moment
 from nodeagent.client.values import (
     Condition,
+    Consumer,
     Device,
     Event,
     Hold,
@@ -137,6 +138,16 @@ def hold(message: types_pb2.Hold) -> Hold:
         since=moment(message.since),
         until=moment(message.until) if message.HasField("until") else None,
         set_by=message.set_by,
+    )
+
+
+def consumer(message: fault_service_pb2.Consumer) -> Consumer:
+    return Consumer(
+        name=message.name,
+        owner=message.owner,
+        seq=message.seq,
+        lag=message.lag,
+        acked_at=moment(message.acked_at),
     )
 
 

@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from nodeagent.client import calls, received
 from nodeagent.client.course import Course
 from nodeagent.client.errors import ClientError
-from nodeagent.client.values import Condition, Device, Position, Told
+from nodeagent.client.values import Condition, Consumer, Device, Position, Told
 from nodeagent.core.model import EventKind, Level
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import fault_service_pb2 as pb
@@ -92,6 +92,15 @@ class Client:
         store_id = types_pb2.StoreId(uuid=position.uuid, epoch=position.epoch)
         answer = self.call(pb.AckRequest(consumer=consumer, store_id=store_id, seq=position.seq))
         return int(answer.seq)
+
+    def consumers(self) -> tuple[Consumer, ...]:
+        """The named consumers, by name."""
+        answer = self.call(pb.ListConsumersRequest())
+        return tuple(received.consumer(each) for each in answer.consumers)
+
+    def delete_consumer(self, name: str) -> None:
+        """Forgets a consumer: one of your own, or any where you may control. Raises ``ClientError``."""
+        self.call(pb.DeleteConsumerRequest(consumer=name))
 
     def devices(self, names: Iterable[str] = ()) -> tuple[Device, ...]:
         """The devices as they stand, the node itself first."""

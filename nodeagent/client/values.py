@@ -159,6 +159,17 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Consumer:
+    """A durable name: whose it is, what it acknowledged last and when; ``lag`` is how many events follow."""
+
+    name: str
+    owner: str
+    seq: int
+    lag: int
+    acked_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """The whole state: forget what was known before. ``durable`` false: a restart may forget its number.
 

@@ -68,10 +68,6 @@ def run(chosen: Chosen, config_path: Path | None, stream: bool) -> int:
         status = _report(refused, EXIT_CONFIG)
     except* (StoreInUseError, RestartNeeded) as refused:
         status = _report(refused, EXIT_FAILED)
-    if daemon.grpc is not None and daemon.grpc.hangs:
-        # All else is closed, and the interpreter's own end would wait for that connection.
-        logging.shutdown()
-        os._exit(status)
     return status
 
 
@@ -85,7 +81,6 @@ class Daemon:
         self._stream = stream
         self._stop = asyncio.Event()
         self._reload = asyncio.Event()
-        self.grpc: GrpcServer | None = None
 
     async def serve(self) -> None:
         config = self._config
@@ -145,7 +140,7 @@ class Daemon:
                 version=__version__,
                 started_wall_ns=clock.wall_ns(),
             )
-            grpc = self.grpc = GrpcServer(
+            grpc = GrpcServer(
                 board=board,
                 ledger=ledger,
                 catalog=lambda: catalogs.current,
@@ -242,7 +237,7 @@ async def _tell_readiness(board: Board, grpc: GrpcServer, required: frozenset[st
     """Ready while every required source observes: what a load balancer or a scheduler's probe asks."""
     while True:
         publication = board.current
-        await grpc.set_serving(_observes(publication.view, required))
+        grpc.set_serving(_observes(publication.view, required))
         await board.wait_change(publication)
 
 

@@ -8,10 +8,15 @@ import asyncio
 import logging
 import socket
 from collections.abc import Awaitable, Callable
+from typing import Any, Final
 
 from nodeagent.outlets.sockets import OutletError
 
 RETRY_S = 2.0
+BACKLOG: Final = 128
+
+_EVERY_ADDRESS: Final = "::"
+_PORTS: Final = 65536
 
 _log = logging.getLogger(__name__)
 
@@ -46,19 +51,34 @@ async def _keep_trying(open_door: Callable[[], Awaitable[None]], consequence: st
             return
 
 
-def check_address(address: str, key: str) -> None:
-    """Raises ``AddressError``, in the system's words, where nobody can listen at ``HOST:PORT`` now.
+def listen_at(address: str, key: str) -> list[socket.socket]:
+    """Sockets that listen at ``HOST:PORT``: one for each address that the host's name has.
 
-    It may wait for a name to be looked up.
+    ``0.0.0.0`` is every IPv4 address, ``[::]`` and no host at all every one of both families. Raises
+    ``AddressError``, in the system's words. It may wait for a name to be looked up.
     """
     host, _, port = address.rpartition(":")
+    listening: list[socket.socket] = []
     try:
+        if int(port) not in range(_PORTS):
+            raise ValueError(f"a port is a number below {_PORTS}")
         found = socket.getaddrinfo(
-            host.strip("[]") or None, int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            host.strip("[]") or _EVERY_ADDRESS, int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
-        family, kind, protocol, _, place = found[0]
-        with socket.socket(family, kind, protocol) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(place)
-    except OSError as error:
-        raise AddressError(f"{key}: cannot listen on {address}: {error.strerror or error}") from error
+        for family, kind, protocol, _, place in found:
+            listening.append(socket.socket(family, kind | socket.SOCK_NONBLOCK, protocol))
+            _listen(listening[-1], place)
+    except (OSError, ValueError) as error:
+        for each in listening:
+            each.close()
+        reason = (isinstance(error, OSError) and error.strerror) or error
+        raise AddressError(f"{key}: cannot listen on {address}: {reason}") from error
+    return listening
+
+
+def _listen(listener: socket.socket, place: Any) -> None:
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if listener.family == socket.AF_INET6:
+        listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, place[0] != _EVERY_ADDRESS)
+    listener.bind(place)
+    listener.listen(BACKLOG)

@@ -2,7 +2,7 @@
 
 from nodeagent.outlets import messages
 from nodeagent.outlets.credentials import Caller
-from nodeagent.outlets.history import limit_of
+from nodeagent.outlets.listing import limit_of
 from nodeagent.outlets.node import NodeFacts
 from nodeagent.outlets.orders import Done
 from nodeagent.outlets.pb import control_service_pb2 as pb

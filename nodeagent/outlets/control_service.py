@@ -6,8 +6,6 @@ coroutine under the method's name, of one of the objects given.
 
 import asyncio
 import logging
-import time
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -15,16 +13,12 @@ import grpc
 from google.protobuf.message import Message
 
 from nodeagent.outlets import request_fields, rpc
+from nodeagent.outlets.audit_log import AuditLog
 from nodeagent.outlets.credentials import Caller, Identify, Role
 from nodeagent.outlets.orders import Done
 from nodeagent.outlets.refusal import Refusal, Status
-from nodeagent.store.ledger import Ledger
-
-MAX_REFUSALS = 60
-REFUSALS_WINDOW_S = 60.0
 
 _MAX_TARGET_LENGTH = 256
-_MAX_RESULT_LENGTH = 1024
 _TARGET_FIELDS = ("device", "action_id")
 _CLAIMS = "claims"
 _OWNER = "owner"
@@ -33,43 +27,12 @@ _DRY_RUN = "dry_run"
 _log = logging.getLogger(__name__)
 
 
-class RefusalLimit:
-    """So many refusals in a window are written to the audit log; nobody fills the disk by being refused."""
-
-    def __init__(
-        self,
-        most: int = MAX_REFUSALS,
-        window_s: float = REFUSALS_WINDOW_S,
-        now_s: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._most = most
-        self._window_s = window_s
-        self._now_s = now_s
-        self._written: deque[float] = deque()
-        self._unwritten = 0
-
-    def admit(self) -> int | None:
-        """None: do not write this one. Else how many before it were not written."""
-        now = self._now_s()
-        while self._written and self._written[0] <= now - self._window_s:
-            self._written.popleft()
-        if len(self._written) >= self._most:
-            self._unwritten += 1
-            return None
-        self._written.append(now)
-        unwritten, self._unwritten = self._unwritten, 0
-        return unwritten
-
-
 class ControlService:
-    """The service behind one door. ``refusals`` is shared by all doors, ``servants`` hold the coroutines."""
+    """The service behind one socket. ``audit`` is shared by all, ``servants`` hold the coroutines."""
 
-    def __init__(
-        self, ledger: Ledger, identify: Identify, refusals: RefusalLimit, servants: Sequence[object]
-    ) -> None:
-        self._ledger = ledger
+    def __init__(self, audit: AuditLog, identify: Identify, servants: Sequence[object]) -> None:
+        self._audit = audit
         self._identify = identify
-        self._refusals = refusals
         self._servants = servants
         self._in_hand: set[asyncio.Task[Message]] = set()
 
@@ -80,10 +43,10 @@ class ControlService:
             caller = self._identify(context)
             target = _target(request)
             if caller.role is not Role.OPERATOR:
-                await self._record_refusal(caller, method, target)
+                await self._audit.note_refusal(caller, method, target, caller.advice)
                 raise Refusal(Status.PERMISSION_DENIED, f"{method} is for operators: {caller.advice}")
             if served is None:
-                await self._record(caller.who, method, target, "unimplemented")
+                await self._audit.note(caller.who, method, target, "unimplemented")
                 raise Refusal(Status.UNIMPLEMENTED, f"{method} is not served by this version")
             # What is begun is carried out, also where the caller goes away: then it is audited too.
             task = asyncio.create_task(self._done(served, caller, method, request))
@@ -100,14 +63,14 @@ class ControlService:
         try:
             done = await served(caller, request)
         except Refusal as refusal:
-            await self._record(who, method, target, f"refused: {refusal.reason}")
+            await self._audit.note(who, method, target, f"refused: {refusal.reason}")
             raise
         except Exception as error:
             _log.exception("%s of %s", method, target)
-            await self._record(who, method, target, f"failed: {type(error).__name__}: {error}")
+            await self._audit.note(who, method, target, f"failed: {type(error).__name__}: {error}")
             raise
         lost = f" (not durable: {done.taken.not_durable})" if done.taken and done.taken.not_durable else ""
-        await self._record(who, method, target, done.result + lost)
+        await self._audit.note(who, method, target, done.result + lost)
         return _with_durability(done)
 
     def _let_go(self, task: asyncio.Task[Message]) -> None:
@@ -119,17 +82,6 @@ class ControlService:
     def _served(self, name: str) -> Callable[[Caller, Any], Awaitable[Done]] | None:
         found = (getattr(servant, name, None) for servant in self._servants)
         return next((served for served in found if served is not None), None)
-
-    async def _record_refusal(self, caller: Caller, method: str, target: str) -> None:
-        unwritten = self._refusals.admit()
-        if unwritten is None:
-            return
-        before = f" ({unwritten} more before it were not written)" if unwritten else ""
-        await self._record(caller.who, method, target, f"refused: {caller.advice}{before}")
-
-    async def _record(self, who: str, method: str, target: str, result: str) -> None:
-        _log.info("audit: %s asked for %s %s: %s", who, method, target, result)
-        await self._ledger.audit(time.time_ns(), who, method, target, result[:_MAX_RESULT_LENGTH])
 
 
 def _who(caller: Caller, request: Message) -> str:

@@ -1,23 +1,32 @@
 """Who calls, and what the caller may do. It decides from the kernel's and TLS's word only.
 
-Three doors, each with its own way to tell:
-- the public socket: whoever its permissions admit is a reader, all under one identity;
-- the control socket: the relay tells the peer's uid and groups (``relay.py``);
-- TCP: the names in the verified client certificate.
+Each connection comes through a relay (``relay.py``), which knows its peer:
+- on a local socket the kernel says which user it is. On the public socket everybody is a reader, on the
+  control socket root and the operators' group may also control;
+- over TCP the peer is an address until its first call shows the names in its verified certificate.
 """
 
+import errno
 import grp
 import os
+import socket
+import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 import grpc
+
+from nodeagent.outlets.refusal import Refusal, Status
 
 OPERATOR_GROUP = "nodeagent-admin"
 READER_GROUP = "nodeagent"
 ANY_NAME = "*"
 """In ``grpc.roles``: stands for every certificate name that has no role of its own."""
+
+_SO_PEERGROUPS: Final = 59
+_MAX_OPTION_BYTES: Final = 1024
 
 
 class Role(StrEnum):
@@ -30,15 +39,16 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """``identity`` is what consumers belong to; ``who`` is what the audit log says."""
+    """``identity`` is what consumers belong to and limits count; ``who`` is what the audit log says.
+
+    ``is_operator``: may take the places kept for operators, also where it may only read.
+    """
 
     identity: str
     role: Role
     who: str
     advice: str = ""
-
-
-Identify = Callable[[grpc.aio.ServicerContext], Caller]
+    is_operator: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +59,31 @@ class PeerCredentials:
     uid: int
     gid: int
     groups: tuple[int, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Peer:
+    """At the other end of a connection. ``identity`` is what connections are counted by.
+
+    ``caller`` is None until its first call; over TCP nobody is known before.
+    """
+
+    identity: str
+    is_operator: bool
+    credentials: PeerCredentials | None
+    caller: Caller | None = None
+
+
+Identify = Callable[[grpc.aio.ServicerContext], Caller]
+Recognise = Callable[[socket.socket], Peer]
+"""Raises ``OSError`` where the system does not say who it is."""
+
+TellCaller = Callable[[Peer, grpc.aio.ServicerContext], Caller]
+
+STRANGER: Final = Caller(
+    identity="", role=Role.NONE, who="unknown", advice="connect to the control socket itself"
+)
+"""Who did not come through a relay."""
 
 
 def group_id(name: str) -> int | None:
@@ -67,34 +102,59 @@ def is_operator(peer: PeerCredentials) -> bool:
     return operators is not None and operators in (peer.gid, *peer.groups)
 
 
-def public_caller(_context: grpc.aio.ServicerContext) -> Caller:
-    """Anybody on the public socket."""
+def reader(identify: Identify, context: grpc.aio.ServicerContext) -> Caller:
+    """The caller of a method that reads. Refuses who may not."""
+    caller = identify(context)
+    if caller.role is Role.NONE:
+        raise Refusal(Status.PERMISSION_DENIED, f"{caller.who} may not read: {caller.advice}")
+    return caller
+
+
+def local_peer(connection: socket.socket) -> Peer:
+    """A user of this machine."""
+    credentials = _peer_credentials(connection)
+    return Peer(
+        identity=f"uid:{credentials.uid}", is_operator=is_operator(credentials), credentials=credentials
+    )
+
+
+def tcp_peer(connection: socket.socket) -> Peer:
+    """An address; a mapped IPv4 address counts as what it is."""
+    host = str(connection.getpeername()[0])
+    return Peer(identity=f"address:{host.removeprefix('::ffff:')}", is_operator=False, credentials=None)
+
+
+def public_caller(peer: Peer, _context: grpc.aio.ServicerContext) -> Caller:
+    """Anybody on the public socket reads, operators too: it may have been given to containers."""
     return Caller(
-        identity="unix",
+        identity=peer.identity,
         role=Role.READER,
-        who="public socket",
+        who=_who(peer),
         advice="control calls are taken on the control socket",
+        is_operator=peer.is_operator,
     )
 
 
-def local_caller(peer: PeerCredentials | None) -> Caller:
-    """Of a peer that came through the relay; None did not, and may do nothing."""
-    if peer is None:
-        return Caller(
-            identity="", role=Role.NONE, who="unknown", advice="connect to the control socket itself"
-        )
+def control_caller(peer: Peer, _context: grpc.aio.ServicerContext) -> Caller:
+    """Who reached the control socket may read, and control if the peer is an operator."""
+    told = peer.identity.replace(":", " ")
     return Caller(
-        identity=f"uid:{peer.uid}",
-        role=Role.OPERATOR if is_operator(peer) else Role.READER,
-        who=f"uid {peer.uid} pid {peer.pid}",
-        advice=f"uid {peer.uid} is neither root nor a member of the group {OPERATOR_GROUP}",
+        identity=peer.identity,
+        role=Role.OPERATOR if peer.is_operator else Role.READER,
+        who=_who(peer),
+        advice=f"{told} is neither root nor a member of the group {OPERATOR_GROUP}",
+        is_operator=peer.is_operator,
     )
 
 
-def certificate_caller(roles: Mapping[str, str]) -> Identify:
+def _who(peer: Peer) -> str:
+    return "unknown" if peer.credentials is None else f"uid {peer.credentials.uid} pid {peer.credentials.pid}"
+
+
+def certificate_caller(roles: Mapping[str, str]) -> TellCaller:
     """Callers with a certificate: the greatest role that one of its names (common name, SAN) has."""
 
-    def identify(context: grpc.aio.ServicerContext) -> Caller:
+    def tell(_peer: Peer, context: grpc.aio.ServicerContext) -> Caller:
         found = context.auth_context()
         names = [
             name.decode("utf-8", "replace")
@@ -103,7 +163,7 @@ def certificate_caller(roles: Mapping[str, str]) -> Identify:
         ]
         return _caller_by_name(names, roles)
 
-    return identify
+    return tell
 
 
 def _caller_by_name(names: list[str], roles: Mapping[str, str]) -> Caller:
@@ -120,4 +180,23 @@ def _caller_by_name(names: list[str], roles: Mapping[str, str]) -> Caller:
         role=role,
         who=f"certificate {name}",
         advice=f"grpc.roles gives {told} " + (f'the role "{role}"' if named else "no role"),
+        is_operator=role is Role.OPERATOR,
     )
+
+
+def _peer_credentials(connection: socket.socket) -> PeerCredentials:
+    """Asks the kernel who connected. Raises ``OSError`` if it does not say."""
+    raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    pid, uid, gid = struct.unpack("3i", raw)
+    return PeerCredentials(pid=pid, uid=uid, gid=gid, groups=_peer_groups(connection))
+
+
+def _peer_groups(connection: socket.socket) -> tuple[int, ...]:
+    """None of them where there are more than Python's ``getsockopt`` has room for: 256."""
+    try:
+        raw = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, _MAX_OPTION_BYTES)
+    except OSError as error:
+        if error.errno != errno.ERANGE:
+            raise
+        return ()
+    return struct.unpack(f"{len(raw) // struct.calcsize('I')}I", raw)

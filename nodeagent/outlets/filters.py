@@ -8,13 +8,11 @@ from collections.abc import Iterable
 
 from nodeagent.core.model import EventKind, Level
 from nodeagent.outlets import messages
+from nodeagent.outlets.limits import MAX_FILTER_DEVICES, MAX_NAME_LENGTH
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.outlets.pb import types_pb2
 from nodeagent.outlets.refusal import Refusal, Status
 from nodeagent.store.records import Publication, StoredEvent
-
-MAX_DEVICES = 1024
-MAX_NAME_LENGTH = 256
 
 _NEVER_LOWERS = frozenset(
     {
@@ -45,8 +43,8 @@ def level_of(number: types_pb2.Level, field: str) -> Level | None:
 def device_names(names: Iterable[str], field: str) -> tuple[str, ...]:
     """Names or ids of devices as a request gives them. Refuses too many and too long ones."""
     checked = tuple(names)
-    if len(checked) > MAX_DEVICES:
-        raise Refusal(Status.INVALID_ARGUMENT, f"{field}: {len(checked)} names; at most {MAX_DEVICES}")
+    if len(checked) > MAX_FILTER_DEVICES:
+        raise Refusal(Status.INVALID_ARGUMENT, f"{field}: {len(checked)} names; at most {MAX_FILTER_DEVICES}")
     for name in checked:
         if not 0 < len(name) <= MAX_NAME_LENGTH:
             raise Refusal(

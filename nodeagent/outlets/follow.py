@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Sequence
 
-from nodeagent.outlets import history
+from nodeagent.outlets.history import History
 from nodeagent.outlets.refusal import Refusal
 from nodeagent.store.board import Board
 from nodeagent.store.ledger import Ledger
@@ -21,11 +21,12 @@ _log = logging.getLogger(__name__)
 
 async def follow(board: Board, ledger: Ledger, after_seq: int) -> AsyncGenerator[Sequence[StoredEvent], None]:
     """All events after a number, in order, without end; never an empty sequence."""
+    history = History(board, ledger)
     position = after_seq
     while True:
         await board.wait_beyond(position)
         try:
-            events = await history.read(board, ledger, position, history.PAGE_EVENTS)
+            events = await history.read(position)
         except Refusal as unreadable:
             _log.warning("%s; retrying", unreadable.reason)
             await asyncio.sleep(RETRY_S)
@@ -34,5 +35,5 @@ async def follow(board: Board, ledger: Ledger, after_seq: int) -> AsyncGenerator
             position = events[-1].seq
             yield events
         else:
-            position = max(position, ledger.oldest_seq - 1)
+            position = max(position, history.oldest_seq - 1)
             await asyncio.sleep(RETRY_S)

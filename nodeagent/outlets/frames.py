@@ -1,4 +1,4 @@
-"""WatchResponses as bytes: each event is serialised once, however many streams it goes to.
+"""Responses with events as bytes: each event is serialised once, however many streams and answers it goes to.
 
 A batch is put together from those bytes by the rules of the wire format (a message is its fields one
 after the other), which costs a fiftieth of building it from messages. Nothing else writes wire bytes.
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from google.protobuf.message import Message
 
-from nodeagent.outlets import messages
+from nodeagent.outlets import limits, messages
 from nodeagent.outlets.node import NodeFacts
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.store.records import StoredEvent, StoreId
@@ -18,6 +18,7 @@ CACHED_EVENTS = 4096
 
 _LENGTH_DELIMITED = 2
 _EVENTS_TAG = bytes([pb.EventBatch.EVENTS_FIELD_NUMBER << 3 | _LENGTH_DELIMITED])
+_LISTED_TAG = bytes([pb.ListEventsResponse.EVENTS_FIELD_NUMBER << 3 | _LENGTH_DELIMITED])
 _BATCH_TAG = bytes([pb.WatchResponse.BATCH_FIELD_NUMBER << 3 | _LENGTH_DELIMITED])
 
 
@@ -29,6 +30,8 @@ class Frames:
         self._capacity = capacity
         self._events: OrderedDict[int, tuple[StoredEvent, bytes]] = OrderedDict()
         self._newest = 0
+        self.snapshot_size = limits.SMALL_ANSWER_BYTES
+        """Of the last one made: the next one will be about as large."""
         self._header: tuple[StoreId, bool, bytes] | None = None
 
     @property
@@ -37,14 +40,21 @@ class Frames:
         return tuple(self._events)
 
     def snapshot(self, store_id: StoreId, durable: bool, snapshot: pb.Snapshot) -> bytes:
-        return self._response(store_id, durable, snapshot=snapshot)
+        response = self._response(store_id, durable, snapshot=snapshot)
+        self.snapshot_size = len(response)
+        return response
 
     def bookmark(self, store_id: StoreId, durable: bool, seq: int) -> bytes:
         return self._response(store_id, durable, bookmark=pb.Bookmark(seq=seq))
 
-    def batch(self, store_id: StoreId, durable: bool, events: Sequence[StoredEvent]) -> bytes:
-        body = b"".join([self._event(each) for each in events])
+    def batch(self, store_id: StoreId, durable: bool, events: Sequence[bytes]) -> bytes:
+        """``events`` as ``event`` gives them."""
+        body = _EVENTS_TAG.join((b"", *events))
         return b"".join((self._prologue(store_id, durable), _BATCH_TAG, _varint(len(body)), body))
+
+    def listed(self, response: pb.ListEventsResponse, events: Sequence[bytes]) -> bytes:
+        """``response`` with ``events``, as ``event`` gives them."""
+        return response.SerializeToString() + _LISTED_TAG.join((b"", *events))
 
     def _response(
         self,
@@ -62,19 +72,22 @@ class Frames:
             self._header = (store_id, durable, message.SerializeToString())
         return self._header[2]
 
-    def _event(self, stored: StoredEvent) -> bytes:
-        """One element of EventBatch.events. Old events, read from the disk for one stream, are not kept."""
+    def event(self, stored: StoredEvent) -> bytes:
+        """An element of a repeated field without its tag: the length, then the event.
+
+        Old events, read from the disk for one caller, are not kept.
+        """
         cached = self._events.get(stored.seq)
         if cached is not None and cached[0] is stored:
             return cached[1]
         payload = messages.event(stored).SerializeToString()
-        frame = b"".join((_EVENTS_TAG, _varint(len(payload)), payload))
+        element = _varint(len(payload)) + payload
         self._newest = max(self._newest, stored.seq)
         if stored.seq > self._newest - self._capacity:
-            self._events[stored.seq] = (stored, frame)
+            self._events[stored.seq] = (stored, element)
             while len(self._events) > self._capacity:
                 self._events.popitem(last=False)
-        return frame
+        return element
 
 
 def _varint(value: int) -> bytes:

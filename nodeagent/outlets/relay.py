@@ -1,126 +1,201 @@
-"""The relay on the control socket: tells the gRPC server who connects, which gRPC cannot see itself.
+"""Stands before a gRPC server and tells it who connects, which gRPC cannot see itself.
 
-gRPC shows of a unix client only the name its socket is bound to. So the relay accepts on
-``control.sock``, asks the kernel who is there (SO_PEERCRED, SO_PEERGROUPS), binds a socket to an
-abstract name that holds it, connects on to the server's private socket, and copies bytes.
+gRPC shows of a unix client only the name its socket is bound to. So the relay accepts connections, asks the
+kernel who is there, connects on to the server's private socket from a socket bound to an abstract name of
+its own choice, and copies bytes. It counts connections, and keeps at most one chunk each way for each of
+them: who takes nothing is not read for.
 
-Nobody can pose as somebody else: the private socket lies in a directory of mode 0700, and a name
-counts only while it stands in the relay's own book, bound by the relay (the kernel binds a name once).
+Nobody can pose as somebody else: the private socket lies in a directory of mode 0700, and a name counts only
+while it stands in the relay's own book, bound by the relay. Nobody can take a name before it: each is random.
 """
 
 import asyncio
-import itertools
+import errno
 import logging
 import secrets
 import socket
-import struct
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
-from nodeagent.outlets.credentials import PeerCredentials
+from nodeagent.outlets import limits
+from nodeagent.outlets.addresses import BACKLOG
+from nodeagent.outlets.credentials import Caller, Peer, Recognise
+from nodeagent.outlets.quota import Quota
+from nodeagent.outlets.rate import Rate
+from nodeagent.outlets.refusal import Refusal, RefusalLimit, Status
+from nodeagent.outlets.relayed import RelayedConnection
 from nodeagent.outlets.sockets import remove
 
-MAX_CONNECTIONS = 128
-FLUSH_LIMIT_S = 1.0
+CHUNK_BYTES: Final = 65536
+OUT_OF_MEANS_PAUSE_S: Final = 1.0
+"""Until more is tried where there are no descriptors or no memory; others free some, or nothing helps."""
 
-_CHUNK_BYTES = 65536
-_SO_PEERGROUPS = 59
-_MAX_OPTION_BYTES = 1024
-_PEER_PREFIX = "unix-abstract:"
+REFUSALS_TOLD: Final = 3
+"""In the log, each minute."""
+
+_OUT_OF_MEANS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_NAME_TRIES: Final = 8
+_PEER_PREFIX: Final = "unix-abstract:"
 
 _log = logging.getLogger(__name__)
 
 
 class Relay:
-    """One listening socket in front of one private socket. Start it in the loop that serves."""
+    """Some listening sockets in front of one private one.
 
-    def __init__(
-        self, listener: socket.socket, private: Path, max_connections: int = MAX_CONNECTIONS
-    ) -> None:
-        self._listener = listener
-        self._private = private
-        self._max_connections = max_connections
-        self._secret = secrets.token_hex(8)
-        self._numbers = itertools.count(1)
-        self._book: dict[str, PeerCredentials] = {}
-        self._open: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
-        self._server: asyncio.Server | None = None
+    Where there is no place for a connection, the oldest that has not made a call yet gives up its own. Where
+    only a call shows who is an operator, ``kept`` places are taken back from those who turn out to be none.
+    """
 
-    async def start(self) -> None:
-        self._server = await asyncio.start_unix_server(self._accepted, sock=self._listener)
+    def __init__(self, private: Path, recognise: Recognise, quota: Quota, kept: int = 0) -> None:
+        self._private = str(private)
+        self._recognise = recognise
+        self._quota = quota
+        self._kept = kept
+        self._rate = Rate(limits.CONNECTION_RATE)
+        self._refusals = RefusalLimit(most=REFUSALS_TOLD)
+        self._listeners: list[socket.socket] = []
+        self._book: dict[str, RelayedConnection] = {}
+        self._chunk = memoryview(bytearray(CHUNK_BYTES))
+        self._all_ended = asyncio.Event()
+
+    def start(self, listeners: Sequence[socket.socket]) -> None:
+        """Accepts on these, in the loop that serves."""
+        for listener in listeners:
+            self._listeners.append(listener)
+            listener.listen(BACKLOG)
+            asyncio.get_running_loop().add_reader(listener, self._accept, listener)
 
     async def stop(self) -> None:
-        """Ends every connection and removes the socket; who takes nothing is not waited for."""
-        path = Path(self._listener.getsockname())
-        if self._server is not None:
-            self._server.close()
-        self._listener.close()
-        remove(path)
-        for writer in self._open.values():
-            writer.close()
-        if self._open:
-            await asyncio.wait(tuple(self._open), timeout=FLUSH_LIMIT_S)
-        for writer in self._open.values():
-            writer.transport.abort()
-        if self._open:
-            await asyncio.wait(tuple(self._open))
+        """Ends every connection and removes the sockets; who takes nothing is not waited for."""
+        for listener in self._listeners:
+            asyncio.get_running_loop().remove_reader(listener)
+            if listener.family == socket.AF_UNIX:
+                remove(Path(listener.getsockname()))
+            listener.close()
+        self._listeners.clear()
+        for connection in tuple(self._book.values()):
+            connection.close()
+        while self._book:
+            self._all_ended.clear()
+            await self._all_ended.wait()
 
-    def peer(self, grpc_peer: str) -> PeerCredentials | None:
+    def peer(self, grpc_peer: str) -> Peer | None:
         """Who is behind what gRPC calls the peer; None if it did not come through this relay."""
+        connection = self._connection(grpc_peer)
+        return None if connection is None else connection.peer
+
+    def know(self, grpc_peer: str, caller: Caller) -> None:
+        """The caller has made the first call of this connection."""
+        connection = self._connection(grpc_peer)
+        if connection is not None:
+            connection.peer.caller = caller
+            readers = [each for each in self._book.values() if each.is_readers]
+            if connection.is_readers and len(readers) > self._quota.limit.total - self._kept:
+                connection.abort()
+
+    def drop(self, grpc_peer: str) -> None:
+        """End its connection at once."""
+        connection = self._connection(grpc_peer)
+        if connection is not None:
+            connection.abort()
+
+    def rest(self, identity: str, rest_s: float) -> None:
+        """Read nothing from this caller for so long: it calls more than its share."""
+        for connection in self._book.values():
+            caller = connection.peer.caller
+            if caller is not None and caller.identity == identity:
+                connection.rest(rest_s)
+
+    def _forget(self, connection: RelayedConnection) -> None:
+        """It has ended, or gives up its place."""
+        if self._book.pop(connection.name, None) is not None:
+            self._quota.give_back(connection.peer.identity)
+        if not self._book:
+            self._all_ended.set()
+
+    def _connection(self, grpc_peer: str) -> RelayedConnection | None:
         return (
             self._book.get(grpc_peer.removeprefix(_PEER_PREFIX))
             if grpc_peer.startswith(_PEER_PREFIX)
             else None
         )
 
-    async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        if task is None or len(self._open) >= self._max_connections:
-            _log.warning("control socket: refused a connection beyond %d", self._max_connections)
-            writer.close()
-            return
-        self._open[task] = writer
+    def _accept(self, listener: socket.socket) -> None:
+        """One at a time: between two of them whatever else is due is done."""
         try:
-            await self._serve(reader, writer)
+            accepted, _ = listener.accept()
+        except BlockingIOError:
+            return
         except OSError as error:
-            _log.info("control socket: a connection ended: %s", error)
-        finally:
-            del self._open[task]
-            writer.close()
+            is_short = error.errno in _OUT_OF_MEANS
+            self._refuse(listener, error, OUT_OF_MEANS_PAUSE_S if is_short else limits.REFUSED_PAUSE_S)
+            return
+        accepted.setblocking(False)
+        try:
+            self._admit(accepted)
+        except (OSError, Refusal) as error:
+            accepted.close()
+            self._refuse(listener, error, limits.REFUSED_PAUSE_S)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        peer = peer_credentials(writer.get_extra_info("socket"))
-        name = f"nodeagent/{self._secret}/{next(self._numbers)}/uid={peer.uid}/gid={peer.gid}/pid={peer.pid}"
+    def _admit(self, accepted: socket.socket) -> None:
+        """Raises ``Refusal``, and ``OSError`` where it came to nothing."""
+        peer = self._recognise(accepted)
+        if self._rate.spend(peer.identity) and not peer.is_operator:
+            raise Refusal(Status.RESOURCE_EXHAUSTED, f"{peer.identity} connects too often")
+        self._make_place(peer)
+        name, onward = self._lead_on(peer)
+        self._quota.take(peer.identity)
+        self._book[name] = RelayedConnection(name, peer, self._chunk, self._forget)
+        self._book[name].begin(accepted, onward)
+
+    def _refuse(self, listener: socket.socket, why: Exception, pause_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(listener)
+        loop.call_later(pause_s, self._accept_again, listener)
+        unwritten = self._refusals.admit()
+        if unwritten is not None:
+            before = f" ({unwritten} more before it were not told)" if unwritten else ""
+            _log.warning("a connection is refused: %s%s", why, before)
+
+    def _accept_again(self, listener: socket.socket) -> None:
+        if listener in self._listeners:
+            asyncio.get_running_loop().add_reader(listener, self._accept, listener)
+
+    def _make_place(self, peer: Peer) -> None:
+        """Raises ``Refusal``."""
+        obstacle = self._quota.obstacle(peer)
+        if obstacle is None:
+            return
+        for other in self._book.values():
+            gives_way = other.peer.caller is None and other.peer.is_operator <= peer.is_operator
+            if gives_way and (other.peer.identity == peer.identity or not obstacle.is_own):
+                other.abort()
+                return
+        raise Refusal(Status.RESOURCE_EXHAUSTED, obstacle.reason)
+
+    def _lead_on(self, peer: Peer) -> tuple[str, socket.socket]:
+        """A socket bound to a name that nobody else has, and connected to the server. Raises ``OSError``."""
         onward = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
-            onward.bind(f"\0{name}")
-            self._book[name] = peer
-            await asyncio.get_running_loop().sock_connect(onward, str(self._private))
-            server_reader, server_writer = await asyncio.open_unix_connection(sock=onward)
-            try:
-                async with asyncio.TaskGroup() as both_ways:
-                    both_ways.create_task(_copy(reader, server_writer))
-                    both_ways.create_task(_copy(server_reader, writer))
-            except* OSError as ended:
-                _log.debug("control socket: %s went away: %s", name, ended.exceptions[0])
-            finally:
-                server_writer.close()
-        finally:
-            self._book.pop(name, None)
+            name = _bind(onward, peer)
+            onward.connect(self._private)
+        except OSError:
             onward.close()
+            raise
+        return name, onward
 
 
-async def _copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-    """Copies until the source ends, then ends the sink: the other way then ends by itself."""
-    while chunk := await source.read(_CHUNK_BYTES):
-        sink.write(chunk)
-        await sink.drain()
-    sink.close()
-
-
-def peer_credentials(connection: socket.socket) -> PeerCredentials:
-    """Asks the kernel who connected. Raises ``OSError`` if it does not say."""
-    raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    pid, uid, gid = struct.unpack("3i", raw)
-    groups = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, _MAX_OPTION_BYTES)
-    count = len(groups) // struct.calcsize("I")
-    return PeerCredentials(pid=pid, uid=uid, gid=gid, groups=struct.unpack(f"{count}I", groups))
+def _bind(onward: socket.socket, peer: Peer) -> str:
+    """Binds it to a name that nobody could foresee. Raises ``OSError``."""
+    for _ in range(_NAME_TRIES):
+        name = f"nodeagent/{secrets.token_hex(16)}/{peer.identity}"
+        try:
+            onward.bind(f"\0{name}")
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+        else:
+            return name
+    raise OSError(errno.EADDRINUSE, f"{_NAME_TRIES} random names were taken")

@@ -1,7 +1,7 @@
 """Binds a servicer's coroutines to the methods of its service descriptor, so that no list is kept twice.
 
 A method ``ListDevices`` is the coroutine ``list_devices(request, context)``; it returns a message, or,
-of a method that streams, it writes serialised messages to the context.
+of a method that streams, it writes serialised messages to the context. A ``Refusal`` is for ``admission.py``.
 """
 
 import re
@@ -13,11 +13,7 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from nodeagent.outlets.refusal import Refusal, Status
-
 Behaviour = Callable[[Any, grpc.aio.ServicerContext], Awaitable[Message | None]]
-
-STATUS_CODES: dict[Status, grpc.StatusCode] = {status: grpc.StatusCode[status.name] for status in Status}
 
 
 def handlers(service: ServiceDescriptor, behaviour_of: Callable[[str], Behaviour]) -> grpc.GenericRpcHandler:
@@ -26,6 +22,17 @@ def handlers(service: ServiceDescriptor, behaviour_of: Callable[[str], Behaviour
         service.full_name,
         {method.name: _handler(method, behaviour_of(method.name)) for method in service.methods},
     )
+
+
+def methods_of(*servicers: object) -> Callable[[str], Behaviour]:
+    """The coroutine of a method's name, of the first servicer that has it."""
+
+    def behaviour_of(method: str) -> Behaviour:
+        name = snake_case(method)
+        behaviour: Behaviour = next(getattr(each, name) for each in servicers if hasattr(each, name))
+        return behaviour
+
+    return behaviour_of
 
 
 def snake_case(method: str) -> str:
@@ -40,20 +47,7 @@ def _handler(method: MethodDescriptor, behaviour: Behaviour) -> grpc.RpcMethodHa
         if method.server_streaming
         else grpc.unary_unary_rpc_method_handler
     )
-    return make(
-        _refusing(behaviour), request_deserializer=request_class.FromString, response_serializer=_serialised
-    )
-
-
-def _refusing(behaviour: Behaviour) -> Behaviour:
-    async def answer(request: Message, context: grpc.aio.ServicerContext) -> Message | None:
-        try:
-            return await behaviour(request, context)
-        except Refusal as refusal:
-            await context.abort(STATUS_CODES[refusal.status], refusal.reason)
-            raise
-
-    return answer
+    return make(behaviour, request_deserializer=request_class.FromString, response_serializer=_serialised)
 
 
 def _serialised(response: Message | bytes) -> bytes:

@@ -1,6 +1,8 @@
 """Unix sockets as files: permissions from the first moment on, groups, leftovers of an earlier daemon.
 
-It never removes a socket that somebody answers on, nor a file that is no socket.
+It never removes a socket that somebody answers on, nor a file that is no socket, and changes nothing of a
+file that somebody else has put in a socket's place: what it gives to a group it holds by a descriptor
+first.
 """
 
 import logging
@@ -12,12 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from nodeagent.outlets.credentials import group_id
+from nodeagent.own_directory import NotOwnError, make_own
 
 SOCKET_MODE = 0o660
 
 _MAX_PATH_BYTES = 107
 _OWNER_ONLY_UMASK = 0o177
-_BACKLOG = 128
 
 _log = logging.getLogger(__name__)
 
@@ -65,40 +67,63 @@ def owner_only() -> Iterator[None]:
         os.umask(before)
 
 
-def open_to(path: Path, group: str) -> None:
-    """Lets a group use a socket: 0660, and the group where it exists and may be given."""
+def bound(path: Path, key: str) -> socket.socket:
+    """A socket for its owner only, that nobody can connect to yet: see ``open_to``, then listen."""
+    prepare(path, key)
+    bound_socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    try:
+        with owner_only():
+            bound_socket.bind(str(path))
+    except OSError as error:
+        bound_socket.close()
+        raise OutletError(f"{key}: {path}: {error.strerror}") from error
+    return bound_socket
+
+
+def open_to(path: Path, group: str, key: str) -> None:
+    """Lets a group use a socket: 0660, and the group where it exists and may be given.
+
+    Raises ``OutletError`` where the path leads to anything but a socket of this user.
+    """
+    try:
+        with _held(path, key) as socket_file:
+            _give_to(socket_file, path, group)
+            socket_file.chmod(SOCKET_MODE)
+    except OSError as error:
+        raise OutletError(f"{key}: {path}: {error.strerror}") from error
+
+
+@contextmanager
+def _held(path: Path, key: str) -> Iterator[Path]:
+    """The file itself, whatever its name leads to later. A symlink is no socket, and not followed."""
+    descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.geteuid():
+            raise OutletError(f"{key}: {path} was replaced by somebody else; choose a folder of your own")
+        # O_PATH descriptors take no fchmod; this link leads to the file and nowhere else.
+        yield Path(f"/proc/self/fd/{descriptor}")
+    finally:
+        os.close(descriptor)
+
+
+def _give_to(socket_file: Path, path: Path, group: str) -> None:
     gid = group_id(group)
     if gid is None:
         _log.info("%s: there is no group %s; only the daemon's own user and group may connect", path, group)
-    else:
-        try:
-            os.chown(path, -1, gid)
-        except PermissionError:
-            _log.info("%s: may not be given to the group %s; it keeps the daemon's own group", path, group)
-    path.chmod(SOCKET_MODE)
-
-
-def listen(path: Path, key: str) -> socket.socket:
-    """A listening socket for its owner only, until ``open_to``."""
-    prepare(path, key)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        return
     try:
-        with owner_only():
-            listener.bind(str(path))
-        listener.listen(_BACKLOG)
-    except OSError as error:
-        listener.close()
-        raise OutletError(f"{key}: {path}: {error.strerror}") from error
-    return listener
+        os.chown(socket_file, -1, gid)
+    except PermissionError:
+        _log.info("%s: may not be given to the group %s; it keeps the daemon's own group", path, group)
 
 
 def private_directory(path: Path, key: str) -> Path:
-    """A directory that nobody else may enter. Raises ``OutletError`` if it is somebody else's."""
+    """A directory that nobody else may enter. Raises ``OutletError`` where it cannot be."""
     try:
-        path.mkdir(mode=0o700, exist_ok=True)
-        path.chmod(0o700)
-        if path.lstat().st_uid != os.geteuid() or path.is_symlink():
-            raise OutletError(f"{key}: {path} belongs to another user; remove it")
+        make_own(path, 0o700)
+    except NotOwnError as error:
+        raise OutletError(f"{key}: {error}") from error
     except OSError as error:
         raise OutletError(f"{key}: {path}: {error.strerror}") from error
     return path

@@ -1,29 +1,31 @@
 """The stream of one subscriber: snapshot, resume, batches, bookmarks. Knows protobuf, not gRPC.
 
-It keeps a number, never a queue: events are read by number from the board's ring, and older ones from
-the ledger, when the subscriber is ready for them. A slow subscriber costs no memory.
+It keeps a number, never a queue: each response is made when the one before it was taken, from events that are
+read by number. While a subscriber takes nothing, its stream holds that one response, and neither events nor a
+view: a slow subscriber costs little memory.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from nodeagent.core.model import Source, View
 from nodeagent.outlets import messages, messages_of_actions
 from nodeagent.outlets.filters import Filter
 from nodeagent.outlets.frames import Frames
+from nodeagent.outlets.history import PAGE_EVENTS, History
+from nodeagent.outlets.limits import MAX_BATCH_BYTES
 from nodeagent.outlets.pb import fault_service_pb2 as pb
+from nodeagent.outlets.quota import Quota, Taker
 from nodeagent.outlets.refusal import Refusal, Status
+from nodeagent.outlets.turns import Turns
 from nodeagent.store.board import Board
-from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
-from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Publication, StoredEvent, StoreId
 
 MAX_BATCH = 64
-SCAN_EVENTS = 1000
-"""How many events are looked at at once; this bounds what a slow subscriber keeps alive."""
-
-HELD_BACK_EVENTS = 16 * SCAN_EVENTS
+HELD_BACK_EVENTS = 16_000
 """After so many events that the filter held back, a stream that is still catching up tells its position."""
 
 
@@ -51,6 +53,14 @@ def of_view(view: View) -> Sequence[Source]:
     return view.sources
 
 
+class _Due(Enum):
+    """What a stream goes on with."""
+
+    EVENTS = auto()
+    SNAPSHOT = auto()
+    BOOKMARK = auto()
+
+
 class Subscription:
     """One call of Watch. ``position`` is where to continue, None if the subscriber gave none.
 
@@ -61,8 +71,11 @@ class Subscription:
         self,
         *,
         board: Board,
-        ledger: Ledger,
+        history: History,
+        turns: Turns,
         frames: Frames,
+        answers: Quota,
+        caller: Taker,
         request: pb.WatchRequest,
         position: Position | None,
         pace: Pace,
@@ -70,8 +83,11 @@ class Subscription:
     ) -> None:
         self._board = board
         self._sources = sources
-        self._ledger = ledger
+        self._history = history
+        self._turns = turns
         self._frames = frames
+        self._answers = answers
+        self._caller = caller
         self._asked = position
         self._mode = _mode(request)
         self._filter = Filter(request.filter)
@@ -81,30 +97,40 @@ class Subscription:
         self._durable = True
         self._seq = 0
         self._told = 0
+        self._is_entering = False
+        self._has_lost = False
 
     async def responses(self) -> AsyncGenerator[bytes, None]:
-        """Serialised WatchResponses, without end."""
+        """Serialised WatchResponses, without end. Each is made when the one before it was taken."""
         while self._board.current.store_id.uuid == "":
             await self._board.wait_change(self._board.current)
-        yield self._opening(self._board.current)
+        async with self._room_for_snapshot():
+            yield self._opening(self._board.current)
+        while True:
+            due = await self._due()
+            if due is _Due.SNAPSHOT:
+                async with self._room_for_snapshot():
+                    yield self._snapshot_due()
+            elif due is _Due.BOOKMARK:
+                yield self._bookmark(self._board.current)
+            elif batch := await self._batch_due():
+                yield batch
+
+    def _room_for_snapshot(self) -> AbstractAsyncContextManager[None]:
+        return self._answers.held(self._caller, self._frames.snapshot_size)
+
+    async def _due(self) -> _Due:
+        """What the stream goes on with; waits until there is something."""
         while True:
             current = self._board.current
-            if current.store_id != self._store_id:
-                async for response in self._enter_epoch():
-                    yield response
-            elif current.seq > self._seq:
-                events = await self._next(current)
-                if events is None:
-                    yield self._fallen_behind()
-                else:
-                    for response in self._batches(events, current):
-                        yield response
-                    if self._seq - self._told >= HELD_BACK_EVENTS:
-                        yield self._bookmark(current)
-            elif current.durable != self._durable:
-                yield self._bookmark(current)
-            elif not await self._wait():
-                yield self._bookmark(self._board.current)
+            if self._enters(current):
+                return _Due.EVENTS if self._unsent(current) else _Due.SNAPSHOT
+            if self._has_lost:
+                return _Due.SNAPSHOT
+            if current.seq > self._seq:
+                return _Due.EVENTS
+            if current.durable != self._durable or not await self._wait():
+                return _Due.BOOKMARK
 
     def _opening(self, current: Publication) -> bytes:
         asked = self._asked
@@ -131,7 +157,7 @@ class Subscription:
             return pb.SNAPSHOT_REASON_OTHER_STORE
         if asked.seq > current.seq:
             return pb.SNAPSHOT_REASON_FROM_FUTURE
-        if asked.seq < current.seq and asked.seq + 1 < self._ledger.oldest_seq:
+        if asked.seq < current.seq and asked.seq + 1 < self._history.oldest_seq:
             return pb.SNAPSHOT_REASON_BEFORE_RETENTION
         return None
 
@@ -140,7 +166,7 @@ class Subscription:
             pb.SNAPSHOT_REASON_OTHER_STORE: f"store_id {asked.store_id} is not {current.store_id}",
             pb.SNAPSHOT_REASON_FROM_FUTURE: f"after_seq {asked.seq} is beyond the last event {current.seq}",
             pb.SNAPSHOT_REASON_BEFORE_RETENTION: (
-                f"event {asked.seq + 1} is no longer kept; the oldest is {self._ledger.oldest_seq}"
+                f"event {asked.seq + 1} is no longer kept; the oldest is {self._history.oldest_seq}"
             ),
         }
         return f"{told[obstacle]}; ask with snapshot IF_NEEDED or ALWAYS"
@@ -158,12 +184,13 @@ class Subscription:
         self._filter.learn(current)
         self._store_id, self._durable = current.store_id, current.durable
         self._seq = self._told = current.seq
+        self._has_lost = False
         scene = messages.Scene(current, self._filter.devices)
         snapshot = pb.Snapshot(
             seq=current.seq,
             reason=reason,
             missed_from_seq=missed_from_seq,
-            oldest_seq=self._ledger.oldest_seq,
+            oldest_seq=self._history.oldest_seq,
             at=scene.at(current.view.now_ns),
             catalog_digest=current.view.digest,
             devices=scene.devices(),
@@ -180,7 +207,7 @@ class Subscription:
             raise Refusal(
                 Status.OUT_OF_RANGE,
                 f"read too slowly: event {self._seq + 1} is no longer kept;"
-                f" the oldest is {self._ledger.oldest_seq}; ask with snapshot IF_NEEDED or ALWAYS",
+                f" the oldest is {self._history.oldest_seq}; ask with snapshot IF_NEEDED or ALWAYS",
             )
         return self._snapshot(pb.SNAPSHOT_REASON_FELL_BEHIND, missed_from_seq=self._seq + 1)
 
@@ -189,45 +216,61 @@ class Subscription:
         self._told = self._seq
         return self._frames.bookmark(self._store_id, current.durable, self._seq)
 
-    async def _enter_epoch(self) -> AsyncIterator[bytes]:
-        """First the events not yet sent, under the new id, so that none is skipped; then the Snapshot.
+    def _enters(self, current: Publication) -> bool:
+        """Whether the stream is between one store id and the next."""
+        return self._is_entering or current.store_id != self._store_id
 
-        While they are being sent more may come: between the last look and the Snapshot nothing is awaited.
-        """
-        missed_from_seq = 0
-        while (current := self._board.current).seq != self._seq:
-            same_line = current.store_id.uuid == self._store_id.uuid and current.seq > self._seq
-            unsent = self._board.recent(self._seq) if same_line else None
-            if unsent is None:
-                missed_from_seq = self._seq + 1 if same_line else 0
+    def _unsent(self, current: Publication) -> Sequence[StoredEvent] | None:
+        """Events not yet sent that were made on the same line of numbers; None: the next one is lost."""
+        if current.store_id.uuid != self._store_id.uuid or current.seq <= self._seq:
+            return ()
+        return self._board.recent(self._seq, PAGE_EVENTS)
+
+    async def _batch_due(self) -> bytes:
+        """The next events that pass; "" where none of those looked at does, or the next one is lost."""
+        current = self._board.current
+        if self._enters(current):
+            return self._batch_entering(self._unsent(current) or (), current)
+        recent = self._board.recent(self._seq, PAGE_EVENTS)
+        if recent is not None:
+            return self._batch_of(recent, current)
+        async with self._turns.turn(self._caller.identity):
+            return self._batch_of(await self._history.read(self._seq), current)
+
+    def _batch_entering(self, unsent: Sequence[StoredEvent], current: Publication) -> bytes:
+        """They are sent under the new id before its Snapshot, so that none is skipped."""
+        self._store_id, self._is_entering = current.store_id, True
+        return self._batch_of(unsent, current)
+
+    def _snapshot_due(self) -> bytes:
+        """Or events that were told meanwhile: between the last look and the Snapshot nothing is awaited."""
+        current = self._board.current
+        if not self._enters(current):
+            return self._fallen_behind()
+        while unsent := self._unsent(current):
+            if batch := self._batch_entering(unsent, current):
+                return batch
+        self._is_entering = False
+        missed_from_seq = self._seq + 1 if unsent is None else 0
+        return self._snapshot(pb.SNAPSHOT_REASON_EPOCH_CHANGED, missed_from_seq)
+
+    def _batch_of(self, events: Sequence[StoredEvent], current: Publication) -> bytes:
+        """The next ones that pass, as many as one response holds; the position is then after the last one."""
+        passing: list[bytes] = []
+        size = 0
+        self._has_lost = not events or events[0].seq != self._seq + 1
+        for stored in events:
+            if stored.seq != self._seq + 1 or len(passing) == self._batch or size > MAX_BATCH_BYTES:
                 break
-            self._store_id = current.store_id
-            for response in self._batches(unsent, current):
-                yield response
-        yield self._snapshot(pb.SNAPSHOT_REASON_EPOCH_CHANGED, missed_from_seq)
-
-    async def _next(self, current: Publication) -> Sequence[StoredEvent] | None:
-        """Some events after the position, at least one; None if the next one is no longer kept."""
-        events: Sequence[StoredEvent] | None = self._board.recent(self._seq)
-        if events is None:
-            try:
-                events = await self._ledger.read_events(self._seq, SCAN_EVENTS)
-            except (StoreUnreadableError, StoreDamagedError) as error:
-                raise Refusal(Status.UNAVAILABLE, f"events after {self._seq}: {error}") from error
-        visible = [each for each in events[:SCAN_EVENTS] if each.seq <= current.seq]
-        return visible if visible and visible[0].seq == self._seq + 1 else None
-
-    def _batches(self, events: Sequence[StoredEvent], current: Publication) -> list[bytes]:
-        passing = [each for each in events if self._filter.passes(each)]
+            if self._filter.passes(stored):
+                passing.append(self._frames.event(stored))
+                size += len(passing[-1])
+                self._told = stored.seq
+            self._seq = stored.seq
         self._durable = current.durable
-        if events:
-            self._seq = events[-1].seq
         if passing:
-            self._told = passing[-1].seq
-        return [
-            self._frames.batch(self._store_id, current.durable, passing[start : start + self._batch])
-            for start in range(0, len(passing), self._batch)
-        ]
+            return self._frames.batch(self._store_id, current.durable, passing)
+        return self._bookmark(current) if self._seq - self._told >= HELD_BACK_EVENTS else b""
 
     async def _wait(self) -> bool:
         """False when it is time to tell how far the stream has come."""

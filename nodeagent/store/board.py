@@ -6,7 +6,6 @@ than its ring are the ledger's to give.
 
 import asyncio
 from collections import deque
-from itertools import islice
 
 from nodeagent.core.model import View
 from nodeagent.store.records import Publication, StoredEvent, StoreId
@@ -45,16 +44,15 @@ class Board:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
-    def recent(self, after_seq: int) -> tuple[StoredEvent, ...] | None:
-        """All published events beyond ``after_seq``, in order; None if the ring begins later than that."""
+    def recent(self, after_seq: int, most: int = RING_EVENTS) -> tuple[StoredEvent, ...] | None:
+        """The first ``most`` published events beyond ``after_seq``; None if the ring begins later."""
         wanted = self._current.seq - after_seq
         if wanted <= 0:
             return ()
         if wanted > len(self._ring) or self._ring[-1].seq != self._current.seq:
             return None
-        newest = list(islice(reversed(self._ring), wanted))
-        newest.reverse()
-        return tuple(newest)
+        begin = len(self._ring) - wanted
+        return tuple([self._ring[place] for place in range(begin, begin + min(wanted, most))])
 
     async def wait_beyond(self, seq: int, store_id: StoreId | None = None) -> Publication:
         """Wait until something beyond ``seq`` is published, or another store id than the one given."""

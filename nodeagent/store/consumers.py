@@ -1,22 +1,35 @@
-"""Named consumers: how far each has acknowledged. Kept whole in memory, at most 64, 30 days each.
+"""Named consumers: whose they are, and how far each has acknowledged. Kept whole in memory.
 
-They never hold retention: a consumer that comes too late gets a new snapshot. Writing is the ledger's.
+They never hold retention: a consumer that comes too late gets a new snapshot. No clock ends one: a name is
+forgotten when its place is needed and retention has passed it, so that it is of no use any more. Writing is
+the ledger's.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from nodeagent.store.change import ConsumerRow
 from nodeagent.store.errors import BeyondLastError, OtherOwnerError, OtherStoreError, TooManyConsumersError
 from nodeagent.store.records import StoreId
 
-MOST_CONSUMERS = 64
-EXPIRY_NS = 30 * 24 * 3600 * 1_000_000_000
+MOST_CONSUMERS: Final = 64
+MOST_OF_ONE: Final = 16
+"""Names of one owner: a leak of one program leaves names for others."""
+
+KEPT_FOR_OPERATORS: Final = 8
+
+ANYBODY_LOCAL: Final = "unix"
+"""The owner of what was acknowledged on the public socket before it told users apart. The first user who
+acknowledges under such a name is its owner from then on.
+"""
+
+_LOCAL_USER: Final = "uid:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consumer:
-    """A durable name, the identity that made it, and the greatest number it acknowledged, when."""
+    """A durable name, its owner, and the greatest number it acknowledged, when."""
 
     name: str
     owner: str
@@ -27,9 +40,21 @@ class Consumer:
     def row(self) -> ConsumerRow:
         return self.name, self.owner, self.seq, self.acked_wall_ns
 
+    def belongs_to(self, identity: str) -> bool:
+        return identity == self.owner or (self.owner == ANYBODY_LOCAL and identity.startswith(_LOCAL_USER))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbering:
+    """What an acknowledgement is held against: the store in force, its last number, and the oldest kept."""
+
+    store_id: StoreId
+    last_seq: int
+    oldest_seq: int
+
 
 class Consumers:
-    """All consumers that have not expired."""
+    """All there are."""
 
     def __init__(self, rows: Iterable[ConsumerRow]) -> None:
         self._by_name = {
@@ -37,43 +62,52 @@ class Consumers:
             for name, owner, seq, acked_wall_ns in rows
         }
 
-    def all(self, now_wall_ns: int) -> tuple[Consumer, ...]:
-        return tuple(one for one in self._by_name.values() if not _expired(one, now_wall_ns))
+    def all(self) -> tuple[Consumer, ...]:
+        """By name."""
+        return tuple(self._by_name[name] for name in sorted(self._by_name))
 
-    def get(self, name: str, now_wall_ns: int) -> Consumer | None:
-        consumer = self._by_name.get(name)
-        return None if consumer is None or _expired(consumer, now_wall_ns) else consumer
+    def get(self, name: str) -> Consumer | None:
+        return self._by_name.get(name)
 
-    def expire(self, now_wall_ns: int) -> tuple[str, ...]:
-        """Forget who has not acknowledged for 30 days; give their names."""
-        gone = tuple(name for name, one in self._by_name.items() if _expired(one, now_wall_ns))
-        for name in gone:
-            del self._by_name[name]
-        return gone
+    def delete(self, name: str) -> dict[str, ConsumerRow | None]:
+        """Forget it; the rows to be written."""
+        self._by_name.pop(name, None)
+        return {name: None}
 
     def ack(
-        self, asked: Consumer, store_id: StoreId, current: StoreId, last_seq: int
+        self, asked: Consumer, store_id: StoreId, now: Numbering, *, is_operator: bool
     ) -> tuple[Consumer, dict[str, ConsumerRow | None]]:
         """Take an acknowledgement: (the consumer as it stands, the rows to be written).
 
         A number lower than the known one only renews the date. Raises OtherStoreError, BeyondLastError,
         OtherOwnerError or TooManyConsumersError, and then nothing has changed.
         """
-        if store_id != current:
-            raise OtherStoreError(f"store {store_id} is not in force, {current} is: ask for a new snapshot")
-        if not 0 <= asked.seq <= last_seq:
-            raise BeyondLastError(f"number {asked.seq} was never given: the last one is {last_seq}")
-        known = self.get(asked.name, asked.acked_wall_ns)
-        if known is not None and known.owner != asked.owner:
-            raise OtherOwnerError(f"consumer {asked.name!r} belongs to another identity: choose another name")
-        gone = self.expire(asked.acked_wall_ns)
-        if known is None and len(self._by_name) >= MOST_CONSUMERS:
-            raise TooManyConsumersError(f"there are {MOST_CONSUMERS} consumers already: reuse a name")
-        seq = max(asked.seq, known.seq) if known is not None else asked.seq
-        consumer = Consumer(name=asked.name, owner=asked.owner, seq=seq, acked_wall_ns=asked.acked_wall_ns)
+        if store_id != now.store_id:
+            told = f"store {store_id} is not in force, {now.store_id} is: ask for a new snapshot"
+            raise OtherStoreError(told)
+        if not 0 <= asked.seq <= now.last_seq:
+            raise BeyondLastError(f"number {asked.seq} was never given: the last one is {now.last_seq}")
+        known = self.get(asked.name)
+        rows: dict[str, ConsumerRow | None] = {}
+        if known is None:
+            rows |= self._make_room(asked.owner, now.oldest_seq, is_operator=is_operator)
+        elif not known.belongs_to(asked.owner):
+            raise OtherOwnerError(f"consumer {asked.name!r} belongs to {known.owner}: choose another name")
+        consumer = replace(asked, seq=max(asked.seq, known.seq)) if known is not None else asked
         self._by_name[asked.name] = consumer
-        return consumer, {**dict.fromkeys(gone), asked.name: consumer.row}
+        return consumer, {**rows, asked.name: consumer.row}
 
-
-def _expired(consumer: Consumer, now_wall_ns: int) -> bool:
-    return now_wall_ns - consumer.acked_wall_ns > EXPIRY_NS
+    def _make_room(self, owner: str, oldest_seq: int, *, is_operator: bool) -> dict[str, ConsumerRow | None]:
+        """Forget one that retention has passed, where another has no place; raise TooManyConsumersError."""
+        own = [one for one in self._by_name.values() if one.owner == owner]
+        open_to_owner = MOST_CONSUMERS - (0 if is_operator else KEPT_FOR_OPERATORS)
+        if len(own) >= MOST_OF_ONE:
+            told, among = f"{owner} has {MOST_OF_ONE} consumers already", own
+        elif len(self._by_name) >= open_to_owner:
+            told, among = f"there are {len(self._by_name)} consumers already", list(self._by_name.values())
+        else:
+            return {}
+        last = min(among, key=lambda one: one.seq)
+        if last.seq + 1 >= oldest_seq:
+            raise TooManyConsumersError(f"{told}: reuse a name, or delete one that is not used any more")
+        return self.delete(last.name)

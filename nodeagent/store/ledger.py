@@ -16,7 +16,7 @@ from typing import TypeVar
 from nodeagent.core.model import Carried
 from nodeagent.store import codec, reader
 from nodeagent.store.change import AuditRow, Base, Change, Numbers
-from nodeagent.store.consumers import Consumer, Consumers
+from nodeagent.store.consumers import Consumer, Consumers, Numbering
 from nodeagent.store.durability import Durability, Limits
 from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
 from nodeagent.store.opening import FILE_NAME, Identity
@@ -262,21 +262,27 @@ class Ledger:
             return digest, catalogs[digest][2]
         return await self._read(reader.read_last_catalog)
 
-    async def ack(self, consumer: str, owner: str, store_id: StoreId, seq: int) -> Consumer:
+    async def ack(
+        self, consumer: str, owner: str, store_id: StoreId, seq: int, *, is_operator: bool = False
+    ) -> Consumer:
         """Note that ``consumer`` has taken everything up to ``seq``; the answer is how it stands.
 
         Raises OtherStoreError, BeyondLastError, OtherOwnerError or TooManyConsumersError (all ConsumerError).
         """
         asked = Consumer(name=consumer, owner=owner, seq=seq, acked_wall_ns=self._wall_ns())
-        taken, rows = self._consumers.ack(asked, store_id, self.store_id, self._visible_seq)
+        now = Numbering(store_id=self.store_id, last_seq=self._visible_seq, oldest_seq=self.oldest_seq)
+        taken, rows = self._consumers.ack(asked, store_id, now, is_operator=is_operator)
         await self._durability.write(Change(consumers=rows))
         return taken
 
     def consumers(self) -> tuple[Consumer, ...]:
-        return self._consumers.all(self._wall_ns())
+        return self._consumers.all()
 
     def consumer(self, name: str) -> Consumer | None:
-        return self._consumers.get(name, self._wall_ns())
+        return self._consumers.get(name)
+
+    async def delete_consumer(self, name: str) -> None:
+        await self._durability.write(Change(consumers=self._consumers.delete(name)))
 
     async def audit(self, wall_ns: int, who: str, what: str, target: str, result: str) -> bool:
         """Note what was asked of the daemon and what came of it; whether it is on the disk."""

@@ -100,17 +100,21 @@ def rows_of(path: Path, tables: Collection[Table]) -> Iterator[tuple[Table, Row,
 
 def _meanings(carved: Carved) -> Iterator[tuple[Table, Row, bool]]:
     """Its number of values and its checksum tell of which table it is; without one, the values' types."""
+    former = []
     for table in TABLES:
         row = _row(table, carved)
         if row is None:
             continue
         if len(row) == len(table.columns) + 1:
             if row[-1] == checksum(table.word, *row[:-1]) and _is_decodable(table, row[:-1]):
+                # A row of another table, from before checksums, may look like this one with its own.
                 yield table, row[:-1], True
+                return
         elif len(row) == len(table.columns) - _LATER_COLUMNS.get(table, 0):
             row += (None,) * _LATER_COLUMNS.get(table, 0)
             if table.fits(row) and _is_decodable(table, row):
-                yield table, row, False
+                former.append((table, row, False))
+    yield from former
 
 
 def _row(table: Table, carved: Carved) -> Row | None:

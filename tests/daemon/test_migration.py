@@ -93,9 +93,9 @@ async def test_consumers_audit_and_history_are_kept_and_the_line_of_numbers_goes
     ledger, _ = await opened(state)
     assert (ledger.store_id.uuid, ledger.store_id.epoch, ledger.last_seq) == (uuid, epoch, last)
     assert [(one.name, one.owner, one.seq) for one in ledger.consumers()] == [
-        ("volcano", "unix", 10),
         ("prometheus-adapter", "unix", 11),
         ("slurm", "uid:0", 12),
+        ("volcano", "unix", 10),
     ]
     assert [row[4] for row in await ledger.read_audit()] == ["npu4", "npu5"]
     assert [event.seq for event in await ledger.read_events(0)] == list(range(1, last + 1))

@@ -56,6 +56,21 @@ def test_an_unknown_product_is_refused_with_those_that_there_are(tmp_path: Path)
     )
 
 
+def test_what_another_user_puts_in_the_place_of_the_folder_is_not_followed(tmp_path: Path) -> None:
+    """In /tmp anybody may; every ``lib*.so*`` of the folder is removed before the node is made."""
+    precious = tmp_path / "usr-lib"
+    precious.mkdir()
+    (precious / "libc.so.6").write_text("precious")
+    planted = tmp_path / "emulator"
+    planted.symlink_to(precious)
+
+    refused = CliRunner().invoke(command, ["start", "8x910B", "--directory", str(planted)])
+
+    assert refused.exit_code == 1
+    assert f"nodeagent: {planted} is no directory; remove it, or choose another place" in refused.output
+    assert [path.name for path in precious.iterdir()] == ["libc.so.6"]
+
+
 def test_without_an_emulator_the_commands_say_how_to_start_one(tmp_path: Path) -> None:
     failed = CliRunner().invoke(command, ["show", "--directory", str(tmp_path)])
 

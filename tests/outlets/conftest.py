@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.outlets.certificates import Authority
 from tests.outlets.stage import Stage
 
 
@@ -23,3 +24,10 @@ async def stage(place: Path) -> AsyncIterator[Stage]:
     await opened.open()
     yield opened
     await opened.close()
+
+
+@pytest.fixture
+def authority(place: Path) -> Authority:
+    folder = place / "certificates"
+    folder.mkdir()
+    return Authority(folder)

@@ -1,8 +1,6 @@
 """A small daemon without a core: a real store, a real board, real gRPC servers. The test is its pump."""
 
-import asyncio
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import msgspec
 from nodeagent.client import AsyncClient
 from nodeagent.config import AgentConfig, Config, GrpcConfig, load_config
 from nodeagent.core.model import Condition, DeviceView, Event, EventKind, View
+from nodeagent.outlets.credentials import Caller, Role
 from nodeagent.outlets.grpc_server import GrpcServer
 from nodeagent.outlets.node import NodeFacts
 from nodeagent.outlets.tables import Reload, Tables
@@ -31,6 +30,7 @@ FACTS = NodeFacts(
 OFFSET_NS = 1_700_000_000 * samples.SECOND_NS
 NOW_NS = 5 * samples.SECOND_NS
 LONG_NS = 31 * 86_400 * samples.SECOND_NS
+ROOT = Caller(identity="uid:0", role=Role.OPERATOR, who="uid 0", is_operator=True)
 IMPATIENT = Pace(after_held_back_s=0.02, quiet_s=0.02)
 
 
@@ -63,7 +63,7 @@ class Stage:
         recovery = await self.ledger.open()
         self._publish(recovery.store_id, recovery.last_seq, recovery.durable)
         await self.server.start()
-        await self.server.set_serving(True)
+        self.server.set_serving(True)
 
     async def close(self) -> None:
         await self.server.stop(grace_s=0.1)
@@ -137,9 +137,3 @@ class Stage:
             view=view, store_id=store_id, seq=seq, durable=durable, wall_offset_ns=OFFSET_NS
         )
         self.board.publish(publication, events)
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    """Waits for what has no event of its own; the test's time-out bounds it."""
-    while not holds():  # noqa: ASYNC110 # that is what it is for
-        await asyncio.sleep(0.005)

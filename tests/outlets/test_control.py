@@ -2,23 +2,22 @@
 
 import asyncio
 import grp
-import json
 import socket
-import sys
 from pathlib import Path
 
 import grpc
 import pytest
+from google.protobuf.message import Message
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from nodeagent.client import AsyncClient, ClientError
 from nodeagent.outlets import credentials
-from nodeagent.outlets.control_service import RefusalLimit
 from nodeagent.outlets.pb import control_service_pb2 as pb
 from nodeagent.outlets.pb import fault_service_pb2
+from nodeagent.outlets.refusal import RefusalLimit
+from tests.outlets.peer import NOBODY, as_user
 from tests.outlets.stage import Stage
 
-NOBODY = 65534
 CONTROL_REQUESTS = [
     getattr(pb, method.input_type.name) for method in pb.DESCRIPTOR.services_by_name["ControlService"].methods
 ]
@@ -30,17 +29,11 @@ async def status_of(client: AsyncClient, request: object) -> tuple[str, str]:
     return refused.value.status, refused.value.reason
 
 
-async def as_user(stage: Stage, uid: int, gid: int, groups: str, *requests: str) -> list[tuple[str, str]]:
-    """Makes the calls on the control socket, which is opened to everybody here, so that the relay decides."""
-    stage.control_socket.chmod(0o666)
-    child = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-m", "tests.outlets.peer", str(stage.control_socket), str(uid), str(gid), groups, *requests),
-        stdout=asyncio.subprocess.PIPE,
-    )
-    printed, _ = await child.communicate()
-    assert child.returncode == 0
-    return [(status, reason) for status, reason in map(json.loads, printed.splitlines())]
+async def on_control(
+    stage: Stage, *requests: Message, gid: int = NOBODY, groups: str = ""
+) -> list[tuple[str, str]]:
+    """As nobody, on the control socket, which is opened to everybody here, so that the relay decides."""
+    return await as_user(stage, NOBODY, *requests, socket=stage.control_socket, gid=gid, groups=groups)
 
 
 @pytest.mark.parametrize("request_class", CONTROL_REQUESTS)
@@ -63,7 +56,7 @@ async def test_nobody_is_an_operator_on_the_public_socket(stage: Stage, request_
 
 @pytest.mark.root
 async def test_another_user_may_read_but_not_control(stage: Stage) -> None:
-    answers = await as_user(stage, NOBODY, NOBODY, "", "GetNodeRequest", "QuiesceRequest")
+    answers = await on_control(stage, fault_service_pb2.GetNodeRequest(), pb.QuiesceRequest())
     assert answers == [
         ("OK", ""),
         (
@@ -79,9 +72,16 @@ async def test_a_member_of_the_operators_group_may_control(
 ) -> None:
     group = next(each for each in grp.getgrall() if 0 < each.gr_gid < NOBODY)
     monkeypatch.setattr(credentials, "OPERATOR_GROUP", group.gr_name)
-    (as_second_group,) = await as_user(stage, NOBODY, NOBODY, f"{group.gr_gid}", "QuiesceRequest")
-    (as_first_group,) = await as_user(stage, NOBODY, group.gr_gid, "", "QuiesceRequest")
+    (as_second_group,) = await on_control(stage, pb.QuiesceRequest(), groups=f"{group.gr_gid}")
+    (as_first_group,) = await on_control(stage, pb.QuiesceRequest(), gid=group.gr_gid)
     assert (as_second_group[0], as_first_group[0]) == ("UNIMPLEMENTED", "UNIMPLEMENTED")
+
+
+@pytest.mark.root
+async def test_who_is_in_more_groups_than_can_be_read_reads_and_does_not_control(stage: Stage) -> None:
+    groups = ",".join(str(50_000 + number) for number in range(300))
+    told = await on_control(stage, fault_service_pb2.GetNodeRequest(), pb.QuiesceRequest(), groups=groups)
+    assert [status for status, _ in told] == ["OK", "PERMISSION_DENIED"]
 
 
 @pytest.mark.root
@@ -89,12 +89,12 @@ async def test_every_control_call_is_audited_with_who_asked_for_what(stage: Stag
     async with stage.operator() as operator, stage.client() as public:
         await status_of(operator, pb.IsolateDeviceRequest(device="gpu0"))
         await status_of(public, pb.ApproveActionRequest(action_id="a-1"))
-    await as_user(stage, NOBODY, NOBODY, "", "ResumeRequest")
+    await on_control(stage, pb.ResumeRequest())
     rows = [(row[2].split(" pid")[0], *row[3:]) for row in await stage.ledger.read_audit()]
     assert rows == [
         ("uid 0", "IsolateDevice", "gpu0", "unimplemented"),
         (
-            "public socket",
+            "uid 0",
             "ApproveAction",
             "a-1",
             "refused: control calls are taken on the control socket",

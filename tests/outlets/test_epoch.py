@@ -3,10 +3,14 @@
 from contextlib import aclosing
 
 from nodeagent.outlets.frames import Frames
+from nodeagent.outlets.history import History
+from nodeagent.outlets.limits import ANSWER_BYTES
 from nodeagent.outlets.pb import fault_service_pb2 as pb
+from nodeagent.outlets.quota import Quota
+from nodeagent.outlets.turns import Turns
 from nodeagent.outlets.watch import Pace, Subscription
 from tests.outlets.samples import event
-from tests.outlets.stage import FACTS, Stage
+from tests.outlets.stage import FACTS, ROOT, Stage
 from tests.outlets.watching import after, watching
 
 
@@ -35,8 +39,11 @@ async def test_an_event_told_while_the_stream_enters_the_epoch_is_not_swallowed_
     await stage.commit(event("gpu0"))
     subscription = Subscription(
         board=stage.board,
-        ledger=stage.ledger,
+        history=History(stage.board, stage.ledger),
+        turns=Turns(),
         frames=Frames(FACTS),
+        answers=Quota(ANSWER_BYTES),
+        caller=ROOT,
         request=pb.WatchRequest(),
         position=None,
         pace=Pace(),

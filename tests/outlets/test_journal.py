@@ -13,7 +13,8 @@ from nodeagent.core.model import EventKind, Level
 from nodeagent.outlets.journal import fields, line, line_writer, priority, runs_under_journal, tell
 from nodeagent.store.records import StoredEvent
 from tests.outlets.samples import event
-from tests.outlets.stage import Stage, until
+from tests.outlets.stage import Stage
+from tests.waiting import until
 
 
 def stored(number: int = 1, **changes: Any) -> StoredEvent:

@@ -2,10 +2,7 @@
 
 import asyncio
 
-import grpc
-import pytest
-
-from nodeagent.outlets import fault_service, messages
+from nodeagent.outlets import messages
 from nodeagent.outlets.frames import Frames
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.store.records import StoredEvent, StoreId
@@ -45,32 +42,6 @@ async def test_a_hundred_subscribers_all_get_every_event_in_order(stage: Stage) 
     assert [task.result() for task in tasks] == [list(range(1, 201))] * SUBSCRIBERS
 
 
-async def test_streams_beyond_the_limit_are_refused_and_the_place_of_a_closed_one_is_free(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fault_service, "MAX_STREAMS", 1)
-    async with watching(stage.socket) as first:
-        await first.snapshot()
-        async with watching(stage.socket) as second:
-            status, words = await second.refusal()
-    assert status is grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert words == "1 streams are open; close some and retry"
-    while not await is_taken(stage):
-        pass
-
-
-async def is_taken(stage: Stage) -> bool:
-    """Whether one more stream is; the server hears of the end of another one a moment later."""
-    async with watching(stage.socket) as stream:
-        try:
-            await stream.snapshot()
-        except grpc.aio.AioRpcError as error:
-            if error.code() is not grpc.StatusCode.RESOURCE_EXHAUSTED:
-                raise
-            return False
-    return True
-
-
 def test_a_batch_put_together_from_bytes_is_what_protobuf_would_have_written() -> None:
     frames = Frames(FACTS)
     stored = [StoredEvent(seq=number, wall_ns=number, event=event()) for number in range(1, 65)]
@@ -81,14 +52,14 @@ def test_a_batch_put_together_from_bytes_is_what_protobuf_would_have_written() -
         durable=True,
         batch=pb.EventBatch(events=[messages.event(each) for each in stored]),
     )
-    assert pb.WatchResponse.FromString(frames.batch(store_id, True, stored)) == expected
+    assert pb.WatchResponse.FromString(batch(frames, store_id, stored)) == expected
 
 
 def test_serialised_events_are_kept_up_to_a_bound_and_newest_first() -> None:
     frames = Frames(FACTS, capacity=10)
     stored = [StoredEvent(seq=number, wall_ns=number, event=event()) for number in range(1, 101)]
-    frames.batch(StoreId(uuid="u", epoch=1), True, stored)
-    frames.batch(StoreId(uuid="u", epoch=1), True, stored[:5])
+    for each in (*stored, *stored[:5]):
+        frames.event(each)
     assert list(frames.kept) == list(range(91, 101))
 
 
@@ -96,5 +67,9 @@ def test_the_same_number_in_another_epoch_is_another_event() -> None:
     frames = Frames(FACTS)
     for epoch, device in ((1, "gpu0"), (2, "gpu1")):
         stored = [StoredEvent(seq=1, wall_ns=1, event=event(device))]
-        response = pb.WatchResponse.FromString(frames.batch(StoreId(uuid="u", epoch=epoch), True, stored))
+        response = pb.WatchResponse.FromString(batch(frames, StoreId(uuid="u", epoch=epoch), stored))
         assert [told.device for told in response.batch.events] == [device]
+
+
+def batch(frames: Frames, store_id: StoreId, events: list[StoredEvent]) -> bytes:
+    return frames.batch(store_id, True, [frames.event(each) for each in events])

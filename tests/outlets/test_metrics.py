@@ -2,7 +2,6 @@
 
 import asyncio
 import http.client
-import socket
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -12,10 +11,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from nodeagent.core.model import EventKind, Level
 from nodeagent.outlets.health import Health, SourceHealth
 from nodeagent.outlets.metrics import NodeMetrics
-from nodeagent.outlets.metrics_http import MAX_REQUESTS, MetricsServer
-from nodeagent.outlets.sockets import OutletError
+from nodeagent.outlets.metrics_http import MetricsServer
 from tests.outlets.samples import event
-from tests.outlets.stage import FACTS, Stage, until
+from tests.outlets.stage import FACTS, Stage
+from tests.waiting import until
 
 HEALTH = Health(
     queue_depth=3,
@@ -178,38 +177,3 @@ async def test_a_consumers_lag_is_what_it_has_not_acknowledged(stage: Stage) -> 
 async def test_a_scrape_is_answered_while_the_loop_is_busy(served: MetricsServer) -> None:
     samples = scrape(served)  # called in the loop, which stands still until it is answered
     assert samples[series("nodeagent_queue_depth")] == 3
-
-
-async def test_nothing_but_metrics_is_served(served: MetricsServer) -> None:
-    assert await asyncio.to_thread(get, served, "/") == (404, "only /metrics is served here\n")
-    assert (await asyncio.to_thread(get, served, "/metrics?name=x"))[0] == 200
-
-
-async def test_connections_that_say_nothing_are_bounded(served: MetricsServer) -> None:
-    silent = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(MAX_REQUESTS)]
-    one_more = socket.create_connection(("127.0.0.1", served.port))
-    assert await asyncio.to_thread(one_more.recv, 1) == b""
-    for connection in (*silent, one_more):
-        connection.close()
-
-
-@pytest.mark.parametrize(
-    ("address", "words"),
-    [
-        ("127.0.0.1:port", "metrics.listen: cannot listen on 127.0.0.1:port"),
-        ("127.0.0.1:99999", "metrics.listen: cannot listen on 127.0.0.1:99999"),
-        ("192.0.2.1:9108", 'Cannot assign requested address; choose another, or "" for none'),
-    ],
-)
-async def test_an_address_that_cannot_be_listened_on_is_told(stage: Stage, address: str, words: str) -> None:
-    metrics = NodeMetrics(board=stage.board, ledger=stage.ledger, facts=FACTS, health=lambda: HEALTH)
-    with pytest.raises(OutletError) as failed:
-        MetricsServer(address, metrics).start()
-    assert words in str(failed.value)
-
-
-async def test_an_address_that_is_taken_is_told(stage: Stage, served: MetricsServer) -> None:
-    metrics = NodeMetrics(board=stage.board, ledger=stage.ledger, facts=FACTS, health=lambda: HEALTH)
-    with pytest.raises(OutletError) as failed:
-        MetricsServer(f"127.0.0.1:{served.port}", metrics).start()
-    assert "Address already in use" in str(failed.value)

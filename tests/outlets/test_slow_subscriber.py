@@ -13,20 +13,26 @@ import pytest
 
 from nodeagent.core.model import View
 from nodeagent.outlets.frames import Frames
+from nodeagent.outlets.history import History
+from nodeagent.outlets.limits import ANSWER_BYTES
 from nodeagent.outlets.pb import fault_service_pb2 as pb
+from nodeagent.outlets.quota import Quota
 from nodeagent.outlets.refusal import Refusal, Status
-from nodeagent.outlets.watch import MAX_BATCH, SCAN_EVENTS, Pace, Position, Subscription
+from nodeagent.outlets.turns import Turns
+from nodeagent.outlets.watch import MAX_BATCH, Pace, Position, Subscription
 from nodeagent.store.board import Board
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Publication, StoredEvent, StoreId, Transaction
 from nodeagent.store.upkeep import Keep
 from tests.outlets.samples import event
-from tests.outlets.stage import FACTS, until
+from tests.outlets.stage import FACTS, ROOT
 from tests.store.samples import PATIENT
+from tests.waiting import until
 
 NOW_NS = 1_700_000_000_000_000_000
 LONG_AGO_NS = 1
 RING = 10
+MANY = 1000
 
 
 @asynccontextmanager
@@ -53,8 +59,11 @@ def subscription(
 ) -> Subscription:
     return Subscription(
         board=board,
-        ledger=ledger,
+        history=History(board, ledger),
+        turns=Turns(),
         frames=Frames(FACTS),
+        answers=Quota(ANSWER_BYTES),
+        caller=ROOT,
         request=pb.WatchRequest(snapshot=snapshot),
         position=Position(store_id=ledger.store_id, seq=0),
         pace=Pace(),
@@ -103,18 +112,15 @@ async def test_a_stream_too_far_behind_when_the_epoch_changes_is_told_from_where
         board.publish(publication(ledger.store_id, 0))
         stream = subscription(ledger, board).responses()
         await anext(stream)
-        for _ in range(2):
-            await commit(ledger, board, SCAN_EVENTS, NOW_NS)
-        read = [pb.WatchResponse.FromString(await anext(stream))]
+        await commit(ledger, board, MANY, NOW_NS)
+        read = pb.WatchResponse.FromString(await anext(stream))
         epoch = StoreId(uuid=ledger.store_id.uuid, epoch=ledger.store_id.epoch + 1)
-        last = StoredEvent(seq=2 * SCAN_EVENTS + 1, wall_ns=1, event=event())
+        last = StoredEvent(seq=MANY + 1, wall_ns=1, event=event())
         board.publish(publication(epoch, last.seq), (last,))
-        while read[-1].WhichOneof("told") == "batch":
-            read.append(pb.WatchResponse.FromString(await anext(stream)))
+        told = pb.WatchResponse.FromString(await anext(stream))
         await stream.aclose()
 
-    assert sum(len(message.batch.events) for message in read) == SCAN_EVENTS
-    assert max(len(message.batch.events) for message in read) == MAX_BATCH
-    assert read[-1].snapshot.reason == pb.SNAPSHOT_REASON_EPOCH_CHANGED
-    assert read[-1].snapshot.missed_from_seq == SCAN_EVENTS + 1
-    assert read[-1].store_id.epoch == epoch.epoch
+    assert [each.seq for each in read.batch.events] == list(range(1, MAX_BATCH + 1))
+    assert told.snapshot.reason == pb.SNAPSHOT_REASON_EPOCH_CHANGED
+    assert (told.snapshot.missed_from_seq, told.snapshot.seq) == (MAX_BATCH + 1, last.seq)
+    assert told.store_id.epoch == epoch.epoch

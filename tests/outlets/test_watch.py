@@ -9,8 +9,9 @@ from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.outlets.pb import types_pb2
 from nodeagent.store.records import StoreId
 from tests.outlets.samples import event
-from tests.outlets.stage import FACTS, IMPATIENT, Stage, until
+from tests.outlets.stage import FACTS, IMPATIENT, Stage
 from tests.outlets.watching import after, watching
+from tests.waiting import until
 
 NEVER = pb.SNAPSHOT_MODE_NEVER
 ALWAYS = pb.SNAPSHOT_MODE_ALWAYS

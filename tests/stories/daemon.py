@@ -41,16 +41,17 @@ Answer = TypeVar("Answer")
 class Daemon:
     """``folder`` holds everything of it. Change a field, and the next ``start`` works with it.
 
-    ``agent`` and ``kmsg`` are further lines of the sections of the agent and of that driver;
-    ``configuration`` is the whole file in place of what they make. ``boot_id`` is a file that stands in for
-    the kernel's, in a mount namespace of the daemon's own (needs root). ``within`` is a command that runs the
-    daemon's.
+    ``agent`` and ``kmsg`` are further lines of the sections of the agent and of that driver, ``sections``
+    further sections; ``configuration`` is the whole file in place of what they make. ``boot_id`` is a file
+    that stands in for the kernel's, in a mount namespace of the daemon's own (needs root). ``within`` is a
+    command that runs the daemon's.
     """
 
     folder: Path
     kernel_log: Path
     agent: Sequence[str] = ()
     kmsg: Sequence[str] = ()
+    sections: Sequence[str] = ()
     metrics: str = ""
     configuration: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
@@ -106,6 +107,7 @@ class Daemon:
                     "[drivers.kmsg]",
                     f'path = "{self.kernel_log}"',
                     *self.kmsg,
+                    *self.sections,
                     "",
                 )
             )
