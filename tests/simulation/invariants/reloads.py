@@ -1,7 +1,8 @@
 """New tables reword what is open and end what has no rule; they begin nothing."""
 
 from nodeagent.core.catalog import FrequencyRule, canonical
-from nodeagent.core.model import CatalogChanged, Condition, EventKind, Promotion
+from nodeagent.core.model import Backing, CatalogChanged, Condition, EventKind, Level, Promotion
+from nodeagent.core.verdict import milder
 from tests.simulation.history import Broken, Step
 from tests.simulation.rows import duration_rule, is_related, row_of
 from tests.simulation.watch import Invariant
@@ -56,6 +57,8 @@ class ReloadBeginsNothing(Invariant):
             return
         rule = duration_rule(step.catalog, condition.code)
         expected = {row.level} | ({rule.level} if rule is not None and condition.timed_out else set())
+        if condition.backing is Backing.DISREGARDED:
+            expected = {milder(level, Level.SUB_HEALTH) for level in expected}
         if condition.level not in expected:
             raise Broken(self.name, f"{condition.id} has {condition.level}, its row {row.level}")
 

@@ -4,6 +4,7 @@ from nodeagent.core.catalog import canonical
 from nodeagent.core.model import (
     ActionResult,
     ActiveSet,
+    Backing,
     DeviceView,
     Event,
     EventKind,
@@ -151,10 +152,16 @@ class LimitIsTold(Invariant):
                 self._check(step, event)
 
     def _check(self, step: Step, event: Event) -> None:
-        """A fresh, real fault at RestartNPU of a chip that is free of anything else that could answer it."""
+        """A fresh, real fault at RestartNPU of a chip that is free of anything else that could answer it.
+
+        A line of the kernel alone asks for nothing.
+        """
         settings = step.catalog.settings.reset
         row = row_of(step.catalog, event.code)
         if event.injected or event.user_induced or row is None or not row.clear_on.reset:
+            return
+        told_alone = {one.id for one in step.after.conditions if one.backing is not Backing.OWN}
+        if event.condition_id in told_alone:
             return
         (device,) = [one for one in step.after.devices if one.id == event.device_id]
         if settings.of_vendor(device.vendor) not in (ResetMode.ON, ResetMode.ASK) or not device.observed:
