@@ -29,7 +29,7 @@ WRITTEN_WALL_NS: Final = 1_790_000_153_000_000_000
 NEVER_READ: Final = {"die9": "UNKNOWN"}
 """Listed after the last read: that version took it for well."""
 
-NEVER_STORED: Final = {"ActionStarted", "Tick"}
+NEVER_STORED: Final = {"ActionStarted", "ResetsRecorded", "Tick"}
 """Kinds of input that nothing stores, but for a repair."""
 
 

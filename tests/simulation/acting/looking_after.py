@@ -39,7 +39,8 @@ def hold(world: World, part: Part, holders: tuple[Holder, ...]) -> None:
 
 def begin(world: World, part: Part, code: str, told: bool = True) -> None:
     if code == XID:
-        world.once(part, code, source="kmsg")
+        # The driver tells what the kernel logs; at times only the log does.
+        world.once(part, code, source=world.rng.choice(("", "", "kmsg")))
     else:
         world.occur(part, code, told=told)
 
