@@ -137,15 +137,17 @@ class Durability:
         try:
             self._lock.take()
             return open_life(database, self._identity), ""
-        except (sqlite3.Error, OSError, NewerSchemaError) as error:
-            trouble = str(error)
+        except StoreInUseError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the rim of a start: the daemon begins
+            trouble = _told(error)
             database.close()
         if not self.path.exists():
             return None, trouble
         try:
             return read_life(self.path, self._identity.begin()), trouble
-        except (sqlite3.Error, OSError, StoreDamagedError) as error:
-            _log.error("store: nothing could be read from %s: %s", self.path, error)
+        except Exception as error:  # noqa: BLE001 - as above
+            _log.error("store: nothing could be read from %s: %s", self.path, _told(error))
             self.damages.append(Damage(why=trouble, lost=("everything",), is_whole=False))
             return None, trouble
 
@@ -252,18 +254,9 @@ class Durability:
                 self._changed()
                 return
             except Exception as error:  # noqa: BLE001 - the task's rim: any trouble is tried again later
-                foreseen = isinstance(
-                    error,
-                    sqlite3.Error | OSError | StoreDamagedError | StoreInUseError | NewerSchemaError,
-                )
                 writer.abandon()
                 self._retry_s = min(2 * self._retry_s, LONGEST_RETRY_S)
-                _log.warning(
-                    "store: still not durable, next try in %g s: %s",
-                    self._retry_s,
-                    error,
-                    exc_info=None if foreseen else error,
-                )
+                _log.warning("store: still not durable, next try in %g s: %s", self._retry_s, _told(error))
                 self._reader.resume()
             else:
                 self._be_durable(writer)
@@ -317,3 +310,14 @@ class Durability:
 
     def _new_writer(self) -> Writer:
         return Writer(Database(self.path, self.ballast))
+
+
+_FORESEEN = (sqlite3.Error, OSError, StoreDamagedError, StoreInUseError, NewerSchemaError)
+
+
+def _told(error: Exception) -> str:
+    """In words; what nobody foresaw is logged with its place."""
+    if isinstance(error, _FORESEEN):
+        return str(error)
+    _log.error("store: a defect of nodeagent, to be reported", exc_info=error)
+    return repr(error)

@@ -108,7 +108,8 @@ class DirectoryLock:
 
 
 def open_life(database: Database, identity: Identity) -> Life:
-    """Open for writing and read the last life back; a damaged file gives way to what is left of it.
+    """Open for writing and read the last life back; a damaged file gives way to what is left of it, or to an
+    empty one where that does not open either.
 
     Raises sqlite3.Error or OSError where the disk refuses, NewerSchemaError where a later version wrote the
     file. When it returns, the disk took a write.
@@ -119,7 +120,13 @@ def open_life(database: Database, identity: Identity) -> Life:
     except Exception as error:  # noqa: BLE001 - whatever the file's bytes do to us is damage, and is told as that
         why, is_cut_short = _damage(error), isinstance(error, CutShortError)
     # Not within the handler: the error's frames may keep a statement, and so the file, open.
-    repair(database, identity.begin(), why, is_cut_short=is_cut_short)
+    repaired_of = ""
+    try:
+        repaired_of = repair(database, identity.begin(), why, is_cut_short=is_cut_short).aside
+        return _open_life(database, identity)
+    except Exception as error:  # noqa: BLE001 - as above
+        why += f"; what was left of it does not open either: {_damage(error)}"
+    repair(database, identity.begin(), why, is_ours=False, repaired_of=repaired_of)
     return _open_life(database, identity)
 
 

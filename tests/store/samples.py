@@ -89,3 +89,8 @@ def transaction(number: int, *, inputs: int = 1, events: int = 1, wall_ns: int |
 
 def names_in(folder: Path) -> list[str]:
     return sorted(each.name for each in folder.iterdir())
+
+
+def set_aside_in(folder: Path) -> list[Path]:
+    """The damaged files, oldest first."""
+    return sorted(file for file in folder.glob("store.db.damaged-*") if not file.name.endswith("-wal"))

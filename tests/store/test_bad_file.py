@@ -19,7 +19,7 @@ from nodeagent.store.layout import SCHEMA_VERSION
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Recovery
 from tests.store.conftest import StartChild
-from tests.store.samples import MACHINE, WALL_NS, condition, names_in, signal, transaction
+from tests.store.samples import MACHINE, WALL_NS, condition, names_in, set_aside_in, signal, transaction
 from tests.waiting import WAIT_LIMIT_S, until
 
 MIB = 1024 * 1024
@@ -84,10 +84,6 @@ def a_folder(file: Path) -> None:
 
 def empty(file: Path) -> None:
     file.write_bytes(b"")
-
-
-def set_aside_in(directory: Path) -> list[Path]:
-    return [file for file in directory.glob("store.db.damaged-*") if not file.name.endswith("-wal")]
 
 
 @pytest.mark.parametrize("make", [written_by_another_program, a_folder, empty])
