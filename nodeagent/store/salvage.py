@@ -107,7 +107,7 @@ def _meanings(carved: Carved) -> Iterator[tuple[Table, Row, bool]]:
         if row is None:
             continue
         if len(row) == len(table.columns) + 1:
-            if row[-1] == checksum(table.word, *row[:-1]) and _is_decodable(table, row[:-1]):
+            if _is_sealed(table, row) and _is_decodable(table, row[:-1]):
                 # A row of another table, from before checksums, may look like this one with its own.
                 yield table, row[:-1], True
                 return
@@ -116,6 +116,10 @@ def _meanings(carved: Carved) -> Iterator[tuple[Table, Row, bool]]:
             if table.fits(row) and _is_decodable(table, row):
                 former.append((table, row, False))
     yield from former
+
+
+def _is_sealed(table: Table, row: Row) -> bool:
+    return row[-1] == checksum(table.word, *row[:-1]) and table.fits(row[:-1])
 
 
 def _row(table: Table, carved: Carved) -> Row | None:
