@@ -11,7 +11,7 @@ from pathlib import Path
 from nodeagent.config import ConfigError
 from nodeagent.core.catalog import Catalog, Settings
 from nodeagent.core.model import CatalogChanged, Input, TablesRejected
-from nodeagent.store.errors import StoreUnreadableError
+from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
 from nodeagent.store.ledger import Ledger
 from nodeagent.tables.canonical import decode_catalog, encode_catalog
 from nodeagent.tables.load import Loaded, TablesError, load_catalog
@@ -101,7 +101,7 @@ class Catalogs:
         try:
             stored = await self._ledger.last_good_catalog()
             return None if stored is None else decode_catalog(stored[1])
-        except (StoreUnreadableError, ValueError) as error:
+        except (StoreUnreadableError, StoreDamagedError, ValueError) as error:
             log.error("the last good tables cannot be read back: %s", error)
             return None
 

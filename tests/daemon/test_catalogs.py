@@ -9,7 +9,7 @@ from nodeagent.core.model import CatalogChanged, Level, TablesRejected
 from nodeagent.daemon import catalogs as catalogs_module
 from nodeagent.daemon.catalogs import KEPT, Catalogs, NoTables
 from nodeagent.store.ledger import Ledger
-from tests.store.samples import PATIENT
+from tests.store.samples import PATIENT, make_the_catalogs_texts
 
 SHIPPED = """
 kind = "host"
@@ -145,6 +145,21 @@ async def test_whatever_fails_in_loading_the_last_good_tables_stay_and_it_is_sai
 async def test_on_a_first_start_a_bad_site_table_leaves_the_shipped_ones(
     tmp_path: Path, shipped: Path, site: Path
 ) -> None:
+    (site / "kernel.toml").write_text(BROKEN)
+    ledger, catalogs, _ = await begin(tmp_path / "state")
+    await catalogs.load([shipped, site], Settings(), "")
+    assert level(catalogs) is Level.SUB_HEALTH
+    await ledger.close()
+
+
+async def test_last_good_tables_that_are_damaged_give_way_to_the_shipped_ones(
+    tmp_path: Path, shipped: Path, site: Path
+) -> None:
+    ledger, catalogs, _ = await begin(tmp_path / "state")
+    (site / "kernel.toml").write_text(STRICTER)
+    await catalogs.load([shipped, site], Settings(), "")
+    await ledger.close()
+    make_the_catalogs_texts(tmp_path / "state")
     (site / "kernel.toml").write_text(BROKEN)
     ledger, catalogs, _ = await begin(tmp_path / "state")
     await catalogs.load([shipped, site], Settings(), "")

@@ -17,7 +17,7 @@ from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Stamped, Transaction
 from nodeagent.tables.canonical import encode_catalog, with_digest
 from tests.core.build import HBM, active, back, catalog, ns, order, repeat, row, seen, signal, xid
-from tests.store.samples import PATIENT
+from tests.store.samples import PATIENT, make_the_catalogs_texts
 
 XID = "XID_79"
 TABLES = with_digest(
@@ -235,3 +235,13 @@ async def test_what_cannot_be_replayed_is_left_out_and_told(
                 "it cannot be replayed: KeyError: 'a defect'"
             ]
             assert "cannot be replayed" in caplog.text
+
+
+async def test_a_catalog_that_is_not_as_it_was_written_is_replaced_and_isolations_stand(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await live(tmp_path, EARLY)
+    make_the_catalogs_texts(tmp_path)
+    async with next_life(tmp_path) as found:
+        assert (found.verdicts, found.is_quiesced) == (OUT, True)
+    assert "is judged by the tables on disk" in caplog.text
