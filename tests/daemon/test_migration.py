@@ -44,7 +44,7 @@ def state(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def no_stand_in() -> Catalog:
+async def no_stand_in() -> Catalog:
     raise AssertionError("every catalog is in the store")
 
 

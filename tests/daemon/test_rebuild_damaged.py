@@ -88,7 +88,7 @@ class Next:
         return any(hold.kind == "quiesce" for hold in self.rebuilt.engine.view().holds)
 
 
-def no_stand_in() -> Catalog:
+async def no_stand_in() -> Catalog:
     return TABLES
 
 
