@@ -115,7 +115,9 @@ class Daemon:
             conditions = (*refusals.standing(engine.view(), refused), *_damages(rebuilt))
             resets = resets_recorded(config.record_dir, clock.rule_ns())
             await pump.begin(
-                rebuilt.differences, (started, _node(config), *switched_off, *tables, resets, *conditions)
+                rebuilt.differences,
+                (started, _node(config), *switched_off, *tables, resets, *conditions),
+                told=rebuilt.damages,
             )
 
             sources = workers.supervisors(
