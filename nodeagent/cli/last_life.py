@@ -4,7 +4,9 @@ The store is read as it lies, also beside a daemon that hangs, and not a byte of
 it says still stands, the engine judges together with what is read of the devices.
 """
 
+import sqlite3
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from nodeagent.daemon.rebuild import digests_of, replayed
 from nodeagent.replay import store_file
 from nodeagent.replay.reading import ReplayError
 from nodeagent.store import reader
+from nodeagent.store.errors import StoreDamagedError
 from nodeagent.store.opening import FILE_NAME, life_of
 from nodeagent.store.records import ClockAnchor, Cursor
 from nodeagent.tables.canonical import decode_catalog
@@ -38,7 +41,7 @@ def read(
 ) -> LastLife | None:
     """None where no daemon ever ran here. ``catalogs`` gets those of its time, and is the engine's own.
 
-    One that the store lost is replaced by ``stand_in``. Raises Unreadable.
+    One that the store lost or damaged is replaced by ``stand_in``. Raises Unreadable.
     """
     database = Path(agent.state_dir) / FILE_NAME
     if not _a_daemon_ran(agent):
@@ -47,8 +50,7 @@ def read(
         with store_file.opened(database) as connection:
             recovery = life_of(connection).recovery
             for digest in digests_of(recovery):
-                kept = reader.read_catalog(connection, digest)
-                catalogs[digest] = decode_catalog(kept) if kept else replace(stand_in(), digest=digest)
+                catalogs[digest] = _kept(connection, digest) or replace(stand_in(), digest=digest)
         engine = replayed(recovery, catalogs)
     except ReplayError as error:
         raise Unreadable("; ".join(f"{each.file}: {each.reason}" for each in error.problems)) from error
@@ -56,6 +58,14 @@ def read(
         # The rim: damage may show anywhere in what was stored.
         raise Unreadable(f"{database}: damaged: {type(error).__name__}: {error}") from error
     return LastLife(engine=engine, anchor=recovery.anchor, cursors=recovery.cursors)
+
+
+def _kept(connection: sqlite3.Connection, digest: str) -> Catalog | None:
+    """None where it is lost, or not as it was written."""
+    with suppress(StoreDamagedError, ValueError):
+        kept = reader.read_catalog(connection, digest)
+        return None if kept is None else decode_catalog(kept)
+    return None
 
 
 def _a_daemon_ran(agent: AgentConfig) -> bool:

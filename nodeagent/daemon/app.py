@@ -17,7 +17,7 @@ from nodeagent.config import Config
 from nodeagent.core.model import NODE, DeviceSeen, Kind, Signal, Started, View
 from nodeagent.daemon import identity, refusals, systemd, workers
 from nodeagent.daemon.actuator import Actuator
-from nodeagent.daemon.catalogs import Catalogs, NoTables, tables_on_disk
+from nodeagent.daemon.catalogs import Catalogs, NoTables, stand_in
 from nodeagent.daemon.clock import carry_on
 from nodeagent.daemon.pump import Pump, RestartNeeded
 from nodeagent.daemon.quiescence import Quiescence
@@ -95,7 +95,9 @@ class Daemon:
 
             folders = table_folders(config)
             clock = carry_on(recovery.anchor, identity.boot_id())
-            known = await load_catalogs(ledger, recovery, lambda: tables_on_disk(folders, config.settings()))
+            known = await load_catalogs(
+                ledger, recovery, lambda: stand_in(ledger, folders, config.settings())
+            )
             rebuilt = await rebuild(ledger, recovery, known)
             engine = rebuilt.engine
             ledger.carry = engine.carry
@@ -111,9 +113,11 @@ class Daemon:
             switched_off = workers.switched_off(config, engine.view())
             refused = {refusals.CONFIGURATION: self._refused, refusals.TABLES: catalogs.refused}
             conditions = (*refusals.standing(engine.view(), refused), *_damages(rebuilt))
-            resets = resets_recorded(config.record_dir, clock.rule_ns())
+            resets = await resets_recorded(config.record_dir, clock.rule_ns())
             await pump.begin(
-                rebuilt.differences, (started, _node(config), *switched_off, *tables, resets, *conditions)
+                rebuilt.differences,
+                (started, _node(config), *switched_off, *tables, resets, *conditions),
+                told=rebuilt.damages,
             )
 
             sources = workers.supervisors(

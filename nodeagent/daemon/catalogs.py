@@ -11,7 +11,7 @@ from pathlib import Path
 from nodeagent.config import ConfigError
 from nodeagent.core.catalog import Catalog, Settings
 from nodeagent.core.model import CatalogChanged, Input, TablesRejected
-from nodeagent.store.errors import StoreUnreadableError
+from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
 from nodeagent.store.ledger import Ledger
 from nodeagent.tables.canonical import decode_catalog, encode_catalog
 from nodeagent.tables.load import Loaded, TablesError, load_catalog
@@ -42,6 +42,27 @@ def tables_on_disk(folders: Sequence[Path], settings: Settings) -> Catalog:
         return load_catalog(folders, settings).catalog
     except Exception as error:
         raise NoTables(why_refused(error)) from error
+
+
+async def last_good(ledger: Ledger) -> Catalog | None:
+    """The tables that were loaded last; None where there are none, or none that can be read back."""
+    try:
+        stored = await ledger.last_good_catalog()
+        return None if stored is None else decode_catalog(stored[1])
+    except (StoreUnreadableError, StoreDamagedError, ValueError) as error:
+        log.error("the last good tables cannot be read back: %s", error)
+        return None
+
+
+async def stand_in(ledger: Ledger, folders: Sequence[Path], settings: Settings) -> Catalog:
+    """What judges in the place of a catalog that the store lost: the tables on disk, else the last good ones,
+    else the shipped folder alone. Raises NoTables where nothing is left.
+    """
+    try:
+        return tables_on_disk(folders, settings)
+    except NoTables as refused:
+        log.error("tables refused: %s", refused)
+    return await last_good(ledger) or tables_on_disk(folders[:1], settings)
 
 
 class Catalogs:
@@ -88,22 +109,14 @@ class Catalogs:
         return TablesRejected(reason=reason[:_REASON_LENGTH])
 
     async def _fall_back(self, folders: Sequence[Path], settings: Settings, in_force: str) -> None:
-        last_good = self._known[in_force] if in_force else await self._last_good()
-        if last_good is not None:
-            self.current = last_good
-            self._remember(last_good, in_force)
+        kept = self._known[in_force] if in_force else await last_good(self._ledger)
+        if kept is not None:
+            self.current = kept
+            self._remember(kept, in_force)
             return
         shipped = tables_on_disk(folders[:1], settings)
         await self._take(shipped, "shipped; the site's were refused", in_force)
         log.warning("no tables were ever good on this node: only those of %s are in force", folders[0])
-
-    async def _last_good(self) -> Catalog | None:
-        try:
-            stored = await self._ledger.last_good_catalog()
-            return None if stored is None else decode_catalog(stored[1])
-        except (StoreUnreadableError, ValueError) as error:
-            log.error("the last good tables cannot be read back: %s", error)
-            return None
 
     async def _take(self, catalog: Catalog, reason: str, in_force: str) -> None:
         encoded = encode_catalog(catalog)

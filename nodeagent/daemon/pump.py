@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from nodeagent.core.catalog import Catalog
@@ -22,7 +22,7 @@ from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.translate import store_damaged
 from nodeagent.store.board import Board
 from nodeagent.store.ledger import Ledger
-from nodeagent.store.records import Committed, Cursor, Publication, Stamped, Taken, Transaction
+from nodeagent.store.records import Committed, Cursor, Damage, Publication, Stamped, Taken, Transaction
 
 QUEUE_DELIVERIES = 1024
 MAX_INPUTS_A_TURN = 2048
@@ -106,15 +106,16 @@ class Pump:
         await self.submit(Delivery(source="agent", inputs=inputs, told=told))
         return await told
 
-    async def begin(self, outcome: Outcome, inputs: Iterable[Input]) -> None:
-        """The first turn of a process: what rebuilding found, then its own first inputs; they tell of what
-        was damaged.
+    async def begin(self, outcome: Outcome, inputs: Iterable[Input], told: Collection[Damage] = ()) -> None:
+        """The first turn of a process: what rebuilding found, then its own first inputs. They tell of what
+        was damaged as far as it is ``told``; the rest is told here.
         """
-        turn = _Turn(tells_damage=True)
+        turn = _Turn(tells_damage=bool(told))
         self._gather(turn, self._clock.rule_ns(), outcome)
         for given in inputs:
             self._step(turn, given)
         self._tell_durability(turn)
+        self._tell_damage(turn, told)
         await self._commit(turn)
 
     async def run(self) -> None:
@@ -212,10 +213,11 @@ class Pump:
         )
         self._step(turn, signal)
 
-    def _tell_damage(self, turn: _Turn) -> None:
+    def _tell_damage(self, turn: _Turn, told: Collection[Damage] = ()) -> None:
         """What was found damaged since the start: memory has all that decides, and a person is told."""
         for damage in self._ledger.damages:
-            self._step(turn, store_damaged(damage))
+            if damage not in told:
+                self._step(turn, store_damaged(damage))
             turn.tells_damage = True
 
     async def _commit(self, turn: _Turn) -> bool:

@@ -6,7 +6,7 @@ returns.
 """
 
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from nodeagent.core import restoring
@@ -38,7 +38,7 @@ class Rebuilt:
 
 
 async def load_catalogs(
-    ledger: Ledger, recovery: Recovery, stand_in: Callable[[], Catalog]
+    ledger: Ledger, recovery: Recovery, stand_in: Callable[[], Awaitable[Catalog]]
 ) -> dict[str, Catalog]:
     """Every catalog that the stored inputs were judged under, by digest.
 
@@ -53,7 +53,7 @@ async def load_catalogs(
             log.error(
                 "catalog %s: %s; what was judged under it is judged by the tables on disk", digest, error
             )
-            catalogs[digest] = replace(stand_in(), digest=digest)
+            catalogs[digest] = replace(await stand_in(), digest=digest)
     return catalogs
 
 

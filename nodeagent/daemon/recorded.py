@@ -4,24 +4,35 @@ It reads, and judges nothing. The processes of resets write the record, and hold
 whatever the daemon believes.
 """
 
+import asyncio
 import logging
 from collections import defaultdict
 from pathlib import Path
+from typing import Final
 
 from nodeagent.core.devices import PROVISIONAL
 from nodeagent.core.model import NODE, ResetsRecorded
 from nodeagent.reset import record
+from nodeagent.store.thread import DiskThread
 
 log = logging.getLogger(__name__)
 
+READ_LIMIT_S: Final = 2.0
+"""A disk that hangs holds up no start."""
 
-def resets_recorded(folder: Path, rule_ns: int) -> ResetsRecorded:
+
+async def resets_recorded(folder: Path, rule_ns: int) -> ResetsRecorded:
     """As the record in the folder has them; none where it cannot be read, and that is logged."""
+    past: tuple[record.PastReset, ...] = ()
+    thread = DiskThread("record", closing=lambda: None)
     try:
-        past = record.resets_of_late(folder)
-    except (OSError, ValueError) as error:
-        log.warning("resets of earlier are counted by the processes of resets alone: %s", error)
-        past = ()
+        async with asyncio.timeout(READ_LIMIT_S):
+            past = await thread.run(lambda: record.resets_of_late(folder))
+    except (OSError, ValueError, TimeoutError) as error:
+        why = str(error) or "the disk does not answer"
+        log.warning("resets of earlier are counted by the processes of resets alone: %s", why)
+    finally:
+        thread.abandon()
     found: defaultdict[str, list[int]] = defaultdict(list)
     for each in past:
         at_ns = rule_ns - each.ago_ns

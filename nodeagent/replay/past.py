@@ -29,7 +29,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.store import codec
 from nodeagent.store.errors import StoreDamagedError
-from nodeagent.store.reader import State, read_cells, read_state
+from nodeagent.store.reader import State, read_catalogs, read_cells, read_state
 from nodeagent.store.records import Stamped, StoredEvent
 from nodeagent.tables.canonical import decode_catalog
 
@@ -103,9 +103,8 @@ def read(connection: sqlite3.Connection) -> Past:
         state.base_ns,
         state.base_ns + _offset_ns(state),
     )
-    bodies = connection.execute("SELECT digest, body FROM catalog ORDER BY ordinal").fetchall()
     try:
-        catalogs = {digest: decode_catalog(bytes(body)) for digest, body in bodies}
+        catalogs = {digest: decode_catalog(body) for digest, body in read_catalogs(connection)}
     except ValueError as error:
         raise StoreDamagedError(str(error)) from error
     return Past(

@@ -32,6 +32,14 @@ class Numbers:
     input: int = 0
     audit: int = 0
 
+    def or_later(self, other: "Numbers") -> "Numbers":
+        """The greater one of each line."""
+        return Numbers(
+            seq=max(self.seq, other.seq),
+            input=max(self.input, other.input),
+            audit=max(self.audit, other.audit),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
@@ -68,6 +76,15 @@ class Change:
     @property
     def rows(self) -> int:
         return len(self.inputs) + len(self.events) + len(self.audits)
+
+    @property
+    def last(self) -> Numbers:
+        """The greatest numbers that it gives; 0 where it gives none."""
+        return Numbers(
+            seq=self.events[-1][0] if self.events else 0,
+            input=self.inputs[-1][0] if self.inputs else 0,
+            audit=self.audits[-1][0] if self.audits else 0,
+        )
 
 
 _PUT_CATALOG = """
@@ -118,17 +135,8 @@ def _consumer_statements(change: Change) -> Iterator[Statement]:
 
 
 def _state_statements(change: Change) -> Iterator[Statement]:
-    yield (
-        _ADVANCE,
-        [
-            (
-                change.events[-1][0] if change.events else 0,
-                change.inputs[-1][0] if change.inputs else 0,
-                change.audits[-1][0] if change.audits else 0,
-                change.engine_now_ns,
-            )
-        ],
-    )
+    last = change.last
+    yield _ADVANCE, [(last.seq, last.input, last.audit, change.engine_now_ns)]
     if change.anchor is not None:
         anchor = change.anchor
         yield _ANCHOR, [(anchor.boot_id, anchor.boottime_ns, anchor.rule_ns, anchor.wall_ns)]

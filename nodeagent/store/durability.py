@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from nodeagent.store.ballast import Ballast
-from nodeagent.store.change import Base, Change, Numbers
+from nodeagent.store.change import Change, Numbers
 from nodeagent.store.errors import (
     NewerSchemaError,
     StoreDamagedError,
@@ -77,7 +77,7 @@ class Durability:
         limits: Limits,
         reader: Reader,
         last: Callable[[], Numbers],
-        fresh_base: Callable[[], Base | None],
+        all_there_is: Callable[[], Change | None],
         changed: Callable[[], None],
     ) -> None:
         self.store_id = StoreId(uuid=identity.new_uuid, epoch=0)
@@ -89,7 +89,7 @@ class Durability:
         self._identity = identity
         self._limits = limits
         self._last = last
-        self._fresh_base = fresh_base
+        self._all_there_is = all_there_is
         self._changed = changed
         self.space_short = asyncio.Event()
         self._lock = DirectoryLock(directory)
@@ -97,6 +97,10 @@ class Durability:
         self._pending: deque[_Pending] = deque()
         self._unread = False
         self._damage = ""
+        self._on_disk = Numbers()
+        """What the disk has said that it holds."""
+        self._is_bare = False
+        """Whether the file lacks what memory has of it, as one that was repaired or made anew does."""
         self._reader = reader
         self._left: Writer | None = None
         self._closed = False
@@ -126,6 +130,7 @@ class Durability:
             raise
         if life is not None:
             self.store_id = life.state.store_id
+            self._on_disk = life.state.last
         if trouble:
             self._unread = life is None
             self._degrade(trouble)
@@ -137,15 +142,17 @@ class Durability:
         try:
             self._lock.take()
             return open_life(database, self._identity), ""
-        except (sqlite3.Error, OSError, NewerSchemaError) as error:
-            trouble = str(error)
+        except StoreInUseError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the rim of a start: the daemon begins
+            trouble = _told(error)
             database.close()
         if not self.path.exists():
             return None, trouble
         try:
             return read_life(self.path, self._identity.begin()), trouble
-        except (sqlite3.Error, OSError, StoreDamagedError) as error:
-            _log.error("store: nothing could be read from %s: %s", self.path, error)
+        except Exception as error:  # noqa: BLE001 - as above
+            _log.error("store: nothing could be read from %s: %s", self.path, _told(error))
             self.damages.append(Damage(why=trouble, lost=("everything",), is_whole=False))
             return None, trouble
 
@@ -199,6 +206,7 @@ class Durability:
             self._writer.database.space_was_short = False
             self.space_short.set()
         self._pending.popleft()
+        self._on_disk = self._on_disk.or_later(pending.change.last)
         pending.late.cancel()
         if not pending.durable.done():
             pending.durable.set_result(True)
@@ -252,18 +260,9 @@ class Durability:
                 self._changed()
                 return
             except Exception as error:  # noqa: BLE001 - the task's rim: any trouble is tried again later
-                foreseen = isinstance(
-                    error,
-                    sqlite3.Error | OSError | StoreDamagedError | StoreInUseError | NewerSchemaError,
-                )
                 writer.abandon()
                 self._retry_s = min(2 * self._retry_s, LONGEST_RETRY_S)
-                _log.warning(
-                    "store: still not durable, next try in %g s: %s",
-                    self._retry_s,
-                    error,
-                    exc_info=None if foreseen else error,
-                )
+                _log.warning("store: still not durable, next try in %g s: %s", self._retry_s, _told(error))
                 self._reader.resume()
             else:
                 self._be_durable(writer)
@@ -272,7 +271,7 @@ class Durability:
     def _be_durable(self, writer: Writer) -> None:
         self._left, self._writer = None, writer
         self._reader.resume()
-        self._unread, self._damage = False, ""
+        self._unread, self._is_bare = False, False
         self._rejoining = None
         self._durable_since_s = asyncio.get_running_loop().time()
         # A disk that fails again soon is asked less and less often.
@@ -290,26 +289,35 @@ class Durability:
             damage=self._damage,
         )
         state, damage = await writer.run(lambda: self._take_and_reopen(writer.database, ours))
+        self._look_at(state.last, damage)
         on_disk = state.last
-        if damage is not None:
-            # What memory holds of the live state is whole.
-            self.damages.append(replace(damage, is_whole=True, doubtful=()))
-        is_bare = damage is not None
+        is_bare = self._is_bare
         while True:
             last = self._last()
             if is_bare or self.tail.needs_base(on_disk, last.input):
                 is_bare = False
-                base = self._fresh_base()
-                if base is None:
+                whole = self._all_there_is()
+                if whole is None:
                     raise StoreDamagedError("inputs were lost and no state is at hand to begin a replay from")
-                self.tail.add(Change(base=base))
+                self.tail.add(whole)
             additions = self.tail.additions
             change = self.tail.missing(on_disk, self.store_id, last.seq)
             await writer.write(change)
-            on_disk = last
+            on_disk = self._on_disk = last
             self.tail.forget(change, on_disk)
             if self.tail.additions == additions:
                 return
+
+    def _look_at(self, found: Numbers, damage: Damage | None) -> None:
+        """What of the file is lost, once: a next try finds it as this one leaves it."""
+        lost = _lost(self._on_disk, found)
+        if damage is not None:
+            # What memory holds of the live state is whole.
+            self.damages.append(replace(damage, is_whole=True, doubtful=()))
+        elif lost:
+            self.damages.append(Damage(why="its files were removed or replaced while in use", lost=lost))
+        self._is_bare = self._is_bare or damage is not None or found != found.or_later(self._on_disk)
+        self._on_disk, self._damage = found, ""
 
     def _take_and_reopen(self, database: Database, ours: Ours) -> tuple[State, Damage | None]:
         self._lock.take()
@@ -317,3 +325,23 @@ class Durability:
 
     def _new_writer(self) -> Writer:
         return Writer(Database(self.path, self.ballast))
+
+
+def _lost(known: Numbers, found: Numbers) -> tuple[str, ...]:
+    """Of what was on the disk, what memory cannot write again. In words."""
+    lines = (
+        (found.seq, known.seq, "events {} to {} of the history"),
+        (found.audit, known.audit, "entries {} to {} of the audit log"),
+    )
+    return tuple(words.format(there + 1, last) for there, last, words in lines if there < last)
+
+
+_FORESEEN = (sqlite3.Error, OSError, StoreDamagedError, StoreInUseError, NewerSchemaError)
+
+
+def _told(error: Exception) -> str:
+    """In words; what nobody foresaw is logged with its place."""
+    if isinstance(error, _FORESEEN):
+        return str(error)
+    _log.error("store: a defect of nodeagent, to be reported", exc_info=error)
+    return repr(error)

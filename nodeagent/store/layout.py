@@ -7,6 +7,7 @@ checksum proves itself: wherever in the file it is found, it is a row of that ta
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import UnionType
 from typing import Final
 
 import msgspec
@@ -66,16 +67,16 @@ class Table:
         return (*row, checksum(self.word, *row))
 
     def opened(self, sealed: Row) -> Row:
-        """The row without it; one without a checksum was written before there were any.
+        """The row without it; one without a checksum was written before there were any. A checksum that was
+        made since, of a row from before, proves no types.
 
         Raises StoreDamagedError where it is not as it was written.
         """
         row, written = sealed[:-1], sealed[-1]
-        if written is None:
-            if not self.fits(row):
-                raise StoreDamagedError(f"{self.name} {row[0]!r} holds values of other types")
-        elif written != checksum(self.word, *row):
+        if written is not None and written != checksum(self.word, *row):
             raise StoreDamagedError(f"{self.name} {row[0]!r} is not as it was written")
+        if not self.fits(row):
+            raise StoreDamagedError(f"{self.name} {row[0]!r} holds values of other types")
         return row
 
     def fits(self, row: Sequence[SqlValue]) -> bool:
@@ -89,10 +90,16 @@ def checksum(word: str, *row: SqlValue) -> int:
 
 
 def _is_of(value: SqlValue, kind: str) -> bool:
-    return isinstance(value, _TYPES[kind.lower()]) or (value is None and kind.isupper())
+    return isinstance(value, _TYPES[kind])
 
 
-_TYPES: Final[Mapping[str, type]] = {"i": int, "t": str, "b": bytes}
+_TYPES: Final[Mapping[str, type | UnionType]] = {
+    "i": int,
+    "t": str,
+    "b": bytes,
+    "I": int | None,
+    "T": str | None,
+}
 
 STATE: Final = Table(
     name="state",

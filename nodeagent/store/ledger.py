@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from nodeagent.core.model import Carried
 from nodeagent.store import codec, reader
-from nodeagent.store.change import AuditRow, Base, Change, Numbers
+from nodeagent.store.change import AuditRow, Base, CatalogRow, Change, Numbers
 from nodeagent.store.consumers import Consumer, Consumers, Numbering
 from nodeagent.store.durability import Durability, Limits
 from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
@@ -66,6 +66,7 @@ class Ledger:
         self._base_input = 0
         self._damaged_events = 0
         self._consumers = Consumers(())
+        self._last_catalog: CatalogRow | None = None
         identity = Identity(machine_id=machine_id, new_uuid=str(uuid.uuid4()), wall_ns=wall_ns)
         path = directory / FILE_NAME
         self._reader = reader.Reader(path, limits.commit_deadline_s)
@@ -75,7 +76,7 @@ class Ledger:
             limits,
             self._reader,
             last=lambda: self._last,
-            fresh_base=self._fresh_base,
+            all_there_is=self._all_there_is,
             changed=self._durability_changed,
         )
         self._upkeep = Upkeep(self._durability, keep or Keep(), wall_ns, self._trimmed)
@@ -244,7 +245,7 @@ class Ledger:
 
     async def put_catalog(self, digest: str, body: bytes, reason: str) -> bool:
         """Keep a catalog and make it the last good one; whether it is on the disk."""
-        row = (digest, reason, body)
+        row = self._last_catalog = (digest, reason, body)
         return await self._durability.write(Change(catalogs=(row,)))
 
     async def get_catalog(self, digest: str) -> bytes | None:
@@ -314,8 +315,15 @@ class Ledger:
             at_ns=self._engine_now_ns,
         )
 
-    def _fresh_base(self) -> Base | None:
-        return None if self.carry is None else self._base(self.carry())
+    def _all_there_is(self) -> Change | None:
+        """What memory has of a file that lost it; None while nobody carries the live cells."""
+        if self.carry is None:
+            return None
+        return Change(
+            base=self._base(self.carry()),
+            consumers={consumer.name: consumer.row for consumer in self._consumers.all()},
+            catalogs=() if self._last_catalog is None else (self._last_catalog,),
+        )
 
     def _trimmed(self, oldest_seq: int) -> None:
         self._oldest_seq = oldest_seq

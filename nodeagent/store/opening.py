@@ -23,7 +23,16 @@ from nodeagent.store.errors import (
     StoreInUseError,
     UnreadLifeError,
 )
-from nodeagent.store.layout import SCHEMA_VERSION, SEAL_STATE, TABLES
+from nodeagent.store.layout import (
+    CARRIED,
+    CATALOG,
+    CONSUMER,
+    CURSOR,
+    SCHEMA_VERSION,
+    SEAL_STATE,
+    STATE,
+    TABLES,
+)
 from nodeagent.store.migrations import MIGRATIONS
 from nodeagent.store.reader import State
 from nodeagent.store.records import Damage, Recovery
@@ -38,6 +47,9 @@ FILE_NAME = "store.db"
 # A whole check reads the whole file; beyond this size it would cost the start its budget, and what a
 # replay needs is read and decoded in any case.
 _CHECKED_BYTES = 4 * 1024 * 1024
+
+# The short tables that decide: a migration gives each of their rows a checksum.
+_DECIDING = (STATE, CARRIED, CURSOR, CATALOG, CONSUMER)
 
 _NOBODY = Begin(uuid="", machine_id="", wall_ns=0)
 
@@ -108,7 +120,8 @@ class DirectoryLock:
 
 
 def open_life(database: Database, identity: Identity) -> Life:
-    """Open for writing and read the last life back; a damaged file gives way to what is left of it.
+    """Open for writing and read the last life back; a damaged file gives way to what is left of it, or to an
+    empty one where that does not open either.
 
     Raises sqlite3.Error or OSError where the disk refuses, NewerSchemaError where a later version wrote the
     file. When it returns, the disk took a write.
@@ -119,7 +132,13 @@ def open_life(database: Database, identity: Identity) -> Life:
     except Exception as error:  # noqa: BLE001 - whatever the file's bytes do to us is damage, and is told as that
         why, is_cut_short = _damage(error), isinstance(error, CutShortError)
     # Not within the handler: the error's frames may keep a statement, and so the file, open.
-    repair(database, identity.begin(), why, is_cut_short=is_cut_short)
+    repaired_of = ""
+    try:
+        repaired_of = repair(database, identity.begin(), why, is_cut_short=is_cut_short).aside
+        return _open_life(database, identity)
+    except Exception as error:  # noqa: BLE001 - as above
+        why += f"; what was left of it does not open either: {_damage(error)}"
+    repair(database, identity.begin(), why, is_ours=False, repaired_of=repaired_of)
     return _open_life(database, identity)
 
 
@@ -269,7 +288,11 @@ def _check_version(path: Path) -> None:
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
-    """Step by step to the schema of this version, in one transaction."""
+    """Step by step to the schema of this version, in one transaction.
+
+    Raises StoreDamagedError where a row that decides has values of other types: then nothing has changed. The
+    inputs since the base are looked at when they are read.
+    """
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version == SCHEMA_VERSION:
         return
@@ -281,9 +304,12 @@ def _migrate(connection: sqlite3.Connection) -> None:
             for statement in MIGRATIONS[step]:
                 connection.execute(statement)
         connection.execute(SEAL_STATE)
+        for table in _DECIDING:
+            for row in connection.execute(table.select):
+                table.opened(row)
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.execute("COMMIT")
-    except sqlite3.Error:
+    except (sqlite3.Error, StoreDamagedError):
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise

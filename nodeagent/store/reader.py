@@ -15,7 +15,19 @@ from nodeagent.core.model import Carried
 from nodeagent.store import codec
 from nodeagent.store.change import AuditRow, ConsumerRow, Numbers
 from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
-from nodeagent.store.layout import AUDIT, CARRIED, CONSUMER, CURSOR, DAMAGE, EVENT, INPUT, STATE, Row, Table
+from nodeagent.store.layout import (
+    AUDIT,
+    CARRIED,
+    CATALOG,
+    CONSUMER,
+    CURSOR,
+    DAMAGE,
+    EVENT,
+    INPUT,
+    STATE,
+    Row,
+    Table,
+)
 from nodeagent.store.records import ClockAnchor, Cursor, Damage, Stamped, StoredEvent, StoreId
 from nodeagent.store.repair import damage_of
 from nodeagent.store.thread import AbandonedError, DiskThread
@@ -136,13 +148,26 @@ def read_audits(connection: sqlite3.Connection, after_number: int, limit: int) -
 
 
 def read_catalog(connection: sqlite3.Connection, digest: str) -> bytes | None:
-    row = connection.execute("SELECT body FROM catalog WHERE digest = ?", (digest,)).fetchone()
-    return None if row is None else bytes(row[0])
+    """Raise StoreDamagedError where it is not as it was written."""
+    rows = _opened(CATALOG, connection.execute(f"{CATALOG.select} WHERE digest = ?", (digest,)))
+    return _catalog(rows[0])[1] if rows else None
 
 
 def read_last_catalog(connection: sqlite3.Connection) -> tuple[str, bytes] | None:
-    row = connection.execute("SELECT digest, body FROM catalog ORDER BY ordinal DESC LIMIT 1").fetchone()
-    return None if row is None else (row[0], bytes(row[1]))
+    """As ``read_catalog``, with its digest."""
+    rows = _opened(CATALOG, connection.execute(f"{CATALOG.select} ORDER BY ordinal DESC LIMIT 1"))
+    return _catalog(rows[0]) if rows else None
+
+
+def read_catalogs(connection: sqlite3.Connection) -> list[tuple[str, bytes]]:
+    """All that are kept, the last good one last. Raises StoreDamagedError as ``read_catalog``."""
+    rows = _opened(CATALOG, connection.execute(f"{CATALOG.select} ORDER BY ordinal"))
+    return [_catalog(row) for row in rows]
+
+
+def _catalog(opened: Any) -> tuple[str, bytes]:
+    digest, _, _, body = opened
+    return digest, body
 
 
 def _opened(table: Table, rows: Iterable[Row]) -> list[Row]:

@@ -54,12 +54,19 @@ def create(path: Path, begin: Begin) -> None:
 
 
 def repair(
-    database: Database, begin: Begin, why: str, *, is_ours: bool = True, is_cut_short: bool = False
+    database: Database,
+    begin: Begin,
+    why: str,
+    *,
+    is_ours: bool = True,
+    is_cut_short: bool = False,
+    repaired_of: str = "",
 ) -> Damage:
     """Put a new file in place with what is left; with nothing, where it is not ours. Raises sqlite3.Error or
     OSError.
 
-    It is told by the next daemon; not so where the file ``is_cut_short`` and nothing is missing.
+    It is told by the next daemon; not so where the file ``is_cut_short`` and nothing is missing. A file that
+    is itself the repaired one of another, ``repaired_of`` that was kept aside, is not kept beside it.
     Refused while this process has the file open elsewhere: SQLite removes the log by its name when the last
     connection closes, and that name will be the new store's.
     """
@@ -70,7 +77,11 @@ def repair(
     source = path if is_ours and not path.is_dir() else Path(os.devnull)
     left = salvage(source)
     damage = Damage(
-        why=why, aside=_name_aside(path), lost=left.lost, is_whole=left.is_whole, doubtful=left.doubtful
+        why=why,
+        aside=repaired_of or _name_aside(path),
+        lost=left.lost,
+        is_whole=left.is_whole,
+        doubtful=left.doubtful,
     )
     lost = ", ".join(damage.lost) or "nothing"
     _log.critical("store: %s is damaged (%s): kept as %s; lost of it: %s", path, why, damage.aside, lost)
@@ -79,7 +90,7 @@ def repair(
         if damage.lost or not is_cut_short:
             _write_damage(connection, damage)
         _write_state(connection, begin, left)
-    _put_in_place(path, damage.aside)
+    _put_in_place(path, "" if repaired_of else damage.aside)
     return damage
 
 

@@ -41,12 +41,13 @@ _SHORT: Final = tuple(table for table in TABLES if table not in LONG)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Salvage:
     """``rows`` are those of the short tables, without checksums; of the base those of ``base``, which is the
-    number of the input that it is the sum of. ``numbers`` are the keys of the long ones. ``state`` is None
-    where it is lost.
+    number of the input that it is the sum of. ``numbers`` are the keys of the long ones. ``state`` is that of
+    this base, None where it is lost.
 
     ``cells``, ``inputs``, ``events`` and ``audits`` say how many are missing: of the base, of what came
-    since, and of what should be kept. ``isolating``: of the missing cells, those that may be such as keep
-    work off a device. ``doubtful`` are cells that can be decoded but are not as they were written.
+    since, and of what should be kept; of a base that gave way to another, all its cells. ``isolating``: of
+    the missing cells, those that may be such as keep work off a device. ``doubtful`` are cells that can be
+    decoded but are not as they were written.
     """
 
     rows: Mapping[Table, tuple[Row, ...]]
@@ -106,7 +107,7 @@ def _meanings(carved: Carved) -> Iterator[tuple[Table, Row, bool]]:
         if row is None:
             continue
         if len(row) == len(table.columns) + 1:
-            if row[-1] == checksum(table.word, *row[:-1]) and _is_decodable(table, row[:-1]):
+            if _is_sealed(table, row) and _is_decodable(table, row[:-1]):
                 # A row of another table, from before checksums, may look like this one with its own.
                 yield table, row[:-1], True
                 return
@@ -115,6 +116,10 @@ def _meanings(carved: Carved) -> Iterator[tuple[Table, Row, bool]]:
             if table.fits(row) and _is_decodable(table, row):
                 former.append((table, row, False))
     yield from former
+
+
+def _is_sealed(table: Table, row: Row) -> bool:
+    return row[-1] == checksum(table.word, *row[:-1]) and table.fits(row[:-1])
 
 
 def _row(table: Table, carved: Carved) -> Row | None:
@@ -135,13 +140,15 @@ class _Found:
     """Rows as they come, old versions among them: ``sealed`` with their checksum, ``former`` from before
     there were any.
 
-    ``bases`` are the cells by the base that they belong to; ``spoilt`` have another checksum than their own.
+    ``bases`` are the cells by the base that they belong to, ``states`` the states that rest on it; ``spoilt``
+    have another checksum than their own.
     """
 
     sealed: dict[Table, Rows] = field(default_factory=lambda: {table: {} for table in _SHORT})
     former: dict[Table, Rows] = field(default_factory=lambda: {table: {} for table in _SHORT})
     numbers: dict[Table, set[int]] = field(default_factory=lambda: {table: set() for table in LONG})
     bases: dict[int, Rows] = field(default_factory=dict)
+    states: dict[int, Row] = field(default_factory=dict)
     spoilt: list[Row] = field(default_factory=list)
 
     def take(self, table: Table, row: Row, is_sealed: bool) -> None:
@@ -153,12 +160,16 @@ class _Found:
             self.bases.setdefault(_as_number(row[-1]), {})[row[0]] = row
         else:
             _keep_newer(self.sealed[table], table, row)
+            if table is STATE:
+                self.states[_as_number(row[STATE.columns.index("base_input")])] = row
 
     def chosen(self) -> Salvage:
         """What has a checksum goes before what is from before there were any."""
         rows = {table: self.former[table] | self.sealed[table] for table in _SHORT}
-        state = _by_column(next(iter(rows.pop(STATE).values()), None))
-        base = self._base(state)
+        newest = _by_column(next(iter(rows.pop(STATE).values()), None))
+        base = self._base(newest)
+        state = self._resting_on(base, newest)
+        given_up = newest["base_cells"] or 0 if newest is not None and newest is not state else 0
         if self.bases:
             rows[CARRIED] = self.bases.get(base, {})
         else:
@@ -166,15 +177,17 @@ class _Found:
         wanted = state or {}
         cells = wanted.get("base_cells") or max(map(_as_number, rows[CARRIED]), default=-1) + 1
         missing_cells = _missing(rows[CARRIED], 0, cells - 1)
-        spoilt = [row for row in self.spoilt if row[-1] == base]
-        harmless = {row[0] for row in spoilt if row[1] in tags.CELLS and row[1] not in _ISOLATING}
+        spoilt = [row for row in self.spoilt if row[-1] in (base, (newest or {}).get("base_input"))]
+        harmless = {
+            row[0] for row in spoilt if row[-1] == base and row[1] in tags.CELLS and row[1] not in _ISOLATING
+        }
         return Salvage(
             rows={table: tuple(found.values()) for table, found in rows.items()},
             numbers=self.numbers,
             state=state,
             base=base,
-            cells=missing_cells,
-            isolating=max(0, missing_cells - len(harmless - rows[CARRIED].keys())),
+            cells=given_up + missing_cells,
+            isolating=given_up + max(0, missing_cells - len(harmless - rows[CARRIED].keys())),
             inputs=_missing(self.numbers[INPUT], base + 1, wanted.get("last_input")),
             events=_missing(self.numbers[EVENT], wanted.get("oldest_seq"), wanted.get("last_seq")),
             audits=_missing(self.numbers[AUDIT], None, wanted.get("last_audit")),
@@ -182,10 +195,22 @@ class _Found:
         )
 
     def _base(self, state: Mapping[str, Any] | None) -> int:
-        """That of the state. A log that was cut short may hold cells of one that never came to be."""
-        if state is not None and (state["base_input"] in self.bases or not self.bases):
+        """That of the state, or where all its cells are lost another. A log that was cut short may hold cells
+        of one that never came to be.
+        """
+        if state is not None and (
+            state["base_input"] in self.bases or not self.bases or state["base_cells"] == 0
+        ):
             return int(state["base_input"])
         return max(self.bases, default=0)
+
+    def _resting_on(self, base: int, newest: dict[str, Any] | None) -> dict[str, Any] | None:
+        """The newest state, on this base; where no state tells of it, its number is all that is known."""
+        if newest is None or newest["base_input"] == base:
+            return newest
+        then = _by_column(self.states.get(base)) or {"base_seq": 0, "base_ns": 0, "base_cells": None}
+        of_base = {column: then[column] for column in ("base_seq", "base_ns", "base_cells")}
+        return {**newest, "base_input": base, **of_base}
 
 
 _ISOLATING: Final = frozenset(map(tags.OF_CELLS.__getitem__, (Hold, Promotion, Condition)))

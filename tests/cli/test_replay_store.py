@@ -29,7 +29,7 @@ from nodeagent.tables.canonical import encode_catalog
 from nodeagent.tables.load import load_catalog
 from tests.cli.conftest import ROOT, Nodeagent, Ran, told
 from tests.cli.live import Node
-from tests.store.samples import PATIENT
+from tests.store.samples import PATIENT, make_the_catalogs_texts
 
 XID = "NVRM: Xid (PCI:0000:3b:00): {xid}, pid=1234, name=python, and so on."
 RULE_NS = 1_767_323_045_000_000_000
@@ -280,6 +280,19 @@ async def test_an_input_that_cannot_be_read_is_named_and_nothing_is_shown(
 
     assert (ran.status, ran.out) == (1, "")
     assert "store.db: cannot be read as a store of nodeagent: input 3: an input of kind " in ran.err
+
+
+async def test_a_catalog_that_is_not_as_it_was_written_is_named(
+    life: Life, replay_store: Callable[..., Ran], tmp_path: Path
+) -> None:
+    await life.end()
+    make_the_catalogs_texts(tmp_path / "state")
+
+    ran = replay_store()
+
+    assert (ran.status, ran.out) == (1, "")
+    assert "store.db: cannot be read as a store of nodeagent: catalog " in ran.err
+    assert "is not as it was written" in ran.err
 
 
 def test_a_folder_without_a_store_is_refused(nodeagent: Nodeagent, tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ import pytest
 from nodeagent.core.catalog import Catalog, Settings
 from nodeagent.core.model import CatalogChanged, Level, TablesRejected
 from nodeagent.daemon import catalogs as catalogs_module
-from nodeagent.daemon.catalogs import KEPT, Catalogs, NoTables
+from nodeagent.daemon.catalogs import KEPT, Catalogs, NoTables, stand_in
 from nodeagent.store.ledger import Ledger
-from tests.store.samples import PATIENT
+from tests.store.samples import PATIENT, make_the_catalogs_texts
 
 SHIPPED = """
 kind = "host"
@@ -49,7 +49,11 @@ async def begin(state: Path) -> tuple[Ledger, Catalogs, dict[str, Catalog]]:
 
 
 def level(catalogs: Catalogs) -> Level:
-    row = catalogs.current.row("HUNG_TASK")
+    return level_of(catalogs.current)
+
+
+def level_of(catalog: Catalog) -> Level:
+    row = catalog.row("HUNG_TASK")
     assert row is not None
     return row.level
 
@@ -149,6 +153,36 @@ async def test_on_a_first_start_a_bad_site_table_leaves_the_shipped_ones(
     ledger, catalogs, _ = await begin(tmp_path / "state")
     await catalogs.load([shipped, site], Settings(), "")
     assert level(catalogs) is Level.SUB_HEALTH
+    await ledger.close()
+
+
+async def test_last_good_tables_that_are_damaged_give_way_to_the_shipped_ones(
+    tmp_path: Path, shipped: Path, site: Path
+) -> None:
+    ledger, catalogs, _ = await begin(tmp_path / "state")
+    (site / "kernel.toml").write_text(STRICTER)
+    await catalogs.load([shipped, site], Settings(), "")
+    await ledger.close()
+    make_the_catalogs_texts(tmp_path / "state")
+    (site / "kernel.toml").write_text(BROKEN)
+    ledger, catalogs, _ = await begin(tmp_path / "state")
+    await catalogs.load([shipped, site], Settings(), "")
+    assert level(catalogs) is Level.SUB_HEALTH
+    await ledger.close()
+
+
+async def test_in_the_place_of_a_lost_catalog_stand_the_tables_on_disk_else_the_last_good_else_the_shipped(
+    tmp_path: Path, shipped: Path, site: Path
+) -> None:
+    folders = [shipped, site]
+    (site / "kernel.toml").write_text(BROKEN)
+    ledger, catalogs, _ = await begin(tmp_path / "state")
+    assert level_of(await stand_in(ledger, folders, Settings())) is Level.SUB_HEALTH
+    (site / "kernel.toml").write_text(STRICTER)
+    assert level_of(await stand_in(ledger, folders, Settings())) is Level.PRE_SEPARATE_FAULT
+    await catalogs.load(folders, Settings(), "")
+    (site / "kernel.toml").write_text(BROKEN)
+    assert level_of(await stand_in(ledger, folders, Settings())) is Level.PRE_SEPARATE_FAULT
     await ledger.close()
 
 

@@ -20,6 +20,7 @@ from nodeagent.daemon.rebuild import Rebuilt, load_catalogs, rebuild
 from nodeagent.store import tags
 from nodeagent.store.layout import SCHEMA_VERSION
 from nodeagent.store.ledger import Ledger
+from nodeagent.store.records import Transaction
 from tests.store.samples import PATIENT
 
 FORMER: Final = Path(__file__).parents[1] / "fixtures/stores/schema-1"
@@ -29,7 +30,10 @@ WRITTEN_WALL_NS: Final = 1_790_000_153_000_000_000
 NEVER_READ: Final = {"die9": "UNKNOWN"}
 """Listed after the last read: that version took it for well."""
 
-NEVER_STORED: Final = {"ActionStarted", "ResetsRecorded", "Tick"}
+CAME_SINCE: Final = {"ResetsRecorded"}
+"""Kinds of input that the version of then did not know."""
+
+NEVER_STORED: Final = {"ActionStarted", "Tick"}
 """Kinds of input that nothing stores, but for a repair."""
 
 
@@ -40,7 +44,7 @@ def state(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def no_stand_in() -> Catalog:
+async def no_stand_in() -> Catalog:
     raise AssertionError("every catalog is in the store")
 
 
@@ -60,7 +64,7 @@ def test_the_store_of_then_holds_every_kind_of_cell_and_input(state: Path) -> No
         cells = {kind for (kind,) in connection.execute("SELECT kind FROM carried")}
         inputs = {kind for (kind,) in connection.execute("SELECT kind FROM input")}
         assert connection.execute("PRAGMA user_version").fetchone() == (1,)
-    assert (tags.CELLS.keys() - cells, tags.INPUTS.keys() - inputs) == (set(), NEVER_STORED)
+    assert (tags.CELLS.keys() - cells, tags.INPUTS.keys() - inputs) == (set(), NEVER_STORED | CAME_SINCE)
 
 
 async def test_all_that_was_open_then_is_open_now(state: Path) -> None:
@@ -129,4 +133,42 @@ async def test_a_store_of_then_that_is_damaged_gives_back_what_is_left(state: Pa
     now = {each.id for each in rebuilt.engine.view().holds}
     assert now == {each["id"] for each in the_view_of_then()["holds"]}
     assert len(rebuilt.damages) == 1
+    await ledger.close()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(
+            f"UPDATE state SET {column} = 'abc'"
+            for column in (
+                *("epoch", "opened_wall_ns", "last_seq", "last_input", "last_audit", "oldest_seq"),
+                *("engine_now_ns", "anchor_boottime_ns", "anchor_rule_ns", "anchor_wall_ns"),
+                *("base_input", "base_seq", "base_ns"),
+            )
+        ),
+        "UPDATE state SET uuid = X'00'",
+        "UPDATE state SET anchor_boot_id = X'00'",
+        "UPDATE consumer SET seq = 'abc' WHERE name = 'volcano'",
+        "UPDATE consumer SET owner = X'00' WHERE name = 'volcano'",
+        "UPDATE cursor SET seq = 'abc'",
+        "INSERT INTO catalog VALUES ('d', 99, 'loaded', 'a text')",
+    ],
+)
+async def test_a_value_of_another_type_in_a_store_of_then_is_damage_and_is_told(
+    state: Path, change: str
+) -> None:
+    with closing(sqlite3.connect(state / "store.db")) as connection:
+        assert connection.execute(change).rowcount
+        connection.commit()
+    ledger, rebuilt = await opened(state)
+    now = {each.id for each in rebuilt.engine.view().holds}
+    assert now == {each["id"] for each in the_view_of_then()["holds"]}
+    assert len(rebuilt.damages) == 1
+    assert (await ledger.commit(Transaction(tells_damage=True))).durable
+    assert await ledger.compact(rebuilt.engine.carry(), rebuilt.engine.now_ns)
+    assert [event.seq for event in await ledger.read_events(0)] == list(range(1, ledger.last_seq + 1))
+    await ledger.close()
+    ledger, rebuilt = await opened(state)
+    assert (ledger.durable, rebuilt.damages) == (True, ())
     await ledger.close()

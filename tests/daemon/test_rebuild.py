@@ -35,7 +35,7 @@ async def ledger_after(state: Path, *, keep_catalog: bool) -> Ledger:
     return Ledger(state, "machine", limits=PATIENT)
 
 
-def no_stand_in() -> Catalog:
+async def no_stand_in() -> Catalog:
     raise AssertionError("the stored catalog was at hand")
 
 
@@ -52,8 +52,11 @@ async def test_a_lost_catalog_is_replaced_by_the_tables_on_disk_and_said(
 ) -> None:
     ledger = await ledger_after(tmp_path, keep_catalog=False)
     recovery = await ledger.open()
-    on_disk = catalog(row("XID_79", Level.PRE_SEPARATE_NPU))
-    rebuilt = await rebuild(ledger, recovery, await load_catalogs(ledger, recovery, lambda: on_disk))
+
+    async def on_disk() -> Catalog:
+        return catalog(row("XID_79", Level.PRE_SEPARATE_NPU))
+
+    rebuilt = await rebuild(ledger, recovery, await load_catalogs(ledger, recovery, on_disk))
     assert [condition.level for condition in rebuilt.engine.view().conditions] == [Level.PRE_SEPARATE_NPU]
     assert f"catalog {TABLES.digest}: the store does not hold it" in caplog.text
     await ledger.close()

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -11,13 +11,18 @@ import pytest
 from nodeagent.core.catalog import Catalog, ClearOn
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import CatalogChanged, Input, Kind, Level, Started, Verdict
+from nodeagent.daemon.clock import carry_on
+from nodeagent.daemon.pump import Pump
 from nodeagent.daemon.rebuild import Rebuilt, load_catalogs, rebuild
+from nodeagent.store.board import Board
+from nodeagent.store.errors import StoreUnreadableError
 from nodeagent.store.layout import CARRIED, EVENT, INPUT, Table
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Stamped, Transaction
 from nodeagent.tables.canonical import encode_catalog, with_digest
 from tests.core.build import HBM, active, back, catalog, ns, order, repeat, row, seen, signal, xid
-from tests.store.samples import PATIENT
+from tests.store.samples import PATIENT, make_the_catalogs_texts
+from tests.waiting import until
 
 XID = "XID_79"
 TABLES = with_digest(
@@ -88,7 +93,7 @@ class Next:
         return any(hold.kind == "quiesce" for hold in self.rebuilt.engine.view().holds)
 
 
-def no_stand_in() -> Catalog:
+async def no_stand_in() -> Catalog:
     return TABLES
 
 
@@ -235,3 +240,31 @@ async def test_what_cannot_be_replayed_is_left_out_and_told(
                 "it cannot be replayed: KeyError: 'a defect'"
             ]
             assert "cannot be replayed" in caplog.text
+
+
+async def test_a_catalog_that_is_not_as_it_was_written_is_replaced_and_isolations_stand(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await live(tmp_path, EARLY)
+    make_the_catalogs_texts(tmp_path)
+    async with next_life(tmp_path) as found:
+        assert (found.verdicts, found.is_quiesced) == (OUT, True)
+    assert "is judged by the tables on disk" in caplog.text
+
+
+async def test_damage_that_is_found_before_the_first_turn_is_told_in_it(tmp_path: Path) -> None:
+    await live(tmp_path, EARLY)
+    ledger = Ledger(tmp_path, "machine", limits=replace(PATIENT, retry_s=0.02))
+    recovery = await ledger.open()
+    rebuilt = await rebuild(ledger, recovery, await load_catalogs(ledger, recovery, no_stand_in))
+    engine = rebuilt.engine
+    ledger.carry = engine.carry
+    make_the_catalogs_texts(tmp_path)
+    with pytest.raises(StoreUnreadableError, match="not as it was written"):
+        await ledger.get_catalog(TABLES.digest)
+    await until(lambda: ledger.durable)
+    pump = Pump(engine, ledger, Board(), carry_on(recovery.anchor, "boot-1"), lambda: None)
+    await pump.begin(rebuilt.differences, ())
+    assert "store_damaged" in {condition.code for condition in engine.view().conditions}
+    assert ledger.damages == ()
+    await ledger.close()

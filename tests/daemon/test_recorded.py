@@ -22,14 +22,14 @@ def at(ago_ns: int) -> Moment:
     )
 
 
-def test_each_reset_counts_for_its_devices_and_for_the_node(tmp_path: Path) -> None:
+async def test_each_reset_counts_for_its_devices_and_for_the_node(tmp_path: Path) -> None:
     record = Record(tmp_path / "record")
     record.make()
     known, nameless = Device(name="npu0", identity="die0"), Device(name="npu1", pci="0000:01:00.0")
     for ago_ns, devices in ((2 * AGO_NS, (known,)), (AGO_NS, (known, nameless))):
         record.put(Entry(action="a", attempt=1, vendor="ascend", devices=devices, begun=at(ago_ns)))
 
-    told = dict(resets_recorded(tmp_path / "record", RULE_NS).resets_ns)
+    told = dict((await resets_recorded(tmp_path / "record", RULE_NS)).resets_ns)
 
     assert {device: len(times) for device, times in told.items()} == {
         NODE: 2,
@@ -39,14 +39,14 @@ def test_each_reset_counts_for_its_devices_and_for_the_node(tmp_path: Path) -> N
     assert told["die0"][0] < told["die0"][1] < RULE_NS - AGO_NS
 
 
-def test_no_record_is_none(tmp_path: Path) -> None:
-    assert resets_recorded(tmp_path / "record", RULE_NS) == ResetsRecorded(resets_ns=())
+async def test_no_record_is_none(tmp_path: Path) -> None:
+    assert await resets_recorded(tmp_path / "record", RULE_NS) == ResetsRecorded(resets_ns=())
 
 
-def test_one_that_others_could_write_is_not_believed_and_that_is_said(
+async def test_one_that_others_could_write_is_not_believed_and_that_is_said(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "record" / "resets").mkdir(parents=True)
     (tmp_path / "record" / "resets").chmod(0o777)
-    assert resets_recorded(tmp_path / "record", RULE_NS) == ResetsRecorded(resets_ns=())
+    assert await resets_recorded(tmp_path / "record", RULE_NS) == ResetsRecorded(resets_ns=())
     assert "chmod go-w" in caplog.text

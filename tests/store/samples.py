@@ -1,5 +1,7 @@
 """Values to store: numbered, so that a test can tell them apart after a round trip."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from nodeagent.core.model import (
@@ -89,3 +91,15 @@ def transaction(number: int, *, inputs: int = 1, events: int = 1, wall_ns: int |
 
 def names_in(folder: Path) -> list[str]:
     return sorted(each.name for each in folder.iterdir())
+
+
+def set_aside_in(folder: Path) -> list[Path]:
+    """The damaged files, oldest first."""
+    return sorted(file for file in folder.glob("store.db.damaged-*") if not file.name.endswith("-wal"))
+
+
+def make_the_catalogs_texts(folder: Path) -> None:
+    """The same bytes, said to be a text: what one wrong bit in the header of a row makes of it."""
+    with closing(sqlite3.connect(folder / "store.db")) as connection:
+        assert connection.execute("UPDATE catalog SET body = CAST(body AS TEXT)").rowcount
+        connection.commit()

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,21 @@ import pytest
 
 from nodeagent.core.model import Carried
 from nodeagent.store.durability import Limits
+from nodeagent.store.errors import StoreUnreadableError
 from nodeagent.store.layout import SCHEMA_VERSION
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Recovery
 from tests.store.conftest import StartChild
-from tests.store.samples import MACHINE, WALL_NS, condition, names_in, signal, transaction
+from tests.store.samples import (
+    MACHINE,
+    WALL_NS,
+    condition,
+    make_the_catalogs_texts,
+    names_in,
+    set_aside_in,
+    signal,
+    transaction,
+)
 from tests.waiting import WAIT_LIMIT_S, until
 
 MIB = 1024 * 1024
@@ -84,10 +95,6 @@ def a_folder(file: Path) -> None:
 
 def empty(file: Path) -> None:
     file.write_bytes(b"")
-
-
-def set_aside_in(directory: Path) -> list[Path]:
-    return [file for file in directory.glob("store.db.damaged-*") if not file.name.endswith("-wal")]
 
 
 @pytest.mark.parametrize("make", [written_by_another_program, a_folder, empty])
@@ -190,6 +197,7 @@ async def test_a_full_disk_is_survived_in_memory_and_written_once_there_is_space
         ]
         filler.unlink()
         await one.durable()
+        assert one.ledger.damages == ()
         assert (await one.ledger.commit(transaction(number + 1))).durable
         assert one.ledger.store_id == in_memory
     async with opened(directory) as again:
@@ -291,6 +299,48 @@ async def test_a_file_removed_while_in_use_is_made_anew_from_the_live_cells(tmp_
         assert [stamped.input for stamped in again.recovery.inputs] == [signal(6)]
 
 
+async def test_a_file_made_anew_holds_what_memory_has_and_what_it_has_not_is_told(tmp_path: Path) -> None:
+    directory = tmp_path / "state"
+    await fill(directory)
+    async with opened(directory, carry=lambda: [condition(1)]) as one:
+        await one.ledger.ack("volcano", "uid:0", one.ledger.store_id, 4)
+        await one.ledger.put_catalog("d1", b"tables", "loaded")
+        await one.ledger.audit(WALL_NS, "uid 0", "IsolateDevice", "npu2", "isolated: RMA")
+        assert (await one.ledger.commit(transaction(6))).durable
+        for each in directory.glob("store.db*"):
+            each.unlink()
+        await one.ledger.trim()
+        await one.durable()
+        (damage,) = one.ledger.damages
+        assert (damage.why, damage.aside) == ("its files were removed or replaced while in use", "")
+        assert damage.lost == ("events 1 to 6 of the history", "entries 1 to 1 of the audit log")
+        assert damage.is_whole
+        assert (await one.ledger.commit(replace(transaction(7), tells_damage=True))).durable
+    async with opened(directory) as again:
+        assert [consumer.row for consumer in again.ledger.consumers()] == [("volcano", "uid:0", 4, WALL_NS)]
+        assert await again.ledger.last_good_catalog() == ("d1", b"tables")
+        assert [event.seq for event in await again.ledger.read_events(0)] == [7]
+        assert again.recovery.damages == ()
+
+
+async def test_what_a_repair_has_set_aside_is_not_set_aside_again_while_there_is_no_state_to_write(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await fill(tmp_path)
+    async with opened(tmp_path) as one:
+        await one.ledger.put_catalog("d1", b"tables", "loaded")
+        make_the_catalogs_texts(tmp_path)
+        with pytest.raises(StoreUnreadableError, match="not as it was written"):
+            await one.ledger.get_catalog("d1")
+        await until(lambda: caplog.text.count("no state is at hand") == 3)
+        assert len(set_aside_in(tmp_path)) == 1
+        one.ledger.carry = lambda: [condition(2)]
+        await one.durable()
+        assert len(one.ledger.damages) == 1
+    async with opened(tmp_path) as again:
+        assert again.recovery.carried == (condition(2),)
+
+
 async def test_a_state_directory_that_cannot_be_made_is_no_reason_to_stop(tmp_path: Path) -> None:
     directory = tmp_path / "state"
     directory.write_text("a file where the directory should be")
@@ -300,6 +350,7 @@ async def test_a_state_directory_that_cannot_be_made_is_no_reason_to_stop(tmp_pa
         assert not committed.durable
         directory.unlink()
         await one.durable()
+        assert one.ledger.damages == ()
         assert one.ledger.store_id == committed.store_id
     async with opened(directory) as again:
         assert again.recovery.store_id == committed.store_id

@@ -4,6 +4,7 @@ starting.
 
 import asyncio
 import random
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -13,12 +14,22 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.model import Carried, Hold, Tick
-from nodeagent.store.layout import CARRIED, EVENT, INPUT, STATE, Table
+from nodeagent.store.layout import CARRIED, DAMAGE, EVENT, INPUT, STATE, Table
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Recovery
 from nodeagent.store.repair import finish
+from nodeagent.store.writer import as_ours
 from tests.store.conftest import StartChild
-from tests.store.samples import MACHINE, PATIENT, WALL_NS, condition, names_in, signal, transaction
+from tests.store.samples import (
+    MACHINE,
+    PATIENT,
+    WALL_NS,
+    condition,
+    names_in,
+    set_aside_in,
+    signal,
+    transaction,
+)
 
 FLIPS = 400
 """Of the bytes of a store of some 60 kB: enough to meet each kind of page, row and pointer."""
@@ -221,6 +232,75 @@ async def test_a_damaged_log_costs_what_stands_at_the_damage_and_nothing_behind_
     found = await look(tmp_path)
     assert [stamped.input for stamped in found.recovery.inputs] == [signal(at) for at in range(1, 10)]
     assert found.events == list(range(1, 10))
+
+
+async def with_a_newer_base_in_the_log(directory: Path, base: list[Carried]) -> None:
+    """The file holds one base; its log the next, and two inputs since, as a crash leaves them."""
+    living = directory / "living"
+    await fill(living)
+    ledger = Ledger(living, MACHINE, limits=PATIENT, wall_ns=lambda: WALL_NS)
+    await ledger.open()
+    await ledger.commit(transaction(7))
+    await ledger.compact(base, 7)
+    await ledger.commit(transaction(8))
+    for name in ("store.db", "store.db-wal"):
+        shutil.copyfile(living / name, directory / name)
+    await ledger.close()
+
+
+def zero_the_pages_of_the_log_with(log: Path, words: bytes) -> int:
+    content = bytearray(log.read_bytes())
+    zeroed = 0
+    for at in range(32 + 24, len(content), 24 + 4096):
+        if words in content[at : at + 4096]:
+            content[at : at + 4096] = bytes(4096)
+            zeroed += 1
+    log.write_bytes(content)
+    return zeroed
+
+
+async def test_a_base_that_is_lost_gives_way_to_the_one_before_and_is_told_as_lost(tmp_path: Path) -> None:
+    await with_a_newer_base_in_the_log(tmp_path, [hold(4), hold(5)])
+    assert zero_the_pages_of_the_log_with(tmp_path / "store.db-wal", b"die-4/hold") == 1
+    found = await look(tmp_path)
+    assert found.recovery.carried == tuple(CELLS)
+    assert [stamped.input for stamped in found.recovery.inputs][-2:] == [signal(7), signal(8)]
+    assert (found.recovery.carried_at_seq, found.recovery.carried_at_ns) == (3, 3)
+    (damage,) = found.recovery.damages
+    assert (damage.lost, damage.is_whole) == (("2 records of the live state",), False)
+    assert (await look(tmp_path)).recovery.carried == tuple(CELLS)
+    assert len(set_aside_in(tmp_path)) == 1
+
+
+async def test_an_empty_base_is_no_lost_one(tmp_path: Path) -> None:
+    await with_a_newer_base_in_the_log(tmp_path, [])
+    with (tmp_path / "store.db-wal").open("ab") as log:
+        log.write(bytes(24 + 4096))
+    overwrite(tmp_path / "store.db", 0, 4)
+    found = await look(tmp_path)
+    assert (found.recovery.carried, [each.input for each in found.recovery.inputs]) == ((), [signal(8)])
+
+
+async def test_what_is_left_but_does_not_open_either_is_begun_anew_and_the_first_file_is_kept(
+    tmp_path: Path,
+) -> None:
+    await fill(tmp_path)
+    spoil(INPUT, 5, cut)(tmp_path)
+    await look(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "store.db")) as connection:
+        as_ours(connection)
+        connection.execute("UPDATE damage SET doubtful = X'C1'")
+        row = ", ".join(DAMAGE.columns)
+        connection.execute(f"UPDATE damage SET checksum = row_checksum('{DAMAGE.word}', {row})")
+        connection.commit()
+    (first,) = set_aside_in(tmp_path)
+    for _ in range(4):
+        found = await look(tmp_path)
+        assert (found.durable, found.recovery.carried, found.recovery.inputs) == (True, (), ())
+        (damage,) = found.recovery.damages
+        assert (damage.lost, damage.is_whole) == (("everything",), False)
+        assert "what was left of it does not open either" in damage.why
+        assert set_aside_in(tmp_path) == sorted([first, tmp_path / damage.aside])
 
 
 async def test_a_log_without_its_file_gives_back_what_it_holds(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from nodeagent.store.layout import SCHEMA_VERSION
+from tests.store.samples import make_the_catalogs_texts
 from tests.stories.conftest import LaunchGpus
 from tests.stories.gpu_bench import GpuDaemon
 
@@ -97,6 +98,18 @@ async def test_a_store_that_is_gone_keeps_new_jobs_off_the_node_until_a_person_h
     assert (await order(daemon, "release", "node", "--reason", "compared with the rack's list"))[0] == 0
     status = await daemon.status()
     assert (status["node"]["verdict"], damages(status)) == ("ALLOW", [])
+
+
+async def test_lost_tables_beside_refused_ones_leave_the_shipped_ones_to_judge_by(
+    launch_gpus: LaunchGpus,
+) -> None:
+    daemon = launch_gpus("2xH100")
+    await with_two_gpus_out(daemon)
+    make_the_catalogs_texts(daemon.state)
+    (daemon.tables / "site.toml").write_text("this is no table")
+
+    await daemon.start()
+    assert out_of_service(await daemon.status()) == OUT
 
 
 async def test_a_store_of_a_later_version_is_left_as_it_is_and_the_node_is_watched(
