@@ -9,7 +9,7 @@ import click
 from nodeagent.cli import door, forms, snapshot
 from nodeagent.cli.headline import counted, headline
 from nodeagent.cli.lines import in_order, level_of, word
-from nodeagent.cli.options import Output, output_option, public_socket, socket_option
+from nodeagent.cli.options import Output, asking_socket, output_option, socket_option
 from nodeagent.cli.output import (
     on_terminal,
     write,
@@ -49,7 +49,7 @@ _REFUSALS: Final = ("configuration_rejected", "tables_rejected")
 @output_option
 def command(every: bool, socket: Path | None, config_path: Path | None, output: Output) -> None:
     """Show what takes work and what does not, and why: verdicts, holds, open conditions, actions."""
-    with door.opened(public_socket(socket, config_path)) as daemon:
+    with door.opened(asking_socket(socket, config_path)) as daemon:
         state = snapshot.take(daemon)
         node = daemon.call(pb.GetNodeRequest(), pb.GetNodeResponse)
     if output == Output.JSON:

@@ -43,8 +43,8 @@ class RelayedConnection:
 
     @property
     def may_give_way(self) -> bool:
-        """Whether it has not made a call yet, or is an idle one of who is known to be an operator by the system:
-        an operator's commands come and go, a reader's connection is a subscriber's.
+        """It has not made a call yet, or is idle and of an operator, by the kernel: their commands come
+        and go, while a reader's connection is a subscriber's.
         """
         return self.peer.caller is None or (self.peer.is_operator and self.calls == 0)
 

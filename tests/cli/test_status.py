@@ -62,6 +62,19 @@ def test_it_begins_with_how_many_chips_take_work(node: Path, nodeagent: Nodeagen
     ]
 
 
+@pytest.mark.parametrize("command", ["status", "scan", "devices", "consumers"])
+def test_who_may_use_the_control_socket_asks_there_where_readers_take_no_place(
+    node: Path, nodeagent: Nodeagent, tmp_path: Path, command: str
+) -> None:
+    without_public = tmp_path / "without.toml"
+    without_public.write_text(node.read_text().replace("/n.sock", "/nobody.sock"))
+    asked = nodeagent(command, "--config", node, "-o", "json")
+    assert asked.status in (0, 1)
+    again = nodeagent(command, "--config", without_public, "-o", "json")
+    assert (again.status, again.err) == (asked.status, "")
+    assert [each.get("by") for each in again.json] == [each.get("by") for each in asked.json]
+
+
 def test_the_first_screen_of_a_terminal_holds_all_that_is_wrong_and_cuts_no_word(
     node: Path, nodeagent: Nodeagent
 ) -> None:

@@ -123,7 +123,7 @@ async def test_calls_of_one_user_leave_places_for_other_users_and_for_operators(
 async def test_what_root_has_on_the_public_socket_takes_nothing_from_root_on_the_control_socket(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Root there may be that of a container: it has all that one reader may have, by calls without a request."""
+    """Root there may be of a container: it has all that a reader may have, by calls without a request."""
     monkeypatch.setattr(limits, "CALLS", FEW_CALLS)
     monkeypatch.setattr(limits, "STREAMS", FEW_STREAMS)
     monkeypatch.setattr(limits, "OPEN_CALLS", Limit(what="calls and streams", each=5, total=12, kept=5))
