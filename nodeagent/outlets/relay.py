@@ -44,9 +44,9 @@ _log = logging.getLogger(__name__)
 class Relay:
     """Some listening sockets in front of one private one.
 
-    Where there is no place for a connection, the oldest that has not made a call yet gives up its own, and so
-    does an operator's that is idle, for another of an operator. Where
-    only a call shows who is an operator, ``kept`` places are taken back from those who turn out to be none.
+    Where there is no place for a connection, the oldest that has not made a call yet gives up its own; for an
+    operator's, so does one of operators that is idle. Where only a call shows who is an operator, ``kept``
+    places are taken back from those who turn out to be none.
     """
 
     def __init__(self, private: Path, recognise: Recognise, quota: Quota, kept: int = 0) -> None:

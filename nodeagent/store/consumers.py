@@ -106,9 +106,7 @@ class Consumers:
         count = len(self._by_name)
         if rows or count < MOST_CONSUMERS - (0 if is_operator else KEPT_FOR_OPERATORS):
             return rows
-        return rows | self._forget_passed(
-            self._by_name.values(), f"there are {count} consumers already", oldest_seq
-        )
+        return self._forget_passed(self._by_name.values(), f"there are {count} consumers already", oldest_seq)
 
     def _make_room_among_own(self, owner: str, oldest_seq: int) -> dict[str, ConsumerRow | None]:
         """Raises TooManyConsumersError."""
