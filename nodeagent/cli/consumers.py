@@ -1,13 +1,12 @@
 """``nodeagent consumers``: the named consumers, and ``delete`` for one that is not used any more."""
 
-import os
 from pathlib import Path
 
 import click
 from click.core import ParameterSource
 
 from nodeagent.cli import door, forms
-from nodeagent.cli.options import Output, output_option, public_socket, read_config, socket_option
+from nodeagent.cli.options import Output, asking_socket, output_option, socket_option
 from nodeagent.cli.output import write, write_json, write_table
 from nodeagent.cli.times import for_people
 from nodeagent.outlets.pb import fault_service_pb2 as pb
@@ -22,7 +21,7 @@ def command(context: click.Context, socket: Path | None, config_path: Path | Non
     if context.invoked_subcommand is not None:
         _refuse_options(context)
         return
-    with door.opened(public_socket(socket, config_path)) as daemon:
+    with door.opened(asking_socket(socket, config_path)) as daemon:
         listed = daemon.call(pb.ListConsumersRequest(), pb.ListConsumersResponse).consumers
     if output == Output.JSON:
         for consumer in listed:
@@ -40,7 +39,7 @@ def command(context: click.Context, socket: Path | None, config_path: Path | Non
 @output_option
 def delete(name: str, socket: Path | None, config_path: Path | None, output: Output) -> None:
     """Forget a consumer: one of your own, or, as an operator, any."""
-    with door.opened(_socket(socket, config_path)) as daemon:
+    with door.opened(asking_socket(socket, config_path)) as daemon:
         daemon.call(pb.DeleteConsumerRequest(consumer=name), pb.DeleteConsumerResponse)
     if output == Output.JSON:
         write_json({"consumer": name, "deleted": True})
@@ -55,11 +54,3 @@ def _refuse_options(context: click.Context) -> None:
     ]
     if given:
         raise click.UsageError(f"options go behind {context.invoked_subcommand!r}, not before it")
-
-
-def _socket(socket: Path | None, config_path: Path | None) -> Path:
-    """The control socket where it is open to us: on the public one nobody is an operator."""
-    if socket is not None:
-        return socket
-    agent = read_config(config_path).agent
-    return Path(agent.control_socket if os.access(agent.control_socket, os.W_OK) else agent.socket)

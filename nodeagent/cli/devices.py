@@ -9,7 +9,7 @@ from nodeagent.cli import door, forms
 from nodeagent.cli.failure import Failure
 from nodeagent.cli.known import unknown_devices
 from nodeagent.cli.lines import word
-from nodeagent.cli.options import Output, output_option, public_socket, socket_option
+from nodeagent.cli.options import Output, asking_socket, output_option, socket_option
 from nodeagent.cli.output import write_json, write_table
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import fault_service_pb2 as pb
@@ -26,7 +26,7 @@ def command(devices: tuple[str, ...], socket: Path | None, config_path: Path | N
     Exit status 1 where one of them is not known.
     """
     request = pb.ListDevicesRequest(devices=devices)
-    with door.opened(public_socket(socket, config_path)) as daemon:
+    with door.opened(asking_socket(socket, config_path)) as daemon:
         listed = daemon.call(request, pb.ListDevicesResponse).devices
         unknown = unknown_devices(daemon, devices) if len(listed) < len(set(devices)) else []
     if output == Output.JSON:

@@ -13,7 +13,7 @@ from nodeagent.cli.door import Door, Unreachable, opened
 from nodeagent.cli.failure import EXIT_INTERRUPTED, EXIT_NOT_ALLOWED, Failure
 from nodeagent.cli.known import unknown_codes, unknown_devices
 from nodeagent.cli.lines import write_event
-from nodeagent.cli.options import Output, output_option, public_socket, socket_option
+from nodeagent.cli.options import Output, asking_socket, output_option, public_socket, socket_option
 from nodeagent.cli.output import note, write_json
 from nodeagent.core.catalog import canonical
 from nodeagent.core.model import EventKind, Level
@@ -78,7 +78,8 @@ def command(
         kinds=[messages.EVENT_KINDS[EventKind(kind)] for kind in kinds],
         minimum_level=messages.level_number(Level(min_level) if min_level else None),
     )
-    follower = Follower(public_socket(socket, config_path), wanted, codes, output, follow)
+    path = (public_socket if follow else asking_socket)(socket, config_path)
+    follower = Follower(path, wanted, codes, output, follow)
     try:
         follower.show_kept(after, newest if newest is not None else _newest(follow))
         if follow:

@@ -7,7 +7,7 @@ import click
 from nodeagent.cli import forms
 from nodeagent.cli.failure import EXIT_CONFIG, EXIT_FAILED, Failure
 from nodeagent.cli.lines import word
-from nodeagent.cli.options import Output, output_option, public_socket, read_config, socket_option
+from nodeagent.cli.options import Output, asking_socket, output_option, read_config, socket_option
 from nodeagent.cli.output import note, write, write_field, write_json
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import fault_service_pb2 as pb
@@ -34,7 +34,7 @@ def command(codes: tuple[str, ...], socket: Path | None, config_path: Path | Non
     Hexadecimal codes compare by value. Without a daemon the configured tables are read. Exit status 1 where a
     code is in no table.
     """
-    told = _ask(codes, public_socket(socket, config_path))
+    told = _ask(codes, asking_socket(socket, config_path))
     if told is None:
         told = _look_up(codes, config_path)
         note("nodeagent: no daemon answers; this is what the tables on disk say")

@@ -53,7 +53,7 @@ def config_option(command: Command) -> Command:
 
 
 def socket_option(command: Command) -> Command:
-    """``socket`` and ``config_path``, to be given to ``public_socket``."""
+    """``socket`` and ``config_path``, to be given to ``asking_socket`` or ``public_socket``."""
     option = click.option(
         "--socket",
         type=click.Path(path_type=Path),
@@ -88,8 +88,19 @@ def read_config(path: Path | None) -> "Config":
         raise Failure(str(error), EXIT_CONFIG) from error
 
 
+def asking_socket(socket: Path | None, config_path: Path | None) -> Path:
+    """Of a command that asks and ends: the control socket where it is open to us, else the public one.
+
+    On the public one nobody is an operator, and readers may have taken every place. Raises Failure.
+    """
+    if socket:
+        return _a_path(socket)
+    agent = _daemons_config(config_path).agent
+    return Path(agent.control_socket if os.access(agent.control_socket, os.W_OK) else agent.socket)
+
+
 def public_socket(socket: Path | None, config_path: Path | None) -> Path:
-    """Raises Failure."""
+    """Of a command that follows, so that it keeps no place from orders. Raises Failure."""
     return _a_path(socket) if socket else Path(_daemons_config(config_path).agent.socket)
 
 

@@ -17,7 +17,7 @@ from nodeagent.cli import door, forms, snapshot
 from nodeagent.cli.failure import EXIT_NOT_ALLOWED, Failure
 from nodeagent.cli.headline import counted, noun
 from nodeagent.cli.lines import word
-from nodeagent.cli.options import Output, output_option, public_socket, read_config, socket_option
+from nodeagent.cli.options import Output, asking_socket, output_option, read_config, socket_option
 from nodeagent.cli.output import write, write_json
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import types_pb2
@@ -80,7 +80,7 @@ def command(socket: Path | None, config_path: Path | None, output: Output) -> No
 
 def _look(socket: Path | None, config_path: Path | None) -> Answer:
     try:
-        with door.opened(public_socket(socket, config_path)) as daemon:
+        with door.opened(asking_socket(socket, config_path)) as daemon:
             told = snapshot.take(daemon).snapshot
             return Answer("daemon", told.devices, [*_unread(told.sources)])
     except door.Unreachable as error:

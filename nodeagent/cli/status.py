@@ -9,7 +9,7 @@ import click
 from nodeagent.cli import door, forms, snapshot
 from nodeagent.cli.headline import counted, headline
 from nodeagent.cli.lines import in_order, level_of, word
-from nodeagent.cli.options import Output, output_option, public_socket, socket_option
+from nodeagent.cli.options import Output, asking_socket, output_option, socket_option
 from nodeagent.cli.output import (
     on_terminal,
     write,
@@ -41,6 +41,9 @@ _DUE: Final[dict[int, str]] = {
 
 
 _REFUSALS: Final = ("configuration_rejected", "tables_rejected")
+_DAMAGED: Final = "store_damaged"
+_DAMAGES: Final = {"lost": "lost:", "restored": "put back:", "doubtful": "doubtful:", "kept_as": "kept as:"}
+"""Evidence of a damaged store, and what is said of it."""
 
 
 @click.command("status")
@@ -49,7 +52,7 @@ _REFUSALS: Final = ("configuration_rejected", "tables_rejected")
 @output_option
 def command(every: bool, socket: Path | None, config_path: Path | None, output: Output) -> None:
     """Show what takes work and what does not, and why: verdicts, holds, open conditions, actions."""
-    with door.opened(public_socket(socket, config_path)) as daemon:
+    with door.opened(asking_socket(socket, config_path)) as daemon:
         state = snapshot.take(daemon)
         node = daemon.call(pb.GetNodeRequest(), pb.GetNodeResponse)
     if output == Output.JSON:
@@ -98,6 +101,7 @@ def _write(state: pb.WatchResponse, node: pb.GetNodeResponse, every: bool) -> No
     if not state.durable:
         write("not durable: the store's disk fails; events and orders are kept in memory only")
     _write_refusals(told)
+    _write_damages(told)
     _write_sources(told)
     _write_devices(told, every)
     _write_promotions(told)
@@ -117,6 +121,18 @@ def _write_refusals(told: pb.Snapshot) -> None:
     for condition in told.conditions:
         if condition.code in _REFUSALS and condition.source == "agent":
             write_continued(f"{condition.code}:", condition.evidence.get("reason", ""))
+
+
+def _write_damages(told: pb.Snapshot) -> None:
+    """What became of a damaged store. It may leave every verdict alone, and yet waits for a person."""
+    for condition in told.conditions:
+        if condition.code.partition(".")[0] == _DAMAGED and condition.source == "agent":
+            write_continued(f"{condition.code}:", condition.evidence.get("reason", ""))
+            for key, label in _DAMAGES.items():
+                if said := condition.evidence.get(key):
+                    write_field(f" {label}", said)
+            write_field(" resets:", "none begins until somebody has acknowledged this")
+            write_field(" do:", 'nodeagent release node --reason "..."')
 
 
 def _write_sources(told: pb.Snapshot) -> None:

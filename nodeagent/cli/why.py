@@ -6,7 +6,7 @@ import click
 
 from nodeagent.cli import door, forms
 from nodeagent.cli.lines import word, write_event
-from nodeagent.cli.options import Output, output_option, public_socket, socket_option
+from nodeagent.cli.options import Output, asking_socket, output_option, socket_option
 from nodeagent.cli.output import coloured, write, write_field, write_json
 from nodeagent.cli.times import for_people
 from nodeagent.outlets import messages
@@ -19,7 +19,7 @@ from nodeagent.outlets.pb import fault_service_pb2 as pb
 @output_option
 def command(device: str, socket: Path | None, config_path: Path | None, output: Output) -> None:
     """Say why DEVICE has its verdict; "node" is the node itself."""
-    with door.opened(public_socket(socket, config_path)) as daemon:
+    with door.opened(asking_socket(socket, config_path)) as daemon:
         told = daemon.call(pb.WhyDeviceRequest(device=device), pb.WhyDeviceResponse)
     if output == Output.JSON:
         write_json(

@@ -32,6 +32,10 @@ class Connections(Protocol):
 
     def drop(self, grpc_peer: str) -> None: ...
 
+    def call_begun(self, grpc_peer: str) -> None: ...
+
+    def call_ended(self, grpc_peer: str) -> None: ...
+
 
 def room_for(answers: Quota, caller: Taker, size: int) -> AbstractAsyncContextManager[None]:
     """Room for an answer of so many bytes, while it is made and until it is taken."""
@@ -78,6 +82,7 @@ class Admission(grpc.aio.ServerInterceptor):  # type: ignore[misc] # comes witho
         async def serve(_requests: AsyncIterator[bytes], context: grpc.aio.ServicerContext) -> None:
             caller = self._identify(context)
             self._count(caller)
+            self._connections.call_begun(context.peer())
             try:
                 async with self._places.open.held(caller):
                     await self._served(context, caller, quota, answer)
@@ -87,6 +92,8 @@ class Admission(grpc.aio.ServerInterceptor):  # type: ignore[misc] # comes witho
             except grpc.aio.InternalError as gone:
                 # The client ended the call amid a read or a write; gRPC would report that as a fault of ours.
                 raise asyncio.CancelledError from gone
+            finally:
+                self._connections.call_ended(context.peer())
 
         def serialised(response: Any) -> bytes:
             return response if isinstance(response, bytes) else handler.response_serializer(response)
@@ -95,7 +102,7 @@ class Admission(grpc.aio.ServerInterceptor):  # type: ignore[misc] # comes witho
 
     def _count(self, caller: Caller) -> None:
         """Who calls more than his share is not read from for a while."""
-        rest_s = 0.0 if caller.is_operator else self._places.rate.spend(caller.identity)
+        rest_s = 0.0 if caller.is_operator else self._places.rate.spend(caller.counted_as)
         if rest_s > 0:
             self._connections.rest(caller.identity, min(rest_s, limits.MAX_REST_S))
 

@@ -79,7 +79,7 @@ class ConsumerService:
         consumer = self._ledger.consumer(name)
         if consumer is None:
             raise Refusal(Status.NOT_FOUND, f"consumer: there is none of the name {name!r}")
-        if caller.role is not Role.OPERATOR and not consumer.belongs_to(caller.identity):
+        if caller.role is not Role.OPERATOR and consumer.owner != caller.identity:
             told = f"consumer {name!r} belongs to {consumer.owner}"
             await self._audit.note_refusal(caller, _DELETE, name, told)
             raise Refusal(Status.PERMISSION_DENIED, f"{told}: only its owner, or an operator, deletes it")

@@ -1,8 +1,9 @@
 """Who calls, and what the caller may do. It decides from the kernel's and TLS's word only.
 
 Each connection comes through a relay (``relay.py``), which knows its peer:
-- on a local socket the kernel says which user it is. On the public socket everybody is a reader, on the
-  control socket root and the operators' group may also control;
+- on a local socket the kernel says which user it is. On the public socket everybody is a reader and nothing
+  else, root too: it may have been given to containers, whose root is the kernel's. On the control socket root
+  and the operators' group may also control;
 - over TCP the peer is an address until its first call shows the names in its verified certificate.
 """
 
@@ -39,9 +40,10 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """``identity`` is what consumers belong to and limits count; ``who`` is what the audit log says.
+    """``identity`` is what consumers belong to; ``who`` is what the audit log says.
 
-    ``is_operator``: may take the places kept for operators, also where it may only read.
+    ``is_operator``: may take the places kept for operators. ``socket``: where limits count this identity
+    apart from the same one on other sockets.
     """
 
     identity: str
@@ -49,6 +51,12 @@ class Caller:
     who: str
     advice: str = ""
     is_operator: bool = False
+    socket: str = ""
+
+    @property
+    def counted_as(self) -> str:
+        """What limits count."""
+        return f"{self.identity} on {self.socket}" if self.socket else self.identity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +71,7 @@ class PeerCredentials:
 
 @dataclass(slots=True, kw_only=True)
 class Peer:
-    """At the other end of a connection. ``identity`` is what connections are counted by.
+    """At the other end of a connection. Connections are counted by ``identity``, on each socket apart.
 
     ``caller`` is None until its first call; over TCP nobody is known before.
     """
@@ -72,6 +80,10 @@ class Peer:
     is_operator: bool
     credentials: PeerCredentials | None
     caller: Caller | None = None
+
+    @property
+    def counted_as(self) -> str:
+        return self.identity
 
 
 Identify = Callable[[grpc.aio.ServicerContext], Caller]
@@ -110,7 +122,13 @@ def reader(identify: Identify, context: grpc.aio.ServicerContext) -> Caller:
     return caller
 
 
-def local_peer(connection: socket.socket) -> Peer:
+def public_peer(connection: socket.socket) -> Peer:
+    """A user of this machine or of a container: nobody is an operator."""
+    credentials = _peer_credentials(connection)
+    return Peer(identity=f"uid:{credentials.uid}", is_operator=False, credentials=credentials)
+
+
+def control_peer(connection: socket.socket) -> Peer:
     """A user of this machine."""
     credentials = _peer_credentials(connection)
     return Peer(
@@ -125,13 +143,12 @@ def tcp_peer(connection: socket.socket) -> Peer:
 
 
 def public_caller(peer: Peer, _context: grpc.aio.ServicerContext) -> Caller:
-    """Anybody on the public socket reads, operators too: it may have been given to containers."""
+    """Anybody on the public socket reads, and takes the part of a reader."""
     return Caller(
         identity=peer.identity,
         role=Role.READER,
         who=_who(peer),
         advice="control calls are taken on the control socket",
-        is_operator=peer.is_operator,
     )
 
 
@@ -144,6 +161,7 @@ def control_caller(peer: Peer, _context: grpc.aio.ServicerContext) -> Caller:
         who=_who(peer),
         advice=f"{told} is neither root nor a member of the group {OPERATOR_GROUP}",
         is_operator=peer.is_operator,
+        socket="the control socket",
     )
 
 

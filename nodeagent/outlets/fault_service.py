@@ -121,7 +121,7 @@ class FaultService:
             history=self._shown.history,
             frames=self._shown.frames,
             turns=self._shown.turns,
-            identity=caller.identity,
+            identity=caller.counted_as,
             wanted=Filter(request.filter),
             limit=limit_of(request.limit),
             after_seq=request.after_seq,
@@ -177,7 +177,7 @@ class FaultService:
         current = self._current()
         device = known_device(current, request.device)
         scene = messages.Scene(current)
-        async with self._shown.turns.turn(caller.identity):
+        async with self._shown.turns.turn(caller.counted_as):
             events = await self._shown.history.newest(LOOKED_AT)
         return pb.WhyDeviceResponse(
             node=self._shown.node,

@@ -124,7 +124,7 @@ class GrpcServer:
 
     async def _open_local(self, kind: "_LocalSocket", path: Path) -> None:
         prepare(path, kind.key)
-        relay = await self._serve_behind_relay(path, kind.key, credentials.local_peer, kind.tell, kind.limit)
+        relay = await self._serve_behind_relay(path, kind.key, kind.recognise, kind.tell, kind.limit)
         relay.start([bound(path, kind.key)])
         open_to(path, kind.group, kind.key)
 
@@ -206,6 +206,7 @@ class _LocalSocket:
 
     key: str
     group: str
+    recognise: Recognise
     tell: TellCaller
     limit: limits.Limit
 
@@ -213,12 +214,14 @@ class _LocalSocket:
 _PUBLIC = _LocalSocket(
     key="agent.socket",
     group=READER_GROUP,
+    recognise=credentials.public_peer,
     tell=credentials.public_caller,
     limit=limits.PUBLIC_CONNECTIONS,
 )
 _CONTROL = _LocalSocket(
     key="agent.control_socket",
     group=OPERATOR_GROUP,
+    recognise=credentials.control_peer,
     tell=credentials.control_caller,
     limit=limits.CONTROL_CONNECTIONS,
 )

@@ -1,8 +1,10 @@
 """How much of the daemon its clients may use at once: every such number, with its reason.
 
 Each limit has a part that one identity may take (a user on a local socket, a name in a certificate over TCP)
-and one for all together, of which some is kept for operators: whatever readers do, root's `status` and orders
-find a place. `tests/outlets/limits_sum.py` adds up what all of it can hold in memory.
+and one for all together, of which some is kept for operators. On the public socket nobody is an operator, and
+a user has another part there than on the control socket: whatever anybody does there, root's `status` and
+orders find a place on the control socket. `tests/outlets/limits_sum.py` adds up what all of it can hold in
+memory.
 """
 
 from dataclasses import dataclass
@@ -32,11 +34,15 @@ class RateLimit:
     burst_s: float
 
 
-PUBLIC_CONNECTIONS: Final = Limit(what="connections", each=112, total=256, kept=32)
-"""A hundred subscribers of one user, each on its own connection, are served."""
+PUBLIC_CONNECTIONS: Final = Limit(what="connections", each=112, total=224, kept=0)
+"""A hundred subscribers of one user, each on its own connection, are served. None are kept for operators, who
+have the control socket.
+"""
 
 CONTROL_CONNECTIONS: Final = Limit(what="connections", each=32, total=64, kept=16)
-"""Commands come and go; a script that leaks connections must not lock the next operator out."""
+"""All who became root count as one. Their commands come and go: the oldest connection that is idle makes way,
+so that a script that leaks connections does not lock the next operator out.
+"""
 
 TCP_CONNECTIONS: Final = Limit(what="connections", each=32, total=96, kept=16)
 """By address. Nobody is known before the first call, so that all are open to everybody until then: a reader
@@ -77,8 +83,8 @@ MAX_LISTED_BYTES: Final = 512 * 1024
 """Of the events in one answer: a thousand events of the usual size. A larger one goes alone."""
 
 CALL_RATE: Final = RateLimit(each=200, total=500, burst_s=2.0)
-"""Calls and streams that readers begin: 500 a second take about a third of a core. Who is faster is not read
-from for as long as he is ahead.
+"""Calls and streams that readers begin, root on the public socket too: 500 a second take about a third of a
+core. Who is faster is not read from for as long as he is ahead.
 """
 
 MAX_REST_S: Final = 2.0

@@ -15,10 +15,10 @@ from nodeagent.outlets.refusal import Refusal, Status
 
 
 class Taker(Protocol):
-    """Who takes. ``is_operator``: also of what is kept for operators."""
+    """Who takes, counted as one identity. ``is_operator``: also of what is kept for operators."""
 
     @property
-    def identity(self) -> str: ...
+    def counted_as(self) -> str: ...
 
     @property
     def is_operator(self) -> bool: ...
@@ -47,9 +47,9 @@ class Quota:
 
     def obstacle(self, taker: Taker, amount: int = 1) -> Obstacle | None:
         """None: there is so much left. Where nobody has any, one may take more than its part."""
-        limit, own, total = self.limit, self._taken[taker.identity], self.taken
+        limit, own, total = self.limit, self._taken[taker.counted_as], self.taken
         if own and own + amount > limit.each:
-            told = f"{taker.identity} has {own} {limit.what}, as many as one identity may have"
+            told = f"{taker.counted_as} has {own} {limit.what}, as many as one identity may have"
             return Obstacle(is_own=True, reason=f"{told}; end some, or wait until some have ended")
         if total and total + amount > limit.total - (0 if taker.is_operator else limit.kept):
             kept = f" beside the {limit.kept} kept for operators" if limit.kept else ""
@@ -72,14 +72,14 @@ class Quota:
     async def held(self, taker: Taker, amount: int = 1) -> AsyncIterator[None]:
         """So much, while within. Waits for it in line; raises ``Refusal`` where the line is full too."""
         while (obstacle := self.obstacle(taker, amount)) is not None:
-            if self._waiting[taker.identity] >= self.limit.line:
+            if self._waiting[taker.counted_as] >= self.limit.line:
                 raise Refusal(Status.RESOURCE_EXHAUSTED, obstacle.reason)
-            await self._wait(taker.identity)
-        self.take(taker.identity, amount)
+            await self._wait(taker.counted_as)
+        self.take(taker.counted_as, amount)
         try:
             yield
         finally:
-            self.give_back(taker.identity, amount)
+            self.give_back(taker.counted_as, amount)
 
     async def _wait(self, identity: str) -> None:
         self._waiting[identity] += 1

@@ -44,8 +44,9 @@ _log = logging.getLogger(__name__)
 class Relay:
     """Some listening sockets in front of one private one.
 
-    Where there is no place for a connection, the oldest that has not made a call yet gives up its own. Where
-    only a call shows who is an operator, ``kept`` places are taken back from those who turn out to be none.
+    Where there is no place for a connection, the oldest that has not made a call yet gives up its own; for an
+    operator's, so does one of operators that is idle. Where only a call shows who is an operator, ``kept``
+    places are taken back from those who turn out to be none.
     """
 
     def __init__(self, private: Path, recognise: Recognise, quota: Quota, kept: int = 0) -> None:
@@ -100,6 +101,17 @@ class Relay:
         connection = self._connection(grpc_peer)
         if connection is not None:
             connection.abort()
+
+    def call_begun(self, grpc_peer: str) -> None:
+        """Its connection is not idle until all its calls have ended."""
+        connection = self._connection(grpc_peer)
+        if connection is not None:
+            connection.calls += 1
+
+    def call_ended(self, grpc_peer: str) -> None:
+        connection = self._connection(grpc_peer)
+        if connection is not None:
+            connection.calls -= 1
 
     def rest(self, identity: str, rest_s: float) -> None:
         """Read nothing from this caller for so long: it calls more than its share."""
@@ -169,7 +181,7 @@ class Relay:
         if obstacle is None:
             return
         for other in self._book.values():
-            gives_way = other.peer.caller is None and other.peer.is_operator <= peer.is_operator
+            gives_way = other.may_give_way and other.peer.is_operator <= peer.is_operator
             if gives_way and (other.peer.identity == peer.identity or not obstacle.is_own):
                 other.abort()
                 return

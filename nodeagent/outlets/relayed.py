@@ -26,6 +26,7 @@ class RelayedConnection:
     def __init__(self, name: str, peer: Peer, chunk: memoryview, forget: Forget) -> None:
         self.name = name
         self.peer = peer
+        self.calls = 0
         self._client = _Side(self, chunk)
         self._server = _Side(self, chunk)
         self._client.other, self._server.other = self._server, self._client
@@ -39,6 +40,13 @@ class RelayedConnection:
     def is_readers(self) -> bool:
         """Whether its caller is known, and is no operator."""
         return self.peer.caller is not None and not self.peer.caller.is_operator
+
+    @property
+    def may_give_way(self) -> bool:
+        """It has not made a call yet, or is idle and of an operator, by the kernel: their commands come
+        and go, while a reader's connection is a subscriber's.
+        """
+        return self.peer.caller is None or (self.peer.is_operator and self.calls == 0)
 
     def begin(self, accepted: socket.socket, onward: socket.socket) -> None:
         self._joining = asyncio.create_task(self._join(accepted, onward))

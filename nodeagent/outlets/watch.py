@@ -234,7 +234,7 @@ class Subscription:
         recent = self._board.recent(self._seq, PAGE_EVENTS)
         if recent is not None:
             return self._batch_of(recent, current)
-        async with self._turns.turn(self._caller.identity):
+        async with self._turns.turn(self._caller.counted_as):
             return self._batch_of(await self._history.read(self._seq), current)
 
     def _batch_entering(self, unsent: Sequence[StoredEvent], current: Publication) -> bytes:

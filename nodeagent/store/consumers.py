@@ -21,7 +21,8 @@ KEPT_FOR_OPERATORS: Final = 8
 
 ANYBODY_LOCAL: Final = "unix"
 """The owner of what was acknowledged on the public socket before it told users apart. The first user who
-acknowledges under such a name is its owner from then on.
+acknowledges under such a name is its owner from then on, as if the name were new; only operators delete one
+that nobody has taken over.
 """
 
 _LOCAL_USER: Final = "uid:"
@@ -93,20 +94,31 @@ class Consumers:
             rows |= self._make_room(asked.owner, now.oldest_seq, is_operator=is_operator)
         elif not known.belongs_to(asked.owner):
             raise OtherOwnerError(f"consumer {asked.name!r} belongs to {known.owner}: choose another name")
+        elif known.owner != asked.owner:
+            rows |= self._make_room_among_own(asked.owner, now.oldest_seq)
         consumer = replace(asked, seq=max(asked.seq, known.seq)) if known is not None else asked
         self._by_name[asked.name] = consumer
         return consumer, {**rows, asked.name: consumer.row}
 
     def _make_room(self, owner: str, oldest_seq: int, *, is_operator: bool) -> dict[str, ConsumerRow | None]:
-        """Forget one that retention has passed, where another has no place; raise TooManyConsumersError."""
+        """For one more name: of its owner, and of all there are. Raises TooManyConsumersError."""
+        rows = self._make_room_among_own(owner, oldest_seq)
+        count = len(self._by_name)
+        if rows or count < MOST_CONSUMERS - (0 if is_operator else KEPT_FOR_OPERATORS):
+            return rows
+        return self._forget_passed(self._by_name.values(), f"there are {count} consumers already", oldest_seq)
+
+    def _make_room_among_own(self, owner: str, oldest_seq: int) -> dict[str, ConsumerRow | None]:
+        """Raises TooManyConsumersError."""
         own = [one for one in self._by_name.values() if one.owner == owner]
-        open_to_owner = MOST_CONSUMERS - (0 if is_operator else KEPT_FOR_OPERATORS)
-        if len(own) >= MOST_OF_ONE:
-            told, among = f"{owner} has {MOST_OF_ONE} consumers already", own
-        elif len(self._by_name) >= open_to_owner:
-            told, among = f"there are {len(self._by_name)} consumers already", list(self._by_name.values())
-        else:
+        if len(own) < MOST_OF_ONE:
             return {}
+        return self._forget_passed(own, f"{owner} has {MOST_OF_ONE} consumers already", oldest_seq)
+
+    def _forget_passed(
+        self, among: Iterable[Consumer], told: str, oldest_seq: int
+    ) -> dict[str, ConsumerRow | None]:
+        """Forget the last of them, if retention has passed it; else raise TooManyConsumersError."""
         last = min(among, key=lambda one: one.seq)
         if last.seq + 1 >= oldest_seq:
             raise TooManyConsumersError(f"{told}: reuse a name, or delete one that is not used any more")

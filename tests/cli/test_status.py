@@ -62,6 +62,19 @@ def test_it_begins_with_how_many_chips_take_work(node: Path, nodeagent: Nodeagen
     ]
 
 
+@pytest.mark.parametrize("command", ["status", "scan", "devices", "consumers"])
+def test_who_may_use_the_control_socket_asks_there_where_readers_take_no_place(
+    node: Path, nodeagent: Nodeagent, tmp_path: Path, command: str
+) -> None:
+    without_public = tmp_path / "without.toml"
+    without_public.write_text(node.read_text().replace("/n.sock", "/nobody.sock"))
+    asked = nodeagent(command, "--config", node, "-o", "json")
+    assert asked.status in (0, 1)
+    again = nodeagent(command, "--config", without_public, "-o", "json")
+    assert (again.status, again.err) == (asked.status, "")
+    assert [each.get("by") for each in again.json] == [each.get("by") for each in asked.json]
+
+
 def test_the_first_screen_of_a_terminal_holds_all_that_is_wrong_and_cuts_no_word(
     node: Path, nodeagent: Nodeagent
 ) -> None:
@@ -76,3 +89,26 @@ def test_the_first_screen_of_a_terminal_holds_all_that_is_wrong_and_cuts_no_word
     assert "isolated: npu2 by alice: RMA" in first
     short = {word for word in first.split() if re.fullmatch(r"\d\d:\d\d:\d\dZ", word)} | {"UTC"}
     assert set(first.split()) - short <= set(whole.split())
+
+
+def test_a_damaged_store_stands_below_the_headline_with_what_was_lost_and_what_to_do(
+    tmp_path: Path, nodeagent: Nodeagent
+) -> None:
+    node = Node.within(tmp_path)
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "store.db").write_bytes(b"no store" * 1024)
+    with node.daemon():
+        lines = nodeagent("status", "--config", node.configuration).out.splitlines()
+        form = nodeagent("status", "--config", node.configuration, "-o", "json").json[0]
+        released = nodeagent("release", "node", "--reason", "seen", "--config", node.configuration)
+        after = nodeagent("status", "--config", node.configuration).out
+
+    evidence = {each["code"]: each["evidence"] for each in form["conditions"]}["store_damaged.incomplete"]
+    assert lines[1:6] == [
+        f"store_damaged.incomplete: {evidence['reason']}",
+        "   lost: everything",
+        f"   kept as: {evidence['kept_as']}",
+        "   resets: none begins until somebody has acknowledged this",
+        '   do: nodeagent release node --reason "..."',
+    ]
+    assert (released.status, "store_damaged" in after) == (0, False)

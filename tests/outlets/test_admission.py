@@ -94,8 +94,8 @@ async def test_streams_of_one_user_leave_places_for_other_users_and_for_operator
                 1,
                 f"RESOURCE_EXHAUSTED: there are 4 streams, {ALL}",
             )
-            async with watching(stage.socket) as stream, watching(stage.control_socket) as second:
-                assert (await stream.snapshot()).seq == (await second.snapshot()).seq == 0
+            async with watching(stage.control_socket) as stream:
+                assert (await stream.snapshot()).seq == 0
         await until(lambda: stage.server.places.streams.taken == 0)
 
 
@@ -112,12 +112,48 @@ async def test_calls_of_one_user_leave_places_for_other_users_and_for_operators(
             asking = hoarding(stage.socket, uid, LIST_EVENTS, events, connections=1, calls=5, window=0)
             await peers.enter_async_context(asking)
         await until(lambda: stage.server.places.calls.taken == FEW_CALLS.total - FEW_CALLS.kept)
-        async with stage.client() as client:
+        async with stage.operator() as client:
             assert [device.name for device in await client.devices()] == ["node", "gpu0"]
         assert (await refusal(stage.control_socket, ISOLATE, b""))[0] == "UNIMPLEMENTED"
         async with crowd(stage.socket, NOBODY, GET_NODE, 3) as (answered, refused, reason):
             assert (answered, refused) == (0, 3)
             assert "1 kept for operators" in reason
+
+
+async def test_what_root_has_on_the_public_socket_takes_nothing_from_root_on_the_control_socket(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root there may be of a container: it has all that a reader may have, by calls without a request."""
+    monkeypatch.setattr(limits, "CALLS", FEW_CALLS)
+    monkeypatch.setattr(limits, "STREAMS", FEW_STREAMS)
+    monkeypatch.setattr(limits, "OPEN_CALLS", Limit(what="calls and streams", each=5, total=12, kept=5))
+    async with opened(place) as stage:
+        places = stage.server.places
+        with http2.connected(stage.socket) as peer:
+            for number in range(FEW_CALLS.each):
+                peer.sendall(http2.call(number, GET_NODE, None))
+            for number in range(FEW_STREAMS.each):
+                peer.sendall(http2.call(FEW_CALLS.each + number, WATCH, None))
+            await until(lambda: places.open.taken == FEW_CALLS.each + FEW_STREAMS.each)
+            async with stage.operator() as client, watching(stage.control_socket) as stream:
+                assert [device.name for device in await client.devices()] == ["node"]
+                assert (await stream.snapshot()).seq == 0
+            assert (await refusal(stage.control_socket, ISOLATE, b""))[0] == "UNIMPLEMENTED"
+
+
+@pytest.mark.root
+async def test_root_on_the_public_socket_has_no_place_kept_for_operators_and_rests_as_all_readers(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "STREAMS", FEW_STREAMS)
+    monkeypatch.setattr(limits, "CALL_RATE", RateLimit(each=10, total=20, burst_s=0.5))
+    resting: list[str] = []
+    monkeypatch.setattr(Relay, "rest", lambda _relay, identity, _rest_s: resting.append(identity))
+    async with opened(place) as stage, crowd(stage.socket, NOBODY, WATCH, 3) as one:
+        assert one[:2] == (3, 0)
+        async with crowd(stage.socket, 0, WATCH, 10) as root:
+            assert root == (1, 9, f"RESOURCE_EXHAUSTED: there are 4 streams, {ALL}")
+    assert set(resting) == {"uid:0"}
 
 
 async def test_answers_that_are_not_taken_keep_room_for_others(
@@ -190,7 +226,7 @@ async def test_who_calls_more_often_than_his_share_rests_and_nobody_else(
     async with opened(place) as stage:
         async with crowd(stage.socket, NOBODY, GET_NODE, 10) as told:
             assert told == (10, 0, "")
-        async with stage.client() as client:
+        async with stage.operator() as client:
             for _ in range(20):
                 await client.devices()
     assert set(resting) == {f"uid:{NOBODY}"}

@@ -87,6 +87,18 @@ async def test_what_all_users_acknowledged_as_one_is_the_first_ones_who_goes_on(
         assert await _status(client, "scheduler", at(stage, 3)) == "PERMISSION_DENIED"
 
 
+@pytest.mark.root
+async def test_what_all_users_acknowledged_as_one_only_an_operator_deletes(stage: Stage) -> None:
+    await stage.commit(event())
+    await stage.ledger.ack("scheduler", "unix", stage.ledger.store_id, 1)
+    denied = "consumer 'scheduler' belongs to unix: only its owner, or an operator, deletes it"
+    forget = pb.DeleteConsumerRequest(consumer="scheduler")
+    assert await as_user(stage, NOBODY, forget) == [("PERMISSION_DENIED", denied)]
+    async with stage.operator() as operator:
+        await operator.delete_consumer("scheduler")
+    assert stage.ledger.consumers() == ()
+
+
 async def test_there_is_a_limit_of_consumers(stage: Stage) -> None:
     await stage.commit(event())
     async with stage.client() as client:

@@ -43,7 +43,7 @@ def test_all_connections_leave_descriptors_for_everything_else() -> None:
 @pytest.mark.parametrize("limit", [limit for _, limit in ALL], ids=[name for name, _ in ALL])
 def test_no_identity_can_take_what_others_need(limit: Limit) -> None:
     assert 0 < limit.each < limit.total - limit.kept
-    assert limit.kept > 0
+    assert limit.kept > 0 or limit is limits.PUBLIC_CONNECTIONS, "on the public socket nobody is an operator"
 
 
 def test_what_one_identity_may_have_fits_on_one_connection_and_into_its_line() -> None:

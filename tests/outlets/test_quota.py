@@ -16,7 +16,7 @@ BYTES = Limit(what="bytes", each=100, total=300, kept=100, line=9)
 
 @dataclass(frozen=True)
 class Taker:
-    identity: str
+    counted_as: str
     is_operator: bool = False
 
 

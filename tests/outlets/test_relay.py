@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.outlets.credentials import Caller, Peer, Role, local_peer
+from nodeagent.outlets.credentials import Caller, Peer, Recognise, Role, control_peer, public_peer
 from nodeagent.outlets.limits import Limit
 from nodeagent.outlets.quota import Quota
 from nodeagent.outlets.relay import Relay
@@ -51,12 +51,16 @@ class Front:
         self.private = place / "private.sock"
         self.server = Server()
         self.quota = Quota(limit)
+        self._recognise: Recognise = control_peer
         self.relay = Relay(self.private, self.recognise, self.quota)
         self.peers: list[Peer] = []
         self.clients: list[Stream] = []
 
+    def recognise_as(self, recognise: Recognise) -> None:
+        self._recognise = recognise
+
     def recognise(self, accepted: socket.socket) -> Peer:
-        peer = local_peer(accepted)
+        peer = self._recognise(accepted)
         self.peers.append(peer)
         return peer
 
@@ -64,9 +68,20 @@ class Front:
         self.clients.append(await asyncio.open_unix_connection(self.path))
         return self.clients[-1]
 
+    def name(self, number: int) -> str:
+        """Of the server's ``number``-th connection, as gRPC writes it."""
+        return f"unix-abstract:{self.server.names[number][1:].decode()}"
+
     def told(self, number: int) -> Peer | None:
-        """Whom the relay tells behind the server's ``number``-th connection, as gRPC writes its name."""
-        return self.relay.peer(f"unix-abstract:{self.server.names[number][1:].decode()}")
+        """Whom the relay tells behind it."""
+        return self.relay.peer(self.name(number))
+
+    def calls(self, number: int, role: Role = Role.OPERATOR) -> None:
+        """It begins a call, as its first one."""
+        is_operator = role is Role.OPERATOR
+        caller = Caller(identity=ME, role=role, who="uid 0", is_operator=is_operator)
+        self.relay.know(self.name(number), caller)
+        self.relay.call_begun(self.name(number))
 
 
 @asynccontextmanager
@@ -188,8 +203,8 @@ async def test_one_user_has_so_many_connections_and_the_next_is_closed_at_once(
     async with opened(place) as front:
         kept = [await front.connect() for _ in range(FEW.each)]
         await front.server.reached(FEW.each)
-        for peer in front.peers:
-            peer.caller = Caller(identity=ME, role=Role.OPERATOR, who="uid 0", is_operator=True)
+        for number in range(FEW.each):
+            front.calls(number)
         reader, _ = await front.connect()
         assert await reader.read() == b""
         assert front.quota.taken == FEW.each
@@ -206,7 +221,7 @@ async def test_the_oldest_connection_without_a_call_gives_its_place_to_the_next(
         await front.server.reached(1)
         others = [await front.connect() for _ in range(FEW.each - 1)]
         await front.server.reached(FEW.each)
-        front.peers[0].caller = Caller(identity=ME, role=Role.OPERATOR, who="uid 0", is_operator=True)
+        front.calls(0)
         await front.connect()
         await front.server.reached(FEW.each + 1)
         assert await others[0][0].read() == b""
@@ -217,6 +232,41 @@ async def test_the_oldest_connection_without_a_call_gives_its_place_to_the_next(
             True,
             True,
         ]
+
+
+async def test_the_oldest_idle_connection_of_operators_gives_its_place_to_an_operator(place: Path) -> None:
+    """A script that leaks connections does not lock the next command out."""
+    async with opened(place) as front:
+        leaked = []
+        for number in range(FEW.each):
+            leaked.append(await front.connect())
+            await front.server.reached(number + 1)
+            front.calls(number)
+        for number in (1, 2):
+            front.relay.call_ended(front.name(number))
+        await front.connect()
+        await front.server.reached(FEW.each + 1)
+        assert await leaked[1][0].read() == b""
+        assert [front.told(number) is not None for number in range(FEW.each + 1)] == [
+            True,
+            False,
+            True,
+            True,
+            True,
+        ]
+
+
+async def test_a_reader_who_has_called_keeps_its_place_while_it_is_idle(place: Path) -> None:
+    async with opened(place) as front:
+        front.recognise_as(public_peer)
+        for number in range(FEW.each):
+            await front.connect()
+            await front.server.reached(number + 1)
+            front.calls(number, Role.READER)
+            front.relay.call_ended(front.name(number))
+        reader, _ = await front.connect()
+        assert await reader.read() == b""
+        assert front.quota.taken == FEW.each
 
 
 async def test_a_caller_that_is_to_rest_is_not_read_from_for_a_while(place: Path) -> None:

@@ -171,6 +171,19 @@ async def test_what_was_acknowledged_before_users_were_told_apart_is_the_first_u
     await again.close()
 
 
+async def test_a_name_that_is_taken_over_counts_as_one_of_its_new_owner(ledger: Ledger) -> None:
+    """Nobody takes over more of them than one may have; whether others have names does not matter."""
+    await fill(ledger, MOST_CONSUMERS - KEPT_FOR_OPERATORS - MOST_OF_ONE - 1)
+    *names, last = (f"old-{number:02}" for number in range(MOST_OF_ONE))
+    for name in (*names, last):
+        await ledger.ack(name, ANYBODY_LOCAL, ledger.store_id, 1)
+    for name in ("new", *names):
+        assert (await ledger.ack(name, "uid:2000", ledger.store_id, 1)).owner == "uid:2000"
+    with pytest.raises(TooManyConsumersError, match="uid:2000 has 16 consumers already: reuse a name"):
+        await ledger.ack(last, "uid:2000", ledger.store_id, 1)
+    assert (await ledger.ack(last, "uid:3000", ledger.store_id, 1)).owner == "uid:3000"
+
+
 async def test_a_deleted_consumer_is_gone_for_good(ledger: Ledger, tmp_path: Path, clock: Clock) -> None:
     await fill(ledger, 2)
     await ledger.delete_consumer("consumer-00")

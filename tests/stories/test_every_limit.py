@@ -5,6 +5,7 @@ What root orders and asks, a scrape, and a fresh fault on a stream that is read 
 
 import asyncio
 import contextlib
+import json
 import socket
 import ssl
 import tempfile
@@ -94,7 +95,7 @@ async def test_at_every_limit_at_once_orders_metrics_and_a_fresh_fault_go_throug
 
     async with everybody(target):
         isolated = await order(daemon, "isolate", "node", "--reason", "all limits")
-        standing = await daemon.status()
+        standing = json.loads((await daemon.command("status", "--config", daemon.config))[1])
         fake_log.say("fresh", "LASTING_FRESH")
         await subscriber.raised("LASTING_FRESH", "fresh")
         released = await order(daemon, "release", "node", "--reason", "done", "--force")
@@ -138,6 +139,7 @@ async def everybody(target: Target) -> AsyncIterator[None]:
         await crowds.enter_async_context(slow_scrapes(target.metrics))
         await crowds.enter_async_context(remaining_streams(daemon))
         scanning = asyncio.create_task(scan(daemon, nothing))
+        await crowds.enter_async_context(root_of_a_container(daemon))
         idle = hoarding(
             daemon.socket, IDLER, GET_NODE, pb.GetNodeRequest(), connections=112, calls=1, window=0
         )
@@ -171,6 +173,29 @@ async def remaining_streams(daemon: Daemon) -> AsyncIterator[None]:
             while told != NO_STREAM:
                 _, _, told = await crowds.enter_async_context(crowd(daemon.socket, NEWCOMER, WATCH, 8))
         yield
+
+
+@asynccontextmanager
+async def root_of_a_container(daemon: Daemon) -> AsyncIterator[None]:
+    """All that one user may have, by calls that send no request; renewed when the daemon gives them up."""
+    asking = asyncio.create_task(renewed(daemon))
+    try:
+        yield
+    finally:
+        asking.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asking
+
+
+async def renewed(daemon: Daemon) -> None:
+    each = limits.STREAMS_ON_CONNECTION
+    while True:
+        with ExitStack() as peers, contextlib.suppress(ConnectionError):
+            for _ in range(limits.OPEN_CALLS.each // each):
+                peer = peers.enter_context(http2.connected(daemon.socket))
+                for number in range(each):
+                    peer.sendall(http2.call(number, GET_NODE, None))
+            await asyncio.sleep(1)
 
 
 async def scan(daemon: Daemon, nothing: pb.ListEventsRequest) -> None:
