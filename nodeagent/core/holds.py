@@ -100,7 +100,7 @@ def _begun(state: State, device: Device, kind: HoldKind, given: Operator) -> Hol
     if kind is HoldKind.QUIESCE and not given.owner:
         hold_id = f"{device.id}/{key}"
     else:
-        hold_id = f"{device.id}/{key}#{limits.next_ordinal(state, device.id, key)}"
+        hold_id = limits.next_id(state, Hold, device.id, key)
     return Hold(
         id=hold_id,
         device_id=device.id,

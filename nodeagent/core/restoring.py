@@ -6,8 +6,10 @@ something was lost.
 """
 
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 
-from nodeagent.core import holds, proposals
+from nodeagent.core import holds, limits, proposals
+from nodeagent.core.catalog import canonical
 from nodeagent.core.model import (
     Carried,
     Cell,
@@ -19,6 +21,7 @@ from nodeagent.core.model import (
     HoldKind,
     Kind,
     Level,
+    Ordinal,
     Promotion,
     Reset,
     ResetStage,
@@ -61,14 +64,15 @@ class History:
 
 def fit(carried: Iterable[Carried], restored: Iterable[Restorable] = ()) -> tuple[Carried, ...]:
     """All of it, in an order in which it can be put back: what belongs to a device that is lost has one of
-    its name, and what waits for a reset that is lost goes.
+    its name, what waits for a reset that is lost goes, and no number in an id is given again.
     """
     cells = [*(one.cell for one in carried), *restored]
     known = {cell.id for cell in cells if isinstance(cell, Device)}
     resets = {cell.id for cell in cells if isinstance(cell, Reset)}
     kept = [cell for cell in cells if not _waits_in_vain(cell, resets)]
     devices = [Carried(cell=device) for device in _devices_of(kept, known)]
-    return (*devices, *(Carried(cell=cell) for cell in kept))
+    numbers = [Carried(cell=ordinal) for ordinal in _ordinals_of(kept)]
+    return (*devices, *(Carried(cell=cell) for cell in kept), *numbers)
 
 
 def _devices_of(cells: Iterable[Cell], known: Collection[str]) -> Iterator[Device]:
@@ -80,6 +84,27 @@ def _devices_of(cells: Iterable[Cell], known: Collection[str]) -> Iterator[Devic
     for device_id in wanted:
         if device_id and device_id not in known:
             yield Device(id=device_id, name=device_id, kind=Kind.CHIP, vendor="", source="")
+
+
+def _ordinals_of(cells: Iterable[Cell]) -> Iterator[Ordinal]:
+    """Those that are lost, or are behind what they have numbered."""
+    known = {(cell.device_id, cell.key): cell for cell in cells if isinstance(cell, Ordinal)}
+    behind: dict[tuple[str, str], Ordinal] = {}
+    for cell in cells:
+        if not isinstance(cell, Hold | Promotion | Condition):
+            continue
+        name, _, number = cell.id.removeprefix(f"{cell.device_id}/").rpartition("#")
+        place = cell.device_id, _numbered_under(cell, name)
+        before = behind.get(place) or known.get(place) or Ordinal(device_id=place[0], key=place[1], last=0)
+        if name and number.isdecimal() and int(number) > before.last:
+            behind[place] = replace(before, last=int(number))
+    yield from behind.values()
+
+
+def _numbered_under(cell: Restorable, name: str) -> str:
+    if isinstance(cell, Promotion):
+        return limits.number_of_rule(cell.rule)
+    return limits.number_of_code(canonical(cell.code), cell.injected) if isinstance(cell, Condition) else name
 
 
 def _waits_in_vain(cell: Cell, resets: Collection[str]) -> bool:

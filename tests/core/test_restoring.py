@@ -1,11 +1,14 @@
 """What the history says is open, put back as it was."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from nodeagent.core.restoring import History
-from tests.core.build import begin, catalog, order, run
+from nodeagent.core.engine import Engine
+from nodeagent.core.model import Event, EventKind, Level, Ordinal
+from nodeagent.core.restoring import History, fit
+from tests.core.build import HBM, begin, catalog, ns, order, repeat, row, run, signal, wait
 
 
 @pytest.mark.parametrize("what", ["isolate", "quiesce"])
@@ -24,3 +27,41 @@ def test_a_hold_is_its_owners_again(what: str, words: dict[str, Any]) -> None:
     (held,) = engine.view().holds
     (restored,) = history.missing(())
     assert restored == held
+
+
+REPEATED = catalog(row(HBM, Level.RESTART_NPU), frequency=[repeat(HBM, 2)])
+
+
+def restored_without_numbers(told: Sequence[Event]) -> Engine:
+    """An engine that has what the history says is open, and no memory of the numbers that were given."""
+    history = History(())
+    history.add(told)
+    engine = begin(REPEATED)
+    left = [one for one in engine.carry() if not isinstance(one.cell, Ordinal)]
+    after = Engine({REPEATED.digest: REPEATED})
+    for carried in fit(left, history.missing(left)):
+        after.replay(engine.now_ns, carried)
+    after.resume(engine.now_ns)
+    return after
+
+
+def test_a_new_hold_never_takes_the_id_of_one_that_was_restored() -> None:
+    alices = {"who": "uid:0", "owner": "alice"}
+    told = run(begin(REPEATED), [(1, order("isolate", reason="RMA", **alices))])
+    engine = restored_without_numbers(told)
+    run(engine, [(2, order("isolate", reason="test", until_ns=ns(7), **alices))])
+    assert [hold.id for hold in engine.view().holds] == ["die0/hold:alice#1", "die0/hold:alice#2"]
+    wait(engine, 60)
+    assert [hold.reason for hold in engine.view().holds] == ["RMA"]
+
+
+def test_nor_does_a_new_fault_or_promotion_though_the_restored_one_has_ended() -> None:
+    steps = [(at_s, signal(HBM, what)) for at_s, what in enumerate(("occur", "recover", "occur"), start=1)]
+    engine = restored_without_numbers(run(begin(REPEATED), steps))
+    events = run(engine, [(4, signal(HBM, "recover")), (5, order("release"))])
+    assert {event.condition_id for event in events} == {f"die0/{HBM}#2", f"die0/repeat-{HBM}#1"}
+    events = run(
+        engine, [(at_s, signal(HBM, what)) for at_s, what in ((6, "occur"), (7, "recover"), (8, "occur"))]
+    )
+    began = {event.condition_id for event in events if event.kind in (EventKind.RAISED, EventKind.PROMOTED)}
+    assert began == {f"die0/{HBM}#3", f"die0/{HBM}#4", f"die0/repeat-{HBM}#2"}
