@@ -149,6 +149,7 @@ def _renew(state: State, condition: Condition, signal: Signal, facts: Facts, at_
         boot_id=state.era.boot_id,
     )
     after = kernel_lines.confirmed(state, after, signal.source)
+    after = kernel_lines.again(state, condition, after, signal.source)
     if condition.user_induced:
         after = _count_user_induced(state, after, signal, facts, at_ns)
     if condition.unknown and (lowered := severity.shared(state, after)) is not after:
