@@ -5,12 +5,14 @@ missing, and makes what is left fit to be put back. It puts nothing back itself,
 something was lost.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from nodeagent.core import holds, limits, proposals
+from nodeagent.core import holds, kernel_lines, limits, proposals
 from nodeagent.core.catalog import canonical
 from nodeagent.core.model import (
+    KERNEL_LOG,
+    Backing,
     Carried,
     Cell,
     Condition,
@@ -65,11 +67,13 @@ class History:
 def fit(carried: Iterable[Carried], restored: Iterable[Restorable] = ()) -> tuple[Carried, ...]:
     """All of it, in an order in which it can be put back: what belongs to a device that is lost has one of
     its name, what waits for a reset that is lost goes, and no number in an id is given again.
+
+    A kernel line stands alone only where a driver can contradict it.
     """
     cells = [*(one.cell for one in carried), *restored]
-    known = {cell.id for cell in cells if isinstance(cell, Device)}
+    known = {cell.id: cell for cell in cells if isinstance(cell, Device)}
     resets = {cell.id for cell in cells if isinstance(cell, Reset)}
-    kept = [cell for cell in cells if not _waits_in_vain(cell, resets)]
+    kept = [_backed(cell, known) for cell in cells if not _waits_in_vain(cell, resets)]
     devices = [Carried(cell=device) for device in _devices_of(kept, known)]
     numbers = [Carried(cell=ordinal) for ordinal in _ordinals_of(kept)]
     return (*devices, *(Carried(cell=cell) for cell in kept), *numbers)
@@ -84,6 +88,15 @@ def _devices_of(cells: Iterable[Cell], known: Collection[str]) -> Iterator[Devic
     for device_id in wanted:
         if device_id and device_id not in known:
             yield Device(id=device_id, name=device_id, kind=Kind.CHIP, vendor="", source="")
+
+
+def _backed(cell: Cell, devices: Mapping[str, Device]) -> Cell:
+    if not isinstance(cell, Condition) or cell.backing is not Backing.ALONE:
+        return cell
+    device = devices.get(cell.device_id)
+    if device is not None and kernel_lines.has_driver(device):
+        return cell
+    return replace(cell, backing=Backing.OWN)
 
 
 def _ordinals_of(cells: Iterable[Cell]) -> Iterator[Ordinal]:
@@ -159,6 +172,7 @@ def _hold(event: Event) -> Hold:
 
 
 def _condition(event: Event, level: Level) -> Condition:
+    """Whether a driver told it too, no event says: a kernel line is taken as one alone, see ``fit``."""
     return Condition(
         id=event.condition_id,
         device_id=event.device_id,
@@ -174,4 +188,5 @@ def _condition(event: Event, level: Level) -> Condition:
         user_induced=event.user_induced,
         unknown=event.unknown,
         evidence=event.evidence,
+        backing=Backing.ALONE if event.source == KERNEL_LOG else Backing.OWN,
     )
