@@ -132,7 +132,7 @@ def _keeps_work_off(cell: Restorable) -> bool:
 
 def _told_by(event: Event) -> Restorable | None:
     """The cell that the event told of, as far as it says."""
-    if event.kind in (EventKind.ISOLATED, EventKind.QUIESCED):
+    if event.kind is EventKind.ISOLATED or (event.kind is EventKind.QUIESCED and holds.tells_end(event)):
         return _hold(event)
     if event.condition_level is None:
         return None
@@ -155,6 +155,7 @@ def _told_by(event: Event) -> Restorable | None:
 
 
 def _hold(event: Event) -> Hold:
+    """One without a told end has none. A quiesce of that kind is not put back: the node would stay blind."""
     kind = HoldKind.QUIESCE if event.kind is EventKind.QUIESCED else HoldKind.ISOLATION
     owner, who, reason = holds.owner_in(event.why)
     if proposals.is_of_reset(event.condition_id):
@@ -166,6 +167,7 @@ def _hold(event: Event) -> Hold:
         owner=owner,
         reason=reason,
         since_ns=event.at_ns,
+        until_ns=holds.end_in(event),
         kind=kind,
         set_by=who,
     )

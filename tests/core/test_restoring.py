@@ -8,7 +8,7 @@ import pytest
 
 from nodeagent.core.catalog import ClearOn
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import Event, EventKind, Level, Ordinal, Verdict
+from nodeagent.core.model import Event, EventKind, Hold, HoldKind, Level, Ordinal, Verdict
 from nodeagent.core.restoring import History, fit
 from tests.core.build import (
     HBM,
@@ -45,6 +45,27 @@ def test_a_hold_is_its_owners_again(what: str, words: dict[str, Any]) -> None:
     (held,) = engine.view().holds
     (restored,) = history.missing(())
     assert restored == held
+
+
+@pytest.mark.parametrize("what", ["isolate", "quiesce"])
+def test_a_hold_ends_when_it_would_have(what: str) -> None:
+    device = "node" if what == "quiesce" else "npu0"
+    engine = begin(catalog())
+    history = History(())
+    history.add(run(engine, [(1, order(what, device=device, until_ns=ns(3601)))]))
+    assert [cell.until_ns for cell in history.missing(()) if isinstance(cell, Hold)] == [ns(3601)]
+    history.add(run(engine, [(2, order(what, device=device, until_ns=ns(7200.5)))]))
+    assert [cell.until_ns for cell in history.missing(()) if isinstance(cell, Hold)] == [ns(7201)]
+
+
+def test_of_a_hold_whose_event_does_not_tell_its_end_an_isolation_stands_and_a_quiesce_does_not() -> None:
+    """So it was told before ends were: a node is not left blind for ever."""
+    both = [(1, order("isolate", until_ns=ns(60))), (1, order("quiesce", device="node", until_ns=ns(60)))]
+    history = History(())
+    history.add(replace(event, evidence={}) for event in run(begin(catalog()), both))
+    (restored,) = history.missing(())
+    assert isinstance(restored, Hold)
+    assert (restored.kind, restored.until_ns) == (HoldKind.ISOLATION, None)
 
 
 REPEATED = catalog(row(HBM, Level.RESTART_NPU), frequency=[repeat(HBM, 2)])
