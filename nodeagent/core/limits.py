@@ -63,12 +63,6 @@ def room_for_device(state: State) -> bool:
     return len(state.cells[Device]) < MAX_DEVICES
 
 
-def room_for_condition(state: State, device: Device) -> bool:
-    """One more, with nothing made to make way for it."""
-    there = len(state.on(Condition, device.id)), len(state.cells[Condition])
-    return there[0] < MAX_CONDITIONS_ON_DEVICE and there[1] < MAX_CONDITIONS
-
-
 def room_for_promotion(state: State) -> bool:
     return len(state.cells[Promotion]) < MAX_PROMOTIONS
 
