@@ -32,6 +32,9 @@ from nodeagent.core.verdict import PRECEDENCE
 
 Restorable = Hold | Promotion | Condition
 
+_OF_CONDITIONS = frozenset({EventKind.RAISED, EventKind.LEVEL_CHANGED, EventKind.NOTICE})
+"""A notice with the id of a condition adds to its words; most have none, and open nothing."""
+
 _ENDS = frozenset({EventKind.CLEARED, EventKind.RELEASED, EventKind.RESUMED})
 
 
@@ -149,7 +152,7 @@ def _told_by(event: Event) -> Restorable | None:
             effective=True,
             level_since_ns=event.at_ns,
         )
-    if event.kind in (EventKind.RAISED, EventKind.LEVEL_CHANGED) and not event.injected:
+    if event.kind in _OF_CONDITIONS and event.condition_id and not event.injected:
         return _condition(event, event.condition_level)
     return None
 
