@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from nodeagent.core.catalog import SECOND_NS, FrequencyRule, canonical
 from nodeagent.core.model import (
+    Backing,
     CatalogChanged,
     CounterMark,
     Edge,
@@ -117,6 +118,8 @@ class FrequencyTwin:
         if kinds != [Kind.CHIP] or row is None or row.user_induced or rule is None:
             return
         if is_tangled(step.catalog.digest, code) or not reaches_level(step, fault, rule):
+            return
+        if is_line_alone(step, fault):
             return
         source = self._source(step, fault) or source
         if rule.correlation_ns:
@@ -275,6 +278,15 @@ class FrequencyTwin:
         self._suppressed = {key: one for key, one in self._suppressed.items() if key[0] != device}
         self._held.pop(device, None)
         self._told_since_start.discard(device)
+
+
+def is_line_alone(step: Step, fault: Fault) -> bool:
+    """Whether only the kernel log tells it: that counts for nothing."""
+    return any(
+        one.backing is not Backing.OWN
+        for one in step.after.conditions
+        if (one.device_id, canonical(one.code)) == fault and not one.injected
+    )
 
 
 def reaches_level(step: Step, fault: Fault, rule: FrequencyRule) -> bool:
