@@ -10,8 +10,10 @@ from nodeagent.core.telling import tell
 
 def close(state: State, condition: Condition, why: str, *, raises: bool = True) -> None:
     """What went with it and is still there is a fault of its own before this one has ended. Not ``raises``: a
-    reload raises nothing, so that is left to the next poll.
+    reload raises nothing, so that is left to the next poll. One that made way for such a fault has ended.
     """
+    if _has_ended(state, condition):
+        return
     if raises:
         companions.outlive(state, condition)
     state.drop(condition)
@@ -21,6 +23,11 @@ def close(state: State, condition: Condition, why: str, *, raises: bool = True) 
     tell(state, EventKind.CLEARED, state.device(condition.device_id), about=condition, why=why)
     if not condition.injected:
         frequency.recovered(state, condition, state.moment_ns)
+
+
+def _has_ended(state: State, condition: Condition) -> bool:
+    """Where many end together, what one of them hid may have needed the place of another."""
+    return state.get(Condition, condition.id) is None
 
 
 def _measure_anew(state: State, condition: Condition) -> None:
@@ -43,7 +50,7 @@ def lift(state: State, hold: Hold, why: str) -> None:
 
 def recover(state: State, condition: Condition) -> bool:
     """The driver says the fault is gone. True if that changed anything."""
-    if condition.recovered_ns is not None:
+    if condition.recovered_ns is not None or _has_ended(state, condition):
         return False
     at_ns = state.moment_ns
     facts = state.lookup.facts(condition.code)
@@ -96,7 +103,7 @@ def close_after_job(state: State, device_id: str, holders: tuple[Holder, ...]) -
     """
     remaining = {(holder.pid, holder.start_time) for holder in holders}
     for condition in state.on(Condition, device_id):
-        if not state.lookup.facts(condition.code).clear_on.job_end:
+        if not state.lookup.facts(condition.code).clear_on.job_end or _has_ended(state, condition):
             continue
         held_by = holders if condition.held_by is None else condition.held_by
         if remaining.isdisjoint((holder.pid, holder.start_time) for holder in held_by):

@@ -11,7 +11,7 @@ What else an occurrence does is ``relation``.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from nodeagent.core import limits, opening, pairing, severity
+from nodeagent.core import limits, opening, pairing, room, severity
 from nodeagent.core.cells import changed
 from nodeagent.core.classify import classify
 from nodeagent.core.lookup import Facts
@@ -115,7 +115,7 @@ def _outlive(state: State, cell: Absorbed, root: Condition) -> None:
     if isinstance(other, Condition):
         count_in(state, other.id, facts.code, 0)
         keep(state, device.id, facts.key, cell.source, other, cell.last_ns)
-    elif limits.room_for_condition(state, device):
+    elif room.for_condition(state, device, fault.level, injected=False, leaving_id=root.id):
         moment_ns = state.moment_ns
         condition = opening.condition_of(
             state, device, signal, facts, fault, at_ns=moment_ns, occurred_ns=cell.last_ns

@@ -74,10 +74,10 @@ def _phase_end_ns(lookup: Lookup, cell: Condition | Promotion, since_ns: int) ->
 
 
 def disregard_ns(lookup: Lookup, condition: Condition) -> int | None:
-    """When a kernel line that the chip's driver contradicts no longer counts."""
+    """When a kernel line that the chip's driver contradicts no longer counts, however often it comes."""
     if condition.backing is not Backing.CONTRADICTED:
         return None
-    return condition.occurred_ns + lookup.settings.kernel_line_hold_ns + 1
+    return condition.believed_ns + lookup.settings.kernel_line_hold_ns + 1
 
 
 def of_condition(lookup: Lookup, condition: Condition) -> int | None:

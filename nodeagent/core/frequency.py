@@ -105,9 +105,8 @@ def _fire(
     if not room.for_promotion(state, device, rule.level):
         state.overflow = f"a promotion of {condition.code} on {device.name} is one too many"
         return
-    ordinal = limits.next_ordinal(state, device.id, f"rule:{rule.id}")
     promotion = Promotion(
-        id=f"{device.id}/{rule.id}#{ordinal}",
+        id=limits.next_id(state, Promotion, device.id, rule.id, limits.number_of_rule(rule.id)),
         device_id=device.id,
         rule=rule.id,
         code=condition.code,

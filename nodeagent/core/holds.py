@@ -13,13 +13,19 @@ from dataclasses import replace
 from typing import Final
 
 from nodeagent.core import clearing, devices, frequency, limits
-from nodeagent.core.model import Condition, Device, EventKind, Hold, HoldKind, Operator, Promotion
+from nodeagent.core.catalog import SECOND_NS
+from nodeagent.core.model import Condition, Device, Event, EventKind, Hold, HoldKind, Operator, Promotion
 from nodeagent.core.notices import notice
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
 
 _KEYS: Final = {HoldKind.ISOLATION: "hold", HoldKind.QUIESCE: "quiesce"}
 _EVENTS: Final = {HoldKind.ISOLATION: EventKind.ISOLATED, HoldKind.QUIESCE: EventKind.QUIESCED}
+
+
+_FOR: Final = "for_s"
+"""Of the evidence that says how long from its event a hold lasts: whole seconds, or ``_UNLIMITED``."""
+_UNLIMITED: Final = "unlimited"
 
 
 def due(state: State, hold: Hold) -> None:
@@ -70,6 +76,23 @@ def owner_in(why: str) -> tuple[str, str, str]:
     return (owner, who.removesuffix(")"), reason) if bracket else (told, told, reason)
 
 
+def tells_end(event: Event) -> bool:
+    """Whether the event of a hold says when it ends, or that it does not: it may be older than such words."""
+    return _FOR in event.evidence
+
+
+def end_in(event: Event) -> int | None:
+    """When the hold ends that the event tells, None if never."""
+    length = event.evidence.get(_FOR, _UNLIMITED)
+    return event.at_ns + int(length) * SECOND_NS if length.isdecimal() else None
+
+
+def _end_told(state: State, hold: Hold) -> str:
+    if hold.until_ns is None:
+        return _UNLIMITED
+    return str(max(0, -((state.moment_ns - hold.until_ns) // SECOND_NS)))
+
+
 def _hold(state: State, device: Device, kind: HoldKind, given: Operator) -> bool:
     before = _same(state, device, kind, given)
     if before is None:
@@ -83,7 +106,8 @@ def _hold(state: State, device: Device, kind: HoldKind, given: Operator) -> bool
     else:
         return False
     state.put(hold)
-    tell(state, _EVENTS[kind], device, condition_id=hold.id, why=said_by(given))
+    lasting = {_FOR: _end_told(state, hold)}
+    tell(state, _EVENTS[kind], device, condition_id=hold.id, why=said_by(given), evidence=lasting)
     return True
 
 
@@ -100,7 +124,7 @@ def _begun(state: State, device: Device, kind: HoldKind, given: Operator) -> Hol
     if kind is HoldKind.QUIESCE and not given.owner:
         hold_id = f"{device.id}/{key}"
     else:
-        hold_id = f"{device.id}/{key}#{limits.next_ordinal(state, device.id, key)}"
+        hold_id = limits.next_id(state, Hold, device.id, key)
     return Hold(
         id=hold_id,
         device_id=device.id,

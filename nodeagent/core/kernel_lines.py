@@ -2,11 +2,17 @@
 
 A line of the kernel isolates a chip at once: nothing is faster, and often nothing else tells. But the driver
 reads the chip each second and tells of its faults; where it does not confirm what the line says, and calls
-the chip well, the line is disregarded after a while. It never counts towards repetition by itself, and asks
-for no reset. A chip that only lines name, and that its vendor's driver does not list, is none.
+the chip well, the line is disregarded after a while, however often it comes. It never counts towards
+repetition by itself, and asks for no reset. A chip that only lines name, and that its vendor's driver does
+not list, is none.
+
+What is disregarded stays so while lines of it go on. After a silence of more than ten times that while the
+next line is believed once more, for as long: one false line must not hide a true one for ever, and lines
+that come again and again must not take the chip out each time.
 
     alone --read by its driver, and not shown--> contradicted --for too long--> disregarded
       any of them --the driver tells the same--> own
+      disregarded --a line after a long silence--> alone
 """
 
 from dataclasses import replace
@@ -37,14 +43,20 @@ NO_EVENTS = "none"
 NEAR_NS = 180 * SECOND_NS
 """Driver and kernel tell of one fault this close together at most."""
 
+SILENCE_HOLDS = 10
+"""Longer than so many times its hold, a disregarded line must be silent to be believed again."""
+
 
 def backing(state: State, device: Device, facts: Facts, source: str, at_ns: int) -> Backing:
     """Of a fault that the source tells first."""
-    speaks_for_itself = device.source and device.attributes.get(EVENTS) != NO_EVENTS
-    is_line = source == KERNEL_LOG and device.kind is Kind.CHIP and device.source != source
-    if not is_line or not speaks_for_itself or _told_by_driver(state, device, facts.code, at_ns):
-        return Backing.OWN
-    return Backing.ALONE
+    is_line = source == KERNEL_LOG and has_driver(device)
+    return Backing.ALONE if is_line and not _told_by_driver(state, device, facts.code, at_ns) else Backing.OWN
+
+
+def has_driver(device: Device) -> bool:
+    """Whether it is a chip of which a driver reads all faults, and tells them."""
+    is_read = device.kind is Kind.CHIP and device.source not in ("", KERNEL_LOG)
+    return is_read and device.attributes.get(EVENTS) != NO_EVENTS
 
 
 def heard(state: State, device: Device, facts: Facts, source: str) -> bool:
@@ -89,12 +101,28 @@ def contradicted(state: State, device: Device, shown: frozenset[str], begun_ns: 
     """Its driver has read all of the chip, and shows these codes (as they are compared). True: it is news."""
     changed = False
     for condition in state.on(Condition, device.id):
-        if condition.backing is not Backing.ALONE or condition.occurred_ns >= begun_ns:
+        if condition.backing is not Backing.ALONE or _first_ns(condition) >= begun_ns:
             continue
         if state.lookup.facts(condition.code).key not in shown:
-            state.put(replace(condition, backing=Backing.CONTRADICTED))
+            since_ns = min(condition.occurred_ns, begun_ns)
+            state.put(replace(condition, backing=Backing.CONTRADICTED, believed_ns=since_ns))
             changed = True
     return changed
+
+
+def _first_ns(condition: Condition) -> int:
+    """Its first occurrence since it is believed: the newest is always newer than a poll where many come."""
+    return max(min(condition.opened_ns, condition.occurred_ns), condition.believed_ns)
+
+
+def again(state: State, before: Condition, after: Condition, source: str) -> Condition:
+    """Another line of an open condition, which is ``after`` with it; it may not be put yet."""
+    silence_ns = SILENCE_HOLDS * state.lookup.settings.kernel_line_hold_ns
+    is_new = source == KERNEL_LOG and after.occurred_ns - before.occurred_ns > silence_ns
+    if before.backing is not Backing.DISREGARDED or not is_new:
+        return after
+    believed = replace(after, backing=Backing.ALONE, believed_ns=after.occurred_ns)
+    return duration.relevel(state, before, believed, "it comes again after a long silence")
 
 
 def disregard(state: State, condition: Condition) -> None:

@@ -13,8 +13,10 @@ from nodeagent.core.model import (
     Condition,
     Crossing,
     Device,
+    Hold,
     Ordinal,
     Promotion,
+    Reset,
     Severity,
     Sighting,
     Tally,
@@ -48,6 +50,9 @@ _REMEMBERED: dict[type[Cell], int] = {
     Absorbed: 4096,
 }
 
+INJECTED = "!injected"
+"""Ends the name of a condition that is rehearsed."""
+
 _FORGOTTEN = ""
 """The key of the ordinal that stands for all of a device's that were forgotten."""
 _NO_DEVICE = ""
@@ -56,12 +61,6 @@ _NO_DEVICE = ""
 
 def room_for_device(state: State) -> bool:
     return len(state.cells[Device]) < MAX_DEVICES
-
-
-def room_for_condition(state: State, device: Device) -> bool:
-    """One more, with nothing made to make way for it."""
-    there = len(state.on(Condition, device.id)), len(state.cells[Condition])
-    return there[0] < MAX_CONDITIONS_ON_DEVICE and there[1] < MAX_CONDITIONS
 
 
 def room_for_promotion(state: State) -> bool:
@@ -84,14 +83,31 @@ def remember(state: State, cell: Window | Sighting | Severity | Trace | Absorbed
         state.drop(next(iter(cells.values())))
 
 
-def next_ordinal(state: State, device_id: str, key: str) -> int:
-    """Takes the next number for a condition or promotion: no id comes twice, even where one was forgotten."""
+def number_of_code(key: str, injected: bool = False) -> str:
+    """Under what the conditions of a code (as codes are compared) are numbered."""
+    return f"{key}{INJECTED}" if injected else key
+
+
+def number_of_rule(rule: str) -> str:
+    """Under what the promotions of a rule are."""
+    return f"rule:{rule}"
+
+
+def next_id(
+    state: State, of: type[Condition | Promotion | Hold | Reset], device_id: str, name: str, key: str = ""
+) -> str:
+    """The id of a new one of that name, numbered under ``key`` (``name`` if empty): no id comes twice, even
+    where a number was forgotten, nor one that is there though damage has lost its number.
+    """
+    key = key or name
     before = state.get(Ordinal, device_id, key) or Ordinal(device_id=device_id, key=key, last=0)
-    last = max(before.last, _last_forgotten(state, device_id), _last_forgotten(state, _NO_DEVICE))
-    state.put(replace(before, last=last + 1))
+    last = 1 + max(before.last, _last_forgotten(state, device_id), _last_forgotten(state, _NO_DEVICE))
+    while state.get(of, f"{device_id}/{name}#{last}") is not None:
+        last += 1
+    state.put(replace(before, last=last))
     while len(state.cells[Ordinal]) > MAX_ORDINALS:
         _forget(state, next(iter(state.cells[Ordinal].values())))
-    return last + 1
+    return f"{device_id}/{name}#{last}"
 
 
 def _forget(state: State, oldest: Ordinal) -> None:

@@ -25,11 +25,11 @@ def condition_of(
     rule: str = "",
 ) -> Condition:
     """As it begins at ``at_ns``; not put yet. ``occurred_ns`` is its newest occurrence, maybe before that."""
-    suffix = "!injected" if signal.injected else ""
-    ordinal = limits.next_ordinal(state, device.id, facts.key + suffix)
+    suffix = limits.INJECTED if signal.injected else ""
+    key = limits.number_of_code(facts.key, signal.injected)
     held = state.get(Held, device.id)
     condition = Condition(
-        id=f"{device.id}/{facts.code}{suffix}#{ordinal}",
+        id=limits.next_id(state, Condition, device.id, facts.code + suffix, key),
         device_id=device.id,
         code=facts.code,
         name=fault.name,

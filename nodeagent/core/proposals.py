@@ -52,7 +52,7 @@ def propose(
         return False
     codes = tuple(dict.fromkeys(condition.code for condition in asking))
     reset = Reset(
-        id=f"{device.id}/reset#{limits.next_ordinal(state, device.id, 'reset')}",
+        id=limits.next_id(state, Reset, device.id, "reset"),
         asker_id=device.id,
         members=members,
         mode=mode,

@@ -5,10 +5,14 @@ missing, and makes what is left fit to be put back. It puts nothing back itself,
 something was lost.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 
-from nodeagent.core import holds, proposals
+from nodeagent.core import holds, kernel_lines, limits, proposals
+from nodeagent.core.catalog import canonical
 from nodeagent.core.model import (
+    KERNEL_LOG,
+    Backing,
     Carried,
     Cell,
     Condition,
@@ -19,6 +23,7 @@ from nodeagent.core.model import (
     HoldKind,
     Kind,
     Level,
+    Ordinal,
     Promotion,
     Reset,
     ResetStage,
@@ -26,6 +31,9 @@ from nodeagent.core.model import (
 from nodeagent.core.verdict import PRECEDENCE
 
 Restorable = Hold | Promotion | Condition
+
+_OF_CONDITIONS = frozenset({EventKind.RAISED, EventKind.LEVEL_CHANGED, EventKind.NOTICE})
+"""A notice with the id of a condition adds to its words; most have none, and open nothing."""
 
 _ENDS = frozenset({EventKind.CLEARED, EventKind.RELEASED, EventKind.RESUMED})
 
@@ -61,14 +69,17 @@ class History:
 
 def fit(carried: Iterable[Carried], restored: Iterable[Restorable] = ()) -> tuple[Carried, ...]:
     """All of it, in an order in which it can be put back: what belongs to a device that is lost has one of
-    its name, and what waits for a reset that is lost goes.
+    its name, what waits for a reset that is lost goes, and no number in an id is given again.
+
+    A kernel line stands alone only where a driver can contradict it.
     """
     cells = [*(one.cell for one in carried), *restored]
-    known = {cell.id for cell in cells if isinstance(cell, Device)}
+    known = {cell.id: cell for cell in cells if isinstance(cell, Device)}
     resets = {cell.id for cell in cells if isinstance(cell, Reset)}
-    kept = [cell for cell in cells if not _waits_in_vain(cell, resets)]
+    kept = [_backed(cell, known) for cell in cells if not _waits_in_vain(cell, resets)]
     devices = [Carried(cell=device) for device in _devices_of(kept, known)]
-    return (*devices, *(Carried(cell=cell) for cell in kept))
+    numbers = [Carried(cell=ordinal) for ordinal in _ordinals_of(kept)]
+    return (*devices, *(Carried(cell=cell) for cell in kept), *numbers)
 
 
 def _devices_of(cells: Iterable[Cell], known: Collection[str]) -> Iterator[Device]:
@@ -80,6 +91,36 @@ def _devices_of(cells: Iterable[Cell], known: Collection[str]) -> Iterator[Devic
     for device_id in wanted:
         if device_id and device_id not in known:
             yield Device(id=device_id, name=device_id, kind=Kind.CHIP, vendor="", source="")
+
+
+def _backed(cell: Cell, devices: Mapping[str, Device]) -> Cell:
+    if not isinstance(cell, Condition) or cell.backing is not Backing.ALONE:
+        return cell
+    device = devices.get(cell.device_id)
+    if device is not None and kernel_lines.has_driver(device):
+        return cell
+    return replace(cell, backing=Backing.OWN)
+
+
+def _ordinals_of(cells: Iterable[Cell]) -> Iterator[Ordinal]:
+    """Those that are lost, or are behind what they have numbered."""
+    known = {(cell.device_id, cell.key): cell for cell in cells if isinstance(cell, Ordinal)}
+    behind: dict[tuple[str, str], Ordinal] = {}
+    for cell in cells:
+        if not isinstance(cell, Hold | Promotion | Condition):
+            continue
+        name, _, number = cell.id.removeprefix(f"{cell.device_id}/").rpartition("#")
+        place = cell.device_id, _numbered_under(cell, name)
+        before = behind.get(place) or known.get(place) or Ordinal(device_id=place[0], key=place[1], last=0)
+        if name and number.isdecimal() and int(number) > before.last:
+            behind[place] = replace(before, last=int(number))
+    yield from behind.values()
+
+
+def _numbered_under(cell: Restorable, name: str) -> str:
+    if isinstance(cell, Promotion):
+        return limits.number_of_rule(cell.rule)
+    return limits.number_of_code(canonical(cell.code), cell.injected) if isinstance(cell, Condition) else name
 
 
 def _waits_in_vain(cell: Cell, resets: Collection[str]) -> bool:
@@ -94,7 +135,7 @@ def _keeps_work_off(cell: Restorable) -> bool:
 
 def _told_by(event: Event) -> Restorable | None:
     """The cell that the event told of, as far as it says."""
-    if event.kind in (EventKind.ISOLATED, EventKind.QUIESCED):
+    if event.kind is EventKind.ISOLATED or (event.kind is EventKind.QUIESCED and holds.tells_end(event)):
         return _hold(event)
     if event.condition_level is None:
         return None
@@ -111,12 +152,13 @@ def _told_by(event: Event) -> Restorable | None:
             effective=True,
             level_since_ns=event.at_ns,
         )
-    if event.kind in (EventKind.RAISED, EventKind.LEVEL_CHANGED) and not event.injected:
+    if event.kind in _OF_CONDITIONS and event.condition_id and not event.injected:
         return _condition(event, event.condition_level)
     return None
 
 
 def _hold(event: Event) -> Hold:
+    """One without a told end has none. A quiesce of that kind is not put back: the node would stay blind."""
     kind = HoldKind.QUIESCE if event.kind is EventKind.QUIESCED else HoldKind.ISOLATION
     owner, who, reason = holds.owner_in(event.why)
     if proposals.is_of_reset(event.condition_id):
@@ -128,12 +170,14 @@ def _hold(event: Event) -> Hold:
         owner=owner,
         reason=reason,
         since_ns=event.at_ns,
+        until_ns=holds.end_in(event),
         kind=kind,
         set_by=who,
     )
 
 
 def _condition(event: Event, level: Level) -> Condition:
+    """Whether a driver told it too, no event says: a kernel line is taken as one alone, see ``fit``."""
     return Condition(
         id=event.condition_id,
         device_id=event.device_id,
@@ -149,4 +193,5 @@ def _condition(event: Event, level: Level) -> Condition:
         user_induced=event.user_induced,
         unknown=event.unknown,
         evidence=event.evidence,
+        backing=Backing.ALONE if event.source == KERNEL_LOG else Backing.OWN,
     )

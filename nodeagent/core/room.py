@@ -19,18 +19,23 @@ Worth = tuple[bool, int, bool]
 WHY = "it made way for a worse fault: there are too many"
 
 
-def for_condition(state: State, device: Device | None, level: Level, injected: bool) -> bool:
-    """Whether there is room for it by now. ``device`` None: it would be a new one."""
+def for_condition(
+    state: State, device: Device | None, level: Level, injected: bool, leaving_id: str = ""
+) -> bool:
+    """Whether there is room for it by now. ``device`` None: it would be a new one. ``leaving_id`` is still
+    there, and about to close.
+    """
     if device is None and not limits.room_for_device(state):
         return False
     if injected and _injected(state) >= limits.MAX_INJECTED:
         return False
     worth = (not injected, PRECEDENCE[level], device is not None and device.seen)
-    on_device = state.on(Condition, device.id) if device is not None else []
+    on_device = _staying(state.on(Condition, device.id), leaving_id) if device is not None else []
     if len(on_device) >= limits.MAX_CONDITIONS_ON_DEVICE and not _close_milder(state, on_device, worth):
         return False
-    everywhere = state.cells[Condition]
-    return len(everywhere) < limits.MAX_CONDITIONS or _close_milder(state, everywhere.values(), worth)
+    if len(state.cells[Condition]) - bool(leaving_id) < limits.MAX_CONDITIONS:
+        return True
+    return _close_milder(state, _staying(state.cells[Condition].values(), leaving_id), worth)
 
 
 def for_promotion(state: State, device: Device, level: Level) -> bool:
@@ -52,6 +57,10 @@ def for_listed_device(state: State) -> bool:
             forgetting.forget_named(state, device, "it makes way for one that a driver lists")
             return True
     return False
+
+
+def _staying(conditions: Iterable[Condition], leaving_id: str) -> list[Condition]:
+    return [condition for condition in conditions if condition.id != leaving_id]
 
 
 def _injected(state: State) -> int:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from nodeagent.core import (
+    acknowledging,
     clearing,
     companions,
     devices,
@@ -149,6 +150,8 @@ def _renew(state: State, condition: Condition, signal: Signal, facts: Facts, at_
         boot_id=state.era.boot_id,
     )
     after = kernel_lines.confirmed(state, after, signal.source)
+    after = kernel_lines.again(state, condition, after, signal.source)
+    after = acknowledging.told_again(state, after, signal, facts)
     if condition.user_induced:
         after = _count_user_induced(state, after, signal, facts, at_ns)
     if condition.unknown and (lowered := severity.shared(state, after)) is not after:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from nodeagent.core import restoring
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import Carried, CatalogChanged, Era, Event, Hold, Outcome
+from nodeagent.core.model import Carried, CatalogChanged, Era, Event, Hold, Ordinal, Outcome
 from nodeagent.core.rebuilt import Told, told_by
 from nodeagent.core.restoring import Restorable
 from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
@@ -120,7 +120,8 @@ async def _of_what_is_left(
 
 
 def _holds_of(carried: Iterable[Carried]) -> tuple[Carried, ...]:
-    return restoring.fit(one for one in carried if isinstance(one.cell, Hold | Era))
+    """And the numbers that were given: no id may come twice."""
+    return restoring.fit(one for one in carried if isinstance(one.cell, Hold | Era | Ordinal))
 
 
 def replayed(recovery: Recovery, catalogs: Mapping[str, Catalog]) -> Engine:

@@ -4,11 +4,14 @@ from collections.abc import Sequence
 
 import pytest
 
+from nodeagent.core import limits
 from nodeagent.core.catalog import ClearOn
+from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
     CatalogChanged,
     DeviceGone,
     Event,
+    EventKind,
     Input,
     Level,
     Tick,
@@ -50,6 +53,63 @@ def test_while_a_companion_is_there_the_end_of_its_root_never_shows_a_device_wit
     assert ended[0].why == f"still there, after {UCE}, which it went with, is over"
     companion = condition(engine, AI_CORE)
     assert (companion.opened_ns, companion.present_ns, companion.occurred_ns) == (ns(3), ns(3), ns(2))
+
+
+FULL = catalog(*ROWS, row("too_many_faults", Level.SUB_HEALTH), relation=COMPANIONS)
+
+
+def filled(engine: Engine, others: int) -> None:
+    """So many mild faults on the device, after the root and its companion."""
+    run(engine, [(1, signal(UCE)), (2, signal(AI_CORE))])
+    run(engine, [(2, signal(f"N{number}", severity=0)) for number in range(others)])
+
+
+def test_a_companion_takes_the_place_of_its_root_on_a_device_that_is_full() -> None:
+    engine = begin(FULL)
+    filled(engine, limits.MAX_CONDITIONS_ON_DEVICE - 1)
+    assert told(run(engine, [(3, signal(UCE, "recover"))])) == [
+        ("raised", "npu0", AI_CORE),
+        ("cleared", "npu0", UCE),
+    ]
+
+
+TWO = catalog(
+    *(each for each in ROWS if each.code != UCE),
+    row(UCE, Level.RESTART_BUSINESS, clear_on=ClearOn(recover=True, operator=True)),
+    row("N*", clear_on=ClearOn(recover=True, operator=True)),
+    row("80C98010", Level.RESTART_REQUEST),
+    row("too_many_faults", Level.SUB_HEALTH),
+    relation=[*COMPANIONS, related("80C98010", UCE, within_s=5)],
+)
+
+
+def full_with_two_companions() -> Engine:
+    engine = begin(TWO)
+    filled(engine, 0)
+    others = [f"N{number}" for number in range(limits.MAX_CONDITIONS_ON_DEVICE - 1)]
+    run(engine, [(2, signal(code)) for code in ("80C98010", *others)])
+    return engine
+
+
+def test_of_more_companions_than_there_is_room_for_the_milder_faults_make_way() -> None:
+    engine = full_with_two_companions()
+    assert told(run(engine, [(3, signal(UCE, "recover"))])) == [
+        ("raised", "npu0", AI_CORE),
+        ("cleared", "npu0", "N0"),
+        ("raised", "npu0", "80C98010"),
+        ("cleared", "npu0", UCE),
+        ("raised", "node", "too_many_faults"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "ending", [order("release"), active(AI_CORE, "80C98010", begun_s=2.5)], ids=["release", "poll"]
+)
+def test_what_made_way_is_closed_once_where_all_of_them_end(ending: Input) -> None:
+    engine = full_with_two_companions()
+    events = run(engine, [(3, ending)])
+    cleared = [event.code for event in events if event.kind is EventKind.CLEARED]
+    assert len(cleared) == len(set(cleared)) == limits.MAX_CONDITIONS_ON_DEVICE
 
 
 @pytest.mark.parametrize(

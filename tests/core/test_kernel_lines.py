@@ -107,6 +107,49 @@ def test_once_disregarded_it_isolates_no_more_however_often_it_comes() -> None:
     assert stands(engine, "gpu0") == DISREGARDED
 
 
+def test_repeated_it_isolates_no_longer_than_a_single_one() -> None:
+    engine = gpu()
+    run(engine, [(10, xid(LOST, PCI)), polled(11), (30, xid(LOST, PCI)), polled(31)])
+    assert stands(engine, "gpu0") == OUT
+    (event,) = wait(engine, 40, 1)
+    assert (event.kind, event.condition_level) == (EventKind.LEVEL_CHANGED, Level.SUB_HEALTH)
+    steps: list[tuple[float, Input]] = []
+    for at_s in range(50, 4000, 20):
+        steps += [(at_s, xid(LOST, PCI)), polled(at_s + 1)]
+    assert told(run(engine, steps)) == []
+
+
+def test_lines_that_come_faster_than_the_driver_reads_are_contradicted_as_well() -> None:
+    engine = gpu()
+    steps: list[tuple[float, Input]] = []
+    for at_s in range(10, 45):
+        steps += [(at_s + tenth / 10, xid(LOST, PCI)) for tenth in range(0, 10, 2)] + [polled(at_s + 0.9)]
+    run(engine, steps)
+    assert stands(engine, "gpu0") == DISREGARDED
+
+
+def test_what_the_driver_did_not_contradict_yet_takes_nothing_from_the_hold_of_what_it_does() -> None:
+    engine = gpu()
+    run(engine, [(10, xid(LOST, PCI)), (100, xid(LOST, PCI)), polled(101)])
+    wait(engine, 130)
+    assert stands(engine, "gpu0") == OUT
+    wait(engine, 130, 1)
+    assert stands(engine, "gpu0") == DISREGARDED
+
+
+def test_after_a_long_silence_it_isolates_once_more_and_no_longer_than_its_hold() -> None:
+    engine = gpu()
+    run(engine, [(10, xid(LOST, PCI)), polled(11)])
+    wait(engine, 60)
+    assert told(run(engine, [(310, xid(LOST, PCI)), polled(311)])) == []
+    (event,) = run(engine, [(611, xid(LOST, PCI)), polled(612)])
+    assert event.why == "it comes again after a long silence: SubHealthFault -> RestartNPU"
+    wait(engine, 641)
+    assert stands(engine, "gpu0") == OUT
+    wait(engine, 641, 1)
+    assert stands(engine, "gpu0") == DISREGARDED
+
+
 def test_it_counts_nothing_towards_repetition() -> None:
     engine = gpu()
     steps: list[tuple[float, Input]] = []

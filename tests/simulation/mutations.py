@@ -135,7 +135,10 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a compaction loses the holds", (carrying_no(Hold),)),
     Mutation("a compaction loses the numbers given", (carrying_no(Ordinal),)),
     Mutation("holders are not stored", handlers={Holders: takes_unstored}),
-    Mutation("an id comes twice", ((limits, "next_ordinal", lambda *_: 1),)),
+    Mutation(
+        "an id comes twice",
+        ((limits, "next_id", lambda _, __, device_id, name, *___: f"{device_id}/{name}#1"),),
+    ),
     Mutation("windows go by the wall clock", ((Clock, "rule_ns", lambda clock: clock.wall_ns()),)),
     Mutation("outlived timers are kept", ((timers.Timers, "_shed", never),)),
 )

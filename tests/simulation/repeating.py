@@ -119,7 +119,7 @@ class FrequencyTwin:
             return
         if is_tangled(step.catalog.digest, code) or not reaches_level(step, fault, rule):
             return
-        if told_by_the_log_alone(step, fault):
+        if is_line_alone(step, fault):
             return
         source = self._source(step, fault) or source
         if rule.correlation_ns:
@@ -280,11 +280,12 @@ class FrequencyTwin:
         self._told_since_start.discard(device)
 
 
-def told_by_the_log_alone(step: Step, fault: Fault) -> bool:
-    """Whether the chip's own driver has not confirmed it."""
+def is_line_alone(step: Step, fault: Fault) -> bool:
+    """Whether only the kernel log tells it: that counts for nothing."""
     return any(
-        (one.device_id, canonical(one.code)) == fault and one.backing is not Backing.OWN
+        one.backing is not Backing.OWN
         for one in step.after.conditions
+        if (one.device_id, canonical(one.code)) == fault and not one.injected
     )
 
 

@@ -50,7 +50,8 @@ class Condition:
     on the device when it opened, None where unknown. ``last_ns`` is the last that was heard of it,
     ``occurred_ns`` its newest occurrence. ``relations`` are the relation rules that found their pair and
     give it their level. ``rule`` is the threshold or counter rule that raised it, "" for a signal.
-    ``backing`` is whose word it stands on.
+    ``backing`` is whose word it stands on; ``believed_ns`` is from when a kernel line alone is believed, and
+    once it is contradicted, from when the time runs for which it still is.
     """
 
     id: str
@@ -83,6 +84,7 @@ class Condition:
     relations: tuple[str, ...] = ()
     rule: str = ""
     backing: Backing = Backing.OWN
+    believed_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
