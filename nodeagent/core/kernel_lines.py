@@ -49,14 +49,11 @@ SILENCE_HOLDS = 10
 
 def backing(state: State, device: Device, facts: Facts, source: str, at_ns: int) -> Backing:
     """Of a fault that the source tells first."""
-    is_line = source == KERNEL_LOG and has_driver(device)
-    return Backing.ALONE if is_line and not _told_by_driver(state, device, facts.code, at_ns) else Backing.OWN
-
-
-def has_driver(device: Device) -> bool:
-    """Whether it is a chip of which a driver reads all faults, and tells them."""
-    is_read = device.kind is Kind.CHIP and device.source not in ("", KERNEL_LOG)
-    return is_read and device.attributes.get(EVENTS) != NO_EVENTS
+    speaks_for_itself = device.source and device.attributes.get(EVENTS) != NO_EVENTS
+    is_line = source == KERNEL_LOG and device.kind is Kind.CHIP and device.source != source
+    if not is_line or not speaks_for_itself or _told_by_driver(state, device, facts.code, at_ns):
+        return Backing.OWN
+    return Backing.ALONE
 
 
 def heard(state: State, device: Device, facts: Facts, source: str) -> bool:

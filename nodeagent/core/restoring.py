@@ -2,17 +2,16 @@
 
 From what is left of the cells and the events it works out which isolations, promotions and faults are
 missing, and makes what is left fit to be put back. It puts nothing back itself, and is asked only where
-something was lost.
+something was lost. Whether a driver had confirmed a line of the kernel no event tells: such a fault comes
+back as confirmed, since a person looks after damage in any case.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
-from nodeagent.core import holds, kernel_lines, limits, proposals
+from nodeagent.core import holds, limits, proposals
 from nodeagent.core.catalog import canonical
 from nodeagent.core.model import (
-    KERNEL_LOG,
-    Backing,
     Carried,
     Cell,
     Condition,
@@ -70,13 +69,11 @@ class History:
 def fit(carried: Iterable[Carried], restored: Iterable[Restorable] = ()) -> tuple[Carried, ...]:
     """All of it, in an order in which it can be put back: what belongs to a device that is lost has one of
     its name, what waits for a reset that is lost goes, and no number in an id is given again.
-
-    A kernel line stands alone only where a driver can contradict it.
     """
     cells = [*(one.cell for one in carried), *restored]
-    known = {cell.id: cell for cell in cells if isinstance(cell, Device)}
+    known = {cell.id for cell in cells if isinstance(cell, Device)}
     resets = {cell.id for cell in cells if isinstance(cell, Reset)}
-    kept = [_backed(cell, known) for cell in cells if not _waits_in_vain(cell, resets)]
+    kept = [cell for cell in cells if not _waits_in_vain(cell, resets)]
     devices = [Carried(cell=device) for device in _devices_of(kept, known)]
     numbers = [Carried(cell=ordinal) for ordinal in _ordinals_of(kept)]
     return (*devices, *(Carried(cell=cell) for cell in kept), *numbers)
@@ -91,15 +88,6 @@ def _devices_of(cells: Iterable[Cell], known: Collection[str]) -> Iterator[Devic
     for device_id in wanted:
         if device_id and device_id not in known:
             yield Device(id=device_id, name=device_id, kind=Kind.CHIP, vendor="", source="")
-
-
-def _backed(cell: Cell, devices: Mapping[str, Device]) -> Cell:
-    if not isinstance(cell, Condition) or cell.backing is not Backing.ALONE:
-        return cell
-    device = devices.get(cell.device_id)
-    if device is not None and kernel_lines.has_driver(device):
-        return cell
-    return replace(cell, backing=Backing.OWN)
 
 
 def _ordinals_of(cells: Iterable[Cell]) -> Iterator[Ordinal]:
@@ -177,7 +165,6 @@ def _hold(event: Event) -> Hold:
 
 
 def _condition(event: Event, level: Level) -> Condition:
-    """Whether a driver told it too, no event says: a kernel line is taken as one alone, see ``fit``."""
     return Condition(
         id=event.condition_id,
         device_id=event.device_id,
@@ -193,5 +180,4 @@ def _condition(event: Event, level: Level) -> Condition:
         user_induced=event.user_induced,
         unknown=event.unknown,
         evidence=event.evidence,
-        backing=Backing.ALONE if event.source == KERNEL_LOG else Backing.OWN,
     )

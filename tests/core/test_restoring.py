@@ -6,27 +6,10 @@ from typing import Any
 
 import pytest
 
-from nodeagent.core.catalog import ClearOn
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import Event, EventKind, Hold, HoldKind, Level, Ordinal, Verdict
+from nodeagent.core.model import Event, EventKind, Hold, HoldKind, Level, Ordinal
 from nodeagent.core.restoring import History, fit
-from tests.core.build import (
-    HBM,
-    active,
-    back,
-    begin,
-    catalog,
-    ns,
-    order,
-    repeat,
-    row,
-    run,
-    seen,
-    signal,
-    stands,
-    wait,
-    xid,
-)
+from tests.core.build import HBM, begin, catalog, ns, order, repeat, row, run, signal, wait
 
 
 @pytest.mark.parametrize("what", ["isolate", "quiesce"])
@@ -104,37 +87,3 @@ def test_nor_does_a_new_fault_or_promotion_though_the_restored_one_has_ended() -
     )
     began = {event.condition_id for event in events if event.kind in (EventKind.RAISED, EventKind.PROMOTED)}
     assert began == {f"die0/{HBM}#3", f"die0/{HBM}#4", f"die0/repeat-{HBM}#2"}
-
-
-LOST = "XID_79"
-LINES = catalog(row(LOST, Level.RESTART_NPU, clear_on=ClearOn(reset=True, reboot=True)))
-
-
-def line_restored_beside(driver_tells: str) -> Engine:
-    """A kernel line of a chip whose driver reads it, lost and put back; the driver calls the chip well."""
-    chip = seen("gpu0", "GPU-1", "0000:3b:00.0", source="nvidia", vendor="nvidia")
-    chip = replace(chip, attributes={**chip.attributes, "events": driver_tells})
-    before = begin(LINES, chips=0)
-    run(before, [(0, chip), (0, back("nvidia"))])
-    known = before.carry()
-    history = History(())
-    history.add(run(before, [(1, xid(LOST))]))
-    engine = Engine({LINES.digest: LINES})
-    for carried in fit(known, history.missing(known)):
-        engine.replay(before.now_ns, carried)
-    engine.resume(before.now_ns)
-    run(engine, [(2, active(device="gpu0", source="nvidia", begun_s=1.5))])
-    return engine
-
-
-def test_a_restored_kernel_line_is_still_one_that_the_driver_can_contradict() -> None:
-    engine = line_restored_beside("all")
-    assert stands(engine, "gpu0")[1] is Verdict.ISOLATE
-    wait(engine, 60)
-    assert stands(engine, "gpu0")[1] is Verdict.ALLOW
-
-
-def test_a_restored_kernel_line_has_the_word_where_the_driver_tells_no_events() -> None:
-    engine = line_restored_beside("none")
-    wait(engine, 60)
-    assert stands(engine, "gpu0")[1] is Verdict.ISOLATE

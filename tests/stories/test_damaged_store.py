@@ -21,7 +21,7 @@ async def with_two_gpus_out(daemon: GpuDaemon) -> None:
     """gpu0 by a person, gpu1 by a fault that only a person or a reboot ends; then the daemon is killed."""
     await daemon.start()
     assert (await order(daemon, "isolate", "gpu0", "--reason", "RMA"))[0] == 0
-    daemon.xid("gpu1", 79)
+    daemon.gpus.raise_xid("gpu1", 79)
     await daemon.comes(lambda: is_out(daemon, OUT), "both GPUs out of service")
     await daemon.kill()
 
@@ -140,7 +140,7 @@ async def test_a_store_that_is_removed_while_the_daemon_runs_is_made_anew_at_the
     assert (await order(daemon, "isolate", "gpu0", "--reason", "RMA"))[0] == 0
     for each in daemon.state.glob("store.db*"):
         each.unlink()
-    daemon.xid("gpu1", 79)
+    daemon.gpus.raise_xid("gpu1", 79)
     await daemon.comes(lambda: is_out(daemon, OUT), "both GPUs out of service")
     await daemon.comes(lambda: is_durable(daemon), "a store")
     await daemon.kill()
