@@ -40,6 +40,7 @@ async def held(daemon: GpuDaemon, *, by_somebody: bool) -> None:
             known = [len(each.holders.holders) for each in told.devices if each.HasField("holders")]
             if known == [int(by_somebody)] * len(GPUS):
                 return
+            await asyncio.sleep(0.05)
 
 
 async def test_story_05_what_one_job_does_on_all_its_gpus_isolates_none_and_counts_for_none(
