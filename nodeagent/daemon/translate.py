@@ -24,6 +24,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.store.records import Damage
 from nodeagent.worker import protocol
+from nodeagent.worker.signals import as_input
 
 AGENT = "agent"
 """The source of the agent's own faults."""
@@ -56,22 +57,7 @@ class Clock:
 
 
 def signals(source: str, batch: protocol.Batch, clock: Clock) -> list[Signal]:
-    return [
-        Signal(
-            source=source,
-            device=said.device,
-            code=said.code,
-            assertion=said.assertion,
-            severity=said.severity,
-            count=said.count,
-            first_ns=clock.rule_ns(min(said.first_ns, said.last_ns)),
-            last_ns=clock.rule_ns(said.last_ns),
-            evidence=said.evidence,
-            backdated=said.backdated,
-            trusted=said.trusted,
-        )
-        for said in batch.signals
-    ]
+    return [as_input(source, said, clock.rule_ns) for said in batch.signals]
 
 
 def active_set(source: str, said: protocol.Reply | protocol.CaughtUp, clock: Clock) -> ActiveSet | None:

@@ -10,7 +10,6 @@ from operator import attrgetter
 from typing import Final
 
 from nodeagent.core.catalog import Pattern
-from nodeagent.core.model import Signal
 from nodeagent.drivers.kmsg.coalesce import Coalescer
 from nodeagent.drivers.kmsg.evidence import line_of
 from nodeagent.drivers.kmsg.match import Matcher
@@ -18,6 +17,7 @@ from nodeagent.drivers.kmsg.signals import signal_of
 from nodeagent.replay.kernel_text import LogLine
 from nodeagent.replay.signal_line import Moment
 from nodeagent.worker import protocol
+from nodeagent.worker.signals import as_input
 
 SOURCE: Final = "kmsg"
 _BATCH_LINES: Final = 512
@@ -59,20 +59,5 @@ def _coalesced(signals: Iterable[protocol.Signal], end_ns: int) -> Iterator[Mome
 
 
 def _moments(told: Iterable[protocol.Signal], at_ns: int) -> Iterator[Moment]:
-    return (
-        Moment(
-            at_ns,
-            Signal(
-                source=SOURCE,
-                device=said.device,
-                code=said.code,
-                assertion=said.assertion,
-                count=said.count,
-                first_ns=said.first_ns,
-                last_ns=said.last_ns,
-                evidence=said.evidence,
-                trusted=said.trusted,
-            ),
-        )
-        for said in told
-    )
+    """The rule clock is that of the log."""
+    return (Moment(at_ns, as_input(SOURCE, said, lambda stamp_ns: stamp_ns)) for said in told)
