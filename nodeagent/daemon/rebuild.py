@@ -46,6 +46,7 @@ async def load_catalogs(
     better than a daemon that cannot start.
     """
     catalogs: dict[str, Catalog] = {}
+    instead: Catalog | None = None
     for digest in digests_of(recovery):
         try:
             catalogs[digest] = await _stored_catalog(ledger, digest)
@@ -53,7 +54,8 @@ async def load_catalogs(
             log.error(
                 "catalog %s: %s; what was judged under it is judged by the tables on disk", digest, error
             )
-            catalogs[digest] = replace(await stand_in(), digest=digest)
+            instead = instead or await stand_in()
+            catalogs[digest] = replace(instead, digest=digest)
     return catalogs
 
 

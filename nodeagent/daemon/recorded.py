@@ -4,7 +4,6 @@ It reads, and judges nothing. The processes of resets write the record, and hold
 whatever the daemon believes.
 """
 
-import asyncio
 import logging
 from collections import defaultdict
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Final
 from nodeagent.core.devices import PROVISIONAL
 from nodeagent.core.model import NODE, ResetsRecorded
 from nodeagent.reset import record
-from nodeagent.store.thread import DiskThread
+from nodeagent.store.thread import within
 
 log = logging.getLogger(__name__)
 
@@ -23,16 +22,11 @@ READ_LIMIT_S: Final = 2.0
 
 async def resets_recorded(folder: Path, rule_ns: int) -> ResetsRecorded:
     """As the record in the folder has them; none where it cannot be read, and that is logged."""
-    past: tuple[record.PastReset, ...] = ()
-    thread = DiskThread("record", closing=lambda: None)
     try:
-        async with asyncio.timeout(READ_LIMIT_S):
-            past = await thread.run(lambda: record.resets_of_late(folder))
-    except (OSError, ValueError, TimeoutError) as error:
-        why = str(error) or "the disk does not answer"
-        log.warning("resets of earlier are counted by the processes of resets alone: %s", why)
-    finally:
-        thread.abandon()
+        past = await within(READ_LIMIT_S, "record", lambda: record.resets_of_late(folder))
+    except (OSError, ValueError) as error:
+        log.warning("resets of earlier are counted by the processes of resets alone: %s", error)
+        past = ()
     found: defaultdict[str, list[int]] = defaultdict(list)
     for each in past:
         at_ns = rule_ns - each.ago_ns

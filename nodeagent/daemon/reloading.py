@@ -19,7 +19,7 @@ from nodeagent.daemon.restarts import left_for_a_start
 from nodeagent.daemon.supervisor import Supervisor
 from nodeagent.outlets.tables import Reloaded, TablesRefused
 from nodeagent.store.board import Board
-from nodeagent.store.thread import DiskThread
+from nodeagent.store.thread import within
 from nodeagent.tables.load import Loaded
 
 log = logging.getLogger(__name__)
@@ -98,15 +98,14 @@ class Reloading:
 
         A disk that fails or hangs costs that copy alone.
         """
-        thread = DiskThread("configuration", closing=lambda: None)
         try:
-            async with asyncio.timeout(KEEP_LIMIT_S):
-                await thread.run(lambda: last_config.keep(self._config_path, os.environ, config))
-        except (OSError, TimeoutError) as error:
-            why = str(error) or "the disk does not answer"
-            log.warning("a copy of the configuration cannot be kept for a later start: %s", why)
-        finally:
-            thread.abandon()
+            await within(
+                KEEP_LIMIT_S,
+                "configuration",
+                lambda: last_config.keep(self._config_path, os.environ, config),
+            )
+        except OSError as error:
+            log.warning("a copy of the configuration cannot be kept for a later start: %s", error)
 
     async def _reject(self, wrong: str, reason: str) -> None:
         for line in reason.splitlines():

@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 async def tell(board: Board, ledger: Ledger, after_seq: int, write: Write) -> None:
     """Writes every event after a number, until cancelled. Of failures in a row only the first is reported."""
-    thread = DiskThread("events", closing=_nothing)
+    thread = DiskThread("events")
     reported = False
     try:
         async with aclosing(follow(board, ledger, after_seq)) as batches:
@@ -61,10 +61,6 @@ def _writing(write: Write, events: Sequence[StoredEvent]) -> Callable[[], None]:
             write(stored)
 
     return write_all
-
-
-def _nothing() -> None:
-    """There is nothing to close: the stream is not ours."""
 
 
 def runs_under_journal(environ: Mapping[str, str], descriptor: int = STDERR) -> bool:

@@ -18,10 +18,29 @@ class AbandonedError(Exception):
     """The call was queued on a thread that hangs: it was not made, or its outcome is unknown."""
 
 
+async def within(limit_s: float, name: str, call: Callable[[], T]) -> T:
+    """One call, on a thread of its own that is left behind where it hangs.
+
+    Raises what the call raises, and TimeoutError, which says so, after the limit.
+    """
+    thread = DiskThread(name)
+    try:
+        async with asyncio.timeout(limit_s):
+            return await thread.run(call)
+    except TimeoutError:
+        raise TimeoutError("the disk does not answer") from None
+    finally:
+        thread.abandon()
+
+
+def _nothing() -> None:
+    pass
+
+
 class DiskThread:
     """Runs calls one after the other; ``closing`` is the last one, also after ``abandon``; then ``ended``."""
 
-    def __init__(self, name: str, closing: Callable[[], None]) -> None:
+    def __init__(self, name: str, closing: Callable[[], None] = _nothing) -> None:
         self._loop = asyncio.get_running_loop()
         self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._closing = closing
