@@ -1,11 +1,10 @@
 """One event, reason or device as text for people: a line in a pipe, a line or two on a terminal."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping
 from typing import Any
 
 from nodeagent.cli.output import coloured, on_terminal, width, wrapped, write
 from nodeagent.cli.times import for_people
-from nodeagent.core.names import natural
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import types_pb2
 
@@ -85,11 +84,6 @@ def level_of(device: types_pb2.Device, but: Container[str] = ()) -> str:
     """The level of its faults, "-" where it has none, but for those conditions."""
     faulty = any(reason.level and reason.id not in but for reason in device.reasons)
     return word(messages.LEVEL_OF, device.level) if faulty else "-"
-
-
-def in_order(devices: Sequence[str]) -> str:
-    """The first, which is the one it is about, then the others as people count."""
-    return ", ".join([*devices[:1], *sorted(devices[1:], key=natural)])
 
 
 def word(words: Mapping[Any, object], number: int) -> str:

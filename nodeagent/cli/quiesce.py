@@ -36,7 +36,6 @@ def command(
     reset that has begun is called off if the vendor has not been asked yet, and named: wait for its end.
     """
     from nodeagent.cli import door, durability, forms, snapshot
-    from nodeagent.cli.lines import in_order
     from nodeagent.cli.times import for_people
     from nodeagent.outlets.pb import control_service_pb2 as pb
 
@@ -59,7 +58,7 @@ def command(
     end = f"until {for_people(hold.until)}" if hold.HasField("until") else "until resumed"
     write(f"quiesced for {hold.owner}, {end}: {hold.reason}")
     for each in under_way:
-        write(f"still under way is {each.id} of {in_order(each.devices)}: wait for its end")
+        write(f"still under way is {each.id} of {', '.join(each.devices)}: wait for its end")
     durability.warn(told)
 
 

@@ -48,10 +48,10 @@ def command(
 
 
 def _write(rehearsal: "pb.ResetRehearsal") -> None:
-    from nodeagent.cli.lines import in_order, word
+    from nodeagent.cli.lines import word
     from nodeagent.outlets import messages
 
-    write(f"reset together: {in_order(rehearsal.devices)}")
+    write(f"reset together: {', '.join(rehearsal.devices)}")
     write(f"mode: {word(messages.RESET_MODE_OF, rehearsal.mode)}")
     hours = rehearsal.window.ToNanoseconds() / 3.6e12
     if rehearsal.used:

@@ -8,7 +8,7 @@ import click
 
 from nodeagent.cli import door, forms, snapshot
 from nodeagent.cli.headline import counted, headline
-from nodeagent.cli.lines import in_order, level_of, word
+from nodeagent.cli.lines import level_of, word
 from nodeagent.cli.options import Output, asking_socket, output_option, socket_option
 from nodeagent.cli.output import (
     on_terminal,
@@ -165,7 +165,7 @@ def _write_action(reset: types_pb2.Reset) -> None:
     write()
     write(f"action {reset.id}")
     write_field(" is:", f"{stage}, mode {mode}, attempt {reset.attempt}")
-    write_field(" resets:", in_order(reset.devices))
+    write_field(" resets:", ", ".join(reset.devices))
     write_field(" for:", f"{reset.who}: {reset.reason}" if reset.who else ", ".join(reset.codes))
     times = [f"proposed {for_people(reset.proposed_at)}"]
     if reset.HasField("started_at"):

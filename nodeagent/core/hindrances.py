@@ -21,6 +21,7 @@ from nodeagent.core.model import (
     ResetMode,
     ResetStage,
 )
+from nodeagent.core.names import natural
 from nodeagent.core.state import State
 from nodeagent.core.telling import unobserved_reason
 from nodeagent.core.verdict import SEPARATING_LEVELS
@@ -45,7 +46,7 @@ def group_of(state: State, device: Device) -> tuple[str, ...]:
         and not other.gone
         and other.id != device.id
     ]
-    others.sort(key=lambda other: (len(other.name), other.name))
+    others.sort(key=lambda other: natural(other.name))
     return (device.id, *(other.id for other in others))
 
 

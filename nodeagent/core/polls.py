@@ -102,10 +102,10 @@ def _heal(state: State, given: ActiveSet, active: ActiveCode) -> bool:
 
 def _close_absent(state: State, given: ActiveSet, device: Device | None) -> bool:
     """``device`` None: the set speaks for every device of its source."""
-    shown = {state.lookup.facts(active.code).key for active in given.codes}
+    shown = frozenset(state.lookup.facts(active.code).key for active in given.codes)
     device_id = device.id if device is not None else None
     # First the companions: one that has gone with its root must not outlive it.
-    changed = companions.absent(state, given.source, device_id, frozenset(shown), given.begun_ns)
+    changed = companions.absent(state, given.source, device_id, shown, given.begun_ns)
     still: set[tuple[str, str]] = set()
     for condition in state.all(Condition) if device is None else state.on(Condition, device.id):
         key = state.lookup.facts(condition.code).key
@@ -116,5 +116,5 @@ def _close_absent(state: State, given: ActiveSet, device: Device | None) -> bool
         elif condition.present_ns is not None and condition.last_ns < given.begun_ns:
             changed = clearing.recover(state, condition) or changed
     if device is not None and device.source == given.source:
-        changed = kernel_lines.contradicted(state, device, frozenset(shown), given.begun_ns) or changed
+        changed = kernel_lines.contradicted(state, device, shown, given.begun_ns) or changed
     return clearing.close_after_reboot(state, given.source, device, frozenset(still)) or changed
