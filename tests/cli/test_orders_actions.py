@@ -2,7 +2,6 @@
 
 import os
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from tests.cli.acting import CHIPS, RESET_NEEDED, Acting, acting
 from tests.cli.conftest import Nodeagent
 from tests.cli.test_terminal import COLOUR, on_terminal
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -44,12 +44,14 @@ def the_action(nodeagent: Nodeagent) -> dict[str, Any]:
 
 def rehearsed(nodeagent: Nodeagent, in_the_way: str) -> dict[str, Any]:
     """What a reset of npu3 would do, once a poll has told the daemon who is in its way."""
-    while True:
+
+    def found() -> dict[str, Any] | None:
         rehearsal: dict[str, Any] = nodeagent("reset", "npu3", "--dry-run", "-o", "json").json[0]["rehearsal"]
-        if any(in_the_way in each for each in rehearsal["hindered_by"]):
-            return rehearsal
-        time.sleep(0.05)
-        time.sleep(0.05)
+        return rehearsal if any(in_the_way in each for each in rehearsal["hindered_by"]) else None
+
+    rehearsal = wait_until(found, in_the_way)
+    assert rehearsal is not None
+    return rehearsal
 
 
 def test_a_dry_run_shows_group_holders_claims_limits_and_steps_and_changes_nothing(

@@ -12,6 +12,7 @@ import pytest
 
 from nodeagent.client import Client
 from tests.cli.live import Node, daemon_of
+from tests.waiting import wait_until
 
 COMMANDS = (
     "status",
@@ -62,14 +63,14 @@ def test_a_program_of_the_client_library_waits_too(tmp_path: Path) -> None:
 
 def wait_until_it_asks(process: "subprocess.Popen[str]") -> None:
     """It has a socket open, or has ended."""
-    deadline_s = time.monotonic() + 30
-    while process.poll() is None:
-        assert time.monotonic() < deadline_s
+
+    def asks() -> bool:
         with contextlib.suppress(FileNotFoundError):
             opened = [str(fd.readlink()) for fd in Path(f"/proc/{process.pid}/fd").iterdir()]
-            if any(each.startswith("socket:") for each in opened):
-                return
-        time.sleep(0.02)
+            return any(each.startswith("socket:") for each in opened)
+        return False
+
+    wait_until(lambda: process.poll() is not None or asks(), "a socket of the command")
 
 
 def begun(command: str) -> "subprocess.Popen[str]":

@@ -12,6 +12,7 @@ import pytest
 
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.symbols import NoSuchFunction
+from tests.waiting import wait_until
 
 MakeNode = Callable[[str], EmulatedNode]
 CALLER = """
@@ -53,10 +54,8 @@ def answer(process: "subprocess.Popen[str]") -> str:
 
 
 def wait_for_calls(node: EmulatedNode, function: str, count: int) -> None:
-    """Until so many calls have begun; the test's time-out ends a wait in vain."""
-    pause = threading.Event()
-    while node.calls(function) < count:
-        pause.wait(0.002)
+    """Until so many calls have begun."""
+    wait_until(lambda: node.calls(function) >= count, f"{count} calls of {function}")
 
 
 def test_calls_are_counted_by_function_and_chip(make_node: MakeNode) -> None:

@@ -1,6 +1,5 @@
 """While a node is quiesced nothing of ours has the vendor's library open, and that is nobody's fault."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import pytest
 from nodeagent.client import Client, Event, Snapshot
 from nodeagent.outlets.pb import control_service_pb2 as pb
 from tests.cli.acting import Acting, acting
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -56,8 +56,7 @@ def until_all_take_work(node: Acting) -> None:
 
 def until_let_go(node: Acting) -> None:
     node.stream.until("source_lost")
-    while mapping(node.chips.dcmi) or mapping(node.chips.nvml):
-        time.sleep(0.02)
+    wait_until(lambda: not mapping(node.chips.dcmi) and not mapping(node.chips.nvml), "the libraries let go")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """How often devices are reset: counted by the process of a reset, whatever the daemon says or forgets."""
 
 import os
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from nodeagent.reset.record import (
 )
 from nodeagent.reset.request import Device, Result
 from tests.reset.conftest import INBAND, Desk
+from tests.waiting import wait_until
 
 MINUTE_NS = 60 * 10**9
 HOUR_NS = 60 * MINUTE_NS
@@ -71,10 +71,7 @@ def test_one_whose_process_is_killed_while_the_vendor_is_asked_counts(desk: Desk
     desk.configure("limit = 1")
     desk.node.hang("npu0", INBAND)
     process = desk.start(desk.ask())
-    until_s = time.monotonic() + 30
-    while not resets_of_late(desk.record):
-        assert time.monotonic() < until_s
-        time.sleep(0.05)
+    wait_until(lambda: resets_of_late(desk.record), "its record")
     process.kill()
     process.wait(10)
     desk.node.release()

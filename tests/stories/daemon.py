@@ -22,10 +22,10 @@ import grpc
 from grpc_health.v1 import health_pb2
 
 from nodeagent.client import AsyncClient, ClientError
+from tests.waiting import WAIT_LIMIT_S
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-m", "nodeagent.cli")
-WAIT_LIMIT_S = 90.0
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 SERVING = "SERVING"

@@ -10,7 +10,8 @@ from nodeagent.client import AsyncClient, Event, EventKind, Snapshot
 from nodeagent.client.values import Position, Told
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import fault_service_pb2 as pb
-from tests.stories.daemon import WAIT_LIMIT_S, Daemon
+from tests.stories.daemon import Daemon
+from tests.waiting import WAIT_LIMIT_S
 
 Wanted = Callable[[Told], bool]
 

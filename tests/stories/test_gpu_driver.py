@@ -5,9 +5,9 @@ import os
 
 from nodeagent.client import Event, EventKind, Verdict
 from tests.stories.conftest import Follow, LaunchGpus
-from tests.stories.daemon import WAIT_LIMIT_S
 from tests.stories.gpu_bench import last_of, told_of
 from tests.stories.subscriber import Subscriber, without_gap
+from tests.waiting import WAIT_LIMIT_S
 
 GPUS = [f"gpu{number}" for number in range(8)]
 NO_DRIVER = "NV_DRIVER_NOT_LOADED"

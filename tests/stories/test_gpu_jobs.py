@@ -7,9 +7,9 @@ from nodeagent.client import AsyncClient, EventKind, Handling, Verdict
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from tests.drivers.test_holders import process
 from tests.stories.conftest import Follow, LaunchGpus
-from tests.stories.daemon import WAIT_LIMIT_S
 from tests.stories.gpu_bench import GpuDaemon
 from tests.stories.subscriber import without_gap
+from tests.waiting import WAIT_LIMIT_S
 
 GPUS = [f"gpu{number}" for number in range(8)]
 ROUNDS = 10

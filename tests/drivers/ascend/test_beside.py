@@ -1,7 +1,7 @@
 """What is asked beside a chip's polls: the health of its network, which may wait for the network itself."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import pytest
 
@@ -10,6 +10,7 @@ from nodeagent.drivers.ascend.beside import Beside
 from nodeagent.drivers.ascend.telemetry import MAY_WAIT, Telemetry
 from nodeagent.emulator.node import EmulatedNode
 from tests.drivers.ascend.conftest import Emulate
+from tests.waiting import wait_until
 
 NETWORK = "dcmi_get_device_network_health"
 
@@ -28,16 +29,9 @@ def beside(node: EmulatedNode) -> Iterator[Beside]:
     beside.end()
 
 
-def until(found: Callable[[], bool]) -> None:
-    """The test's time-out ends a wait in vain."""
-    pause = threading.Event()
-    while not found():
-        pause.wait(0.002)
-
-
 def answered(beside: Beside, *, ask: bool = True) -> Mapping[str, float]:
     """What it tells once it tells anything."""
-    until(lambda: bool(beside.read(ask=ask)))
+    wait_until(lambda: bool(beside.read(ask=ask)))
     return beside.read(ask=False)
 
 
@@ -53,7 +47,7 @@ def test_an_answer_that_does_not_come_is_waited_for_by_nobody_and_unknown(
 ) -> None:
     assert answered(beside) == {"network_health": 0}
     node.hang("npu3", NETWORK)
-    until(lambda: beside.read(ask=True) == {})
+    wait_until(lambda: beside.read(ask=True) == {})
     asked = node.calls(NETWORK, "npu3")
     for _ in range(10):
         assert beside.read(ask=True) == {}
@@ -61,13 +55,13 @@ def test_an_answer_that_does_not_come_is_waited_for_by_nobody_and_unknown(
 
     node.release()
     node.set("npu3", "network_health", 1)
-    until(lambda: beside.read(ask=True) == {"network_health": 1})
+    wait_until(lambda: beside.read(ask=True) == {"network_health": 1})
 
 
 def test_a_value_that_cannot_be_is_refused_and_counted(node: EmulatedNode, beside: Beside) -> None:
     node.set("npu3", "network_health", 9)
     beside.read(ask=True)
-    until(lambda: beside.refused == 1)
+    wait_until(lambda: beside.refused == 1)
     assert beside.read(ask=False) == {}
 
 
@@ -77,7 +71,7 @@ def test_a_product_without_such_a_network_is_asked_once(emulate: Emulate) -> Non
     beside = Beside(Telemetry(library.chip(library.places(1)[0]), MAY_WAIT), "npu2")
     for _ in range(3):
         beside.read(ask=True)
-        until(lambda: node.calls(NETWORK, "npu2") == 1)
+        wait_until(lambda: node.calls(NETWORK, "npu2") == 1)
         assert beside.read(ask=False) == {}
     beside.end()
 
