@@ -32,9 +32,9 @@ IN_A_LOG = (
 )
 """What logs put before a message. Further lines of one message are set below its beginning."""
 FAMILIES_OF_THE_DATA = 66
-FAMILIES_OF_THE_SOURCES = 8
-"""Those of which the data know nothing: adapters, Btrfs, work that is stuck and their like."""
-OTHER_FORMS = 42
+FAMILIES_OF_THE_SOURCES = 10
+"""Those of which the data know nothing: adapters, slots, Btrfs, work that is stuck and their like."""
+OTHER_FORMS = 48
 """Patterns for one more form of a family, or for its recovery, beside the family's own."""
 
 
@@ -146,6 +146,7 @@ def test_a_device_is_named_by_its_driver_and_by_no_user(catalog: Catalog) -> Non
         "NIC_LINK_UP",
         "NIC_LINK_UP_HNS3",
         "NIC_LINK_UP_NO_ADDRESS",
+        "NIC_LINK_UP_NO_SPEED",
     }
 
 
