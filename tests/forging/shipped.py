@@ -14,6 +14,10 @@ SAMPLES: Final[dict[str, Any]] = tomllib.loads(
     (REPOSITORY / "tests/fixtures/kernel_samples.toml").read_text()
 )
 
+SOURCES: Final[dict[str, Any]] = tomllib.loads(
+    (REPOSITORY / "tests/fixtures/kernel_sources.toml").read_text()
+)
+
 
 @cache
 def catalog() -> Catalog:
@@ -32,7 +36,8 @@ def fragment_takers() -> frozenset[str]:
 
 
 def samples() -> list[str]:
-    return [text for sort in ("of_the_field", "of_the_formats") for text, *_ in SAMPLES[sort]]
+    known = [text for sort in ("of_the_field", "of_the_formats") for text, *_ in SAMPLES[sort]]
+    return known + [line["text"] for line in SOURCES["line"]]
 
 
 @cache

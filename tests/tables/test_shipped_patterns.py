@@ -19,6 +19,8 @@ from nodeagent.worker.protocol import as_told
 REPOSITORY = Path(__file__).parents[2]
 LINES: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_lines.toml").read_text())
 SAMPLES: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_samples.toml").read_text())
+SOURCES: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_sources.toml").read_text())
+"""Wordings as the sources of kernels have them, each with its place there."""
 IN_A_LOG = (
     "[6781741.548779] ",
     "[Sun Jan  5 20:25:34 2025] ",
@@ -30,7 +32,9 @@ IN_A_LOG = (
 )
 """What logs put before a message. Further lines of one message are set below its beginning."""
 FAMILIES_OF_THE_DATA = 66
-OTHER_FORMS = 31
+FAMILIES_OF_THE_SOURCES = 11
+"""Those of which the data know nothing: adapters, slots, Btrfs, work that is stuck and their like."""
+OTHER_FORMS = 48
 """Patterns for one more form of a family, or for its recovery, beside the family's own."""
 
 
@@ -77,6 +81,18 @@ def test_a_line_has_its_code_and_device(
     assert (found.pattern, found.code, found.device) == (pattern, code, device)
 
 
+@pytest.mark.parametrize("line", SOURCES["line"], ids=lambda line: line["text"][:60])
+def test_a_wording_of_a_kernel_has_its_code_and_device(matcher: Matcher, line: dict[str, Any]) -> None:
+    found = only(matcher, line["text"])
+    wanted = (line["pattern"], line["code"], line.get("device", "node"))
+    assert (found.pattern, found.code, found.device) == wanted, line["source"]
+
+
+@pytest.mark.parametrize("line", SOURCES["none"], ids=lambda line: line["text"][:60])
+def test_a_wording_of_no_fault_is_taken_by_nothing(matcher: Matcher, line: dict[str, Any]) -> None:
+    assert matcher.match([line["text"]]) == [None], line["source"]
+
+
 @pytest.mark.parametrize("text", [text for text, *_ in SAMPLES["of_the_field"]])
 def test_a_message_is_the_same_in_a_log_of_each_form(text: str) -> None:
     assert read_from_logs(text) == [text] * len(IN_A_LOG)
@@ -95,17 +111,18 @@ def test_a_line_without_a_fault_is_taken_by_nothing(matcher: Matcher, text: str)
 
 def test_every_shipped_pattern_takes_some_line(catalog: Catalog) -> None:
     taken = {pattern for sort in ("of_the_field", "of_the_formats") for _, pattern, *_ in SAMPLES[sort]}
-    taken |= {line["pattern"] for line in LINES["line"]}
+    taken |= {line["pattern"] for line in (*LINES["line"], *SOURCES["line"])}
     assert {pattern.id for pattern in catalog.patterns} == taken
 
 
 def test_every_line_has_a_row_or_a_family(catalog: Catalog) -> None:
     codes = {code for sort in ("of_the_field", "of_the_formats") for _, _, code, _ in SAMPLES[sort]}
+    codes |= {line["code"] for line in SOURCES["line"]}
     assert [code for code in codes if catalog.row(code) is None] == []
 
 
 def test_patterns_are_one_for_each_known_family_and_some_for_its_other_forms(catalog: Catalog) -> None:
-    assert len(catalog.patterns) == FAMILIES_OF_THE_DATA + OTHER_FORMS
+    assert len(catalog.patterns) == FAMILIES_OF_THE_DATA + FAMILIES_OF_THE_SOURCES + OTHER_FORMS
 
 
 def test_a_device_is_named_by_its_driver_and_by_no_user(catalog: Catalog) -> None:
@@ -129,6 +146,7 @@ def test_a_device_is_named_by_its_driver_and_by_no_user(catalog: Catalog) -> Non
         "NIC_LINK_UP",
         "NIC_LINK_UP_HNS3",
         "NIC_LINK_UP_NO_ADDRESS",
+        "NIC_LINK_UP_NO_SPEED",
     }
 
 

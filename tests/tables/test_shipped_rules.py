@@ -6,9 +6,9 @@ import pytest
 
 from nodeagent.core.catalog import Catalog, Settings
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import EventKind, Handling, Level, Verdict
+from nodeagent.core.model import EventKind, Handling, Level, Signal, Verdict
 from nodeagent.tables.load import load_catalog
-from tests.core.build import back, begin, condition, device_view, held, open_codes, run, seen, xid
+from tests.core.build import back, begin, condition, device_view, held, open_codes, run, seen, signal, xid
 
 REPOSITORY = Path(__file__).parents[2]
 GPU, SWITCH = "npu0", "0000:05:00.0"
@@ -102,3 +102,35 @@ def test_a_switch_fault_that_is_printed_with_both_words_is_two_faults(catalog: C
     engine = begin(catalog)
     run(engine, [(1, xid("SXID_20034.Fatal", SWITCH)), (2, xid("SXID_20034.Non-fatal", SWITCH))])
     assert codes(engine) == ["SXID_20034", "SXID_20034.Non-fatal"]
+
+
+def mlx5(code: str, assertion: str = "once") -> Signal:
+    return signal(code, assertion, "0000:d2:00.0", source="kmsg")
+
+
+def test_a_network_card_that_its_driver_brought_back_is_no_fault_any_more(catalog: Catalog) -> None:
+    engine = begin(catalog)
+    run(engine, [(1, mlx5("MLX5_HEALTH")), (2, mlx5("MLX5_UNRECOV")), (60, mlx5("MLX5_HEALTH", "recover"))])
+    assert codes(engine) == []
+
+
+def test_a_network_card_that_is_brought_back_a_third_time_in_a_day_takes_no_new_jobs(
+    catalog: Catalog,
+) -> None:
+    engine = begin(catalog)
+    hour = 3600
+    for start in (1, hour, 2 * hour):
+        run(engine, [(start, mlx5("MLX5_HEALTH")), (start + 60, mlx5("MLX5_HEALTH", "recover"))])
+    assert device_view(engine, "0000:d2:00.0").verdict is Verdict.NO_NEW_JOBS
+
+
+@pytest.mark.parametrize(
+    ("said", "level"),
+    [("MLX5_HEALTH.warning", Level.SUB_HEALTH), ("MLX5_TEMP", Level.PRE_SEPARATE_FAULT)],
+)
+def test_what_a_network_card_found_is_as_grave_as_the_card_says(
+    catalog: Catalog, said: str, level: Level
+) -> None:
+    engine = begin(catalog)
+    run(engine, [(1, mlx5(said)), (2, mlx5("MLX5_UNRECOV"))])
+    assert condition(engine, "MLX5_UNRECOV").level is level

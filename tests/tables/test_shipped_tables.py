@@ -191,10 +191,12 @@ def test_only_a_panic_stops_the_node_and_what_can_recover_says_so(catalog: Catal
     assert {row.code for row in kernel if row.clear_on.recover} == {
         "BOND_DOWN",
         "MLX5_CABLE",
+        "MLX5_HEALTH",
         "MLX5_LINK_DOWN",
         "MLX5_POWER",
         "NFS_NORESP",
         "NIC_LINK_DOWN",
+        "PCIE_SLOT_DOWN",
     }
 
 
