@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import structs
 
 from nodeagent.drivers.api import CallFailed, Driver, Emit, Population, Reading, Unavailable
-from nodeagent.drivers.ascend import dcmi, namespace
+from nodeagent.drivers.ascend import dcmi, devices, namespace
 from nodeagent.drivers.ascend.aggregation import UBOE_PORT_DOWN, UnifiedBusPorts, ethernet_ports
 from nodeagent.drivers.ascend.chip import WatchedChip, at_rest
 from nodeagent.drivers.ascend.dcmi import Library, Place
@@ -98,7 +98,7 @@ class AscendDriver:
         try:
             self._library = dcmi.open_library(self._configured)
         except Unavailable as error:
-            raise not_opened(error, self._expected) from error
+            raise not_opened(devices.explained(error), self._expected) from error
         try:
             self._version = self._library.driver_version()
         except CallFailed as error:

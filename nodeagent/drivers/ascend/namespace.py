@@ -16,7 +16,6 @@ device, and calls nothing of the vendor's.
 """
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -91,9 +90,9 @@ def _is_privileged(procfs: Path) -> bool:
     )
 
 
-def _is_read_only(folder: Path, look: Callable[[Path], os.statvfs_result] = os.statvfs) -> bool:
+def _is_read_only(folder: Path) -> bool:
     try:
-        return bool(look(folder).f_flag & os.ST_RDONLY)
+        return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
     except FileNotFoundError:
         return False
 
