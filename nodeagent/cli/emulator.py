@@ -3,6 +3,8 @@
 ``start`` is the emulator; the other commands are requests to it, made from the list of its requests.
 """
 
+import contextlib
+import grp
 import inspect
 import os
 import signal
@@ -24,7 +26,9 @@ from nodeagent.emulator.ending import has_ended
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.requests import REQUESTS, Request
 from nodeagent.emulator.server import Server
+from nodeagent.emulator.state import FILE
 from nodeagent.own_directory import NotOwnError, make_own
+from nodeagent.worker.hosted import USER
 
 _SECTIONS: Final = {
     "libdcmi.so": "ascend",
@@ -77,6 +81,7 @@ def start(description: str, directory: Path, process: int | None, output: Output
         # Programs load libraries from there, so nobody else may have put it there.
         make_own(directory, 0o755)
         node = EmulatedNode.create(directory.absolute(), description)
+        _let_worker_in(directory / FILE)
     except (DescriptionError, BuildFailed, NotOwnError) as refused:
         raise Failure(str(refused)) from refused
     except OSError as failed:
@@ -90,6 +95,14 @@ def start(description: str, directory: Path, process: int | None, output: Output
 
 
 start.help = f"{start.help}\n\nProducts: {', '.join(PRODUCTS)}."
+
+
+def _let_worker_in(state: Path) -> None:
+    """The packaged worker for NPUs is another user, who changes what all share as anybody does who calls."""
+    if os.geteuid() == 0:
+        with contextlib.suppress(KeyError):
+            os.chown(state, -1, grp.getgrnam(USER).gr_gid)
+            state.chmod(0o660)
 
 
 def _announce(node: EmulatedNode, description: str, output: Output) -> None:

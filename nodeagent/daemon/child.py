@@ -1,23 +1,23 @@
-"""A worker process and its three pipes, from exec to exit. It judges nothing.
+"""A worker process and its three pipes, from its start to its exit. It judges nothing.
 
 Nothing in here waits on the child: reports come through a bounded queue, its exit through a pidfd,
 orders go into a buffer that is never drained. Nothing of ours is inherited but the three pipes, and
 stderr is a pipe of its own, so that a child left behind keeps nothing of the daemon's open.
+How a process is started and ended is in ``process``, and in ``hosted``.
 """
 
 import asyncio
 import logging
-import os
 import signal
-import subprocess
 import time
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final, cast
+from typing import IO, Final
 
+from nodeagent.daemon.process import Process, Spawned
 from nodeagent.worker import protocol
 from nodeagent.worker.protocol import LineSplitter, ProtocolError
 
@@ -60,15 +60,12 @@ Happening = Said | Garbled | Exited
 
 
 class Child:
-    """Spawn with ``Child.spawn``; everything it says or does arrives in ``heard``."""
+    """Begin with ``Child.of`` or ``Child.spawn``; everything it says or does arrives in ``heard``."""
 
-    def __init__(
-        self, process: "subprocess.Popen[bytes]", heard: "asyncio.Queue[Happening]", log: logging.Logger
-    ) -> None:
+    def __init__(self, process: Process, heard: "asyncio.Queue[Happening]", log: logging.Logger) -> None:
         self._process = process
         self._heard = heard
         self._log = log
-        self._pidfd = os.pidfd_open(process.pid)
         self._exited = asyncio.Event()
         self._orders: asyncio.WriteTransport | None = None
         self._transports: list[asyncio.BaseTransport] = []
@@ -80,10 +77,11 @@ class Child:
         cls, command: Sequence[str], heard: "asyncio.Queue[Happening]", log: logging.Logger
     ) -> "Child":
         """Raises ``OSError`` if it cannot be started."""
-        pipe = subprocess.PIPE
-        process = subprocess.Popen(  # noqa: ASYNC220  it waits for exec only, and no child of ours is waited for
-            command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, close_fds=True, start_new_session=True
-        )
+        return await cls.of(Spawned(command), heard, log)
+
+    @classmethod
+    async def of(cls, process: Process, heard: "asyncio.Queue[Happening]", log: logging.Logger) -> "Child":
+        """Of a process that has just started. Where that is called off, it is discarded."""
         child = cls(process, heard, log)
         try:
             await child._connect()
@@ -115,9 +113,9 @@ class Child:
             self._orders.close()
 
     def signal(self, number: signal.Signals) -> None:
-        """By pidfd: the number of a child that has ended may already be another's."""
-        with suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._pidfd, number)
+        """Or, where it cannot be sent that, the end of its stdin at once, with what it has not read."""
+        if not self._process.signal(number) and self._orders is not None:
+            self._orders.abort()
 
     async def stuck_threads(self) -> frozenset[str]:
         """The names of its threads that stay in uninterruptible sleep; a device's thread bears its name."""
@@ -138,38 +136,31 @@ class Child:
 
     async def release(self) -> None:
         """Let go of the pipes and tasks. A child that still runs is left behind, knowingly."""
-        loop = asyncio.get_running_loop()
-        loop.remove_reader(self._pidfd)
+        asyncio.get_running_loop().remove_reader(self._process.pidfd)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for transport in self._transports:
             transport.close()
-        os.close(self._pidfd)
-        if self._process.poll() is None:
-            # Popen would complain of a child never waited for; nobody will wait for this one.
-            self._process.returncode = -signal.SIGKILL
+        self._process.release()
 
     async def _discard(self) -> None:
-        """Nobody wants it any more before it got an order: it holds nothing, so it may be killed."""
-        process = self._process
-        process.kill()
-        process.wait()
+        self._process.discard()
         await self.release()
-        for pipe in (process.stdin, process.stdout, process.stderr):
-            cast(IO[bytes], pipe).close()
+        for pipe in self._process.pipes:
+            pipe.close()
 
     # ------------------------------------------------------------------ pipes
 
     async def _connect(self) -> None:
         loop = asyncio.get_running_loop()
-        process = self._process
-        loop.add_reader(self._pidfd, self._exited.set)
-        transport, _ = await loop.connect_write_pipe(asyncio.Protocol, cast(IO[bytes], process.stdin))
+        stdin, stdout, stderr = self._process.pipes
+        loop.add_reader(self._process.pidfd, self._exited.set)
+        transport, _ = await loop.connect_write_pipe(asyncio.Protocol, stdin)
         self._orders = transport
         self._transports.append(transport)
-        reports = await self._reader(cast(IO[bytes], process.stdout))
-        errors = await self._reader(cast(IO[bytes], process.stderr))
+        reports = await self._reader(stdout)
+        errors = await self._reader(stderr)
         readers = [
             asyncio.create_task(self._read_reports(reports)),
             asyncio.create_task(self._read_errors(errors)),
@@ -216,10 +207,10 @@ class Child:
 
     async def _report_exit(self, readers: Sequence["asyncio.Task[None]"]) -> None:
         await self._exited.wait()
-        asyncio.get_running_loop().remove_reader(self._pidfd)
-        status = self._process.wait()
+        asyncio.get_running_loop().remove_reader(self._process.pidfd)
+        how = self._process.how_it_ended()
         await asyncio.wait(readers, timeout=DRAIN_LIMIT_S)
-        await self._heard.put(Exited(self, _told(status)))
+        await self._heard.put(Exited(self, how))
 
     def _sleeping_threads(self) -> set[tuple[str, str]]:
         """(thread id, name) of those in D state now, from /proc/PID/task/*/stat of this child only."""
@@ -231,17 +222,6 @@ class Child:
                     if tail.split()[0] == "D":
                         found.add((task.name, head.partition("(")[2]))
         return found
-
-
-def _told(status: int) -> str:
-    if status >= 0:
-        return f"exit status {status}"
-    if status == -signal.SIGVTALRM:
-        return "killed by SIGVTALRM: it computed for longer than it allows itself"
-    try:
-        return f"killed by {signal.Signals(-status).name}"
-    except ValueError:
-        return f"killed by signal {-status}"
 
 
 def _printable(line: bytes) -> str:

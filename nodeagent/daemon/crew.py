@@ -3,11 +3,15 @@
 Whether one has to go, and what is told of it, is the supervisor's. Times are of the monotonic clock.
 """
 
+import asyncio
+import logging
+import sys
 import time
 from typing import Final
 
+from nodeagent.daemon import hosted
 from nodeagent.daemon.caution import Caution
-from nodeagent.daemon.child import Child
+from nodeagent.daemon.child import Child, Happening
 from nodeagent.daemon.lifecycle import State
 from nodeagent.daemon.running import Worker
 from nodeagent.daemon.source import WorkerSpec
@@ -48,6 +52,14 @@ class Crew:
     def of(self, child: Child) -> Worker | None:
         """None: nobody listens to it any more."""
         return next((worker for worker in self._all() if worker.child is child), None)
+
+    async def start(self, heard: "asyncio.Queue[Happening]", log: logging.Logger) -> Child:
+        """The process of the next one: a child of ours, or where a unit hosts it. Raises ``OSError``."""
+        spec = self._spec
+        if spec.host is not None:
+            return await Child.of(await hosted.start(spec.host, spec.source), heard, log)
+        command = spec.command or (sys.executable, "-m", "nodeagent.worker", spec.source)
+        return await Child.spawn(command, heard, log)
 
     def begin(self, child: Child) -> Worker:
         """The next one, which is not to touch what others hang in, nor to stumble where others did."""

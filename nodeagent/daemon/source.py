@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from nodeagent.core.catalog import CounterRule, Pattern, ThresholdRule
 from nodeagent.store.records import Cursor
@@ -16,8 +17,9 @@ class WorkerSpec:
     a source that is not required is absent, it is looked for again after ``absent_retry_s``.
     The first one starts after ``start_delay_s``. A library may take half a minute to open eight GPUs that
     nothing keeps initialised: ``hello_deadline_s`` is well beyond that.
-    ``command`` empty: this interpreter's ``nodeagent.worker`` for ``source``. ``cursor`` is the stored
-    one; later workers go on from what was delivered since. ``known`` are its parts of earlier lives.
+    ``command`` empty: this interpreter's ``nodeagent.worker`` for ``source``. With ``host`` a unit hosts it
+    in place of that, and listens there. ``cursor`` is the stored one; later workers go on from what was
+    delivered since. ``known`` are its parts of earlier lives.
     """
 
     source: str
@@ -39,6 +41,7 @@ class WorkerSpec:
     start_delay_s: float = 0.0
     hang_up_limit_s: float = 2.0
     command: Sequence[str] = ()
+    host: Path | None = None
 
 
 @dataclass(slots=True)

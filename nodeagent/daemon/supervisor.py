@@ -15,14 +15,13 @@ touches a device, never judges a fault, and waits for no child longer than a lim
 
 import asyncio
 import logging
-import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final
 
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.model import Input
-from nodeagent.daemon.child import Child, Exited, Garbled, Happening, Said
+from nodeagent.daemon.child import Exited, Garbled, Happening, Said
 from nodeagent.daemon.crew import Crew
 from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.heard import Heard
@@ -61,7 +60,6 @@ class Supervisor:
         self._hearing = Hearing(
             spec.source, spec.boot_id, self._observation, self._readings, self._statistics
         )
-        self._command = spec.command or (sys.executable, "-m", "nodeagent.worker", spec.source)
         self._patterns = tuple(spec.patterns)
         self._cursor = spec.cursor
         self._crew = Crew(spec)
@@ -203,7 +201,7 @@ class Supervisor:
 
     async def _spawn(self) -> None:
         try:
-            child = await Child.spawn(self._command, self._heard.queue, log)
+            child = await self._crew.start(self._heard.queue, log)
         except OSError as error:
             await self._deliver(self._observation.lost(f"cannot start its worker: {error}"))
             self._crew.spawn_after_a_failure()

@@ -1,5 +1,6 @@
 """The workers of this node: one supervisor for each enabled driver, as the configuration has them."""
 
+import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
@@ -9,14 +10,16 @@ from nodeagent.core.catalog import Catalog
 from nodeagent.core.model import Source, SourceLost, View
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.delivery import Delivery
+from nodeagent.daemon.launching import runs_as_unit
 from nodeagent.daemon.parts import parts_of
 from nodeagent.daemon.pump import QUEUE_DELIVERIES, Pump
 from nodeagent.daemon.source import WorkerSpec
 from nodeagent.daemon.supervisor import Supervisor
-from nodeagent.drivers import DRIVERS
+from nodeagent.drivers import DRIVERS, HOSTED
 from nodeagent.outlets.health import Health
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Cursor
+from nodeagent.worker.hosted import SOCKET
 from nodeagent.worker.protocol import Device
 
 AFTER_REQUIRED_S: Final = 0.5
@@ -105,6 +108,7 @@ def _spec(
         poll_interval_s=section.poll_interval_ns / 1e9,
         call_deadline_s=section.call_deadline_ns / 1e9,
         start_delay_s=0.0 if section.required else AFTER_REQUIRED_S,
+        host=SOCKET if name in HOSTED and runs_as_unit(os.environ) else None,
     )
 
 

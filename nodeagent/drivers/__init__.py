@@ -10,6 +10,9 @@ DRIVERS: Final[dict[str, str]] = {
 }
 """Name -> module; imported only in the worker that hosts it. See ``drivers.api`` for what a module offers."""
 
+HOSTED: Final = frozenset({"ascend", "unifiedbus"})
+"""Those whose worker, under systemd, a unit of its own hosts: see ``drivers.ascend.namespace`` for why."""
+
 RESETS: Final[dict[str, str]] = {
     "ascend": "nodeagent.drivers.ascend.reset",
     "nvidia": "nodeagent.drivers.nvidia.reset",

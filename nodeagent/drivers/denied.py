@@ -13,7 +13,8 @@ from typing import Final
 _HINTS: Final[Mapping[int, str]] = {
     errno.EPERM: "in a systemd unit DeviceAllow= must hold it, with rw; a group there is looked up when the"
     " unit starts, so restart it after the driver was loaded",
-    errno.EACCES: "this user may not open it: run as root, or in a systemd unit set User= or Group=",
+    errno.EACCES: "its group and mode keep this user out: in a systemd unit set Group= to that group; root"
+    " needs CAP_DAC_OVERRIDE to pass",
     errno.ENOENT: "in a systemd unit PrivateDevices= hides it; in a container it must be passed in",
     errno.ENXIO: "no driver stands behind it: is the vendor's kernel module loaded?",
     errno.ENODEV: "no driver stands behind it: is the vendor's kernel module loaded?",

@@ -79,6 +79,7 @@ class State:
         made = cls(path)
         made.node.magic = LIMITS["STATE_MAGIC"]
         made.node.state_bytes = ctypes.sizeof(LAYOUT.state)
+        made.node.host_namespace = Path("/proc/self/ns/mnt").stat().st_ino
         return made
 
     @contextmanager

@@ -4,9 +4,11 @@
 set -e
 
 if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
-    systemctl stop nodeagent-reset.socket 2>/dev/null || true # it was never started
+    for socket in nodeagent-reset.socket nodeagent-ascend.socket; do
+        systemctl stop "$socket" 2>/dev/null || true # it was never started
+    done
     systemctl daemon-reload
-    rm -rf /run/nodeagent /run/nodeagent-reset
+    rm -rf /run/nodeagent /run/nodeagent-reset /run/nodeagent-ascend
 fi
 if [ "$1" = purge ]; then
     if command -v deb-systemd-helper >/dev/null; then

@@ -69,5 +69,6 @@ def test_a_file_of_another_user_asks_for_the_user() -> None:
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert told.stdout == (
         "cannot open /dev/kmsg: Permission denied"
-        " (this user may not open it: run as root, or in a systemd unit set User= or Group=)\n"
+        " (its group and mode keep this user out: in a systemd unit set Group= to that group; root needs"
+        " CAP_DAC_OVERRIDE to pass)\n"
     )

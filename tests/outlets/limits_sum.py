@@ -6,6 +6,7 @@ again. Nothing here is what clients usually do.
 
 from typing import Final
 
+from nodeagent.drivers import DRIVERS, HOSTED
 from nodeagent.outlets import limits
 from nodeagent.outlets.history import PAGE_EVENTS, PAGES_KEPT
 from nodeagent.outlets.metrics_http import MAX_CONNECTIONS as METRICS_CONNECTIONS
@@ -19,8 +20,8 @@ MIB: Final = 1024 * KIB
 DAEMON: Final = 96 * MIB
 """The daemon without clients, in a storm: 65 MiB were measured after 60,000 events."""
 
-WORKERS: Final = 5 * 25 * MIB
-"""One process for each driver, with its library."""
+WORKERS: Final = (len(DRIVERS) - len(HOSTED) + 1) * 25 * MIB
+"""One process for each driver that no unit of its own hosts, with its library, and one left behind."""
 
 CONNECTION: Final = 80 * KIB
 """Both ends in the relay, gRPC's, HTTP/2 and TLS."""

@@ -36,6 +36,7 @@ AGENT_CODES = {
     "tables_rejected",
     "store_degraded",
     "too_many_faults",
+    "private_mount_namespace",
     "reset_failed",
     "reset_limit_reached",
 }

@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import structs
 
 from nodeagent.drivers.api import CallFailed, Driver, Emit, Population, Reading, Unavailable
-from nodeagent.drivers.ascend import dcmi
+from nodeagent.drivers.ascend import dcmi, devices, namespace
 from nodeagent.drivers.ascend.aggregation import UBOE_PORT_DOWN, UnifiedBusPorts, ethernet_ports
 from nodeagent.drivers.ascend.chip import WatchedChip, at_rest
 from nodeagent.drivers.ascend.dcmi import Library, Place
@@ -77,6 +77,7 @@ class AscendDriver:
         self._hang_rule = hang_rule
         self._list_leads_s = list_leads_s
         self._skip = skip
+        self._emit = emit
         self._listener = Listener(emit.enqueue)
         self._ports = UnifiedBusPorts()
         self._library: Library | None = None
@@ -93,10 +94,11 @@ class AscendDriver:
 
     def open(self) -> None:
         self._expected = listed_by_pci(self._sysfs)
+        namespace.check(self._procfs)
         try:
             self._library = dcmi.open_library(self._configured)
         except Unavailable as error:
-            raise not_opened(error, self._expected) from error
+            raise not_opened(devices.explained(error), self._expected) from error
         try:
             self._version = self._library.driver_version()
         except CallFailed as error:
@@ -106,6 +108,7 @@ class AscendDriver:
         library = self._opened()
         if self._turn == 1:
             # From now on the daemon knows the devices, and events can be told.
+            self._emit.enqueue(namespace.OVER)
             self._subscribe(library)
         cards = library.cards()
         if cards != self._cards or self._turn % ENUMERATE_EACH == 0:

@@ -24,8 +24,11 @@ int open_chip(const char *function, int generation, int card_id, int device_id, 
 /* The beginning of a call about no chip. */
 int open_node(const char *function, int generation);
 
-/* Initialised: what can be found is what is listed from now on. */
-void find_chips(void);
+/* Initialised: what can be found, of what this process was given, is what is listed from now on. */
+void find_chips(const bool taken[CHIPS]);
+
+/* Opens the chips, which may make them this process's own. 0, or what the library answers. See dcmi_owner.c. */
+int take_chips(bool taken[CHIPS]);
 bool is_listed(const struct chip *chip);
 
 /* The chip of a card, or -1. */

@@ -24,13 +24,14 @@ static bool has_started(const struct node *node, int card_id)
     return true;
 }
 
-void find_chips(void)
+void find_chips(const bool taken[CHIPS])
 {
     const struct node *node = &state()->node;
 
     settle_all();
     for (int index = 0; index < node->chip_count; index++)
-        found[index] = is_there(&state()->chips[index]) && has_started(node, state()->chips[index].card_id);
+        found[index] =
+            taken[index] && is_there(&state()->chips[index]) && has_started(node, state()->chips[index].card_id);
     is_initialised = true;
 }
 

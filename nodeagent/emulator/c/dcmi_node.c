@@ -24,10 +24,13 @@ EXPORTED_VERSION(dcmiv2_get_driver_version, 2, driver_version)
 
 static int initialise(const char *function, int generation)
 {
+    bool taken[CHIPS] = {false};
     int answer = open_node(function, generation);
 
     if (answer == 0)
-        find_chips();
+        answer = take_chips(taken);
+    if (answer == 0)
+        find_chips(taken);
     return answer;
 }
 

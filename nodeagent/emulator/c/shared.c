@@ -61,6 +61,8 @@ void unlock_state(void)
     pthread_mutex_unlock(&mutex);
 }
 
+int state_descriptor(void) { return descriptor; }
+
 static uint64_t read_clock(clockid_t clock)
 {
     struct timespec now;

@@ -88,6 +88,9 @@ int enter(const char *function, int chip);
 void lock_state(void);
 void unlock_state(void);
 
+/* Of the file, of this process alone: for locks on its bytes. */
+int state_descriptor(void);
+
 uint64_t now_ns(void);
 uint64_t now_ms(void);
 void sleep_ms(long milliseconds);

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from nodeagent.core.model import NODE
 from nodeagent.worker.protocol import Batch, Following, Signal
 
 PATIENCE_S = 60.0
@@ -26,7 +27,9 @@ class Recorder:
 
     @property
     def signals(self) -> list[Signal]:
-        return [signal for report in self.reports if isinstance(report, Batch) for signal in report.signals]
+        """Of the devices; what a driver says of the source, it says of the node."""
+        told = [signal for report in self.reports if isinstance(report, Batch) for signal in report.signals]
+        return [signal for signal in told if signal.device != NODE]
 
     def until(self, found: Callable[[], bool]) -> None:
         """Wait until the callback has brought it; looked at with every report and now and then."""

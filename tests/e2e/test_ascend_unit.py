@@ -1,0 +1,177 @@
+"""The worker that reads NPUs, on a machine that systemd booted: to their driver a process of the host."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.machine import Machine, booted, until
+from tests.e2e.tree import unpack_tree
+
+pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(900)]
+
+UNIT = "nodeagent.service"
+PATH = "/etc/nodeagent-test.toml"
+CONFIGURED = f"""
+[Service]
+Environment=NODEAGENT_CONFIG={PATH}
+"""
+CONFIGURATION = """
+[drivers.kmsg]
+enabled = false
+
+[drivers.ascend]
+library = "/var/lib/nodeagent/emulator/libdcmi.so"
+sysfs = "/var/lib/nodeagent/emulator/sys"
+"""
+SANDBOX = "/run/systemd/system/nodeagent-ascend@.service.d/sandbox.conf"
+DEVICES = ("davinci_manager", *(f"davinci{number}" for number in range(8)))
+PYTHON = "/usr/lib/nodeagent/bin/python"
+NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+CONTAINER = ("unshare", "--mount", "setpriv", "--bounding-set=-sys_admin")
+
+OPENS_EVERY_CHIP = """
+import ctypes
+library = ctypes.CDLL("/var/lib/nodeagent/emulator/libdcmi.so")
+status, count = library.dcmi_init(), ctypes.c_int()
+library.dcmi_get_all_device_count(ctypes.byref(count))
+print(status, count.value)
+"""
+CONNECTS = """
+import socket
+with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
+    door.connect("/run/nodeagent-ascend/socket")
+"""
+
+
+@pytest.fixture(scope="module")
+def node(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    """With the package, eight emulated NPUs, and device nodes as the driver's installation leaves them."""
+    root = tmp_path_factory.mktemp("node") / "tree"
+    unpack_tree(root)
+    with booted(root) as machine:
+        machine.run("groupadd", "HwHiAiUser")
+        for name in DEVICES:
+            machine.run("mknod", "--mode=660", f"/dev/{name}", "c", "1", "3")
+            machine.run("chgrp", "HwHiAiUser", f"/dev/{name}")
+        machine.write(f"/etc/systemd/system/{UNIT}.d/test.conf", CONFIGURED)
+        machine.write(PATH, CONFIGURATION)
+        machine.write("/root/nodeagent.deb", package.read_bytes())
+        machine.run("dpkg", "--install", "/root/nodeagent.deb")
+        machine.run("systemd-run", "--unit=emulator", "nodeagent", "emulator", "start", "8x910B")
+        emulator(machine, "show")
+        emulator(machine, "set", "node", "device_folder", "/dev")
+        machine.run("systemctl", "restart", UNIT)
+        until(lambda: observed(machine), lambda devices: len(devices) == 8)
+        yield machine
+        machine.run("systemctl", "stop", "emulator", UNIT)
+
+
+def emulator(node: Machine, *request: str) -> None:
+    """Once it is there."""
+    until(
+        lambda: node.run("nodeagent", "emulator", *request, check=False).returncode,
+        lambda status: status == 0,
+    )
+
+
+def calls(node: Machine, function: str) -> int:
+    shown: dict[str, Any] = json.loads(node.read("nodeagent", "emulator", "show", "-o", "json"))
+    return int(shown["calls"].get(function, 0))
+
+
+def observed(node: Machine) -> list[str]:
+    lines = node.read("nodeagent", "devices", "-o", "json").splitlines()
+    return [device["name"] for device in map(json.loads, lines) if device["observed"]]
+
+
+def conditions(node: Machine) -> list[str]:
+    told = json.loads(node.read("nodeagent", "status", "-o", "json"))
+    return [each["code"] for each in told["conditions"]]
+
+
+def processes(node: Machine, command: str) -> list[str]:
+    return node.run("pgrep", "--full", f"^[^ ]*python.* {command}$", check=False).stdout.split()
+
+
+def worker(node: Machine) -> str:
+    """The process that reads the NPUs, as soon as there is one."""
+    return until(lambda: processes(node, "nodeagent.worker ascend"), lambda found: len(found) == 1)[0]
+
+
+def mounts(node: Machine, process: str) -> str:
+    return node.read("readlink", f"/proc/{process}/ns/mnt")
+
+
+def status_of(node: Machine, process: str) -> dict[str, list[str]]:
+    lines = node.read("cat", f"/proc/{process}/status").splitlines()
+    return {key: value.split() for key, _, value in (line.partition(":") for line in lines)}
+
+
+def test_its_units_are_sound(node: Machine) -> None:
+    verified = node.run("systemd-analyze", "verify", "nodeagent-ascend@x.service", "nodeagent-ascend.socket")
+    assert verified.stderr == ""
+
+
+def test_it_is_a_process_of_the_host_and_the_daemon_stays_in_its_sandbox(node: Machine) -> None:
+    daemon = node.property_of(UNIT, "MainPID")
+    others = processes(node, "nodeagent.worker nvidia")
+    assert mounts(node, worker(node)) == mounts(node, "1")
+    assert mounts(node, daemon) != mounts(node, "1")
+    assert {mounts(node, other) for other in others} <= {mounts(node, daemon)}
+
+
+def test_it_is_a_user_without_privileges_in_the_group_of_the_devices(node: Machine) -> None:
+    told = status_of(node, worker(node))
+    user = node.read("id", "--user", "nodeagent-ascend")
+    group = node.read("getent", "group", "HwHiAiUser").split(":")[2]
+    assert (told["Uid"], told["Groups"]) == ([user] * 4, [group])
+    assert {told[each][0] for each in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {"0" * 16}
+    assert told["NoNewPrivs"] == ["1"]
+    assert node.read("stat", "--format=%a %G", "/dev/davinci0") == "660 HwHiAiUser"
+
+
+def test_a_container_opens_every_chip_meanwhile(node: Machine) -> None:
+    assert node.read(*CONTAINER, PYTHON, "-c", OPENS_EVERY_CHIP) == "0 8"
+    assert len(observed(node)) == 8
+
+
+def test_nobody_but_root_may_ask_for_one(node: Machine) -> None:
+    refused = node.run(*NOBODY, PYTHON, "-c", CONNECTS, check=False)
+    assert "PermissionError" in refused.stderr
+
+
+def test_one_that_hangs_is_ended_and_replaced(node: Machine) -> None:
+    before = worker(node)
+    node.run("nodeagent", "emulator", "hang", "--lock")
+    until(lambda: before in processes(node, "nodeagent.worker ascend"), lambda lives: not lives)
+    node.run("nodeagent", "emulator", "release")
+    until(lambda: observed(node), lambda devices: len(devices) == 8)
+    assert worker(node) != before
+
+
+def test_in_a_file_system_of_its_own_it_says_so_and_asks_the_driver_for_nothing(node: Machine) -> None:
+    asked = calls(node, "dcmi_init")
+    node.run("mkdir", "--parents", str(Path(SANDBOX).parent))
+    node.run("sh", "-c", f"printf '[Service]\nPrivateTmp=yes\n' >{SANDBOX}")
+    node.run("systemctl", "daemon-reload")
+    node.run("systemctl", "restart", UNIT)
+    until(lambda: conditions(node), lambda codes: "private_mount_namespace" in codes)
+    assert calls(node, "dcmi_init") == asked
+
+    node.run("rm", SANDBOX)
+    node.run("systemctl", "daemon-reload")
+    node.run("systemctl", "restart", UNIT)
+    until(lambda: conditions(node), lambda codes: "private_mount_namespace" not in codes)
+    until(lambda: observed(node), lambda devices: len(devices) == 8)
+
+
+@pytest.mark.parametrize("how", [("stop",), ("kill", "--signal=KILL", "--kill-whom=main")])
+def test_it_ends_with_the_daemon(node: Machine, how: tuple[str, ...]) -> None:
+    before = worker(node)
+    node.run("systemctl", *how, UNIT)
+    until(lambda: before in processes(node, "nodeagent.worker ascend"), lambda lives: not lives)
+    node.run("systemctl", "start", UNIT)
+    until(lambda: observed(node), lambda devices: len(devices) == 8)
