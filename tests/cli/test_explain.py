@@ -101,8 +101,8 @@ def test_a_person_reads_what_happens_and_what_closes_it(nodeagent: Nodeagent) ->
 
 def test_a_level_that_is_not_the_vendors_is_told_with_its_source_and_its_reason(nodeagent: Nodeagent) -> None:
     reason = (
-        "The table asks to check the cooling. The module takes its links down next, so no new work is placed on"
-        " them meanwhile."
+        "The table asks to check the cooling. The module takes its links down next, so no new work is placed"
+        " on them meanwhile."
     )
     (told,) = nodeagent("explain", "-o", "json", "SXID_28003").json
     lines = nodeagent("explain", "SXID_28003").out.splitlines()

@@ -87,8 +87,8 @@ ROWS: list[Story] = [
         "a source of a level that is not known",
         ROW + 'level_source = "catalogue"\n',
         (
-            't.toml:5: codes.A1.level_source: "catalogue": must be one of xid_catalogue, sxid_table, memory_guide,'
-            " dcgm, nvml, open_driver, nvsentinel, device_plugin, gpud, mindcluster, nodeagent;"
+            't.toml:5: codes.A1.level_source: "catalogue": must be one of xid_catalogue, sxid_table,'
+            " memory_guide, dcgm, nvml, open_driver, nvsentinel, device_plugin, gpud, mindcluster, nodeagent;"
             ' the nearest is "xid_catalogue"'
         ),
     ),
@@ -96,8 +96,8 @@ ROWS: list[Story] = [
         "a source of all levels that is not known",
         'level_source = "me"\n',
         (
-            't.toml:1: level_source: "me": must be one of xid_catalogue, sxid_table, memory_guide, dcgm, nvml,'
-            " open_driver, nvsentinel, device_plugin, gpud, mindcluster, nodeagent"
+            't.toml:1: level_source: "me": must be one of xid_catalogue, sxid_table, memory_guide, dcgm,'
+            " nvml, open_driver, nvsentinel, device_plugin, gpud, mindcluster, nodeagent"
         ),
     ),
     (

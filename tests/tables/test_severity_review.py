@@ -1,6 +1,6 @@
 """Where each level comes from, and every row that is stricter or milder than its vendor recommends.
 
-The recommendations are data of the vendors under ``tests/fixtures``; what they mean in levels is said here once.
+What the vendors recommend is data under ``tests/fixtures``; what that means in levels is said here once.
 """
 
 import tomllib

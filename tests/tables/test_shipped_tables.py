@@ -266,7 +266,7 @@ def test_a_killed_process_and_what_a_switch_has_corrected_are_only_told(catalog:
 
 
 def test_the_newest_xids_of_the_open_driver_have_their_levels(catalog: Catalog) -> None:
-    """Their names are in src/common/sdk/nvidia/inc/nverror.h; kernel_gsp.c marks the GPU for a reset at 175."""
+    """Its nverror.h has their names; at 175 its kernel_gsp.c marks the GPU for a reset."""
     assert [catalog.rows[code].level for code in ("XID_175", "XID_176")] == [
         Level.RESTART_NPU,
         Level.SUB_HEALTH,
