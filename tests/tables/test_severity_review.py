@@ -137,6 +137,22 @@ def test_xids_for_which_the_catalogue_has_no_single_word_say_why_they_have_their
     )
 
 
+def keeping_work_away(catalog: Catalog, xids: list[int]) -> set[int]:
+    """Those of the Xids whose rows take a GPU out of service or keep new work off it."""
+    return {xid for xid in xids if rank(taken(catalog.rows[f"XID_{xid}"])) > rank(RESTARTS_APPLICATION)}
+
+
+def test_what_fails_a_gpu_for_dcgm_takes_it_out_and_of_what_it_warns_only_these_do(catalog: Catalog) -> None:
+    """The catalogue checks the power cables at 54 and resets at 62; the row of 63 has its reason."""
+    watched = of_nvidia("dcgm_xids.toml")
+    assert keeping_work_away(catalog, watched["fail"]) == set(watched["fail"])
+    assert keeping_work_away(catalog, watched["warn"]) == {54, 62, 63}
+
+
+def test_what_nvidias_device_plugin_ignores_leaves_the_gpu_in_service(catalog: Catalog) -> None:
+    assert keeping_work_away(catalog, of_nvidia("device_plugin_xids.toml")["ignored"]) == set()
+
+
 def test_these_sxids_differ_from_nvidias_table_and_say_why(catalog: Catalog) -> None:
     recommended = {
         f"SXID_{number}": LEVEL_OF_ACTION[action]
