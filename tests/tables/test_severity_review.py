@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from nodeagent.core.catalog import Catalog, Row, Settings
+from nodeagent.core.lookup import Lookup
 from nodeagent.core.model import Kind, Level
 from nodeagent.core.verdict import PRECEDENCE
+from nodeagent.outlets.explain import explanation
+from nodeagent.outlets.pb import types_pb2 as pb
 from nodeagent.tables.levels import IN_WORDS, LevelSource
 from nodeagent.tables.load import load_catalog
 from tests.tables.test_mindcluster_levels import KINDS
@@ -19,7 +22,7 @@ from tests.tables.test_mindcluster_levels import KINDS
 TESTS = Path(__file__).parents[1]
 
 RESTARTS_APPLICATION = "the application restarts"
-"""What ``user_induced`` makes of a level: the device stays in service."""
+"""And that is all: the device stays in service."""
 
 LEVEL_OF_BUCKET = {
     "IGNORE": "NotHandleFault",
@@ -75,8 +78,11 @@ def of_nvidia(name: str) -> dict[str, Any]:
     return tomllib.loads((TESTS / "fixtures/nvidia" / name).read_text())
 
 
-def taken(row: Row) -> str:
-    return RESTARTS_APPLICATION if row.user_induced else row.level
+def taken(catalog: Catalog, row: Row) -> str:
+    """The level, or that the application restarts where ``explain`` says so of it."""
+    first = explanation(Lookup(catalog), row.code).modes[0].phases[0]
+    restarts = (first.verdict, first.handling) == (pb.VERDICT_ALLOW, pb.HANDLING_RESTART_JOB)
+    return RESTARTS_APPLICATION if restarts else row.level
 
 
 def rank(word: str) -> float:
@@ -84,13 +90,13 @@ def rank(word: str) -> float:
     return PRECEDENCE[Level.SUB_HEALTH] + 0.5 if word == RESTARTS_APPLICATION else PRECEDENCE[Level(word)]
 
 
-def difference(row: Row, recommended: str) -> str:
-    own = taken(row)
+def difference(catalog: Catalog, row: Row, recommended: str) -> str:
+    own = taken(catalog, row)
     return "" if own == recommended else STRICTER if rank(own) > rank(recommended) else MILDER
 
 
 def differing(catalog: Catalog, recommended: dict[str, str]) -> dict[str, str]:
-    found = {code: difference(catalog.rows[code], word) for code, word in recommended.items()}
+    found = {code: difference(catalog, catalog.rows[code], word) for code, word in recommended.items()}
     return {code: word for code, word in found.items() if word}
 
 
@@ -139,7 +145,9 @@ def test_xids_for_which_the_catalogue_has_no_single_word_say_why_they_have_their
 
 def keeping_work_away(catalog: Catalog, xids: list[int]) -> set[int]:
     """Those of the Xids whose rows take a GPU out of service or keep new work off it."""
-    return {xid for xid in xids if rank(taken(catalog.rows[f"XID_{xid}"])) > rank(RESTARTS_APPLICATION)}
+    return {
+        xid for xid in xids if rank(taken(catalog, catalog.rows[f"XID_{xid}"])) > rank(RESTARTS_APPLICATION)
+    }
 
 
 def test_what_fails_a_gpu_for_dcgm_takes_it_out_and_of_what_it_warns_only_these_do(catalog: Catalog) -> None:
@@ -172,7 +180,7 @@ def test_these_ascend_codes_differ_from_mindclusters_tables_and_say_why(catalog:
         if (row := catalog.row(code)) is not None
     }
     rows = {row.code: row for row in catalog.rows.values()}
-    found = {code: difference(rows[code], level) for code, level in recommended.items()}
+    found = {code: difference(catalog, rows[code], level) for code, level in recommended.items()}
     assert {code: word for code, word in found.items() if word} == ASCEND_CODES_THAT_DIFFER
     assert [code for code in ASCEND_CODES_THAT_DIFFER if not rows[code].level_reason] == []
     same = set(recommended) - set(ASCEND_CODES_THAT_DIFFER)
