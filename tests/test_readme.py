@@ -88,7 +88,7 @@ def test_the_tables_are_sound_over_the_shipped_ones(tmp_path: Path) -> None:
     loaded = load_catalog([ROOT / "fault_codes", tmp_path], Settings())
 
     assert loaded.warnings == ()
-    assert loaded.catalog.rows["XID_174"].name == "Internal micro-controller halt"
+    assert loaded.catalog.rows["XID_177"].name == "Clocks limited for a while"
     assert "ACME_DEAD" in {pattern.id for pattern in loaded.catalog.patterns}
 
 

@@ -11,6 +11,7 @@ from nodeagent.cli.options import Output, asking_socket, output_option, read_con
 from nodeagent.cli.output import note, write, write_field, write_json
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import fault_service_pb2 as pb
+from nodeagent.tables.levels import IN_WORDS
 
 _CODES_AT_ONCE = 100
 """As many as the daemon answers at a time."""
@@ -83,10 +84,14 @@ def _write(told: pb.CodeExplanation) -> None:
     if not told.known:
         write(f"{told.code}: in no table{', ' if told.name else ''}{told.name}")
         return
-    induced = ", caused by the application" if told.user_induced else ""
+    induced = ", of the application: the device is not blamed" if told.user_induced else ""
     family = f" (as {told.family}: it has no row of its own)" if told.family else ""
     write(f"{told.code}: {told.name}{family}")
     write_field("level    ", f"{word(messages.LEVEL_OF, told.level)}{induced}")
+    if told.level_source:
+        write_field("level by ", IN_WORDS.get(told.level_source, told.level_source))
+    if told.level_reason:
+        write_field("why      ", told.level_reason)
     affects = "" if told.affects == "self" else f", affects {told.affects.replace('_', ' ')}"
     write_field("kind     ", f"{word(messages.KIND_OF, told.kind)}, {told.vendor}{affects}")
     write_field("means    ", told.description)

@@ -226,6 +226,8 @@ def explanation(told: fault_service_pb2.CodeExplanation) -> Form:
             {"id": each.id, "sort": each.sort, "text": each.text, "file": each.file}
             for each in told.rule_details
         ],
+        "level_source": told.level_source,
+        "level_reason": told.level_reason,
     }
 
 

@@ -45,6 +45,8 @@ def explanation(lookup: Lookup, code: str) -> pb.CodeExplanation:
             family=row.code if facts.is_family else "",
             affects=row.affects,
             modes=_modes(row, lookup.settings),
+            level_source=row.level_source,
+            level_reason=row.level_reason,
         )
     )
     return told

@@ -12,7 +12,7 @@ Values = Mapping[str, object]
 Change = tuple[object, object]
 """Before and after; None where the key was not said."""
 
-_PROSE = ("name", "description", "action")
+_PROSE = ("name", "description", "action", "level_source", "level_reason")
 
 
 @dataclass(frozen=True, slots=True)

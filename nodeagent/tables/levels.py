@@ -1,9 +1,45 @@
-"""Which levels each kind of device may use, and the words that refuse another. It knows no file."""
+"""Which levels each kind of device may use, whose word a level may be, and the words that refuse another.
+
+It knows no file.
+"""
 
 from collections.abc import Mapping
+from enum import StrEnum
 
 from nodeagent.core.model import Kind, Level
 from nodeagent.core.verdict import PRECEDENCE
+
+
+class LevelSource(StrEnum):
+    """Whose word the level of a row is."""
+
+    XID_CATALOGUE = "xid_catalogue"
+    SXID_TABLE = "sxid_table"
+    MEMORY_GUIDE = "memory_guide"
+    DCGM = "dcgm"
+    NVML = "nvml"
+    OPEN_DRIVER = "open_driver"
+    NVSENTINEL = "nvsentinel"
+    DEVICE_PLUGIN = "device_plugin"
+    GPUD = "gpud"
+    MINDCLUSTER = "mindcluster"
+    NODEAGENT = "nodeagent"
+
+
+IN_WORDS: Mapping[str, str] = {
+    LevelSource.XID_CATALOGUE: "NVIDIA's Xid catalogue",
+    LevelSource.SXID_TABLE: "NVIDIA's table of SXids",
+    LevelSource.MEMORY_GUIDE: "NVIDIA's guide to GPU memory errors",
+    LevelSource.DCGM: "NVIDIA's DCGM",
+    LevelSource.NVML: "NVIDIA's NVML",
+    LevelSource.OPEN_DRIVER: "what NVIDIA's open kernel driver does",
+    LevelSource.NVSENTINEL: "NVIDIA's NVSentinel",
+    LevelSource.DEVICE_PLUGIN: "NVIDIA's device plugin for Kubernetes",
+    LevelSource.GPUD: "gpud",
+    LevelSource.MINDCLUSTER: "MindCluster's fault tables",
+    LevelSource.NODEAGENT: "a choice of this project",
+}
+"""The same for people."""
 
 _UNIFIEDBUS = (
     Level.NOT_HANDLE,

@@ -21,6 +21,7 @@ from nodeagent.core.model import Affects, Kind
 from nodeagent.tables import mindcluster_rules
 from nodeagent.tables.entry import Entry
 from nodeagent.tables.json_source import read_json
+from nodeagent.tables.levels import LevelSource
 from nodeagent.tables.mindcluster_json import Refused
 from nodeagent.tables.mindcluster_levels import LEVEL_FILES, Given, read_levels
 from nodeagent.tables.rules import Rule
@@ -112,7 +113,9 @@ def lay_over(
             warn(str(given.source.problem(given.path, reason)))
             continue
         made = _new_row(given, decoding) if row is None else row
-        made = replace(made, level=given.level, file=given.source.place(given.path))
+        if made.level is not given.level:
+            made = replace(made, level=given.level, level_source=LevelSource.MINDCLUSTER, level_reason="")
+        made = replace(made, file=given.source.place(given.path))
         rows[key] = Entry(key, made, given.source, given.path, strict=False)
     layer.rules = {
         key: kept
@@ -174,6 +177,7 @@ def _new_row(given: Given, decoding: Decoding) -> Row:
         clear_on=_CLEAR_ON[given.kind],
         description="This site's MindCluster files give the code a level; nothing else is known of it here.",
         action="Look it up in the vendor's documents.",
+        level_source=LevelSource.MINDCLUSTER,
     )
 
 

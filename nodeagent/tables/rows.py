@@ -70,6 +70,8 @@ def _read_row(source: Source, code: str, table: object, defaults: FileForm, repo
         clear_on=clear_on,
         description=form.description.strip(),
         action=form.action.strip(),
+        level_source=form.level_source or defaults.level_source or "",
+        level_reason=form.level_reason.strip(),
         file=source.place(path),
     )
 

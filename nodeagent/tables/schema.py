@@ -11,6 +11,7 @@ from msgspec import Meta, Struct, field
 
 from nodeagent.core.catalog import SECOND_NS
 from nodeagent.core.model import Affects, Assertion, Kind, Level
+from nodeagent.tables.levels import LevelSource
 from nodeagent.toml.quantities import parse_duration_ns
 
 _READS_DURATION = {"reads": parse_duration_ns}
@@ -85,6 +86,7 @@ class FileForm(Struct, frozen=True, kw_only=True):
     kind: Kind | None = None
     vendor: Annotated[str, Meta(max_length=64, description="a word in quotes")] = ""
     affects: Affects = Affects.SELF
+    level_source: LevelSource | None = None
 
 
 class RowForm(Struct, frozen=True, kw_only=True):
@@ -104,6 +106,8 @@ class RowForm(Struct, frozen=True, kw_only=True):
     ] = ("recover", "reset", "reboot")
     description: Prose = ""
     action: Prose = ""
+    level_source: LevelSource | None = None
+    level_reason: Prose = ""
     enabled: bool = True
 
 

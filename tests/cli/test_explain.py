@@ -86,9 +86,10 @@ def test_an_unknown_code_is_told_by_its_decoded_name(nodeagent: Nodeagent) -> No
 
 def test_a_person_reads_what_happens_and_what_closes_it(nodeagent: Nodeagent) -> None:
     lines = nodeagent("explain", "[0x00f1fef5,155914,NPU,na]").out.splitlines()
-    assert lines[:8] == [
+    assert lines[:9] == [
         "[0x00f1fef5,155914,npu,na]: Invalid packet on a UnifiedBus port towards an NPU",
         "  level     RestartRequestFault",
+        "  level by  MindCluster's fault tables",
         "  kind      unifiedbus, ascend, affects node",
         "  means     A UnifiedBus switch port got packets that make no sense. An NPU is at its other end.",
         ("  do        Run the request, or the job, again on another node. Check the link if it comes back."),
@@ -96,6 +97,17 @@ def test_a_person_reads_what_happens_and_what_closes_it(nodeagent: Nodeagent) ->
         "  mode      graceful: NO_NEW_JOBS, RERUN_REQUEST",
         "  closed by the driver says that it is over, or a reboot after which it is gone",
     ]
+
+
+def test_a_level_that_is_not_the_vendors_is_told_with_its_source_and_its_reason(nodeagent: Nodeagent) -> None:
+    reason = (
+        "The table asks to check the cooling. The module takes its links down next, so no new work is placed"
+        " on them meanwhile."
+    )
+    (told,) = nodeagent("explain", "-o", "json", "SXID_28003").json
+    lines = nodeagent("explain", "SXID_28003").out.splitlines()
+    assert (told["level_source"], told["level_reason"]) == ("sxid_table", reason)
+    assert lines[2:4] == ["  level by  NVIDIA's table of SXids", f"  why       {reason}"]
 
 
 def test_more_codes_than_the_daemon_answers_at_once_are_asked_in_parts(

@@ -138,7 +138,8 @@ def test_diff_lays_a_sites_folder_over_the_shipped_tables(nodeagent: Nodeagent, 
 def test_texts_for_people_are_no_difference(nodeagent: Nodeagent, tmp_path: Path) -> None:
     before = tables(tmp_path / "before", "RestartNPU")
     after = tables(tmp_path / "after", "RestartNPU")
-    (after / "site.toml").write_text((after / "site.toml").read_text().replace('"HBM"', '"memory"'))
+    text = (after / "site.toml").read_text().replace('"HBM"', '"memory"')
+    (after / "site.toml").write_text('level_source = "dcgm"\n' + text)
     assert nodeagent("tables", "diff", before, after).out == "no difference\n"
 
 

@@ -61,6 +61,17 @@ def test_a_later_folder_wins_over_another_spelling_and_prints_its_own(load: Load
     ]
 
 
+def test_whose_word_a_level_is_the_head_of_a_file_says_for_rows_that_do_not(load: Load) -> None:
+    own = 'level_source = "dcgm"\nlevel_reason = "seen twice"\n'
+    loaded = load(
+        {"a.toml": 'level_source = "xid_catalogue"\n' + row("SeparateNPU") + row("SeparateNPU", "A2") + own}
+    )
+    assert [(found.level_source, found.level_reason) for found in loaded.catalog.rows.values()] == [
+        ("xid_catalogue", ""),
+        ("dcgm", "seen twice"),
+    ]
+
+
 def test_enabled_false_takes_a_row_and_a_rule_away(load: Load) -> None:
     loaded = load(
         {"a.toml": row("SeparateNPU") + row("SeparateNPU", "B1") + frequency("r", 3, '"B1"')},

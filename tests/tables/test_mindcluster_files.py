@@ -80,6 +80,13 @@ def test_a_level_replaces_the_shipped_one_and_leaves_the_rest_of_the_row(site: S
     )
 
 
+def test_a_level_that_a_file_changes_is_the_files_word(site: Site) -> None:
+    loaded = site(faultCode={"SeparateNPUCodes": ["80C98002"], "RestartRequestCodes": ["80CB8002"]})
+    changed, same = row(loaded.catalog, "80C98002"), row(loaded.catalog, "80CB8002")
+    assert (changed.level_source, changed.level_reason) == ("mindcluster", "")
+    assert (same.level_source, bool(same.level_reason)) == ("nodeagent", True)
+
+
 def test_the_sites_toml_lies_over_the_vendors_files(site: Site) -> None:
     loaded = site(
         faultCode={"SeparateNPUCodes": ["80E18005"]},

@@ -84,6 +84,23 @@ ROWS: list[Story] = [
         't.toml:1: kind: "gpu": must be one of chip, unifiedbus, node, public, link, host',
     ),
     (
+        "a source of a level that is not known",
+        ROW + 'level_source = "catalogue"\n',
+        (
+            't.toml:5: codes.A1.level_source: "catalogue": must be one of xid_catalogue, sxid_table,'
+            " memory_guide, dcgm, nvml, open_driver, nvsentinel, device_plugin, gpud, mindcluster, nodeagent;"
+            ' the nearest is "xid_catalogue"'
+        ),
+    ),
+    (
+        "a source of all levels that is not known",
+        'level_source = "me"\n',
+        (
+            't.toml:1: level_source: "me": must be one of xid_catalogue, sxid_table, memory_guide, dcgm,'
+            " nvml, open_driver, nvsentinel, device_plugin, gpud, mindcluster, nodeagent"
+        ),
+    ),
+    (
         "a row that closes on nothing",
         ROW + "clear_on = []\n",
         "t.toml:5: codes.A1.clear_on: empty: nothing could ever close the fault",

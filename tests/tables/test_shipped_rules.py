@@ -6,7 +6,7 @@ import pytest
 
 from nodeagent.core.catalog import Catalog, Settings
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import EventKind, Handling, Level, Signal, Verdict
+from nodeagent.core.model import Event, EventKind, Handling, Level, Signal, Verdict
 from nodeagent.tables.load import load_catalog
 from tests.core.build import back, begin, condition, device_view, held, open_codes, run, seen, signal, xid
 
@@ -42,7 +42,7 @@ def test_channels_removed_beside_a_fault_of_another_gpu_are_a_fault_of_their_own
         (("XID_63",), Level.FREE_RESTART_NPU),
         (("XID_94",), Level.FREE_RESTART_NPU),
         (("XID_63", "XID_95"), Level.RESTART_NPU),
-        (("XID_94", "XID_64"), Level.SEPARATE_NPU),
+        (("XID_94", "XID_64"), Level.RESTART_NPU),
     ],
 )
 def test_a_double_bit_error_is_as_grave_as_its_company(
@@ -67,7 +67,13 @@ def test_a_recovery_action_stands_until_the_driver_needs_nothing_more(catalog: C
     assert codes(engine) == ["XID_154.0"]
 
 
-@pytest.mark.parametrize("code", ["XID_8", "XID_13", "XID_31", "XID_43", "XID_44", "XID_45", "XID_69"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"XID_{number}"
+        for number in (8, 13, 31, 39, 43, 44, 45, 60, 68, 69, 82, 86, 94, 109, 126, 137, 139, 170)
+    ],
+)
 @pytest.mark.parametrize("job", ["job", None], ids=["held", "free"])
 def test_programs_that_fail_one_after_the_other_leave_the_gpu_in_service(
     catalog: Catalog, code: str, job: str | None
@@ -81,6 +87,57 @@ def test_programs_that_fail_one_after_the_other_leave_the_gpu_in_service(
         Verdict.ALLOW,
         Handling.RESCHEDULE,
     )
+
+
+@pytest.mark.parametrize(
+    "xids",
+    [
+        ("XID_43",),
+        ("XID_13", "XID_43"),
+        ("XID_31",),
+        ("XID_45",),
+        ("XID_68", "XID_82"),
+        ("XID_39",),
+        ("XID_109",),
+    ],
+    ids=["index_assert", "out_of_range", "page_fault", "killed_job", "media", "copy", "hung_kernel"],
+)
+def test_five_jobs_an_hour_that_fail_by_both_sources_leave_the_gpu_in_service(
+    catalog: Catalog, xids: tuple[str, ...]
+) -> None:
+    engine = a_gpu(catalog)
+    events = []
+    for number in range(5):
+        events += a_job_fails(engine, f"job-{number}", 1 + 720 * number, xids)
+    assert {event.verdict for event in events} == {Verdict.ALLOW}
+    assert [event for event in events if event.kind in (EventKind.PROMOTED, EventKind.ACTION_PROPOSED)] == []
+
+
+def test_all_that_programs_do_within_one_hour_leaves_the_gpu_in_service(catalog: Catalog) -> None:
+    engine = a_gpu(catalog)
+    kinds = (("XID_43",), ("XID_13", "XID_43"), ("XID_45",), ("XID_68",), ("XID_82",), ("XID_109",))
+    events = []
+    for number in range(5 * len(kinds)):
+        events += a_job_fails(engine, f"job-{number}", 1 + 120 * number, kinds[number % len(kinds)])
+    assert {event.verdict for event in events} == {Verdict.ALLOW}
+    assert engine.view().promotions == ()
+
+
+def a_gpu(catalog: Catalog) -> Engine:
+    engine = begin(catalog, chips=0)
+    gpu = seen("gpu0", "GPU-1", "0000:3b:00.0", source="nvidia", vendor="nvidia")
+    run(engine, [(0, gpu), (0, back("nvidia")), (0, back("kmsg")), (0, held("gpu0", None))])
+    return engine
+
+
+def a_job_fails(engine: Engine, job: str, at_s: float, xids: tuple[str, ...]) -> list[Event]:
+    """It takes the GPU, both sources tell each Xid, and it is gone."""
+    told = [
+        (at_s + 10, given)
+        for code in xids
+        for given in (xid(code, evidence={"pid": "7"}), xid(code, "gpu0", source="nvidia"))
+    ]
+    return run(engine, [(at_s, held("gpu0", job)), *told, (at_s + 11, held("gpu0", None))])
 
 
 def test_corrected_errors_that_come_all_the_time_drain_the_node(catalog: Catalog) -> None:

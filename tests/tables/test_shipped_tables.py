@@ -8,6 +8,7 @@ import pytest
 
 from nodeagent.core.catalog import Catalog, ClearOn, Row, Settings, canonical
 from nodeagent.core.model import Affects, Kind, Level
+from nodeagent.tables.levels import is_stricter
 from nodeagent.tables.load import load_catalog
 
 REPOSITORY = Path(__file__).parents[2]
@@ -17,7 +18,7 @@ XID_LEVELS = {
     "XID_31": Level.RESTART_BUSINESS,
     "XID_48": Level.RESTART_NPU,
     "XID_63": Level.FREE_RESTART_NPU,
-    "XID_64": Level.SEPARATE_NPU,
+    "XID_64": Level.RESTART_NPU,
     "XID_74": Level.RESTART_NPU,
     "XID_79": Level.SEPARATE_NPU,
     "XID_94": Level.RESTART_BUSINESS,
@@ -25,6 +26,9 @@ XID_LEVELS = {
     "XID_119": Level.RESTART_NPU,
     "XID_154": Level.SUB_HEALTH,
 }
+OF_PROGRAMS = (8, 11, 13, 25, 31, 32, 43, 44, 45, 69, 80, 94, 109, 137, 170)
+OF_COPIES = (39, 40, 41, 70, 71, 72, 75, 76, 77, 85, *range(126, 136))
+OF_MEDIA = (60, 68, 82, 83, 84, 86, 88, 89, *range(96, 106), 139)
 AGENT_CODES = {
     "driver_unresponsive",
     "worker_crashed",
@@ -54,9 +58,9 @@ def test_xids_have_the_levels_of_the_vendors_catalogue(catalog: Catalog) -> None
 
 
 def test_what_the_application_causes_is_told_so(catalog: Catalog) -> None:
-    """NVIDIA says of these Xids: restart the application, then check the application."""
+    """NVIDIA says of these Xids to restart the application, or that they are its end."""
     induced = {row.code for row in catalog.rows.values() if row.user_induced and row.vendor != "ascend"}
-    xids = {f"XID_{number}" for number in (8, 11, 13, 25, 31, 32, 43, 44, 45, 69, 80, 137)}
+    xids = {f"XID_{number}" for number in (*OF_PROGRAMS, *OF_COPIES, *OF_MEDIA)}
     assert induced == xids | {"OOM", "OOM.invoked", "OOM_CGROUP", "NCCL_SEGV", "NV_PEERMEM"}
 
 
@@ -75,16 +79,15 @@ def numbered(catalog: Catalog, prefix: str) -> list[Row]:
 
 def test_every_xid_of_the_catalogue_has_its_level(catalog: Catalog) -> None:
     rows = numbered(catalog, "XID")
-    assert {row.code for row in rows} == {f"XID_{number}" for number in range(1, 174)}
+    assert {row.code for row in rows} == {f"XID_{number}" for number in range(1, 177)}
     assert Counter(row.level for row in rows) == {
-        Level.NOT_HANDLE: 12,
-        Level.SUB_HEALTH: 78,
-        Level.RESTART_REQUEST: 19,
-        Level.RESTART_BUSINESS: 35,
+        Level.NOT_HANDLE: 15,
+        Level.SUB_HEALTH: 79,
+        Level.RESTART_BUSINESS: 55,
         Level.FREE_RESTART_NPU: 3,
-        Level.RESTART_NPU: 17,
-        Level.PRE_SEPARATE_NPU: 3,
-        Level.SEPARATE_NPU: 6,
+        Level.RESTART_NPU: 18,
+        Level.PRE_SEPARATE_NPU: 1,
+        Level.SEPARATE_NPU: 5,
     }
 
 
@@ -165,7 +168,7 @@ def test_xid_154_is_graded_by_what_the_driver_asks_for(catalog: Catalog) -> None
         Level.NOT_HANDLE,
         Level.RESTART_NPU,
         Level.SEPARATE_NPU,
-        Level.FREE_RESTART_NPU,
+        Level.SUB_HEALTH,
         Level.FREE_RESTART_NPU,
         Level.PRE_SEPARATE_NPU,
         Level.RESTART_NPU,
@@ -182,8 +185,7 @@ def test_a_channel_removed_after_another_xid_needs_no_handling(catalog: Catalog)
 
 
 def test_what_needs_a_new_part_waits_for_a_person(catalog: Catalog) -> None:
-    codes = ("XID_64", "XID_157", "XID_161", "XID_168")
-    assert {catalog.rows[code].clear_on for code in codes} == {ClearOn(operator=True)}
+    assert catalog.rows["XID_168"].clear_on == ClearOn(operator=True)
 
 
 def test_only_a_panic_stops_the_node_and_what_can_recover_says_so(catalog: Catalog) -> None:
@@ -251,3 +253,24 @@ def test_every_xid_from_restart_request_on_counts_a_burst_of_lines_once(catalog:
     }
     assert set(rule.codes) == graver
     assert rule.burst_ns == 180 * 10**9
+
+
+def test_no_xid_of_a_program_counts_towards_repetition(catalog: Catalog) -> None:
+    rule = next(rule for rule in catalog.frequency if rule.id == "xid-of-programs")
+    induced = [row for row in numbered(catalog, "XID") if row.user_induced]
+    assert set(rule.codes) == {row.code for row in induced}
+    assert rule.at_least is not None
+    assert all(is_stricter(rule.at_least, row.level) for row in induced)
+
+
+def test_a_killed_process_and_what_a_switch_has_corrected_are_only_told(catalog: Catalog) -> None:
+    rows = [catalog.row(code) for code in ("XID_174", "SXID_CORRECTABLE.12021")]
+    assert [(row.level, row.notice) for row in rows if row] == [(Level.NOT_HANDLE, True)] * 2
+
+
+def test_the_newest_xids_of_the_open_driver_have_their_levels(catalog: Catalog) -> None:
+    """Its nverror.h has their names; at 175 its kernel_gsp.c marks the GPU for a reset."""
+    assert [catalog.rows[code].level for code in ("XID_175", "XID_176")] == [
+        Level.RESTART_NPU,
+        Level.SUB_HEALTH,
+    ]
