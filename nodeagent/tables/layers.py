@@ -23,7 +23,7 @@ from nodeagent.toml.source import Source, read_source
 
 FILES_PER_FOLDER = 256
 
-_HEAD_KEYS = ("kind", "vendor", "affects")
+_HEAD_KEYS = ("kind", "vendor", "affects", "recovery")
 _FILE_KEYS = (*_HEAD_KEYS, "codes", "decode", *RULE_FORMS)
 
 
