@@ -30,7 +30,7 @@ IN_A_LOG = (
 )
 """What logs put before a message. Further lines of one message are set below its beginning."""
 FAMILIES_OF_THE_DATA = 66
-OTHER_FORMS = 32
+OTHER_FORMS = 35
 """Patterns for one more form of a family, or for its recovery, beside the family's own."""
 
 
