@@ -9,6 +9,8 @@ from nodeagent.cli.failure import EXIT_CONFIG, EXIT_FAILED, Failure
 from nodeagent.cli.lines import word
 from nodeagent.cli.options import Output, asking_socket, output_option, read_config, socket_option
 from nodeagent.cli.output import note, write, write_field, write_json
+from nodeagent.core.model import Recovery
+from nodeagent.core.verdict import JOB_LEVELS
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.tables.levels import IN_WORDS
@@ -100,6 +102,8 @@ def _write(told: pb.CodeExplanation) -> None:
     for mode in told.modes:
         here = " (in force)" if mode.in_force else ""
         write_field("mode     ", f"{mode.mode}{here}: {_phases(mode)}{again}")
+    if told.recovery == Recovery.VENDOR and messages.LEVEL_OF.get(told.level) in JOB_LEVELS:
+        write_field("driver   ", "where it says that the chip needs no recovery: ALLOW, RESTART_JOB")
     write_field("closed by", ", or ".join(_CLOSED_BY.get(each, f"{each} of quiet") for each in told.clear_on))
     for rule in told.rule_details:
         write_field("rule     ", f"{rule.id} ({rule.sort}): {rule.text} [{rule.file}]")

@@ -221,6 +221,7 @@ def explanation(told: fault_service_pb2.CodeExplanation) -> Form:
         "known": told.known,
         "family": told.family,
         "affects": told.affects,
+        "recovery": told.recovery,
         "modes": {each.mode: [stance(phase) for phase in each.phases] for each in told.modes},
         "rule_details": [
             {"id": each.id, "sort": each.sort, "text": each.text, "file": each.file}

@@ -14,7 +14,7 @@ from nodeagent.core.codes import Sensor as Sensor
 from nodeagent.core.codes import canonical as canonical
 from nodeagent.core.codes import is_hexadecimal as is_hexadecimal
 from nodeagent.core.model import Affects as Affects
-from nodeagent.core.model import Assertion, Kind, Level, ResetMode
+from nodeagent.core.model import Assertion, Kind, Level, Recovery, ResetMode
 
 SECOND_NS = 1_000_000_000
 
@@ -62,6 +62,7 @@ class Row:
     levels: Mapping[str, Level] = field(default_factory=dict)
     notice: bool = False
     user_induced: bool = False
+    recovery: Recovery = Recovery.LEVEL
     affects: Affects = Affects.SELF
     clear_on: ClearOn = field(default_factory=ClearOn)
     description: str = ""

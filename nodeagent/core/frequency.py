@@ -7,7 +7,7 @@ sliding window is ``count``, a pure function. What several chips show at once is
 from bisect import insort
 from dataclasses import replace
 
-from nodeagent.core import correlation, deadlines, holding, limits, room
+from nodeagent.core import correlation, deadlines, holding, limits, recovery, room
 from nodeagent.core.catalog import SECOND_NS, FrequencyRule
 from nodeagent.core.cells import changed
 from nodeagent.core.lookup import Facts
@@ -62,6 +62,8 @@ def occurred(state: State, condition: Condition, at_ns: int, occurrences: int = 
     if rule is None:
         return
     if rule.at_least is not None and PRECEDENCE[condition.level] < PRECEDENCE[rule.at_least]:
+        return
+    if recovery.blames_nobody(state, condition):
         return
     if condition.user_induced and not holding.is_free(state, device.id):
         return
@@ -185,6 +187,16 @@ def uncount(state: State, condition: Condition, around_ns: int, within_ns: int) 
         kept = tuple(at_ns for at_ns in window.occurrences_ns if abs(at_ns - around_ns) > within_ns)
         if kept != window.occurrences_ns:
             limits.remember(state, replace(window, occurrences_ns=kept, burst_last_ns=None))
+
+
+def was_held(state: State, condition: Condition, at_ns: int, within_ns: int) -> None:
+    """A line names the process that the application's fault hit: what another source told of it was counted
+    as on a free device, and is taken back, but for what has taken effect.
+    """
+    for promotion in _of(state, condition):
+        if not promotion.effective:
+            requeue(state, promotion)
+    uncount(state, condition, at_ns, within_ns)
 
 
 def due(state: State, promotion: Promotion) -> None:

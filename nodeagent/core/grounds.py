@@ -3,6 +3,7 @@
 It judges single faults. What stands in the way of a reset is in ``hindrances``.
 """
 
+from nodeagent.core import recovery
 from nodeagent.core.model import Backing, Condition, Reset
 from nodeagent.core.state import State
 from nodeagent.core.verdict import RESET_LEVELS
@@ -14,7 +15,7 @@ def wants(state: State, condition: Condition) -> bool:
     """
     if condition.level not in RESET_LEVELS:
         return False
-    if condition.injected or condition.user_induced or not condition.affect_verdict:
+    if condition.injected or not condition.affect_verdict or recovery.is_of_the_job(state, condition):
         return False
     if condition.backing is not Backing.OWN:
         return False

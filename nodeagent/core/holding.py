@@ -5,6 +5,7 @@ A job that crashes is gone before all that it broke has been told, so what has j
 where the question is whose fault something is. It opens nothing and tells nothing.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from nodeagent.core import clearing, devices, limits
@@ -83,6 +84,17 @@ def is_free(state: State, device_id: str) -> bool:
     """Whether it is known that no process holds the device, nor held it until just now."""
     held = state.get(Held, device_id)
     return held is not None and held.is_current and not _of_late(state, held, LATE_NS)
+
+
+PID = "pid"
+"""The key of the evidence that names the process which a kernel line is about."""
+
+
+def names_holder(evidence: Mapping[str, str]) -> bool:
+    """Whether a line of the kernel names the process that was on the device: lists of processes are read once
+    a second, and it may be gone by then.
+    """
+    return evidence.get(PID, "").isdecimal()
 
 
 def is_known(state: State, device_id: str) -> bool:

@@ -5,13 +5,13 @@ that a job shares, or anywhere on the node. Of a fault whose condition has close
 newest occurrence. Injected faults pair with nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from nodeagent.core import holding, limits
 from nodeagent.core.catalog import RelationRule
 from nodeagent.core.classify import is_undecided
-from nodeagent.core.lookup import Lookup, Side, side
+from nodeagent.core.lookup import Facts, Lookup, Side, side
 from nodeagent.core.model import Absorbed, Condition, Level, Trace
 from nodeagent.core.state import State
 from nodeagent.core.verdict import stricter
@@ -62,21 +62,35 @@ def joined(state: State, condition: Condition) -> Condition:
         return condition
     found = [
         rule.id
-        for rule in facts.relations.levelled
+        for rule in _joining(state, facts, condition.device_id, condition.occurred_ns)
         if rule.id not in condition.relations
-        and partners(state, rule, condition.device_id, facts.key, condition.occurred_ns)
     ]
     return replace(condition, relations=(*condition.relations, *found)) if found else condition
+
+
+def level_of_new(state: State, facts: Facts, device_id: str, at_ns: int) -> Level | None:
+    """The level that relation rules would give to a condition that opened on this occurrence, else None."""
+    return _strictest(_joining(state, facts, device_id, at_ns))
+
+
+def _joining(state: State, facts: Facts, device_id: str, at_ns: int) -> list[RelationRule]:
+    levelled = facts.relations.levelled if facts.relations is not None else ()
+    return [rule for rule in levelled if partners(state, rule, device_id, facts.key, at_ns)]
 
 
 def level(lookup: Lookup, condition: Condition) -> Level | None:
     """The strictest level of the rules that found their pair and that the tables still have, else None."""
     relations = lookup.facts(condition.code).relations
+    if not condition.relations or relations is None:
+        return None
+    return _strictest(rule for rule in relations.levelled if rule.id in condition.relations)
+
+
+def _strictest(rules: Iterable[RelationRule]) -> Level | None:
     found: Level | None = None
-    if condition.relations and relations is not None:
-        for rule in relations.levelled:
-            if rule.level is not None and rule.id in condition.relations:
-                found = rule.level if found is None else stricter(found, rule.level)
+    for rule in rules:
+        if rule.level is not None:
+            found = rule.level if found is None else stricter(found, rule.level)
     return found
 
 

@@ -8,7 +8,7 @@ is proposed is in ``resets``; who stands in its way in ``hindrances``.
 from collections.abc import Iterable
 from dataclasses import replace
 
-from nodeagent.core import grounds, hindrances, proposals
+from nodeagent.core import grounds, hindrances, proposals, recovery
 from nodeagent.core.catalog import Mode
 from nodeagent.core.model import Condition, Device, Kind, Level, Reset, ResetMode, ResetStage
 from nodeagent.core.state import State
@@ -105,7 +105,8 @@ def _asks(state: State, condition: Condition) -> bool:
 
 def _wants_one_now(state: State, condition: Condition) -> bool:
     settings = state.lookup.settings
-    if condition.level is Level.FREE_RESTART_NPU and settings.mode is Mode.GRACEFUL:
+    is_graceful = condition.level is Level.FREE_RESTART_NPU and settings.mode is Mode.GRACEFUL
+    if is_graceful or recovery.waits_for_idle(state, condition):
         members = hindrances.group_of(state, state.device(condition.device_id))
         return not any(hindrances.users(state, members, settings.reset))
     if condition.level in _AT_ONCE:

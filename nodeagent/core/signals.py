@@ -9,9 +9,12 @@ from nodeagent.core import (
     devices,
     duration,
     frequency,
+    holding,
     kernel_lines,
     limits,
     opening,
+    pairing,
+    recovery,
     relation,
     room,
     severity,
@@ -65,6 +68,7 @@ def signalled(state: State, signal: Signal, rule: str = "") -> bool:
     at_ns = _occurred_ns(state, signal)
     if _is_absorbed(state, device, condition, signal, facts, at_ns):
         return True
+    is_held = _was_held(signal, condition, at_ns)
     if condition is not None:
         condition = _renew(state, condition, signal, facts, at_ns)
     else:
@@ -73,9 +77,20 @@ def signalled(state: State, signal: Signal, rule: str = "") -> bool:
         return learnt or (device is None and devices.find(state, signal.device) is not None)
     if facts.relations is not None:
         condition = relation.occurred(state, condition)
-    if facts.duration is None:
+    if condition.user_induced and is_held:
+        frequency.was_held(state, condition, at_ns, kernel_lines.NEAR_NS)
+    elif facts.duration is None:
         frequency.occurred(state, condition, at_ns, signal.count)
     return True
+
+
+def _was_held(signal: Signal, before: Condition | None, at_ns: int) -> bool:
+    """Whether the kernel's line names the process that it hit, be it this signal or one shortly before."""
+    if holding.names_holder(signal.evidence):
+        return True
+    if before is None or at_ns - before.occurred_ns > kernel_lines.NEAR_NS:
+        return False
+    return holding.names_holder(before.evidence)
 
 
 def _recovered(
@@ -117,7 +132,11 @@ def _is_absorbed(
         fault = classify(state.lookup, signal.source, facts, severity.of_signal(state, signal, facts))
         level, kind = fault.level, fault.kind
     device = device or devices.resolve(state, signal.device, kind)
-    return device is not None and relation.absorb(state, device, signal, facts, level, at_ns)
+    if device is None:
+        return False
+    if condition is None:
+        level = pairing.level_of_new(state, facts, device.id, at_ns) or level
+    return relation.absorb(state, device, signal, facts, level, at_ns)
 
 
 def _opened(
@@ -152,8 +171,10 @@ def _renew(state: State, condition: Condition, signal: Signal, facts: Facts, at_
     after = kernel_lines.confirmed(state, after, signal.source)
     after = kernel_lines.again(state, condition, after, signal.source)
     after = acknowledging.told_again(state, after, signal, facts)
-    if condition.user_induced:
+    if recovery.is_of_the_job(state, condition):
         after = _count_user_induced(state, after, signal, facts, at_ns)
+    if condition.user_induced and holding.names_holder(signal.evidence):
+        after = changed(after, evidence={**after.evidence, holding.PID: signal.evidence[holding.PID]})
     if condition.unknown and (lowered := severity.shared(state, after)) is not after:
         after = duration.relevel(state, condition, lowered, severity.ONE_CAUSE)
     if signal.assertion is Assertion.OCCUR:
@@ -178,7 +199,7 @@ def _count_user_induced(
     state: State, condition: Condition, signal: Signal, facts: Facts, at_ns: int
 ) -> Condition:
     """From the third in 24 h the job moves instead of restarting in place."""
-    if not condition.user_induced or condition.injected:
+    if condition.injected or not recovery.is_of_the_job(state, condition):
         return condition
     before = frequency.window_of(state, condition.device_id, facts.key, _USER_INDUCED.id)
     burst_ns = frequency.burst_ns(_USER_INDUCED, signal.source)

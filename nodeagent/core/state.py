@@ -187,13 +187,16 @@ class State:
         elif before is not None and after is None:
             self.on_device.remove((type(before), before.device_id), key)
 
-    def _follow_device(self, _: Key, before: Device | None, after: Device | None) -> None:
+    def _follow_device(self, key: Key, before: Device | None, after: Device | None) -> None:
         if before is not None:
             self.names.remove(before)
             self.mark((before.id,))
         if after is not None:
             self.names.add(after)
             self.mark((after.id,))
+            if before is None or before.attributes != after.attributes:
+                for said in self.on_device.get((Condition, after.id), ()):
+                    self.said.pop(said, None)
             for key in self.reaching:
                 if self.cells[Condition][key].device_id == after.id:
                     self._mark_reach(self.cells[Condition][key])

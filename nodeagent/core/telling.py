@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+from nodeagent.core import recovery
 from nodeagent.core.model import (
     NODE,
     Affects,
@@ -27,7 +28,7 @@ from nodeagent.core.model import (
     Verdict,
 )
 from nodeagent.core.state import State
-from nodeagent.core.verdict import Contribution, Judgement, Stance, judge, stance, user_induced_stance
+from nodeagent.core.verdict import Contribution, Judgement, Stance, judge, stance
 
 C = TypeVar("C", Condition, Promotion, Hold)
 
@@ -99,14 +100,15 @@ def _of_hold(_: State, hold: Hold) -> Contribution:
 
 
 def _of_condition(state: State, condition: Condition) -> Contribution:
-    if condition.user_induced:
-        taken = user_induced_stance(condition.rescheduling)
-    else:
-        taken = stance(condition.level, condition.phase, state.lookup.settings)
+    is_none_needed = recovery.is_of_the_job(state, condition) and not condition.user_induced
     reason = Reason(
-        kind="condition", id=condition.id, code=condition.code, level=condition.level, text=condition.name
+        kind="condition",
+        id=condition.id,
+        code=condition.code,
+        level=condition.level,
+        text=f"{condition.name}; the chip needs no recovery" if is_none_needed else condition.name,
     )
-    return Contribution(reason=reason, stance=taken, level=condition.level)
+    return Contribution(reason=reason, stance=recovery.stance_of(state, condition), level=condition.level)
 
 
 def _reaches(state: State, condition: Condition, device: Device) -> bool:

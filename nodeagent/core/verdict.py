@@ -40,6 +40,12 @@ RESET_LEVELS = frozenset(
 SEPARATING_LEVELS = frozenset({Level.SEPARATE_NPU, Level.MANUALLY_SEPARATE_NPU})
 """Those that take a chip out of service until a person or a release time says otherwise."""
 
+JOB_LEVELS = frozenset({Level.RESTART_REQUEST, Level.RESTART_BUSINESS})
+"""Those that first of all restart what ran on the chip."""
+
+BELOW_RESET = JOB_LEVELS | {Level.NOT_HANDLE, Level.SUB_HEALTH}
+"""Those that ask for no reset by themselves."""
+
 _VERDICTS = {verdict: rank for rank, verdict in enumerate(Verdict)}
 _HANDLINGS = {handling: rank for rank, handling in enumerate(Handling)}
 
@@ -51,6 +57,8 @@ _STRATEGY: Stance = (Verdict.ALLOW, Handling.JOB_STRATEGY)
 _DRAIN: Stance = (Verdict.NO_NEW_JOBS, Handling.NONE)
 _RERUN: Stance = (Verdict.NO_NEW_JOBS, Handling.RERUN_REQUEST)
 _OUT: Stance = (Verdict.ISOLATE, Handling.RESCHEDULE)
+WHEN_IDLE: Stance = (Verdict.NO_NEW_JOBS, Handling.RESET_WHEN_IDLE)
+"""Work goes on; no more of it comes, and once the chip is idle it is reset."""
 _RESET_NOW: Stance = (Verdict.ISOLATE, Handling.STOP_RESET_RESTART)
 
 _SAME_IN_BOTH: dict[Level, Stance] = {
@@ -70,7 +78,7 @@ _RESCHEDULING: dict[Level, Stance] = {
     Level.RESTART_REQUEST_FAULT: _OUT,
 }
 _GRACEFUL: dict[Level, Stance] = {
-    Level.FREE_RESTART_NPU: (Verdict.NO_NEW_JOBS, Handling.RESET_WHEN_IDLE),
+    Level.FREE_RESTART_NPU: WHEN_IDLE,
     Level.RESTART_NPU: _RESET_NOW,
     Level.RESTART_REQUEST_FAULT: _RERUN,
 }

@@ -11,6 +11,7 @@ from msgspec import Meta
 from nodeagent.emulator.fields import FieldError
 from nodeagent.emulator.gpus import Location
 from nodeagent.emulator.node import EmulatedNode
+from nodeagent.emulator.nvrm import Instance
 from nodeagent.emulator.request import Deliver, Request
 
 Detail = Annotated[str, Meta(description="How the line goes on.")]
@@ -38,6 +39,8 @@ class Xid(Request, tag="xid"):
     process_name: Annotated[str, Meta(description="The name of that process.")] = "python3"
     deliver: Deliver = True
     kernel_log: KernelLog = ""
+    instance: Annotated[int, Meta(description="The MIG instance that it concerns; -1: the GPU.")] = -1
+    recovery_action: Annotated[int, Meta(description="The action that is due with it; -1: as before.")] = -1
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
         with log_of(self.kernel_log) as log:
@@ -49,6 +52,8 @@ class Xid(Request, tag="xid"):
                 process_name=self.process_name,
                 deliver=self.deliver,
                 kernel_log=log,
+                instance=Instance(self.instance) if self.instance >= 0 else None,
+                recovery_action=self.recovery_action if self.recovery_action >= 0 else None,
             )
         return {}
 

@@ -15,7 +15,14 @@ from nodeagent.emulator.fields import FieldError
 from nodeagent.emulator.futex import wake_all
 from nodeagent.emulator.layout import LIMITS
 from nodeagent.emulator.nvml_chips import OLDER, set_driver, set_gpu_identity, unsupported
-from nodeagent.emulator.nvrm import RECOVERY_ACTIONS, recovery_line, sxid_line, write_line, xid_line
+from nodeagent.emulator.nvrm import (
+    RECOVERY_ACTIONS,
+    Instance,
+    recovery_line,
+    sxid_line,
+    write_line,
+    xid_line,
+)
 from nodeagent.emulator.state import State
 from nodeagent.emulator.symbols import take_away
 
@@ -89,25 +96,40 @@ class Gpus:
         process_name: str = "python3",
         deliver: bool = True,
         kernel_log: Path | None = None,
+        instance: Instance | None = None,
+        recovery_action: int | None = None,
     ) -> None:
         """An Xid: told to whoever waits for events, and written to ``kernel_log``, where given.
 
-        ``deliver=False``: only the line. ``detail`` is in place of the usual text of that Xid.
+        ``deliver=False``: only the line. ``detail`` is in place of the usual text of that Xid. ``instance``:
+        the MIG instance that it is attributed to. ``recovery_action``: the driver asks for that one with it.
         """
         _check(device, "an Xid", xid, 1 << 63)
         if kernel_log is not None:
-            line = xid_line(self.pci(device), xid, detail, process_id=process_id, process_name=process_name)
+            line = xid_line(
+                self.pci(device),
+                xid,
+                detail,
+                process_id=process_id,
+                process_name=process_name,
+                instance=instance,
+            )
             write_line(kernel_log, line)
         if deliver:
-            self.post(device, EVENT_XID, xid)
+            self.post(device, EVENT_XID, xid, instance)
+        if recovery_action is not None:
+            self.set_recovery_action(device, recovery_action, deliver=deliver, kernel_log=kernel_log)
 
-    def post(self, device: str, event_type: int, data: int = 0) -> None:
+    def post(self, device: str, event_type: int, data: int = 0, instance: Instance | None = None) -> None:
         """Any event: NVML's number of its type and what it tells."""
         index = self.index(device)
         with self._state.locked():
             number = self._state.post(library=LIMITS["LIBRARY_NVML"], chip=index)
             told = self._state.events[number % LIMITS["EVENTS"]].data
             told[0], told[1], told[2], told[3] = event_type, data, _NO_INSTANCE, _NO_INSTANCE
+            if instance is not None:
+                told[2] = instance.gpu
+                told[3] = _NO_INSTANCE if instance.compute is None else instance.compute
 
     def set_recovery_action(
         self, device: str, action: int, *, deliver: bool = True, kernel_log: Path | None = None

@@ -5,6 +5,7 @@ Only the form of a line is its business; which of them there are and what they m
 
 import stat
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -41,10 +42,37 @@ RECOVERY_ACTIONS: Final = (
 _KERNEL_ERROR: Final = "<3>"
 
 
-def xid_line(pci: str, xid: int, detail: str = "", *, process_id: int = 0, process_name: str = "") -> str:
-    """The line of an Xid of the GPU at ``dddd:bb:dd``; ``detail`` is in place of the usual text."""
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """The MIG instance that an Xid is attributed to, and its compute instance where that is known."""
+
+    gpu: int
+    compute: int | None = None
+
+
+def xid_line(
+    pci: str,
+    xid: int,
+    detail: str = "",
+    *,
+    process_id: int = 0,
+    process_name: str = "",
+    instance: Instance | None = None,
+) -> str:
+    """The line of an Xid of the GPU at ``dddd:bb:dd``; ``detail`` is in place of the usual text.
+
+    Source: krcReportXid_IMPL in src/nvidia/src/kernel/gpu/rc/kernel_rc.c of open-gpu-kernel-modules.
+    """
     process = f"pid={process_id}, name={process_name}" if process_id else "pid='<unknown>', name=<unknown>"
-    return f"NVRM: Xid (PCI:{pci}): {xid}, {process}, {detail or TEXTS.get(xid, f'Xid {xid} occurred')}"
+    text = detail or TEXTS.get(xid, f"Xid {xid} occurred")
+    return f"NVRM: Xid (PCI:{pci}{_attributed(instance)}): {xid}, {process}, {text}"
+
+
+def _attributed(instance: Instance | None) -> str:
+    if instance is None:
+        return ""
+    compute = "" if instance.compute is None else f" GPU-CI:{instance.compute:02d}"
+    return f" GPU-I:{instance.gpu:02d}{compute}"
 
 
 def recovery_line(pci: str, before: int, after: int) -> str:

@@ -5,8 +5,16 @@ from dataclasses import replace
 
 from nodeagent.core.catalog import FrequencyRule, Mode, Row, Settings, canonical
 from nodeagent.core.lookup import Facts, Lookup
-from nodeagent.core.model import DeviceView, Reason
-from nodeagent.core.verdict import PRECEDENCE, Phases, Stance, phases, user_induced_stance
+from nodeagent.core.model import DeviceView, Level, Reason, Recovery
+from nodeagent.core.verdict import (
+    JOB_LEVELS,
+    PRECEDENCE,
+    WHEN_IDLE,
+    Phases,
+    Stance,
+    phases,
+    user_induced_stance,
+)
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.store.records import StoredEvent
@@ -44,6 +52,7 @@ def explanation(lookup: Lookup, code: str) -> pb.CodeExplanation:
             file=row.file,
             family=row.code if facts.is_family else "",
             affects=row.affects,
+            recovery=row.recovery,
             modes=_modes(row, lookup.settings),
             level_source=row.level_source,
             level_reason=row.level_reason,
@@ -53,12 +62,14 @@ def explanation(lookup: Lookup, code: str) -> pb.CodeExplanation:
 
 
 def _modes(row: Row, settings: Settings) -> list[pb.ModeStances]:
-    """What the level means in each mode; a fault of the application means the same in both, at first."""
+    """What the level means in each mode; what restarts its job alone means the same in both, at first."""
     told = []
     for mode in Mode:
         steps = phases(row.level, replace(settings, mode=mode))
-        if row.user_induced:
+        if row.user_induced or (row.recovery is Recovery.NONE and row.level in JOB_LEVELS):
             steps = ((None, user_induced_stance(rescheduling=False)),)
+        elif row.recovery is Recovery.VENDOR and row.level is Level.FREE_RESTART_NPU:
+            steps = ((None, WHEN_IDLE),)
         told.append(
             pb.ModeStances(
                 mode=mode,

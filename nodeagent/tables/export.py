@@ -17,6 +17,7 @@ from nodeagent.core.catalog import (
     Row,
     ThresholdRule,
 )
+from nodeagent.core.model import Recovery
 from nodeagent.tables import words
 from nodeagent.tables.rules import Rule
 from nodeagent.tables.schema import RULE_FORMS, RowForm
@@ -69,7 +70,7 @@ def _own_fields(form: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, 
 
 def _need_not_be_said(form: type[msgspec.Struct], key: str, value: object) -> bool:
     """Of what the head of a file may say for all its rows only what is empty is left out."""
-    if value is None or value in ({}, ""):
+    if value is None or value in ({}, "") or value is Recovery.LEVEL:
         return True
     default = next(field.default for field in _own_fields(form) if field.encode_name == key)
     return key not in ("kind", "vendor", "clear_on") and bool(value == default)

@@ -23,7 +23,7 @@ from nodeagent.toml.source import Source, read_source
 
 FILES_PER_FOLDER = 256
 
-_HEAD_KEYS = ("kind", "vendor", "affects", "level_source")
+_HEAD_KEYS = ("kind", "vendor", "affects", "recovery", "level_source")
 _FILE_KEYS = (*_HEAD_KEYS, "codes", "decode", *RULE_FORMS)
 
 

@@ -66,6 +66,7 @@ def _read_row(source: Source, code: str, table: object, defaults: FileForm, repo
         levels=levels,
         notice=form.notice,
         user_induced=form.user_induced,
+        recovery=form.recovery or defaults.recovery,
         affects=form.affects or defaults.affects,
         clear_on=clear_on,
         description=form.description.strip(),

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from nodeagent.core.catalog import SECOND_NS
-from nodeagent.core.model import Affects, Assertion, Kind, Level
+from nodeagent.core.model import Affects, Assertion, Kind, Level, Recovery
 from nodeagent.tables.levels import LevelSource
 from nodeagent.toml.quantities import parse_duration_ns
 
@@ -87,10 +87,14 @@ class FileForm(Struct, frozen=True, kw_only=True):
     vendor: Annotated[str, Meta(max_length=64, description="a word in quotes")] = ""
     affects: Affects = Affects.SELF
     level_source: LevelSource | None = None
+    recovery: Recovery = Recovery.LEVEL
 
 
 class RowForm(Struct, frozen=True, kw_only=True):
-    """``[codes.CODE]``; ``levels`` are those of the refined codes ``CODE.DETAIL``, "*" of each."""
+    """``[codes.CODE]``; ``levels`` are those of the refined codes ``CODE.DETAIL``, "*" of each.
+
+    ``recovery``: "level"; "vendor", where the level is the recovery that the vendor asks for; or "none".
+    """
 
     name: Name
     level: Level
@@ -99,6 +103,7 @@ class RowForm(Struct, frozen=True, kw_only=True):
     kind: Kind | None = None
     vendor: Annotated[str, Meta(max_length=64, description="a word in quotes")] | None = None
     user_induced: bool = False
+    recovery: Recovery | None = None
     affects: Affects | None = None
     clear_on: Annotated[
         tuple[str, ...],

@@ -124,6 +124,7 @@ async def test_a_code_is_explained_in_the_words_of_the_tables(stage: Stage) -> N
         rules=["bus-repeat"],
         file="nvidia.toml:12",
         affects="self",
+        recovery="level",
         modes=[
             pb.ModeStances(mode="rescheduling", in_force=True, phases=[OUT]),
             pb.ModeStances(mode="graceful", phases=[OUT]),

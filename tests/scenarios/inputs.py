@@ -1,12 +1,12 @@
 """The commands of a scenario that are inputs of the engine, read from their words.
 
 CODE DEVICE occur|recover|once [source=ascend] [severity=2] [count=3] [said=TIME] [backdated]
-                               [injected] [shown_only] [userspace]
+                               [injected] [shown_only] [userspace] [pid=7]
 poll DEVICE|* [CODE|CODE/SEVERITY...] [begun=TIME] [incomplete] [source=ascend]
                                         what is active, asked a millisecond before if not said
 wait                                    only time passes
 lost|back SOURCE [DEVICE] [optional]    a required source if not said
-seen NAME ID|unreadable [PCI] [kind=chip] [source=ascend] [upstream=PCI]  |  gone NAME
+seen NAME ID|unreadable [PCI] [kind=chip] [source=ascend] [upstream=PCI] [recovery_action=told]  |  gone NAME
 held DEVICE JOB|nobody
 above|below RULE DEVICE                 a reading crosses a bound of a threshold rule
 counts METRIC DEVICE VALUE              what a counter shows
@@ -88,6 +88,7 @@ def _signal(code: str, device: str, assertion: Assertion, flags: set[str], optio
         severity=int(options["severity"]) if "severity" in options else None,
         count=int(options.get("count", "1")),
         last_ns=parse_ns(options["said"]) if "said" in options else None,
+        evidence={"pid": options["pid"]} if "pid" in options else {},
         backdated="backdated" in flags,
         injected="injected" in flags,
         affect_verdict="shown_only" not in flags,
@@ -128,8 +129,7 @@ def _active(word: str) -> ActiveCode:
 def seen(words: Sequence[str]) -> DeviceSeen:
     (_, name, identity, *pci), options = options_of(list(words))
     attributes = {"pci": pci[0]} if pci else {}
-    if "upstream" in options:
-        attributes["upstream"] = options["upstream"]
+    attributes |= {name: options[name] for name in ("upstream", "recovery_action") if name in options}
     return DeviceSeen(
         source=options.get("source", "ascend"),
         device=name,

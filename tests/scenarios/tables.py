@@ -2,7 +2,7 @@
 
 They come into force with ``begin`` or a ``reload``:
 
-    row CODE LEVEL [kind=chip] [user_induced] [notice] [affects=node] [clear_on=recover,reset,10m]
+    row CODE LEVEL [kind=chip] [user_induced] [notice] [recovery=vendor] [affects=node] [clear_on=recover,10m]
     frequency ID CODE[,CODE] times=3 window=24h level=LEVEL [release=48h] [correlation=30s] [burst=0s]
                                                             [at_least=LEVEL] [kind=chip]
     duration ID CODE fault=20s recover=60s level=LEVEL
@@ -33,7 +33,7 @@ from nodeagent.core.catalog import (
     ThresholdRule,
     canonical,
 )
-from nodeagent.core.model import Affects, Kind, Level
+from nodeagent.core.model import Affects, Kind, Level, Recovery
 from tests.scenarios.wording import options_of, parse_ns
 
 
@@ -92,6 +92,7 @@ class Tables:
             level=Level(level),
             notice="notice" in flags,
             user_induced="user_induced" in flags,
+            recovery=Recovery(options.get("recovery", "level")),
             affects=Affects(options.get("affects", "self")),
             clear_on=_clear_on(options.get("clear_on", "recover,reset,reboot").split(",")),
         )

@@ -42,6 +42,9 @@ def test_channels_removed_beside_a_fault_of_another_gpu_are_a_fault_of_their_own
         (("XID_63",), Level.FREE_RESTART_NPU),
         (("XID_94",), Level.FREE_RESTART_NPU),
         (("XID_63", "XID_95"), Level.RESTART_NPU),
+        (("XID_94.restart",), Level.FREE_RESTART_NPU),
+        (("XID_94.drain",), Level.FREE_RESTART_NPU),
+        (("XID_63", "XID_95.reset"), Level.RESTART_NPU),
         (("XID_94", "XID_64"), Level.RESTART_NPU),
     ],
 )

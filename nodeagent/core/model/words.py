@@ -90,6 +90,18 @@ class Affects(StrEnum):
     NODE = "node"
 
 
+class Recovery(StrEnum):
+    """What a row's level means for the work on a chip: see ``core.recovery``.
+
+    ``level``: what the level says. ``vendor``: the level names the recovery that the vendor asks for.
+    ``none``: the chip needs none, whatever hit its job.
+    """
+
+    LEVEL = "level"
+    VENDOR = "vendor"
+    NONE = "none"
+
+
 class EventKind(StrEnum):
     RAISED = "raised"
     LEVEL_CHANGED = "level_changed"

@@ -183,6 +183,8 @@ class Gpu:
                 part.events.heal()
         if not part.events.supported:
             attributes["events"] = "none"
+        if part.recovery.decides():
+            attributes["recovery_action"] = "told"
         self.device = described
         self._refused_before += calls.refused
 

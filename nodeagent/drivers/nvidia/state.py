@@ -24,11 +24,17 @@ class Recovery:
     def __init__(self, calls: Calls) -> None:
         self._action = Fields(calls, [_ACTION])
         self._older = Fields(calls, [_RESET, _DRAIN])
+        self._answered = False
 
     @property
     def told(self) -> bool:
         """Whether the GPU tells its action; only then needs its Xid no telling."""
         return not self._action.lacks(_ACTION)
+
+    def decides(self) -> bool:
+        """Whether the driver has said which recovery this GPU needs, be it none: then that decides."""
+        self._answered = self._answered or _ACTION in self._action.read()
+        return self._answered
 
     def each_second(self, readings: Readings) -> list[str]:
         """Older drivers tell only whether a reset is needed."""

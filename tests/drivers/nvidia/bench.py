@@ -120,7 +120,15 @@ class Judge:
         """The kernel log tells this line."""
         (match,) = self._matcher.match([line])
         assert match is not None, f"no pattern matches {line!r}"
-        self.take(Signal(source="kmsg", device=match.device, code=match.code, assertion=Assertion.ONCE))
+        self.take(
+            Signal(
+                source="kmsg",
+                device=match.device,
+                code=match.code,
+                assertion=Assertion.ONCE,
+                evidence=match.groups,
+            )
+        )
 
     def told(self, *kinds: str, device: str = "") -> list[tuple[str, str, str]]:
         """(kind, device, code) of the events of these kinds, on that device or any."""
