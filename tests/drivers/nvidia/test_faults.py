@@ -15,7 +15,7 @@ BringAbout = Callable[[GpuNode, str], Any]
 
 HOPPER: list[tuple[str, BringAbout, str]] = [
     ("XID_63", lambda b, gpu: b.gpus.remap(gpu, uncorrected=1, pending=True), "FreeRestartNPU"),
-    ("XID_64", lambda b, gpu: b.gpus.fail_remap(gpu), "SeparateNPU"),
+    ("XID_64", lambda b, gpu: b.gpus.fail_remap(gpu), "RestartNPU"),
     ("XID_154.2", lambda b, gpu: b.gpus.set_recovery_action(gpu, 2, deliver=False), "SeparateNPU"),
     ("XID_154.5", lambda b, gpu: b.gpus.set_recovery_action(gpu, 5, deliver=False), "PreSeparateNPU"),
     ("NV_SRAM_THRESHOLD", lambda b, gpu: b.node.set(gpu, "gpu_sram_threshold_exceeded", 1), "PreSeparateNPU"),
@@ -68,7 +68,7 @@ async def test_a_state_that_was_there_before_the_start_is_found(h100: GpuNode, j
     async with judged(h100.spec(), judge) as stage:
         await stage.back()
         assert judge.open("gpu1") == {"XID_154.1": "RestartNPU"}
-        assert judge.open("gpu2") == {"XID_64": "SeparateNPU"}
+        assert judge.open("gpu2") == {"XID_64": "RestartNPU"}
 
 
 async def test_a_failed_remap_goes_before_a_pending_one(h100: GpuNode, judge: Judge) -> None:
@@ -76,7 +76,7 @@ async def test_a_failed_remap_goes_before_a_pending_one(h100: GpuNode, judge: Ju
     h100.gpus.fail_remap("gpu0")
     async with judged(h100.spec(), judge) as stage:
         await stage.polled("gpu0", times=3)
-        assert judge.open("gpu0") == {"XID_64": "SeparateNPU"}
+        assert judge.open("gpu0") == {"XID_64": "RestartNPU"}
 
 
 async def test_a_state_that_is_over_ends_its_fault(h100: GpuNode, judge: Judge) -> None:
