@@ -1,4 +1,4 @@
-"""What the shipped tables make of Xids where the driver says which recovery a GPU needs, in the core itself."""
+"""What the shipped tables make of Xids where the driver says which recovery a GPU needs."""
 
 from functools import cache
 from pathlib import Path
