@@ -30,7 +30,7 @@ IN_A_LOG = (
 )
 """What logs put before a message. Further lines of one message are set below its beginning."""
 FAMILIES_OF_THE_DATA = 66
-OTHER_FORMS = 34
+OTHER_FORMS = 31
 """Patterns for one more form of a family, or for its recovery, beside the family's own."""
 
 
@@ -115,7 +115,6 @@ def test_a_device_is_named_by_its_driver_and_by_no_user(catalog: Catalog) -> Non
         "node",
         "pci",
         "port",
-        "gpu{gpu}",
         "npu{npu}",
         "nfs:{server}",
     }
