@@ -153,7 +153,8 @@ class RelationRule:
 class Pattern:
     """For the kernel log. ``code`` may name groups, ``XID_{code}``, and so may ``device``, ``npu{id}``,
     which else is ``node`` or a group. ``assertion`` recover: of lines that say a fault is over.
-    ``continuation``: of a driver that marks each of its lines as the continuation of another.
+    ``continuation``: of a driver that marks each of its lines as the continuation of another. ``part``:
+    where its groups took part, the fault is of that part of the device (see ``core.parts``).
     """
 
     id: str
@@ -162,6 +163,7 @@ class Pattern:
     device: str
     assertion: Assertion = Assertion.ONCE
     continuation: bool = False
+    part: str = ""
     file: str = ""
 
 

@@ -6,7 +6,7 @@ renumbering changes names alone.
 
 from dataclasses import replace
 
-from nodeagent.core import clearing, companions, forgetting, kernel_lines, limits, room
+from nodeagent.core import clearing, companions, forgetting, kernel_lines, limits, parts, room
 from nodeagent.core.model import (
     ALL_DEVICES,
     NODE,
@@ -31,8 +31,9 @@ from nodeagent.core.model import (
     Trace,
     Window,
 )
+from nodeagent.core.names import part_of
 from nodeagent.core.notices import notice
-from nodeagent.core.state import State
+from nodeagent.core.state import PART_OF, State
 from nodeagent.core.telling import tell
 
 PROVISIONAL = "slot:"
@@ -48,7 +49,11 @@ def identity_of(device_id: str) -> str:
 def find(state: State, name: str) -> Device | None:
     """The device of that name, id or PCI address, None if there is none."""
     device_id = state.names.get(name) or state.names.by_pci.get(name)
-    return state.get(Device, device_id if device_id is not None else name)
+    found = state.get(Device, device_id if device_id is not None else name)
+    chip_name, part = part_of(name)
+    if found is not None or not part or (chip := find(state, chip_name)) is None:
+        return found
+    return state.get(Device, f"{chip.id}/{part}")
 
 
 def resolve(state: State, name: str, kind: Kind | None) -> Device | None:
@@ -61,6 +66,9 @@ def resolve(state: State, name: str, kind: Kind | None) -> Device | None:
         return _as_chip(state, device) if kind is Kind.CHIP else device
     if not limits.room_for_device(state) or name in ("", ALL_DEVICES):
         return None
+    chip_name, part = part_of(name)
+    if part:
+        return _part(state, resolve(state, chip_name, kind), part)
     if name == NODE:
         device_kind = Kind.NODE
     else:
@@ -75,6 +83,14 @@ def resolve(state: State, name: str, kind: Kind | None) -> Device | None:
     )
     state.put(device)
     return device
+
+
+def _part(state: State, chip: Device | None, part: str) -> Device | None:
+    if chip is None or not limits.room_for_part(state, chip):
+        return None
+    found = parts.new(chip, part)
+    state.put(found)
+    return found
 
 
 def _as_chip(state: State, device: Device) -> Device:
@@ -176,12 +192,19 @@ def _update(
         return False
     _vacate(state, after, known)
     state.put(after)
+    parts.follow(state, after)
+    if after.attributes.get("mig") == "disabled":
+        for part in state.parts(after.id):
+            forgetting.forget_named(state, part, f"{after.name} is in parts no longer", given.source)
     if known is not None and not known.source:
         kernel_lines.listed(state, after)
     if known is None or known.gone or not known.seen or was:
         why = given.identity or f"identified by its place {pci}"
         evidence = {**given.attributes, "was": was} if was else given.attributes
         tell(state, kind, after, source=given.source, why=why, evidence=evidence)
+    for part in state.parts(after.id) if was else ():
+        evidence = {"was": f"{was}/{part_of(part.id)[1]}"}
+        tell(state, kind, part, source=given.source, why=f"a part of {after.name}", evidence=evidence)
     return True
 
 
@@ -190,7 +213,9 @@ def _vacate(state: State, arriving: Device, before: Device | None) -> None:
     namesake = state.get(Device, state.names.get(arriving.name, ""))
     if namesake is not None and namesake.id != arriving.id:
         free = before.name if before is not None and before.name != arriving.name else namesake.id
-        state.put(replace(namesake, name=free))
+        moved = replace(namesake, name=free)
+        state.put(moved)
+        parts.follow(state, moved)
     neighbour = state.get(Device, state.names.by_pci.get(arriving.attributes.get("pci", ""), ""))
     if neighbour is not None and neighbour.id != arriving.id:
         left = {key: value for key, value in neighbour.attributes.items() if key != "pci"}
@@ -215,6 +240,10 @@ def _identify(state: State, provisional: Device, known: Device | None, identity:
         moved = _merged(state, replace(cell, device_id=identity))
         if moved is not None:
             state.put(moved)
+    for part in state.parts(provisional.id):
+        state.put(moving := replace(part, attributes={**part.attributes, PART_OF: identity}))
+        part_id = f"{identity}/{part_of(part.id)[1]}"
+        _identify(state, moving, state.get(Device, part_id), part_id)
     # What is known of the sources moved along: other times stand still now than before.
     state.rearm()
     return identified

@@ -8,6 +8,8 @@ from nodeagent.core.telling import tell
 
 def forget(state: State, device: Device, why: str, *kept: type[Cell]) -> None:
     """Its ordinals stay, for it may come back, and so do cells of these types."""
+    for part in state.parts(device.id):
+        forget(state, part, why, *kept)
     companions.forget(state, device.id)
     for condition in state.on(Condition, device.id):
         clearing.close(state, condition, why)

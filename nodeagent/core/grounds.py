@@ -10,8 +10,8 @@ from nodeagent.core.verdict import RESET_LEVELS
 
 
 def wants(state: State, condition: Condition) -> bool:
-    """A level that a reset ends, by a fault that a reset ends; not a drill's, not the application's, and not
-    one of which a kernel line alone tells.
+    """A level that a reset ends, by a fault that a reset ends; not a drill's, not one that only restarts its
+    job, and not one of which a kernel line alone tells.
     """
     if condition.level not in RESET_LEVELS:
         return False

@@ -81,8 +81,10 @@ def rebooted(state: State) -> None:
 
 
 def is_free(state: State, device_id: str) -> bool:
-    """Whether it is known that no process holds the device, nor held it until just now."""
-    held = state.get(Held, device_id)
+    """Whether it is known that no process holds the device, nor held it until just now. Processes are listed
+    by chip, for its parts too.
+    """
+    held = _on_chip(state, device_id)
     return held is not None and held.is_current and not _of_late(state, held, LATE_NS)
 
 
@@ -105,11 +107,15 @@ def is_known(state: State, device_id: str) -> bool:
 
 def same_job(state: State, one: str, other: str) -> bool:
     """True where a job holds both devices, or held them until just now, by what was told last, if at all."""
-    cells = state.get(Held, one), state.get(Held, other)
+    cells = _on_chip(state, one), _on_chip(state, other)
     if cells[0] is None or cells[1] is None:
         return True
     jobs = [{holder.job for holder in _of_late(state, cell, SHARED_NS)} for cell in cells if cell is not None]
     return "" in jobs[0] | jobs[1] or bool(jobs[0] & jobs[1])
+
+
+def _on_chip(state: State, device_id: str) -> Held | None:
+    return state.get(Held, state.chip_of(state.device(device_id)).id)
 
 
 def _of_late(state: State, held: Held, within_ns: int) -> tuple[Holder, ...]:

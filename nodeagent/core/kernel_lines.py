@@ -43,14 +43,17 @@ NO_EVENTS = "none"
 NEAR_NS = 180 * SECOND_NS
 """Driver and kernel tell of one fault this close together at most."""
 
+_CHIPS = (Kind.CHIP, Kind.INSTANCE)
+
 SILENCE_HOLDS = 10
 """Longer than so many times its hold, a disregarded line must be silent to be believed again."""
 
 
 def backing(state: State, device: Device, facts: Facts, source: str, at_ns: int) -> Backing:
     """Of a fault that the source tells first."""
-    speaks_for_itself = device.source and device.attributes.get(EVENTS) != NO_EVENTS
-    is_line = source == KERNEL_LOG and device.kind is Kind.CHIP and device.source != source
+    told_by = state.chip_of(device)
+    speaks_for_itself = told_by.source and told_by.attributes.get(EVENTS) != NO_EVENTS
+    is_line = source == KERNEL_LOG and device.kind in _CHIPS and device.source != source
     if not is_line or not speaks_for_itself or _told_by_driver(state, device, facts.code, at_ns):
         return Backing.OWN
     return Backing.ALONE
@@ -97,7 +100,8 @@ def confirmed(state: State, condition: Condition, source: str) -> Condition:
 def contradicted(state: State, device: Device, shown: frozenset[str], begun_ns: int) -> bool:
     """Its driver has read all of the chip, and shows these codes (as they are compared). True: it is news."""
     changed = False
-    for condition in state.on(Condition, device.id):
+    parts = (part.id for part in state.parts(device.id))
+    for condition in [one for each in (device.id, *parts) for one in state.on(Condition, each)]:
         if condition.backing is not Backing.ALONE or _first_ns(condition) >= begun_ns:
             continue
         if state.lookup.facts(condition.code).key not in shown:

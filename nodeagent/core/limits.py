@@ -26,6 +26,7 @@ from nodeagent.core.model import (
 from nodeagent.core.state import State
 
 MAX_DEVICES = 1024
+MAX_PARTS_ON_CHIP = 32
 MAX_CONDITIONS = 4096
 MAX_CONDITIONS_ON_DEVICE = 256
 MAX_INJECTED = 256
@@ -61,6 +62,10 @@ _NO_DEVICE = ""
 
 def room_for_device(state: State) -> bool:
     return len(state.cells[Device]) < MAX_DEVICES
+
+
+def room_for_part(state: State, chip: Device) -> bool:
+    return room_for_device(state) and len(state.parts(chip.id)) < MAX_PARTS_ON_CHIP
 
 
 def room_for_promotion(state: State) -> bool:

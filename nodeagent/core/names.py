@@ -23,6 +23,17 @@ def _counted(part: str) -> tuple[str, int, str]:
     return stem, len(number), number
 
 
+_PART = "gi"
+
+
+def part_of(name: str) -> tuple[str, str]:
+    """The chip that a name or id means, and the part of it if it means one: gpu3 and gi5 of gpu3/gi5."""
+    chip, _, part = name.rpartition("/")
+    number = part.removeprefix(_PART)
+    is_part = bool(chip) and part != number and number.isascii() and number.isdecimal()
+    return (chip, part) if is_part else (name, "")
+
+
 class Names(dict[str, str]):
     """The id of each device by its name, in ``by_pci`` by its PCI address."""
 

@@ -31,7 +31,8 @@ def blames_nobody(state: State, condition: Condition) -> bool:
         case Recovery.NONE:
             return True
         case Recovery.VENDOR:
-            return state.device(condition.device_id).attributes.get(ACTION) == TOLD
+            chip = state.chip_of(state.device(condition.device_id))
+            return chip.attributes.get(ACTION) == TOLD
         case _:
             return False
 

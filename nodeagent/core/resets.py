@@ -173,7 +173,8 @@ def _recharge(state: State, reset: Reset, counts: bool = True) -> None:
 
 def _succeed(state: State, reset: Reset) -> None:
     """Every member was read and is well: what a reset clears is over."""
-    for device_id in reset.members:
+    parts = (part.id for member in reset.members for part in state.parts(member))
+    for device_id in (*reset.members, *parts):
         for condition in state.on(Condition, device_id):
             if _is_over(state, condition, reset):
                 clearing.close(state, condition, f"verified after {reset.id}")

@@ -14,6 +14,7 @@ from nodeagent.core import (
     limits,
     opening,
     pairing,
+    parts,
     recovery,
     relation,
     room,
@@ -33,6 +34,7 @@ from nodeagent.core.model import (
     Level,
     Signal,
 )
+from nodeagent.core.names import part_of
 from nodeagent.core.state import State
 
 _TOO_MANY = "too_many_faults"
@@ -49,6 +51,7 @@ def signalled(state: State, signal: Signal, rule: str = "") -> bool:
     With a duration rule a fault counts as it reaches its time-out, which a ``once`` never does.
     """
     facts = state.lookup.facts(signal.code)
+    signal = parts.addressed(state, signal, facts)
     if not signal.trusted:
         return unopened.from_user_space(state, signal, facts)
     device = devices.find(state, signal.device)
@@ -59,7 +62,8 @@ def signalled(state: State, signal: Signal, rule: str = "") -> bool:
         signal.severity is not None and not signal.injected and severity.learn(state, facts, signal.severity)
     )
     condition = None
-    if device is None and kernel_lines.is_of_no_chip(state, signal, facts):
+    chip_name, _ = part_of(signal.device)
+    if devices.find(state, chip_name) is None and kernel_lines.is_of_no_chip(state, signal, facts):
         return unopened.of_no_chip(state, signal, facts)
     if device is not None:
         condition = state.condition(device.id, facts.key, signal.injected)

@@ -37,6 +37,9 @@ from nodeagent.core.standing import Coded, Standing
 from nodeagent.core.timers import Timers
 from nodeagent.core.verdict import RESET_LEVELS, Contribution, Judgement
 
+PART_OF = "part_of"
+"""The attribute of a part that holds the id of its chip: see ``core.parts``."""
+
 C = TypeVar("C", bound=Cell)
 Timed = Condition | Promotion | Crossing | Tally
 OnDevice = Condition | Promotion | Hold
@@ -61,6 +64,7 @@ class State:
         self.names = Names()
         self.standing = Standing(self.lookup)
         self.on_device = Groups[tuple[type, str]]()
+        self.parts_of = Groups[str]()
         self.reaching: dict[Key, None] = {}
         self.awaited: dict[Key, None] = {}
         self.pending: dict[Key, None] = {}
@@ -191,15 +195,20 @@ class State:
         if before is not None:
             self.names.remove(before)
             self.mark((before.id,))
+            if chip_id := before.attributes.get(PART_OF):
+                self.parts_of.remove(chip_id, key)
         if after is not None:
             self.names.add(after)
+            if chip_id := after.attributes.get(PART_OF):
+                self.parts_of.add(chip_id, key)
             self.mark((after.id,))
             if before is None or before.attributes != after.attributes:
-                for said in self.on_device.get((Condition, after.id), ()):
-                    self.said.pop(said, None)
-            for key in self.reaching:
-                if self.cells[Condition][key].device_id == after.id:
-                    self._mark_reach(self.cells[Condition][key])
+                for each in (after, *self.parts(after.id)):
+                    for said in self.on_device.get((Condition, each.id), ()):
+                        self.said.pop(said, None)
+            for reaching in self.reaching:
+                if self.cells[Condition][reaching].device_id == after.id:
+                    self._mark_reach(self.cells[Condition][reaching])
 
     def _follow_source(self, key: Key, before: Source | None, after: Source | None) -> None:
         name = (after or before or Source(name="")).name
@@ -254,6 +263,7 @@ class State:
             self.dirty[device_id] = None
             self.unreviewed[device_id] = None
             self.judged.pop(device_id, None)
+            self.mark(part.id for part in self.parts(device_id))
 
     def _mark_reach(self, condition: Condition) -> None:
         self.mark((condition.device_id,))
@@ -276,6 +286,15 @@ class State:
         device = self.get(Device, device_id)
         assert device is not None, f"no device {device_id}"
         return device
+
+    def chip_of(self, device: Device) -> Device:
+        """The chip that the device is a part of, else the device."""
+        chip_id = device.attributes.get(PART_OF)
+        return device if chip_id is None else self.get(Device, chip_id) or device
+
+    def parts(self, device_id: str) -> list[Device]:
+        """The parts of a chip that are known."""
+        return [self.cells[Device][key] for key in self.parts_of.get(device_id, ())]
 
     def condition(self, device_id: str, code_key: str, injected: bool = False) -> Condition | None:
         key = self.standing.open.get((device_id, code_key, injected))

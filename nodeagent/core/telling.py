@@ -51,22 +51,31 @@ def judgement(state: State, device: Device) -> Judgement:
 
 
 def _contributions(state: State, device: Device) -> Iterator[Contribution]:
-    """Conditions, promotions and holds on the device, then what reaches it from others."""
-    for condition in state.on(Condition, device.id):
-        if condition.affect_verdict:
-            yield _said(state, condition, _of_condition)
-    for promotion in state.on(Promotion, device.id):
-        if promotion.effective:
-            yield _said(state, promotion, _of_promotion)
-    for hold in state.on(Hold, device.id):
-        yield _said(state, hold, _of_hold)
+    """Conditions, promotions and holds on the device and on the chip that it is a part of, then what reaches
+    that from others.
+    """
+    chip = state.chip_of(device)
+    concerned = dict.fromkeys((device.id, chip.id))
+    for device_id in concerned:
+        yield from _standing_on(state, device_id)
     for key in state.reaching:
         reaching: Condition = state.cells[Condition][key]
-        if reaching.device_id == device.id or not reaching.affect_verdict:
+        if reaching.device_id in concerned or not reaching.affect_verdict:
             continue
-        if _reaches(state, reaching, device):
+        if _reaches(state, reaching, chip):
             said = _said(state, reaching, _of_condition)
             yield said if reaching.affects is Affects.NODE else replace(said, level=None)
+
+
+def _standing_on(state: State, device_id: str) -> Iterator[Contribution]:
+    for condition in state.on(Condition, device_id):
+        if condition.affect_verdict:
+            yield _said(state, condition, _of_condition)
+    for promotion in state.on(Promotion, device_id):
+        if promotion.effective:
+            yield _said(state, promotion, _of_promotion)
+    for hold in state.on(Hold, device_id):
+        yield _said(state, hold, _of_hold)
 
 
 def _said(state: State, cell: C, work_out: Callable[[State, C], Contribution]) -> Contribution:
@@ -121,6 +130,7 @@ def _reaches(state: State, condition: Condition, device: Device) -> bool:
 
 def unobserved_reason(state: State, device: Device) -> Reason | None:
     """Why the device is not observed now, None if it is. The node is, unless a required source is lost."""
+    device = state.chip_of(device)
     if device.name == NODE:
         for source in state.cells[Source].values():
             if source.required and source.lost_ns is not None and not source.device_id:
@@ -142,6 +152,7 @@ def unobserved_reason(state: State, device: Device) -> Reason | None:
 
 def _stands_no_longer(state: State, device: Device) -> bool:
     """False for a while after a start in the same boot: the last verdict stands though nothing was read."""
+    device = state.chip_of(device)
     seen_by = state.source_of(device.source, device.id)
     fresh = seen_by is not None and seen_by.lost_ns is None and seen_by.unread and not seen_by.stale
     was_read = device.seen and not device.unread and not device.gone
@@ -152,6 +163,7 @@ def observed_ns(state: State, device: Device) -> int:
     """When the device was last known to be observed, rule clock; 0 if never."""
     if unobserved_reason(state, device) is None:
         return state.now_ns
+    device = state.chip_of(device)
     seen_by = state.source_of(device.source, device.id)
     if seen_by is None or not device.seen:
         return 0

@@ -18,6 +18,7 @@ from nodeagent.core.model import (
     SourceBack,
     SourceLost,
 )
+from nodeagent.core.names import part_of
 from nodeagent.daemon.parts import Parts
 from nodeagent.daemon.translate import (
     DEVICE_LOST,
@@ -157,7 +158,7 @@ class Observation:
             inputs.append(self._fault(LOG_GAP, NODE, Assertion.ONCE, reason, count=batch.lost))
         inputs += [skipped(self._source, record) for record in batch.skipped]
         heard = signals(self._source, batch, self._clock)
-        return [*inputs, *(signal for signal in heard if signal.device not in self._resting)]
+        return [*inputs, *(signal for signal in heard if part_of(signal.device)[0] not in self._resting)]
 
     def reply(self, reply: protocol.Reply) -> list[Input]:
         """A device answered, be it with a failure."""

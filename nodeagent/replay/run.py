@@ -13,6 +13,7 @@ from typing import Final
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import NODE, CatalogChanged, DeviceSeen, Kind, Signal, SourceBack, Tick
+from nodeagent.core.names import part_of
 from nodeagent.replay.formats import Log, Signals
 from nodeagent.replay.matching import matched
 from nodeagent.replay.signal_line import Moment
@@ -66,23 +67,24 @@ def _devices(ordered: Iterable[Moment], catalog: Catalog) -> list[DeviceSeen]:
         signal = moment.signal
         if signal is None:
             continue
-        known = found.get(signal.device)
+        name, _ = part_of(signal.device)
+        known = found.get(name)
         if known is None or known.kind is Kind.LINK:
-            told = _device(signal, catalog)
-            found[signal.device] = told if known is None or told.kind is Kind.CHIP else known
+            told = _device(signal, name, catalog)
+            found[name] = told if known is None or told.kind is Kind.CHIP else known
     return list(found.values())
 
 
-def _device(signal: Signal, catalog: Catalog) -> DeviceSeen:
+def _device(signal: Signal, name: str, catalog: Catalog) -> DeviceSeen:
     row = catalog.row(signal.code)
     kind = _KIND_OF_SOURCE.get(signal.source)
     if kind is None:
         kind = _KIND_OF_DEVICE.get(row.kind, row.kind) if row is not None else Kind.CHIP
     return DeviceSeen(
         source=signal.source,
-        device=signal.device,
+        device=name,
         kind=kind,
         vendor=row.vendor if row is not None else "",
-        identity=signal.device,
-        attributes={"pci": signal.device} if _PCI.fullmatch(signal.device) else {},
+        identity=name,
+        attributes={"pci": name} if _PCI.fullmatch(name) else {},
     )

@@ -41,6 +41,16 @@ IN_WORDS: Mapping[str, str] = {
 }
 """The same for people."""
 
+_CHIP = (
+    Level.NOT_HANDLE,
+    Level.SUB_HEALTH,
+    Level.RESTART_REQUEST,
+    Level.RESTART_BUSINESS,
+    Level.FREE_RESTART_NPU,
+    Level.RESTART_NPU,
+    Level.PRE_SEPARATE_NPU,
+    Level.SEPARATE_NPU,
+)
 _UNIFIEDBUS = (
     Level.NOT_HANDLE,
     Level.SUB_HEALTH,
@@ -50,27 +60,21 @@ _UNIFIEDBUS = (
 )
 
 LEVELS_OF_KIND: Mapping[Kind, tuple[Level, ...]] = {
-    Kind.CHIP: (
-        Level.NOT_HANDLE,
-        Level.SUB_HEALTH,
-        Level.RESTART_REQUEST,
-        Level.RESTART_BUSINESS,
-        Level.FREE_RESTART_NPU,
-        Level.RESTART_NPU,
-        Level.PRE_SEPARATE_NPU,
-        Level.SEPARATE_NPU,
-    ),
+    Kind.CHIP: _CHIP,
     Kind.UNIFIEDBUS: _UNIFIEDBUS,
     Kind.NODE: (Level.NOT_HANDLE, Level.PRE_SEPARATE_FAULT, Level.SEPARATE_FAULT),
     Kind.PUBLIC: (Level.NOT_HANDLE, Level.SUB_HEALTH, Level.PRE_SEPARATE_NPU, Level.SEPARATE_NPU),
     Kind.LINK: (*_UNIFIEDBUS, Level.PRE_SEPARATE_FAULT),
     Kind.HOST: (Level.NOT_HANDLE, Level.SUB_HEALTH, Level.PRE_SEPARATE_FAULT, Level.SEPARATE_FAULT),
+    Kind.INSTANCE: _CHIP,
 }
 """The levels a row may have. ManuallySeparateNPU is in none: only a frequency rule on chips may give it."""
 
 
 def objection(level: Level, kind: Kind, *, by_frequency: bool = False) -> str:
     """Why ``level`` may not stand on something of ``kind``, or ""."""
+    if kind is Kind.INSTANCE:
+        return f"an instance has the codes of its chip: kind {Kind.CHIP} is right"
     if level is Level.MANUALLY_SEPARATE_NPU:
         if not by_frequency:
             return f"{level} may be given by a frequency rule only"

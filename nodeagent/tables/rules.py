@@ -111,7 +111,7 @@ def _objections(form: RuleForm) -> Iterator[tuple[str, str]]:
                 yield "within", '"0s": only then = "cancel" may reach back however long'
             yield from _manual_separation(form.level)
         case PatternForm():
-            yield from pattern_objections(form.code, form.regex, form.device)
+            yield from pattern_objections(form.code, form.regex, form.device, form.part)
 
 
 def _frequency_objections(form: FrequencyForm) -> Iterator[tuple[str, str]]:

@@ -181,7 +181,8 @@ class PatternForm(RuleForm, frozen=True, kw_only=True):
 
     ``regex`` is matched where the message begins. What the kernel marks as the continuation of another line
     (``KERN_CONT``) begins with whatever is quoted there, and is left out but for a driver that marks all of
-    its lines so: ``continuation`` says that.
+    its lines so: ``continuation`` says that. ``part`` names the part of the device, such as a MIG instance,
+    that a line is about where its groups took part.
     """
 
     code: Annotated[str, Meta(min_length=1, max_length=128, description="a code that may name {groups}")]
@@ -196,6 +197,7 @@ class PatternForm(RuleForm, frozen=True, kw_only=True):
     ]
     assertion: Assertion = Assertion.ONCE
     continuation: bool = False
+    part: Annotated[str, Meta(max_length=64, description='a name that holds {groups}, such as "gi{gi}"')] = ""
 
 
 RULE_FORMS: Mapping[str, type[RuleForm]] = {

@@ -13,6 +13,8 @@ from nodeagent.core.catalog import canonical
 from nodeagent.core.model import NODE
 from nodeagent.tables import anchored, backtracking
 
+_PART = re.compile(r"gi\{[A-Za-z_]\w*\}")
+
 
 def template_pieces(template: str) -> tuple[tuple[str, str | None], ...]:
     """``XID_{code}`` as pairs of literal text and the group after it; ValueError where it is no template."""
@@ -24,7 +26,7 @@ def template_pieces(template: str) -> tuple[tuple[str, str | None], ...]:
     return tuple(pieces)
 
 
-def pattern_objections(code: str, regex: str, device: str) -> Iterator[tuple[str, str]]:
+def pattern_objections(code: str, regex: str, device: str, part: str = "") -> Iterator[tuple[str, str]]:
     """What is wrong with a pattern: pairs of key and reason."""
     groups: tuple[str, ...] | None = None
     try:
@@ -43,6 +45,9 @@ def pattern_objections(code: str, regex: str, device: str) -> Iterator[tuple[str
     has = "" if groups is None else f"the groups of its regex are {', '.join(groups)}"
     has = has if groups else "its regex names no group"
     yield from _template_objections("code", code, groups, has)
+    yield from _template_objections("part", part, groups, has)
+    if part and not _PART.fullmatch(part):
+        yield "part", f'"{part}": gi and a group is right, such as "gi{{gi}}"'
     if "{" in device or "}" in device:
         yield from _template_objections("device", device, groups, has)
     elif groups is not None and device != NODE and device not in groups:

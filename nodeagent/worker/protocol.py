@@ -65,6 +65,7 @@ class Pattern(_Message, frozen=True):
     device: str
     assertion: Assertion = Assertion.ONCE
     continuation: bool = False
+    part: str = ""
 
 
 class Cursor(_Message, frozen=True):

@@ -6,7 +6,8 @@ poll DEVICE|* [CODE|CODE/SEVERITY...] [begun=TIME] [incomplete] [source=ascend]
                                         what is active, asked a millisecond before if not said
 wait                                    only time passes
 lost|back SOURCE [DEVICE] [optional]    a required source if not said
-seen NAME ID|unreadable [PCI] [kind=chip] [source=ascend] [upstream=PCI] [recovery_action=told]  |  gone NAME
+seen NAME ID|unreadable [PCI] [kind=chip] [source=ascend] [upstream=PCI] [recovery_action=told]
+                                                                         [mig=disabled]  |  gone NAME
 held DEVICE JOB|nobody
 above|below RULE DEVICE                 a reading crosses a bound of a threshold rule
 counts METRIC DEVICE VALUE              what a counter shows
@@ -129,7 +130,7 @@ def _active(word: str) -> ActiveCode:
 def seen(words: Sequence[str]) -> DeviceSeen:
     (_, name, identity, *pci), options = options_of(list(words))
     attributes = {"pci": pci[0]} if pci else {}
-    attributes |= {name: options[name] for name in ("upstream", "recovery_action") if name in options}
+    attributes |= {name: options[name] for name in ("upstream", "recovery_action", "mig") if name in options}
     return DeviceSeen(
         source=options.get("source", "ascend"),
         device=name,

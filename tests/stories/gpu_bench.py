@@ -52,6 +52,7 @@ class GpuDaemon(Daemon):
             *self.reset,
             "[drivers.kmsg]",
             f'path = "{self.kernel_log}"',
+            *self.kmsg,
             "[drivers.nvidia]",
             "required = true",
             f'library = "{self.node.nvml}"',

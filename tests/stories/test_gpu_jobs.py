@@ -31,6 +31,12 @@ SOON = """
 kind = "chip"
 vendor = "nvidia"
 
+[codes.XID_31]
+name = "GPU memory page fault"
+level = "RestartBusiness"
+user_induced = true
+clear_on = ["job_end", "10m"]
+
 [[frequency]]
 id = "page-faults"
 codes = ["XID_31"]
@@ -41,7 +47,7 @@ release_time_window = "24h"
 burst = "0s"
 correlation = "2s"
 """
-"""A rule of the site's own."""
+"""A rule of the site's own, and a row: by the shipped row it counts for no rule here."""
 
 
 async def held(daemon: GpuDaemon, *, by_somebody: bool, gpus: Sequence[str] = GPUS) -> None:

@@ -34,8 +34,11 @@ HANDLINGS = (
     Handling.JOB_STRATEGY,
     Handling.RERUN_REQUEST,
     Handling.RESTART_JOB,
+    Handling.RESET_WHEN_IDLE,
     Handling.RESCHEDULE,
 )
+WITHOUT_VERDICT = {94: "Contained memory error", 95: "Uncontained memory error"}
+"""Lines that do not end with what the driver finds the GPU to need."""
 
 
 def places(explained: dict[int, dict[str, Any]]) -> dict[str, list[int]]:
@@ -57,7 +60,9 @@ async def explain_all(daemon: GpuDaemon) -> dict[int, dict[str, Any]]:
 
 
 def stance(row: dict[str, Any]) -> tuple[Verdict, Handling]:
-    """What ``explain`` says becomes of a GPU and its work at once."""
+    """What ``explain`` says becomes of a GPU and its work at once, where its driver asks for no recovery."""
+    if row["recovery"] == "vendor" and row["level"] in ("RestartRequest", "RestartBusiness"):
+        return Verdict.ALLOW, Handling.RESTART_JOB
     first = row["modes"]["rescheduling"][0]
     return Verdict(first["verdict"]), Handling(first["handling"])
 
@@ -95,7 +100,7 @@ async def test_all_xids_by_both_sources_are_told_once_each_as_explain_says(
     for device, xids in placed.items():
         for xid in xids:
             daemon.gpus.raise_xid(device, xid)
-            daemon.xid(device, xid)
+            daemon.xid(device, xid, WITHOUT_VERDICT.get(xid, ""))
             await subscriber.raised(f"XID_{xid}", device)
         # What comes behind it by NVML: then everything by NVML has come.
         daemon.gpus.raise_xid(device, 150)

@@ -103,7 +103,8 @@ class DeviceSeen:
     Attributes in use: ``pci`` (domain:bus:device.function), ``slot``, ``product``, ``board``,
     ``group`` (reset group), ``serial``, ``firmware``, ``upstream`` (PCI addresses above it, comma
     separated, nearest first), ``events`` ("none": its driver tells of no fault as it happens),
-    ``recovery_action`` ("told": its driver says which recovery it needs).
+    ``recovery_action`` ("told": its driver says which recovery it needs), ``mig`` ("disabled": it has no
+    parts).
     """
 
     source: str

@@ -22,7 +22,10 @@ class Assertion(StrEnum):
 
 
 class Kind(StrEnum):
-    """What sort of part a code speaks of; each kind has its own set of levels."""
+    """What sort of part a code speaks of; each kind has its own set of levels.
+
+    An instance is a part of a chip, with the codes and levels of its chip: no code is of that kind.
+    """
 
     CHIP = "chip"
     UNIFIEDBUS = "unifiedbus"
@@ -30,6 +33,7 @@ class Kind(StrEnum):
     PUBLIC = "public"
     LINK = "link"
     HOST = "host"
+    INSTANCE = "instance"
 
 
 class Level(StrEnum):

@@ -101,23 +101,32 @@ class _Rule:
             pattern.device if pattern.device == NODE or "{" in pattern.device else f"{{{pattern.device}}}"
         )
         used = {group for _, group in (*self._code, *self._device) if group is not None}
+        self._part = _pieces(pattern.part)
+        used |= {group for _, group in self._part if group is not None}
         if absent := used - self.regex.groupindex.keys():
             raise ValueError(f"pattern {pattern.id}: no group named {', '.join(sorted(absent))}")
 
     def describe(self, hit: re.Match[str]) -> Match:
         groups = {name: value for name, value in hit.groupdict().items() if value is not None}
-        code = "".join(literal + groups.get(group or "", "") for literal, group in self._code)
-        return Match(self._id, as_name(code), self._device_in(groups), groups, self._assertion)
+        return Match(
+            self._id, as_name(_filled(self._code, groups)), self._device_in(groups), groups, self._assertion
+        )
 
     def _device_in(self, groups: Mapping[str, str]) -> str:
         """The node where the line does not name what the pattern looks for."""
         if any(group is not None and group not in groups for _, group in self._device):
             return NODE
-        return device_name("".join(literal + groups.get(group or "", "") for literal, group in self._device))
+        device = device_name(_filled(self._device, groups))
+        is_part = bool(self._part) and all(group is None or group in groups for _, group in self._part)
+        return as_name(f"{device}/{_filled(self._part, groups)}") if is_part else device
 
 
 def _pieces(template: str) -> list[tuple[str, str | None]]:
     return [(literal, group) for literal, group, _, _ in string.Formatter().parse(template)]
+
+
+def _filled(pieces: Sequence[tuple[str, str | None]], groups: Mapping[str, str]) -> str:
+    return "".join(literal + groups.get(group or "", "") for literal, group in pieces)
 
 
 def device_name(text: str) -> str:

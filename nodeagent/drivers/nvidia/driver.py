@@ -47,7 +47,7 @@ def create(configure: Configure, emit: Emit) -> Driver:
 
 
 class NvidiaDriver:
-    """Its devices are the GPUs; the pieces of one in MIG mode are not devices of their own."""
+    """Its devices are the GPUs. Those of their MIG instances that an Xid was told of, the core makes."""
 
     def __init__(self, *, path: str, sysfs: Path, procfs: Path, skip: frozenset[str], emit: Emit) -> None:
         self._path = path

@@ -32,35 +32,38 @@ UNSPECIFIED: Final = "unspecified"
 
 Tell = Callable[[Signal], None]
 
+_Key = tuple[str, str]
+"""Device and code: each MIG instance counts for itself."""
+
 
 class Storm:
     """Counts what repeats within a second of being told. Pure: the time is an argument."""
 
     def __init__(self) -> None:
-        self._ends_ns: dict[str, int] = {}
-        self._counted: dict[str, Signal] = {}
+        self._ends_ns: dict[_Key, int] = {}
+        self._counted: dict[_Key, Signal] = {}
 
     def add(self, signal: Signal, now_ns: int) -> list[Signal]:
         """What to tell now."""
-        told = self.due(now_ns)
-        if now_ns < self._ends_ns.get(signal.code, 0):
-            counted = self._counted.get(signal.code, signal)
-            count = counted.count + 1 if signal.code in self._counted else 1
-            self._counted[signal.code] = _with(signal, count, counted.first_ns)
+        told, key = self.due(now_ns), (signal.device, signal.code)
+        if now_ns < self._ends_ns.get(key, 0):
+            counted = self._counted.get(key, signal)
+            count = counted.count + 1 if key in self._counted else 1
+            self._counted[key] = _with(signal, count, counted.first_ns)
             return told
-        self._ends_ns[signal.code] = now_ns + WINDOW_NS
+        self._ends_ns[key] = now_ns + WINDOW_NS
         return [*told, signal]
 
     def due(self, now_ns: int) -> list[Signal]:
         """What was counted in windows that have ended; each begins anew."""
-        over = [code for code, ends_ns in self._ends_ns.items() if ends_ns <= now_ns]
+        over = [key for key, ends_ns in self._ends_ns.items() if ends_ns <= now_ns]
         told = []
-        for code in over:
-            if (counted := self._counted.pop(code, None)) is not None:
+        for key in over:
+            if (counted := self._counted.pop(key, None)) is not None:
                 told.append(counted)
-                self._ends_ns[code] = now_ns + WINDOW_NS
+                self._ends_ns[key] = now_ns + WINDOW_NS
             else:
-                del self._ends_ns[code]
+                del self._ends_ns[key]
         return told
 
     def rest(self) -> list[Signal]:
@@ -72,7 +75,7 @@ class Storm:
         """How long nothing is due."""
         if not self._counted:
             return WAIT_MS
-        first_ns = min(self._ends_ns[code] for code in self._counted)
+        first_ns = min(self._ends_ns[key] for key in self._counted)
         return max(1, min(WAIT_MS, (first_ns - now_ns) // 1_000_000 + 1))
 
 
@@ -171,13 +174,13 @@ class Events:
             return None
         now_ns = _now_ns()
         evidence = {"xid": str(xid)}
+        device = self._device
         if data.gpuInstanceId != NO_INSTANCE:
             evidence["gpu_instance"] = str(data.gpuInstanceId)
+            device = f"{device}/gi{data.gpuInstanceId}"
         if data.computeInstanceId != NO_INSTANCE:
             evidence["compute_instance"] = str(data.computeInstanceId)
-        return Signal(
-            device=self._device, code=code_of(xid), first_ns=now_ns, last_ns=now_ns, evidence=evidence
-        )
+        return Signal(device=device, code=code_of(xid), first_ns=now_ns, last_ns=now_ns, evidence=evidence)
 
 
 def code_of(xid: int) -> str:

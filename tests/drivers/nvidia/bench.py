@@ -99,7 +99,10 @@ class Judge:
         self.take(CatalogChanged(digest=self.catalog.digest))
         self.take(Started(boot_id=BOOT, version="1"))
         self._matcher = Matcher(
-            [Pattern(id=p.id, code=p.code, regex=p.regex, device=p.device) for p in self.catalog.patterns]
+            [
+                Pattern(id=p.id, code=p.code, regex=p.regex, device=p.device, part=p.part)
+                for p in self.catalog.patterns
+            ]
         )
 
     @property

@@ -160,7 +160,7 @@ def test_channels_removed_after_another_xid_need_nothing_though_nvml_does_not_sa
     judge.kernel_line(line)
     device = judge.engine.view().conditions[0].device_id.removeprefix("slot:")
     judge.take(by_nvml(45, device))
-    assert judge.open(device) == {"XID_45": "NotHandleFault"}
+    assert judge.open(device) == {"XID_45.follows": "NotHandleFault"}
 
 
 async def test_a_storm_of_one_xid_is_told_at_once_and_then_counted(h100: GpuNode) -> None:
