@@ -15,11 +15,13 @@ from tests.reset.conftest import Emulate, fake_tool
 
 GROUPS = {
     "8x910B": [f"npu{number}" for number in range(8)],
-    "16xA3": ["npu4", "npu5", "npu6", "npu7"],
-    "4x310P": ["npu2", "npu3"],
+    "8x800IA2": ["npu3"],
+    "16xA3": ["npu4", "npu5", "npu12", "npu13"],
+    "16x9000A3": ["npu4", "npu5"],
+    "4x300IDuo": ["npu2", "npu3"],
     "8x950": ["npu3"],
 }
-CHIPS = {"16xA3": "Ascend910_9392"}
+SERIES = {"16xA3": "A3", "16x9000A3": "A3"}
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +36,7 @@ def order(node: EmulatedNode, description: str, steps: list[str] | None = None, 
         node.set(name, "reset_ms", 200)
     return Order(
         members=tuple(
-            Member(name=name, identity="", attributes={"chip": CHIPS.get(description, "")})
+            Member(name=name, identity="", attributes={"series": SERIES.get(description, "")})
             for name in GROUPS[description]
         ),
         start_limit_s=limit_s,

@@ -97,7 +97,7 @@ class WatchedChip:
     def sitting(self) -> Sitting:
         """What its reset group follows from, as far as that has been read."""
         known = self._identity
-        return Sitting(place=self.place, chip=known.chip, board=known.board, brother=known.brother)
+        return Sitting(place=self.place, series=known.series, board=known.board, brother=known.brother)
 
     @property
     def refused(self) -> int:

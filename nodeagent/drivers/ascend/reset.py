@@ -14,6 +14,7 @@ from typing import Final
 from nodeagent.drivers.api import CallFailed, Unavailable
 from nodeagent.drivers.ascend import dcmi, identity
 from nodeagent.drivers.ascend.dcmi import Chip, Library, Place
+from nodeagent.drivers.ascend.product import Series
 from nodeagent.drivers.holders import holder_of
 from nodeagent.drivers.resetting import Member, Order, ResetFailed, ResetRefused, ResetTimedOut
 
@@ -144,4 +145,4 @@ def _command(procfs: Path, pid: int) -> str:
 
 
 def _is_a3(member: Member) -> bool:
-    return "910_93" in member.attributes.get("chip", "")
+    return member.attributes.get("series", "") == Series.A3
