@@ -1,0 +1,63 @@
+"""``python -m tests.compare_dcmi SOURCE``: what the vendor's libdcmi answers, and the emulator's does not.
+
+SOURCE is a copy of the vendor's driver (github hicann/driver). Both libraries are asked the same of the same nodes.
+A difference that is known has a row with its reason in ``known.toml``; one that is not makes the exit status 1. It
+judges nothing of nodeagent itself.
+"""
+
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import click
+
+from tests.compare_dcmi.build import BuildFailed, build
+from tests.compare_dcmi.compare import Difference, compare
+from tests.compare_dcmi.known import load
+from tests.compare_dcmi.states import PRODUCTS, STATES
+
+
+@click.command()
+@click.argument("source", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--product", "products", multiple=True, type=click.Choice(PRODUCTS), help="Only these.")
+@click.option("--known", "shows_known", is_flag=True, help="Show the known differences, too.")
+def main(source: Path, products: tuple[str, ...], shows_known: bool) -> None:
+    """Compare the emulator's libdcmi with the one built from SOURCE, a copy of github hicann/driver."""
+    known = load()
+    found = [(each, known.explain(each)) for each in _differences(source, products or PRODUCTS)]
+    strange = [each for each, reason in found if not reason]
+    _show((each for each, _ in found) if shows_known else strange)
+    for row in () if products else known.unused():
+        click.echo(f"no difference needs this row any more: {row}")
+    click.echo(f"{len(found)} differences, {len(strange)} of them not known")
+    sys.exit(1 if strange else 0)
+
+
+def _differences(source: Path, products: Iterable[str]) -> Iterator[Difference]:
+    with tempfile.TemporaryDirectory(prefix="compare-dcmi-") as name:
+        folder = Path(name)
+        try:
+            library = build(source.resolve(), folder)
+        except BuildFailed as error:
+            raise click.ClickException(str(error)) from None
+        for product in products:
+            for state in STATES:
+                yield from compare(product, state, library, folder)
+
+
+def _show(differences: Iterable[Difference]) -> None:
+    """The same at several addresses in one line."""
+    addresses: dict[tuple[str, str, str, str, str], list[str]] = defaultdict(list)
+    for each in differences:
+        call, _, address = each.call.partition(" ")
+        addresses[each.product, each.state, call, each.vendor, each.emulator].append(address)
+    for (product, state, call, vendor, emulator), where in addresses.items():
+        click.echo(
+            f"{product}, {state}: {call} {', '.join(where)}\n    vendor {vendor}\n    emulator {emulator}"
+        )
+
+
+if __name__ == "__main__":
+    main()
