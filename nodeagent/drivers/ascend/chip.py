@@ -148,7 +148,9 @@ class WatchedChip:
             except NotReady:
                 self._telemetry.forget()
                 self._hang.forget()
-                return Reading(active=(Active(code=CARD_DROPPED),), complete=False)
+                # The host's driver tells of its processes, also of a chip that no longer answers.
+                holders = self._read_holders(slow=True)
+                return Reading(active=(Active(code=CARD_DROPPED),), complete=False, holders=holders)
             reading = self._read(health, was_away=time.monotonic() - read_s > AWAY_S)
             self._read_s = time.monotonic()
             return reading
