@@ -154,14 +154,15 @@ def polled(state: State, given: ActiveSet) -> bool:
                 continue
             if reset.stage is ResetStage.VERIFYING and given.complete:
                 changed = resets.verified(state, reset, device_id, given) or changed
-            elif is_pending(reset) and device_id == reset.asker_id:
-                if given.complete or _shows_why(state, reset, given):
-                    changed = _confirmed(state, reset, given) or changed
+            elif is_pending(reset) and device_id == reset.asker_id and _tells(state, reset, given):
+                changed = _confirmed(state, reset, given) or changed
     return changed
 
 
-def _shows_why(state: State, reset: Reset, given: ActiveSet) -> bool:
-    """Whether a fault that asked for the reset is among what the poll shows of the device that asked."""
+def _tells(state: State, reset: Reset, given: ActiveSet) -> bool:
+    """Whether a poll of the device that asked says if a fault that it asked for is there."""
+    if given.complete:
+        return True
     keys = (state.lookup.facts(active.code).key for active in given.codes)
     shown = (state.condition(reset.asker_id, key) for key in keys)
     return any(condition is not None and condition.id in reset.conditions for condition in shown)

@@ -23,7 +23,7 @@ def members(
 
     Raises ``ResetRefused``.
     """
-    found = tuple(_member(each, seen, missing if unlisted else ()) for each in asked)
+    found = tuple(_member(each, seen, missing, bool(unlisted)) for each in asked)
     groups = {**{each.name: unlisted for each in found}, **groups}
     group = groups.get(asked[0].name, "")
     if not group:
@@ -44,10 +44,17 @@ def as_counted(member: Member, seen: Mapping[str, Device]) -> request.Device:
     return request.Device(name=member.name, identity=there.identity, pci=there.attributes.get("pci", ""))
 
 
-def _member(asked: request.Device, seen: Mapping[str, Device], missing: Collection[str]) -> Member:
+def _member(
+    asked: request.Device, seen: Mapping[str, Device], missing: Collection[str], may_be_unlisted: bool
+) -> Member:
     there = seen.get(asked.name)
-    if there is None and asked.pci in missing:
+    if there is None and asked.pci in missing and may_be_unlisted:
         return Member(name=asked.name, identity=asked.identity, pci=asked.pci)
+    if there is None and asked.pci in missing:
+        raise ResetRefused(
+            f"the library does not list {asked.name}, and PCI does: it has dropped, and only a power-cycle "
+            "of the node brings it back"
+        )
     if there is None:
         raise ResetRefused(f"the library does not list {asked.name}")
     if there.identity and asked.identity and there.identity != asked.identity:

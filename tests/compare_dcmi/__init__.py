@@ -1,1 +1,1 @@
-"""The vendor's own libdcmi, built from its source, held against the emulator's: ``./dev compare-dcmi SOURCE``."""
+"""The vendor's own libdcmi, from its source, held against the emulator's: ``./dev compare-dcmi SOURCE``."""

@@ -1,8 +1,8 @@
 """``python -m tests.compare_dcmi SOURCE``: what the vendor's libdcmi answers, and the emulator's does not.
 
-SOURCE is a copy of the vendor's driver (github hicann/driver). Both libraries are asked the same of the same nodes.
-A difference that is known has a row with its reason in ``known.toml``; one that is not makes the exit status 1. It
-judges nothing of nodeagent itself.
+SOURCE is a copy of the vendor's driver (github hicann/driver). Both libraries are asked the same of the same
+nodes. A difference that is known has a row with its reason in ``known.toml``; one that is not makes the exit
+status 1. It judges nothing of nodeagent itself.
 """
 
 import sys

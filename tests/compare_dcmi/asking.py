@@ -1,8 +1,9 @@
-"""``python -m tests.compare_dcmi.asking LIBRARY``: a process that has a libdcmi, and asks it what it is told to.
+"""``python -m tests.compare_dcmi.asking LIBRARY``: a process that has a libdcmi, and asks it what it is told
+to.
 
-An order is a line of JSON on stdin, and so is its answer on stdout. ``{"ask": DIES, "cards": CARDS}`` asks every
-call about what a chip is and how it is, of every address there could be; ``{"reset": [CARD, DEVICE, CHANNEL]}``
-resets. An answer is the library's status, and what it left where that is 0.
+An order is a line of JSON on stdin, and so is its answer on stdout. ``{"ask": DIES, "cards": CARDS}`` asks
+every call about what a chip is and how it is, of every address there could be; ``{"reset": [CARD, DEVICE,
+CHANNEL]}`` resets. An answer is the library's status, and what it left where that is 0.
 """
 
 import ctypes
@@ -39,7 +40,8 @@ class Asked:
         return self._chip["reset"](card, device, channel)
 
     def everything(self, cards: int, dies: int) -> Answers:
-        """By the name of the call and its address: of every chip, the MCU behind them, and what is not there."""
+        """By the name of the call and its address: of every chip, the MCU behind them, and what is not
+        there."""
         answers: Answers = {"cards": self._cards()}
         for card in [*range(cards), UNKNOWN_CARD]:
             count = c_int(-1)

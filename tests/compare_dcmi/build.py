@@ -1,7 +1,7 @@
 """Builds the vendor's libdcmi from a copy of its driver's source, unchanged, over ``below.c``.
 
-Of the source it takes ``src/custom/dev_prod/user/dcmi`` and headers; it changes nothing there and copies nothing
-into the project. What libdcmi calls and ``below.c`` lacks answers that it is not supported.
+Of the source it takes ``src/custom/dev_prod/user/dcmi`` and headers; it changes nothing there and copies
+nothing into the project. What libdcmi calls and ``below.c`` lacks answers that it is not supported.
 """
 
 import platform

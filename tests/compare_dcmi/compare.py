@@ -1,10 +1,12 @@
-"""Asks both libraries the same, in processes of their own, and tells where they differ. It explains nothing."""
+"""Asks both libraries the same, in processes of their own; tells where they differ, and explains nothing."""
 
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,9 +14,12 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from nodeagent.emulator.node import EmulatedNode
-from tests.compare_dcmi.states import State
+from tests.compare_dcmi.states import KILL_LIST, State
 
 ROOT = Path(__file__).parents[2]
+
+END_LIMIT_S = 1.0
+"""For a process that was killed to be gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +62,23 @@ def _answers(product: str, state: State, vendor: Path | None, folder: Path) -> M
         with _node(product, vendor, folder) as (node, library), _process(state, node, library) as process:
             answer = process.told({"reset": reset})
             hit = [name for name in node.names() if node.chip(name).resets]
-            answers[f"reset {reset[0]}/{reset[1]} channel {reset[2]}"] = [answer, hit]
+            answers[f"reset {reset[0]}/{reset[1]} channel {reset[2]}"] = [answer, hit, *_killed(node)]
     return answers
+
+
+def _killed(node: EmulatedNode) -> list[str]:
+    """Whether the process on the library's list is still there, if there is a list; not when this returns."""
+    listed = node.directory / KILL_LIST
+    if not listed.exists():
+        return []
+    pid = int(listed.read_text().rpartition(":")[2])
+    until_s = time.monotonic() + END_LIMIT_S
+    while not (ended := os.waitpid(pid, os.WNOHANG)[0]) and time.monotonic() < until_s:
+        time.sleep(0.01)
+    if not ended:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    return ["killed" if ended else "still there"]
 
 
 @contextmanager

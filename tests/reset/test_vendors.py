@@ -1,6 +1,8 @@
 """How each vendor's devices are reset: by which calls, in which order, and what is refused or failed."""
 
 import os
+import signal
+import subprocess
 import threading
 import time
 from dataclasses import replace
@@ -178,7 +180,7 @@ def test_a_job_that_comes_between_two_tries_keeps_its_chips(
     monkeypatch.setattr(ascend, "FREE_LIMIT_S", 0.0)
     given = order(node, "8x910B")
     monkeypatch.setattr(time, "sleep", lambda _: node.hold("npu5", os.getpid()))
-    with pytest.raises(ResetRefused, match="^npu5 is held by"):
+    with pytest.raises(ResetRefused, match=r"^npu5 is held by"):
         ascend.reset(given)
     assert node.calls("dcmi_set_device_reset") == 1
 
@@ -207,11 +209,38 @@ def test_an_a3_that_has_dropped_cannot_be_reset_by_a_process_that_does_not_find_
     node.drop("npu4")
     given = order(node, "16xA3")
     attributes = {"group": "card2+card6", "series": "A3"}
-    with pytest.raises(ResetRefused, match="^the library does not list npu4, npu5$"):
+    with pytest.raises(ResetRefused, match=r"^the library does not list npu4, npu5$"):
         ascend.reset(
             replace(given, members=tuple(replace(each, attributes=attributes) for each in given.members))
         )
     assert not any(node.chip(name).resets for name in node.names())
+
+
+def test_whom_the_vendors_library_kills_is_told_before(
+    emulate: Emulate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = emulate("16xA3")
+    monkeypatch.setattr(ascend, "KILL_LIST", tmp_path / "custom_process.cfg")
+    with subprocess.Popen(("sleep", "60")) as exporter:
+        listed = f"AllowKilledWhenResetNPU : sleep : {exporter.pid}\n"
+        for place in (ascend.KILL_LIST, node.directory / "custom_process.cfg"):
+            place.write_text(listed)
+        node.hold("npu0", exporter.pid)
+        steps: list[str] = []
+        ascend.reset(order(node, "16xA3", steps))
+        assert exporter.wait(10) == -signal.SIGKILL
+    assert steps[0] == (
+        f"the vendor's library kills sleep (pid {exporter.pid}) on npu0: {ascend.KILL_LIST} lists it"
+    )
+
+
+def test_one_that_the_library_would_kill_keeps_its_chips_like_any_other(emulate: Emulate) -> None:
+    node = emulate("16xA3")
+    (node.directory / "custom_process.cfg").write_text(f"AllowKilledWhenResetNPU:python:{os.getpid()}\n")
+    node.hold("npu5", os.getpid())
+    with pytest.raises(ResetRefused, match=r"^npu5 is held by"):
+        ascend.reset(order(node, "16xA3"))
+    assert node.calls("dcmi_set_device_reset") == 0
 
 
 # ---------------------------------------------------------------------- NVIDIA

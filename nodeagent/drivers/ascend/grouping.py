@@ -1,8 +1,8 @@
 """Which chips one reset of the vendor's library hits, by product. Pure.
 
-``dcmi_set_npu_device_reset_inband`` of the vendor's dcmi_hot_reset_intf.c decides: a 910B with HCCS between its
-chips is reset with all of the machine, one without alone, an A3 by cards: its own, and the one that shares its
-network where there is one.
+``dcmi_set_npu_device_reset_inband`` of the vendor's dcmi_hot_reset_intf.c decides: a 910B with HCCS between
+its chips is reset with all of the machine, one without alone, an A3 by cards: its own, and the one that
+shares its network where there is one.
 
 Nothing may run on any of them when one of them is reset. So a chip that cannot tell enough of itself is taken
 for what the others are, for a machine has one product; and where that leaves open whose group it is in, all
@@ -30,8 +30,8 @@ RING_910: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sitting:
-    """A chip in its place: its series, its board, and the card that shares its card's network, below zero where
-    none does. None: not known.
+    """A chip in its place: its series, its board, and the card that shares its card's network, below zero
+    where none does. None: not known.
     """
 
     place: Place

@@ -1,8 +1,9 @@
 """Which series of NPUs a chip is of, as the vendor's library itself decides: by its PCI device. Pure.
 
 What a chip tells of its name does not: the library calls an A3 "Ascend910" (``dcmi_copy_npu_chip_name_v2`` of
-dcmi_inner_info_get.c), which is the older 910's name too. Where PCI cannot be read an A3 is known by its board, as
-MindCluster knows it (``Is910A3Chip`` of ascend-common/devmanager/common/utils.go), any other by its name.
+dcmi_inner_info_get.c), which is the older 910's name too. Where PCI cannot be read an A3 is known by its
+board, as MindCluster knows it (``Is910A3Chip`` of ascend-common/devmanager/common/utils.go), any other by its
+name.
 """
 
 from enum import StrEnum

@@ -1,15 +1,15 @@
 """Resets NPUs: in-band once for all that the vendor resets together, on an A3 out of band where that fails.
 
-The library resets the whole group of the chip that it is given, so one call is enough; and it asks nobody who is
-on them, so that every chip is looked at right before. The driver refuses while any process has a call under way on
-a chip (``dms_notify_device_hotreset`` of the kernel's dms_hotreset.c: "Dms task_cnt not zero"), and exporters call
-all the time: so it is asked again, after longer pauses, as MindCluster does, for as long as nothing has begun. The
-order of the out-of-band calls is MindCluster's. It judges no fault, and believes the boot status alone, never the
-answer of a reset.
+The library resets the whole group of the chip that it is given, so one call is enough; and it asks nobody who
+is on them, so that every chip is looked at right before. The driver refuses while any process has a call
+under way on a chip (``dms_notify_device_hotreset`` of the kernel's dms_hotreset.c: "Dms task_cnt not zero"),
+and exporters call all the time: so it is asked again, after longer pauses, as MindCluster does, for as long
+as nothing has begun. The order of the out-of-band calls is MindCluster's. It judges no fault, and believes
+the boot status alone, never the answer of a reset.
 
 A process that starts after a chip has dropped does not find its card (``dcmi_init_server_per_device`` of
-dcmi_init_for_server.c: the card's id is -1). Such a chip cannot be addressed here, nor be asked who is on it. Where
-all chips are reset together any other one resets it too; where they are not, nothing is reset.
+dcmi_init_for_server.c: the card's id is -1). Such a chip cannot be addressed here, nor be asked who is on it.
+Where all chips are reset together any other one resets it too; where they are not, nothing is reset.
 """
 
 import time
@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Final
 
 from nodeagent.drivers.api import CallFailed, Unavailable
-from nodeagent.drivers.ascend import dcmi, identity
+from nodeagent.drivers.ascend import dcmi, identity, killed
 from nodeagent.drivers.ascend.dcmi import Chip, Library, Place
 from nodeagent.drivers.ascend.errors import NotSupported
 from nodeagent.drivers.ascend.grouping import NODE_GROUP
+from nodeagent.drivers.ascend.killed import KILL_LIST
 from nodeagent.drivers.ascend.product import Series
 from nodeagent.drivers.holders import holder_of
 from nodeagent.drivers.resetting import Member, Order, ResetFailed, ResetRefused, ResetTimedOut
@@ -68,6 +69,7 @@ def reset(order: Order) -> None:
     for member in order.members:
         if member.name not in chips:
             order.step(f"{member.name} has dropped, and is not found: it is reset with the others")
+    _tell_killed(library, places, order)
     first = chips[_first(order.members, places)]
     try:
         _reset_inband(library, first, chips, order)
@@ -78,9 +80,28 @@ def reset(order: Order) -> None:
         _reset_outband(library, first, chips, order)
 
 
+def _tell_killed(library: Library, places: Mapping[str, Place], order: Order) -> None:
+    """Of the library's own doing, on whichever chips of the machine: nobody holds those that are reset."""
+    try:
+        listed = killed.listed(Path(order.procfs), KILL_LIST)
+    except OSError as error:
+        order.step(f"whom the library will kill cannot be told: {error}")
+        return
+    for name, place in places.items() if listed else ():
+        try:
+            held = [pid for pid in library.chip(place).processes() if pid in listed]
+        except CallFailed as error:
+            order.step(f"whom the library will kill on {name} cannot be told: {error}")
+            continue
+        for pid in held:
+            order.step(
+                f"the vendor's library kills {listed[pid]} (pid {pid}) on {name}: {KILL_LIST} lists it"
+            )
+
+
 def _first(members: tuple[Member, ...], places: Mapping[str, Place]) -> str:
-    """The chip that is named to the library: the first of the card that asked, or of all that were found. Of a
-    300I Duo it takes no other (``dcmi_set_device_reset``: -8255).
+    """The chip that is named to the library: the first of the card that asked, or of all that were found. Of
+    a 300I Duo it takes no other (``dcmi_set_device_reset``: -8255).
     """
     found = [places[member.name] for member in members if member.name in places]
     asked = places.get(members[0].name)

@@ -142,6 +142,8 @@ static int reset(const struct chip *chip, bool everything, enum dcmi_reset_chann
 
     if (answer != 0 || (answer = chip->reset_answer) != 0)
         return answer;
+    if (chip->pci_product == PCI_DEVICE_910B || chip->pci_product == PCI_DEVICE_A3)
+        kill_listed();
     lock_state();
     for (int index = 0; index < node->node.chip_count; index++) {
         struct chip *member = &node->chips[index];
