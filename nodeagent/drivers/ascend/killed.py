@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-KILL_LIST: Final = Path("/etc/custom_process.cfg")
 MAX_LINES: Final = 10
 """The library reads no more of them."""
 
@@ -19,7 +18,7 @@ _KEY: Final = "AllowKilledWhenResetNPU"
 def listed(procfs: Path, kill_list: Path) -> dict[int, str]:
     """Pid -> name, of those that run under that name. A line: ``AllowKilledWhenResetNPU:NAME:PID``.
 
-    None where there is no list. Raises ``OSError`` where it cannot be read.
+    Empty where there is no list. Raises ``OSError`` where it cannot be read.
     """
     try:
         lines = kill_list.read_text(errors="replace").splitlines()[:MAX_LINES]

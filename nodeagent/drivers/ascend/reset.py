@@ -22,7 +22,6 @@ from nodeagent.drivers.ascend import dcmi, identity, killed
 from nodeagent.drivers.ascend.dcmi import Chip, Library, Place
 from nodeagent.drivers.ascend.errors import NotSupported
 from nodeagent.drivers.ascend.grouping import NODE_GROUP
-from nodeagent.drivers.ascend.killed import KILL_LIST
 from nodeagent.drivers.ascend.product import Series
 from nodeagent.drivers.holders import holder_of
 from nodeagent.drivers.resetting import Member, Order, ResetFailed, ResetRefused, ResetTimedOut
@@ -43,6 +42,8 @@ TRY_PAUSES_S: Final = (1.0, 2.0, 4.0)
 
 FREE_LIMIT_S: Final = 5.0
 """A process that has just ended may still be listed for a moment."""
+
+KILL_LIST: Final = Path("/etc/custom_process.cfg")
 
 MAX_NAMED: Final = 8
 
