@@ -8,7 +8,7 @@ status 1. It judges nothing of nodeagent itself.
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -16,6 +16,7 @@ import click
 from tests.compare_dcmi.build import BuildFailed, build
 from tests.compare_dcmi.compare import Difference, compare
 from tests.compare_dcmi.known import load
+from tests.compare_dcmi.resets import all_resets
 from tests.compare_dcmi.states import PRODUCTS, STATES
 
 
@@ -23,28 +24,43 @@ from tests.compare_dcmi.states import PRODUCTS, STATES
 @click.argument("source", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--product", "products", multiple=True, type=click.Choice(PRODUCTS), help="Only these.")
 @click.option("--known", "shows_known", is_flag=True, help="Show the known differences, too.")
-def main(source: Path, products: tuple[str, ...], shows_known: bool) -> None:
+@click.option(
+    "--resets", is_flag=True, help="Instead, have the daemon reset chips over the vendor's library."
+)
+def main(source: Path, products: tuple[str, ...], shows_known: bool, resets: bool) -> None:
     """Compare the emulator's libdcmi with the one built from SOURCE, a copy of github hicann/driver."""
+    with tempfile.TemporaryDirectory(prefix="compare-dcmi-") as name:
+        try:
+            library = build(source.resolve(), Path(name))
+        except BuildFailed as error:
+            raise click.ClickException(str(error)) from None
+        is_right = _reset(library) if resets else _compare(library, Path(name), products, shows_known)
+    sys.exit(0 if is_right else 1)
+
+
+def _reset(library: Path) -> bool:
+    wrong = 0
+    for case, told, is_right in all_resets(library):
+        wrong += not is_right
+        what = "drops" if case.drops else "has a fault"
+        click.echo(f"{case.product}, {case.device} {what}: {'' if is_right else 'WRONG: '}{told}")
+    return wrong == 0
+
+
+def _compare(library: Path, folder: Path, products: tuple[str, ...], shows_known: bool) -> bool:
     known = load()
-    found = [(each, known.explain(each)) for each in _differences(source, products or PRODUCTS)]
+    found = [
+        (each, known.explain(each))
+        for product in products or PRODUCTS
+        for state in STATES
+        for each in compare(product, state, library, folder)
+    ]
     strange = [each for each, reason in found if not reason]
     _show((each for each, _ in found) if shows_known else strange)
     for row in () if products else known.unused():
         click.echo(f"no difference needs this row any more: {row}")
     click.echo(f"{len(found)} differences, {len(strange)} of them not known")
-    sys.exit(1 if strange else 0)
-
-
-def _differences(source: Path, products: Iterable[str]) -> Iterator[Difference]:
-    with tempfile.TemporaryDirectory(prefix="compare-dcmi-") as name:
-        folder = Path(name)
-        try:
-            library = build(source.resolve(), folder)
-        except BuildFailed as error:
-            raise click.ClickException(str(error)) from None
-        for product in products:
-            for state in STATES:
-                yield from compare(product, state, library, folder)
+    return not strange
 
 
 def _show(differences: Iterable[Difference]) -> None:
