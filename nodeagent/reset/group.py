@@ -52,8 +52,8 @@ def _member(
         return Member(name=asked.name, identity=asked.identity, pci=asked.pci)
     if there is None and asked.pci in missing:
         raise ResetRefused(
-            f"the library does not list {asked.name}, and PCI does: it has dropped, and only a power-cycle "
-            "of the node brings it back"
+            f"the library does not list {asked.name}, and PCI does: it has dropped, and cannot be reset by a "
+            "new process; power-cycle the node"
         )
     if there is None:
         raise ResetRefused(f"the library does not list {asked.name}")

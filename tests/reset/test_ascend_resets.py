@@ -197,10 +197,23 @@ def test_a_910b_that_has_dropped_is_reset_by_the_others(emulate: Emulate) -> Non
     steps: list[str] = []
     given = order(node, "8x910B", steps)
     first = given.members[3]
-    others = (replace(each, attributes={"group": "npus"}) for each in given.members if each is not first)
+    told = {"group": "npus", "series": "910B"}
+    others = (replace(each, attributes=told) for each in given.members if each is not first)
     ascend.reset(replace(given, members=(first, *others)))
     assert steps[0] == "npu3 has dropped, and is not found: it is reset with the others"
     assert [(node.chip(name).resets, node.chip(name).ready) for name in node.names()] == [(1, 1)] * 8
+
+
+def test_where_chips_are_one_group_for_want_of_knowledge_one_that_has_dropped_is_not_reset_by_others(
+    emulate: Emulate,
+) -> None:
+    node = emulate("16xA3")
+    node.drop("npu4")
+    told = {"group": "npus", "series": "A3"}
+    members = tuple(Member(name=name, identity="", attributes=told) for name in node.names())
+    with pytest.raises(ResetRefused, match=r"^the library does not list npu4, npu5$"):
+        ascend.reset(replace(order(node, "16xA3"), members=members))
+    assert not any(node.chip(name).resets for name in node.names())
 
 
 def test_an_a3_that_has_dropped_cannot_be_reset_by_a_process_that_does_not_find_it(emulate: Emulate) -> None:

@@ -63,7 +63,7 @@ def test_one_that_pci_has_and_the_library_lacks_is_of_the_group_of_all() -> None
 @pytest.mark.parametrize(
     ("pci", "unlisted", "why"),
     [
-        (NPU2, "", "it has dropped, and only a power-cycle of the node brings it back"),
+        (NPU2, "", "it has dropped, and cannot be reset by a new process; power-cycle"),
         ("0000:99:00.0", "npus", "the library does not list npu2$"),
         ("", "npus", "the library does not list npu2$"),
     ],

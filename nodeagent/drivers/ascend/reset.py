@@ -54,8 +54,10 @@ def groups(devices: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
 
 
 def unlisted(devices: Mapping[str, Mapping[str, str]]) -> str:
-    """All chips, where all of them are reset together."""
-    return NODE_GROUP if set(groups(devices).values()) == {NODE_GROUP} else ""
+    """All chips of 910B with HCCS between them. Others are one group only for want of knowledge of them."""
+    series = {attributes["series"] for attributes in devices.values() if "series" in attributes}
+    are_one = set(groups(devices).values()) == {NODE_GROUP} and series == {Series.ASCEND_910B}
+    return NODE_GROUP if are_one else ""
 
 
 def reset(order: Order) -> None:
