@@ -140,20 +140,32 @@ def withdraw(state: State, reset: Reset, why: str) -> None:
 
 
 def polled(state: State, given: ActiveSet) -> bool:
-    """A poll confirms a proposal before, and a reset after. True if that was news."""
+    """A poll confirms a proposal before, and a reset after. True if that was news.
+
+    One that is not complete proves only what it shows: that is enough before a reset, never after it.
+    """
     changed = False
-    for reset in state.all(Reset) if given.complete else ():
+    for reset in state.all(Reset):
         for device_id in reset.members:
             device = state.get(Device, device_id)
             if device is None or device.source != given.source:
                 continue
             if state.names.get(given.device, given.device) != device_id:
                 continue
-            if reset.stage is ResetStage.VERIFYING:
+            if reset.stage is ResetStage.VERIFYING and given.complete:
                 changed = resets.verified(state, reset, device_id, given) or changed
-            elif is_pending(reset) and device_id == reset.asker_id:
+            elif is_pending(reset) and device_id == reset.asker_id and _tells(state, reset, given):
                 changed = _confirmed(state, reset, given) or changed
     return changed
+
+
+def _tells(state: State, reset: Reset, given: ActiveSet) -> bool:
+    """Whether a poll of the device that asked says if a fault that it asked for is there."""
+    if given.complete:
+        return True
+    keys = (state.lookup.facts(active.code).key for active in given.codes)
+    shown = (state.condition(reset.asker_id, key) for key in keys)
+    return any(condition is not None and condition.id in reset.conditions for condition in shown)
 
 
 def _confirmed(state: State, reset: Reset, given: ActiveSet) -> bool:

@@ -1,11 +1,16 @@
 """What it is to reset devices: the contract of each vendor's ``reset`` module. No driver, no device.
 
-Such a module offers two functions:
+Such a module offers three functions:
 
     groups(devices: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]
 
 is pure: from the attributes of all devices of the vendor, by name, to the group that each is reset with, ""
 where nothing tells it.
+
+    unlisted(devices: Mapping[str, Mapping[str, str]]) -> str
+
+is pure too: the group of a device that the vendor's library does not list, "" where such a one cannot be
+reset.
 
     reset(order: Order) -> None
 
@@ -33,7 +38,8 @@ class ResetTimedOut(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
     """A device that is reset with the others: its name, its own id ("" : never read), its attributes as it
-    tells them now, and ``pci``: the address that it tells, else the one that it had when it told one.
+    tells them now (none of one that the library does not list), and ``pci``: the address that it tells, else
+    the one that it had when it told one.
     """
 
     name: str

@@ -16,6 +16,9 @@ SUPPORT: Final[Mapping[str, frozenset[str]]] = {
 }
 """Function of ``libdcmi.so`` -> the products that have it."""
 
+BROTHER_OFFSET: Final = 4
+"""``BRO_CARD_OFFSET``."""
+
 _TEXTS: Final = ("chip_type", "chip_name", "chip_version", "npu_name", "product_name")
 _NUMBERS: Final = ("aicore_count", "board_id", "pci_product")
 _NO_VALUE: Final = LIMITS["NO_VALUE"]
@@ -84,7 +87,7 @@ def _identify(chip: Any, number: int, dies: int, product: Mapping[str, Any]) -> 
     chip.kind, chip.present, chip.ready = LIMITS["KIND_NPU"], 1, 1
     chip.card_id, chip.device_id = divmod(number, dies)
     chip.logic_id = chip.physical_id = number
-    chip.brother_card_id = chip.card_id ^ 1 if product.get("brothers") else -1
+    chip.brother_card_id = _brother_of(chip.card_id) if product.get("brothers") else -1
     chip.chip_slot, chip.slot_id = chip.device_id, chip.card_id
     chip.pci_bus, chip.pci_vendor = 0x01 + 4 * number, 0x19E5
     chip.pci_subvendor, chip.pci_subproduct = 0x0200, 0x0100
@@ -94,8 +97,19 @@ def _identify(chip: Any, number: int, dies: int, product: Mapping[str, Any]) -> 
         setattr(chip, name, product[name])
     chip.serial = f"2102315{chip.card_id:09d}".encode()
     set_die(chip, 0x1000 + number)
-    groups = {"board": 0, "card": chip.card_id, "card+brother": chip.card_id // 2, "chip": number}
+    groups = {
+        "board": 0,
+        "card": chip.card_id,
+        "card+brother": min(chip.card_id, _brother_of(chip.card_id)),
+        "chip": number,
+    }
     chip.reset_group = groups[product["group"]]
+    chip.reset_first_die_only = int(product.get("first_die_only", False))
+
+
+def _brother_of(card: int) -> int:
+    """The card that shares a card's network (``dcmi_get_netdev_brother_device`` of the vendor's library)."""
+    return card - BROTHER_OFFSET if card >= BROTHER_OFFSET else card + BROTHER_OFFSET
 
 
 def set_die(chip: Any, seed: int) -> None:
@@ -132,7 +146,7 @@ def _connect(chip: Any, number: int, product: Mapping[str, Any]) -> None:
     chip.hccs_hdlc_status = 3 if "hccs" in links else _NO_VALUE
     chip.sio_sent_errors = 0 if "sio" in links else _NO_VALUE
     chip.pod_device_id, chip.pod_size = (number, 384) if "pod" in links else (_NO_VALUE, 0)
-    if product.get("brothers"):
+    if product.get("outband"):
         chip.outband_state = 1
     if product["generation"] == 2:
         chip.ub_link_status = 1

@@ -3,7 +3,7 @@
 What a device says of itself counts; what the request says of it counts only where it says nothing. Pure.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from nodeagent.drivers.resetting import Member, ResetRefused
 from nodeagent.reset import request
@@ -11,13 +11,20 @@ from nodeagent.worker.protocol import Device
 
 
 def members(
-    asked: Sequence[request.Device], seen: Mapping[str, Device], groups: Mapping[str, str]
+    asked: Sequence[request.Device],
+    seen: Mapping[str, Device],
+    groups: Mapping[str, str],
+    missing: Collection[str] = (),
+    unlisted: str = "",
 ) -> tuple[Member, ...]:
-    """In the order of the request. ``groups``: of each seen device the group, "" where it is not known.
+    """In the order of the request. ``groups``: of each seen device the group, "" where it is not known. A
+    device that the library does not list may be one of those that PCI has and the library lacks, by their
+    addresses in ``missing``; ``unlisted`` is its group, "" where none can be reset.
 
     Raises ``ResetRefused``.
     """
-    found = tuple(_member(each, seen) for each in asked)
+    found = tuple(_member(each, seen, missing, bool(unlisted)) for each in asked)
+    groups = {**{each.name: unlisted for each in found}, **groups}
     group = groups.get(asked[0].name, "")
     if not group:
         raise ResetRefused(f"nothing tells which others are reset together with {asked[0].name}")
@@ -31,12 +38,23 @@ def members(
 
 def as_counted(member: Member, seen: Mapping[str, Device]) -> request.Device:
     """By what it says of itself: an id or an address that nobody has read would make another one of it."""
-    there = seen[member.name]
+    there = seen.get(member.name)
+    if there is None:
+        return request.Device(name=member.name, pci=member.pci)
     return request.Device(name=member.name, identity=there.identity, pci=there.attributes.get("pci", ""))
 
 
-def _member(asked: request.Device, seen: Mapping[str, Device]) -> Member:
+def _member(
+    asked: request.Device, seen: Mapping[str, Device], missing: Collection[str], may_be_unlisted: bool
+) -> Member:
     there = seen.get(asked.name)
+    if there is None and asked.pci in missing and may_be_unlisted:
+        return Member(name=asked.name, identity=asked.identity, pci=asked.pci)
+    if there is None and asked.pci in missing:
+        raise ResetRefused(
+            f"the library does not list {asked.name}, and PCI does: it has dropped, and cannot be reset by a "
+            "new process; power-cycle the node"
+        )
     if there is None:
         raise ResetRefused(f"the library does not list {asked.name}")
     if there.identity and asked.identity and there.identity != asked.identity:

@@ -32,9 +32,13 @@ _POLL_ID: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """The devices by name; for those that were asked who is on them, None where that is not known."""
+    """The devices by name; for those that were asked who is on them, None where that is not known.
+
+    ``missing``: those that ought to be there and are not listed, by their PCI addresses.
+    """
 
     devices: Mapping[str, Device]
+    missing: frozenset[str] = frozenset()
     holders: Mapping[str, tuple[Holder, ...] | None] = field(default_factory=dict)
 
 
@@ -70,7 +74,11 @@ class _Conversation:
             raise ResetRefused(f"the {configure.driver} devices cannot be told: {hello.reason}")
         devices = {device.device: device for device in hello.devices}
         holders = self._holders([name for name in holders_of if name in devices])
-        return Seen(devices=devices, holders={**dict.fromkeys(holders_of), **holders})
+        return Seen(
+            devices=devices,
+            missing=frozenset(each.device for each in hello.missing),
+            holders={**dict.fromkeys(holders_of), **holders},
+        )
 
     def _holders(self, devices: Sequence[str]) -> Mapping[str, tuple[Holder, ...] | None]:
         """Of those that answer."""

@@ -80,8 +80,11 @@ def plan_of(request: Request, config_path: Path | None) -> Plan:
     if request.ended_first and config.reset.terminate_holders == "never":
         raise ResetRefused('jobs are to be ended for it, and reset.terminate_holders is "never"')
     seen = _seen(request, section)
-    groups = _groups(request.vendor, seen)
-    members = group.members(request.devices, seen.devices, groups)
+    attributes = {name: device.attributes for name, device in seen.devices.items()}
+    vendor = importlib.import_module(RESETS[request.vendor])
+    groups: Mapping[str, str] = vendor.groups(attributes)
+    unlisted = vendor.unlisted(attributes)
+    members = group.members(request.devices, seen.devices, groups, seen.missing, unlisted)
     if holders := _others_on(request, seen):
         raise ResetRefused(holders)
     latest_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) + config.reset.run_ns
@@ -92,7 +95,7 @@ def plan_of(request: Request, config_path: Path | None) -> Plan:
         seen=seen,
         members=members,
         devices=tuple(group.as_counted(member, seen.devices) for member in members),
-        group=f"{request.vendor} {groups[members[0].name]}",
+        group=f"{request.vendor} {groups.get(members[0].name, unlisted)}",
         deadline_ns=min(request.deadline_ns, latest_ns),
     )
 
@@ -123,9 +126,3 @@ def _others_on(request: Request, seen: Seen) -> str:
     ]
     more = [f"{len(found) - MAX_NAMED} more"] if len(found) > MAX_NAMED else []
     return "; ".join([*found[:MAX_NAMED], *more])
-
-
-def _groups(vendor: str, seen: Seen) -> Mapping[str, str]:
-    attributes = {name: device.attributes for name, device in seen.devices.items()}
-    groups: Mapping[str, str] = importlib.import_module(RESETS[vendor]).groups(attributes)
-    return groups

@@ -11,7 +11,7 @@ from nodeagent.core.model import (
     ResetMode,
     ResetStage,
 )
-from tests.core.build import held, ns, order, row, signal, stands
+from tests.core.build import active, held, ns, order, row, signal, stands
 from tests.core.ring import BROKEN, Ring, ring_catalog
 
 
@@ -27,6 +27,38 @@ def test_a_fault_that_wants_a_reset_gets_one_and_is_over_once_every_member_was_r
     assert [(action.id, action.devices) for action in ring.actions] == [("die0/reset#1", ("die0", "die1"))]
     assert ring.open_on("npu0") == []
     assert ring.verdicts() == ["ALLOW", "ALLOW"]
+
+
+def test_a_poll_that_could_not_read_all_confirms_the_fault_that_it_shows() -> None:
+    ring = Ring()
+    ring.fault()
+    ring.wait(20)
+    ring.do(active(BROKEN, begun_s=ring.at_s, complete=False))
+    ring.wait(10.001)
+    assert ring.told()[-1] == ("action_started", "reset of npu0, npu1")
+
+
+def test_a_poll_that_could_not_read_all_confirms_no_fault_that_it_does_not_show() -> None:
+    ring = Ring()
+    ring.fault()
+    ring.wait(20)
+    ring.do(active("SubHealthFault", begun_s=ring.at_s, complete=False))
+    ring.wait(10.001)
+    assert ring.told()[-1] == (
+        "action_proposed",
+        "it waits: no poll has shown the fault since it was proposed",
+    )
+
+
+def test_a_poll_that_could_not_read_all_proves_no_reset() -> None:
+    ring = Ring()
+    ring.propose_and_start()
+    ring.wait(5)
+    ring.result()
+    ring.wait(1)
+    for name in ring.names:
+        ring.do(active(device=name, begun_s=ring.at_s, complete=False))
+    assert ring.stages() == [ResetStage.VERIFYING]
 
 
 def test_while_it_is_pending_the_whole_group_takes_no_work_and_the_others_keep_theirs() -> None:

@@ -59,13 +59,13 @@ def test_two_dies_share_a_card_and_cards_have_brothers(program: Program, make_no
         "2",
         "1",
         "2",
-        "3",
+        "6",
     )
     assert [line.split()[3] for line in lines if line.startswith("npu 5/")] == ["10", "11"]
 
 
 def test_300i_duo_has_two_chips_a_card_and_no_network(program: Program, make_node: MakeNode) -> None:
-    lines = program.run(make_node("4x310P"), "tour")
+    lines = program.run(make_node("4x300IDuo"), "tour")
 
     cards = [words(line) for line in lines if line.startswith("card ")]
     assert [(card["devices"], card["brother"]) for card in cards] == [("2", "-8255"), ("2", "-8255")]

@@ -52,7 +52,8 @@ def test_an_unknown_product_is_refused_with_those_that_there_are(tmp_path: Path)
 
     assert refused.exit_code == 1
     assert (
-        "nodeagent: '8x911': such as 8x910B is right, a count and a product out of 910B, A3" in refused.output
+        "nodeagent: '8x911': such as 8x910B is right, a count and a product out of 910B, 800IA2"
+        in refused.output
     )
 
 

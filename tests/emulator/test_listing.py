@@ -45,7 +45,7 @@ def test_a_chip_that_drops_later_stays_listed(make_node: MakeNode) -> None:
 
 
 def test_a_card_is_listed_when_both_of_its_dies_have_started(make_node: MakeNode) -> None:
-    node = make_node("4x310P")
+    node = make_node("4x300IDuo")
     node.drop("npu1")
     library = initialised(node)
     count = ctypes.c_int()

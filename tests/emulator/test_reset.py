@@ -10,6 +10,8 @@ from nodeagent.emulator.node import EmulatedNode
 
 MakeNode = Callable[[str], EmulatedNode]
 OUTBAND, INBAND = 0, 1
+MODULE = ("npu0", "npu1", "npu8", "npu9")
+"""Of an A3: cards 0 and 4."""
 
 
 def reset(node: EmulatedNode, card: int, device: int = 0, channel: int = INBAND) -> int:
@@ -31,8 +33,10 @@ def reset_devices(node: EmulatedNode) -> list[str]:
     ("description", "card", "together"),
     [
         ("8x910B", 3, [f"npu{number}" for number in range(8)]),
-        ("16xA3", 2, ["npu4", "npu5", "npu6", "npu7"]),
-        ("4x310P", 1, ["npu2", "npu3"]),
+        ("8x800IA2", 3, ["npu3"]),
+        ("16xA3", 2, ["npu4", "npu5", "npu12", "npu13"]),
+        ("16x9000A3", 2, ["npu4", "npu5"]),
+        ("4x300IDuo", 1, ["npu2", "npu3"]),
     ],
 )
 def test_chips_are_reset_together(
@@ -50,10 +54,41 @@ def test_a_950_is_reset_alone(make_node: MakeNode) -> None:
     assert reset_devices(node) == ["npu3"]
 
 
-def test_all_cards_are_reset_at_once(make_node: MakeNode) -> None:
+def test_all_cards_of_an_a3_are_reset_at_once(make_node: MakeNode) -> None:
     node = make_node("16xA3")
 
     assert (reset(node, 0xFF), len(reset_devices(node))) == (0, 16)
+
+
+def test_no_other_has_all_its_cards_reset_at_once(make_node: MakeNode) -> None:
+    node = make_node("8x910B")
+
+    assert (reset(node, 0xFF) < 0, reset_devices(node)) == (True, [])
+
+
+def test_a_card_of_a_300i_duo_is_reset_by_its_first_die_only(make_node: MakeNode) -> None:
+    node = make_node("4x300IDuo")
+
+    assert (reset(node, 0, device=1), reset_devices(node)) == (-8255, [])
+
+
+def test_an_a3_is_not_reset_by_a_process_that_found_only_one_of_its_cards(make_node: MakeNode) -> None:
+    node = make_node("16xA3")
+    node.drop("npu1")
+    library = ctypes.CDLL(str(node.dcmi))
+
+    assert library.dcmi_init() == 0
+    assert (library.dcmi_set_device_reset(4, 0, INBAND), reset_devices(node)) == (-8005, [])
+
+
+def test_a_process_on_a_chip_that_has_dropped_hinders_whoever_knows_the_chip(make_node: MakeNode) -> None:
+    node = make_node("8x910B")
+    library = ctypes.CDLL(str(node.dcmi))
+    assert library.dcmi_init() == 0
+    node.hold("npu1", 4711)
+    node.drop("npu1")
+
+    assert (library.dcmi_set_device_reset(0, 0, INBAND), reset_devices(node)) == (-8012, [])
 
 
 def test_a_reset_that_is_refused_begins_nothing(make_node: MakeNode) -> None:
@@ -63,14 +98,14 @@ def test_a_reset_that_is_refused_begins_nothing(make_node: MakeNode) -> None:
     assert (reset(node, 3), reset(node, 3, channel=OUTBAND), reset(node, 3, channel=7)) == (
         -8015,
         -8255,
-        -8001,
+        -8255,
     )
     assert reset_devices(node) == []
 
 
 def test_a_reset_that_never_ends_stays_before_its_end(make_node: MakeNode) -> None:
     node = make_node("16xA3")
-    for device in ("npu0", "npu1", "npu2", "npu3"):
+    for device in MODULE:
         node.set(device, "reset_ends", 0)
         node.set(device, "reset_ms", 1)
     reset(node, 0)
@@ -85,7 +120,7 @@ def test_out_of_band_needs_a_preparation_and_a_rescan(make_node: MakeNode) -> No
     node = make_node("16xA3")
     library = ctypes.CDLL(str(node.dcmi))
     channel = ctypes.c_int(99)
-    for device in ("npu0", "npu1", "npu2", "npu3"):
+    for device in MODULE:
         node.set(device, "reset_ms", 1)
 
     assert (library.dcmi_get_device_outband_channel_state(0, 0, ctypes.byref(channel)), channel.value) == (
@@ -95,12 +130,12 @@ def test_out_of_band_needs_a_preparation_and_a_rescan(make_node: MakeNode) -> No
     assert reset(node, 0, channel=OUTBAND) == -8015
     assert library.dcmi_pre_reset_soc(0, 0) == 0
     assert reset(node, 0, channel=OUTBAND) == 0
-    assert boot_status(node, 1) == (0, 0)
+    assert boot_status(node, 4) == (0, 0)
     assert library.dcmi_rescan_soc(0, 0) == 0
     pause = threading.Event()
-    while boot_status(node, 1) != (0, 16):
+    while boot_status(node, 4) != (0, 16):
         pause.wait(0.002)
-    assert reset_devices(node) == ["npu0", "npu1", "npu2", "npu3"]
+    assert reset_devices(node) == list(MODULE)
 
 
 @pytest.mark.parametrize(("heals", "left"), [(1, []), (0, [0x80E01801])])

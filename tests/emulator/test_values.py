@@ -25,7 +25,7 @@ def pair(node: EmulatedNode, main: int, sub: int, room: int) -> tuple[int, int, 
     return int(answer), size.value, written.raw
 
 
-@pytest.mark.parametrize(("description", "ddr", "hbm"), [("8x910B", -8255, 0), ("4x310P", 0, -8255)])
+@pytest.mark.parametrize(("description", "ddr", "hbm"), [("8x910B", -8255, 0), ("4x300IDuo", 0, -8255)])
 def test_only_the_memory_that_a_product_has_is_measured(
     make_node: MakeNode, description: str, ddr: int, hbm: int
 ) -> None:
@@ -37,7 +37,7 @@ def test_only_the_memory_that_a_product_has_is_measured(
     assert numbered(node, "dcmi_get_device_utilization_rate", 77)[0] == -8001
 
 
-@pytest.mark.parametrize(("description", "memory"), [("8x910B", 2), ("16xA3", 2), ("4x310P", 0)])
+@pytest.mark.parametrize(("description", "memory"), [("8x910B", 2), ("16xA3", 2), ("4x300IDuo", 0)])
 def test_errors_are_counted_of_the_one_memory_that_a_product_counts_them_of(
     make_node: MakeNode, description: str, memory: int
 ) -> None:
@@ -68,7 +68,7 @@ def test_pairs_of_numbers_say_how_much_they_wrote(make_node: MakeNode) -> None:
 
 @pytest.mark.parametrize(
     ("description", "hccs", "sio", "pod"),
-    [("8x910B", 0, -8255, -8255), ("16xA3", 0, 0, 0), ("4x310P", -8255, -8255, -8255)],
+    [("8x910B", 0, -8255, -8255), ("16xA3", 0, 0, 0), ("4x300IDuo", -8255, -8255, -8255)],
 )
 def test_a_product_tells_only_of_links_that_it_has(
     make_node: MakeNode, description: str, hccs: int, sio: int, pod: int

@@ -111,20 +111,48 @@ async def test_a_dry_run_records_the_same_and_calls_nothing(tmp_path: Path) -> N
 
 
 async def test_an_a3_that_refuses_in_band_is_reset_out_of_band(tmp_path: Path) -> None:
-    async with acting(tmp_path, "8xA3") as npus:
-        module = RING[4:]
-        npus.node.answer(-8015, function=INBAND, times=1)
+    async with acting(tmp_path, "16xA3") as npus:
+        module = ["npu4", "npu5", "npu12", "npu13"]
+        npus.node.answer(-8015, function=INBAND, times=4)
         for name in module:
             npus.node.set(name, "outband_state", 1)
         await npus.start()
         npus.break_("npu4")
         await npus.announced(1)
         finished = await npus.told(EventKind.ACTION_FINISHED, "done")
-        assert npus.node.calls(INBAND) == 2
+        assert npus.node.calls(INBAND) == 5
         assert npus.node.calls("dcmi_pre_reset_soc") == npus.node.calls("dcmi_rescan_soc") == 1
-        assert [name for name in RING if npus.node.chip(name).resets] == module
-        assert finished.evidence["devices"] == "npu4, npu5, npu6, npu7"
+        assert [name for name in npus.node.names() if npus.node.chip(name).resets] == module
+        assert finished.evidence["devices"] == ", ".join(module)
+        assert set((await npus.verdicts()).values()) == {"ALLOW"}
+
+
+async def test_a_910b_that_has_dropped_is_reset_with_the_others_and_all_may_be_used_again(
+    tmp_path: Path,
+) -> None:
+    async with acting(tmp_path, "8x910B") as npus:
+        await npus.start()
+        await npus.read_again()
+        npus.node.drop("npu3")
+        await npus.told(EventKind.ACTION_PROPOSED, "reset of npu3")
+        assert await npus.verdicts() == ISOLATED
+        npus.pass_time(5)
+        finished = await npus.told(EventKind.ACTION_FINISHED, "done: verified by a poll of every member")
+        assert "npu3 has dropped, and is not found" in finished.evidence["report"]
+        assert [npus.node.chip(name).resets for name in RING] == [1] * 8
         assert await npus.verdicts() == ALLOWED
+
+
+async def test_a_process_on_a_910b_that_has_dropped_keeps_all_from_a_reset(tmp_path: Path) -> None:
+    async with acting(tmp_path, "8x910B") as npus:
+        await npus.start()
+        npus.node.hold("npu3", os.getpid())
+        await npus.read_again()
+        npus.node.drop("npu3")
+        await npus.told(EventKind.ACTION_PROPOSED, "reset of npu3")
+        npus.pass_time(5)
+        await npus.told(EventKind.ACTION_PROPOSED, "it waits: who holds npu3 is not known")
+        assert not any(npus.node.chip(name).resets for name in RING)
 
 
 async def test_a_reset_goes_on_through_kill_9_and_its_result_is_adopted(tmp_path: Path) -> None:

@@ -45,6 +45,37 @@ def test_of_one_that_says_nothing_the_request_tells_it_and_it_is_counted_by_its_
     assert as_counted(member, there) == Device(name="gpu1")
 
 
+NPU2 = "0000:09:00.0"
+NPUS = {"npu0": "npus", "npu1": "npus"}
+
+
+def npus() -> dict[str, protocol.Device]:
+    return {name: protocol.Device(device=name, kind=Kind.CHIP, vendor="ascend") for name in NPUS}
+
+
+def test_one_that_pci_has_and_the_library_lacks_is_of_the_group_of_all() -> None:
+    wanted = [asked("npu2", "die2", NPU2), asked("npu0"), asked("npu1")]
+    found = members(wanted, npus(), NPUS, missing={NPU2}, unlisted="npus")
+    assert found[0] == Member(name="npu2", identity="die2", pci=NPU2)
+    assert as_counted(found[0], npus()) == Device(name="npu2", pci=NPU2)
+
+
+@pytest.mark.parametrize(
+    ("pci", "unlisted", "why"),
+    [
+        (NPU2, "", "it has dropped, and cannot be reset by a new process; power-cycle"),
+        ("0000:99:00.0", "npus", "the library does not list npu2$"),
+        ("", "npus", "the library does not list npu2$"),
+    ],
+)
+def test_one_that_the_library_lacks_is_refused_where_pci_lacks_it_too_or_it_cannot_be_reset(
+    pci: str, unlisted: str, why: str
+) -> None:
+    wanted = [asked("npu2", "die2", pci), asked("npu0"), asked("npu1")]
+    with pytest.raises(ResetRefused, match=why):
+        members(wanted, npus(), NPUS, missing={NPU2}, unlisted=unlisted)
+
+
 @pytest.mark.parametrize(
     ("wanted", "silent", "groups", "why"),
     [

@@ -1,134 +1,14 @@
-"""How each vendor's devices are reset: by which calls, in which order, and what is refused or failed."""
+"""How GPUs are reset: by which calls, in which order, and what is refused or failed."""
 
-import os
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from nodeagent.drivers.ascend import reset as ascend
 from nodeagent.drivers.nvidia import reset as nvidia
-from nodeagent.drivers.resetting import Member, Order, ResetFailed, ResetRefused, ResetTimedOut
+from nodeagent.drivers.resetting import Member, Order, ResetFailed, ResetRefused
 from nodeagent.emulator.node import EmulatedNode
 from tests.reset.conftest import Emulate, fake_tool
-
-GROUPS = {
-    "8x910B": [f"npu{number}" for number in range(8)],
-    "16xA3": ["npu4", "npu5", "npu6", "npu7"],
-    "4x310P": ["npu2", "npu3"],
-    "8x950": ["npu3"],
-}
-CHIPS = {"16xA3": "Ascend910_9392"}
-
-
-@pytest.fixture(autouse=True)
-def swift(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ascend, "POLL_EACH_S", 0.05)
-    monkeypatch.setattr(ascend, "RESCAN_PAUSE_S", 0.1)
-    monkeypatch.setattr(ascend, "FREE_LIMIT_S", 0.5)
-
-
-def order(node: EmulatedNode, description: str, steps: list[str] | None = None, limit_s: float = 60) -> Order:
-    for name in node.names():
-        node.set(name, "reset_ms", 200)
-    return Order(
-        members=tuple(
-            Member(name=name, identity="", attributes={"chip": CHIPS.get(description, "")})
-            for name in GROUPS[description]
-        ),
-        start_limit_s=limit_s,
-        step=(steps if steps is not None else []).append,
-        library=str(node.dcmi),
-    )
-
-
-@pytest.mark.parametrize("description", GROUPS)
-def test_one_call_resets_all_that_are_reset_together(emulate: Emulate, description: str) -> None:
-    node = emulate(description)
-    ascend.reset(order(node, description))
-    assert [name for name in node.names() if node.chip(name).resets] == GROUPS[description]
-    assert node.calls("dcmi_set_device_reset") + node.calls("dcmiv2_reset_device") == 1
-    assert all(node.chip(name).ready for name in node.names())
-
-
-def test_where_a_910b_refuses_it_has_failed(emulate: Emulate) -> None:
-    node = emulate("8x910B")
-    node.set("npu0", "reset_answer", -8015)
-    with pytest.raises(ResetFailed, match=r"dcmi_set_device_reset: reset failed \(RESET_FAIL, -8015\)"):
-        ascend.reset(order(node, "8x910B"))
-    assert node.calls("dcmi_pre_reset_soc") == 0
-
-
-def test_chips_that_do_not_start_are_named(emulate: Emulate) -> None:
-    node = emulate("8x910B")
-    node.set("npu5", "reset_ends", 0)
-    with pytest.raises(ResetTimedOut) as late:
-        ascend.reset(order(node, "8x910B", limit_s=0.5))
-    assert str(late.value) == "not started within 0.5 s, by boot status: npu5 (2); 16 is started"
-
-
-def test_an_a3_that_fails_in_band_is_reset_out_of_band(emulate: Emulate) -> None:
-    node = emulate("16xA3")
-    node.answer(-8015, "npu4", "dcmi_set_device_reset", times=1)
-    for name in GROUPS["16xA3"]:
-        node.set(name, "outband_state", 1)
-    steps: list[str] = []
-    ascend.reset(order(node, "16xA3", steps))
-    assert steps == [
-        "reset in-band",
-        "in-band: dcmi_set_device_reset: reset failed (RESET_FAIL, -8015)",
-        "prepare out of band",
-        "reset out of band",
-        "rescan",
-        "wait for the chips to start",
-    ]
-    assert [name for name in node.names() if node.chip(name).resets] == GROUPS["16xA3"]
-
-
-def test_an_a3_whose_channel_is_not_fit_has_failed(emulate: Emulate) -> None:
-    node = emulate("16xA3")
-    node.answer(-8015, "npu4", "dcmi_set_device_reset", times=1)
-    node.set("npu4", "outband_state", 0)
-    with pytest.raises(ResetFailed, match=r"the out-of-band channel is not fit for a reset \(state 0\)"):
-        ascend.reset(order(node, "16xA3"))
-    assert not any(node.chip(name).resets for name in node.names())
-
-
-def test_a_job_that_came_since_the_daemon_looked_is_named_and_keeps_its_chips(emulate: Emulate) -> None:
-    node = emulate("8x910B")
-    node.hold("npu5", os.getpid())
-    with pytest.raises(ResetRefused, match=rf"^npu5 is held by \S+ \(pid {os.getpid()}\)$"):
-        ascend.reset(order(node, "8x910B"))
-    assert node.calls("dcmi_set_device_reset") == 0
-
-
-def test_one_that_is_about_to_leave_is_waited_for(emulate: Emulate, monkeypatch: pytest.MonkeyPatch) -> None:
-    node = emulate("8x910B")
-    node.hold("npu5", os.getpid())
-    monkeypatch.setattr(time, "sleep", lambda _: node.let_go("npu5"))
-    ascend.reset(order(node, "8x910B"))
-    assert node.calls("dcmi_set_device_reset") == 1
-
-
-def test_where_nobody_can_tell_who_is_on_a_chip_nothing_is_reset(emulate: Emulate) -> None:
-    node = emulate("8x910B")
-    node.answer(-8005, "npu5", "dcmi_get_device_resource_info")
-    with pytest.raises(ResetRefused, match="who is on them, cannot be told: dcmi_get_device_res"):
-        ascend.reset(order(node, "8x910B"))
-    assert node.calls("dcmi_set_device_reset") == 0
-
-
-def test_another_part_in_the_place_is_not_touched(emulate: Emulate) -> None:
-    node = emulate("8x910B")
-    member = Member(name="npu0", identity="00000001-00000002-00000003-00000004-00000005")
-    given = order(node, "8x910B")
-    with pytest.raises(ResetRefused, match="another part sits in the place of npu0"):
-        ascend.reset(Order(members=(member,), start_limit_s=1, step=given.step, library=given.library))
-    assert node.calls("dcmi_set_device_reset") == 0
-
-
-# ---------------------------------------------------------------------- NVIDIA
 
 TOOL = """
 from pathlib import Path

@@ -97,7 +97,7 @@ class WatchedChip:
     def sitting(self) -> Sitting:
         """What its reset group follows from, as far as that has been read."""
         known = self._identity
-        return Sitting(place=self.place, chip=known.chip, board=known.board, brother=known.brother)
+        return Sitting(place=self.place, series=known.series, board=known.board, brother=known.brother)
 
     @property
     def refused(self) -> int:
@@ -148,7 +148,9 @@ class WatchedChip:
             except NotReady:
                 self._telemetry.forget()
                 self._hang.forget()
-                return Reading(active=(Active(code=CARD_DROPPED),), complete=False)
+                # The host's driver tells of its processes, also of a chip that no longer answers.
+                holders = self._read_holders(slow=True)
+                return Reading(active=(Active(code=CARD_DROPPED),), complete=False, holders=holders)
             reading = self._read(health, was_away=time.monotonic() - read_s > AWAY_S)
             self._read_s = time.monotonic()
             return reading

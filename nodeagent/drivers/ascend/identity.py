@@ -12,12 +12,10 @@ from nodeagent.drivers.api import CallFailed
 from nodeagent.drivers.ascend.abi import BoardInfo, ChipInfo, DieId, ElabelInfo, PcieInfo, Structure, text
 from nodeagent.drivers.ascend.dcmi import Chip, Place
 from nodeagent.drivers.ascend.errors import NotSupported
+from nodeagent.drivers.ascend.product import Series, series_of
 
 VDIE: Final = 1
 """``dcmi_die_type``: the die that MindCluster knows a chip by; only some chips have an NDIE too."""
-
-A3: Final = "910_93"
-"""In the name of such a chip."""
 
 Answer = TypeVar("Answer")
 
@@ -27,13 +25,13 @@ _EMPTY_DIES: Final = ((0,) * 5, (0xFFFFFFFF,) * 5)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
     """``die`` "" : it could not be read. ``attributes`` as ``DeviceSeen`` has them, but for the reset group,
-    which follows from ``chip``, ``board`` and ``brother`` (see ``grouping``). Not ``complete``: a call failed
-    that may yet tell more.
+    which follows from ``series``, ``board`` and ``brother`` (see ``grouping``). Not ``complete``: a call
+    failed that may yet tell more.
     """
 
     die: str = ""
     attributes: Mapping[str, str] = field(default_factory=dict)
-    chip: str = ""
+    series: Series | None = None
     board: int | None = None
     brother: int | None = None
     complete: bool = False
@@ -52,6 +50,7 @@ def read(chip: Chip, place: Place, die: str) -> Identity:
     info = asked.structure("chip_info", ChipInfo) or asked.structure("chip_info_older", ChipInfo)
     if info is not None:
         attributes["chip"] = text(info.chip_name)
+        attributes["npu"] = text(info.npu_name)
         attributes["chip_version"] = text(info.chip_ver)
     board = asked.structure("board_info", BoardInfo)
     if board is not None:
@@ -65,14 +64,15 @@ def read(chip: Chip, place: Place, die: str) -> Identity:
         attributes["product"] = text(elabel.product_name)
         attributes["model"] = text(elabel.model)
         attributes["serial"] = text(elabel.serial_number)
-    chip_name = attributes.get("chip", "")
-    told = {name: value for name, value in attributes.items() if value}
+    board_id = None if board is None else int(board.board_id)
+    series = series_of(attributes.get("chip", ""), board_id, None if pcie is None else int(pcie.deviceid))
+    attributes["series"] = series or ""
     return Identity(
         die=die,
-        attributes=told,
-        chip=chip_name,
-        board=None if board is None else int(board.board_id),
-        brother=asked.brother() if A3 in chip_name else None,
+        attributes={name: value for name, value in attributes.items() if value},
+        series=series,
+        board=board_id,
+        brother=asked.brother() if series is Series.A3 else None,
         complete=not asked.failed,
     )
 

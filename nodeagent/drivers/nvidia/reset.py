@@ -29,6 +29,11 @@ def groups(devices: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
     return settled(devices)
 
 
+def unlisted(_: Mapping[str, Mapping[str, str]]) -> str:
+    """What the driver does not list cannot be named to its tool."""
+    return ""
+
+
 def reset(order: Order) -> None:
     """Those that are linked in one go, as the tool wants it.
 

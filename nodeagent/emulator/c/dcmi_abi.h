@@ -358,4 +358,7 @@ enum dcmi_reset_channel { OUTBAND_CHANNEL = 0, INBAND_CHANNEL = 1 };
 
 enum { DCMI_ALL_CARDS = 0xFF };
 
+/* Of vendor 0x19e5. */
+enum { PCI_DEVICE_910B = 0xd802, PCI_DEVICE_A3 = 0xd803 };
+
 #endif

@@ -81,14 +81,6 @@ static int tell_label(const struct chip *chip, struct dcmi_elabel_info *told)
     return DCMI_OK;
 }
 
-static int tell_brother(const struct chip *chip, int *brother_card_id)
-{
-    if (brother_card_id == NULL)
-        return DCMI_ERR_INVALID_PARAMETER;
-    *brother_card_id = chip->brother_card_id;
-    return DCMI_OK;
-}
-
 static int tell_chip_slot(const struct chip *chip, int *chip_slot)
 {
     if (chip_slot == NULL)
@@ -118,12 +110,38 @@ EXPORTED_CALL(dcmi_get_device_board_info, dcmiv2_get_device_board_info, READY_ON
               (struct dcmi_board_info *board_info), (board_info))
 EXPORTED_CALL(dcmi_get_mainboard_id, dcmiv2_get_mainboard_id, READY_ONLY, tell_mainboard,
               (unsigned int *mainboard_id), (mainboard_id))
-EXPORTED_V1(dcmi_get_netdev_brother_device, READY_ONLY, tell_brother, (int *brother_card_id), (brother_card_id))
 EXPORTED_V1(dcmi_get_device_chip_slot, READY_ONLY, tell_chip_slot, (int *chip_pos_id), (chip_pos_id))
 EXPORTED_CALL(dcmi_get_affinity_cpu_info_by_device_id, dcmiv2_get_affinity_cpu_info_by_dev_id, READY_ONLY,
               tell_affinity, (char *affinity_cpu, int *length), (affinity_cpu, length))
 EXPORTED_V2(dcmiv2_get_device_elabel_info, READY_ONLY, tell_label, (struct dcmi_elabel_info *elabel_info),
             (elabel_info))
+
+static int find_described(int card_id, int device_id)
+{
+    for (int index = 0; state() != NULL && index < state()->node.chip_count; index++) {
+        const struct chip *chip = &state()->chips[index];
+        if (chip->kind == KIND_NPU && chip->card_id == card_id && chip->device_id == device_id)
+            return index;
+    }
+    return -1;
+}
+
+/* The library works it out of the card's number: also of a card that it has not found, whose chips do not answer. */
+EXPORTED int dcmi_get_netdev_brother_device(int card_id, int device_id, int *brother_card_id);
+EXPORTED int dcmi_get_netdev_brother_device(int card_id, int device_id, int *brother_card_id)
+{
+    int index = find_described(card_id, device_id);
+    int answer = enter(__func__, index);
+
+    if (answer != 0)
+        return answer;
+    if (state()->node.generation != 1)
+        return DCMI_ERR_NOT_SUPPORT;
+    if (brother_card_id == NULL || index < 0)
+        return DCMI_ERR_INVALID_PARAMETER;
+    *brother_card_id = state()->chips[index].brother_card_id;
+    return DCMI_OK;
+}
 
 EXPORTED int dcmi_get_card_elabel_v2(int card_id, struct dcmi_elabel_info *elabel_info);
 EXPORTED int dcmi_get_card_elabel_v2(int card_id, struct dcmi_elabel_info *elabel_info)

@@ -90,19 +90,60 @@ static void begin(struct chip *chip, bool awaits_rescan)
     chip->boot_began_ns = now_ns();
 }
 
+/* The library looks who is on every chip that it has found, and cannot tell of one that has dropped. */
+static bool is_anyone_beyond_telling(void)
+{
+    for (int index = 0; index < state()->node.chip_count; index++) {
+        const struct chip *chip = &state()->chips[index];
+        if (is_listed(chip) && !is_ready(chip) && chip->process_count > 0)
+            return true;
+    }
+    return false;
+}
+
+/* Both dies of the card and of the one that shares its network are addressed, so that both must have been found. */
+static bool is_found(int card_id) { return find_chip(card_id, 0) >= 0 && find_chip(card_id, 1) >= 0; }
+
+/* By the chip's PCI device, as dcmi_set_npu_device_reset_inband of the vendor's dcmi_hot_reset_intf.c. */
+static int refuse_inband(const struct chip *chip)
+{
+    bool is_a3 = chip->pci_product == PCI_DEVICE_A3;
+
+    if ((is_a3 || chip->pci_product == PCI_DEVICE_910B) && is_anyone_beyond_telling())
+        return DCMI_ERR_DEVICE_NOT_READY;
+    if (is_a3 && (!is_found(chip->card_id) || (chip->brother_card_id >= 0 && !is_found(chip->brother_card_id))))
+        return DCMI_ERR_INNER_ERR;
+    return DCMI_OK;
+}
+
+static int refuse_outband(const struct chip *chip)
+{
+    if (chip->outband_state == NO_VALUE)
+        return DCMI_ERR_NOT_SUPPORT;
+    return chip->outband_state != 1 || !chip->outband_prepared ? DCMI_ERR_RESET_FAILED : DCMI_OK;
+}
+
+static int refuse(const struct chip *chip, bool everything, enum dcmi_reset_channel channel)
+{
+    if (!everything && chip->reset_first_die_only && chip->device_id != 0)
+        return DCMI_ERR_NOT_SUPPORT;
+    if (channel == OUTBAND_CHANNEL)
+        return refuse_outband(chip);
+    if (channel != INBAND_CHANNEL)
+        return DCMI_ERR_NOT_SUPPORT;
+    return everything ? DCMI_OK : refuse_inband(chip);
+}
+
 /* Everything of the chip's group, or of the node. */
 static int reset(const struct chip *chip, bool everything, enum dcmi_reset_channel channel)
 {
     struct state *node = state();
+    int answer = refuse(chip, everything, channel);
 
-    if (channel != INBAND_CHANNEL && channel != OUTBAND_CHANNEL)
-        return DCMI_ERR_INVALID_PARAMETER;
-    if (channel == OUTBAND_CHANNEL && chip->outband_state == NO_VALUE)
-        return DCMI_ERR_NOT_SUPPORT;
-    if (channel == OUTBAND_CHANNEL && (chip->outband_state != 1 || !chip->outband_prepared))
-        return DCMI_ERR_RESET_FAILED;
-    if (chip->reset_answer != 0)
-        return chip->reset_answer;
+    if (answer != 0 || (answer = chip->reset_answer) != 0)
+        return answer;
+    if (chip->pci_product == PCI_DEVICE_910B || chip->pci_product == PCI_DEVICE_A3)
+        kill_listed();
     lock_state();
     for (int index = 0; index < node->node.chip_count; index++) {
         struct chip *member = &node->chips[index];
@@ -115,13 +156,20 @@ static int reset(const struct chip *chip, bool everything, enum dcmi_reset_chann
     return DCMI_OK;
 }
 
+/* All cards at once can be reset of an A3 only, and in-band. */
+static bool is_for_all(int card_id, enum dcmi_reset_channel channel)
+{
+    return card_id == DCMI_ALL_CARDS && channel == INBAND_CHANNEL && state() != NULL &&
+           state()->chips[0].pci_product == PCI_DEVICE_A3;
+}
+
 EXPORTED int dcmi_set_device_reset(int card_id, int device_id, enum dcmi_reset_channel channel_type);
 EXPORTED int dcmi_set_device_reset(int card_id, int device_id, enum dcmi_reset_channel channel_type)
 {
     struct chip *chip;
-    bool everything = card_id == DCMI_ALL_CARDS;
-    int first = state() == NULL ? 0 : state()->node.cards[0];
-    int answer = open_chip(__func__, 1, everything ? first : card_id, everything ? 0 : device_id, ANY_STATE, &chip);
+    bool everything = is_for_all(card_id, channel_type);
+    int first = everything ? state()->node.cards[0] : card_id;
+    int answer = open_chip(__func__, 1, first, everything ? 0 : device_id, ANY_STATE, &chip);
 
     return answer != 0 ? answer : reset(chip, everything, channel_type);
 }
@@ -140,7 +188,7 @@ static int for_group(const struct chip *chip, void (*change)(struct chip *member
 {
     struct state *node = state();
 
-    if (chip->outband_state == NO_VALUE)
+    if (chip->outband_state == NO_VALUE || (chip->reset_first_die_only && chip->device_id != 0))
         return DCMI_ERR_NOT_SUPPORT;
     lock_state();
     for (int index = 0; index < node->node.chip_count; index++) {

@@ -117,12 +117,15 @@ static int tell_ecc(const struct chip *chip, enum dcmi_device_type memory, struc
     return DCMI_OK;
 }
 
+/* The host's driver knows the processes; their memory it asks the chip for. */
 static int tell_processes(const struct chip *chip, struct dcmi_proc_mem_info *told, int *count)
 {
     enum { ROOM = 32 };
 
     if (told == NULL || count == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
+    if (chip->process_count > 0 && !is_ready(chip))
+        return DCMI_ERR_DEVICE_NOT_READY;
     int written = chip->process_count < ROOM ? chip->process_count : ROOM;
     for (int index = 0; index < written; index++)
         told[index] = (struct dcmi_proc_mem_info){chip->process_ids[index], chip->process_memory_bytes[index]};
@@ -152,7 +155,7 @@ EXPORTED_V1(dcmi_get_device_memory_info_v3, READY_ONLY, tell_memory_v3, (struct 
             (memory_info))
 EXPORTED_CALL(dcmi_get_device_ecc_info, dcmiv2_get_device_ecc_info, READY_ONLY, tell_ecc,
               (enum dcmi_device_type input_type, struct dcmi_ecc_info *device_ecc_info), (input_type, device_ecc_info))
-EXPORTED_CALL(dcmi_get_device_resource_info, dcmiv2_get_device_proc_mem_info, READY_ONLY, tell_processes,
+EXPORTED_CALL(dcmi_get_device_resource_info, dcmiv2_get_device_proc_mem_info, ANY_STATE, tell_processes,
               (struct dcmi_proc_mem_info *proc_info, int *proc_num), (proc_info, proc_num))
 
 EXPORTED int dcmi_mcu_get_power_info(int card_id, int *power);

@@ -66,7 +66,7 @@ def test_a_value_that_cannot_be_is_refused_and_counted(node: EmulatedNode, besid
 
 
 def test_a_product_without_such_a_network_is_asked_once(emulate: Emulate) -> None:
-    node = emulate("4x310P")
+    node = emulate("4x300IDuo")
     library = dcmi.open_library(str(node.dcmi))
     beside = Beside(Telemetry(library.chip(library.places(1)[0]), MAY_WAIT), "npu2")
     for _ in range(3):

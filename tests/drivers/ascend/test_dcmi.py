@@ -28,7 +28,7 @@ def chip_of(node: EmulatedNode, device: str = "npu3") -> Chip:
         ("8x910B", Generation.V1, 8),
         ("16x910B", Generation.V1, 16),
         ("16xA3", Generation.V1, 16),
-        ("4x310P", Generation.V1, 4),
+        ("4x300IDuo", Generation.V1, 4),
         ("8x950", Generation.V2, 8),
     ],
 )

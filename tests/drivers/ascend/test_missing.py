@@ -168,7 +168,7 @@ async def test_a_chip_that_was_starting_when_the_library_was_opened_is_found_and
 
 
 async def test_both_dies_of_a_card_are_found_once_both_have_started(emulate: Emulate) -> None:
-    node = emulate("4x310P")
+    node = emulate("4x300IDuo")
     node.drop("npu1")
     async with judged(ascend_spec(node.dcmi, node.sysfs, poll_interval_s=0.05)) as stage:
         assert {view.name for view in stage.engine.view().devices} >= {"npu2", "npu3"}

@@ -43,9 +43,11 @@ async def test_chips_are_seen_with_all_that_is_known_of_them(node: EmulatedNode,
             "driver": "24.1.0",
             "group": "npus",
             "model": "emulated",
+            "npu": "910B2",
             "pci": "0000:0d:00.0",
             "product": "Atlas 800T A2",
             "serial": "2102315000000003",
+            "series": "910B",
             "slot": "3",
             "upstream": "0000:00:03.0",
         }
@@ -55,8 +57,11 @@ async def test_chips_are_seen_with_all_that_is_known_of_them(node: EmulatedNode,
     ("description", "groups"),
     [
         ("16x910B", {"npus": 16}),
-        ("16xA3", {f"card{first}+card{first + 1}": 4 for first in (0, 2, 4, 6)}),
-        ("4x310P", {"card0": 2, "card1": 2}),
+        ("8x800IA2", {f"npu{number}": 1 for number in range(8)}),
+        ("16xA3", {f"card{first}+card{first + 4}": 4 for first in range(4)}),
+        ("16x9000A3", {f"card{card}": 2 for card in range(8)}),
+        ("4x300IDuo", {"card0": 2, "card1": 2}),
+        ("4x310P", {f"card{card}": 1 for card in range(4)}),
         ("4x950", {f"npu{number}": 1 for number in range(4)}),
     ],
 )
@@ -143,8 +148,8 @@ async def test_a_die_that_cannot_tell_of_its_brother_is_grouped_with_those_it_wo
     node = emulate("16xA3")
     node.answer(-8006, "npu3", "dcmi_get_netdev_brother_device")
     async with judged(ascend_spec(node.dcmi, node.sysfs, poll_interval_s=0.05)) as stage:
-        groups = [stage.device(f"npu{number}").attributes["group"] for number in range(4)]
-        assert groups == ["card0+card1"] * 4
+        groups = [stage.device(f"npu{number}").attributes["group"] for number in (2, 3, 10, 11)]
+        assert groups == ["card1+card5"] * 4
 
 
 async def test_a_chip_that_hangs_from_the_start_is_in_the_group_of_the_others(

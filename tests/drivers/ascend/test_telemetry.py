@@ -123,7 +123,7 @@ def test_a_950_tells_the_state_of_its_ports_and_its_pcie_errors(emulate: Emulate
 
 
 def test_a_card_without_hbm_tells_of_its_own_memory(emulate: Emulate) -> None:
-    readings = telemetry_of(emulate("4x310P")).read(slow_round=True)
+    readings = telemetry_of(emulate("4x300IDuo")).read(slow_round=True)
     assert "utilization_ratio.ddr" in readings
     assert "memory_total_bytes" not in readings
 

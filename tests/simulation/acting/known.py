@@ -42,6 +42,8 @@ class Known(Invariant):
         self.claims: dict[str, set[str]] = {}
         self.is_degraded = False
         self.polled: dict[str, Polled] = {}
+        self.shown_ns: dict[tuple[str, str], int] = {}
+        """When the newest poll that showed a code was begun; it need not have read all."""
         self.heard_ns: dict[tuple[str, str], int] = {}
         self.approved: set[str] = set()
         self._boot_id = ""
@@ -108,6 +110,7 @@ class Known(Invariant):
         codes = frozenset(canonical(one.code) for one in given.codes)
         for code in codes:
             self.heard_ns[device, code] = step.now_ns
+            self.shown_ns[device, code] = max(given.begun_ns, self.shown_ns.get((device, code), 0))
         before = self.polled.get(device)
         if given.complete and (before is None or before.begun_ns <= given.begun_ns):
             self.polled[device] = Polled(given.begun_ns, codes)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from nodeagent.core.catalog import canonical
 from nodeagent.core.model import (
     Condition,
     DeviceView,
@@ -68,7 +69,10 @@ class WasConfirmed(_AtStart):
         since_ns = max(reset.proposed_ns, self.known.started_ns)
         if reset.attempt > 1:
             since_ns = max(since_ns, self._ended_ns(step, reset))
-        return "" if polled is not None and polled.begun_ns >= since_ns else f"the last poll is {polled}"
+        if polled is not None and polled.begun_ns >= since_ns:
+            return ""
+        shown = (self.known.shown_ns.get((reset.asker_id, canonical(code)), 0) for code in reset.codes)
+        return "" if any(begun_ns >= since_ns for begun_ns in shown) else f"the last poll is {polled}"
 
     def _ended_ns(self, step: Step, reset: Reset) -> int:
         """Of the attempt before."""
