@@ -25,6 +25,7 @@ from nodeagent.drivers.ascend.events import LIST_LEADS_S, ChipEvents, Listener, 
 from nodeagent.drivers.ascend.grouping import Sitting
 from nodeagent.drivers.ascend.hang import SUSPECTED_HANG, HangRule, HangWatch, sample_of
 from nodeagent.drivers.ascend.identity import Identity
+from nodeagent.drivers.ascend.label import LabelReader
 from nodeagent.drivers.ascend.telemetry import MAY_WAIT, Telemetry
 from nodeagent.drivers.holders import cpu_time_s, holder_of
 from nodeagent.worker.protocol import Active, Device, Holder
@@ -38,8 +39,13 @@ SLOW_ROUND: Final = 10
 AWAY_S: Final = 5.0
 """Not read for this long, or by the last poll, the chip may have been swapped."""
 
+LABEL_PATIENCE_S: Final = 0.5
+"""So long the first look waits for the label, which most chips tell at once."""
+
 UNREADABLE_AFTER: Final = 2
 """A part whose id could be read before is no other one because a call failed once."""
+
+NOTHING_READ: Final[Mapping[str, float]] = {}
 
 _HEALTH: Final = range(4)
 _NOT_STARTED: Final = 0xFFFFFFFF
@@ -49,16 +55,15 @@ Derive = Callable[[str, set[str], int], tuple[set[str], bool]]
 
 
 class WatchedChip:
-    """``beside`` is the same chip, for calls beside its polls. ``first_turn`` spreads the slow rounds of all
-    chips. ``poll`` and ``look`` may be called from different threads; they wait for each other.
+    """``chip`` gives the calls on it, anew for each thread that makes some. ``first_turn`` spreads the slow
+    rounds of all chips. ``poll`` and ``look`` may be called from different threads; they wait for each other.
     """
 
     def __init__(
         self,
         device: str,
         place: Place,
-        chip: Chip,
-        beside: Chip,
+        chip: Callable[[], Chip],
         listener: Listener,
         derive: Derive | None,
         procfs: Path,
@@ -69,12 +74,14 @@ class WatchedChip:
         self.device = device
         self.place = place
         self.events = ChipEvents(device)
-        self._chip = chip
+        self._chip = chip()
         self._listener = listener
         self._derive = derive
         self._procfs = procfs
-        self._telemetry = Telemetry(chip)
-        self._beside = Beside(Telemetry(beside, MAY_WAIT), device)
+        self._telemetry = Telemetry(self._chip)
+        self._slow_telemetry = Telemetry(chip(), MAY_WAIT)
+        self._beside = Beside(lambda: self._slow_telemetry.read(slow_round=True), NOTHING_READ, device)
+        self._label = LabelReader(chip(), device)
         self._hang = HangWatch(hang_rule)
         self._identity = Identity()
         self._described = ""
@@ -102,7 +109,7 @@ class WatchedChip:
     @property
     def refused(self) -> int:
         """How often it, or what it measures, was given as what cannot be."""
-        return self._refused + self._telemetry.refused + self._beside.refused
+        return self._refused + self._telemetry.refused + self._slow_telemetry.refused
 
     def described(self) -> Device:
         """Which part it is, as far as that has been read; makes no call. Each answer is told before the next
@@ -117,20 +124,21 @@ class WatchedChip:
             kind=Kind.CHIP,
             vendor="ascend",
             identity=known.die,
-            attributes=dict(known.attributes),
+            attributes={**known.attributes, **self._label.texts()},
         )
 
     def look(self) -> None:
         """Read which part it is, for the first time. Raises nothing: it can then not be read for now."""
         with self._busy:
             self._identify()
+        self._label.wait(LABEL_PATIENCE_S)
 
     @contextmanager
     def rest(self, limit_s: float) -> Iterator[bool]:
         """Nothing is asked of it meanwhile; False: it has not answered by then what it is being asked."""
         is_at_rest = self._busy.acquire(timeout=limit_s)
         try:
-            yield is_at_rest and not self._beside.is_waiting
+            yield is_at_rest and not (self._beside.is_waiting or self._label.is_waiting)
         finally:
             if is_at_rest:
                 self._busy.release()
@@ -138,6 +146,7 @@ class WatchedChip:
     def leave(self) -> None:
         """It is not watched any more."""
         self._beside.end()
+        self._label.end()
 
     def poll(self) -> Reading:
         """Raises ``CallFailed`` where its codes cannot be asked."""
@@ -158,6 +167,7 @@ class WatchedChip:
     def _read(self, health: int | None, *, was_away: bool) -> Reading:
         self._turn += 1
         slow = self._turn % SLOW_ROUND == 0 or was_away
+        self._label.want(self._identity.die, time.monotonic())
         # Before its codes: what events said of the part that was here before is not said of this one.
         if slow or self.events.restarted or self._unread or not self._identity.die:
             self.events.restarted = False
@@ -248,6 +258,7 @@ class WatchedChip:
         if known.die not in ("", die):
             self.events.forget()
             self._hang.forget()
+        self._label.want(die, time.monotonic())
         self._identity = identity.read(self._chip, self.place, die)
 
     def _read_die(self) -> str:

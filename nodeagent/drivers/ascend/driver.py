@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -186,8 +187,7 @@ class AscendDriver:
         return WatchedChip(
             device=f"npu{place.physical}",
             place=place,
-            chip=library.chip(place),
-            beside=library.chip(place),
+            chip=partial(library.chip, place),
             listener=self._listener,
             derive=self._derive if library.generation is Generation.V2 else None,
             procfs=self._procfs,

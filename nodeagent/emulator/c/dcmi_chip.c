@@ -24,10 +24,21 @@ static bool has_started(const struct node *node, int card_id)
     return true;
 }
 
+/* The board of each card is asked for of its MCU (dcmi_flush_card_info_board_id_pos). */
+static void ask_boards(const struct node *node)
+{
+    for (int index = 0; index < node->chip_count; index++) {
+        const struct chip *chip = &state()->chips[index];
+        if (is_there(chip) && node->mcu_id >= 0 && chip->device_id == 0)
+            sleep_ms(chip->mcu_silent_ms);
+    }
+}
+
 void find_chips(void)
 {
     const struct node *node = &state()->node;
 
+    ask_boards(node);
     settle_all();
     for (int index = 0; index < node->chip_count; index++)
         found[index] = is_there(&state()->chips[index]) && has_started(node, state()->chips[index].card_id);

@@ -125,11 +125,32 @@ EXPORTED_CALL(dcmi_get_affinity_cpu_info_by_device_id, dcmiv2_get_affinity_cpu_i
 EXPORTED_V2(dcmiv2_get_device_elabel_info, READY_ONLY, tell_label, (struct dcmi_elabel_info *elabel_info),
             (elabel_info))
 
+/*
+ * The card's MCU is asked for each text, by way of the chip. Where none comes the library has waited for it, writes
+ * "NA" and answers 0 (dcmi_mcu_get_device_elabel_info).
+ */
+static int tell_no_label(const struct chip *chip, struct dcmi_elabel_info *told)
+{
+    enum { TEXTS = 4 };
+
+    if (told == NULL)
+        return DCMI_ERR_INVALID_PARAMETER;
+    sleep_ms(TEXTS * (long)chip->mcu_silent_ms);
+    tell_text(told->product_name, sizeof told->product_name, "NA");
+    tell_text(told->model, sizeof told->model, "NA");
+    tell_text(told->manufacturer, sizeof told->manufacturer, "NA");
+    tell_text(told->serial_number, sizeof told->serial_number, "NA");
+    return DCMI_OK;
+}
+
 EXPORTED int dcmi_get_card_elabel_v2(int card_id, struct dcmi_elabel_info *elabel_info);
 EXPORTED int dcmi_get_card_elabel_v2(int card_id, struct dcmi_elabel_info *elabel_info)
 {
     struct chip *chip;
-    int answer = open_chip(__func__, 1, card_id, 0, READY_ONLY, &chip);
+    int answer = open_chip(__func__, 1, card_id, 0, ANY_STATE, &chip);
 
-    return answer != 0 ? answer : tell_label(chip, elabel_info);
+    if (answer != 0)
+        return answer;
+    return chip->mcu_silent_ms == 0 && is_ready(chip) ? tell_label(chip, elabel_info)
+                                                      : tell_no_label(chip, elabel_info);
 }
