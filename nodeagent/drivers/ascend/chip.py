@@ -33,6 +33,8 @@ from nodeagent.worker.protocol import Active, Device, Holder
 CARD_DROPPED: Final = "40F84E00"
 """MindCluster's code for a chip whose health query answers "not ready"."""
 
+REMOVED: Final = "the driver has removed the chip: its health says that it does not exist"
+
 SLOW_ROUND: Final = 10
 """Each so many polls, what changes slowly is asked, and whether the part is still the same."""
 
@@ -48,7 +50,8 @@ UNREADABLE_AFTER: Final = 2
 NOTHING_READ: Final[Mapping[str, float]] = {}
 
 _HEALTH: Final = range(4)
-_NOT_STARTED: Final = 0xFFFFFFFF
+_NOT_THERE: Final = 0xFFFFFFFF
+"""Told with the answer 0 of a chip that the driver has removed (``dsmi_get_device_health``)."""
 
 Derive = Callable[[str, set[str], int], tuple[set[str], bool]]
 """From a device, its active codes and the time to the codes that follow, and whether those are all."""
@@ -56,7 +59,8 @@ Derive = Callable[[str, set[str], int], tuple[set[str], bool]]
 
 class WatchedChip:
     """``chip`` gives the calls on it, anew for each thread that makes some. ``first_turn`` spreads the slow
-    rounds of all chips. ``poll`` and ``look`` may be called from different threads; they wait for each other.
+    rounds of all chips. ``is_removed``: the driver has it no more. ``poll`` and ``look`` may be called from
+    different threads; they wait for each other.
     """
 
     def __init__(
@@ -74,6 +78,7 @@ class WatchedChip:
         self.device = device
         self.place = place
         self.events = ChipEvents(device)
+        self.is_removed = False
         self._chip = chip()
         self._listener = listener
         self._derive = derive
@@ -197,8 +202,9 @@ class WatchedChip:
             raise
         except CallFailed:
             return None
-        if health == _NOT_STARTED:
-            raise CallFailed("the library says that the chip does not exist or has not started")
+        self.is_removed = health == _NOT_THERE
+        if self.is_removed:
+            raise CallFailed(REMOVED)
         if health not in _HEALTH:
             self._refused += 1
             return None

@@ -56,9 +56,11 @@ HANDLED_EVENT: Final = 0
 """``DCMI_DMS_FAULT_EVENT``, the one event type there is."""
 
 _INITIALISES: Final = {Generation.V1: "dcmi_init", Generation.V2: "dcmiv2_init"}
-_UNWRITTEN: Final = 0xFFFFFFFF
+_UNWRITTEN: Final = 0xFFFFFFFE
 _NO_NUMBER: Final = -(2**31)
-"""Stand where the library is to write, so that what it leaves alone is refused and not taken for a value."""
+"""Stand where the library is to write, so that what it leaves alone is refused and not taken for a value. All
+ones are what the library itself writes for what it does not know.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

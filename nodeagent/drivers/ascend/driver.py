@@ -18,7 +18,7 @@ from msgspec import structs
 from nodeagent.drivers.api import CallFailed, Driver, Emit, Population, Reading, Unavailable
 from nodeagent.drivers.ascend import dcmi
 from nodeagent.drivers.ascend.aggregation import UBOE_PORT_DOWN, UnifiedBusPorts, ethernet_ports
-from nodeagent.drivers.ascend.chip import WatchedChip, at_rest
+from nodeagent.drivers.ascend.chip import REMOVED, WatchedChip, at_rest
 from nodeagent.drivers.ascend.dcmi import Library, Place
 from nodeagent.drivers.ascend.events import LIST_LEADS_S, Listener
 from nodeagent.drivers.ascend.functions import Generation
@@ -84,6 +84,7 @@ class AscendDriver:
         self._version = ""
         self._expected: Sequence[PciFunction] = ()
         self._chips: Mapping[str, WatchedChip] = {}
+        self._here: Mapping[str, WatchedChip] = {}
         self._cards: list[int] = []
         self._turn = 0
         self._subscribed = False
@@ -119,9 +120,9 @@ class AscendDriver:
         if self._search.is_due(bool(self._missing), time.monotonic()):
             self._find_missing(library)
         self._turn += 1
-        groups = reset_groups({name: chip.sitting for name, chip in self._chips.items()})
+        groups = reset_groups({name: chip.sitting for name, chip in self._here.items()})
         return Population(
-            devices=tuple(self._described(chip, groups[name]) for name, chip in self._chips.items()),
+            devices=tuple(self._described(chip, groups[name]) for name, chip in self._here.items()),
             missing=self._missing,
             readings={
                 "events_total": self._listener.received,
@@ -242,8 +243,15 @@ class AscendDriver:
             self._tell("pci", str(error))
 
     def _miss(self) -> None:
-        addresses = [chip.attributes.get("pci", "") for chip in self._chips.values()]
-        self._missing = missing(self._expected, addresses)
+        self._here = {name: chip for name, chip in self._chips.items() if not chip.is_removed}
+        removed = [chip for name, chip in self._chips.items() if name not in self._here]
+        slots = sorted(chip.attributes.get("pci") or chip.device for chip in removed)
+        others = [function for function in self._expected if function.address not in slots]
+        addresses = [chip.attributes.get("pci", "") for chip in self._here.values()]
+        self._missing = (
+            *missing(others, addresses),
+            *(Missing(device=slot, reason=REMOVED) for slot in slots),
+        )
 
     def _find_missing(self, library: Library) -> None:
         """Have the library look at the machine anew. It forgets meanwhile what it knows of any chip, so that
@@ -262,6 +270,8 @@ class AscendDriver:
             except CallFailed as error:
                 self._cannot_search(library, error)
         self._search.were_looked_for(time.monotonic())
+        for chip in self._chips.values():
+            chip.is_removed = False
         self._enumerate(library, library.cards())
         self._miss()
 

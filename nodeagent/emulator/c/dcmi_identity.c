@@ -48,6 +48,8 @@ static int tell_die(const struct chip *chip, enum dcmi_die_type type, struct dcm
         return DCMI_ERR_INVALID_PARAMETER;
     if (type != VDIE)
         return DCMI_ERR_NOT_SUPPORT;
+    if (!is_ready(chip))
+        return unready(chip);
     memcpy(told->soc_die, chip->vdie, sizeof told->soc_die);
     return DCMI_OK;
 }
@@ -112,7 +114,7 @@ EXPORTED_CALL(dcmi_get_device_chip_info_v2, dcmiv2_get_device_chip_info, READY_O
               (struct dcmi_chip_info_v2 *chip_info), (chip_info))
 EXPORTED_CALL(dcmi_get_device_pcie_info_v2, dcmiv2_get_device_pcie_info, READY_ONLY, tell_pcie_info,
               (struct dcmi_pcie_info_all *pcie_info), (pcie_info))
-EXPORTED_CALL(dcmi_get_device_die_v2, dcmiv2_get_device_die_id, READY_ONLY, tell_die,
+EXPORTED_CALL(dcmi_get_device_die_v2, dcmiv2_get_device_die_id, LISTED_OR_MCU, tell_die,
               (enum dcmi_die_type input_type, struct dcmi_die_id *die_id), (input_type, die_id))
 EXPORTED_CALL(dcmi_get_device_board_info, dcmiv2_get_device_board_info, READY_ONLY, tell_board,
               (struct dcmi_board_info *board_info), (board_info))
@@ -147,7 +149,7 @@ EXPORTED int dcmi_get_card_elabel_v2(int card_id, struct dcmi_elabel_info *elabe
 EXPORTED int dcmi_get_card_elabel_v2(int card_id, struct dcmi_elabel_info *elabel_info)
 {
     struct chip *chip;
-    int answer = open_chip(__func__, 1, card_id, 0, ANY_STATE, &chip);
+    int answer = open_chip(__func__, 1, card_id, 0, LISTED_OR_MCU, &chip);
 
     if (answer != 0)
         return answer;

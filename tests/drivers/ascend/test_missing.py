@@ -199,18 +199,3 @@ async def test_a_library_that_refuses_to_be_initialised_again_is_left_at_that(no
         await stage.polled("npu4", 80)
         assert node.calls(INIT) == 2
         assert [given for given in stage.inputs if isinstance(given, SourceLost)] == []
-
-
-async def test_a_library_that_has_lost_its_chips_by_being_initialised_again_is_opened_anew(
-    node: EmulatedNode,
-) -> None:
-    node.drop("npu3")
-    hang = node.hang(None, INIT, skip=1, times=1)
-    node.answer(-8010, None, INIT, skip=1, times=1)
-    async with judged(ascend_spec(node.dcmi, node.sysfs, poll_interval_s=0.05)) as stage:
-        await stage.until(lambda: node.calls(INIT) == 2, "a search")
-        node.take_out("npu4")
-        node.release(hang)
-        told = await stage.lost()
-        assert told.reason.startswith("the library no longer lists its chips: dcmi_init: ")
-        await stage.back(after=stage.inputs.index(told))
