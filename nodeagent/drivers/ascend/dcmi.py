@@ -1,8 +1,9 @@
 """libdcmi.so behind one small interface: the library, the places where chips sit, and the calls on a chip.
 
 Whatever the library writes is taken with care: counts are checked against the room that was given,
-structures have room to spare, texts may lack their end. It keeps nothing between calls, retries nothing
-and knows no device name. A ``Chip`` is used by one thread at a time, for it reuses its memory.
+structures have room to spare, texts may lack their end. It keeps nothing between calls, retries only the
+list of processes, and knows no device name. A ``Chip`` is used by one thread at a time, for it reuses its
+memory.
 """
 
 import ctypes
@@ -28,6 +29,8 @@ from nodeagent.drivers.ascend.errors import (
     NOT_SUPPORTED,
     SYMBOL_MISSING,
     Nonsense,
+    NotReady,
+    NotSupported,
     VendorCallFailed,
     failure,
 )
@@ -46,7 +49,10 @@ MAX_CARDS: Final = 64
 MAX_DEVICES_PER_CARD: Final = 4
 """NPUs, and on some boards an MCU and a CPU behind them."""
 MAX_CODES: Final = 128
-MAX_PROCESSES: Final = 32
+MAX_PROCESSES: Final = 64
+"""The library writes so many, however little room it was told of (``dcmi_get_npu_proc_mem_info``)."""
+
+LIST_TRIES: Final = 3
 VERSION_BYTES: Final = 64
 
 NPU: Final = 0
@@ -261,9 +267,19 @@ class Chip:
         return [event.event_t for event in events[: count.value] if event.type == HANDLED_EVENT]
 
     def processes(self) -> Sequence[int]:
-        """The ids of the processes on the chip."""
-        count = c_int(MAX_PROCESSES)
-        self.call("processes", self._processes, byref(count))
+        """The ids of the processes on the chip. The library asks for the memory of each, and fails over one
+        that has just ended: so the list is asked for again before it counts as a failure.
+        """
+        for tries_left in reversed(range(LIST_TRIES)):
+            count = c_int(MAX_PROCESSES)
+            try:
+                self.call("processes", self._processes, byref(count))
+                break
+            except (NotSupported, NotReady):
+                raise
+            except VendorCallFailed:
+                if not tries_left:
+                    raise
         _check_count("the number of processes", count.value, MAX_PROCESSES)
         return [process.proc_id for process in self._processes[: count.value]]
 
