@@ -9,8 +9,7 @@ codes cannot be asked is not observed. Nothing is retried.
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -137,16 +136,6 @@ class WatchedChip:
         with self._busy:
             self._identify()
         self._label.wait(LABEL_PATIENCE_S)
-
-    @contextmanager
-    def rest(self, limit_s: float) -> Iterator[bool]:
-        """Nothing is asked of it meanwhile; False: it has not answered by then what it is being asked."""
-        is_at_rest = self._busy.acquire(timeout=limit_s)
-        try:
-            yield is_at_rest and not (self._beside.is_waiting or self._label.is_waiting)
-        finally:
-            if is_at_rest:
-                self._busy.release()
 
     def leave(self) -> None:
         """It is not watched any more."""
@@ -299,11 +288,3 @@ class WatchedChip:
     def _holder(self, pid: int) -> Holder:
         """One that cannot be looked at holds the chip all the same."""
         return holder_of(self._procfs, pid) or Holder(pid=pid, start_time=0, command="")
-
-
-@contextmanager
-def at_rest(chips: Iterable[WatchedChip], limit_s: float) -> Iterator[bool]:
-    """Nothing is asked of any of them meanwhile; False: one of them is being asked for longer than this."""
-    until_s = time.monotonic() + limit_s
-    with ExitStack() as held:
-        yield all(held.enter_context(chip.rest(max(0.0, until_s - time.monotonic()))) for chip in chips)

@@ -7,7 +7,6 @@ memory.
 """
 
 import ctypes
-import time
 from collections.abc import Callable, Sequence
 from ctypes import byref, c_int, c_uint
 from dataclasses import dataclass
@@ -90,9 +89,7 @@ class Library:
         """Raises ``Unavailable`` with the answer of its ``init``."""
         self._handle = handle
         self._functions = bind_library_calls(handle)
-        begun_s = time.monotonic()
         self.generation = self._initialise()
-        self.initialised_within_s = time.monotonic() - begun_s
         self._chip_functions = bind_chip_calls(handle, self.generation)
         self._callback: Any = None
 
@@ -104,12 +101,6 @@ class Library:
         if self.generation is Generation.V1:
             return self._places_on(card)
         return [self._place_v2(card)] if self._is_npu((card,)) else []
-
-    def initialise_again(self) -> None:
-        """Only then it lists chips that it has not found before. Nothing else may be asked of it meanwhile.
-        Raises ``CallFailed``: what it lists now is not known.
-        """
-        self._call(_INITIALISES[self.generation])
 
     def cards(self) -> list[int]:
         """The ids of the cards, or of the devices where there are no cards; a card that could not be read has
@@ -270,8 +261,9 @@ class Chip:
         """The ids of the processes on the chip. The library asks for the memory of each, and fails over one
         that has just ended: so the list is asked for again before it counts as a failure.
         """
+        count = c_int()
         for tries_left in reversed(range(LIST_TRIES)):
-            count = c_int(MAX_PROCESSES)
+            count.value = MAX_PROCESSES
             try:
                 self.call("processes", self._processes, byref(count))
                 break

@@ -18,30 +18,26 @@ from msgspec import structs
 from nodeagent.drivers.api import CallFailed, Driver, Emit, Population, Reading, Unavailable
 from nodeagent.drivers.ascend import dcmi
 from nodeagent.drivers.ascend.aggregation import UBOE_PORT_DOWN, UnifiedBusPorts, ethernet_ports
-from nodeagent.drivers.ascend.chip import REMOVED, WatchedChip, at_rest
+from nodeagent.drivers.ascend.chip import REMOVED, WatchedChip
 from nodeagent.drivers.ascend.dcmi import Library, Place
 from nodeagent.drivers.ascend.events import LIST_LEADS_S, Listener
 from nodeagent.drivers.ascend.functions import Generation
 from nodeagent.drivers.ascend.grouping import reset_groups
 from nodeagent.drivers.ascend.hang import HangRule
-from nodeagent.drivers.ascend.missing import Search, listed_by_pci, missing, not_opened
+from nodeagent.drivers.ascend.missing import listed_by_pci, missing, not_opened
 from nodeagent.drivers.pci import PciFunction
-from nodeagent.worker.protocol import Configure, Device, Missing, Pattern
+from nodeagent.worker.protocol import Configure, Device, Missing, Pattern, Renew
 
 LOOK_LIMIT_S: Final = 3.0
 """How long the first look at all chips may take; one that takes longer is listed without its identity."""
-
-REST_LIMIT_S: Final = 0.1
-"""So long chips may take to answer what they are being asked, before nobody asks them anything."""
-
-LONGEST_INITIALISATION_S: Final = 3.0
-"""A library that takes longer to initialise would make the chips late that are not asked meanwhile."""
 
 ENUMERATE_EACH: Final = 10
 """The cards are listed at each poll of the source, the numbers of their chips each so many."""
 
 PCI_EACH: Final = 60
 """So many polls of the source apart PCI is read again: virtual machines take NPUs, and give them back."""
+
+NOT_SEEN: Final = "chips are missing, and this process lists only those that it found when it began"
 
 _AS_THE_VENDOR: Final = HangRule()
 
@@ -78,6 +74,7 @@ class AscendDriver:
         self._hang_rule = hang_rule
         self._list_leads_s = list_leads_s
         self._skip = skip
+        self._emit = emit
         self._listener = Listener(emit.enqueue)
         self._ports = UnifiedBusPorts()
         self._library: Library | None = None
@@ -91,7 +88,6 @@ class AscendDriver:
         self._refused_before = 0
         self._troubles: dict[str, str] = {}
         self._missing: Sequence[Missing] = ()
-        self._search = Search()
 
     def open(self) -> None:
         self._expected = listed_by_pci(self._sysfs)
@@ -117,8 +113,8 @@ class AscendDriver:
         if self._turn % PCI_EACH == PCI_EACH - 1:
             self._look_at_pci()
         self._miss()
-        if self._search.is_due(bool(self._missing), time.monotonic()):
-            self._find_missing(library)
+        if self._missing and self._turn:
+            self._emit(Renew(reason=NOT_SEEN, for_more=True))
         self._turn += 1
         groups = reset_groups({name: chip.sitting for name, chip in self._here.items()})
         return Population(
@@ -252,39 +248,6 @@ class AscendDriver:
             *missing(others, addresses),
             *(Missing(device=slot, reason=REMOVED) for slot in slots),
         )
-
-    def _find_missing(self, library: Library) -> None:
-        """Have the library look at the machine anew. It forgets meanwhile what it knows of any chip, so that
-        none must be asked; and a call that hangs it would hang in as well. Then the search is put off.
-        """
-        if self._skip or self._search.is_over:
-            return
-        if library.initialised_within_s > LONGEST_INITIALISATION_S:
-            self._tell("search", "chips are missing, and to look for them would make the others late")
-            return
-        with at_rest(self._chips.values(), REST_LIMIT_S) as are_at_rest:
-            if not are_at_rest:
-                return
-            try:
-                library.initialise_again()
-            except CallFailed as error:
-                self._cannot_search(library, error)
-        self._search.were_looked_for(time.monotonic())
-        for chip in self._chips.values():
-            chip.is_removed = False
-        self._enumerate(library, library.cards())
-        self._miss()
-
-    def _cannot_search(self, library: Library, error: CallFailed) -> None:
-        """A library that refuses a second time, and lists what it has listed, is asked no third time."""
-        self._tell("search", f"chips are missing, and cannot be looked for: {error}")
-        self._search.is_over = True
-        try:
-            is_as_before = library.cards() == self._cards
-        except CallFailed:
-            is_as_before = False
-        if not is_as_before:
-            raise Unavailable(f"the library no longer lists its chips: {error}") from error
 
     def _tell(self, trouble: str, text: str) -> None:
         """On stderr, which the daemon logs; the same thing once for as long as the trouble lasts."""

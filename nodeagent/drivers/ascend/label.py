@@ -60,11 +60,6 @@ class LabelReader:
             self._asked_s = now_s
             self._beside.read(ask=True)
 
-    @property
-    def is_waiting(self) -> bool:
-        """For an answer of the MCU."""
-        return self._beside.is_waiting
-
     def wait(self, limit_s: float) -> None:
         """For the answer to what was asked, as long as that."""
         self._beside.wait(limit_s)

@@ -10,7 +10,7 @@ from tests.daemon.staged import HANG_S
 from tests.drivers.ascend.conftest import Emulate
 from tests.drivers.ascend.judged import judged
 from tests.drivers.ascend.test_ascend_contract import ascend_spec
-from tests.waiting import wait_until
+from tests.waiting import WAIT_LIMIT_S, wait_until
 
 LABEL = "dcmi_get_card_elabel_v2"
 WAIT_MS = int((LOOK_LIMIT_S + HANG_S) * 1000 / 4) + 150
@@ -58,7 +58,7 @@ def asked_at(label: LabelReader, node: EmulatedNode, until_s: int) -> list[int]:
     for now_s in range(until_s):
         before = node.calls(LABEL, "npu3")
         label.want("die", now_s)
-        wait_until(lambda: not label.is_waiting)
+        label.wait(WAIT_LIMIT_S)
         if node.calls(LABEL, "npu3") > before:
             times_s.append(now_s)
     return times_s
