@@ -123,11 +123,11 @@ class Library:
 
     def subscribe(self, handler: Callable[[Any], None]) -> None:
         """Have every fault event of every chip given to ``handler``, on a thread of the library's, for as
-        long as the process lives: there is no way to unsubscribe. Once more only if it failed, with the
-        same handler. Raises ``CallFailed``.
+        long as the process lives: there is no way to unsubscribe. Once, also if it fails. Raises
+        ``CallFailed``.
         """
         # Kept for good, also when it fails: nobody knows what the library has kept of it.
-        callback = self._callback = self._callback or FaultCallback(handler)
+        callback = self._callback = FaultCallback(handler)
         if self.generation is Generation.V1:
             self._call("dcmi_subscribe_fault_event", -1, -1, EventFilter(), callback)
         else:

@@ -20,6 +20,7 @@ from nodeagent.drivers.ascend import dcmi
 from nodeagent.drivers.ascend.aggregation import UBOE_PORT_DOWN, UnifiedBusPorts, ethernet_ports
 from nodeagent.drivers.ascend.chip import REMOVED, WatchedChip
 from nodeagent.drivers.ascend.dcmi import Library, Place
+from nodeagent.drivers.ascend.errors import NotSupported
 from nodeagent.drivers.ascend.events import LIST_LEADS_S, Listener
 from nodeagent.drivers.ascend.functions import Generation
 from nodeagent.drivers.ascend.grouping import reset_groups
@@ -38,6 +39,9 @@ PCI_EACH: Final = 60
 """So many polls of the source apart PCI is read again: virtual machines take NPUs, and give them back."""
 
 NOT_SEEN: Final = "chips are missing, and this process lists only those that it found when it began"
+
+NO_EVENTS: Final = "it was refused the events, and any later subscription of this process would be"
+"""As the vendor's library has it (dsmi_fault_event.c, ``dsmi_subscribe_fault_event``)."""
 
 _AS_THE_VENDOR: Final = HangRule()
 
@@ -85,6 +89,7 @@ class AscendDriver:
         self._cards: list[int] = []
         self._turn = 0
         self._subscribed = False
+        self._is_refused_events = False
         self._refused_before = 0
         self._troubles: dict[str, str] = {}
         self._missing: Sequence[Missing] = ()
@@ -105,11 +110,11 @@ class AscendDriver:
         if self._turn == 1:
             # From now on the daemon knows the devices, and events can be told.
             self._subscribe(library)
+        if self._is_refused_events:
+            self._emit(Renew(reason=NO_EVENTS))
         cards = library.cards()
         if cards != self._cards or self._turn % ENUMERATE_EACH == 0:
             self._enumerate(library, cards)
-            if not self._subscribed and self._turn:
-                self._subscribe(library)
         if self._turn % PCI_EACH == PCI_EACH - 1:
             self._look_at_pci()
         self._miss()
@@ -227,6 +232,7 @@ class AscendDriver:
         try:
             library.subscribe(self._listener.take)
         except CallFailed as error:
+            self._is_refused_events = not isinstance(error, NotSupported)
             self._tell("events", f"no events, only polls: {error}")
         else:
             self._subscribed = True
