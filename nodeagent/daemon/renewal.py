@@ -1,8 +1,8 @@
 """A worker's successor: started beside it because it asked for one, and in its place once it is ready.
 
 Some libraries keep for the life of a process what they found at its start. Another process sees what is there
-now, and until it is ready the one in use goes on observing. It is replaced only by one that lists every
-device that it lists itself: what drops while the successor opens the library is not lost from sight for it.
+now, and until it is ready the one in use goes on observing. That one says what its successor must list to
+take over: what drops while the library is opened is not lost from sight for it.
 
 It delivers nothing; what a successor says of the source from its hello on is the supervisor's to hear.
 """
@@ -62,7 +62,7 @@ class Renewal:
         self._command = command
         self._queue = queue
         self._pace = Pace()
-        self._for_more = False
+        self._asked: Renew | None = None
 
     def concerns(self, worker: Worker) -> bool:
         """Whether it is a successor, or one that was replaced by its own."""
@@ -82,7 +82,7 @@ class Renewal:
         if crew.successor or crew.abandoned or crew.retired:
             return
         self._pace.done(now_s)
-        self._for_more = asked.for_more
+        self._asked = asked
         log.info("%s: a further worker begins: %s", self._source, asked.reason)
         try:
             child = await Child.spawn(self._command, self._queue, log)
@@ -116,13 +116,13 @@ class Renewal:
         return None
 
     def _sees_enough(self, hello: Hello) -> bool:
-        """All that the worker in use sees, and more where it was for that."""
-        worker = self._crew.worker
-        if worker is None or worker.state is not State.READY:
+        """What the worker in use asked that it sees."""
+        worker, asked = self._crew.worker, self._asked
+        if worker is None or worker.state is not State.READY or asked is None:
             return False
         seen = set(worker.lateness.expected) - {SOURCE}
         listed = {device.device for device in hello.devices}
-        return seen < listed if self._for_more else seen <= listed
+        return asked.lists == "any" or (seen < listed if asked.lists == "more" else seen <= listed)
 
     def _call_off(self, reason: str) -> None:
         log.info("%s: the further worker is not needed: %s", self._source, reason)

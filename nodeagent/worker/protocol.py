@@ -19,7 +19,7 @@ It does no I/O, and it names no source: who is speaking is known from the pipe, 
 """
 
 from collections.abc import Iterable
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -251,11 +251,11 @@ class Lost(_Message, frozen=True, tag="lost"):
 
 class Renew(_Message, frozen=True, tag="renew"):
     """Another process would see what this one cannot: start one, and let it go on in place of this one once
-    it is ready. ``for_more``: only if it lists a device that this one does not. Said again while it is so.
+    it is ready and lists enough: all devices that this one does, more, or any. Said again while it is so.
     """
 
     reason: Text
-    for_more: bool = False
+    lists: Literal["all", "more", "any"] = "all"
 
 
 Order = Configure | Poll | Patterns

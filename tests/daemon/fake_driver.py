@@ -86,7 +86,7 @@ class FakeDriver:
             raise Unavailable(outdated)
         for name in ("renew", "more"):
             if (reason := self._told(name)) is not None:
-                self._emit(Renew(reason=reason, for_more=name == "more"))
+                self._emit(Renew(reason=reason, lists="more" if name == "more" else "all"))
         lost = {name: self._told(f"lost-{name}") for name in self._devices}
         return Population(
             devices=[

@@ -119,7 +119,7 @@ class AscendDriver:
             self._look_at_pci()
         self._miss()
         if self._missing and self._turn:
-            self._emit(Renew(reason=NOT_SEEN, for_more=True))
+            self._emit(Renew(reason=NOT_SEEN, lists="more"))
         self._turn += 1
         groups = reset_groups({name: chip.sitting for name, chip in self._here.items()})
         return Population(
