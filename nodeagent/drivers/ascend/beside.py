@@ -16,12 +16,14 @@ Answer = TypeVar("Answer")
 class Beside(Generic[Answer]):
     """``ask`` is called by the thread alone, which begins with the first question; it raises nothing.
     ``nothing`` stands for the answer until there is one. ``is_waiting``: for an answer.
+    ``what`` it asks is in the name of its thread.
     """
 
-    def __init__(self, ask: Callable[[], Answer], nothing: Answer, device: str) -> None:
+    def __init__(self, ask: Callable[[], Answer], nothing: Answer, device: str, what: str = "beside") -> None:
         self._ask = ask
         self._nothing = self._told = nothing
         self._device = device
+        self._what = what
         self._asked = threading.Semaphore(0)
         self._answered = threading.Event()
         self._answered.set()
@@ -53,7 +55,9 @@ class Beside(Generic[Answer]):
 
     def _start(self) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._answer, name=f"{self._device} beside", daemon=True)
+            self._thread = threading.Thread(
+                target=self._answer, name=f"{self._device} {self._what}", daemon=True
+            )
             self._thread.start()
 
     def _answer(self) -> None:

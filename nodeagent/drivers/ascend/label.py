@@ -38,7 +38,7 @@ class LabelReader:
     def __init__(self, chip: Chip, device: str) -> None:
         self._chip = chip
         self._die = ""
-        self._beside = Beside(self._read, Label(), device)
+        self._beside = Beside(self._read, Label(), device, "label")
         self._asked_s: float | None = None
         self._pause_s = FIRST_PAUSE_S
 
