@@ -1,4 +1,4 @@
-"""The workers of one source: the one in use, those left behind, and when the next one begins.
+"""The workers of one source: the one in use, its successor, those left behind, and when the next one begins.
 
 Whether one has to go, and what is told of it, is the supervisor's. Times are of the monotonic clock.
 """
@@ -20,12 +20,14 @@ LET_GO_LOOK_S: Final = 0.2
 
 
 class Crew:
-    """``worker`` is the one in use; ``spawn_at_s`` is None while none is to begin, and none does while it
-    ``has_let_go``.
+    """``worker`` is the one in use, ``successor`` is to take its place; those ``retired`` were told to end.
+    ``spawn_at_s`` is None while none is to begin, and none does while it ``has_let_go``.
     """
 
     def __init__(self, spec: WorkerSpec) -> None:
         self.worker: Worker | None = None
+        self.successor: Worker | None = None
+        self.retired: list[Worker] = []
         self.abandoned: list[Worker] = []
         self.spawn_at_s: float | None = None
         self.has_let_go = False
@@ -45,9 +47,11 @@ class Crew:
         if self.has_let_go:
             return time.monotonic() + LET_GO_LOOK_S
         if (worker := self.worker) is None:
-            return self.spawn_at_s
-        late_s = worker.lateness.due_s() if worker.state is State.READY else None
-        return worker.due_s if late_s is None else min(worker.due_s, late_s)
+            due_s = [self.spawn_at_s]
+        else:
+            due_s = [worker.due_s, worker.lateness.due_s() if worker.state is State.READY else None]
+        due_s.append(self.successor.due_s if self.successor else None)
+        return min((each for each in due_s if each is not None), default=None)
 
     def of(self, child: Child) -> Worker | None:
         """None: nobody listens to it any more."""
@@ -67,6 +71,43 @@ class Crew:
         self.spawn_at_s = None
         self.worker = Worker(child, self._spec, skip, self.caution, time.monotonic())
         return self.worker
+
+    def begin_beside(self, child: Child) -> Worker:
+        """The successor of the one in use."""
+        self.successor = Worker(child, self._spec, frozenset(), self.caution, time.monotonic())
+        return self.successor
+
+    def replace_by_successor(self) -> None:
+        """It is the one in use from now on."""
+        before, self.worker, self.successor = self.worker, self.successor, None
+        if before is not None:
+            self._retire(before)
+
+    def call_off_successor(self) -> None:
+        """The one in use stays."""
+        if (successor := self.successor) is not None:
+            self.successor = None
+            self._retire(successor)
+
+    def _retire(self, worker: Worker) -> None:
+        """It ends once nobody speaks to it; where it hangs in the kernel, when it comes out of that."""
+        worker.child.hang_up()
+        self.retired.append(worker)
+
+    def let_go_of(self, worker: Worker) -> None:
+        """It has ended: a successor, or one that was told to end."""
+        if worker is self.successor:
+            self.successor = None
+        else:
+            self.retired.remove(worker)
+
+    async def end_retired(self) -> None:
+        """In bounded time; one that hangs in the kernel stays."""
+        for worker in tuple(self.retired):
+            await worker.end()
+            if await worker.child.wait(0.0):
+                await worker.child.release()
+                self.retired.remove(worker)
 
     def spawn_soon(self) -> None:
         """Beside an abandoned worker one replacement, and only one that can avoid the device it hangs in."""
@@ -94,10 +135,11 @@ class Crew:
     async def end_all(self) -> None:
         """For good, in bounded time."""
         workers = self._all()
-        self.worker, self.abandoned = None, []
+        self.worker, self.successor, self.retired, self.abandoned = None, None, [], []
         for worker in workers:
             await worker.end()
             await worker.child.release()
 
     def _all(self) -> list[Worker]:
-        return [*self.abandoned, *([self.worker] if self.worker else [])]
+        in_use = [worker for worker in (self.successor, self.worker) if worker is not None]
+        return [*self.abandoned, *self.retired, *in_use]

@@ -80,6 +80,9 @@ class Hearing:
                 worker.looking_at = None
                 worker.caution.passed()
                 return observation.caught_up(report)
+            case protocol.Renew():
+                # The supervisor does what is asked.
+                return ()
             case protocol.Lost():
                 log.warning("%s: %s", self._source, report.reason)
                 return observation.lost(report.reason)
@@ -97,14 +100,22 @@ class Hearing:
         self._said_unavailable = report.reason
         return inputs
 
+    def take_over(self, worker: Worker, hello: protocol.Hello) -> Delivery:
+        """It goes on where another one stops: what was observed still is."""
+        self._ready(worker, hello)
+        return Delivery(source=self._source, inputs=tuple(self._observation.population(hello)))
+
     def _hello(self, worker: Worker, hello: protocol.Hello) -> Sequence[Input]:
         if worker.state is not State.STARTING:
             raise Nonsense("hello a second time")
+        self._ready(worker, hello)
+        return self._observation.hello(hello, worker.skip)
+
+    def _ready(self, worker: Worker, hello: protocol.Hello) -> None:
         worker.take(Trigger.HELLO)
         worker.due_s = time.monotonic()
         self._expect(worker, hello.devices)
         self._readings.forget()
-        return self._observation.hello(hello, worker.skip)
 
     def _reply(self, worker: Worker, reply: protocol.Reply) -> Sequence[Input]:
         if not worker.lateness.answer(reply.id, reply.device):

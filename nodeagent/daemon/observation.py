@@ -186,6 +186,10 @@ class Observation:
     def caught_up(self, said: protocol.CaughtUp) -> list[Input]:
         self._caught_up = said
         self._is_open = True
+        if self._observing:
+            # Of a worker that goes on in place of another: it heals what that one missed.
+            active = active_set(self._source, said, self._clock)
+            return [] if active is None else [active]
         return self._settle()
 
     def late(self, devices: Collection[str], reason: str) -> list[Input]:

@@ -29,12 +29,13 @@ from nodeagent.daemon.hearing import Hearing, Nonsense
 from nodeagent.daemon.lifecycle import State, Trigger
 from nodeagent.daemon.observation import Observation
 from nodeagent.daemon.readings import Readings
+from nodeagent.daemon.renewal import Renewal
 from nodeagent.daemon.running import Worker
 from nodeagent.daemon.source import Statistics, WorkerSpec
 from nodeagent.daemon.source_health import health_of
 from nodeagent.daemon.translate import Clock
 from nodeagent.outlets.health import SourceHealth
-from nodeagent.worker.protocol import SOURCE
+from nodeagent.worker.protocol import SOURCE, Renew
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +65,7 @@ class Supervisor:
         self._cursor = spec.cursor
         self._crew = Crew(spec)
         self._heard = Heard(self._crew)
+        self._renewal = Renewal(spec.source, self._crew, self._heard.queue)
         self._poll_id = 0
         self._stopping = False
         self._turn = asyncio.Lock()
@@ -103,6 +105,7 @@ class Supervisor:
 
     async def rest(self, devices: Collection[str], reason: str) -> None:
         """Let these alone: they are not asked, and nothing that is said of them is taken."""
+        self._crew.call_off_successor()
         inputs = self._observation.rest(devices, reason)
         self._let_alone()
         await self._deliver(inputs)
@@ -127,6 +130,7 @@ class Supervisor:
         """
         async with self._turn:
             self._crew.has_let_go = True
+            self._crew.call_off_successor()
             worker, self._crew.worker = self._crew.worker, None
             if self._observation.is_known:
                 await self._deliver(self._observation.lost(reason, on_purpose=True))
@@ -137,7 +141,8 @@ class Supervisor:
                 else:
                     worker.abandon(await worker.child.stuck_threads())
                     self._crew.replace_if_abandoned(worker)
-            return not self._crew.abandoned
+            await self._crew.end_retired()
+            return not (self._crew.abandoned or self._crew.retired)
 
     def take_up(self) -> None:
         """Start a worker again, after ``let_go`` or ``hold_off``."""
@@ -148,9 +153,9 @@ class Supervisor:
         """From now on match its patterns, and tell of readings what its rules ask."""
         self._readings.judge_by(catalog.threshold, catalog.counter)
         self._patterns = tuple(catalog.patterns)
-        worker = self._crew.worker
-        if worker is not None and worker.state in (State.STARTING, State.READY):
-            worker.reload(self._patterns)
+        for worker in (self._crew.worker, self._crew.successor):
+            if worker is not None and worker.state in (State.STARTING, State.READY):
+                worker.reload(self._patterns)
 
     def health(self) -> SourceHealth:
         """As of now; from any thread."""
@@ -160,6 +165,7 @@ class Supervisor:
 
     async def _do_due(self) -> None:
         now_s = time.monotonic()
+        self._renewal.call_off_if_late(now_s)
         worker = self._crew.worker
         if worker is None:
             is_due = self._crew.spawn_at_s is not None and self._crew.spawn_at_s <= now_s
@@ -260,6 +266,11 @@ class Supervisor:
         worker = self._crew.of(happening.child)
         if worker is None:
             return
+        if self._renewal.concerns(worker):
+            if (hello := await self._renewal.take(worker, happening)) is not None:
+                self._let_alone()
+                await self._hand_over(self._hearing.take_over(worker, hello))
+            return
         match happening:
             case Exited(how=how):
                 await self._take_exit(worker, how)
@@ -269,6 +280,8 @@ class Supervisor:
                 pass
             case Garbled(reason=reason):
                 await self._garbled(worker, reason)
+            case Said(report=Renew() as asked) if worker.state is State.READY:
+                await self._renewal.ask(asked, self._observation.resting, self._patterns, self._cursor)
             case Said(report=report):
                 try:
                     delivery = self._hearing.take(worker, report)

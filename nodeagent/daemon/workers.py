@@ -13,9 +13,9 @@ from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.launching import runs_as_unit
 from nodeagent.daemon.parts import parts_of
 from nodeagent.daemon.pump import QUEUE_DELIVERIES, Pump
-from nodeagent.daemon.source import WorkerSpec
+from nodeagent.daemon.source import HELLO_DEADLINE_S, WorkerSpec
 from nodeagent.daemon.supervisor import Supervisor
-from nodeagent.drivers import DRIVERS, HOSTED
+from nodeagent.drivers import DRIVERS, HELLO_DEADLINES_S, HOSTED
 from nodeagent.outlets.health import Health
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Cursor
@@ -41,7 +41,7 @@ def supervisors(
     long, and they end without grace.
     """
     specs: Iterable[WorkerSpec] = (
-        _spec(name, config.drivers[name], catalog, clock, cursors.get(name), parts_of(view, name))
+        spec_of(name, config.drivers[name], catalog, clock, cursors.get(name), parts_of(view, name))
         for name in DRIVERS
         if config.drivers[name].enabled
     )
@@ -87,7 +87,7 @@ def of_vendors(config: Config, workers: Iterable[Supervisor]) -> list[Supervisor
     return [worker for worker in workers if isinstance(config.drivers[worker.name], VendorConfig)]
 
 
-def _spec(
+def spec_of(
     name: str,
     section: DriverConfig,
     catalog: Catalog,
@@ -95,6 +95,7 @@ def _spec(
     cursor: Cursor | None,
     known: tuple[Device, ...],
 ) -> WorkerSpec:
+    """``section`` is the driver's, ``known`` are its parts of earlier lives."""
     return WorkerSpec(
         source=name,
         boot_id=clock.boot_id,
@@ -107,6 +108,7 @@ def _spec(
         required=section.required,
         poll_interval_s=section.poll_interval_ns / 1e9,
         call_deadline_s=section.call_deadline_ns / 1e9,
+        hello_deadline_s=HELLO_DEADLINES_S.get(name, HELLO_DEADLINE_S),
         start_delay_s=0.0 if section.required else AFTER_REQUIRED_S,
         host=SOCKET if name in HOSTED and runs_as_unit(os.environ) else None,
     )

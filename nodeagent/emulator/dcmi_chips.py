@@ -70,10 +70,8 @@ def fill_npus(state: State, first: int, count: int, product: Mapping[str, Any]) 
     node.card_count, node.card_count_lie, node.ecc_words = cards, NO_LIE, 7
     node.dcmi_version, node.driver_version = b"24.1.0", b"24.1.0"
     node.fabric_fault_count_lie, node.fabric_poll_ms = NO_LIE, 300
-    # No library promises an order, so it is none that a program could rely on.
-    order = [*range(cards // 2, cards), *range(cards // 2)]
-    for place, card in enumerate(order):
-        node.cards[place] = card
+    for card in range(cards):
+        node.cards[card] = card
     for number in range(count):
         chip = state.chips[first + number]
         _identify(chip, number, dies, product)

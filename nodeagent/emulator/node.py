@@ -259,7 +259,9 @@ class EmulatedNode:
         self.chip(device).ready = self.chip(device).present = 1
 
     def take_out(self, device: str) -> None:
-        """The chip is listed no more. Its name stays taken."""
+        """The driver removes the chip; its name stays taken. Processes that have found an NPU list it still,
+        and are told by its health that it is not there.
+        """
         self.chip(device).present = 0
 
     def replace_die(self, device: str, seed: int) -> None:

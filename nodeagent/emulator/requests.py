@@ -137,10 +137,10 @@ class Set(Request, tag="set"):
 
 
 class Drop(Request, tag="drop"):
-    """Let a chip fall off its bus. LISTED no: the library does not list it any more either."""
+    """Let a chip fall off its bus. LISTED no: its driver removes it, and no other process finds it."""
 
     device: str
-    listed: Annotated[bool, Meta(description="Whether the library lists it.")] = True
+    listed: Annotated[bool, Meta(description="Whether the driver still has it.")] = True
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
         if not self.listed:

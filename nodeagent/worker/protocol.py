@@ -15,10 +15,11 @@ It does no I/O, and it names no source: who is speaking is known from the pipe, 
                                              Reply        to one device of one Poll
                                              CaughtUp     the history of the source is read
                                              Lost         the source went away; the worker retries
+                                             Renew        another process would see more
 """
 
 from collections.abc import Iterable
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -249,9 +250,18 @@ class Lost(_Message, frozen=True, tag="lost"):
     errno: ErrorNumber = 0
 
 
+class Renew(_Message, frozen=True, tag="renew"):
+    """Another process would see what this one cannot: start one, and let it go on in place of this one once
+    it is ready and lists enough: all devices that this one does, more, or any. Said again while it is so.
+    """
+
+    reason: Text
+    lists: Literal["all", "more", "any"] = "all"
+
+
 Order = Configure | Poll | Patterns
-Following = Batch | LookingAt | CaughtUp | Lost
-"""What a driver that follows a source says of itself; all else says its worker."""
+Following = Batch | LookingAt | CaughtUp | Lost | Renew
+"""What a driver says of itself; all else says its worker."""
 
 Report = Hello | Unavailable | Devices | Reply | Following
 

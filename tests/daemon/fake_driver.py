@@ -9,6 +9,9 @@
     hang-open        a FIFO: opening the library blocks
     absent, broken   opening the library fails; the devices named in the file are missing by that
     outdated         the library must be opened anew, for the reason in the file
+    renew, more      another process would see more, or may: the source asks for one at each of its polls
+    unseen-DEVICE    a process that begins while it is there does not list the device
+    opened           the pids of those that have opened the library
     crash-DEVICE     a poll of the device reads from address 0
     deaf             SIGTERM is ignored
     held-DEVICE      the pids in the file hold the device
@@ -28,7 +31,17 @@ from pathlib import Path
 
 from nodeagent.core.model import Assertion, Kind
 from nodeagent.drivers.api import CallFailed, Driver, Emit, Population, Reading, Unavailable
-from nodeagent.worker.protocol import Active, Batch, Configure, Device, Holder, Missing, Pattern, Signal
+from nodeagent.worker.protocol import (
+    Active,
+    Batch,
+    Configure,
+    Device,
+    Holder,
+    Missing,
+    Pattern,
+    Renew,
+    Signal,
+)
 
 MUTTERED_LINES = 2000
 BURSTING_THREADS = 4
@@ -45,9 +58,13 @@ class FakeDriver:
         self._devices = devices
         self._emit = emit
         self._burst: list[str] = []
+        self._unseen: list[str] = []
         self._libc = ctypes.CDLL(None, use_errno=True)
 
     def open(self) -> None:
+        with (self._control / "opened").open("a") as opened:
+            opened.write(f"{os.getpid()}\n")
+        self._unseen = [name for name in self._devices if (self._control / f"unseen-{name}").exists()]
         self._hang("hang-open")
         if (self._control / "deaf").exists():
             ignore = ctypes.c_void_p(1)
@@ -67,12 +84,15 @@ class FakeDriver:
     def devices(self) -> Population:
         if (outdated := self._told("outdated")) is not None:
             raise Unavailable(outdated)
+        for name in ("renew", "more"):
+            if (reason := self._told(name)) is not None:
+                self._emit(Renew(reason=reason, lists="more" if name == "more" else "all"))
         lost = {name: self._told(f"lost-{name}") for name in self._devices}
         return Population(
             devices=[
                 Device(device=name, kind=Kind.CHIP, vendor="fake", identity=f"id-{name}")
                 for name, reason in lost.items()
-                if reason is None
+                if reason is None and name not in self._unseen
             ],
             missing=[
                 Missing(device=name, reason=reason)

@@ -42,7 +42,7 @@ def test_a_node_of_eight_chips_is_toured(program: Program, make_node: MakeNode) 
     cards = [words(line) for line in lines if line.startswith("card ")]
     chips = [line for line in lines if line.startswith("npu ")]
     die = f"{node.chip('npu3').vdie[0]:08x}"
-    assert [int(card["card"]) for card in cards] == [4, 5, 6, 7, 0, 1, 2, 3]
+    assert [int(card["card"]) for card in cards] == [0, 1, 2, 3, 4, 5, 6, 7]
     assert {(card["devices"], card["largest"], card["mcu"], card["brother"]) for card in cards} == {
         ("1", "0", "1", "-8255")
     }

@@ -144,7 +144,7 @@ def test_a_chip_that_dropped_is_listed_and_not_ready(make_node: MakeNode) -> Non
 
     node.return_("npu3")
     node.take_out("npu4")
-    assert (health(node, 3), health(node, 4)) == (0, -8007)
+    assert (health(node, 3), health(node, 4)) == (0, -8001)
 
 
 def test_a_function_can_be_missing_and_not_only_unsupported(make_node: MakeNode) -> None:

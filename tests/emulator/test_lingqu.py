@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from nodeagent.emulator.lingqu_faults import CHIP_LEVEL, FabricFault
 from nodeagent.emulator.node import EmulatedNode
+from tests.waiting import wait_until
 
 MakeNode = Callable[[str], EmulatedNode]
 
@@ -73,9 +74,10 @@ def test_a_subscription_takes_the_place_of_one_with_the_same_filter(make_node: M
 def test_what_stands_is_listed_as_far_as_there_is_room(make_node: MakeNode) -> None:
     node = make_node("16xA3")
     library = load(node)
-    library.lq_dcmi_init()
-    node.raise_fabric(PORT_DOWN, deliver=False)
+    node.set_node("fabric_poll_ms", 0)
+    node.raise_fabric(PORT_DOWN)
     node.raise_fabric(MEMORY)
+    library.lq_dcmi_init()
     count, events = ctypes.c_uint(), (Event * 4)()
 
     assert library.lq_dcmi_get_fault_info(1, ctypes.byref(count), events) == 0
@@ -86,8 +88,23 @@ def test_what_stands_is_listed_as_far_as_there_is_room(make_node: MakeNode) -> N
         0,
     )
     node.clear_fabric(PORT_DOWN)
+    wait_until(lambda: listed(library) == [(6, CHIP_LEVEL)])
+
+
+def listed(library: ctypes.CDLL) -> list[tuple[int, int]]:
+    count, events = ctypes.c_uint(), (Event * 4)()
     library.lq_dcmi_get_fault_info(4, ctypes.byref(count), events)
-    assert (count.value, events[0].switchChipid, events[0].switchPortid) == (1, 6, CHIP_LEVEL)
+    return [(event.switchChipid, event.switchPortid) for event in events[: count.value]]
+
+
+def test_what_no_event_told_is_known_to_another_process_only(make_node: MakeNode) -> None:
+    node = make_node("16xA3")
+    node.set_node("fabric_poll_ms", 0)
+    library = load(node)
+    library.lq_dcmi_init()
+    node.raise_fabric(PORT_DOWN, deliver=False)
+    node.raise_fabric(MEMORY)
+    wait_until(lambda: listed(library) == [(6, CHIP_LEVEL)])
 
 
 def test_a_subscriber_is_told_what_its_filter_lets_through(make_node: MakeNode) -> None:

@@ -20,8 +20,9 @@ def cards(library: ctypes.CDLL) -> list[int]:
     return sorted(listed[: count.value])
 
 
-def health(library: ctypes.CDLL, card: int) -> int:
-    return int(library.dcmi_get_device_health(card, 0, ctypes.byref(ctypes.c_uint())))
+def health(library: ctypes.CDLL, card: int) -> tuple[int, int]:
+    told = ctypes.c_uint()
+    return library.dcmi_get_device_health(card, 0, ctypes.byref(told)), told.value
 
 
 def test_a_chip_that_had_not_started_is_listed_without_its_id_until_the_next_initialisation(
@@ -30,18 +31,44 @@ def test_a_chip_that_had_not_started_is_listed_without_its_id_until_the_next_ini
     node = make_node("4x910B")
     node.drop("npu3")
     library = initialised(node)
-    assert (cards(library), health(library, 3)) == ([-1, 0, 1, 2], -8007)
+    assert (cards(library), health(library, 3)) == ([-1, 0, 1, 2], (-8001, 0))
     node.return_("npu3")
-    assert (cards(library), health(library, 3)) == ([-1, 0, 1, 2], -8007)
+    assert (cards(library), health(library, 3)) == ([-1, 0, 1, 2], (-8001, 0))
     assert library.dcmi_init() == 0
-    assert (cards(library), health(library, 3)) == ([0, 1, 2, 3], 0)
+    assert (cards(library), health(library, 3)) == ([0, 1, 2, 3], (0, 0))
+
+
+def test_a_chip_that_comes_later_is_found_by_another_process_only(make_node: MakeNode) -> None:
+    node = make_node("4x910B")
+    node.take_out("npu3")
+    library = initialised(node)
+    node.return_("npu3")
+    assert library.dcmi_init() == 0
+    assert cards(library) == [0, 1, 2]
+
+
+def test_a_chip_that_the_driver_removes_stays_listed_and_its_health_says_so(make_node: MakeNode) -> None:
+    node = make_node("4x910B")
+    library = initialised(node)
+    node.take_out("npu3")
+    told, codes = ctypes.c_uint(), (ctypes.c_uint * 128)()
+    assert (cards(library), health(library, 3)) == ([0, 1, 2, 3], (0, 0xFFFFFFFF))
+    assert library.dcmi_get_device_errorcode_v2(3, 0, ctypes.byref(told), codes, 128) == -8005
+    assert library.dcmi_get_device_temperature(3, 0, ctypes.byref(told)) == -8007
+    assert library.dcmi_init() == 0
+    assert cards(library) == [-1, 0, 1, 2]
+
+
+def test_nothing_is_listed_before_the_initialisation(make_node: MakeNode) -> None:
+    library = ctypes.CDLL(str(make_node("4x910B").dcmi))
+    assert library.dcmi_get_card_list(ctypes.byref(ctypes.c_int()), (ctypes.c_int * 64)(), 64) == -8005
 
 
 def test_a_chip_that_drops_later_stays_listed(make_node: MakeNode) -> None:
     node = make_node("4x910B")
     library = initialised(node)
     node.drop("npu3")
-    assert (cards(library), health(library, 3)) == ([0, 1, 2, 3], -8012)
+    assert (cards(library), health(library, 3)) == ([0, 1, 2, 3], (-8012, 0))
 
 
 def test_a_card_is_listed_when_both_of_its_dies_have_started(make_node: MakeNode) -> None:

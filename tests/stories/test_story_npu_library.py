@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from nodeagent.client import EventKind, Level, Verdict
+from nodeagent.drivers.ascend.chip import REMOVED
 from tests.stories.npus import CHIPS, DEVICE_LOST, Npus, eight_npus
 from tests.stories.subscriber import without_gap
 
@@ -154,7 +155,7 @@ async def polled(npus: Npus, times: float) -> bool:
     return await npus.of_source("polls_total") >= times
 
 
-async def test_story_12_the_chip_that_the_library_lists_no_more_is_lost_once_and_by_its_slot(
+async def test_story_12_the_chip_that_the_driver_removes_is_lost_once_and_by_its_slot(
     tmp_path: Path,
 ) -> None:
     async with eight_npus(tmp_path) as npus:
@@ -166,7 +167,7 @@ async def test_story_12_the_chip_that_the_library_lists_no_more_is_lost_once_and
         (device,) = [device for name, device in (await npus.devices()).items() if name == "npu3"]
         status, told = await scanned(npus)
         assert lost.condition_level is Level.PRE_SEPARATE_NPU
-        assert lost.evidence["reason"] == "PCI lists 8 NPUs, the library 7, and not this one"
+        assert lost.evidence["reason"] == REMOVED
         assert (device.attributes["pci"], device.verdict) == ("0000:0d:00.0", Verdict.NO_NEW_JOBS)
         assert npus.course(DEVICE_LOST) == ["npu3 raised"]
         assert (status, [each["name"] for each in told["faulty"]]) == (FAULTY, ["npu3"])

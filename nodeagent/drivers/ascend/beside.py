@@ -1,47 +1,52 @@
-"""Readings whose call may wait for something other than the chip, asked in a thread beside the chip's polls.
+"""Calls that may wait for something other than the chip, made in a thread beside the chip's polls.
 
-Whether a chip's network is well is found out over the network itself: during an outage such calls of all
-chips may wait at once. One that does not come back costs its own reading, and nobody is late by it. A chip
-has one such thread, and one call under way at most; it is asked anew once it has answered.
+Whether a chip's network is well is found out over the network itself, and what a card's label says is asked
+of its MCU: such calls of all chips may wait at once. One that does not come back costs its own answer, and
+nobody is late by it. There is one call under way at most; it is made anew once it has come back.
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Generic, TypeVar
 
-from nodeagent.drivers.ascend.telemetry import Telemetry
-
-NOTHING: Final[Mapping[str, float]] = {}
+Answer = TypeVar("Answer")
 
 
-class Beside:
-    """``telemetry`` is used by the thread alone, which begins with the first question. ``is_waiting``: for an
-    answer.
+class Beside(Generic[Answer]):
+    """``ask`` is called by the thread alone, which begins with the first question; it raises nothing.
+    ``nothing`` stands for the answer until there is one. ``is_waiting``: for an answer.
+    ``what`` it asks is in the name of its thread.
     """
 
-    def __init__(self, telemetry: Telemetry, device: str) -> None:
-        self._telemetry = telemetry
+    def __init__(self, ask: Callable[[], Answer], nothing: Answer, device: str, what: str = "beside") -> None:
+        self._ask = ask
+        self._nothing = self._told = nothing
         self._device = device
+        self._what = what
         self._asked = threading.Semaphore(0)
-        self.is_waiting = False
-        self._told = NOTHING
+        self._answered = threading.Event()
+        self._answered.set()
         self._thread: threading.Thread | None = None
         self._is_over = False
 
     @property
-    def refused(self) -> int:
-        return self._telemetry.refused
+    def is_waiting(self) -> bool:
+        return not self._answered.is_set()
 
-    def read(self, *, ask: bool) -> Mapping[str, float]:
+    def read(self, *, ask: bool) -> Answer:
         """What was told last; nothing, once a question has not been answered by the time of the next."""
         if ask and self.is_waiting:
-            self._told = NOTHING
+            self._told = self._nothing
         elif ask:
-            self.is_waiting = True
+            self._answered.clear()
             self._start()
             self._asked.release()
         return self._told
+
+    def wait(self, limit_s: float) -> None:
+        """For the answer to what was asked, as long as that."""
+        self._answered.wait(limit_s)
 
     def end(self) -> None:
         """Nobody asks any more; a call that hangs is left alone."""
@@ -50,12 +55,14 @@ class Beside:
 
     def _start(self) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._answer, name=f"{self._device} beside", daemon=True)
+            self._thread = threading.Thread(
+                target=self._answer, name=f"{self._device} {self._what}", daemon=True
+            )
             self._thread.start()
 
     def _answer(self) -> None:
         # Whose call is stuck is read from the names of threads in /proc.
         Path(f"/proc/self/task/{threading.get_native_id()}/comm").write_text(self._device[:15])
         while self._asked.acquire() and not self._is_over:
-            self._told = self._telemetry.read(slow_round=True)
-            self.is_waiting = False
+            self._told = self._ask()
+            self._answered.set()

@@ -9,8 +9,7 @@ codes cannot be asked is not observed. Nothing is retried.
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -25,6 +24,7 @@ from nodeagent.drivers.ascend.events import LIST_LEADS_S, ChipEvents, Listener, 
 from nodeagent.drivers.ascend.grouping import Sitting
 from nodeagent.drivers.ascend.hang import SUSPECTED_HANG, HangRule, HangWatch, sample_of
 from nodeagent.drivers.ascend.identity import Identity
+from nodeagent.drivers.ascend.label import LabelReader
 from nodeagent.drivers.ascend.telemetry import MAY_WAIT, Telemetry
 from nodeagent.drivers.holders import cpu_time_s, holder_of
 from nodeagent.worker.protocol import Active, Device, Holder
@@ -32,33 +32,41 @@ from nodeagent.worker.protocol import Active, Device, Holder
 CARD_DROPPED: Final = "40F84E00"
 """MindCluster's code for a chip whose health query answers "not ready"."""
 
+REMOVED: Final = "the driver has removed the chip: its health says that it does not exist"
+
 SLOW_ROUND: Final = 10
 """Each so many polls, what changes slowly is asked, and whether the part is still the same."""
 
 AWAY_S: Final = 5.0
 """Not read for this long, or by the last poll, the chip may have been swapped."""
 
+LABEL_PATIENCE_S: Final = 0.5
+"""So long the first look waits for the label, which most chips tell at once."""
+
 UNREADABLE_AFTER: Final = 2
 """A part whose id could be read before is no other one because a call failed once."""
 
+NOTHING_READ: Final[Mapping[str, float]] = {}
+
 _HEALTH: Final = range(4)
-_NOT_STARTED: Final = 0xFFFFFFFF
+_NOT_THERE: Final = 0xFFFFFFFF
+"""Told with the answer 0 of a chip that the driver has removed (``dsmi_get_device_health``)."""
 
 Derive = Callable[[str, set[str], int], tuple[set[str], bool]]
 """From a device, its active codes and the time to the codes that follow, and whether those are all."""
 
 
 class WatchedChip:
-    """``beside`` is the same chip, for calls beside its polls. ``first_turn`` spreads the slow rounds of all
-    chips. ``poll`` and ``look`` may be called from different threads; they wait for each other.
+    """``chip`` gives the calls on it, anew for each thread that makes some. ``first_turn`` spreads the slow
+    rounds of all chips. ``is_removed``: the driver has it no more. ``poll`` and ``look`` may be called from
+    different threads; they wait for each other.
     """
 
     def __init__(
         self,
         device: str,
         place: Place,
-        chip: Chip,
-        beside: Chip,
+        chip: Callable[[], Chip],
         listener: Listener,
         derive: Derive | None,
         procfs: Path,
@@ -69,12 +77,15 @@ class WatchedChip:
         self.device = device
         self.place = place
         self.events = ChipEvents(device)
-        self._chip = chip
+        self.is_removed = False
+        self._chip = chip()
         self._listener = listener
         self._derive = derive
         self._procfs = procfs
-        self._telemetry = Telemetry(chip)
-        self._beside = Beside(Telemetry(beside, MAY_WAIT), device)
+        self._telemetry = Telemetry(self._chip)
+        self._slow_telemetry = Telemetry(chip(), MAY_WAIT)
+        self._beside = Beside(lambda: self._slow_telemetry.read(slow_round=True), NOTHING_READ, device)
+        self._label = LabelReader(chip(), device)
         self._hang = HangWatch(hang_rule)
         self._identity = Identity()
         self._described = ""
@@ -102,7 +113,7 @@ class WatchedChip:
     @property
     def refused(self) -> int:
         """How often it, or what it measures, was given as what cannot be."""
-        return self._refused + self._telemetry.refused + self._beside.refused
+        return self._refused + self._telemetry.refused + self._slow_telemetry.refused
 
     def described(self) -> Device:
         """Which part it is, as far as that has been read; makes no call. Each answer is told before the next
@@ -117,27 +128,19 @@ class WatchedChip:
             kind=Kind.CHIP,
             vendor="ascend",
             identity=known.die,
-            attributes=dict(known.attributes),
+            attributes={**known.attributes, **self._label.texts()},
         )
 
     def look(self) -> None:
         """Read which part it is, for the first time. Raises nothing: it can then not be read for now."""
         with self._busy:
             self._identify()
-
-    @contextmanager
-    def rest(self, limit_s: float) -> Iterator[bool]:
-        """Nothing is asked of it meanwhile; False: it has not answered by then what it is being asked."""
-        is_at_rest = self._busy.acquire(timeout=limit_s)
-        try:
-            yield is_at_rest and not self._beside.is_waiting
-        finally:
-            if is_at_rest:
-                self._busy.release()
+        self._label.wait(LABEL_PATIENCE_S)
 
     def leave(self) -> None:
         """It is not watched any more."""
         self._beside.end()
+        self._label.end()
 
     def poll(self) -> Reading:
         """Raises ``CallFailed`` where its codes cannot be asked."""
@@ -160,6 +163,7 @@ class WatchedChip:
     def _read(self, health: int | None, *, was_away: bool) -> Reading:
         self._turn += 1
         slow = self._turn % SLOW_ROUND == 0 or was_away
+        self._label.want(self._identity.die, time.monotonic())
         # Before its codes: what events said of the part that was here before is not said of this one.
         if slow or self.events.restarted or self._unread or not self._identity.die:
             self.events.restarted = False
@@ -189,8 +193,9 @@ class WatchedChip:
             raise
         except CallFailed:
             return None
-        if health == _NOT_STARTED:
-            raise CallFailed("the library says that the chip does not exist or has not started")
+        self.is_removed = health == _NOT_THERE
+        if self.is_removed:
+            raise CallFailed(REMOVED)
         if health not in _HEALTH:
             self._refused += 1
             return None
@@ -250,6 +255,7 @@ class WatchedChip:
         if known.die not in ("", die):
             self.events.forget()
             self._hang.forget()
+        self._label.want(die, time.monotonic())
         self._identity = identity.read(self._chip, self.place, die)
 
     def _read_die(self) -> str:
@@ -284,11 +290,3 @@ class WatchedChip:
     def _holder(self, pid: int) -> Holder:
         """One that cannot be looked at holds the chip all the same."""
         return holder_of(self._procfs, pid) or Holder(pid=pid, start_time=0, command="")
-
-
-@contextmanager
-def at_rest(chips: Iterable[WatchedChip], limit_s: float) -> Iterator[bool]:
-    """Nothing is asked of any of them meanwhile; False: one of them is being asked for longer than this."""
-    until_s = time.monotonic() + limit_s
-    with ExitStack() as held:
-        yield all(held.enter_context(chip.rest(max(0.0, until_s - time.monotonic()))) for chip in chips)

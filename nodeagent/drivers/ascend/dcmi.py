@@ -1,12 +1,12 @@
 """libdcmi.so behind one small interface: the library, the places where chips sit, and the calls on a chip.
 
 Whatever the library writes is taken with care: counts are checked against the room that was given,
-structures have room to spare, texts may lack their end. It keeps nothing between calls, retries nothing
-and knows no device name. A ``Chip`` is used by one thread at a time, for it reuses its memory.
+structures have room to spare, texts may lack their end. It keeps nothing between calls, retries only the
+list of processes, and knows no device name. A ``Chip`` is used by one thread at a time, for it reuses its
+memory.
 """
 
 import ctypes
-import time
 from collections.abc import Callable, Sequence
 from ctypes import byref, c_int, c_uint
 from dataclasses import dataclass
@@ -28,6 +28,8 @@ from nodeagent.drivers.ascend.errors import (
     NOT_SUPPORTED,
     SYMBOL_MISSING,
     Nonsense,
+    NotReady,
+    NotSupported,
     VendorCallFailed,
     failure,
 )
@@ -46,7 +48,10 @@ MAX_CARDS: Final = 64
 MAX_DEVICES_PER_CARD: Final = 4
 """NPUs, and on some boards an MCU and a CPU behind them."""
 MAX_CODES: Final = 128
-MAX_PROCESSES: Final = 32
+MAX_PROCESSES: Final = 64
+"""The library writes so many, however little room it was told of (``dcmi_get_npu_proc_mem_info``)."""
+
+LIST_TRIES: Final = 3
 VERSION_BYTES: Final = 64
 
 NPU: Final = 0
@@ -56,9 +61,11 @@ HANDLED_EVENT: Final = 0
 """``DCMI_DMS_FAULT_EVENT``, the one event type there is."""
 
 _INITIALISES: Final = {Generation.V1: "dcmi_init", Generation.V2: "dcmiv2_init"}
-_UNWRITTEN: Final = 0xFFFFFFFF
+_UNWRITTEN: Final = 0xFFFFFFFE
 _NO_NUMBER: Final = -(2**31)
-"""Stand where the library is to write, so that what it leaves alone is refused and not taken for a value."""
+"""Stand where the library is to write, so that what it leaves alone is refused and not taken for a value. All
+ones are what the library itself writes for what it does not know.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +89,7 @@ class Library:
         """Raises ``Unavailable`` with the answer of its ``init``."""
         self._handle = handle
         self._functions = bind_library_calls(handle)
-        begun_s = time.monotonic()
         self.generation = self._initialise()
-        self.initialised_within_s = time.monotonic() - begun_s
         self._chip_functions = bind_chip_calls(handle, self.generation)
         self._callback: Any = None
 
@@ -96,12 +101,6 @@ class Library:
         if self.generation is Generation.V1:
             return self._places_on(card)
         return [self._place_v2(card)] if self._is_npu((card,)) else []
-
-    def initialise_again(self) -> None:
-        """Only then it lists chips that it has not found before. Nothing else may be asked of it meanwhile.
-        Raises ``CallFailed``: what it lists now is not known.
-        """
-        self._call(_INITIALISES[self.generation])
 
     def cards(self) -> list[int]:
         """The ids of the cards, or of the devices where there are no cards; a card that could not be read has
@@ -124,11 +123,11 @@ class Library:
 
     def subscribe(self, handler: Callable[[Any], None]) -> None:
         """Have every fault event of every chip given to ``handler``, on a thread of the library's, for as
-        long as the process lives: there is no way to unsubscribe. Once more only if it failed, with the
-        same handler. Raises ``CallFailed``.
+        long as the process lives: there is no way to unsubscribe. Once, also if it fails. Raises
+        ``CallFailed``.
         """
         # Kept for good, also when it fails: nobody knows what the library has kept of it.
-        callback = self._callback = self._callback or FaultCallback(handler)
+        callback = self._callback = FaultCallback(handler)
         if self.generation is Generation.V1:
             self._call("dcmi_subscribe_fault_event", -1, -1, EventFilter(), callback)
         else:
@@ -259,9 +258,20 @@ class Chip:
         return [event.event_t for event in events[: count.value] if event.type == HANDLED_EVENT]
 
     def processes(self) -> Sequence[int]:
-        """The ids of the processes on the chip."""
-        count = c_int(MAX_PROCESSES)
-        self.call("processes", self._processes, byref(count))
+        """The ids of the processes on the chip. The library asks for the memory of each, and fails over one
+        that has just ended: so the list is asked for again before it counts as a failure.
+        """
+        count = c_int()
+        for tries_left in reversed(range(LIST_TRIES)):
+            count.value = MAX_PROCESSES
+            try:
+                self.call("processes", self._processes, byref(count))
+                break
+            except (NotSupported, NotReady):
+                raise
+            except VendorCallFailed:
+                if not tries_left:
+                    raise
         _check_count("the number of processes", count.value, MAX_PROCESSES)
         return [process.proc_id for process in self._processes[: count.value]]
 

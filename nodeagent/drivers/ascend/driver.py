@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,30 +18,30 @@ from msgspec import structs
 from nodeagent.drivers.api import CallFailed, Driver, Emit, Population, Reading, Unavailable
 from nodeagent.drivers.ascend import dcmi, devices, namespace
 from nodeagent.drivers.ascend.aggregation import UBOE_PORT_DOWN, UnifiedBusPorts, ethernet_ports
-from nodeagent.drivers.ascend.chip import WatchedChip, at_rest
+from nodeagent.drivers.ascend.chip import REMOVED, WatchedChip
 from nodeagent.drivers.ascend.dcmi import Library, Place
+from nodeagent.drivers.ascend.errors import NotSupported
 from nodeagent.drivers.ascend.events import LIST_LEADS_S, Listener
 from nodeagent.drivers.ascend.functions import Generation
 from nodeagent.drivers.ascend.grouping import reset_groups
 from nodeagent.drivers.ascend.hang import HangRule
-from nodeagent.drivers.ascend.missing import Search, listed_by_pci, missing, not_opened
+from nodeagent.drivers.ascend.missing import listed_by_pci, missing, not_opened
 from nodeagent.drivers.pci import PciFunction
-from nodeagent.worker.protocol import Configure, Device, Missing, Pattern
+from nodeagent.worker.protocol import Configure, Device, Missing, Pattern, Renew
 
 LOOK_LIMIT_S: Final = 3.0
 """How long the first look at all chips may take; one that takes longer is listed without its identity."""
-
-REST_LIMIT_S: Final = 0.1
-"""So long chips may take to answer what they are being asked, before nobody asks them anything."""
-
-LONGEST_INITIALISATION_S: Final = 3.0
-"""A library that takes longer to initialise would make the chips late that are not asked meanwhile."""
 
 ENUMERATE_EACH: Final = 10
 """The cards are listed at each poll of the source, the numbers of their chips each so many."""
 
 PCI_EACH: Final = 60
 """So many polls of the source apart PCI is read again: virtual machines take NPUs, and give them back."""
+
+NOT_SEEN: Final = "chips are missing, and this process lists only those that it found when it began"
+
+NO_EVENTS: Final = "it was refused the events, and any later subscription of this process would be"
+"""As the vendor's library has it (dsmi_fault_event.c, ``dsmi_subscribe_fault_event``)."""
 
 _AS_THE_VENDOR: Final = HangRule()
 
@@ -84,13 +85,14 @@ class AscendDriver:
         self._version = ""
         self._expected: Sequence[PciFunction] = ()
         self._chips: Mapping[str, WatchedChip] = {}
+        self._here: Mapping[str, WatchedChip] = {}
         self._cards: list[int] = []
         self._turn = 0
         self._subscribed = False
+        self._is_refused_events = False
         self._refused_before = 0
         self._troubles: dict[str, str] = {}
         self._missing: Sequence[Missing] = ()
-        self._search = Search()
 
     def open(self) -> None:
         self._expected = listed_by_pci(self._sysfs)
@@ -110,20 +112,20 @@ class AscendDriver:
             # From now on the daemon knows the devices, and events can be told.
             self._emit.enqueue(namespace.OVER)
             self._subscribe(library)
+        if self._is_refused_events:
+            self._emit(Renew(reason=NO_EVENTS))
         cards = library.cards()
         if cards != self._cards or self._turn % ENUMERATE_EACH == 0:
             self._enumerate(library, cards)
-            if not self._subscribed and self._turn:
-                self._subscribe(library)
         if self._turn % PCI_EACH == PCI_EACH - 1:
             self._look_at_pci()
         self._miss()
-        if self._search.is_due(bool(self._missing), time.monotonic()):
-            self._find_missing(library)
+        if self._missing and self._turn:
+            self._emit(Renew(reason=NOT_SEEN, lists="more"))
         self._turn += 1
-        groups = reset_groups({name: chip.sitting for name, chip in self._chips.items()})
+        groups = reset_groups({name: chip.sitting for name, chip in self._here.items()})
         return Population(
-            devices=tuple(self._described(chip, groups[name]) for name, chip in self._chips.items()),
+            devices=tuple(self._described(chip, groups[name]) for name, chip in self._here.items()),
             missing=self._missing,
             readings={
                 "events_total": self._listener.received,
@@ -189,8 +191,7 @@ class AscendDriver:
         return WatchedChip(
             device=f"npu{place.physical}",
             place=place,
-            chip=library.chip(place),
-            beside=library.chip(place),
+            chip=partial(library.chip, place),
             listener=self._listener,
             derive=self._derive if library.generation is Generation.V2 else None,
             procfs=self._procfs,
@@ -233,6 +234,7 @@ class AscendDriver:
         try:
             library.subscribe(self._listener.take)
         except CallFailed as error:
+            self._is_refused_events = not isinstance(error, NotSupported)
             self._tell("events", f"no events, only polls: {error}")
         else:
             self._subscribed = True
@@ -245,39 +247,15 @@ class AscendDriver:
             self._tell("pci", str(error))
 
     def _miss(self) -> None:
-        addresses = [chip.attributes.get("pci", "") for chip in self._chips.values()]
-        self._missing = missing(self._expected, addresses)
-
-    def _find_missing(self, library: Library) -> None:
-        """Have the library look at the machine anew. It forgets meanwhile what it knows of any chip, so that
-        none must be asked; and a call that hangs it would hang in as well. Then the search is put off.
-        """
-        if self._skip or self._search.is_over:
-            return
-        if library.initialised_within_s > LONGEST_INITIALISATION_S:
-            self._tell("search", "chips are missing, and to look for them would make the others late")
-            return
-        with at_rest(self._chips.values(), REST_LIMIT_S) as are_at_rest:
-            if not are_at_rest:
-                return
-            try:
-                library.initialise_again()
-            except CallFailed as error:
-                self._cannot_search(library, error)
-        self._search.were_looked_for(time.monotonic())
-        self._enumerate(library, library.cards())
-        self._miss()
-
-    def _cannot_search(self, library: Library, error: CallFailed) -> None:
-        """A library that refuses a second time, and lists what it has listed, is asked no third time."""
-        self._tell("search", f"chips are missing, and cannot be looked for: {error}")
-        self._search.is_over = True
-        try:
-            is_as_before = library.cards() == self._cards
-        except CallFailed:
-            is_as_before = False
-        if not is_as_before:
-            raise Unavailable(f"the library no longer lists its chips: {error}") from error
+        self._here = {name: chip for name, chip in self._chips.items() if not chip.is_removed}
+        removed = [chip for name, chip in self._chips.items() if name not in self._here]
+        slots = sorted(chip.attributes.get("pci") or chip.device for chip in removed)
+        others = [function for function in self._expected if function.address not in slots]
+        addresses = [chip.attributes.get("pci", "") for chip in self._here.values()]
+        self._missing = (
+            *missing(others, addresses),
+            *(Missing(device=slot, reason=REMOVED) for slot in slots),
+        )
 
     def _tell(self, trouble: str, text: str) -> None:
         """On stderr, which the daemon logs; the same thing once for as long as the trouble lasts."""

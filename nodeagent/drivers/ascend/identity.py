@@ -1,7 +1,7 @@
 """Which part sits in a place: its die id, and what else the library knows of it that does not change.
 
 Read by the chip's own thread, for any of these calls may hang. What cannot be read is left out; only the
-die id makes the identity, since a serial number stands for a card of one, two or four chips.
+die id makes the identity, since a serial number (see ``label``) stands for a card of one, two or four chips.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from nodeagent.drivers.api import CallFailed
-from nodeagent.drivers.ascend.abi import BoardInfo, ChipInfo, DieId, ElabelInfo, PcieInfo, Structure, text
+from nodeagent.drivers.ascend.abi import BoardInfo, ChipInfo, DieId, PcieInfo, Structure, text
 from nodeagent.drivers.ascend.dcmi import Chip, Place
 from nodeagent.drivers.ascend.errors import NotSupported
 from nodeagent.drivers.ascend.product import Series, series_of
@@ -59,11 +59,6 @@ def read(chip: Chip, place: Place, die: str) -> Identity:
     pcie = asked.structure("pcie_info", PcieInfo)
     if pcie is not None:
         attributes["pci"] = _pci_address(pcie)
-    elabel = asked.structure("elabel", ElabelInfo)
-    if elabel is not None:
-        attributes["product"] = text(elabel.product_name)
-        attributes["model"] = text(elabel.model)
-        attributes["serial"] = text(elabel.serial_number)
     board_id = None if board is None else int(board.board_id)
     series = series_of(attributes.get("chip", ""), board_id, None if pcie is None else int(pcie.deviceid))
     attributes["series"] = series or ""

@@ -1,7 +1,8 @@
-"""NPUs that PCI lists and the library does not: which they are, and when to have it look for them again.
+"""NPUs that PCI lists and the library does not: which they are.
 
-The library lists what it found when it was initialised, for as long as the process lives. A chip that was
-starting then, after the machine or a reset, is found only when it is initialised once more.
+The driver tells a process once which chips there are (ascend_hal/pbl/uda/uda_user_kernel_api.c,
+``uda_init``), and the library lists those of them that had started when it was initialised, for as long as
+the process lives. One that comes later, after the machine, a reset or a rescan of PCI, is found by another.
 """
 
 from collections.abc import Collection, Sequence
@@ -18,10 +19,6 @@ KERNEL_DRIVER: Final = "devdrv_device_driver"
 
 DEVICE_NODE: Final = Path("/dev/davinci_manager")
 """A machine whose driver has found NPUs has it, also where they are on no PCI bus."""
-
-FIRST_PAUSE_S: Final = 1.0
-LONGEST_PAUSE_S: Final = 300.0
-"""A chip that is gone for good costs the others a look as seldom as this."""
 
 
 def listed_by_pci(sysfs: Path, before: Sequence[PciFunction] = ()) -> Sequence[PciFunction]:
@@ -74,30 +71,3 @@ def missing(listed: Sequence[PciFunction], addresses: Collection[str]) -> tuple[
     if unplaced:
         reason += f", unless it is one of {unplaced} that cannot be asked where they sit"
     return tuple(Missing(device=address, reason=reason) for address in lost)
-
-
-class Search:
-    """When to look for missing chips: soon at first, for they may be starting, and ever more seldom.
-
-    ``is_over``: they cannot be looked for.
-    """
-
-    def __init__(self) -> None:
-        self.is_over = False
-        self._pause_s = FIRST_PAUSE_S
-        self._at_s: float | None = None
-
-    def is_due(self, is_missing: bool, now_s: float) -> bool:
-        """``now_s`` is of a clock that does not step. Due again soon, unless they ``were_looked_for``."""
-        if not is_missing:
-            self._pause_s, self._at_s = FIRST_PAUSE_S, None
-            return False
-        if self._at_s is not None and now_s < self._at_s:
-            return False
-        is_new = self._at_s is None
-        self._at_s = now_s + FIRST_PAUSE_S
-        return not is_new
-
-    def were_looked_for(self, now_s: float) -> None:
-        self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
-        self._at_s = now_s + self._pause_s

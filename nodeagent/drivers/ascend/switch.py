@@ -3,8 +3,9 @@
 Its devices are the switch chips, ``ub<chip>``, and of their ports, ``ub<chip>/<port>``, those of which a
 fault was ever told: nobody wants to look at hundreds of ports in order. Events come by the library's
 callback; that of a port seen for the first time waits until the next poll of the source has listed it.
-Every five minutes, at the start, and for a new port at once, all faults are asked for, which heals
-what was lost. It judges nothing; what a fault means for the node is the table's to say.
+Every five minutes, at the start, and for a new port at once, all faults are asked for, which heals what
+was lost on the way from the library. What the library itself missed, only another process learns: so it asks
+for one every ten minutes. It judges nothing; what a fault means for the node is the table's to say.
 """
 
 import sys
@@ -29,6 +30,7 @@ from nodeagent.worker.protocol import (
     Configure,
     Device,
     Pattern,
+    Renew,
     Signal,
 )
 
@@ -36,6 +38,11 @@ CHIPS: Final = 7
 """Switch chips in an Atlas A3."""
 
 QUERY_EACH_NS: Final = 300_000_000_000
+RENEW_EACH_NS: Final = 600_000_000_000
+"""The kernel is asked for all faults only when a process begins; from then on it tells events, and drops one
+where any process's ring is full ("[lqdcmi]Queue is full"; lqdrv/kernel/pci-dev.c, ``write_shared_memory``).
+"""
+
 CAUGHT_UP_LIMIT_S: Final = 2.0
 THE_WHOLE: Final[Port] = (0, 0, 0, 0)
 """Of a switch chip or a port no part is told apart."""
@@ -52,9 +59,18 @@ def create(configure: Configure, emit: Emit) -> Driver:
 class SwitchDriver:
     """The chips are there as long as the library is; ports are added and stay."""
 
-    def __init__(self, *, library: str, emit: Emit, query_each_ns: int = QUERY_EACH_NS) -> None:
+    def __init__(
+        self,
+        *,
+        library: str,
+        emit: Emit,
+        query_each_ns: int = QUERY_EACH_NS,
+        renew_each_ns: int = RENEW_EACH_NS,
+    ) -> None:
         self._configured = library
         self._query_each_ns = query_each_ns
+        self._renew_each_ns = renew_each_ns
+        self._opened_ns = 0
         self._emit = emit
         self._library: SwitchLibrary | None = None
         self._events: dict[str, ChipEvents] = {}
@@ -75,6 +91,7 @@ class SwitchDriver:
         self._received = 0
 
     def open(self) -> None:
+        self._opened_ns = _now_ns()
         self._library = lingqu.open_library(self._configured)
         self._list([f"ub{chip}" for chip in range(CHIPS)])
 
@@ -89,6 +106,9 @@ class SwitchDriver:
             # Only now does the daemon know the devices.
             self._tell_all(now_ns)
         self._list(tuple(self._waiting))
+        if self._has_told_all and now_ns - self._opened_ns >= self._renew_each_ns:
+            # Ports whose faults are over are listed by no other process.
+            self._emit(Renew(reason="events may have been lost since this process began", lists="any"))
         readings = {
             "events_total": self._received,
             "refused_values_total": self._refused,

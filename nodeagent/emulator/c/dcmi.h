@@ -9,14 +9,16 @@
 #define ARGUMENTS(...) __VA_ARGS__
 
 /*
- * Who answers: the host, from what it knows, so that no hang of a chip reaches the call; the chip in any state;
- * the chip only when it is ready; or that, and also the card's MCU, which is always well.
+ * Who answers: the host, from what it knows, so that no hang of a chip reaches the call; the library for every chip
+ * that it lists, be it removed since, and for the card's MCU, which is always well; the chip in any state; the chip
+ * only when it is ready; or that, and also the card's MCU.
  */
-enum readiness { HOST_ANSWERS, ANY_STATE, READY_ONLY, READY_OR_MCU };
+enum readiness { HOST_ANSWERS, LISTED_OR_MCU, ANY_STATE, READY_ONLY, READY_OR_MCU };
 
 /*
  * The beginning of a call about one chip. generation 1: card and device; 2: card is ignored, device is the logic id.
- * Answers -8012 for a chip that is not ready where readiness asks for it. Returns 0 and the chip, or the answer.
+ * Answers -8012 for a chip that is not ready where readiness asks for it, -8007 for one that the driver has removed.
+ * Returns 0 and the chip, or the answer.
  */
 int open_chip(const char *function, int generation, int card_id, int device_id, enum readiness readiness,
               struct chip **chip);
@@ -29,6 +31,10 @@ void find_chips(const bool taken[CHIPS]);
 
 /* Opens the chips, which may make them this process's own. 0, or what the library answers. See dcmi_owner.c. */
 int take_chips(bool taken[CHIPS]);
+bool has_initialised(void);
+
+/* Whether the driver told this process of it, healthy or not. */
+bool is_registered(const struct chip *chip);
 bool is_listed(const struct chip *chip);
 
 /* The chip of a card, or -1. */
@@ -39,6 +45,9 @@ int find_by_physical_id(int physical_id);
 
 /* Whether this chip answers: listed, on its bus, not in the middle of a reset. */
 bool is_ready(const struct chip *chip);
+
+/* What calls about a chip answer that does not. */
+int unready(const struct chip *chip);
 
 /* Finishes the reset of a chip, or of all chips, if its time is over. */
 void settle(struct chip *chip);

@@ -8,8 +8,11 @@ const struct dialect dialect = {
 
 static struct chip mcu = {.present = 1, .ready = 1, .code_count_lie = NO_LIE, .health_lie = NO_LIE};
 
-/* What this process has found; the vendor's library lists it from then on, whatever becomes of it. */
-static bool is_initialised, found[CHIPS];
+/*
+ * What the driver told this process when it asked first; it never asks again (uda_user_kernel_api.c, uda_init). And
+ * what of that was healthy at the last initialisation: the library lists it from then on, whatever becomes of it.
+ */
+static bool is_initialised, registered[CHIPS], found[CHIPS];
 
 static bool is_there(const struct chip *chip) { return chip->kind == KIND_NPU && chip->present; }
 
@@ -24,20 +27,38 @@ static bool has_started(const struct node *node, int card_id)
     return true;
 }
 
+/* The board of each card is asked for of its MCU (dcmi_flush_card_info_board_id_pos). */
+static void ask_boards(const struct node *node)
+{
+    for (int index = 0; index < node->chip_count; index++) {
+        const struct chip *chip = &state()->chips[index];
+        if (is_there(chip) && node->mcu_id >= 0 && chip->device_id == 0)
+            sleep_ms(chip->mcu_silent_ms);
+    }
+}
+
 void find_chips(const bool taken[CHIPS])
 {
     const struct node *node = &state()->node;
 
+    ask_boards(node);
     settle_all();
-    for (int index = 0; index < node->chip_count; index++)
-        found[index] =
-            taken[index] && is_there(&state()->chips[index]) && has_started(node, state()->chips[index].card_id);
+    for (int index = 0; index < node->chip_count; index++) {
+        if (!is_initialised)
+            registered[index] = taken[index] && is_there(&state()->chips[index]);
+        found[index] = registered[index] && taken[index] && is_there(&state()->chips[index]) &&
+                       has_started(node, state()->chips[index].card_id);
+    }
     is_initialised = true;
 }
 
+bool has_initialised(void) { return is_initialised; }
+
+bool is_registered(const struct chip *chip) { return registered[chip - state()->chips]; }
+
 bool is_listed(const struct chip *chip)
 {
-    return is_there(chip) && (!is_initialised || found[chip - state()->chips]);
+    return is_initialised ? found[chip - state()->chips] : is_there(chip);
 }
 
 int find_chip(int card_id, int device_id)
@@ -81,6 +102,11 @@ int find_by_physical_id(int physical_id)
 
 bool is_ready(const struct chip *chip) { return chip->present && chip->ready; }
 
+int unready(const struct chip *chip)
+{
+    return chip->present ? DCMI_ERR_DEVICE_NOT_READY : DCMI_ERR_INVALID_DEVICE_ID;
+}
+
 int open_node(const char *function, int generation)
 {
     int answer = enter(function, -1);
@@ -104,11 +130,12 @@ int open_chip(const char *function, int generation, int card_id, int device_id, 
         return DCMI_ERR_NOT_SUPPORT;
     if (index < 0 && generation == 1 && is_mcu(card_id, device_id)) {
         *chip = &mcu;
-        return readiness == READY_OR_MCU ? DCMI_OK : DCMI_ERR_NOT_SUPPORT;
+        return readiness == READY_OR_MCU || readiness == LISTED_OR_MCU ? DCMI_OK : DCMI_ERR_NOT_SUPPORT;
     }
     if (index < 0)
-        return DCMI_ERR_INVALID_DEVICE_ID;
+        return generation == 1 ? DCMI_ERR_INVALID_PARAMETER : DCMI_ERR_INVALID_DEVICE_ID;
     *chip = &state()->chips[index];
     settle(*chip);
-    return readiness >= READY_ONLY && !is_ready(*chip) ? DCMI_ERR_DEVICE_NOT_READY : DCMI_OK;
+    bool is_refused = readiness >= READY_ONLY ? !is_ready(*chip) : readiness == ANY_STATE && !(*chip)->present;
+    return is_refused ? unready(*chip) : DCMI_OK;
 }

@@ -11,6 +11,7 @@ static struct {
     struct dcmi_event_filter filter;
     dcmi_fault_event_callback handler; /* NULL: nobody has subscribed */
 } subscription;
+static bool was_refused;
 
 void fill_event(struct dcmi_event *told, const struct event *event, const struct chip *chip)
 {
@@ -60,15 +61,19 @@ static void deliver(const struct event *event)
 
 static const struct listener listener = {settle_all, next_end_ms, deliver};
 
-static int subscribe(int chip, struct dcmi_event_filter filter, dcmi_fault_event_callback handler)
+/*
+ * answer: of the driver, whose slots other processes may have. One that is refused for these reasons leaves the
+ * library's thread for said to run, and every later subscription of the process is refused (dsmi_fault_event.c).
+ */
+static int subscribe(int answer, int chip, struct dcmi_event_filter filter, dcmi_fault_event_callback handler)
 {
-    int answer = DCMI_OK;
-
     if (handler == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
     pthread_mutex_lock(&mutex);
-    if (subscription.handler != NULL) {
+    if (subscription.handler != NULL || was_refused) {
         answer = DCMI_ERR_RESOURCE_OCCUPIED;
+    } else if (answer != DCMI_OK) {
+        was_refused = answer == DCMI_ERR_RESOURCE_OCCUPIED || answer == DCMI_ERR_NOT_SUPPORT;
     } else {
         subscription.chip = chip;
         subscription.filter = filter;
@@ -104,7 +109,7 @@ EXPORTED int dcmi_subscribe_fault_event(int card_id, int device_id, struct dcmi_
     int chip;
     int answer = open_some(__func__, 1, card_id, device_id, &chip);
 
-    return answer != 0 ? answer : subscribe(chip, filter, handler);
+    return subscribe(answer, chip, filter, handler);
 }
 
 EXPORTED int dcmiv2_subscribe_fault_event(int dev_id, struct dcmi_event_filter filter,
@@ -115,7 +120,7 @@ EXPORTED int dcmiv2_subscribe_fault_event(int dev_id, struct dcmi_event_filter f
     int chip;
     int answer = open_some(__func__, 2, 0, dev_id, &chip);
 
-    return answer != 0 ? answer : subscribe(chip, filter, handler);
+    return subscribe(answer, chip, filter, handler);
 }
 
 /* The next change after the one told last; from the first call of this process on. */

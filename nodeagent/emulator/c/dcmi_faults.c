@@ -22,11 +22,16 @@ static unsigned int health_of(const struct chip *chip)
     return worst;
 }
 
+/* Of a chip that the driver has removed it is told that it is not there, and 0 answered (dsmi_get_device_health). */
 static int tell_health(const struct chip *chip, unsigned int *health)
 {
+    enum { NOT_THERE = 0xffffffff };
+
     if (health == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
-    *health = health_of(chip);
+    if (chip->present && !is_ready(chip))
+        return DCMI_ERR_DEVICE_NOT_READY;
+    *health = chip->present ? health_of(chip) : NOT_THERE;
     return DCMI_OK;
 }
 
@@ -40,6 +45,8 @@ static int tell_codes(const struct chip *chip, int *error_count, unsigned int *e
 
     if (error_count == NULL || error_code_list == NULL || list_len == 0)
         return DCMI_ERR_INVALID_PARAMETER;
+    if (!is_ready(chip))
+        return DCMI_ERR_INNER_ERR;
     lock_state();
     int written = fitting(chip, COLLECTED);
     bool fits = (unsigned int)written <= list_len;
@@ -99,9 +106,9 @@ static int tell_standing(const struct chip *chip, struct dcmi_event *events, int
     return DCMI_OK;
 }
 
-EXPORTED_CALL(dcmi_get_device_health, dcmiv2_get_device_health, READY_OR_MCU, tell_health, (unsigned int *health),
+EXPORTED_CALL(dcmi_get_device_health, dcmiv2_get_device_health, LISTED_OR_MCU, tell_health, (unsigned int *health),
               (health))
-EXPORTED_CALL(dcmi_get_device_errorcode_v2, dcmiv2_get_device_error_code_list, READY_OR_MCU, tell_codes,
+EXPORTED_CALL(dcmi_get_device_errorcode_v2, dcmiv2_get_device_error_code_list, LISTED_OR_MCU, tell_codes,
               (int *error_count, unsigned int *error_code_list, unsigned int list_len),
               (error_count, error_code_list, list_len))
 EXPORTED_CALL(dcmi_get_device_errorcode_string, dcmiv2_get_device_error_info, READY_OR_MCU, tell_code_text,

@@ -48,6 +48,8 @@ static int tell_die(const struct chip *chip, enum dcmi_die_type type, struct dcm
         return DCMI_ERR_INVALID_PARAMETER;
     if (type != VDIE)
         return DCMI_ERR_NOT_SUPPORT;
+    if (!is_ready(chip))
+        return unready(chip);
     memcpy(told->soc_die, chip->vdie, sizeof told->soc_die);
     return DCMI_OK;
 }
@@ -104,7 +106,7 @@ EXPORTED_CALL(dcmi_get_device_chip_info_v2, dcmiv2_get_device_chip_info, READY_O
               (struct dcmi_chip_info_v2 *chip_info), (chip_info))
 EXPORTED_CALL(dcmi_get_device_pcie_info_v2, dcmiv2_get_device_pcie_info, READY_ONLY, tell_pcie_info,
               (struct dcmi_pcie_info_all *pcie_info), (pcie_info))
-EXPORTED_CALL(dcmi_get_device_die_v2, dcmiv2_get_device_die_id, READY_ONLY, tell_die,
+EXPORTED_CALL(dcmi_get_device_die_v2, dcmiv2_get_device_die_id, LISTED_OR_MCU, tell_die,
               (enum dcmi_die_type input_type, struct dcmi_die_id *die_id), (input_type, die_id))
 EXPORTED_CALL(dcmi_get_device_board_info, dcmiv2_get_device_board_info, READY_ONLY, tell_board,
               (struct dcmi_board_info *board_info), (board_info))
@@ -143,11 +145,32 @@ EXPORTED int dcmi_get_netdev_brother_device(int card_id, int device_id, int *bro
     return DCMI_OK;
 }
 
+/*
+ * The card's MCU is asked for each text, by way of the chip. Where none comes the library has waited for it, writes
+ * "NA" and answers 0 (dcmi_mcu_get_device_elabel_info).
+ */
+static int tell_no_label(const struct chip *chip, struct dcmi_elabel_info *told)
+{
+    enum { TEXTS = 4 };
+
+    if (told == NULL)
+        return DCMI_ERR_INVALID_PARAMETER;
+    sleep_ms(TEXTS * (long)chip->mcu_silent_ms);
+    tell_text(told->product_name, sizeof told->product_name, "NA");
+    tell_text(told->model, sizeof told->model, "NA");
+    tell_text(told->manufacturer, sizeof told->manufacturer, "NA");
+    tell_text(told->serial_number, sizeof told->serial_number, "NA");
+    return DCMI_OK;
+}
+
 EXPORTED int dcmi_get_card_elabel_v2(int card_id, struct dcmi_elabel_info *elabel_info);
 EXPORTED int dcmi_get_card_elabel_v2(int card_id, struct dcmi_elabel_info *elabel_info)
 {
     struct chip *chip;
-    int answer = open_chip(__func__, 1, card_id, 0, READY_ONLY, &chip);
+    int answer = open_chip(__func__, 1, card_id, 0, LISTED_OR_MCU, &chip);
 
-    return answer != 0 ? answer : tell_label(chip, elabel_info);
+    if (answer != 0)
+        return answer;
+    return chip->mcu_silent_ms == 0 && is_ready(chip) ? tell_label(chip, elabel_info)
+                                                      : tell_no_label(chip, elabel_info);
 }

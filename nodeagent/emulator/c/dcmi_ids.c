@@ -26,7 +26,7 @@ EXPORTED int dcmi_get_device_type(int card_id, int device_id, enum dcmi_unit_typ
         return answer;
     if (is_mcu(card_id, device_id))
         return tell_type(MCU_TYPE, device_type);
-    return find_chip(card_id, device_id) < 0 ? DCMI_ERR_INVALID_DEVICE_ID : tell_type(NPU_TYPE, device_type);
+    return find_chip(card_id, device_id) < 0 ? DCMI_ERR_INVALID_PARAMETER : tell_type(NPU_TYPE, device_type);
 }
 
 EXPORTED int dcmiv2_get_device_type(int dev_id, enum dcmi_unit_type *device_type);
@@ -56,7 +56,7 @@ static int open_found(const char *function, int generation, int index, const str
         return answer;
     if (state()->node.generation != generation)
         return DCMI_ERR_NOT_SUPPORT;
-    if (index < 0)
+    if (index < 0 || !state()->chips[index].present)
         return DCMI_ERR_INVALID_DEVICE_ID;
     *chip = &state()->chips[index];
     return DCMI_OK;

@@ -52,7 +52,7 @@ static int tell_list(const int *entries, int count, int lie, int *told_count, in
     return DCMI_OK;
 }
 
-/* A card whose chips are all gone is not listed; one that has not started is, but without its id. */
+/* A card is listed for as long as the process lives; one that had not started, without its id. */
 static int present_cards(int cards[CHIPS])
 {
     const struct state *node = state();
@@ -62,9 +62,9 @@ static int present_cards(int cards[CHIPS])
         bool present = false, listed = false;
         for (int index = 0; index < node->node.chip_count; index++) {
             const struct chip *chip = &node->chips[index];
-            if (chip->kind != KIND_NPU || !chip->present || chip->card_id != node->node.cards[place])
+            if (chip->kind != KIND_NPU || chip->card_id != node->node.cards[place])
                 continue;
-            present = true;
+            present = present || is_registered(chip);
             listed = listed || is_listed(chip);
         }
         if (present)
@@ -93,6 +93,8 @@ static int tell_cards(const char *function, int *card_num, int *card_list, int l
 
     if (answer != 0)
         return answer;
+    if (!has_initialised())
+        return DCMI_ERR_INNER_ERR;
     return tell_list(cards, present_cards(cards), state()->node.card_count_lie, card_num, card_list, list_len);
 }
 

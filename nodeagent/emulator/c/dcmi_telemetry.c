@@ -18,24 +18,27 @@ TELL(tell_card_power, int, card_power_deciwatts)
 TELL(tell_voltage, unsigned int, voltage_centivolts)
 
 /* One of the values that have a number of their own; those that a product does not measure are refused. */
-static int tell_numbered(const uint32_t values[INPUT_TYPES], int input_type, unsigned int *told)
+static int tell_numbered(const struct chip *chip, const uint32_t values[INPUT_TYPES], int input_type,
+                         unsigned int *told)
 {
     if (told == NULL || input_type < 0 || input_type >= INPUT_TYPES)
         return DCMI_ERR_INVALID_PARAMETER;
     if (values[input_type] == NO_VALUE)
         return DCMI_ERR_NOT_SUPPORT;
+    if (!is_ready(chip))
+        return unready(chip);
     *told = values[input_type];
     return DCMI_OK;
 }
 
 static int tell_frequency(const struct chip *chip, enum dcmi_freq_type input_type, unsigned int *frequency)
 {
-    return tell_numbered(chip->frequency_mhz, (int)input_type, frequency);
+    return tell_numbered(chip, chip->frequency_mhz, (int)input_type, frequency);
 }
 
 static int tell_utilization(const struct chip *chip, int input_type, unsigned int *utilization)
 {
-    return tell_numbered(chip->utilization_percent, input_type, utilization);
+    return tell_numbered(chip, chip->utilization_percent, input_type, utilization);
 }
 
 static int tell_utilizations(const struct chip *chip, struct dcmi_multi_utilization_info *told)
@@ -98,10 +101,12 @@ static int tell_memory_v3(const struct chip *chip, struct dcmi_get_memory_info_s
 /* Older callers have room for seven words, so no more is written than the library is told to know. */
 static int tell_ecc(const struct chip *chip, enum dcmi_device_type memory, struct dcmi_ecc_info *told)
 {
-    if (told == NULL || (int)memory < 0 || (int)memory >= ECC_MEMORIES)
+    if (told == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
-    if (chip->ecc_enabled[memory] == NO_VALUE)
+    if ((int)memory < 0 || (int)memory >= ECC_MEMORIES || chip->ecc_enabled[memory] == NO_VALUE)
         return DCMI_ERR_NOT_SUPPORT;
+    if (!is_ready(chip))
+        return unready(chip);
     struct dcmi_ecc_info whole = {
         .enable_flag = chip->ecc_enabled[memory],
         .single_bit_error_cnt = chip->ecc_single[memory],
@@ -120,7 +125,7 @@ static int tell_ecc(const struct chip *chip, enum dcmi_device_type memory, struc
 /* The host's driver knows the processes; their memory it asks the chip for. */
 static int tell_processes(const struct chip *chip, struct dcmi_proc_mem_info *told, int *count)
 {
-    enum { ROOM = 32 };
+    enum { ROOM = 64 };
 
     if (told == NULL || count == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
@@ -138,9 +143,9 @@ EXPORTED_CALL(dcmi_get_device_temperature, dcmiv2_get_device_temperature, READY_
 EXPORTED_CALL(dcmi_get_device_power_info, dcmiv2_get_device_power_info, READY_ONLY, tell_power, (int *power), (power))
 EXPORTED_CALL(dcmi_get_device_voltage, dcmiv2_get_device_voltage, READY_ONLY, tell_voltage, (unsigned int *voltage),
               (voltage))
-EXPORTED_CALL(dcmi_get_device_frequency, dcmiv2_get_device_frequency, READY_ONLY, tell_frequency,
+EXPORTED_CALL(dcmi_get_device_frequency, dcmiv2_get_device_frequency, LISTED_OR_MCU, tell_frequency,
               (enum dcmi_freq_type input_type, unsigned int *frequency), (input_type, frequency))
-EXPORTED_CALL(dcmi_get_device_utilization_rate, dcmiv2_get_device_utilization_rate, READY_ONLY, tell_utilization,
+EXPORTED_CALL(dcmi_get_device_utilization_rate, dcmiv2_get_device_utilization_rate, LISTED_OR_MCU, tell_utilization,
               (int input_type, unsigned int *utilization_rate), (input_type, utilization_rate))
 EXPORTED_CALL(dcmi_get_device_multi_utilization_rate, dcmiv2_get_device_multi_utilization_rate, READY_ONLY,
               tell_utilizations, (struct dcmi_multi_utilization_info *util_info), (util_info))
@@ -153,7 +158,7 @@ EXPORTED_V1(dcmi_get_memory_info, READY_ONLY, tell_memory, (struct dcmi_memory_i
             (device_memory_info))
 EXPORTED_V1(dcmi_get_device_memory_info_v3, READY_ONLY, tell_memory_v3, (struct dcmi_get_memory_info_stru *memory_info),
             (memory_info))
-EXPORTED_CALL(dcmi_get_device_ecc_info, dcmiv2_get_device_ecc_info, READY_ONLY, tell_ecc,
+EXPORTED_CALL(dcmi_get_device_ecc_info, dcmiv2_get_device_ecc_info, LISTED_OR_MCU, tell_ecc,
               (enum dcmi_device_type input_type, struct dcmi_ecc_info *device_ecc_info), (input_type, device_ecc_info))
 EXPORTED_CALL(dcmi_get_device_resource_info, dcmiv2_get_device_proc_mem_info, ANY_STATE, tell_processes,
               (struct dcmi_proc_mem_info *proc_info, int *proc_num), (proc_info, proc_num))

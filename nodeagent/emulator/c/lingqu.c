@@ -25,7 +25,11 @@ struct subscription {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct subscription subscriptions[SUBSCRIPTIONS];
 static int subscription_count;
-static bool is_initialised, is_listening;
+static bool is_initialised;
+
+/* The faults as this process knows them: all there were when it began, and then what events have told it. */
+static struct fabric known[FABRIC_FAULTS];
+static int known_count;
 
 static int open_library(const char *function)
 {
@@ -34,19 +38,6 @@ static int open_library(const char *function)
     if (answer == 0 && !is_initialised)
         return LQ_DCMI_ERR_NOT_INIT;
     return answer;
-}
-
-EXPORTED int lq_dcmi_init(void);
-EXPORTED int lq_dcmi_init(void)
-{
-    int answer = enter(__func__, -1);
-
-    if (answer != 0)
-        return answer;
-    if (is_initialised)
-        return LQ_DCMI_ERR_INIT_TWICE;
-    is_initialised = true;
-    return LQ_DCMI_OK;
 }
 
 static void fill_told(LqDcmiEvent *told, const struct event *event)
@@ -81,6 +72,39 @@ static bool passes(const lq_dcmi_event_filter *filter, const struct event *event
     return !(flags & LQ_DCMI_FILTER_CHIP) || filter->chipId == event->data[3];
 }
 
+/* Where a fault stands in what the process knows, or -1. */
+static int find_known(const struct fabric *fault)
+{
+    for (int index = 0; index < known_count; index++) {
+        if (known[index].event_type == fault->event_type && known[index].sub_type == fault->sub_type &&
+            known[index].chip == fault->chip && known[index].port == fault->port)
+            return index;
+    }
+    return -1;
+}
+
+/* As EventHandler of the vendor's lingqu-dcmi.c. The caller holds the mutex. */
+static void learn(const struct event *event)
+{
+    struct fabric fault = {
+        .event_type = event->code,
+        .sub_type = (uint32_t)event->data[0],
+        .peer_device = (uint32_t)event->data[1],
+        .peer_port = (uint32_t)event->data[2],
+        .chip = (uint32_t)event->data[3],
+        .port = (uint32_t)event->data[4],
+        .severity = event->severity,
+        .serial = event->serial,
+        .raised_ms = event->raised_ms,
+    };
+    int index = find_known(&fault);
+
+    if (event->assertion == LQ_DCMI_FAULT && index < 0 && known_count < FABRIC_FAULTS)
+        known[known_count++] = fault;
+    else if (event->assertion == LQ_DCMI_RECOVER && index >= 0)
+        known[index] = known[--known_count];
+}
+
 static void deliver(const struct event *event)
 {
     struct subscription copies[SUBSCRIPTIONS];
@@ -89,6 +113,7 @@ static void deliver(const struct event *event)
     if (event->library != LIBRARY_LINGQU)
         return;
     pthread_mutex_lock(&mutex);
+    learn(event);
     int count = subscription_count;
     memcpy(copies, subscriptions, sizeof copies);
     pthread_mutex_unlock(&mutex);
@@ -105,6 +130,35 @@ static void wait_for_poll(void) { sleep_ms(state()->node.fabric_poll_ms); }
 static long next_poll_ms(void) { return -1; }
 
 static const struct listener listener = {wait_for_poll, next_poll_ms, deliver};
+
+/* Only here the driver is asked for all faults. */
+static int begin(void)
+{
+    int answer = LQ_DCMI_OK;
+
+    pthread_mutex_lock(&mutex);
+    if (is_initialised) {
+        answer = LQ_DCMI_ERR_INIT_TWICE;
+    } else if (!start_listener(&listener)) {
+        answer = LQ_DCMI_ERR_THREAD;
+    } else {
+        lock_state();
+        known_count = state()->node.fabric_fault_count;
+        memcpy(known, state()->fabric, sizeof known);
+        unlock_state();
+        is_initialised = true;
+    }
+    pthread_mutex_unlock(&mutex);
+    return answer;
+}
+
+EXPORTED int lq_dcmi_init(void);
+EXPORTED int lq_dcmi_init(void)
+{
+    int answer = enter(__func__, -1);
+
+    return answer != 0 ? answer : begin();
+}
 
 static bool is_same(const lq_dcmi_event_filter *one, const lq_dcmi_event_filter *other)
 {
@@ -129,11 +183,7 @@ static int subscribe(const lq_dcmi_event_filter *filter, LqDcmiEventCallback han
     (void)unsubscribe(filter);
     if (subscription_count == SUBSCRIPTIONS)
         return LQ_DCMI_ERR_TOO_MANY_SUBSCRIPTIONS;
-    uint64_t since = newest_event();
-    if (!is_listening && !start_listener(&listener))
-        return LQ_DCMI_ERR_THREAD;
-    is_listening = true;
-    subscriptions[subscription_count++] = (struct subscription){*filter, handler, since};
+    subscriptions[subscription_count++] = (struct subscription){*filter, handler, newest_event()};
     return LQ_DCMI_OK;
 }
 
@@ -178,14 +228,13 @@ EXPORTED int lq_dcmi_get_fault_info(unsigned int listLen, unsigned int *eventLis
         return answer;
     if (listLen == 0 || listLen > USHRT_MAX || eventListLen == NULL || eventList == NULL)
         return LQ_DCMI_ERR_PARAMETER;
-    lock_state();
-    const struct node *node = &state()->node;
-    unsigned int standing = (unsigned int)node->fabric_fault_count;
-    unsigned int written = standing < listLen ? standing : listLen;
+    int32_t lie = state()->node.fabric_fault_count_lie;
+    pthread_mutex_lock(&mutex);
+    unsigned int written = (unsigned int)known_count < listLen ? (unsigned int)known_count : listLen;
     for (unsigned int index = 0; index < written; index++)
-        fill_listed(&eventList[index], &state()->fabric[index]);
-    *eventListLen = node->fabric_fault_count_lie == NO_LIE ? written : (unsigned int)node->fabric_fault_count_lie;
-    unlock_state();
+        fill_listed(&eventList[index], &known[index]);
+    *eventListLen = lie == NO_LIE ? written : (unsigned int)lie;
+    pthread_mutex_unlock(&mutex);
     return LQ_DCMI_OK;
 }
 
@@ -198,7 +247,9 @@ EXPORTED int lq_dcmi_get_fault_nums(unsigned int *fault_nums)
         return answer;
     if (fault_nums == NULL)
         return LQ_DCMI_ERR_PARAMETER;
-    *fault_nums = (unsigned int)state()->node.fabric_fault_count;
+    pthread_mutex_lock(&mutex);
+    *fault_nums = (unsigned int)known_count;
+    pthread_mutex_unlock(&mutex);
     return LQ_DCMI_OK;
 }
 

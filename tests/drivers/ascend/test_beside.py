@@ -15,27 +15,38 @@ from tests.waiting import wait_until
 NETWORK = "dcmi_get_device_network_health"
 
 
-def beside_of(node: EmulatedNode) -> Beside:
+Readings = Mapping[str, float]
+
+
+def telemetry_of(node: EmulatedNode, card: int) -> Telemetry:
     library = dcmi.open_library(str(node.dcmi))
-    (place,) = library.places(3)
-    return Beside(Telemetry(library.chip(place), MAY_WAIT), "npu3")
+    return Telemetry(library.chip(library.places(card)[0]), MAY_WAIT)
+
+
+def beside_of(telemetry: Telemetry, device: str) -> Beside[Readings]:
+    return Beside(lambda: telemetry.read(slow_round=True), {}, device)
 
 
 @pytest.fixture
-def beside(node: EmulatedNode) -> Iterator[Beside]:
-    beside = beside_of(node)
+def telemetry(node: EmulatedNode) -> Telemetry:
+    return telemetry_of(node, 3)
+
+
+@pytest.fixture
+def beside(node: EmulatedNode, telemetry: Telemetry) -> Iterator[Beside[Readings]]:
+    beside = beside_of(telemetry, "npu3")
     yield beside
     node.release()
     beside.end()
 
 
-def answered(beside: Beside, *, ask: bool = True) -> Mapping[str, float]:
+def answered(beside: Beside[Readings], *, ask: bool = True) -> Readings:
     """What it tells once it tells anything."""
     wait_until(lambda: bool(beside.read(ask=ask)))
     return beside.read(ask=False)
 
 
-def test_the_answer_is_told_from_when_it_has_come(node: EmulatedNode, beside: Beside) -> None:
+def test_the_answer_is_told_from_when_it_has_come(node: EmulatedNode, beside: Beside[Readings]) -> None:
     node.set("npu3", "network_health", 3)
     assert beside.read(ask=False) == {}
     assert answered(beside) == {"network_health": 3}
@@ -43,7 +54,7 @@ def test_the_answer_is_told_from_when_it_has_come(node: EmulatedNode, beside: Be
 
 
 def test_an_answer_that_does_not_come_is_waited_for_by_nobody_and_unknown(
-    node: EmulatedNode, beside: Beside
+    node: EmulatedNode, beside: Beside[Readings]
 ) -> None:
     assert answered(beside) == {"network_health": 0}
     node.hang("npu3", NETWORK)
@@ -58,17 +69,18 @@ def test_an_answer_that_does_not_come_is_waited_for_by_nobody_and_unknown(
     wait_until(lambda: beside.read(ask=True) == {"network_health": 1})
 
 
-def test_a_value_that_cannot_be_is_refused_and_counted(node: EmulatedNode, beside: Beside) -> None:
+def test_a_value_that_cannot_be_is_refused_and_counted(
+    node: EmulatedNode, telemetry: Telemetry, beside: Beside[Readings]
+) -> None:
     node.set("npu3", "network_health", 9)
     beside.read(ask=True)
-    wait_until(lambda: beside.refused == 1)
+    wait_until(lambda: telemetry.refused == 1)
     assert beside.read(ask=False) == {}
 
 
 def test_a_product_without_such_a_network_is_asked_once(emulate: Emulate) -> None:
     node = emulate("4x300IDuo")
-    library = dcmi.open_library(str(node.dcmi))
-    beside = Beside(Telemetry(library.chip(library.places(1)[0]), MAY_WAIT), "npu2")
+    beside = beside_of(telemetry_of(node, 1), "npu2")
     for _ in range(3):
         beside.read(ask=True)
         wait_until(lambda: node.calls(NETWORK, "npu2") == 1)
@@ -76,7 +88,7 @@ def test_a_product_without_such_a_network_is_asked_once(emulate: Emulate) -> Non
     beside.end()
 
 
-def test_its_thread_is_gone_when_its_chip_is_no_longer_watched(beside: Beside) -> None:
+def test_its_thread_is_gone_when_its_chip_is_no_longer_watched(beside: Beside[Readings]) -> None:
     assert answered(beside) == {"network_health": 0}
     (thread,) = [each for each in threading.enumerate() if each.name == "npu3 beside"]
     beside.end()

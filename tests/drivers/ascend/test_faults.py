@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nodeagent.core.model import ActiveSet, Level, Signal
+from nodeagent.core.model import ActiveSet, Level, Signal, SourceLost
 from nodeagent.daemon.source import WorkerSpec
 from nodeagent.emulator.node import EmulatedNode
 from tests.daemon.staged import HANG_S
@@ -19,6 +19,7 @@ HBM, HBM_CODE = 0x80E01801, "80E01801"
 LINK, LINK_CODE = 0x81078603, "81078603"
 SEPARATE, SEPARATE_CODE = 0x80818C05, "80818C05"
 DROPPED_CODE = "40F84E00"
+SUBSCRIBE = "dcmi_subscribe_fault_event"
 
 
 @pytest.fixture
@@ -196,7 +197,7 @@ async def test_a_reset_chip_is_away_until_it_has_started(node: EmulatedNode, spe
 async def test_events_come_once_the_library_takes_a_subscription(
     node: EmulatedNode, spec: WorkerSpec
 ) -> None:
-    node.answer(-8020, None, "dcmi_subscribe_fault_event")
+    node.answer(-8020, None, SUBSCRIBE)
     async with judged(spec) as stage:
         node.raise_code("npu3", HBM)
         await stage.raised("npu3", HBM_CODE)
@@ -205,6 +206,16 @@ async def test_events_come_once_the_library_takes_a_subscription(
         await stage.until(lambda: stage.health.readings["*"].get("subscribed") == 1, "a subscription")
         node.tell("npu3", SEPARATE, ONCE)
         await stage.raised("npu3", SEPARATE_CODE)
+        assert [given for given in stage.inputs if isinstance(given, SourceLost)] == []
+
+
+async def test_a_library_that_has_no_events_is_asked_for_them_once(
+    node: EmulatedNode, spec: WorkerSpec
+) -> None:
+    node.answer(-8255, None, SUBSCRIBE)
+    async with judged(spec) as stage:
+        await stage.polled("npu3", 30)
+        assert (node.calls(SUBSCRIBE), node.calls("dcmi_init")) == (1, 1)
 
 
 async def test_a_chip_that_drops_has_a_fault_of_its_own_while_it_is_away(

@@ -1,7 +1,6 @@
 """NPUs that PCI lists and the library does not: which they are, and how they are found once they started."""
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from nodeagent.core.model import SourceLost
 from nodeagent.drivers.api import Unavailable
 from nodeagent.drivers.ascend import missing as missing_chips
 from nodeagent.drivers.ascend.driver import AscendDriver
-from nodeagent.drivers.ascend.missing import LONGEST_PAUSE_S, Search, listed_by_pci, missing
+from nodeagent.drivers.ascend.missing import listed_by_pci, missing
 from nodeagent.drivers.pci import PciFunction
 from nodeagent.emulator.node import EmulatedNode
 from tests.drivers.ascend.conftest import Emulate
@@ -124,32 +123,6 @@ def test_a_library_that_does_not_start_where_its_driver_has_found_npus_is_missed
     assert not refused(node, tmp_path / "sys").absent
 
 
-def looked(search: Search, until_s: int) -> Iterator[int]:
-    """Each second one asks, and looks whenever it is due."""
-    for now_s in range(until_s):
-        if search.is_due(True, now_s):
-            search.were_looked_for(now_s)
-            yield now_s
-
-
-def test_missing_chips_are_looked_for_soon_and_then_ever_more_seldom() -> None:
-    times_s = [*looked(Search(), 2000)]
-    pauses_s = [after - before for before, after in pairwise(times_s)]
-    assert (times_s[0], pauses_s[:5], pauses_s[-1]) == (1, [2, 4, 8, 16, 32], LONGEST_PAUSE_S)
-
-
-def test_a_chip_that_is_missing_later_is_looked_for_soon_again() -> None:
-    search = Search()
-    assert [*looked(search, 100)]
-    search.is_due(False, 100)
-    assert [*looked(search, 10)] == [1, 3, 7]
-
-
-def test_a_search_that_was_put_off_is_due_again_soon() -> None:
-    search = Search()
-    assert [now_s for now_s in range(5) if search.is_due(True, now_s)] == [1, 2, 3, 4]
-
-
 @pytest.mark.parametrize(("description", "init"), [("8x910B", INIT), ("4x950", "dcmiv2_init")])
 async def test_a_chip_that_was_starting_when_the_library_was_opened_is_found_and_the_others_never_lost(
     emulate: Emulate, description: str, init: str
@@ -178,39 +151,39 @@ async def test_both_dies_of_a_card_are_found_once_both_have_started(emulate: Emu
             await stage.polled(device, 1)
 
 
-async def test_a_library_in_which_a_call_hangs_is_not_initialised_again(node: EmulatedNode) -> None:
-    node.drop("npu3")
+async def test_a_chip_that_the_driver_finds_later_is_found_and_the_others_never_lost(
+    node: EmulatedNode,
+) -> None:
+    node.take_out("npu3")
     async with judged(ascend_spec(node.dcmi, node.sysfs, poll_interval_s=0.05)) as stage:
-        node.hang("npu5")
-        await stage.polled("npu4", 5)
-        before = node.calls(INIT)
-        await stage.polled("npu4", 60)
-        assert node.calls(INIT) == before
-        node.release()
+        slot = stage.faults("device_lost")[0][0]
         node.return_("npu3")
+        await stage.until(lambda: (slot, "recover") in stage.faults("device_lost"), "the chip found")
         await stage.polled("npu3", 1)
-
-
-async def test_a_library_that_refuses_to_be_initialised_again_is_left_at_that(node: EmulatedNode) -> None:
-    node.drop("npu3")
-    node.answer(-8001, None, INIT, skip=1)
-    async with judged(ascend_spec(node.dcmi, node.sysfs, poll_interval_s=0.05)) as stage:
-        await stage.until(lambda: node.calls(INIT) == 2, "a search")
-        await stage.polled("npu4", 80)
-        assert node.calls(INIT) == 2
         assert [given for given in stage.inputs if isinstance(given, SourceLost)] == []
 
 
-async def test_a_library_that_has_lost_its_chips_by_being_initialised_again_is_opened_anew(
+async def test_chips_are_looked_for_though_the_library_is_slow_to_initialise(node: EmulatedNode) -> None:
+    node.take_out("npu3")
+    node.set("npu0", "mcu_silent_ms", 3500)
+    async with judged(ascend_spec(node.dcmi, node.sysfs, poll_interval_s=0.05)) as stage:
+        node.return_("npu3")
+        await stage.polled("npu3", 1)
+        assert stage.faults("driver_unresponsive") == []
+
+
+async def test_a_chip_that_has_dropped_is_not_lost_from_sight_for_one_that_is_missing(
     node: EmulatedNode,
 ) -> None:
-    node.drop("npu3")
-    hang = node.hang(None, INIT, skip=1, times=1)
-    node.answer(-8010, None, INIT, skip=1, times=1)
+    node.take_out("npu3")
     async with judged(ascend_spec(node.dcmi, node.sysfs, poll_interval_s=0.05)) as stage:
-        await stage.until(lambda: node.calls(INIT) == 2, "a search")
-        node.take_out("npu4")
-        node.release(hang)
-        told = await stage.lost()
-        assert told.reason.startswith("the library no longer lists its chips: dcmi_init: ")
-        await stage.back(after=stage.inputs.index(told))
+        pid = stage.health.pid
+        node.drop("npu5")
+        node.return_("npu3")
+        await stage.raised("npu5", "40F84E00")
+        looked = node.calls(INIT)
+        await stage.until(lambda: node.calls(INIT) > looked + 1, "two searches")
+        assert stage.health.pid == pid
+        node.return_("npu5")
+        await stage.polled("npu3", 1)
+        assert "device_lost" not in stage.open_on("npu5")

@@ -165,15 +165,6 @@ def test_a_recovery_never_overtakes_the_fault_of_a_port_seen_for_the_first_time(
     assert [signal.assertion.value for signal in emit.signals] == ["occur", "recover"]
 
 
-def test_a_port_whose_recovery_was_lost_is_in_order_at_the_next_query(fabric: EmulatedNode) -> None:
-    fault = FabricFault(LINK_DOWN, chip=2, port=5, peer_device=L2)
-    fabric.raise_fabric(fault, deliver=False)
-    watched = Watched(fabric)
-    assert watched.codes("ub2/5") == ["[0x08520003,na,L2,na]"]
-    fabric.clear_fabric(fault, deliver=False)
-    assert watched.codes("ub2/5") == []
-
-
 def test_without_events_every_poll_asks(fabric: EmulatedNode) -> None:
     fabric.answer(-8014, None, "lq_dcmi_subscribe_fault_event", times=1)
     watched = Watched(fabric, query_each_ns=10**18)

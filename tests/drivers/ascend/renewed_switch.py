@@ -1,0 +1,9 @@
+"""The driver of UnifiedBus switches, which asks for another process as soon as it has told all faults."""
+
+from nodeagent.drivers.api import Driver, Emit
+from nodeagent.drivers.ascend.switch import SwitchDriver
+from nodeagent.worker.protocol import Configure
+
+
+def create(configure: Configure, emit: Emit) -> Driver:
+    return SwitchDriver(library=str(configure.config["library"]), emit=emit, renew_each_ns=0)
