@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from nodeagent.core.catalog import CounterRule, Pattern, ThresholdRule
 from nodeagent.store.records import Cursor
 from nodeagent.worker.protocol import Device
+
+HELLO_DEADLINE_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,8 +17,8 @@ class WorkerSpec:
 
     A worker that ends is started again after ``backoff_first_s``, doubled each time up to the limit; where
     a source that is not required is absent, it is looked for again after ``absent_retry_s``.
-    The first one starts after ``start_delay_s``. A library may take half a minute to open eight GPUs that
-    nothing keeps initialised: ``hello_deadline_s`` is well beyond that.
+    The first one starts after ``start_delay_s``. ``hello_deadline_s`` is the driver's, where it has one
+    (``drivers.HELLO_DEADLINES_S``).
     ``command`` empty: this interpreter's ``nodeagent.worker`` for ``source``. ``cursor`` is the stored
     one; later workers go on from what was delivered since. ``known`` are its parts of earlier lives.
     """
@@ -31,7 +34,7 @@ class WorkerSpec:
     required: bool = False
     poll_interval_s: float = 1.0
     call_deadline_s: float = 5.0
-    hello_deadline_s: float = 60.0
+    hello_deadline_s: float = HELLO_DEADLINE_S
     terminate_grace_s: float = 10.0
     backoff_first_s: float = 0.25
     backoff_limit_s: float = 30.0

@@ -11,9 +11,9 @@ from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.parts import parts_of
 from nodeagent.daemon.pump import QUEUE_DELIVERIES, Pump
-from nodeagent.daemon.source import WorkerSpec
+from nodeagent.daemon.source import HELLO_DEADLINE_S, WorkerSpec
 from nodeagent.daemon.supervisor import Supervisor
-from nodeagent.drivers import DRIVERS
+from nodeagent.drivers import DRIVERS, HELLO_DEADLINES_S
 from nodeagent.outlets.health import Health
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Cursor
@@ -104,6 +104,7 @@ def _spec(
         required=section.required,
         poll_interval_s=section.poll_interval_ns / 1e9,
         call_deadline_s=section.call_deadline_ns / 1e9,
+        hello_deadline_s=HELLO_DEADLINES_S.get(name, HELLO_DEADLINE_S),
         start_delay_s=0.0 if section.required else AFTER_REQUIRED_S,
     )
 

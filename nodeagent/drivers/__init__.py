@@ -10,6 +10,12 @@ DRIVERS: Final[dict[str, str]] = {
 }
 """Name -> module; imported only in the worker that hosts it. See ``drivers.api`` for what a module offers."""
 
+HELLO_DEADLINES_S: Final[dict[str, float]] = {
+    "nvidia": 180.0,
+}
+"""Name -> how long its worker may take to open its library and to list its devices, where that is long. NVML
+initialises GPUs that nothing keeps initialised one after the other, and a GSP that does not start takes 45 s."""
+
 RESETS: Final[dict[str, str]] = {
     "ascend": "nodeagent.drivers.ascend.reset",
     "nvidia": "nodeagent.drivers.nvidia.reset",

@@ -5,14 +5,17 @@
       └──event set, a thread a GPU──> Xids, handed over at once
 
 Listing asks no GPU anything: each says who it is in its own thread, so that one that hangs leaves the
-others listed. When the driver behind the library goes or changes, every handle of the process is void:
-the source is given up with the reason, the process ends, and the next one begins anew.
+others listed; the first listing waits for as long as one GPU after the other is opened. When the driver
+behind the library goes or changes, every handle of the process is void: the source is given up with the
+reason, the process ends, and the next one begins anew.
 """
 
+import queue
 import sys
 import threading
-import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -28,8 +31,13 @@ from nodeagent.drivers.nvidia.missing import Slots, taken
 from nodeagent.drivers.nvidia.nvlink import Peers
 from nodeagent.worker.protocol import MAX_DEVICES, Batch, Configure, Device, Pattern, Signal
 
-IDENTIFY_LIMIT_S: Final = 2.0
-"""A GPU that has not said by then who it is, is listed without."""
+DISCOVERY_LIMIT_S: Final = 6.0
+"""Once no GPU was opened, nor said who it is, for so long, those that have not are listed without.
+
+Where nothing keeps the GPUs initialised, the first handle of each initialises it: one to three seconds, one GPU
+after the other, and every other call waits meanwhile (``rm_init_adapter`` takes the lock of all of RM: osapi.c of
+NVIDIA's open modules). A process that ends in it lets them be de-initialised, so that the next one begins anew.
+"""
 
 FAILURES: Final = 3
 """So many listings that fail one after the other, and the library is opened anew by another process."""
@@ -159,25 +167,28 @@ class NvidiaDriver:
         self._gpus = gpus
 
     def _identify(self, gpus: Sequence[Gpu]) -> None:
-        """All at once, and for so long only: one that hangs must not hide the others."""
-        threads = [
-            threading.Thread(target=self._try_identify, args=(gpu,), name="identify", daemon=True)
-            for gpu in gpus
-        ]
-        for thread in threads:
-            thread.start()
-        until_s = time.monotonic() + IDENTIFY_LIMIT_S
-        for thread in threads:
-            thread.join(max(0.0, until_s - time.monotonic()))
+        """All at once, and only as long as they get on: one that hangs must not hide the others."""
+        ended: queue.SimpleQueue[int] = queue.SimpleQueue()
+        for gpu in gpus:
+            target = partial(self._try_identify, gpu, ended)
+            threading.Thread(target=target, name="identify", daemon=True).start()
+        left = len(gpus)
+        with suppress(queue.Empty):
+            while left:
+                left -= ended.get(timeout=DISCOVERY_LIMIT_S)
 
-    def _try_identify(self, gpu: Gpu) -> None:
-        """Its own polls go on asking, and tell why it fails."""
+    def _try_identify(self, gpu: Gpu, ended: "queue.SimpleQueue[int]") -> None:
+        """Its own polls go on asking, and tell why it fails. ``ended`` is told 0 once it is opened, 1 at the end."""
         try:
+            gpu.open()
+            ended.put(0)
             gpu.identify()
         except DriverGone as gone:
             self._gone = gone
         except (GpuFault, CallFailed) as failure:
             print(f"{gpu.device.device} does not say who it is: {failure}", file=sys.stderr, flush=True)
+        finally:
+            ended.put(1)
 
     def _say_that_it_is_open(self) -> None:
         """The first listing is the worker's greeting, before which nothing may be told."""

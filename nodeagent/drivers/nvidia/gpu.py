@@ -90,6 +90,10 @@ class Gpu:
         now = part.calls.refused + part.events.refused if part is not None else 0
         return self._refused_before + now
 
+    def open(self) -> None:
+        """What may take seconds where nothing keeps it initialised. Raises ``GpuFault`` and ``CallFailed``."""
+        self._handle()
+
     def identify(self) -> None:
         """Ask who it is. Raises ``GpuFault`` and ``CallFailed``."""
         self._identify(listen=False)
