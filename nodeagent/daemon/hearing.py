@@ -107,7 +107,7 @@ class Hearing:
         return self._observation.hello(hello, worker.skip)
 
     def _reply(self, worker: Worker, reply: protocol.Reply) -> Sequence[Input]:
-        if not worker.lateness.answer(reply.id, reply.device):
+        if not worker.lateness.answer(reply.id, reply.device, time.monotonic()):
             raise Nonsense(f"an answer of {reply.device} to poll {reply.id}, which nobody asked")
         if not worker.lateness.expects(reply.device):
             return ()

@@ -19,6 +19,7 @@ class WorkerSpec:
     a source that is not required is absent, it is looked for again after ``absent_retry_s``.
     The first one starts after ``start_delay_s``. ``hello_deadline_s`` is the driver's, where it has one
     (``drivers.HELLO_DEADLINES_S``).
+    ``stall_deadline_s`` is how long all devices together may owe an answer, where that is longer.
     ``command`` empty: this interpreter's ``nodeagent.worker`` for ``source``. ``cursor`` is the stored
     one; later workers go on from what was delivered since. ``known`` are its parts of earlier lives.
     """
@@ -34,6 +35,7 @@ class WorkerSpec:
     required: bool = False
     poll_interval_s: float = 1.0
     call_deadline_s: float = 5.0
+    stall_deadline_s: float = 0.0
     hello_deadline_s: float = HELLO_DEADLINE_S
     terminate_grace_s: float = 10.0
     backoff_first_s: float = 0.25

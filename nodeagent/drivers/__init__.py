@@ -13,8 +13,11 @@ DRIVERS: Final[dict[str, str]] = {
 HELLO_DEADLINES_S: Final[dict[str, float]] = {
     "nvidia": 180.0,
 }
-"""Name -> how long its worker may take to open its library and to list its devices, where that is long. NVML
-initialises GPUs that nothing keeps initialised one after the other, and a GSP that does not start takes 45 s."""
+"""Name -> how long its worker may take to open its library and to list its devices, where that is long.
+
+NVML initialises GPUs that nothing keeps initialised one after the other, and one whose GSP does not start
+holds up the others for 45 s.
+"""
 
 RESETS: Final[dict[str, str]] = {
     "ascend": "nodeagent.drivers.ascend.reset",

@@ -93,6 +93,7 @@ class Outlet:
                 took_ns=took_ns,
                 active=None if outcome.active is None else tuple(outcome.active),
                 complete=outcome.complete,
+                unread=tuple(outcome.unread),
                 readings=readings,
                 holders=None if outcome.holders is None else tuple(outcome.holders),
             )

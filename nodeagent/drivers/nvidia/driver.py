@@ -31,12 +31,12 @@ from nodeagent.drivers.nvidia.missing import Slots, taken
 from nodeagent.drivers.nvidia.nvlink import Peers
 from nodeagent.worker.protocol import MAX_DEVICES, Batch, Configure, Device, Pattern, Signal
 
-DISCOVERY_LIMIT_S: Final = 6.0
+DISCOVERY_LIMIT_S: Final = 5.0
 """Once no GPU was opened, nor said who it is, for so long, those that have not are listed without.
 
-Where nothing keeps the GPUs initialised, the first handle of each initialises it: one to three seconds, one GPU
-after the other, and every other call waits meanwhile (``rm_init_adapter`` takes the lock of all of RM: osapi.c of
-NVIDIA's open modules). A process that ends in it lets them be de-initialised, so that the next one begins anew.
+Where nothing keeps the GPUs initialised, the first handle of each initialises it: one to three seconds, one
+GPU after the other, and every other call waits meanwhile (``rm_init_adapter`` in osapi.c of NVIDIA's open
+modules takes the lock of all of RM). A process that ends in it lets them be de-initialised again.
 """
 
 FAILURES: Final = 3
@@ -178,7 +178,7 @@ class NvidiaDriver:
                 left -= ended.get(timeout=DISCOVERY_LIMIT_S)
 
     def _try_identify(self, gpu: Gpu, ended: "queue.SimpleQueue[int]") -> None:
-        """Its own polls go on asking, and tell why it fails. ``ended`` is told 0 once it is opened, 1 at the end."""
+        """Its own polls go on asking, and tell why it fails. ``ended`` gets 0 once open, 1 at the end."""
         try:
             gpu.open()
             ended.put(0)

@@ -30,6 +30,8 @@ FLAGS: Final[Mapping[str, tuple[int, int]]] = {
 }
 """Code -> where its two bits begin in the mask, and the value that is the fault."""
 
+FABRIC_CODES: Final = frozenset({NOT_READY, FAILED, UNHEALTHY, MISCONFIGURED, *FLAGS})
+
 _CONFIGURATION_SHIFT: Final = 8
 _CONFIGURATION_GOOD: Final = (0, 1)
 

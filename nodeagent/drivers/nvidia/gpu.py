@@ -6,9 +6,11 @@ All calls for it are made by the thread that polls it, but for its events and, a
 identity. What changes slowly is read at every ``SELDOM``-th poll and told with each.
 """
 
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,17 +19,21 @@ from msgspec.structs import replace
 
 from nodeagent.drivers.api import CallFailed, Reading
 from nodeagent.drivers.nvidia import fabric, identity, processes
-from nodeagent.drivers.nvidia.calls import Calls, GpuFault, Readings
-from nodeagent.drivers.nvidia.ecc import Memory
+from nodeagent.drivers.nvidia.calls import Calls, GpuFault, GpuHung, Readings
+from nodeagent.drivers.nvidia.ecc import ROW_CODES, Memory
 from nodeagent.drivers.nvidia.events import Events, Tell
+from nodeagent.drivers.nvidia.fabric import FABRIC_CODES
 from nodeagent.drivers.nvidia.groups import LINKED
-from nodeagent.drivers.nvidia.nvlink import INACTIVE, Links, Peers
-from nodeagent.drivers.nvidia.state import RECOVERY_ACTION, Recovery
+from nodeagent.drivers.nvidia.nvlink import LINK_CODES, Links, Peers
+from nodeagent.drivers.nvidia.state import RECOVERY_ACTION, RECOVERY_CODES, Recovery
 from nodeagent.drivers.nvidia.telemetry import SlowdownMinutes, Telemetry
 from nodeagent.drivers.pci import PciFunction
 from nodeagent.worker.protocol import Active, Device
 
 SELDOM: Final = 5
+RESPITE: Final = 4.0
+"""A GPU whose call hung is left alone for so many times as long: each try holds up all other GPUs."""
+
 DESCRIBE: Final = 60
 """At every so many polls the slow readings are taken, and the GPU is described anew."""
 
@@ -52,7 +58,23 @@ class _Slow:
 
     values: Mapping[str, float] = field(default_factory=dict)
     codes: tuple[str, ...] = ()
-    complete: bool = True
+    unread: frozenset[str] = frozenset()
+
+
+class _Codes:
+    """The active codes as the readers of a GPU find them, and what readers could not ask for."""
+
+    def __init__(self, calls: Calls, found: list[str]) -> None:
+        self.found = found
+        self.unread: set[str] = set()
+        self._calls = calls
+
+    def take(self, tells: frozenset[str], read: Callable[[], Iterable[str]]) -> None:
+        """``tells`` are all the codes that ``read`` may find, without what refines them."""
+        failed = len(self._calls.failed)
+        self.found += [code for code in read() if code not in self.found]
+        if len(self._calls.failed) > failed:
+            self.unread |= tells
 
 
 class _Part:
@@ -82,6 +104,9 @@ class Gpu:
         self._part: _Part | None = None
         self._refused_before = 0
         self._turn = 0
+        self._hung: GpuHung | None = None
+        self._again_s = 0.0
+        self._unread: frozenset[str] = frozenset()
 
     @property
     def refused(self) -> int:
@@ -91,7 +116,7 @@ class Gpu:
         return self._refused_before + now
 
     def open(self) -> None:
-        """What may take seconds where nothing keeps it initialised. Raises ``GpuFault`` and ``CallFailed``."""
+        """Takes seconds where nothing keeps it initialised. Raises ``GpuFault`` and ``CallFailed``."""
         self._handle()
 
     def identify(self) -> None:
@@ -100,6 +125,8 @@ class Gpu:
 
     def poll(self) -> Reading:
         """Everything. Raises ``CallFailed`` where it answers nothing, or is no longer there to answer."""
+        if self._hung is not None and time.monotonic() < self._again_s:
+            raise self._hung
         codes: list[str] = []
         values: dict[str, float] = {}
         try:
@@ -111,6 +138,9 @@ class Gpu:
         except GpuFault as fault:
             active = tuple(Active(code=code) for code in (*codes, fault.code))
             return Reading(active=active, complete=False, readings=values)
+        except GpuHung as hung:
+            self._hung, self._again_s = hung, time.monotonic() + RESPITE * hung.took_s
+            raise
 
     def end(self) -> None:
         if self._part is not None:
@@ -118,20 +148,15 @@ class Gpu:
 
     # ------------------------------------------------------------------ one poll
 
-    def _read(self, part: _Part, codes: list[str], values: dict[str, float]) -> Reading:
-        """``codes`` and ``values`` are filled as they are read: a fault midway takes none back."""
+    def _read(self, part: _Part, found: list[str], values: dict[str, float]) -> Reading:
+        """``found`` and ``values`` are filled as they are read: a fault midway takes none back."""
         calls = part.calls
-        readings = Readings(calls, values)
+        readings, codes = Readings(calls, values), _Codes(calls, found)
         part.events.heal()
-        codes += part.recovery.each_second(readings)
-        codes += part.memory.each_second(readings)
-        codes += fabric.read(calls, readings)
-        links = part.links.each_second(readings)
-        if self.device.attributes.get("mig") == "enabled":
-            # A GPU that is cut in pieces uses no links.
-            links = [code for code in links if code != INACTIVE]
-        codes += links
-        complete = not calls.failed
+        codes.take(RECOVERY_CODES, lambda: part.recovery.each_second(readings))
+        codes.take(ROW_CODES, lambda: part.memory.each_second(readings))
+        codes.take(FABRIC_CODES, lambda: fabric.read(calls, readings))
+        codes.take(LINK_CODES, lambda: self._links(part, readings))
         bits = part.telemetry.each_second(readings)
         part.minutes.see(bits, time.monotonic())
         readings.put("hw_slowdown_minutes_total", part.minutes.total)
@@ -139,27 +164,40 @@ class Gpu:
         if self._turn % SELDOM == 0:
             part.slow = self._seldom(part)
         self._turn += 1
-        codes += [code for code in part.slow.codes if code not in codes]
+        found += [code for code in part.slow.codes if code not in found]
         values |= {name: value for name, value in part.slow.values.items() if name not in values}
         if calls.failed and not calls.answered:
             raise CallFailed(calls.failed[0], errno=calls.failed_number)
+        unread = codes.unread | part.slow.unread
+        self._tell_unread(unread)
         return Reading(
-            active=tuple(Active(code=code) for code in codes),
-            complete=complete and part.slow.complete,
+            active=tuple(Active(code=code) for code in found),
+            unread=tuple(sorted(unread)),
             readings=values,
             holders=held,
         )
 
     def _seldom(self, part: _Part) -> _Slow:
         values: dict[str, float] = {}
-        readings = Readings(part.calls, values)
-        failed = len(part.calls.failed)
-        codes = part.memory.flags(readings)
-        complete = len(part.calls.failed) == failed
+        readings, codes = Readings(part.calls, values), _Codes(part.calls, [])
+        for tells, read in part.memory.flags:
+            codes.take(tells, partial(read, readings))
         part.memory.counters(readings)
         part.telemetry.seldom(readings)
         part.links.seldom(readings)
-        return _Slow(values=values, codes=tuple(codes), complete=complete)
+        return _Slow(values=values, codes=tuple(codes.found), unread=frozenset(codes.unread))
+
+    def _links(self, part: _Part, readings: Readings) -> list[str]:
+        """A GPU that is cut in pieces uses no links."""
+        codes = part.links.each_second(readings)
+        return [] if self.device.attributes.get("mig") == "enabled" else codes
+
+    def _tell_unread(self, unread: Collection[str]) -> None:
+        """As it changes: nobody can see from outside what a GPU is not judged by."""
+        if unread != self._unread:
+            self._unread = frozenset(unread)
+            what = ", ".join(sorted(unread)) or "nothing any more"
+            print(f"{self.device.device}: cannot be asked for {what}", file=sys.stderr, flush=True)
 
     # ------------------------------------------------------------------ who it is
 

@@ -16,6 +16,8 @@ from nodeagent.drivers.nvidia.fields import Field, Fields
 
 INACTIVE: Final = "NV_NVLINK_INACTIVE"
 
+LINK_CODES: Final = frozenset({INACTIVE})
+
 _COUNT: Final[Field] = (pynvml.NVML_FI_DEV_NVLINK_LINK_COUNT, 0)
 
 _ERRORS: Final[Mapping[str, int]] = {
