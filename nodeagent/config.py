@@ -132,8 +132,7 @@ class VendorConfig(DriverConfig, frozen=True, kw_only=True):
 
 
 class NvidiaConfig(VendorConfig, frozen=True, kw_only=True):
-    """``[drivers.nvidia]``. ``driver_root``: where the driver lies in a root of its own, with library and tools;
-    "": it lies in the node's.
+    """``[drivers.nvidia]``. ``driver_root``: of a driver in a root of its own, with library and tools.
 
     ``stall_deadline``: for so long no GPU may answer before all are UNKNOWN.
 

@@ -44,7 +44,7 @@ answer, so that it would hang in the kernel, with the device open that is to be 
 def collect(
     folder: Path, request: Request, devices: Iterable[Device], kernel_log: Path, driver_root: str = ""
 ) -> list[str]:
-    """Fill the folder; what could not be had, in words. ``driver_root`` is as ``resetting.in_root`` has it."""
+    """Fill the folder; what could not be had, in words. ``driver_root`` is as in the configuration."""
     try:
         _make(folder)
         (folder / "request.json").write_bytes(msgspec.json.encode(request))

@@ -75,6 +75,7 @@ class Plan:
             "NODEAGENT_ACTION": action,
             "NODEAGENT_VENDOR": self.vendor,
             "NODEAGENT_DEVICES": " ".join(member.name for member in self.members),
+            "NODEAGENT_DRIVER_ROOT": self.driver_root,
             "NODEAGENT_PCI": " ".join(member.pci or "-" for member in self.members),
         }
 
