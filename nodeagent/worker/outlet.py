@@ -95,6 +95,7 @@ class Outlet:
                 complete=outcome.complete,
                 unread=tuple(outcome.unread),
                 readings=readings,
+                measured=outcome.measured,
                 holders=None if outcome.holders is None else tuple(outcome.holders),
             )
         line = protocol.encode(reply)

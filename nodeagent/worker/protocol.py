@@ -217,8 +217,8 @@ class Reply(_Message, frozen=True, tag="reply"):
     """One device's answer. ``error`` non-empty: the call came back, with a failure.
 
     ``active`` None: the driver has no such list. ``complete`` false: the list may lack codes; ``unread``: it
-    lacks these only, which could not be asked for.
-    ``holders`` None: unknown.
+    lacks these only, which could not be asked for. Not ``measured``: no readings were taken, the last ones
+    hold. ``holders`` None: unknown.
     """
 
     id: Natural
@@ -229,6 +229,7 @@ class Reply(_Message, frozen=True, tag="reply"):
     complete: bool = True
     unread: Annotated[tuple[Name, ...], Meta(max_length=64)] = ()
     readings: Annotated[dict[ReadingName, float], Meta(max_length=512)] = {}
+    measured: bool = True
     holders: Annotated[tuple[Holder, ...], Meta(max_length=1024)] | None = None
     error: Text = ""
     errno: ErrorNumber = 0

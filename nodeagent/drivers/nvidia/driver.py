@@ -31,7 +31,7 @@ from nodeagent.drivers.nvidia.missing import Slots, taken
 from nodeagent.drivers.nvidia.nvlink import Peers
 from nodeagent.worker.protocol import MAX_DEVICES, Batch, Configure, Device, Pattern, Signal
 
-DISCOVERY_LIMIT_S: Final = 5.0
+DISCOVERY_LIMIT_S: Final = 4.0
 """Once no GPU was opened, nor said who it is, for so long, those that have not are listed without.
 
 Where nothing keeps the GPUs initialised, the first handle of each initialises it: one to three seconds, one
@@ -44,9 +44,10 @@ FAILURES: Final = 3
 
 
 def create(configure: Configure, emit: Emit) -> Driver:
-    """``config`` keys: ``library`` ("": as the loader finds it), ``sysfs``, ``procfs``."""
+    """``config`` keys: ``library`` ("": as the loader finds it), ``driver_root``, ``sysfs``, ``procfs``."""
     return NvidiaDriver(
         path=str(configure.config.get("library", "")),
+        driver_root=str(configure.config.get("driver_root", "")),
         sysfs=Path(str(configure.config.get("sysfs", "/sys"))),
         procfs=Path(str(configure.config.get("procfs", "/proc"))),
         skip=frozenset(configure.skip),
@@ -57,13 +58,16 @@ def create(configure: Configure, emit: Emit) -> Driver:
 class NvidiaDriver:
     """Its devices are the GPUs; the pieces of one in MIG mode are not devices of their own."""
 
-    def __init__(self, *, path: str, sysfs: Path, procfs: Path, skip: frozenset[str], emit: Emit) -> None:
+    def __init__(
+        self, *, path: str, driver_root: str, sysfs: Path, procfs: Path, skip: frozenset[str], emit: Emit
+    ) -> None:
         self._path = path
+        self._driver_root = driver_root
         self._procfs = procfs
         self._skip = skip
         self._emit = emit
         self._slots = Slots(sysfs)
-        self._manager = Manager(procfs, sysfs)
+        self._manager = Manager(procfs, sysfs, driver_root)
         self._manager_runs: bool | None = None
         self._peers = Peers()
         self._versions: Mapping[str, str] = {}
@@ -76,8 +80,8 @@ class NvidiaDriver:
 
     def open(self) -> None:
         self._slots.look()
-        library.load(self._path, self._slots.promised)
         self._taken = taken(self._procfs)
+        library.load(self._path, self._slots.promised, self._taken, self._driver_root)
         try:
             self._versions = identity.versions()
         except pynvml.NVMLError as error:
@@ -156,6 +160,7 @@ class NvidiaDriver:
             procfs=self._procfs,
             pci=self._slots.functions,
             switches=bool(self._slots.switches),
+            is_shared=self._manager.is_shared,
             versions=self._versions,
             peers=self._peers,
             tell=self._tell,

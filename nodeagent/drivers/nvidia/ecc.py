@@ -62,9 +62,9 @@ class Memory:
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
-        self._rows = Fields(calls, _ROWS)
+        self._row_fields = Fields(calls, _ROWS)
 
-    def each_second(self, readings: Readings) -> list[str]:
+    def rows(self, readings: Readings) -> list[str]:
         """Rows replaced and to be replaced; on GPUs without spare rows, the pages."""
         rows = self._calls.newest((_remapped_rows_v2, _rows_v2), (pynvml.nvmlDeviceGetRemappedRows, _rows_v1))
         if rows is None and self._calls.lacks(pynvml.nvmlDeviceGetRemappedRows):
@@ -80,7 +80,7 @@ class Memory:
 
     @property
     def flags(self) -> Sequence[tuple[frozenset[str], Callable[[Readings], list[str]]]]:
-        """What else is set, which changes seldom: readers, each with the codes that it may find."""
+        """What else is set, as readers, each with the codes that it may find."""
         return (
             (frozenset({SRAM_THRESHOLD}), self._sram),
             (frozenset({CHANNEL_REPAIR, TPC_REPAIR}), self._repairs),
@@ -97,7 +97,7 @@ class Memory:
 
     def _rows_by_fields(self) -> tuple[float, float, float, float] | None:
         """In MIG mode the calls are not there, and the fields may be."""
-        read = self._rows.read()
+        read = self._row_fields.read()
         if not set(_ROWS[2:]) <= read.keys():
             return None
         corrected, uncorrected, pending, failed = (read.get(field, 0.0) for field in _ROWS)

@@ -3,7 +3,9 @@
     identity ── state: codes that are active ── telemetry: readings ── processes: holders
 
 All calls for it are made by the thread that polls it, but for its events and, at the start, its
-identity. What changes slowly is read at every ``SELDOM``-th poll and told with each.
+identity. Each poll asks for the recovery action, which says all that the driver wants done, and for who
+computes; all else is read at every ``SELDOM``-th poll, or when an Xid has come, and told with each: work
+waits for a question that the GPU's own processor answers, for it is asked with the lock of all GPUs held.
 """
 
 import sys
@@ -18,35 +20,39 @@ import pynvml
 from msgspec.structs import replace
 
 from nodeagent.drivers.api import CallFailed, Reading
-from nodeagent.drivers.nvidia import fabric, identity, processes
+from nodeagent.drivers.nvidia import fabric, identity
 from nodeagent.drivers.nvidia.calls import Calls, GpuFault, GpuHung, Readings
 from nodeagent.drivers.nvidia.ecc import ROW_CODES, Memory
 from nodeagent.drivers.nvidia.events import Events, Tell
 from nodeagent.drivers.nvidia.fabric import FABRIC_CODES
 from nodeagent.drivers.nvidia.groups import LINKED
 from nodeagent.drivers.nvidia.nvlink import LINK_CODES, Links, Peers
+from nodeagent.drivers.nvidia.processes import Processes
 from nodeagent.drivers.nvidia.state import RECOVERY_ACTION, RECOVERY_CODES, Recovery
 from nodeagent.drivers.nvidia.telemetry import SlowdownMinutes, Telemetry
 from nodeagent.drivers.pci import PciFunction
-from nodeagent.worker.protocol import Active, Device
+from nodeagent.worker.protocol import Active, Device, Signal
 
 SELDOM: Final = 5
+"""Polls from one that asks for everything to the next; those of the GPUs take turns."""
+
 RESPITE: Final = 4.0
 """A GPU whose call hung is left alone for so many times as long: each try holds up all other GPUs."""
 
 DESCRIBE: Final = 60
-"""At every so many polls the slow readings are taken, and the GPU is described anew."""
+"""At every so many polls the GPU is described anew."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What all GPUs of the node share. ``pci``: functions by address; ``versions``: of driver and library;
-    ``switches``: PCI lists NVSwitches.
+    ``switches``: PCI lists NVSwitches; ``is_shared``: tenants share them.
     """
 
     procfs: Path
     pci: Mapping[str, PciFunction]
     switches: bool
+    is_shared: Callable[[], bool]
     versions: Mapping[str, str]
     peers: Peers
     tell: Tell
@@ -78,7 +84,11 @@ class _Codes:
 
 
 class _Part:
-    """The readers for one handle: they remember what that part does not support."""
+    """The readers for one handle: they remember what that part does not support.
+
+    ``asked``: everything is to be read at the next poll; ``wanted`` are the codes by which its driver wanted
+    something done at the last.
+    """
 
     def __init__(self, handle: Any, name: str, product: str, around: Surroundings) -> None:
         self.calls = Calls(handle)
@@ -86,9 +96,17 @@ class _Part:
         self.memory = Memory(self.calls)
         self.links = Links(self.calls, name, product, around.peers)
         self.telemetry = Telemetry(self.calls)
+        self.processes = Processes(self.calls, around.procfs)
         self.minutes = SlowdownMinutes()
         self.slow = _Slow()
-        self.events = Events(name, handle, around.tell, told_by_state=self._told_by_state)
+        self.asked = True
+        self.wanted: list[str] = []
+        self._tell_others = around.tell
+        self.events = Events(name, handle, self._tell, told_by_state=self._told_by_state)
+
+    def _tell(self, signal: Signal) -> None:
+        self.asked = True
+        self._tell_others(signal)
 
     def _told_by_state(self, xid: int) -> bool:
         return xid == RECOVERY_ACTION and self.recovery.told
@@ -132,15 +150,23 @@ class Gpu:
         try:
             if self._part is None or self._turn % DESCRIBE == 0:
                 self._identify(listen=True)
-            part = self._same_part()
-            part.calls.turn()
-            return self._read(part, codes, values)
+            return self._read(self._same_part(), codes, values)
         except GpuFault as fault:
+            self._ask_for_all()
             active = tuple(Active(code=code) for code in (*codes, fault.code))
             return Reading(active=active, complete=False, readings=values)
         except GpuHung as hung:
             self._hung, self._again_s = hung, time.monotonic() + RESPITE * hung.took_s
+            self._ask_for_all()
             raise
+        except CallFailed:
+            self._ask_for_all()
+            raise
+
+    def _ask_for_all(self) -> None:
+        """At the next poll: this one has told nothing of what is read seldom."""
+        if self._part is not None:
+            self._part.asked = True
 
     def end(self) -> None:
         if self._part is not None:
@@ -154,42 +180,53 @@ class Gpu:
         readings, codes = Readings(calls, values), _Codes(calls, found)
         part.events.heal()
         codes.take(RECOVERY_CODES, lambda: part.recovery.each_second(readings))
-        codes.take(ROW_CODES, lambda: part.memory.each_second(readings))
-        codes.take(FABRIC_CODES, lambda: fabric.read(calls, readings))
-        codes.take(LINK_CODES, lambda: self._links(part, readings))
-        bits = part.telemetry.each_second(readings)
-        part.minutes.see(bits, time.monotonic())
-        readings.put("hw_slowdown_minutes_total", part.minutes.total)
-        held = processes.holders(calls, self._around.procfs)
-        if self._turn % SELDOM == 0:
+        is_slow = self._is_slow(part) or found != part.wanted
+        if is_slow:
+            # An Xid that comes meanwhile asks for another time.
+            part.asked = False
             part.slow = self._seldom(part)
-        self._turn += 1
-        found += [code for code in part.slow.codes if code not in found]
-        values |= {name: value for name, value in part.slow.values.items() if name not in values}
+        held = part.processes.holders()
+        if calls.failed and not calls.answered:
+            # Maybe it answers nothing at all.
+            is_slow, part.slow = True, self._seldom(part)
         if calls.failed and not calls.answered:
             raise CallFailed(calls.failed[0], errno=calls.failed_number)
+        self._turn += 1
+        part.wanted = list(found)
+        found += [code for code in part.slow.codes if code not in found]
         unread = codes.unread | part.slow.unread
         self._tell_unread(unread)
         return Reading(
             active=tuple(Active(code=code) for code in found),
             unread=tuple(sorted(unread)),
-            readings=values,
+            readings={**part.slow.values, **values} if is_slow else {},
+            measured=is_slow,
             holders=held,
         )
+
+    def _is_slow(self, part: _Part) -> bool:
+        """Whether this poll asks for everything."""
+        return part.asked or (self._turn + self._index) % SELDOM == 0
 
     def _seldom(self, part: _Part) -> _Slow:
         values: dict[str, float] = {}
         readings, codes = Readings(part.calls, values), _Codes(part.calls, [])
+        codes.take(ROW_CODES, lambda: part.memory.rows(readings))
+        codes.take(FABRIC_CODES, lambda: fabric.read(part.calls, readings, self._around.is_shared))
+        codes.take(LINK_CODES, lambda: self._links(part, readings))
         for tells, read in part.memory.flags:
             codes.take(tells, partial(read, readings))
+        part.minutes.see(part.telemetry.gauges(readings), time.monotonic())
+        readings.put("hw_slowdown_minutes_total", part.minutes.total)
         part.memory.counters(readings)
-        part.telemetry.seldom(readings)
-        part.links.seldom(readings)
+        part.telemetry.pci_express(readings)
+        part.links.errors(readings)
+        part.processes.seldom()
         return _Slow(values=values, codes=tuple(codes.found), unread=frozenset(codes.unread))
 
     def _links(self, part: _Part, readings: Readings) -> list[str]:
         """A GPU that is cut in pieces uses no links."""
-        codes = part.links.each_second(readings)
+        codes = part.links.states(readings)
         return [] if self.device.attributes.get("mig") == "enabled" else codes
 
     def _tell_unread(self, unread: Collection[str]) -> None:
@@ -236,14 +273,17 @@ class Gpu:
         return handle
 
     def _same_part(self) -> _Part:
-        """The part in that slot, described anew if it is another than it was."""
-        assert self._part is not None, "identify has taken it up"
-        calls = self._part.calls
-        calls.turn()
-        uuid = identity.uuid(calls)
-        if uuid and uuid != self.device.identity:
-            self._identify(listen=True)
-        return self._part
+        """The part in that slot, described anew if it is another; looked at as seldom as the rest."""
+        part = self._part
+        assert part is not None, "identify has taken it up"
+        part.calls.turn()
+        if self._is_slow(part):
+            uuid = identity.uuid(part.calls)
+            if uuid and uuid != self.device.identity:
+                self._identify(listen=True)
+                part = self._part or part
+            part.calls.turn()
+        return part
 
     def _take_up(self, handle: Any, product: str) -> _Part:
         if self._part is not None:

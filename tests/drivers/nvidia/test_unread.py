@@ -8,7 +8,7 @@ from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 ALWAYS_FAILING = {
     "nvmlDeviceGetGpuFabricInfoV": pynvml.NVML_ERROR_NO_PERMISSION,
     "nvmlDeviceGetSramEccErrorStatus": pynvml.NVML_ERROR_UNKNOWN,
-    "nvmlDeviceGetNvLinkState": pynvml.NVML_ERROR_TIMEOUT,
+    "field:165": pynvml.NVML_ERROR_TIMEOUT,
     "field:230": pynvml.NVML_ERROR_UNKNOWN,
 }
 
