@@ -186,7 +186,7 @@ class Gpu:
             part.asked = False
             part.slow = self._seldom(part)
         held = part.processes.holders()
-        if calls.failed and not calls.answered:
+        if calls.failed and not (calls.answered or is_slow):
             # Maybe it answers nothing at all.
             is_slow, part.slow = True, self._seldom(part)
         if calls.failed and not calls.answered:
