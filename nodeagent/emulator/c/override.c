@@ -149,8 +149,11 @@ static int time_out(struct override *override)
 
     while (!__atomic_compare_exchange_n(&override->lock_process, &nobody, getpid(), false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_ACQUIRE)) {
-        nobody = 0;
         await_time_out(override);
+        /* One that ended meanwhile has left its number. */
+        if (!is_held(override))
+            __atomic_store_n(&override->lock_process, 0, __ATOMIC_RELEASE);
+        nobody = 0;
     }
     override->lock_library = dialect.library;
     until_ns = now_ns() + (uint64_t)override->delay_ms * 1000000u;
