@@ -110,7 +110,7 @@ class DriverConfig(Struct, frozen=True, kw_only=True):
         return {key: value for key, value in asdict(self).items() if key not in _NOT_THE_DRIVERS}
 
 
-_NOT_THE_DRIVERS = frozenset(DriverConfig.__struct_fields__) - {"library"}
+_NOT_THE_DRIVERS = frozenset(DriverConfig.__struct_fields__) - {"library"} | {"stall_deadline_ns"}
 
 
 class KmsgConfig(DriverConfig, frozen=True, kw_only=True):
@@ -122,13 +122,26 @@ class KmsgConfig(DriverConfig, frozen=True, kw_only=True):
 
 
 class VendorConfig(DriverConfig, frozen=True, kw_only=True):
-    """``[drivers.ascend]``, ``nvidia``, ``unifiedbus``: a vendor's library, and what the kernel tells of it.
+    """``[drivers.ascend]``, ``unifiedbus``: a vendor's library, and what the kernel tells of it.
 
     ``library`` "" is found as the vendor's own tools find it.
     """
 
     sysfs: FilePath = "/sys"
     procfs: FilePath = "/proc"
+
+
+class NvidiaConfig(VendorConfig, frozen=True, kw_only=True):
+    """``[drivers.nvidia]``. ``driver_root``: of a driver in a root of its own, with library and tools.
+
+    ``stall_deadline``: for so long no GPU may answer before all are UNKNOWN.
+
+    A call for one GPU may hold up those for all others until its GSP is given up, 45 s at most
+    (``_kgspRpcRecvPoll`` in kernel_gsp.c of NVIDIA's open modules waits one and a half default time-outs).
+    """
+
+    driver_root: OptionalPath = ""
+    stall_deadline_ns: Interval = field(default=60 * SECOND_NS, name="stall_deadline")
 
 
 class StoreConfig(Struct, frozen=True, kw_only=True):
@@ -261,7 +274,7 @@ def _driver_form(name: str) -> type[DriverConfig]:
 _DRIVER_FORMS: Mapping[str, type[DriverConfig]] = {
     "kmsg": KmsgConfig,
     "ascend": VendorConfig,
-    "nvidia": VendorConfig,
+    "nvidia": NvidiaConfig,
     "unifiedbus": VendorConfig,
 }
 

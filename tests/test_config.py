@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeagent import config as config_module
-from nodeagent.config import DRIVER_NAMES, Config, ConfigError, KmsgConfig, VendorConfig, load_config
+from nodeagent.config import (
+    DRIVER_NAMES,
+    Config,
+    ConfigError,
+    KmsgConfig,
+    NvidiaConfig,
+    VendorConfig,
+    load_config,
+)
 from nodeagent.core.catalog import SECOND_NS, Mode, ResetSettings, Settings
 from nodeagent.core.model import Level, ResetMode
 from nodeagent.drivers import DRIVERS
@@ -98,7 +106,8 @@ def test_keys_are_read_in_their_units(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["ascend", "nvidia", "unifiedbus"])
 def test_a_vendors_library_is_read_beside_the_trees_of_the_kernel(name: str, tmp_path: Path) -> None:
     config = read(tmp_path, f'[drivers.{name}]\nsysfs = "/tmp/sys"\n')
-    assert config.drivers[name] == VendorConfig(sysfs="/tmp/sys", procfs="/proc", library="")
+    form = NvidiaConfig if name == "nvidia" else VendorConfig
+    assert config.drivers[name] == form(sysfs="/tmp/sys", procfs="/proc", library="")
 
 
 def test_the_defaults_decide_as_the_core_does_by_itself(defaults: Config) -> None:
@@ -156,7 +165,8 @@ STORIES = [
         "[drivers.nvidia]\ntrust_userspace = true\n",
         (
             "c.toml:2: drivers.nvidia.trust_userspace: unknown key;"
-            " known here: enabled, required, poll_interval, call_deadline, library, sysfs, procfs"
+            " known here: enabled, required, poll_interval, call_deadline, library, sysfs, procfs,"
+            " driver_root, stall_deadline"
         ),
     ),
     (

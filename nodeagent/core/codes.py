@@ -17,6 +17,15 @@ def canonical(code: str) -> str:
     return f"{int(upper, 16):08X}" if is_hexadecimal(upper) else upper
 
 
+def root(code: str) -> str:
+    """As it is compared, without what refines it.
+
+    >>> root("XID_154.1")
+    'XID_154'
+    """
+    return canonical(code).partition(".")[0]
+
+
 def is_hexadecimal(code: str) -> bool:
     """True for a code that is a number: eight hexadecimal digits, or nine in the vendor's newer form."""
     return len(code) in (8, 9) and _HEX_DIGITS.issuperset(code.upper())

@@ -18,7 +18,8 @@ that come again and again must not take the chip out each time.
 from dataclasses import replace
 
 from nodeagent.core import duration, forgetting
-from nodeagent.core.catalog import SECOND_NS, canonical
+from nodeagent.core.catalog import SECOND_NS
+from nodeagent.core.codes import root
 from nodeagent.core.lookup import Facts
 from nodeagent.core.model import (
     KERNEL_LOG,
@@ -64,7 +65,7 @@ def heard(state: State, device: Device, facts: Facts, source: str) -> bool:
     changed = False
     for condition in state.on(Condition, device.id) if source == device.source else ():
         is_near = abs(state.moment_ns - condition.occurred_ns) <= NEAR_NS
-        if condition.backing is not Backing.OWN and is_near and _root(condition.code) == _root(facts.code):
+        if condition.backing is not Backing.OWN and is_near and root(condition.code) == root(facts.code):
             state.put(confirmed(state, condition, source))
             changed = True
     return changed
@@ -82,11 +83,7 @@ def _told_by_driver(state: State, device: Device, code: str, at_ns: int) -> bool
         for each in state.on(Condition, device.id)
         if each.source == device.source
     ]
-    return any(_root(each) == _root(code) and abs(at_ns - told_ns) <= NEAR_NS for each, told_ns in told)
-
-
-def _root(code: str) -> str:
-    return canonical(code).partition(".")[0]
+    return any(root(each) == root(code) and abs(at_ns - told_ns) <= NEAR_NS for each, told_ns in told)
 
 
 def confirmed(state: State, condition: Condition, source: str) -> Condition:

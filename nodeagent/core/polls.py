@@ -1,4 +1,6 @@
-"""What a poll's active set does: it heals lost callbacks both ways. An incomplete set closes nothing."""
+"""What a poll's active set does: it heals lost callbacks both ways. An incomplete set closes nothing,
+and a complete one nothing of what it could not ask for.
+"""
 
 from dataclasses import replace
 
@@ -13,9 +15,11 @@ from nodeagent.core import (
     signals,
     sources,
 )
+from nodeagent.core.codes import root
 from nodeagent.core.lookup import Facts
 from nodeagent.core.model import (
     ALL_DEVICES,
+    Absorbed,
     ActiveCode,
     ActiveSet,
     Assertion,
@@ -102,8 +106,9 @@ def _heal(state: State, given: ActiveSet, active: ActiveCode) -> bool:
 
 def _close_absent(state: State, given: ActiveSet, device: Device | None) -> bool:
     """``device`` None: the set speaks for every device of its source."""
-    shown = frozenset(state.lookup.facts(active.code).key for active in given.codes)
     device_id = device.id if device is not None else None
+    shown = frozenset(state.lookup.facts(active.code).key for active in given.codes)
+    shown |= _unread(state, given, device_id)
     # First the companions: one that has gone with its root must not outlive it.
     changed = companions.absent(state, given.source, device_id, shown, given.begun_ns)
     still: set[tuple[str, str]] = set()
@@ -118,3 +123,13 @@ def _close_absent(state: State, given: ActiveSet, device: Device | None) -> bool
     if device is not None and device.source == given.source:
         changed = kernel_lines.contradicted(state, device, shown, given.begun_ns) or changed
     return clearing.close_after_reboot(state, given.source, device, frozenset(still)) or changed
+
+
+def _unread(state: State, given: ActiveSet, device_id: str | None) -> frozenset[str]:
+    """What of the standing codes the set says nothing of, as they are compared."""
+    if not given.unread:
+        return frozenset()
+    roots = frozenset(map(root, given.unread))
+    standing: tuple[Condition | Absorbed, ...] = (*state.all(Condition), *state.all(Absorbed))
+    keys = (state.lookup.facts(each.code).key for each in standing if device_id in (None, each.device_id))
+    return frozenset(key for key in keys if root(key) in roots)

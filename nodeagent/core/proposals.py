@@ -171,7 +171,7 @@ def _tells(state: State, reset: Reset, given: ActiveSet) -> bool:
 def _confirmed(state: State, reset: Reset, given: ActiveSet) -> bool:
     """The asker was read since: whether its fault is there is then known."""
     since_ns = max(reset.proposed_ns, reset.ended_ns or 0, state.era.started_ns)
-    if reset.confirmed or given.begun_ns < since_ns:
+    if reset.confirmed or given.begun_ns < since_ns or resets.asks_in_vain(reset, given):
         return False
     state.put(replace(reset, confirmed=True))
     return True

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from nodeagent.core import clearing, grounds, hindrances, registered, signals
 from nodeagent.core.catalog import ResetSettings
+from nodeagent.core.codes import root
 from nodeagent.core.model import (
     NODE,
     Action,
@@ -107,10 +108,17 @@ def resulted(state: State, given: ActionResult) -> bool:
     return True
 
 
+def asks_in_vain(reset: Reset, given: ActiveSet) -> bool:
+    """Whether the poll could not ask for a code that the reset is for."""
+    return not {root(code) for code in reset.codes}.isdisjoint(map(root, given.unread))
+
+
 def verified(state: State, reset: Reset, device_id: str, given: ActiveSet) -> bool:
-    """A complete poll of a member: well, if it was begun since and shows nothing that asked."""
+    """A complete poll of a member: well, if it was begun since, asked for what asked and shows none of it."""
     wanted = {state.lookup.facts(code).key for code in reset.codes}
     shown = {state.lookup.facts(active.code).key for active in given.codes}
+    if asks_in_vain(reset, given):
+        return False
     if device_id in reset.verified or given.begun_ns < (reset.ended_ns or 0) or wanted & shown:
         return False
     after = replace(reset, verified=(*reset.verified, device_id))

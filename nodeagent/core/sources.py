@@ -142,7 +142,9 @@ def _read_all(state: State, source: str, required: bool | None) -> bool:
     if whole is not None:
         _tell_back(state, whole, state.device(state.node_id))
     for cell in alone:
-        _tell_back(state, cell, state.device(cell.device_id))
+        # A chip that only lines named may just have been forgotten.
+        if (device := state.get(Device, cell.device_id)) is not None:
+            _tell_back(state, cell, device)
     return True
 
 

@@ -118,7 +118,7 @@ class Hearing:
         self._readings.forget()
 
     def _reply(self, worker: Worker, reply: protocol.Reply) -> Sequence[Input]:
-        if not worker.lateness.answer(reply.id, reply.device):
+        if not worker.lateness.answer(reply.id, reply.device, time.monotonic()):
             raise Nonsense(f"an answer of {reply.device} to poll {reply.id}, which nobody asked")
         if not worker.lateness.expects(reply.device):
             return ()
@@ -128,12 +128,14 @@ class Hearing:
         statistics.answers[reply.device] = (reply.took_ns / 1e9, not reply.error)
         if reply.error:
             statistics.readings.pop(reply.device, None)
-        else:
+        elif reply.measured:
             statistics.readings[reply.device] = reply.readings
         if reply.device in self._observation.resting:
             return self._observation.reply(reply)
         # Before what the reply makes of the source: once that observes again, time-outs are judged.
-        told = self._readings.take(reply.device, reply.readings, time.monotonic_ns())
+        told: Sequence[Input] = ()
+        if reply.measured:
+            told = self._readings.take(reply.device, reply.readings, time.monotonic_ns())
         return [*told, *self._observation.reply(reply)]
 
     def _expect(self, worker: Worker, devices: Sequence[protocol.Device]) -> None:

@@ -1,9 +1,12 @@
 """Which devices owe an answer, since when, and which of them are late. Pure: the time is an argument.
 
-A device is asked again only after it answered, so a call that hangs is one call. Time in which the
-daemon itself did not listen is excused: its own slowness is not the driver's.
+A device is asked again only after it answered, so a call that hangs is one call. Where a driver may hold
+all devices up for one of them, a device is late by itself only once another has long answered what was asked
+later; while none has, all are given longer. Time in which the daemon itself did not listen is excused: its
+own slowness is not the driver's.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -15,13 +18,18 @@ class _Asked:
     poll_id: int
     at_s: float
     late: bool = False
+    overtaken_s: float = math.inf
+    """Since when another device has answered what was asked later: it is not held up by the same call."""
 
 
 class Lateness:
-    """``call_deadline_s`` is how long one call may take. Times are seconds of a monotonic clock."""
+    """``call_deadline_s`` is how long one call may take; ``stall_deadline_s``, where it is longer, how long
+    while no device answers. Times are seconds of a monotonic clock.
+    """
 
-    def __init__(self, call_deadline_s: float) -> None:
+    def __init__(self, call_deadline_s: float, stall_deadline_s: float = 0.0) -> None:
         self._call_deadline_s = call_deadline_s
+        self._stall_deadline_s = max(call_deadline_s, stall_deadline_s)
         self._expected: dict[str, None] = {}
         self._asked: dict[str, _Asked] = {}
         self._alone: frozenset[str] = frozenset()
@@ -55,19 +63,22 @@ class Lateness:
         alone = frozenset(devices)
         for device in self._alone - alone:
             if (asked := self._asked.get(device)) is not None:
-                asked.at_s, asked.late = now_s, False
+                asked.at_s, asked.overtaken_s, asked.late = now_s, math.inf, False
         self._alone = alone
 
     def ask(self, poll_id: int, devices: Iterable[str], now_s: float) -> None:
         for device in devices:
             self._asked[device] = _Asked(poll_id, now_s)
 
-    def answer(self, poll_id: int, device: str) -> bool:
+    def answer(self, poll_id: int, device: str, now_s: float) -> bool:
         """False: nobody asked that."""
         asked = self._asked.get(device)
         if asked is None or asked.poll_id != poll_id:
             return False
         del self._asked[device]
+        for other in self._asked.values() if device != SOURCE else ():
+            if other.poll_id < poll_id:
+                other.overtaken_s = min(other.overtaken_s, now_s)
         return True
 
     def newly_late(self, now_s: float) -> tuple[str, ...]:
@@ -75,7 +86,7 @@ class Lateness:
         late = [
             (asked.at_s, device)
             for device, asked in self._owing()
-            if not asked.late and asked.at_s + self._call_deadline_s <= now_s
+            if not asked.late and self._late_s(asked) <= now_s
         ]
         for _, device in late:
             self._asked[device].late = True
@@ -102,7 +113,7 @@ class Lateness:
     def due_s(self) -> float | None:
         """When the next one becomes late."""
         return min(
-            (asked.at_s + self._call_deadline_s for _, asked in self._owing() if not asked.late),
+            (self._late_s(asked) for _, asked in self._owing() if not asked.late),
             default=None,
         )
 
@@ -110,6 +121,11 @@ class Lateness:
         """The daemon did not listen for this long."""
         for asked in self._asked.values():
             asked.at_s += time_s
+            asked.overtaken_s += time_s
+
+    def _late_s(self, asked: _Asked) -> float:
+        """When it becomes late: by itself once it was overtaken, with all others when they stall."""
+        return min(asked.overtaken_s + self._call_deadline_s, asked.at_s + self._stall_deadline_s)
 
     def _owing(self) -> list[tuple[str, _Asked]]:
         """Who may be or become late, in the order in which they were asked."""

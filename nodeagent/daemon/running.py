@@ -39,7 +39,7 @@ class Worker:
         self.child = child
         self.skip = skip
         self.state = State.STARTING
-        self.lateness = Lateness(spec.call_deadline_s)
+        self.lateness = Lateness(spec.call_deadline_s, spec.stall_deadline_s)
         self.started_s = now_s
         self.due_s = now_s + spec.hello_deadline_s
         self.unavailable: Unavailable | None = None

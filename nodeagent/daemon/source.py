@@ -10,7 +10,6 @@ from nodeagent.store.records import Cursor
 from nodeagent.worker.protocol import Device
 
 HELLO_DEADLINE_S: Final = 60.0
-"""A library may take half a minute to open eight GPUs that nothing keeps initialised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +19,8 @@ class WorkerSpec:
     A worker that ends is started again after ``backoff_first_s``, doubled each time up to the limit; where
     a source that is not required is absent, it is looked for again after ``absent_retry_s``.
     The first one starts after ``start_delay_s``; one that has not said hello ``hello_deadline_s`` later has
-    to go.
+    to go: that is the driver's where it has one (``drivers.HELLO_DEADLINES_S``). ``stall_deadline_s`` is
+    how long all devices together may owe an answer, where that is longer than a call may take.
     ``command`` empty: this interpreter's ``nodeagent.worker`` for ``source``. With ``host`` a unit hosts it
     in place of that, and listens there. ``cursor`` is the stored one; later workers go on from what was
     delivered since. ``known`` are its parts of earlier lives.
@@ -37,6 +37,7 @@ class WorkerSpec:
     required: bool = False
     poll_interval_s: float = 1.0
     call_deadline_s: float = 5.0
+    stall_deadline_s: float = 0.0
     hello_deadline_s: float = HELLO_DEADLINE_S
     terminate_grace_s: float = 10.0
     backoff_first_s: float = 0.25

@@ -193,7 +193,10 @@ class Supervisor:
         late = worker.lateness.newly_late(now_s)
         if not late:
             return
-        reason = f"a call has not come back within {self._spec.call_deadline_s:g} s"
+        limit_s = self._spec.call_deadline_s
+        if worker.lateness.all_late:
+            limit_s = max(limit_s, self._spec.stall_deadline_s)
+        reason = f"a call has not come back within {limit_s:g} s"
         log.warning("%s: %s: %s", self._spec.source, ", ".join(late), reason)
         if worker.lateness.all_late:
             accusation = await worker.accuse()

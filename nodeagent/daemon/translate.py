@@ -70,6 +70,7 @@ def active_set(source: str, said: protocol.Reply | protocol.CaughtUp, clock: Clo
         codes=tuple(ActiveCode(code=active.code, severity=active.severity) for active in said.active),
         begun_ns=clock.rule_ns(said.begun_ns),
         complete=isinstance(said, protocol.CaughtUp) or said.complete,
+        unread=() if isinstance(said, protocol.CaughtUp) else said.unread,
     )
 
 

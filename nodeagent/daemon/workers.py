@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from nodeagent.config import Config, DriverConfig, VendorConfig
+from nodeagent.config import Config, DriverConfig, NvidiaConfig, VendorConfig
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.model import Source, SourceLost, View
 from nodeagent.daemon.clock import Clock
@@ -55,6 +55,7 @@ def _hurried(spec: WorkerSpec) -> WorkerSpec:
         spec,
         start_delay_s=0.0,
         call_deadline_s=min(spec.call_deadline_s, HURRIED_CALL_S),
+        stall_deadline_s=0.0,
         hang_up_limit_s=0.2,
         terminate_grace_s=0.2,
     )
@@ -108,6 +109,7 @@ def spec_of(
         required=section.required,
         poll_interval_s=section.poll_interval_ns / 1e9,
         call_deadline_s=section.call_deadline_ns / 1e9,
+        stall_deadline_s=section.stall_deadline_ns / 1e9 if isinstance(section, NvidiaConfig) else 0.0,
         hello_deadline_s=HELLO_DEADLINES_S.get(name, HELLO_DEADLINE_S),
         start_delay_s=0.0 if section.required else AFTER_REQUIRED_S,
         host=SOCKET if name in HOSTED and runs_as_unit(os.environ) else None,

@@ -13,12 +13,14 @@ DRIVERS: Final[dict[str, str]] = {
 HOSTED: Final = frozenset({"ascend", "unifiedbus"})
 """Those whose worker, under systemd, a unit of its own hosts: see ``drivers.ascend.namespace`` for why."""
 
-HELLO_DEADLINES_S: Final[dict[str, float]] = {"ascend": 180.0}
+HELLO_DEADLINES_S: Final[dict[str, float]] = {"ascend": 180.0, "nvidia": 180.0}
 """Name -> how long the first answer of its worker may take, where that is longer than for others.
 
 ``ascend``: while chips start, the first call into the driver sleeps for up to 150 s in the kernel
 (sdk_driver/pbl/uda/uda_access.c, ``uda_wait_all_phy_startup``); then ``dcmi_init`` waits about two seconds
 for the MCU of each card that is silent.
+``nvidia``: NVML initialises GPUs that nothing keeps initialised one after the other, and one whose GSP does
+not start holds up the others for 45 s.
 """
 
 RESETS: Final[dict[str, str]] = {

@@ -97,13 +97,17 @@ class Reading:
     """What one poll of one device found.
 
     ``active``: the codes active now, None if the source has no such list; ``complete`` is false when
-    the list may lack codes (a call failed, a buffer was filled). ``readings``: telemetry by metric
-    name in base units. ``holders``: the processes on the device, None if unknown, () if it is free.
+    the list may lack codes (a buffer was filled, nothing more can be asked); ``unread``: the codes, without
+    what refines them, that it may lack because the call for them failed. ``readings``: telemetry by metric
+    name in base units; not ``measured``: none was taken, what was told last holds. ``holders``: the
+    processes on the device, None if unknown, () if it is free.
     """
 
     active: Sequence[Active] | None = None
     complete: bool = True
+    unread: Sequence[str] = ()
     readings: Mapping[str, float] = field(default_factory=dict)
+    measured: bool = True
     holders: Sequence[Holder] | None = None
 
 

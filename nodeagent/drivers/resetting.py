@@ -19,7 +19,7 @@ other device, repeats nothing, and tells what it does by ``order.step``. It may 
 a call that never returns is its caller's to outwait.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 
@@ -52,12 +52,19 @@ class Member:
 class Order:
     """``members``: the device that asked comes first. They have ``start_limit_s`` to start again.
 
-    ``library`` and ``procfs`` are as in the driver's configuration. ``step`` is told what is done, as it
-    is begun.
+    ``library``, ``driver_root``, ``sysfs`` and ``procfs`` are as in the driver's configuration. ``step`` is
+    told what is done, as it is begun.
     """
 
     members: tuple[Member, ...]
     start_limit_s: float
     step: Callable[[str], None]
     library: str = ""
+    driver_root: str = ""
+    sysfs: str = "/sys"
     procfs: str = "/proc"
+
+
+def in_root(driver_root: str, command: Sequence[str]) -> Sequence[str]:
+    """A vendor's tool with what it needs, where the driver lies in a root of its own ("": it does not)."""
+    return command if driver_root in ("", "/") else ("chroot", driver_root, *command)

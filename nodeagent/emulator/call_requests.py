@@ -1,4 +1,4 @@
-"""What the control socket can be asked to do to calls: hang, answer an error, take long, crash, go on."""
+"""What the control socket can be asked to do to calls: hang, answer an error, take long, time out, crash."""
 
 import signal
 from typing import Annotated, Any, Final
@@ -68,6 +68,20 @@ class Delay(_OfCalls, tag="delay", kw_only=True):
         return {"number": node.delay(self.delay_ms, self._device(), self._function(node), times=self.times)}
 
 
+class TimeOut(_OfCalls, tag="time-out", kw_only=True):
+    """Let calls of a device take so many milliseconds, while all other calls wait, and answer this number."""
+
+    device: str
+    delay_ms: int
+    answer: int
+
+    def do(self, node: EmulatedNode) -> dict[str, Any]:
+        number = node.time_out(
+            self.device, self._function(node), delay_ms=self.delay_ms, answer=self.answer, times=self.times
+        )
+        return {"number": number}
+
+
 class Crash(_OfCalls, tag="crash"):
     """Let the next call end its process."""
 
@@ -89,5 +103,5 @@ class Release(Request, tag="release"):
         return {}
 
 
-CALL_REQUESTS: Final[tuple[type[Request], ...]] = (Hang, Answer, Delay, Crash, Release)
+CALL_REQUESTS: Final[tuple[type[Request], ...]] = (Hang, Answer, Delay, TimeOut, Crash, Release)
 """Each has a command of its name."""

@@ -217,6 +217,18 @@ class EmulatedNode:
         """Calls take so much longer."""
         return self.override("delay", device, function, delay_ms=delay_ms, times=times)
 
+    def time_out(
+        self,
+        device: str,
+        function: str = "*",
+        *,
+        delay_ms: int,
+        answer: int,
+        times: int = -1,
+    ) -> int:
+        """Calls take so long, with every other call into the same library waiting, and answer this error."""
+        return self.override("time-out", device, function, delay_ms=delay_ms, answer=answer, times=times)
+
     def crash(
         self,
         device: str | None = None,

@@ -27,6 +27,7 @@ WHAT: Final[Mapping[str, int]] = {
     "lock-uninterruptibly": LIMITS["DO_LOCK_UNINTERRUPTIBLY"],
     "delay": LIMITS["DO_DELAY"],
     "crash": LIMITS["DO_CRASH"],
+    "time-out": LIMITS["DO_TIME_OUT"],
 }
 """What can be done to a call, by its word."""
 NO_LIE: Final = LIMITS["NO_LIE"]

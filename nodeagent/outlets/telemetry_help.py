@@ -40,6 +40,7 @@ HELP: Final[Mapping[str, str]] = {
     "link_errors_total": "Errors on the device's links, by kind.",
     "link_retries_total": "Transmissions repeated on the device's links.",
     "nvlink_errors_total": "NVLink errors of all links, by kind.",
+    "nvlink_bit_error_ratio": "Bit error rate of the worst NVLink, by kind.",
     "nvlink_link_errors_total": "NVLink errors by link.",
     "nvlink_links_up": "NVLink links that are up.",
     "nvlink_links_missing": "NVLink links that ought to be up and are not.",

@@ -92,7 +92,8 @@ class Attempt:
             command.run(hook, plan.hook_timeout_s, plan.environment(self._request.action))
         self._step("evidence")
         folder, kernel_log = plan.evidence / self._name, Path(plan.config.kmsg.path)
-        for missing in evidence.collect(folder, self._request, plan.seen.devices.values(), kernel_log):
+        devices = plan.seen.devices.values()
+        for missing in evidence.collect(folder, self._request, devices, kernel_log, plan.driver_root):
             self._step(missing)
 
     def _free(self, plan: Plan) -> None:

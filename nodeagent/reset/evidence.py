@@ -15,6 +15,8 @@ from typing import Final
 
 import msgspec
 
+from nodeagent.core.codes import root
+from nodeagent.drivers.resetting import in_root
 from nodeagent.reset.command import CommandFailed, run
 from nodeagent.reset.request import Request
 from nodeagent.worker.protocol import Device
@@ -31,9 +33,18 @@ REPORTS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Vendor -> the tool that shows all it knows within seconds."""
 
+NOT_FOR: Final[Mapping[str, frozenset[str]]] = {
+    "nvidia": frozenset({"XID_62", "XID_109", "XID_119", "XID_120"}),
+}
+"""Vendor -> the codes, without what refines them, for which no tool is run: a controller of the chip does not
+answer, so that it would hang in the kernel, with the device open that is to be reset.
+"""
 
-def collect(folder: Path, request: Request, devices: Iterable[Device], kernel_log: Path) -> list[str]:
-    """Fill the folder; what could not be had, in words."""
+
+def collect(
+    folder: Path, request: Request, devices: Iterable[Device], kernel_log: Path, driver_root: str = ""
+) -> list[str]:
+    """Fill the folder; what could not be had, in words. ``driver_root`` is as in the configuration."""
     try:
         _make(folder)
         (folder / "request.json").write_bytes(msgspec.json.encode(request))
@@ -44,7 +55,7 @@ def collect(folder: Path, request: Request, devices: Iterable[Device], kernel_lo
     missing: list[str] = []
     for what, take in (
         ("kernel lines", partial(_kernel_lines, kernel_log)),
-        ("report", partial(_report, request.vendor)),
+        ("report", partial(_report, request, driver_root)),
     ):
         try:
             take(folder)
@@ -88,10 +99,15 @@ def _record(descriptor: int) -> bytes:
             continue
 
 
-def _report(vendor: str, folder: Path) -> None:
-    command = REPORTS.get(vendor)
-    if command is None or shutil.which(command[0]) is None:
+def _report(request: Request, driver_root: str, folder: Path) -> None:
+    known = REPORTS.get(request.vendor)
+    if known is None:
         return
+    command = in_root(driver_root, known)
+    if shutil.which(command[0]) is None:
+        return
+    if unfit := NOT_FOR.get(request.vendor, frozenset()) & set(map(root, request.reasons)):
+        raise CommandFailed(f"{' '.join(command)} may hang with {', '.join(sorted(unfit))}")
     report = folder / "report.txt"
     try:
         with report.open("w+b") as output:

@@ -18,7 +18,7 @@ from nodeagent.drivers.resetting import ResetRefused
 from nodeagent.worker import protocol
 from nodeagent.worker.protocol import Device, Holder, LineSplitter, ProtocolError
 
-LOOK_LIMIT_S: Final = 30.0
+LOOK_LIMIT_S: Final = 60.0
 """For a library to be opened and its devices to be listed: without persistence a GPU takes seconds."""
 
 END_LIMIT_S: Final = 10.0

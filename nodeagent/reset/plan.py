@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from nodeagent.config import Config, VendorConfig
+from nodeagent.config import Config, NvidiaConfig, VendorConfig
 from nodeagent.drivers import RESETS
 from nodeagent.drivers.resetting import Member, Order, ResetRefused
 from nodeagent.reset import allowed, group, looking, record
@@ -50,6 +50,10 @@ class Plan:
         return Path(self.section.procfs)
 
     @property
+    def driver_root(self) -> str:
+        return self.section.driver_root if isinstance(self.section, NvidiaConfig) else ""
+
+    @property
     def evidence(self) -> Path:
         return self.config.record_dir / "evidence"
 
@@ -60,6 +64,8 @@ class Plan:
             start_limit_s=self.reset.verify_timeout_ns / 1e9,
             step=step,
             library=self.section.library,
+            driver_root=self.driver_root,
+            sysfs=self.section.sysfs,
             procfs=self.section.procfs,
         )
 
@@ -69,6 +75,7 @@ class Plan:
             "NODEAGENT_ACTION": action,
             "NODEAGENT_VENDOR": self.vendor,
             "NODEAGENT_DEVICES": " ".join(member.name for member in self.members),
+            "NODEAGENT_DRIVER_ROOT": self.driver_root,
             "NODEAGENT_PCI": " ".join(member.pci or "-" for member in self.members),
         }
 

@@ -93,7 +93,9 @@ class Outlet:
                 took_ns=took_ns,
                 active=None if outcome.active is None else tuple(outcome.active),
                 complete=outcome.complete,
+                unread=tuple(outcome.unread),
                 readings=readings,
+                measured=outcome.measured,
                 holders=None if outcome.holders is None else tuple(outcome.holders),
             )
         line = protocol.encode(reply)

@@ -218,8 +218,9 @@ class LookingAt(_Message, frozen=True, tag="looking_at"):
 class Reply(_Message, frozen=True, tag="reply"):
     """One device's answer. ``error`` non-empty: the call came back, with a failure.
 
-    ``active`` None: the driver has no such list. ``complete`` false: the list may lack codes.
-    ``holders`` None: unknown.
+    ``active`` None: the driver has no such list. ``complete`` false: the list may lack codes; ``unread``: it
+    lacks these only, which could not be asked for. Not ``measured``: no readings were taken, the last ones
+    hold. ``holders`` None: unknown.
     """
 
     id: Natural
@@ -228,7 +229,9 @@ class Reply(_Message, frozen=True, tag="reply"):
     took_ns: Natural
     active: Annotated[tuple[Active, ...], Meta(max_length=1024)] | None = None
     complete: bool = True
+    unread: Annotated[tuple[Name, ...], Meta(max_length=64)] = ()
     readings: Annotated[dict[ReadingName, float], Meta(max_length=512)] = {}
+    measured: bool = True
     holders: Annotated[tuple[Holder, ...], Meta(max_length=1024)] | None = None
     error: Text = ""
     errno: ErrorNumber = 0

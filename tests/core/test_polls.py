@@ -139,3 +139,12 @@ def test_a_code_that_is_only_told_is_told_once_however_long_it_is_shown() -> Non
         outcome = engine.step(ns(at_s), active(HBM, begun_s=at_s - 1))
         assert (outcome.records, outcome.events) == ((), ())
     assert told(run(engine, [(901, signal(HBM))])) == [("notice", "npu0", HBM)]
+
+
+def test_of_what_could_not_be_asked_for_a_complete_set_says_nothing_and_closes_the_rest() -> None:
+    engine = begin(TABLES)
+    run(engine, [(1, signal(HBM)), (1, signal("XID_154.1"))])
+    events = run(engine, [(3, active(begun_s=2, unread=("XID_154",)))])
+    assert told(events) == [("cleared", "npu0", HBM)]
+    assert open_codes(engine) == [("die0", "XID_154.1")]
+    assert told(run(engine, [(5, active(begun_s=4))])) == [("cleared", "npu0", "XID_154.1")]

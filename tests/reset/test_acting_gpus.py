@@ -52,14 +52,28 @@ async def test_story_10_what_the_tool_says_against_it_is_told_and_takes_the_gpu_
     async with acting(tmp_path, "2xH100") as gpus:
         node = gpus.node
         gpus.reset = ("limit = 1",)
-        refusing = "print('in use by another client'); sys.exit(255)"
+        failing = "print('Unknown Error'); sys.exit(255)"
+        gpus.daemon.env = fake_tool(tmp_path / "bin", "nvidia-smi", failing, gpus.daemon.env)
+        await gpus.start()
+        node.gpus.remap("gpu1", uncorrected=1, pending=True)
+        finished = await gpus.told(EventKind.ACTION_FINISHED, "")
+        assert "exit status 255, 0 of 1 told as reset: Unknown Error" in finished.why
+        failed = await gpus.subscriber.raised("reset_failed", "gpu1")
+        assert failed.verdict.value == "ISOLATE"
+
+
+async def test_a_gpu_that_the_tool_finds_in_use_is_not_taken_out_for_good(tmp_path: Path) -> None:
+    async with acting(tmp_path, "2xH100") as gpus:
+        node = gpus.node
+        gpus.reset = ("limit = 1",)
+        refusing = "print('GPU 00000000:3B:00.0: In use by another client'); sys.exit(255)"
         gpus.daemon.env = fake_tool(tmp_path / "bin", "nvidia-smi", refusing, gpus.daemon.env)
         await gpus.start()
         node.gpus.remap("gpu1", uncorrected=1, pending=True)
         finished = await gpus.told(EventKind.ACTION_FINISHED, "")
-        assert "exit status 255, 0 of 1 told as reset: in use by another client" in finished.why
-        failed = await gpus.subscriber.raised("reset_failed", "gpu1")
-        assert failed.verdict.value == "ISOLATE"
+        assert finished.why.startswith("refused: nvidia-smi --gpu-reset")
+        assert "In use by another client" in finished.why
+        assert "reset_failed" not in [event.code for event in gpus.subscriber.of(EventKind.RAISED)]
 
 
 async def test_a_gpu_whose_reset_goes_on_is_not_opened_by_the_next_life_of_the_daemon(tmp_path: Path) -> None:

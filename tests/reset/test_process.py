@@ -5,6 +5,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from nodeagent.daemon.actuator import LOOK_EACH_S
@@ -15,7 +16,7 @@ from nodeagent.reset.attempt import MARGIN_S, Attempt
 from nodeagent.reset.command import CommandFailed, run
 from nodeagent.reset.record import Record
 from nodeagent.reset.request import Result, Step, name_of
-from tests.reset.conftest import ACTION, Desk
+from tests.reset.conftest import ACTION, Desk, fake_tool
 
 NAME = name_of(ACTION, 1)
 
@@ -172,3 +173,18 @@ def test_what_evidence_cannot_be_had_is_said_and_stops_nothing(desk: Desk, tmp_p
 def test_a_result_tells_the_times_of_its_steps() -> None:
     result = Result(state="done", reason="well", steps=(Step(what="reset", after_s=1.25),))
     assert result.told() == "well (reset at 1.2 s)"
+
+
+@pytest.mark.parametrize("code", ["XID_62", "XID_109", "XID_119.79", "XID_120"])
+def test_no_tool_is_run_where_it_would_hang_and_hold_the_gpu(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    script = f"open({str(tmp_path / 'called')!r}, 'w')"
+    monkeypatch.setenv("PATH", fake_tool(tmp_path / "bin", "nvidia-smi", script, {})["PATH"])
+    request = msgspec.structs.replace(desk.request, vendor="nvidia", reasons=(code,))
+    missing = evidence.collect(tmp_path / "evidence", request, (), tmp_path / "kmsg")
+    assert missing == [f"no report: nvidia-smi -q may hang with {code.partition('.')[0]}"]
+    assert not (tmp_path / "called").exists()
+    other = msgspec.structs.replace(request, reasons=("XID_79",))
+    assert evidence.collect(tmp_path / "evidence", other, (), tmp_path / "kmsg") == []
+    assert (tmp_path / "called").exists()

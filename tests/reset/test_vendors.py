@@ -83,14 +83,67 @@ def test_gpus_that_are_linked_are_reset_in_one_go_and_never_under_a_fabric_manag
     )
 
 
-def test_what_the_tool_says_against_it_is_told(gpus: EmulatedNode, tmp_path: Path) -> None:
+def test_a_gpu_that_the_tool_finds_in_use_is_not_reset_and_has_not_failed(
+    gpus: EmulatedNode, tmp_path: Path
+) -> None:
     gpus.hold("gpu1", 4711)
-    with pytest.raises(ResetFailed) as failed:
+    with pytest.raises(ResetRefused) as refused:
         nvidia.reset(gpu_order(tmp_path))
-    assert str(failed.value) == (
-        "nvidia-smi --gpu-reset -i 0000:3b:00.0: exit status 255, 0 of 1 told as reset:"
+    assert str(refused.value) == (
+        "nvidia-smi --gpu-reset -i 0000:3b:00.0: exit status 255:"
         " GPU 0000:00:00.0 is in use by another client: 4711"
     )
+
+
+def test_where_the_kernel_itself_has_it_open_that_is_said(gpus: EmulatedNode, tmp_path: Path) -> None:
+    gpus.hold("gpu1", 4711)
+    modeset = tmp_path / "sys/module/nvidia_drm/parameters/modeset"
+    modeset.parent.mkdir(parents=True)
+    modeset.write_text("Y\n")
+    with pytest.raises(ResetRefused, match=r"nvidia_drm has it open \(modeset=Y\)"):
+        nvidia.reset(replace(gpu_order(tmp_path), sysfs=str(tmp_path / "sys")))
+
+
+def test_who_has_it_open_to_draw_is_named(gpus: EmulatedNode, tmp_path: Path) -> None:
+    (tmp_path / "sys/bus/pci/devices/0000:3b:00.0/drm/renderD129").mkdir(parents=True)
+    opened(tmp_path, 41, "Xorg", "/dev/dri/renderD129")
+    opened(tmp_path, 42, "other", "/dev/dri/renderD128")
+    with pytest.raises(ResetRefused, match=r"^gpu1 is open in Xorg \(pid 41\)$"):
+        nvidia.reset(replace(gpu_order(tmp_path), sysfs=str(tmp_path / "sys")))
+    assert not (gpus.directory / "called").exists()
+
+
+REFUSING = """
+print({said!r})
+sys.exit({status})
+"""
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "ended"),
+    [
+        (255, "GPU 00000000:3B:00.0: In use by another client", ResetRefused),
+        (3, "GPU Reset is not supported on this device", ResetRefused),
+        (4, "Insufficient Permissions", ResetRefused),
+        (255, "GPU 00000000:3B:00.0 could not be reset: Unknown Error", ResetFailed),
+        (15, "GPU is lost", ResetFailed),
+    ],
+)
+def test_what_has_not_begun_is_refused_and_what_went_wrong_has_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, said: str, ended: type[Exception]
+) -> None:
+    script = REFUSING.format(status=status, said=said)
+    monkeypatch.setenv("PATH", fake_tool(tmp_path / "bin", "nvidia-smi", script, {})["PATH"])
+    with pytest.raises(ended, match=said):
+        nvidia.reset(gpu_order(tmp_path))
+
+
+def test_the_tool_of_a_driver_in_a_container_is_run_in_its_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = "if sys.argv[1:3] == ['/run/nvidia/driver', 'nvidia-smi']: print('successfully reset')"
+    monkeypatch.setenv("PATH", fake_tool(tmp_path / "bin", "chroot", script, {})["PATH"])
+    nvidia.reset(replace(gpu_order(tmp_path), driver_root="/run/nvidia/driver"))
 
 
 def test_a_tool_that_says_0_and_names_no_gpu_as_reset_has_failed(
@@ -106,10 +159,18 @@ def test_a_tool_that_says_0_and_names_no_gpu_as_reset_has_failed(
     )
 
 
-def test_a_partitioned_gpu_is_left_alone(gpus: EmulatedNode, tmp_path: Path) -> None:
+def test_a_partitioned_gpu_is_reset_once_no_instance_is_left(gpus: EmulatedNode, tmp_path: Path) -> None:
+    order = gpu_order(tmp_path, mig="enabled")
+    with pytest.raises(ResetRefused, match="whether it has instances cannot be told"):
+        nvidia.reset(order)
+    instance = tmp_path / "proc/driver/nvidia/capabilities/gpu1/mig/gi3"
+    instance.mkdir(parents=True)
     with pytest.raises(ResetRefused) as refused:
-        nvidia.reset(gpu_order(tmp_path, mig="enabled"))
-    assert str(refused.value) == "gpu1 is partitioned (MIG): its instances must be removed first"
+        nvidia.reset(order)
+    assert str(refused.value) == "gpu1 is partitioned (MIG): its 1 instance must be removed first"
+    instance.rmdir()
+    nvidia.reset(order)
+    assert (gpus.directory / "called").read_text() == "--gpu-reset -i 0000:3b:00.0\n"
 
 
 def test_without_the_tool_nothing_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,8 @@ class ActiveSet:
     """From a poll: the codes active on ``device`` (or on all of the source's) at ``begun_ns``.
 
     ``complete`` is false when a call failed or a list was filled to its capacity: such a set may
-    open conditions and never closes one.
+    open conditions and never closes one. ``unread`` are codes, without what refines them, that could not be
+    asked for: of these a complete set says nothing.
     """
 
     source: str
@@ -51,6 +52,7 @@ class ActiveSet:
     codes: tuple[ActiveCode, ...]
     begun_ns: int
     complete: bool
+    unread: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

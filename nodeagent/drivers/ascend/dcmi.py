@@ -102,6 +102,13 @@ class Library:
             return self._places_on(card)
         return [self._place_v2(card)] if self._is_npu((card,)) else []
 
+    def initialise_again(self) -> None:
+        """Judges anew what the driver told this process of at first: one that had not started then is listed
+        once it has. Others may be missing from the list meanwhile, so only the process of a reset does it.
+        Raises ``CallFailed``: what is listed now is not known.
+        """
+        self._call(_INITIALISES[self.generation])
+
     def cards(self) -> list[int]:
         """The ids of the cards, or of the devices where there are no cards; a card that could not be read has
         none. Cheap. Raises ``CallFailed``.

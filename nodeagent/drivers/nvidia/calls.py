@@ -2,11 +2,13 @@
 
 NVML answers each call with a number. What a device or its driver does not have (NOT_SUPPORTED,
 FUNCTION_NOT_FOUND) is remembered by call, and not asked again of that device. What says something of the
-whole GPU (it is lost, it must be reset) or of the whole driver becomes an exception. Any other failure
-leaves its value out. Nothing is retried, and nothing is judged.
+whole GPU (it is lost, it must be reset) or of the whole driver becomes an exception. So does a call that
+fails after it has hung: it held up those for all other GPUs meanwhile. Any other failure leaves its value
+out. Nothing is retried, and nothing is judged.
 """
 
 import math
+import time
 from collections.abc import Callable, Collection, Hashable
 from typing import Any, Final
 
@@ -48,6 +50,12 @@ STALE: Final = frozenset(
 )
 """After these no handle of the process is good any more."""
 
+HUNG: Final = frozenset({pynvml.NVML_ERROR_TIMEOUT, pynvml.NVML_ERROR_UNKNOWN})
+HANG_S: Final = 2.0
+"""A call that fails so after so long has waited in vain for the GPU's own processor (GSP): 6 or 45 s, all
+GPUs locked (``_kgspRpcRecvPoll`` in kernel_gsp.c of NVIDIA's open modules). Those that it held up succeed.
+"""
+
 Variant = tuple[Hashable, ...]
 
 
@@ -61,6 +69,14 @@ class GpuFault(Exception):
 
 class DriverGone(CallFailed):
     """NVML says that there is no driver behind it any more, or another one; ``errno`` is its number."""
+
+
+class GpuHung(CallFailed):
+    """A call for this GPU failed after it had hung for ``took_s``."""
+
+    def __init__(self, what: str, number: int, took_s: float) -> None:
+        super().__init__(f"{what} hung for {took_s:.0f} s: {name_of(number)}", errno=number)
+        self.took_s = took_s
 
 
 def name_of(number: int) -> str:
@@ -77,6 +93,7 @@ class Calls:
         self.failed: list[str] = []
         self.failed_number = 0
         self._unsupported: set[Variant] = set()
+        self._failing: set[Variant] = set()
 
     def turn(self) -> None:
         self.answered = 0
@@ -93,21 +110,27 @@ class Calls:
         """``call(handle, *arguments)``, or None where it has no value to give.
 
         ``variant`` tells apart what may be supported separately, such as the links; ``absent`` are the
-        answers by which it is not supported. Raises ``GpuFault`` and ``DriverGone``.
+        answers by which it is not supported. Raises ``GpuFault``, ``GpuHung`` and ``DriverGone``.
         """
         key = (call, *variant)
         if key in self._unsupported:
             return None
+        begun_s = time.monotonic()
         try:
             value = call(self.handle, *arguments)
         except pynvml.NVMLError as error:
-            self.fail(call.__name__.strip("_"), error.value, key, absent)
+            what, took_s = call.__name__.strip("_"), time.monotonic() - begun_s
+            if took_s >= HANG_S and error.value in HUNG and key not in self._failing:
+                raise GpuHung(what, error.value, took_s) from None
+            self._failing.add(key)
+            self.fail(what, error.value, key, absent)
             return None
         except UnicodeDecodeError:
             self.refused += 1
             self.answered += 1
             return None
         self.answered += 1
+        self._failing.discard(key)
         return value
 
     def newest(self, *versions: tuple[Callable[..., Any], Callable[..., Any]]) -> Any:

@@ -5,14 +5,17 @@
       └──event set, a thread a GPU──> Xids, handed over at once
 
 Listing asks no GPU anything: each says who it is in its own thread, so that one that hangs leaves the
-others listed. When the driver behind the library goes or changes, every handle of the process is void:
-the source is given up with the reason, the process ends, and the next one begins anew.
+others listed; the first listing waits for as long as one GPU after the other is opened. When the driver
+behind the library goes or changes, every handle of the process is void: the source is given up with the
+reason, the process ends, and the next one begins anew.
 """
 
+import queue
 import sys
 import threading
-import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -28,17 +31,23 @@ from nodeagent.drivers.nvidia.missing import Slots, taken
 from nodeagent.drivers.nvidia.nvlink import Peers
 from nodeagent.worker.protocol import MAX_DEVICES, Batch, Configure, Device, Pattern, Signal
 
-IDENTIFY_LIMIT_S: Final = 2.0
-"""A GPU that has not said by then who it is, is listed without."""
+DISCOVERY_LIMIT_S: Final = 4.0
+"""Once no GPU was opened, nor said who it is, for so long, those that have not are listed without.
+
+Where nothing keeps the GPUs initialised, the first handle of each initialises it: one to three seconds, one
+GPU after the other, and every other call waits meanwhile (``rm_init_adapter`` in osapi.c of NVIDIA's open
+modules takes the lock of all of RM). A process that ends in it lets them be de-initialised again.
+"""
 
 FAILURES: Final = 3
 """So many listings that fail one after the other, and the library is opened anew by another process."""
 
 
 def create(configure: Configure, emit: Emit) -> Driver:
-    """``config`` keys: ``library`` ("": as the loader finds it), ``sysfs``, ``procfs``."""
+    """``config`` keys: ``library`` ("": as the loader finds it), ``driver_root``, ``sysfs``, ``procfs``."""
     return NvidiaDriver(
         path=str(configure.config.get("library", "")),
+        driver_root=str(configure.config.get("driver_root", "")),
         sysfs=Path(str(configure.config.get("sysfs", "/sys"))),
         procfs=Path(str(configure.config.get("procfs", "/proc"))),
         skip=frozenset(configure.skip),
@@ -49,13 +58,16 @@ def create(configure: Configure, emit: Emit) -> Driver:
 class NvidiaDriver:
     """Its devices are the GPUs. Those of their MIG instances that an Xid was told of, the core makes."""
 
-    def __init__(self, *, path: str, sysfs: Path, procfs: Path, skip: frozenset[str], emit: Emit) -> None:
+    def __init__(
+        self, *, path: str, driver_root: str, sysfs: Path, procfs: Path, skip: frozenset[str], emit: Emit
+    ) -> None:
         self._path = path
+        self._driver_root = driver_root
         self._procfs = procfs
         self._skip = skip
         self._emit = emit
         self._slots = Slots(sysfs)
-        self._manager = Manager(procfs, sysfs)
+        self._manager = Manager(procfs, sysfs, driver_root)
         self._manager_runs: bool | None = None
         self._peers = Peers()
         self._versions: Mapping[str, str] = {}
@@ -68,8 +80,8 @@ class NvidiaDriver:
 
     def open(self) -> None:
         self._slots.look()
-        library.load(self._path, self._slots.promised)
         self._taken = taken(self._procfs)
+        library.load(self._path, self._slots.promised, self._taken, self._driver_root)
         try:
             self._versions = identity.versions()
         except pynvml.NVMLError as error:
@@ -148,6 +160,7 @@ class NvidiaDriver:
             procfs=self._procfs,
             pci=self._slots.functions,
             switches=bool(self._slots.switches),
+            is_shared=self._manager.is_shared,
             versions=self._versions,
             peers=self._peers,
             tell=self._tell,
@@ -159,25 +172,28 @@ class NvidiaDriver:
         self._gpus = gpus
 
     def _identify(self, gpus: Sequence[Gpu]) -> None:
-        """All at once, and for so long only: one that hangs must not hide the others."""
-        threads = [
-            threading.Thread(target=self._try_identify, args=(gpu,), name="identify", daemon=True)
-            for gpu in gpus
-        ]
-        for thread in threads:
-            thread.start()
-        until_s = time.monotonic() + IDENTIFY_LIMIT_S
-        for thread in threads:
-            thread.join(max(0.0, until_s - time.monotonic()))
+        """All at once, and only as long as they get on: one that hangs must not hide the others."""
+        ended: queue.SimpleQueue[int] = queue.SimpleQueue()
+        for gpu in gpus:
+            target = partial(self._try_identify, gpu, ended)
+            threading.Thread(target=target, name="identify", daemon=True).start()
+        left = len(gpus)
+        with suppress(queue.Empty):
+            while left:
+                left -= ended.get(timeout=DISCOVERY_LIMIT_S)
 
-    def _try_identify(self, gpu: Gpu) -> None:
-        """Its own polls go on asking, and tell why it fails."""
+    def _try_identify(self, gpu: Gpu, ended: "queue.SimpleQueue[int]") -> None:
+        """Its own polls go on asking, and tell why it fails. ``ended`` gets 0 once open, 1 at the end."""
         try:
+            gpu.open()
+            ended.put(0)
             gpu.identify()
         except DriverGone as gone:
             self._gone = gone
         except (GpuFault, CallFailed) as failure:
             print(f"{gpu.device.device} does not say who it is: {failure}", file=sys.stderr, flush=True)
+        finally:
+            ended.put(1)
 
     def _say_that_it_is_open(self) -> None:
         """The first listing is the worker's greeting, before which nothing may be told."""

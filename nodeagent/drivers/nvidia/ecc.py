@@ -5,7 +5,7 @@ how fast counters rise. It has no bounds of its own and resets no counter.
 """
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import pynvml
@@ -16,6 +16,8 @@ from nodeagent.drivers.nvidia.fields import Field, Fields
 REMAP_PENDING: Final = "XID_63"
 REMAP_FAILED: Final = "XID_64"
 """A row or page waits for a reset to be replaced, or could not be: the Xids say the same as it happens."""
+
+ROW_CODES: Final = frozenset({REMAP_PENDING, REMAP_FAILED})
 
 _ROWS: Final[tuple[Field, ...]] = (
     (pynvml.NVML_FI_DEV_REMAPPED_COR, 0),
@@ -60,9 +62,9 @@ class Memory:
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
-        self._rows = Fields(calls, _ROWS)
+        self._row_fields = Fields(calls, _ROWS)
 
-    def each_second(self, readings: Readings) -> list[str]:
+    def rows(self, readings: Readings) -> list[str]:
         """Rows replaced and to be replaced; on GPUs without spare rows, the pages."""
         rows = self._calls.newest((_remapped_rows_v2, _rows_v2), (pynvml.nvmlDeviceGetRemappedRows, _rows_v1))
         if rows is None and self._calls.lacks(pynvml.nvmlDeviceGetRemappedRows):
@@ -76,9 +78,16 @@ class Memory:
         readings.put("remap_failed", float(bool(failed)))
         return [code for code, flag in ((REMAP_PENDING, pending), (REMAP_FAILED, failed)) if flag]
 
-    def flags(self, readings: Readings) -> list[str]:
-        """What else is set; changes seldom."""
-        return [*self._sram(readings), *self._repairs(), *self._retired(readings)]
+    @property
+    def flags(self) -> Sequence[tuple[frozenset[str], Callable[[Readings], list[str]]]]:
+        """What else is set, as readers, each with the codes that it may find."""
+        return (
+            (frozenset({SRAM_THRESHOLD}), self._sram),
+            (frozenset({CHANNEL_REPAIR, TPC_REPAIR}), self._repairs),
+            (frozenset({BANK_REMAP}), self._banks),
+            (frozenset({UNREPAIRABLE}), self._unrepairable),
+            (frozenset({REMAP_PENDING}), self._retired),
+        )
 
     def counters(self, readings: Readings) -> None:
         """Errors, modes, and how many spare rows are left."""
@@ -88,7 +97,7 @@ class Memory:
 
     def _rows_by_fields(self) -> tuple[float, float, float, float] | None:
         """In MIG mode the calls are not there, and the fields may be."""
-        read = self._rows.read()
+        read = self._row_fields.read()
         if not set(_ROWS[2:]) <= read.keys():
             return None
         corrected, uncorrected, pending, failed = (read.get(field, 0.0) for field in _ROWS)
@@ -135,16 +144,16 @@ class Memory:
             readings.put(f"sram_uncorrected_total.{name}", getattr(status, count))
         return [SRAM_THRESHOLD] if status.bThresholdExceeded else []
 
-    def _repairs(self) -> list[str]:
-        calls = self._calls
-        active = []
-        if (repairs := calls.ask(pynvml.nvmlDeviceGetRepairStatus)) is not None:
-            active += [code for code, flag in zip((CHANNEL_REPAIR, TPC_REPAIR), repairs, strict=True) if flag]
-        if (banks := calls.ask(_bank_status)) is not None and banks.bPending:
-            active.append(BANK_REMAP)
-        if calls.ask(pynvml.nvmlDeviceGetUnrepairableMemoryFlag_v1):
-            active.append(UNREPAIRABLE)
-        return active
+    def _repairs(self, _: Readings) -> list[str]:
+        repairs = self._calls.ask(pynvml.nvmlDeviceGetRepairStatus) or (0, 0)
+        return [code for code, flag in zip((CHANNEL_REPAIR, TPC_REPAIR), repairs, strict=True) if flag]
+
+    def _banks(self, _: Readings) -> list[str]:
+        banks = self._calls.ask(_bank_status)
+        return [BANK_REMAP] if banks is not None and banks.bPending else []
+
+    def _unrepairable(self, _: Readings) -> list[str]:
+        return [UNREPAIRABLE] if self._calls.ask(pynvml.nvmlDeviceGetUnrepairableMemoryFlag_v1) else []
 
     def _retired(self, readings: Readings) -> list[str]:
         """Pages taken out of use, on GPUs from before the spare rows."""

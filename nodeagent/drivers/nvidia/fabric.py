@@ -1,10 +1,11 @@
 """The NVLink fabric as a GPU sees it: whether it has joined, and what is wrong with its part of it.
 
-The health mask is decoded field by field: a mask that is not zero is no fault by itself.
+The health mask is decoded field by field: a mask that is not zero is no fault by itself. Where tenants share
+the NVSwitches, a GPU stays in progress until a partition of the fabric with it is activated: no fault either.
 """
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -30,6 +31,8 @@ FLAGS: Final[Mapping[str, tuple[int, int]]] = {
 }
 """Code -> where its two bits begin in the mask, and the value that is the fault."""
 
+FABRIC_CODES: Final = frozenset({NOT_READY, FAILED, UNHEALTHY, MISCONFIGURED, *FLAGS})
+
 _CONFIGURATION_SHIFT: Final = 8
 _CONFIGURATION_GOOD: Final = (0, 1)
 
@@ -45,14 +48,16 @@ class Fabric:
     summary: int = 0
 
 
-def read(calls: Calls, readings: Readings) -> list[str]:
-    """The codes active by it. Raises as ``Calls.ask``."""
+def read(calls: Calls, readings: Readings, is_shared: Callable[[], bool]) -> list[str]:
+    """The codes active by it. ``is_shared``: tenants share the switches. Raises as ``Calls.ask``."""
     fabric: Fabric | None = calls.newest((_v3, _of_struct), (_v2, _of_struct), (_v1, _of_struct))
     if fabric is None or fabric.state == pynvml.NVML_GPU_FABRIC_STATE_NOT_SUPPORTED:
         return []
     readings.put("fabric_state", fabric.state, most=3)
     readings.put("fabric_clique", fabric.clique, most=2.0**32)
     readings.put("fabric_health", fabric.summary, most=3)
+    if fabric.state == pynvml.NVML_GPU_FABRIC_STATE_IN_PROGRESS and is_shared():
+        return []
     return faults(fabric)
 
 

@@ -3,12 +3,16 @@
     identity ── state: codes that are active ── telemetry: readings ── processes: holders
 
 All calls for it are made by the thread that polls it, but for its events and, at the start, its
-identity. What changes slowly is read at every ``SELDOM``-th poll and told with each.
+identity. Each poll asks for the recovery action, which says all that the driver wants done, and for who
+computes; all else is read at every ``SELDOM``-th poll, or when an Xid has come, and told with each: work
+waits for a question that the GPU's own processor answers, for it is asked with the lock of all GPUs held.
 """
 
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,31 +20,39 @@ import pynvml
 from msgspec.structs import replace
 
 from nodeagent.drivers.api import CallFailed, Reading
-from nodeagent.drivers.nvidia import fabric, identity, processes
-from nodeagent.drivers.nvidia.calls import Calls, GpuFault, Readings
-from nodeagent.drivers.nvidia.ecc import Memory
+from nodeagent.drivers.nvidia import fabric, identity
+from nodeagent.drivers.nvidia.calls import Calls, GpuFault, GpuHung, Readings
+from nodeagent.drivers.nvidia.ecc import ROW_CODES, Memory
 from nodeagent.drivers.nvidia.events import Events, Tell
+from nodeagent.drivers.nvidia.fabric import FABRIC_CODES
 from nodeagent.drivers.nvidia.groups import LINKED
-from nodeagent.drivers.nvidia.nvlink import INACTIVE, Links, Peers
-from nodeagent.drivers.nvidia.state import RECOVERY_ACTION, Recovery
+from nodeagent.drivers.nvidia.nvlink import LINK_CODES, Links, Peers
+from nodeagent.drivers.nvidia.processes import Processes
+from nodeagent.drivers.nvidia.state import RECOVERY_ACTION, RECOVERY_CODES, Recovery
 from nodeagent.drivers.nvidia.telemetry import SlowdownMinutes, Telemetry
 from nodeagent.drivers.pci import PciFunction
-from nodeagent.worker.protocol import Active, Device
+from nodeagent.worker.protocol import Active, Device, Signal
 
 SELDOM: Final = 5
+"""Polls from one that asks for everything to the next; those of the GPUs take turns."""
+
+RESPITE: Final = 4.0
+"""A GPU whose call hung is left alone for so many times as long: each try holds up all other GPUs."""
+
 DESCRIBE: Final = 60
-"""At every so many polls the slow readings are taken, and the GPU is described anew."""
+"""At every so many polls the GPU is described anew."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What all GPUs of the node share. ``pci``: functions by address; ``versions``: of driver and library;
-    ``switches``: PCI lists NVSwitches.
+    ``switches``: PCI lists NVSwitches; ``is_shared``: tenants share them.
     """
 
     procfs: Path
     pci: Mapping[str, PciFunction]
     switches: bool
+    is_shared: Callable[[], bool]
     versions: Mapping[str, str]
     peers: Peers
     tell: Tell
@@ -52,11 +64,31 @@ class _Slow:
 
     values: Mapping[str, float] = field(default_factory=dict)
     codes: tuple[str, ...] = ()
-    complete: bool = True
+    unread: frozenset[str] = frozenset()
+
+
+class _Codes:
+    """The active codes as the readers of a GPU find them, and what readers could not ask for."""
+
+    def __init__(self, calls: Calls, found: list[str]) -> None:
+        self.found = found
+        self.unread: set[str] = set()
+        self._calls = calls
+
+    def take(self, tells: frozenset[str], read: Callable[[], Iterable[str]]) -> None:
+        """``tells`` are all the codes that ``read`` may find, without what refines them."""
+        failed = len(self._calls.failed)
+        self.found += [code for code in read() if code not in self.found]
+        if len(self._calls.failed) > failed:
+            self.unread |= tells
 
 
 class _Part:
-    """The readers for one handle: they remember what that part does not support."""
+    """The readers for one handle: they remember what that part does not support.
+
+    ``asked``: everything is to be read at the next poll; ``wanted`` are the codes by which its driver wanted
+    something done at the last.
+    """
 
     def __init__(self, handle: Any, name: str, product: str, around: Surroundings) -> None:
         self.calls = Calls(handle)
@@ -64,9 +96,17 @@ class _Part:
         self.memory = Memory(self.calls)
         self.links = Links(self.calls, name, product, around.peers)
         self.telemetry = Telemetry(self.calls)
+        self.processes = Processes(self.calls, around.procfs)
         self.minutes = SlowdownMinutes()
         self.slow = _Slow()
-        self.events = Events(name, handle, around.tell, told_by_state=self._told_by_state)
+        self.asked = True
+        self.wanted: list[str] = []
+        self._tell_others = around.tell
+        self.events = Events(name, handle, self._tell, told_by_state=self._told_by_state)
+
+    def _tell(self, signal: Signal) -> None:
+        self.asked = True
+        self._tell_others(signal)
 
     def _told_by_state(self, xid: int) -> bool:
         return xid == RECOVERY_ACTION and self.recovery.told
@@ -82,6 +122,9 @@ class Gpu:
         self._part: _Part | None = None
         self._refused_before = 0
         self._turn = 0
+        self._hung: GpuHung | None = None
+        self._again_s = 0.0
+        self._unread: frozenset[str] = frozenset()
 
     @property
     def refused(self) -> int:
@@ -90,23 +133,40 @@ class Gpu:
         now = part.calls.refused + part.events.refused if part is not None else 0
         return self._refused_before + now
 
+    def open(self) -> None:
+        """Takes seconds where nothing keeps it initialised. Raises ``GpuFault`` and ``CallFailed``."""
+        self._handle()
+
     def identify(self) -> None:
         """Ask who it is. Raises ``GpuFault`` and ``CallFailed``."""
         self._identify(listen=False)
 
     def poll(self) -> Reading:
         """Everything. Raises ``CallFailed`` where it answers nothing, or is no longer there to answer."""
+        if self._hung is not None and time.monotonic() < self._again_s:
+            raise self._hung
         codes: list[str] = []
         values: dict[str, float] = {}
         try:
             if self._part is None or self._turn % DESCRIBE == 0:
                 self._identify(listen=True)
-            part = self._same_part()
-            part.calls.turn()
-            return self._read(part, codes, values)
+            return self._read(self._same_part(), codes, values)
         except GpuFault as fault:
+            self._ask_for_all()
             active = tuple(Active(code=code) for code in (*codes, fault.code))
             return Reading(active=active, complete=False, readings=values)
+        except GpuHung as hung:
+            self._hung, self._again_s = hung, time.monotonic() + RESPITE * hung.took_s
+            self._ask_for_all()
+            raise
+        except CallFailed:
+            self._ask_for_all()
+            raise
+
+    def _ask_for_all(self) -> None:
+        """At the next poll: this one has told nothing of what is read seldom."""
+        if self._part is not None:
+            self._part.asked = True
 
     def end(self) -> None:
         if self._part is not None:
@@ -114,48 +174,67 @@ class Gpu:
 
     # ------------------------------------------------------------------ one poll
 
-    def _read(self, part: _Part, codes: list[str], values: dict[str, float]) -> Reading:
-        """``codes`` and ``values`` are filled as they are read: a fault midway takes none back."""
+    def _read(self, part: _Part, found: list[str], values: dict[str, float]) -> Reading:
+        """``found`` and ``values`` are filled as they are read: a fault midway takes none back."""
         calls = part.calls
-        readings = Readings(calls, values)
+        readings, codes = Readings(calls, values), _Codes(calls, found)
         part.events.heal()
-        codes += part.recovery.each_second(readings)
-        codes += part.memory.each_second(readings)
-        codes += fabric.read(calls, readings)
-        links = part.links.each_second(readings)
-        if self.device.attributes.get("mig") == "enabled":
-            # A GPU that is cut in pieces uses no links.
-            links = [code for code in links if code != INACTIVE]
-        codes += links
-        complete = not calls.failed
-        bits = part.telemetry.each_second(readings)
-        part.minutes.see(bits, time.monotonic())
-        readings.put("hw_slowdown_minutes_total", part.minutes.total)
-        held = processes.holders(calls, self._around.procfs)
-        if self._turn % SELDOM == 0:
+        codes.take(RECOVERY_CODES, lambda: part.recovery.each_second(readings))
+        is_slow = self._is_slow(part) or found != part.wanted
+        if is_slow:
+            # An Xid that comes meanwhile asks for another time.
+            part.asked = False
             part.slow = self._seldom(part)
-        self._turn += 1
-        codes += [code for code in part.slow.codes if code not in codes]
-        values |= {name: value for name, value in part.slow.values.items() if name not in values}
+        held = part.processes.holders()
+        if calls.failed and not (calls.answered or is_slow):
+            # Maybe it answers nothing at all.
+            is_slow, part.slow = True, self._seldom(part)
         if calls.failed and not calls.answered:
             raise CallFailed(calls.failed[0], errno=calls.failed_number)
+        self._turn += 1
+        part.wanted = list(found)
+        found += [code for code in part.slow.codes if code not in found]
+        unread = codes.unread | part.slow.unread
+        self._tell_unread(unread)
         return Reading(
-            active=tuple(Active(code=code) for code in codes),
-            complete=complete and part.slow.complete,
-            readings=values,
+            active=tuple(Active(code=code) for code in found),
+            unread=tuple(sorted(unread)),
+            readings={**part.slow.values, **values} if is_slow else {},
+            measured=is_slow,
             holders=held,
         )
 
+    def _is_slow(self, part: _Part) -> bool:
+        """Whether this poll asks for everything."""
+        return part.asked or (self._turn + self._index) % SELDOM == 0
+
     def _seldom(self, part: _Part) -> _Slow:
         values: dict[str, float] = {}
-        readings = Readings(part.calls, values)
-        failed = len(part.calls.failed)
-        codes = part.memory.flags(readings)
-        complete = len(part.calls.failed) == failed
+        readings, codes = Readings(part.calls, values), _Codes(part.calls, [])
+        codes.take(ROW_CODES, lambda: part.memory.rows(readings))
+        codes.take(FABRIC_CODES, lambda: fabric.read(part.calls, readings, self._around.is_shared))
+        codes.take(LINK_CODES, lambda: self._links(part, readings))
+        for tells, read in part.memory.flags:
+            codes.take(tells, partial(read, readings))
+        part.minutes.see(part.telemetry.gauges(readings), time.monotonic())
+        readings.put("hw_slowdown_minutes_total", part.minutes.total)
         part.memory.counters(readings)
-        part.telemetry.seldom(readings)
-        part.links.seldom(readings)
-        return _Slow(values=values, codes=tuple(codes), complete=complete)
+        part.telemetry.pci_express(readings)
+        part.links.errors(readings)
+        part.processes.seldom()
+        return _Slow(values=values, codes=tuple(codes.found), unread=frozenset(codes.unread))
+
+    def _links(self, part: _Part, readings: Readings) -> list[str]:
+        """A GPU that is cut in pieces uses no links."""
+        codes = part.links.states(readings)
+        return [] if self.device.attributes.get("mig") == "enabled" else codes
+
+    def _tell_unread(self, unread: Collection[str]) -> None:
+        """As it changes: nobody can see from outside what a GPU is not judged by."""
+        if unread != self._unread:
+            self._unread = frozenset(unread)
+            what = ", ".join(sorted(unread)) or "nothing any more"
+            print(f"{self.device.device}: cannot be asked for {what}", file=sys.stderr, flush=True)
 
     # ------------------------------------------------------------------ who it is
 
@@ -196,14 +275,17 @@ class Gpu:
         return handle
 
     def _same_part(self) -> _Part:
-        """The part in that slot, described anew if it is another than it was."""
-        assert self._part is not None, "identify has taken it up"
-        calls = self._part.calls
-        calls.turn()
-        uuid = identity.uuid(calls)
-        if uuid and uuid != self.device.identity:
-            self._identify(listen=True)
-        return self._part
+        """The part in that slot, described anew if it is another; looked at as seldom as the rest."""
+        part = self._part
+        assert part is not None, "identify has taken it up"
+        part.calls.turn()
+        if self._is_slow(part):
+            uuid = identity.uuid(part.calls)
+            if uuid and uuid != self.device.identity:
+                self._identify(listen=True)
+                part = self._part or part
+            part.calls.turn()
+        return part
 
     def _take_up(self, handle: Any, product: str) -> _Part:
         if self._part is not None:

@@ -1,8 +1,9 @@
 """Loading NVML, and saying plainly why it cannot be loaded.
 
 A library that is named in the configuration is loaded by its path first: its SONAME is the name by which
-pynvml looks for it, so that pynvml finds that one. pynvml never unloads a library; a process that is to
-use another version of it must end.
+pynvml looks for it, so that pynvml finds that one; so is that of a driver in a root of its own. pynvml never
+unloads a library; a process that is to use another version of it must end. A library that is not there says
+nothing of GPUs that the kernel's driver lists: then it is this source that is broken.
 """
 
 import ctypes
@@ -18,6 +19,19 @@ from nodeagent.drivers.nvidia.calls import name_of
 from nodeagent.worker.protocol import Missing
 
 SONAME: Final = "libnvidia-ml.so.1"
+
+FOLDERS: Final = (
+    "usr/lib64",
+    "usr/lib/x86_64-linux-gnu",
+    "usr/lib/aarch64-linux-gnu",
+    "lib64",
+    "lib/x86_64-linux-gnu",
+    "lib/aarch64-linux-gnu",
+)
+"""Where it is below the driver's root, as NVIDIA's k8s-device-plugin looks for it (``tryResolveLibrary``)."""
+
+CONTAINERS_ROOT: Final = Path("/run/nvidia/driver")
+"""Where NVIDIA's GPU operator mounts the root of a driver that runs in a container."""
 
 DRIVER_NOT_LOADED: Final = "NV_DRIVER_NOT_LOADED"
 VERSION_MISMATCH: Final = "NV_VERSION_MISMATCH"
@@ -39,22 +53,40 @@ CODES: Final[dict[int, str]] = {
 _DEVICE_FILES: Final = (Path("/dev/nvidiactl"), Path("/dev/nvidia0"))
 
 
-def load(path: str, expected: Collection[str]) -> None:
-    """Load and initialise it; ``expected`` are the GPUs that PCI lists. Raises ``Unavailable``.
+def load(
+    path: str, expected: Collection[str], taken: Collection[str] | None = None, driver_root: str = ""
+) -> None:
+    """Load and initialise it. ``expected`` are the GPUs that PCI lists, ``taken`` those that the kernel's
+    driver lists; it is looked for below ``driver_root`` where no ``path`` is given. Raises ``Unavailable``.
 
     It is absent, which is in order, where the library or the driver is not there and neither is a GPU.
     """
-    wanted = path or SONAME
+    here = {*expected, *(taken or ())}
+    wanted = path or _below(driver_root)
     try:
         ctypes.CDLL(wanted)
     except OSError as error:
-        reason = f"cannot load the NVIDIA library {wanted}: {error}{_though(expected)}"
-        missing = [Missing(device=address, reason=reason) for address in sorted(expected)]
-        raise Unavailable(reason, absent=not expected, missing=missing) from None
+        reason = f"cannot load the NVIDIA library {wanted}: {error}{_though(here)}"
+        if taken:
+            reason += f"; the kernel's driver lists {len(taken)} of them: drivers.nvidia is set up wrongly"
+        if not (path or driver_root) and CONTAINERS_ROOT.is_dir():
+            reason += (
+                f'; a driver in a container is there: set drivers.nvidia.driver_root = "{CONTAINERS_ROOT}"'
+            )
+        lost = sorted(set(expected) - set(taken or ()))
+        missing = [Missing(device=address, reason=reason) for address in lost]
+        raise Unavailable(reason, absent=not here, missing=missing) from None
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
         raise unavailable(error.value, expected) from None
+
+
+def _below(driver_root: str) -> str:
+    if driver_root in ("", "/"):
+        return SONAME
+    found = (Path(driver_root, folder, SONAME) for folder in FOLDERS)
+    return str(next((file for file in found if file.exists()), Path(driver_root, SONAME)))
 
 
 def unavailable(number: int, expected: Collection[str]) -> Unavailable:

@@ -3,12 +3,15 @@
 GPUs that have once joined the fabric look well without it, while no new program can use them together:
 so that neither NVML nor the kernel log tells. It is looked for as a process, which finds it as a service
 and in a container alike. Nodes whose switches are managed from elsewhere (NVL72, a guest of a shared
-fabric) list none, and are not asked for it. It starts nothing.
+fabric) list none, and are not asked for it. Its configuration says whether tenants share the switches. It
+starts nothing.
 """
 
+import re
 import sys
 import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -29,13 +32,22 @@ _KERNEL_THREADS: Final = "kthreadd"
 _MANAGEMENT_PORT: Final = b"SW_MNG"
 _MAX_VPD_BYTES: Final = 4096
 
+_CONFIGURATION: Final = "/usr/share/nvidia/nvswitch/fabricmanager.cfg"
+"""Where none is named on its command line (Fabric Manager User Guide: Fabric Manager Config Options)."""
+
+_OPTIONS: Final = ("-c", "--config")
+_SHARED: Final = re.compile(r"^\s*FABRIC_MODE\s*=\s*[12]\s*$", re.MULTILINE)
+"""Shared NVSwitch and vGPU multitenancy; 0 is bare metal or a guest that has all."""
+
 
 class Manager:
-    """Of the node. ``look`` is called at every poll."""
+    """Of the node. ``look`` is called at every poll. ``driver_root`` is of a driver in a root of its own."""
 
-    def __init__(self, procfs: Path, sysfs: Path) -> None:
+    def __init__(self, procfs: Path, sysfs: Path, driver_root: str = "") -> None:
         self._procfs = procfs
         self._sysfs = sysfs
+        self._driver_root = Path(driver_root or "/")
+        self._shared: tuple[str, bool] = ("", False)
         self._behind_a_port = False
         self._ports: threading.Thread | None = None
         self._pid = ""
@@ -55,6 +67,21 @@ class Manager:
             self._looked_s = time.monotonic()
             self._pid = next((pid for pid in self._pids() if _name(self._procfs / pid) == _PROCESS), "")
         return bool(self._pid)
+
+    def is_shared(self) -> bool:
+        """Whether it lets tenants share the switches, as far as can be seen. From any thread."""
+        pid = self._pid
+        if self._shared[0] != pid or not pid:
+            self._shared = (pid, _SHARED.search(self._configuration(pid)) is not None)
+        return self._shared[1]
+
+    def _configuration(self, pid: str) -> str:
+        """Of the process with this pid, "" for that of none: in its own root, in the driver's, or in ours."""
+        words = _text(self._procfs / pid / "cmdline").split("\0") if pid else []
+        named = [after for word, after in pairwise(words) if word in _OPTIONS]
+        path = (named or [_CONFIGURATION])[0].lstrip("/")
+        roots = [self._procfs / pid / "root"] if pid else []
+        return next((text for root in (*roots, self._driver_root) if (text := _text(root / path))), "")
 
     def _is_behind_a_port(self) -> bool:
         """NVSwitches from the fourth generation on are reached by network ports of the board, marked so."""
@@ -82,9 +109,13 @@ class Manager:
 
 
 def _name(process: Path) -> str:
-    """Empty where it has ended, or may not be seen."""
+    return _text(process / "comm").strip()
+
+
+def _text(file: Path) -> str:
+    """Empty where the process has ended, or may not be seen."""
     try:
-        return (process / "comm").read_text(errors="replace").strip()
+        return file.read_text(errors="replace")
     except OSError:
         return ""
 

@@ -2,11 +2,11 @@
 
 A link without a partner is inactive too, so that "inactive" alone is no fault. A link ought to be up that
 was up before, and on GPUs whose links lead to switches as many as the best GPU of that product has.
-Errors come as fields per link, of which each generation has its own; on the oldest by a call per link.
+States and errors come as fields per link, all links by one call; on the oldest drivers by a call per link.
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import pynvml
@@ -16,24 +16,40 @@ from nodeagent.drivers.nvidia.fields import Field, Fields
 
 INACTIVE: Final = "NV_NVLINK_INACTIVE"
 
+LINK_CODES: Final = frozenset({INACTIVE})
+
+_STATE: Final = pynvml.NVML_FI_DEV_NVLINK_GET_STATE
+_INACTIVE_STATE: Final = 0
+"""NVML_NVLINK_STATE_INACTIVE of nvml.h; one that sleeps (2) is up."""
+
 _COUNT: Final[Field] = (pynvml.NVML_FI_DEV_NVLINK_LINK_COUNT, 0)
 
-_ERRORS: Final[Mapping[str, int]] = {
-    "replay": pynvml.NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY,
-    "recovery": pynvml.NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY,
-    "crc": pynvml.NVML_FI_DEV_NVLINK_ERROR_DL_CRC,
-    "malformed": pynvml.NVML_FI_DEV_NVLINK_COUNT_MALFORMED_PACKET_ERRORS,
-    "overrun": pynvml.NVML_FI_DEV_NVLINK_COUNT_BUFFER_OVERRUN_ERRORS,
-    "receive": pynvml.NVML_FI_DEV_NVLINK_COUNT_RCV_ERRORS,
-    "receive_remote": pynvml.NVML_FI_DEV_NVLINK_COUNT_RCV_REMOTE_ERRORS,
-    "integrity": pynvml.NVML_FI_DEV_NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS,
-    "discard": pynvml.NVML_FI_DEV_NVLINK_COUNT_XMIT_DISCARDS,
-    "recovery_failed": pynvml.NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS,
-    "recovered": pynvml.NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_SUCCESSFUL_EVENTS,
-    "effective": pynvml.NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_ERRORS,
-    "symbol": pynvml.NVML_FI_DEV_NVLINK_COUNT_SYMBOL_ERRORS,
+_ERRORS: Final[Sequence[tuple[str, int]]] = (
+    ("replay", pynvml.NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY),
+    ("recovery", pynvml.NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY),
+    ("crc", pynvml.NVML_FI_DEV_NVLINK_ERROR_DL_CRC),
+    ("malformed", pynvml.NVML_FI_DEV_NVLINK_COUNT_MALFORMED_PACKET_ERRORS),
+    ("overrun", pynvml.NVML_FI_DEV_NVLINK_COUNT_BUFFER_OVERRUN_ERRORS),
+    ("receive", pynvml.NVML_FI_DEV_NVLINK_COUNT_RCV_ERRORS),
+    ("receive_remote", pynvml.NVML_FI_DEV_NVLINK_COUNT_RCV_REMOTE_ERRORS),
+    ("integrity", pynvml.NVML_FI_DEV_NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS),
+    ("discard", pynvml.NVML_FI_DEV_NVLINK_COUNT_XMIT_DISCARDS),
+    ("recovery", pynvml.NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS),
+    ("recovery_failed", pynvml.NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS),
+    ("recovered", pynvml.NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_SUCCESSFUL_EVENTS),
+    ("effective", pynvml.NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_ERRORS),
+    ("symbol", pynvml.NVML_FI_DEV_NVLINK_COUNT_SYMBOL_ERRORS),
+)
+"""Kind and field: the first three up to Hopper, the others from Blackwell on in their place (nvml.h)."""
+
+_KINDS_OF_RECOVERY: Final = ("recovery_failed", "recovered")
+"""Each of these is counted as a recovery too."""
+
+_BIT_ERROR_RATES: Final[Mapping[str, int]] = {
+    "nvlink_bit_error_ratio.effective": pynvml.NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER,
+    "nvlink_bit_error_ratio.symbol": pynvml.NVML_FI_DEV_NVLINK_COUNT_SYMBOL_BER,
 }
-"""Kind -> field: the first three up to Hopper, the others from Blackwell on."""
+"""From Blackwell on, of the worst link."""
 
 _OLD_ERRORS: Final[Mapping[str, int]] = {
     "replay": pynvml.NVML_NVLINK_ERROR_DL_REPLAY,
@@ -77,43 +93,34 @@ class Links:
         self._numbers = list(range(pynvml.NVML_NVLINK_MAX_LINKS))
         self._up: frozenset[int] = frozenset()
         self._ever_up: set[int] = set()
+        self._states: Fields | None = None
         self._errors: Fields | None = None
         self._old = False
 
-    def each_second(self, readings: Readings) -> list[str]:
+    def states(self, readings: Readings) -> list[str]:
         """Which links are up; the code of their fault where one ought to be and is not."""
         self._count()
-        if not self._numbers:
-            return []
-        up: set[int] = set()
-        known: list[int] = []
-        for link in self._numbers:
-            state = self._calls.ask(
-                pynvml.nvmlDeviceGetNvLinkState, link, variant=(link,), absent=NOT_OF_THIS_GPU
-            )
-            if state is None:
-                continue
-            known.append(link)
-            if state == pynvml.NVML_NVLINK_STATE_ACTIVE:
-                up.add(link)
-            readings.put(f"link_up.{link}", float(state == pynvml.NVML_NVLINK_STATE_ACTIVE))
-        self._numbers = [
-            link
-            for link in self._numbers
-            if link in known or not self._calls.lacks(pynvml.nvmlDeviceGetNvLinkState, link)
-        ]
+        known = self._by_fields() or self._by_calls()
+        up = {link for link, state in known.items() if state != _INACTIVE_STATE}
+        for link in known:
+            readings.put(f"link_up.{link}", float(link in up))
+        # One that could not be read is taken for what it was.
+        unread = set(self._numbers) - known.keys()
+        up |= self._up & unread
         if up != self._up:
             self._up, self._errors = frozenset(up), None
             self._ever_up |= up
             self._tell_peers()
         if not known:
             return []
-        missing = max(len(self._ever_up - up), self._peers.most(self._product) - len(up))
+        missing = len(self._ever_up - up)
+        if not unread:
+            missing = max(missing, self._peers.most(self._product) - len(up))
         readings.put("nvlink_links_up", float(len(up)))
         readings.put("nvlink_links_missing", float(max(0, missing)))
         return [INACTIVE] if missing > 0 else []
 
-    def seldom(self, readings: Readings) -> None:
+    def errors(self, readings: Readings) -> None:
         """Errors by kind and by link, of the links that are up, and what they carried."""
         if not self._up:
             return
@@ -124,7 +131,7 @@ class Links:
         by_link: dict[int, float] = {}
         for kind, errors in by_kind.items():
             readings.put(f"nvlink_errors_total.{kind}", sum(errors.values()))
-            if kind != "recovered":
+            if kind not in _KINDS_OF_RECOVERY:
                 for link, count in errors.items():
                     by_link[link] = by_link.get(link, 0.0) + count
         for link, count in by_link.items():
@@ -140,6 +147,30 @@ class Links:
         if count is not None or self._counted.lacks(_COUNT):
             self._counted = None
 
+    def _by_fields(self) -> dict[int, float]:
+        """The state of each link that tells it by a field; older drivers have none."""
+        if self._states is None:
+            self._states = Fields(self._calls, [(_STATE, link) for link in self._numbers])
+        return {link: state for (_, link), state in self._states.read().items()}
+
+    def _by_calls(self) -> dict[int, float]:
+        if self._states is not None and any(not self._states.lacks((_STATE, link)) for link in self._numbers):
+            return {}
+        known: dict[int, float] = {}
+        for link in self._numbers:
+            state = self._calls.ask(
+                pynvml.nvmlDeviceGetNvLinkState, link, variant=(link,), absent=NOT_OF_THIS_GPU
+            )
+            if state is not None:
+                known[link] = state
+        lacks = self._calls.lacks
+        self._numbers = [
+            link
+            for link in self._numbers
+            if link in known or not lacks(pynvml.nvmlDeviceGetNvLinkState, link)
+        ]
+        return known
+
     def _tell_peers(self) -> None:
         if not self._up:
             return
@@ -150,7 +181,7 @@ class Links:
 
     def _new_errors(self, readings: Readings) -> dict[str, dict[int, float]]:
         if self._errors is None:
-            ids = (*_ERRORS.values(), *_BYTES.values())
+            ids = (*(number for _, number in _ERRORS), *_BYTES.values(), *_BIT_ERROR_RATES.values())
             self._errors = Fields(
                 self._calls, [(number, link) for number in ids for link in sorted(self._up)]
             )
@@ -159,8 +190,11 @@ class Links:
             carried = [value for (field, _), value in read.items() if field == number]
             if carried:
                 readings.put(name, sum(carried))
+        for name, number in _BIT_ERROR_RATES.items():
+            rates = [_ratio(int(value)) for (field, _), value in read.items() if field == number]
+            readings.put(name, max(rates, default=None), most=1)
         found: dict[str, dict[int, float]] = {}
-        for kind, number in _ERRORS.items():
+        for kind, number in _ERRORS:
             errors = {link: value for (field, link), value in read.items() if field == number}
             if errors:
                 found[kind] = errors
@@ -176,3 +210,8 @@ class Links:
                 if errors is not None:
                     found.setdefault(kind, {})[link] = float(errors)
         return found
+
+
+def _ratio(packed: int) -> float:
+    """Mantissa and negative exponent in one number (NVML_NVLINK_BER_* in nvml.h)."""
+    return float((packed >> 8 & 0xF) * 10.0 ** -(packed & 0xFF))

@@ -1,8 +1,12 @@
-"""Which processes hold a GPU, as NVML lists them: they compute, draw, or share it by MPS."""
+"""Which processes hold a GPU, as NVML lists them: they compute, draw, or share it by MPS.
 
-from collections.abc import Collection
+Those that compute are asked for at each poll. The other lists are asked for seldom: that of those that draw
+takes milliseconds, and keeps other programs from submitting work meanwhile.
+"""
+
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pynvml
 
@@ -12,42 +16,65 @@ from nodeagent.worker.protocol import Holder
 
 MAX_HOLDERS: Final = 1024
 
-_LISTS: Final = (
+_List = tuple[Callable[..., Any], Callable[..., Any]]
+"""A list and its older version."""
+
+_COMPUTING: Final[Sequence[_List]] = (
     (pynvml.nvmlDeviceGetComputeRunningProcesses_v3, pynvml.nvmlDeviceGetComputeRunningProcesses_v2),
+)
+_OTHERS: Final[Sequence[_List]] = (
     (pynvml.nvmlDeviceGetGraphicsRunningProcesses_v3, pynvml.nvmlDeviceGetGraphicsRunningProcesses_v2),
     (pynvml.nvmlDeviceGetMPSComputeRunningProcesses_v3, pynvml.nvmlDeviceGetMPSComputeRunningProcesses_v2),
 )
-"""Each with its older version."""
 
 
-def holders(calls: Calls, procfs: Path) -> tuple[Holder, ...] | None:
-    """Them, by pid; None where NVML cannot tell, which is not the same as none. Raises as ``Calls.ask``.
+class Processes:
+    """Of one GPU."""
 
-    A process that is listed and not there may have ended meanwhile. One that is listed again holds the GPU,
-    unseen: it is of another namespace, or NVML's list has entries of another size than ours.
-    """
-    listed = _listed(calls)
-    found = _seen(procfs, listed)
-    if listed is not None and found is None:
-        found = _seen(procfs, _listed(calls))
-    return found
+    def __init__(self, calls: Calls, procfs: Path) -> None:
+        self._calls = calls
+        self._procfs = procfs
+        self._others: set[int] | None = None
+        self._asked = False
 
+    def seldom(self) -> None:
+        """Those that draw or share it. Raises as ``Calls.ask``."""
+        self._asked = False
+        self._others = self._listed(_OTHERS)
 
-def _listed(calls: Calls) -> set[int] | None:
-    pids: set[int] = set()
-    asked = False
-    for newer, older in _LISTS:
-        listed = calls.newest((newer, list), (older, list))
-        if listed is not None:
-            asked = True
-            pids.update(process.pid for process in listed)
-        elif not calls.lacks(older):
+    def holders(self) -> tuple[Holder, ...] | None:
+        """Them, by pid; None where NVML cannot tell, which is not the same as none. Raises as ``Calls.ask``.
+
+        A process that is listed and not there may have ended meanwhile. One that is listed again holds the
+        GPU, unseen: it is of another namespace, or NVML's list has entries of another size than ours.
+        """
+        listed = self._all()
+        found = self._seen(listed)
+        if listed is not None and found is None:
+            self.seldom()
+            found = self._seen(self._all())
+        return found
+
+    def _all(self) -> set[int] | None:
+        computing = self._listed(_COMPUTING)
+        if computing is None or self._others is None or not self._asked:
             return None
-    return pids if asked else None
+        return computing | self._others
 
+    def _listed(self, lists: Sequence[_List]) -> set[int] | None:
+        """None where one failed; a list that the GPU does not have is empty."""
+        pids: set[int] = set()
+        for newer, older in lists:
+            listed = self._calls.newest((newer, list), (older, list))
+            if listed is not None:
+                self._asked = True
+                pids.update(process.pid for process in listed)
+            elif not self._calls.lacks(older):
+                return None
+        return pids
 
-def _seen(procfs: Path, pids: Collection[int] | None) -> tuple[Holder, ...] | None:
-    """None unless all of them are."""
-    found = [holder_of(procfs, pid) for pid in sorted(pids or ())[:MAX_HOLDERS]]
-    seen = tuple(holder for holder in found if holder is not None)
-    return seen if pids is not None and len(seen) == len(found) else None
+    def _seen(self, pids: Collection[int] | None) -> tuple[Holder, ...] | None:
+        """None unless all of them are."""
+        found = [holder_of(self._procfs, pid) for pid in sorted(pids or ())[:MAX_HOLDERS]]
+        seen = tuple(holder for holder in found if holder is not None)
+        return seen if pids is not None and len(seen) == len(found) else None

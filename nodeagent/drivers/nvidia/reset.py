@@ -1,9 +1,10 @@
 """Resets GPUs by ``nvidia-smi --gpu-reset``: NVML has no such call. It opens no library itself.
 
 The tool resets a GPU that nobody has open. So whoever has it open is looked for first and named; nobody is
-made to let go. Its exit status alone is not believed: no poll shows whether an Xid was cured, so that each
-GPU must be told as reset. A GPU that hangs does not tell where it sits: then the kernel's driver must list it
-there.
+made to let go (a hook may see to that: packaging/hooks). Its exit status alone is not believed: no poll shows
+whether an Xid was cured, so that each GPU must be told as reset. Where it says that it has not begun, the
+reset is refused, not failed. A GPU that hangs does not tell where it sits: then the kernel's driver must list
+it there.
 """
 
 import subprocess
@@ -14,11 +15,25 @@ from typing import Final
 
 from nodeagent.drivers.nvidia.groups import settled
 from nodeagent.drivers.nvidia.identity import UUID
-from nodeagent.drivers.resetting import Member, Order, ResetFailed, ResetRefused, ResetTimedOut
+from nodeagent.drivers.resetting import Member, Order, ResetFailed, ResetRefused, ResetTimedOut, in_root
 
 TOOL: Final = "nvidia-smi"
 RESET_WORDS: Final = "successfully reset"
 """In a line of the tool's for each GPU."""
+
+IN_USE: Final = "in use by another client"
+"""NVML's words for IN_USE; the tool ends with 255, as for any other failure, and has done nothing."""
+
+NOT_BEGUN: Final[Mapping[int, str]] = {
+    2: "an argument is invalid",
+    3: "not supported",
+    4: "no permission",
+    6: "no such GPU",
+    9: "the driver is not loaded",
+    12: "the library is not found",
+    13: "the library does not have it",
+}
+"""Exit statuses of the tool by which it has done nothing (its manual: RETURN VALUE)."""
 
 MAX_NAMED: Final = 8
 SWITCHES: Final = "/dev/nvidia-nvswitch"
@@ -42,11 +57,11 @@ def reset(order: Order) -> None:
     procfs = Path(order.procfs)
     members = tuple(_located(member, procfs) for member in order.members)
     for member in members:
-        _check(member, procfs)
+        _check(member, procfs, Path(order.sysfs))
     if len(members) > 1 and (holders := _named(_clients(procfs, SWITCHES))):
         raise ResetRefused(f"GPUs that are linked are reset with their switches, open in {holders}")
     order.step(f"{TOOL} --gpu-reset")
-    _reset(members, order.start_limit_s)
+    _reset(members, order)
 
 
 def _located(member: Member, procfs: Path) -> Member:
@@ -75,14 +90,33 @@ def _listed(procfs: Path, pci: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def _check(member: Member, procfs: Path) -> None:
+def _check(member: Member, procfs: Path, sysfs: Path) -> None:
     attributes = member.attributes
-    if attributes.get("mig") == "enabled":
-        raise ResetRefused(f"{member.name} is partitioned (MIG): its instances must be removed first")
     if (minor := attributes.get("minor")) is None:
         raise ResetRefused(f"which device file {member.name} has is not known, so not who has it open")
-    if holders := _named(_clients(procfs, f"/dev/nvidia{minor}")):
+    if attributes.get("mig") == "enabled" and (why := _instances(procfs, minor)):
+        raise ResetRefused(f"{member.name} is partitioned (MIG): {why}")
+    files = (f"/dev/nvidia{minor}", *_drawing_files(sysfs, attributes["pci"]))
+    if holders := _named(client for file in files for client in _clients(procfs, file)):
         raise ResetRefused(f"{member.name} is open in {holders}")
+
+
+def _instances(procfs: Path, minor: str) -> str:
+    """What of a GPU in MIG mode must be removed first, "" if nothing. The kernel's driver lists an entry for
+    each GPU instance (``osRmCapRegisterGpu`` and what follows it, os.c of NVIDIA's open modules).
+    """
+    try:
+        entries = (procfs / "driver/nvidia/capabilities" / f"gpu{minor}" / "mig").iterdir()
+        found = sum(entry.name.startswith("gi") for entry in entries)
+    except OSError as error:
+        return f"whether it has instances cannot be told: {error}"
+    return f"its {found} instance{'s' if found > 1 else ''} must be removed first" if found else ""
+
+
+def _drawing_files(sysfs: Path, pci: str) -> tuple[str, ...]:
+    """Those by which displays and compositors have the GPU open; none where no such driver has taken it."""
+    nodes = sorted((sysfs / "bus/pci/devices" / pci / "drm").glob("*[0-9]"))
+    return tuple(f"/dev/dri/{node.name}" for node in nodes)
 
 
 def _named(clients: Iterator[str]) -> str:
@@ -110,26 +144,41 @@ def _leads_to(link: Path, device: str) -> bool:
     return path == device or (device == SWITCHES and path.startswith(SWITCHES))
 
 
-def _reset(members: tuple[Member, ...], limit_s: float) -> None:
+def _reset(members: tuple[Member, ...], order: Order) -> None:
     target = ",".join(member.attributes["pci"] for member in members)
+    command = in_root(order.driver_root, (TOOL, "--gpu-reset", "-i", target))
     try:
         done = subprocess.run(
-            [TOOL, "--gpu-reset", "-i", target],
+            command,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=limit_s,
+            timeout=order.start_limit_s,
             check=False,
         )
     except FileNotFoundError as error:
-        raise ResetRefused(f"{TOOL} is not installed") from error
+        raise ResetRefused(f"{command[0]} is not installed") from error
     except subprocess.TimeoutExpired as error:
-        raise ResetTimedOut(f"{TOOL} has not ended within {limit_s:g} s") from error
+        raise ResetTimedOut(f"{TOOL} has not ended within {order.start_limit_s:g} s") from error
     told = sum(RESET_WORDS in line for line in done.stdout.splitlines())
-    if done.returncode != 0 or told < len(members):
-        said = " ".join((done.stdout + done.stderr).split())[:400] or "nothing"
-        raise ResetFailed(
-            f"{TOOL} --gpu-reset -i {target}: exit status {done.returncode},"
-            f" {told} of {len(members)} told as reset: {said}"
-        )
+    if done.returncode == 0 and told >= len(members):
+        return
+    said = " ".join((done.stdout + done.stderr).split())[:400] or "nothing"
+    how = f"{TOOL} --gpu-reset -i {target}: exit status {done.returncode}"
+    if not told and done.returncode in NOT_BEGUN:
+        raise ResetRefused(f"{how}, {NOT_BEGUN[done.returncode]}: {said}")
+    if not told and IN_USE in said.lower():
+        raise ResetRefused(f"{how}: {said}{_held_by_the_kernel(Path(order.sysfs))}")
+    raise ResetFailed(f"{how}, {told} of {len(members)} told as reset: {said}")
+
+
+def _held_by_the_kernel(sysfs: Path) -> str:
+    """``nv_drm_dev_load`` (nvidia-drm-drv.c of NVIDIA's open modules) opens each GPU where it sets modes."""
+    try:
+        sets_modes = (sysfs / "module/nvidia_drm/parameters/modeset").read_text().strip() == "Y"
+    except OSError:
+        return ""
+    return (
+        "; the kernel's nvidia_drm has it open (modeset=Y): unload it, or load it with modeset=0" * sets_modes
+    )

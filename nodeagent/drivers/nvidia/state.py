@@ -13,6 +13,9 @@ from nodeagent.drivers.nvidia.fields import Field, Fields
 RECOVERY_ACTION: Final = 154
 """The Xid that tells that the recovery action has changed; the field holds what it is."""
 
+RECOVERY_CODES: Final = frozenset({f"XID_{RECOVERY_ACTION}"})
+"""What is told here, without what refines it; so in the other readers of a GPU."""
+
 _ACTION: Final[Field] = (pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, 0)
 _RESET: Final[Field] = (pynvml.NVML_FI_DEV_RESET_STATUS, 0)
 _DRAIN: Final[Field] = (pynvml.NVML_FI_DEV_DRAIN_AND_RESET_STATUS, 0)

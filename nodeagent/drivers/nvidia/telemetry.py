@@ -31,8 +31,10 @@ THROTTLE: Final[Mapping[str, int]] = {
     "board_limit": 0x200,
     "reliability": 0x400,
 }
-HARDWARE_SLOWDOWN: Final = THROTTLE["hw_slowdown"] | THROTTLE["hw_thermal"] | THROTTLE["hw_power_brake"]
-"""The hardware slows itself down: heat, or the power supply says so."""
+HARDWARE_SLOWDOWN: Final = THROTTLE["hw_thermal"] | THROTTLE["hw_power_brake"]
+"""The hardware slows itself down: heat, or the power supply says so. ``hw_slowdown`` alone may also be told
+when the P-state changes (nvmlClocksThrottleReasonHwSlowdown in nvml.h).
+"""
 
 _CLOCKS: Final[Mapping[str, int]] = {
     "graphics": pynvml.NVML_CLOCK_GRAPHICS,
@@ -77,14 +79,14 @@ _PCIE_ERRORS: Final[Mapping[Field, str]] = {
 
 
 class Telemetry:
-    """Of one GPU. ``each_second`` is cheap; ``seldom`` is for what changes slowly."""
+    """Of one GPU."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
         self._gauges = Fields(calls, _GAUGES)
         self._pcie_errors = Fields(calls, _PCIE_ERRORS)
 
-    def each_second(self, readings: Readings) -> int | None:
+    def gauges(self, readings: Readings) -> int | None:
         """Fill them in; returns the bits of what holds the clocks back, None if unknown."""
         calls = self._calls
         temperature = calls.newest(
@@ -108,8 +110,8 @@ class Telemetry:
         self._use(readings)
         return self._throttle(readings)
 
-    def seldom(self, readings: Readings) -> None:
-        """PCI Express: how the link runs against what it could, and its errors."""
+    def pci_express(self, readings: Readings) -> None:
+        """How the link runs against what it could, and its errors."""
         calls = self._calls
         width = calls.ask(pynvml.nvmlDeviceGetCurrPcieLinkWidth)
         widest = calls.ask(pynvml.nvmlDeviceGetMaxPcieLinkWidth)

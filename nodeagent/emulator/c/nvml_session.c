@@ -31,6 +31,7 @@ static struct {
     bool given[CHIPS][GPU_MIG_DEVICES + 1];
 } session = {.client = -1};
 static char loaded_version[NAME];
+static pthread_mutex_t discovery = PTHREAD_MUTEX_INITIALIZER;
 
 /* A library stays the one that was loaded, whatever is installed over it later. */
 __attribute__((constructor)) static void remember_version(void)
@@ -164,10 +165,30 @@ nvmlReturn_t gpu_answer(const struct chip *gpu)
     return gpu->gpu_answer;
 }
 
+/*
+ * The first handle of a GPU opens its device file, and where nothing keeps the GPU initialised the kernel module
+ * does so then: rm_init_adapter() in osapi.c of NVIDIA's open modules, under the lock of all GPUs. So one GPU is
+ * initialised after the other, and every other call waits meanwhile. It begins anew with each process.
+ */
+static void discover(const struct chip *gpu, const bool *is_given)
+{
+    pthread_mutex_lock(&discovery);
+    if (!*is_given && gpu->gpu_persistence_mode == 0)
+        sleep_ms(gpu->gpu_discovery_ms);
+    pthread_mutex_unlock(&discovery);
+}
+
+static void await_discovery(void)
+{
+    pthread_mutex_lock(&discovery);
+    pthread_mutex_unlock(&discovery);
+}
+
 nvmlReturn_t open_session(const char *function)
 {
     nvmlReturn_t answer = enter(function, -1);
 
+    await_discovery();
     return answer != NVML_SUCCESS ? answer : session_answer();
 }
 
@@ -177,6 +198,7 @@ nvmlReturn_t open_gpu(const char *function, nvmlDevice_t device, struct chip **g
     bool is_known = read_handle(device, &slot, mig);
     nvmlReturn_t answer = enter(function, slot);
 
+    await_discovery();
     if (answer == NVML_SUCCESS)
         answer = session_answer();
     if (answer != NVML_SUCCESS)
@@ -210,6 +232,7 @@ nvmlReturn_t give_handle(int slot, int mig, nvmlDevice_t *device)
 
     if (answer != NVML_SUCCESS)
         return answer;
+    discover(&state()->chips[slot], &session.given[slot][mig]);
     pthread_mutex_lock(&mutex);
     if (!session.given[slot][mig] && session.client >= 0)
         state()->node.gpu_client_handles[session.client]++;

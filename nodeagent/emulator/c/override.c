@@ -1,4 +1,4 @@
-/* What is done to a call before it is answered: counted, refused, delayed, hung, crashed. */
+/* What is done to a call before it is answered: counted, refused, delayed, hung, timed out, crashed. */
 #define _GNU_SOURCE
 #include "shared.h"
 
@@ -119,8 +119,6 @@ static void hang_uninterruptibly(const struct override *override)
     }
 }
 
-static bool is_lock(int what) { return what == DO_LOCK || what == DO_LOCK_UNINTERRUPTIBLY; }
-
 /* A lock inside the driver goes with the process that held it. */
 static bool is_held(const struct override *override)
 {
@@ -128,6 +126,44 @@ static bool is_held(const struct override *override)
 
     return holder != 0 && (kill(holder, 0) == 0 || errno != ESRCH);
 }
+
+/*
+ * A call that times out inside the driver with the lock of all devices held: others wait, it answers an error in
+ * the end. So does a remote procedure call to a GPU's GSP (_kgspRpcRecvPoll in kernel_gsp.c of NVIDIA's open modules).
+ */
+static bool is_timing_out(const struct override *override)
+{
+    return __atomic_load_n(&override->what, __ATOMIC_ACQUIRE) == DO_TIME_OUT;
+}
+
+static void await_time_out(const struct override *override)
+{
+    while (is_timing_out(override) && is_held(override) && override->lock_library == dialect.library)
+        sleep_ms(LOOK_AGAIN_MS / 5);
+}
+
+static int time_out(struct override *override)
+{
+    int nobody = 0;
+    uint64_t until_ns;
+
+    while (!__atomic_compare_exchange_n(&override->lock_process, &nobody, getpid(), false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE)) {
+        await_time_out(override);
+        /* One that ended meanwhile has left its number. */
+        if (!is_held(override))
+            __atomic_store_n(&override->lock_process, 0, __ATOMIC_RELEASE);
+        nobody = 0;
+    }
+    override->lock_library = dialect.library;
+    until_ns = now_ns() + (uint64_t)override->delay_ms * 1000000u;
+    while (is_timing_out(override) && now_ns() < until_ns)
+        sleep_ms(LOOK_AGAIN_MS / 5);
+    __atomic_store_n(&override->lock_process, 0, __ATOMIC_RELEASE);
+    return override->answer;
+}
+
+static bool is_lock(int what) { return what == DO_LOCK || what == DO_LOCK_UNINTERRUPTIBLY; }
 
 static void do_hang(struct override *override, int what)
 {
@@ -155,6 +191,8 @@ static int apply(struct override *override, const char *function, int chip)
             do_hang(override, what);
         return 0;
     }
+    if (what == DO_TIME_OUT)
+        await_time_out(override);
     if (!fits(override, function, chip) || !take(override))
         return 0;
     __atomic_fetch_add(&override->matches, 1, __ATOMIC_RELAXED);
@@ -164,6 +202,8 @@ static int apply(struct override *override, const char *function, int chip)
     case DO_DELAY:
         sleep_ms(override->delay_ms);
         return 0;
+    case DO_TIME_OUT:
+        return time_out(override);
     case DO_CRASH:
         crash(override->answer);
         return 0;

@@ -65,3 +65,26 @@ def test_a_process_of_any_name_disturbs_nothing(procfs: Path, tmp_path: Path) ->
     (process(procfs, 900, "odd") / "comm").write_bytes(b"\xff\xfe\n")
     process(procfs, 4711, "nv-fabricmanage")
     assert Manager(procfs, tmp_path).look(switches=True) is True
+
+
+def configured(root: Path, mode: int, path: str = "usr/share/nvidia/nvswitch/fabricmanager.cfg") -> None:
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_text(f"# FABRIC_MODE=1\nFABRIC_MODE = {mode}\n")
+
+
+@pytest.mark.parametrize(("mode", "is_shared"), [(0, False), (1, True), (2, True)])
+def test_its_configuration_says_whether_tenants_share_the_switches(
+    procfs: Path, tmp_path: Path, mode: int, is_shared: bool
+) -> None:
+    configured(tmp_path / "driver", mode)
+    assert Manager(procfs, tmp_path, str(tmp_path / "driver")).is_shared() is is_shared
+
+
+def test_the_configuration_of_the_process_that_runs_counts(procfs: Path, tmp_path: Path) -> None:
+    running = process(procfs, 4711, "nv-fabricmanage")
+    (running / "cmdline").write_bytes(b"nv-fabricmanager\0-c\0/etc/fm.cfg\0")
+    configured(running / "root", 1, "etc/fm.cfg")
+    configured(tmp_path / "driver", 0)
+    manager = Manager(procfs, tmp_path, str(tmp_path / "driver"))
+    manager.look(switches=True)
+    assert manager.is_shared()

@@ -60,6 +60,16 @@ def test_a_minute_of_slowdown_counts_once_however_often_it_is_seen() -> None:
     assert minutes.total == 6
 
 
+def test_a_slowdown_that_a_change_of_the_p_state_may_be_counts_no_minute() -> None:
+    minutes = SlowdownMinutes()
+    for minute in range(10):
+        minutes.see(0x8, 60.0 * minute)
+    assert minutes.total == 0
+    minutes.see(0x8 | 0x40, 600.0)
+    minutes.see(0x80, 660.0)
+    assert minutes.total == 2
+
+
 @pytest.mark.parametrize(
     ("mask", "summary", "codes"),
     [
@@ -127,6 +137,29 @@ def test_no_library_where_pci_lists_gpus_loses_each_of_them(tmp_path: Path) -> N
     assert not raised.value.absent
     assert [lost.device for lost in raised.value.missing] == ["0000:1b:00.0", "0000:1c:00.0"]
     assert str(path) in str(raised.value)
+
+
+def test_a_missing_library_is_the_sources_own_trouble_where_the_kernels_driver_lists_the_gpus(
+    tmp_path: Path,
+) -> None:
+    addresses = {"0000:1b:00.0", "0000:1c:00.0"}
+    with pytest.raises(Unavailable) as unavailable:
+        library.load(str(tmp_path / "none.so"), addresses, taken={"0000:1b:00.0"})
+    assert [lost.device for lost in unavailable.value.missing] == ["0000:1c:00.0"]
+    assert "the kernel's driver lists 1 of them: drivers.nvidia is set up wrongly" in str(unavailable.value)
+    with pytest.raises(Unavailable) as unavailable:
+        library.load(str(tmp_path / "none.so"), (), taken={"0000:1b:00.0"})
+    assert (unavailable.value.absent, unavailable.value.missing) == (False, [])
+
+
+def test_a_driver_in_a_container_is_looked_for_below_its_root(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match=f"{tmp_path}/libnvidia-ml.so.1"):
+        library.load("", (), driver_root=str(tmp_path))
+    wrong = tmp_path / "usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"
+    wrong.parent.mkdir(parents=True)
+    wrong.write_text("no library")
+    with pytest.raises(Unavailable, match=f"{wrong}: .*too short"):
+        library.load("", (), driver_root=str(tmp_path))
 
 
 @pytest.mark.parametrize(

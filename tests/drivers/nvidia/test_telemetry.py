@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.model import Holders
+from nodeagent.drivers.nvidia.gpu import SELDOM
 from tests.daemon.staged import Staged, staged
 from tests.drivers.nvidia.bench import GpuNode
 
@@ -46,6 +47,34 @@ async def test_readings_are_in_base_units(h100: GpuNode) -> None:
         )
         assert (readings["power_limit_watts"], readings["frequency_hertz.memory"]) == (700.0, 2.619e9)
         assert (readings["pcie_width_lanes"], readings["nvlink_links_up"]) == (16.0, 18.0)
+
+
+async def test_readings_hold_over_the_polls_that_take_none(h100: GpuNode) -> None:
+    async with staged(h100.spec()) as stage:
+        await read(stage, "gpu0", temperature_celsius=34.0)
+        for _ in range(2 * SELDOM):
+            await stage.polled("gpu0")
+            assert stage.health.readings["gpu0"]["temperature_celsius"] == 34.0
+
+
+async def test_the_links_of_the_fifth_generation_tell_their_recoveries_and_bit_error_rates(
+    tmp_path: Path,
+) -> None:
+    bench = GpuNode(tmp_path, "2xB200")
+    with bench.node:
+        bench.node.set("gpu0", "gpu_nvlink5_recovery_events", 4, place=2)
+        bench.node.set("gpu0", "gpu_nvlink5_recovered", 3, place=2)
+        bench.node.set("gpu0", "gpu_nvlink5_not_recovered", 1, place=2)
+        bench.node.set("gpu0", "gpu_nvlink5_effective_ber", 0x30A, place=2)
+        async with staged(bench.spec()) as stage:
+            await read(
+                stage,
+                "gpu0",
+                nvlink_errors_total__recovery=4.0,
+                nvlink_errors_total__recovery_failed=1.0,
+                nvlink_link_errors_total__2=4.0,
+                nvlink_bit_error_ratio__effective=3e-10,
+            )
 
 
 async def test_counters_are_told_by_their_place(h100: GpuNode) -> None:
@@ -98,7 +127,7 @@ async def test_an_unreadable_identity_is_no_other_part(h100: GpuNode) -> None:
 async def test_what_a_gpu_does_not_have_is_asked_once(h100: GpuNode) -> None:
     h100.node.set_supported("nvmlDeviceGetUtilizationRates", False)
     async with staged(h100.spec()) as stage:
-        await stage.polled("gpu0", times=5)
+        await stage.polled("gpu0", times=5 * SELDOM)
         assert h100.node.calls("nvmlDeviceGetUtilizationRates", "gpu0") == 1
         assert h100.node.calls("nvmlDeviceGetTemperatureV", "gpu0") > 3
 

@@ -100,3 +100,23 @@ def test_a_function_can_be_one_that_the_product_does_not_have(h100: Opened) -> N
     h100.node.set_supported("nvmlDeviceGetRemappedRows", False)
     assert code_of(pynvml.nvmlDeviceGetRemappedRows, h100.handle) == pynvml.NVML_ERROR_NOT_SUPPORTED
     assert code_of(pynvml.nvmlDeviceGetRowRemapperHistogram, h100.handle) == 0
+
+
+def test_a_call_that_times_out_holds_up_the_calls_for_other_gpus_and_fails(h100: Opened) -> None:
+    hour_ms = 3_600_000
+    number = h100.node.time_out("gpu1", "nvmlDeviceGetName", delay_ms=hour_ms, answer=TIMEOUT)
+    first = Call(pynvml.nvmlDeviceGetName, h100.handles[1])
+    while not h100.node.state.overrides[number].lock_process:
+        os.sched_yield()
+    others = [Call(pynvml.nvmlDeviceGetPowerUsage, h100.handles[0]), Call(pynvml.nvmlDeviceGetCount)]
+    begun(h100, "nvmlDeviceGetPowerUsage", "gpu0")
+    assert not any(call.is_over for call in (first, *others))
+    h100.node.release()
+    for call in (first, *others):
+        call.wait()
+
+
+def test_a_time_out_ends_by_itself_with_its_answer_each_time(h100: Opened) -> None:
+    h100.node.time_out("gpu1", "nvmlDeviceGetName", delay_ms=20, answer=TIMEOUT, times=2)
+    answers = [code_of(pynvml.nvmlDeviceGetName, h100.handles[1]) for _ in range(3)]
+    assert answers == [TIMEOUT, TIMEOUT, 0]
