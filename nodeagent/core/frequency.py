@@ -160,7 +160,9 @@ def _keep_alive(state: State, promotion: Promotion, condition: Condition, at_ns:
 
 
 def present(state: State, condition: Condition) -> None:
-    """The fault is there, counted or not: its promotions are not quiet."""
+    """The fault is there, counted or not: its promotions are not quiet. With a duration rule it must last."""
+    if state.lookup.facts(condition.code).duration is not None and not condition.judged:
+        return
     for promotion in _of(state, condition):
         if promotion.quiet_since_ns is not None:
             state.put(replace(promotion, quiet_since_ns=None))
