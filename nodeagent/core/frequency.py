@@ -65,6 +65,8 @@ def occurred(state: State, condition: Condition, at_ns: int, occurrences: int = 
         return
     if condition.user_induced and not holding.is_free(state, device.id):
         return
+    if rule.in_use and holding.is_idle(state, device.id):
+        return
     if rule.correlation_ns:
         correlation.sight(state, device.id, facts.key, rule, at_ns)
     standing = _standing(state, device.id, rule, facts)

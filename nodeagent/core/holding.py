@@ -85,6 +85,12 @@ def is_free(state: State, device_id: str) -> bool:
     return held is not None and held.is_current and not _of_late(state, held, LATE_NS)
 
 
+def is_idle(state: State, device_id: str) -> bool:
+    """Whether it is free and no job claims it."""
+    claimed = state.get(Claimed, device_id)
+    return is_free(state, device_id) and (claimed is None or not claimed.jobs)
+
+
 def is_known(state: State, device_id: str) -> bool:
     """Whether who holds the device was told since the start, and can be read still."""
     held = state.get(Held, device_id)
