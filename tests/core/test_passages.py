@@ -4,7 +4,7 @@ import pytest
 
 from nodeagent.core.catalog import Catalog, FrequencyRule
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import Event, Input, Level
+from nodeagent.core.model import CatalogChanged, Event, Input, Level
 from tests.core.build import (
     LINK_DOWN,
     active,
@@ -164,3 +164,36 @@ def test_a_passage_in_the_hold_of_a_once_is_another_occurrence() -> None:
     down(engine, (1, 30))
     run(engine, [(80, signal(LINK_DOWN, "once")), (95, signal(LINK_DOWN))])
     assert told(wait(engine, 115, extra_ns=1))[-1] == ("promoted", "npu0", LINK_DOWN)
+
+
+def test_a_poll_from_before_a_recovery_that_closes_at_once_raises_nothing() -> None:
+    engine = begin(catalog(row(LINK_DOWN), duration=[lasting(LINK_DOWN, 20, 0)]))
+    events = down(engine, (1, 30)) + run(engine, [(31, active(LINK_DOWN, begun_s=29))])
+    assert told(events)[-1] == ("cleared", "npu0", LINK_DOWN)
+    assert open_codes(engine) == []
+
+
+# --------------------------------------------------------------------------- other tables meanwhile
+
+
+def reloaded(engine: Engine, at_s: float, digest: str) -> None:
+    run(engine, [(at_s, CatalogChanged(digest=digest))])
+
+
+def test_without_its_duration_rule_a_presence_that_goes_on_keeps_the_promotion_alive() -> None:
+    engine = begin(tables(), catalog(row(LINK_DOWN), frequency=[NAMED], digest="without"))
+    down(engine, (1, 30), (201, 230))
+    run(engine, [(700, signal(LINK_DOWN))])
+    reloaded(engine, 710, "without")
+    wait(engine, 2000)
+    assert len(engine.view().promotions) == 1
+
+
+def test_a_rule_that_comes_back_with_a_longer_time_out_waits_for_it() -> None:
+    longer = catalog(row(LINK_DOWN), duration=[lasting(LINK_DOWN, 100, 60)], digest="longer")
+    engine = begin(tables(), catalog(row(LINK_DOWN), digest="without"), longer)
+    run(engine, [(1, signal(LINK_DOWN))])
+    reloaded(engine, 30, "without")
+    reloaded(engine, 40, "longer")
+    assert condition(engine, LINK_DOWN).level is Level.NOT_HANDLE
+    assert told(wait(engine, 101, extra_ns=1)) == [("level_changed", "npu0", LINK_DOWN)]
