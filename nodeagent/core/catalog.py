@@ -78,8 +78,9 @@ class FrequencyRule:
 
     ``release_ns`` None: only a person releases. ``burst_ns`` None: what the source of the signal makes
     of it (the kernel log tells one fault in many lines, a driver does not). ``at_least``: the rule
-    counts only faults whose level is this or worse by precedence (for the rule on every code). A rule
-    whose codes hold "*" yields to any that names the code.
+    counts only faults whose level is this or worse by precedence (for the rule on every code). ``in_use``:
+    it counts none that came while nobody used the device. A rule whose codes hold "*" yields to any that
+    names the code.
     """
 
     id: str
@@ -91,6 +92,7 @@ class FrequencyRule:
     burst_ns: int | None = None
     correlation_ns: int = 30 * SECOND_NS
     at_least: Level | None = None
+    in_use: bool = False
     kind: Kind = Kind.CHIP
     file: str = ""
 

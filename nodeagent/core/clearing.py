@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from nodeagent.core import companions, frequency, pairing
+from nodeagent.core import companions, deadlines, frequency, pairing
 from nodeagent.core.model import Condition, Crossing, Device, EventKind, Hold, Holder, Ordinal, Tally
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
@@ -54,17 +54,19 @@ def recover(state: State, condition: Condition) -> bool:
         return False
     at_ns = state.moment_ns
     facts = state.lookup.facts(condition.code)
-    closes = facts.clear_on.recover or condition.injected
-    if closes and not (condition.timed_out and facts.duration is not None):
-        _remember_recovery(state, condition, facts.key)
-        close(state, condition, "recovered")
-        return True
-    if closes:
-        state.put(replace(condition, recovered_ns=at_ns, last_ns=at_ns))
-    elif condition.present_ns is None:
-        return False
+    is_present = condition.present_ns is not None
+    gone = replace(condition, present_ns=None, judged=False, last_ns=at_ns)
+    if not facts.clear_on.recover and not condition.injected:
+        if not is_present:
+            return False
     else:
-        state.put(replace(condition, present_ns=None, judged=False, last_ns=at_ns))
+        _remember_recovery(state, condition, facts.key)
+        if condition.timed_out and facts.duration is not None:
+            gone = replace(condition, recovered_ns=at_ns, last_ns=at_ns)
+        elif not is_present or not deadlines.is_held_by_once(state.lookup, condition, at_ns):
+            close(state, condition, "recovered")
+            return True
+    state.put(gone)
     frequency.recovered(state, condition, at_ns)
     return True
 

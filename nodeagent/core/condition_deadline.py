@@ -14,6 +14,9 @@ def due(state: State, condition: Condition) -> None:
     timeout_ns = deadlines.timeout_ns(state.lookup, condition)
     disregard_ns = deadlines.disregard_ns(state.lookup, condition)
     if clearing_ns is not None and clearing_ns <= at_ns:
+        if condition.recovered_ns is not None and deadlines.is_held_by_once(state.lookup, condition, at_ns):
+            duration.ended(state, condition)
+            return
         clearing.close(state, condition, _why_time_closed(condition))
     elif timeout_ns is not None and timeout_ns <= at_ns:
         duration.timed_out(state, condition)

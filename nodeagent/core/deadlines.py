@@ -16,7 +16,10 @@ INJECTED_NS = 600 * SECOND_NS
 
 
 def clearing_ns(lookup: Lookup, condition: Condition) -> int | None:
-    """When the condition closes if nothing more is heard, None if time does not close it."""
+    """When the condition closes if nothing more is heard, None if time does not close it.
+
+    Where it recovers that is when its recovery has lasted; a ``once`` may hold it then (``is_held_by_once``).
+    """
     if condition.injected:
         return condition.opened_ns + INJECTED_NS
     facts = lookup.facts(condition.code)
@@ -24,12 +27,33 @@ def clearing_ns(lookup: Lookup, condition: Condition) -> int | None:
         return condition.recovered_ns + (facts.duration.recover_timeout_ns + 1 if facts.duration else 0)
     if condition.present_ns is not None:
         return None
+    quiet_ns = _quiet_ns(lookup, condition, facts)
+    if quiet_ns is None:
+        return None
+    since_ns = condition.heard_ns
+    if condition.once_ns is not None and facts.duration is not None and facts.clear_on.recover:
+        # A presence that has ended holds nothing where its end closes: only the once does.
+        since_ns = condition.once_ns
+    return since_ns + quiet_ns + 1
+
+
+def is_held_by_once(lookup: Lookup, condition: Condition, at_ns: int) -> bool:
+    """Whether, with a duration rule, the newest ``once`` holds the condition though its presence is over."""
+    facts = lookup.facts(condition.code)
+    if facts.duration is None or condition.injected or condition.once_ns is None:
+        return False
+    quiet_ns = _quiet_ns(lookup, condition, facts)
+    return quiet_ns is None or condition.once_ns + quiet_ns + 1 > at_ns
+
+
+def _quiet_ns(lookup: Lookup, condition: Condition, facts: Facts) -> int | None:
+    """How long nothing must be heard of what is not present to close it, None if that does not."""
     quiet_ns = facts.clear_on.quiet_ns
     waits_for_no_job = facts.clear_on.job_end and condition.held_by == ()
     if waits_for_no_job or _is_once_held(facts, condition.source):
         hold_ns = lookup.settings.once_hold_ns
-        quiet_ns = hold_ns if quiet_ns is None else min(quiet_ns, hold_ns)
-    return None if quiet_ns is None else condition.last_ns + quiet_ns + 1
+        return hold_ns if quiet_ns is None else min(quiet_ns, hold_ns)
+    return quiet_ns
 
 
 def _is_once_held(facts: Facts, source: str) -> bool:
@@ -63,7 +87,7 @@ def phase_ns(lookup: Lookup, condition: Condition) -> int | None:
     if condition.user_induced or condition.injected or condition.recovered_ns is not None:
         return None
     if condition.present_ns is None:
-        return _phase_end_ns(lookup, condition, condition.last_ns)
+        return _phase_end_ns(lookup, condition, condition.heard_ns)
     return _phase_end_ns(lookup, condition, max(condition.level_since_ns, condition.present_ns))
 
 

@@ -67,6 +67,8 @@ def occurred(state: State, condition: Condition, at_ns: int, occurrences: int = 
         return
     if condition.user_induced and not holding.is_free(state, device.id):
         return
+    if rule.in_use and holding.is_idle(state, device.id):
+        return
     if rule.correlation_ns:
         correlation.sight(state, device.id, facts.key, rule, at_ns)
     standing = _standing(state, device.id, rule, facts)
@@ -162,7 +164,9 @@ def _keep_alive(state: State, promotion: Promotion, condition: Condition, at_ns:
 
 
 def present(state: State, condition: Condition) -> None:
-    """The fault is there, counted or not: its promotions are not quiet."""
+    """The fault is there, counted or not: its promotions are not quiet. With a duration rule it must last."""
+    if state.lookup.facts(condition.code).duration is not None and not condition.judged:
+        return
     for promotion in _of(state, condition):
         if promotion.quiet_since_ns is not None:
             state.put(replace(promotion, quiet_since_ns=None))

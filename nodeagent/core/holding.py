@@ -88,6 +88,12 @@ def is_free(state: State, device_id: str) -> bool:
     return held is not None and held.is_current and not _of_late(state, held, LATE_NS)
 
 
+def is_idle(state: State, device_id: str) -> bool:
+    """Whether it is free and no job claims it."""
+    claimed = state.get(Claimed, device_id)
+    return is_free(state, device_id) and (claimed is None or not claimed.jobs)
+
+
 PID = "pid"
 """The key of the evidence that names the process which a kernel line is about."""
 

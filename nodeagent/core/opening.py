@@ -53,6 +53,7 @@ def condition_of(
         occurred_ns=occurred_ns,
         rule=rule,
         backing=_backing(state, device, signal, facts, occurred_ns),
+        once_ns=at_ns if signal.assertion is Assertion.ONCE else None,
     )
     condition = pairing.joined(state, severity.shared(state, condition))
     return replace(condition, level=duration.level_in_force(state, condition))

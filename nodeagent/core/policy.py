@@ -99,7 +99,7 @@ def _asks(state: State, condition: Condition) -> bool:
     if not grounds.wants(state, condition) or not grounds.is_live(state, condition):
         return False
     era = state.era
-    is_heard = condition.last_ns > era.catalog_ns or era.started_ns >= era.catalog_ns
+    is_heard = condition.heard_ns > era.catalog_ns or era.started_ns >= era.catalog_ns
     return is_heard and _wants_one_now(state, condition)
 
 

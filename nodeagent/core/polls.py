@@ -62,6 +62,8 @@ def _shown(state: State, given: ActiveSet, active: ActiveCode) -> bool:
         return _heal(state, given, active)
     if condition.recovered_ns is not None:
         return condition.last_ns < given.begun_ns and _heal(state, given, active)
+    if condition.present_ns is None and _is_older(state, given, condition.device_id, facts):
+        return False
     condition = _confirmed(state, condition, given.source, facts)
     seen = replace(condition, boot_id=state.era.boot_id)
     if condition.present_ns is None:
@@ -87,9 +89,15 @@ def _is_explained(state: State, given: ActiveSet, device: Device, facts: Facts) 
     """
     if facts.row is not None and facts.row.notice:
         return state.get(Noticed, device.id, facts.code) is not None
-    ordinal = state.get(Ordinal, device.id, facts.key)
-    is_older = ordinal is not None and ordinal.recovered_ns >= given.begun_ns
-    return is_older or pairing.standing(state, device.id, facts.key) is not None
+    return (
+        _is_older(state, given, device.id, facts) or pairing.standing(state, device.id, facts.key) is not None
+    )
+
+
+def _is_older(state: State, given: ActiveSet, device_id: str, facts: Facts) -> bool:
+    """Whether the driver has said that the fault is over since it was asked for this set."""
+    ordinal = state.get(Ordinal, device_id, facts.key)
+    return ordinal is not None and ordinal.recovered_ns >= given.begun_ns
 
 
 def _heal(state: State, given: ActiveSet, active: ActiveCode) -> bool:

@@ -62,11 +62,15 @@ def _reword(state: State, condition: Condition, same_unknown_level: bool) -> Non
             user_induced=fault.user_induced,
             unknown=fault.unknown,
         )
-    duration.relevel(state, condition, _in_time(state, after), "the tables changed")
+    after = duration.relevel(state, condition, _in_time(state, after), "the tables changed")
+    if after.present_ns is not None and after.recovered_ns is None:
+        frequency.present(state, after)
 
 
 def _in_time(state: State, condition: Condition) -> Condition:
     """Time-outs past by the new tables: their levels follow, and none counts as reached just now."""
+    if state.lookup.facts(condition.code).duration is None:
+        condition = replace(condition, judged=False, timed_out=False)
     if state.awaits(condition.source, condition.device_id):
         return condition
     if _is_past(state, deadlines.timeout_ns(state.lookup, condition)):

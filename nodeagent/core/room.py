@@ -87,7 +87,7 @@ def _worth(state: State, cell: Condition | Promotion) -> Worth:
 
 
 def _heard_ns(cell: Condition | Promotion) -> int:
-    return cell.last_ns if isinstance(cell, Condition) else cell.fired_ns
+    return cell.heard_ns if isinstance(cell, Condition) else cell.fired_ns
 
 
 def _is_nobodys(state: State, device: Device) -> bool:

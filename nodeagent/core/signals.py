@@ -48,7 +48,7 @@ _USER_INDUCED = FrequencyRule(
 def signalled(state: State, signal: Signal, rule: str = "") -> bool:
     """Judge one signal. True if anything changed. ``rule`` is the threshold or counter rule that makes it.
 
-    With a duration rule a fault counts as it reaches its time-out, which a ``once`` never does.
+    With a duration rule ``duration`` counts the fault, and a ``once`` is none.
     """
     facts = state.lookup.facts(signal.code)
     signal = parts.addressed(state, signal, facts)
@@ -165,10 +165,13 @@ def _opened(
 
 def _renew(state: State, condition: Condition, signal: Signal, facts: Facts, at_ns: int) -> Condition:
     """Another signal of an open condition. An ``occur`` begins a presence where there was none."""
+    is_once = signal.assertion is Assertion.ONCE
+    is_beside_presence = is_once and facts.duration is not None
     after = changed(
         condition,
         count=condition.count + signal.count,
-        last_ns=max(condition.last_ns, at_ns),
+        last_ns=condition.last_ns if is_beside_presence else max(condition.last_ns, at_ns),
+        once_ns=max(condition.once_ns or 0, at_ns) if is_once else condition.once_ns,
         occurred_ns=max(condition.occurred_ns, at_ns),
         boot_id=state.era.boot_id,
     )
@@ -183,8 +186,6 @@ def _renew(state: State, condition: Condition, signal: Signal, facts: Facts, at_
         after = duration.relevel(state, condition, lowered, severity.ONE_CAUSE)
     if signal.assertion is Assertion.OCCUR:
         return appear(state, after, signal.source, at_ns)
-    if after.recovered_ns is not None:
-        after = replace(after, recovered_ns=max(after.recovered_ns, at_ns))
     state.put(after)
     return after
 

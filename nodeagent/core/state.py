@@ -146,7 +146,7 @@ class State:
     def _may_ask_now(self, before: Condition, after: Condition) -> bool:
         """Whether it may ask for a reset for which it did not ask before: what goes on is not weighed."""
         era = self.era
-        return before.last_ns <= max(era.started_ns, era.catalog_ns) or not shown_alike(before, after)
+        return before.heard_ns <= max(era.started_ns, era.catalog_ns) or not shown_alike(before, after)
 
     def _follow_promotion(self, key: Key, before: Promotion | None, after: Promotion | None) -> None:
         self._arm(key, after)

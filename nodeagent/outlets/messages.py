@@ -224,7 +224,7 @@ class Scene:
             level=LEVELS[value.level],
             base_level=LEVELS[value.base_level],
             opened_at=self.at(value.opened_ns),
-            last_at=self.at(value.last_ns),
+            last_at=self.at(value.heard_ns),
             count=value.count,
             user_induced=value.user_induced,
             unknown=value.unknown,

@@ -182,9 +182,13 @@ def _new_row(given: Given, decoding: Decoding) -> Row:
 
 
 def warn_of_rules_left(below: Iterable[Entry[Rule]], layer: VendorLayer, warn: Callable[[str], None]) -> None:
-    """A rule that the file does not repeat stays, for the codes that the file's own rules do not name."""
+    """A rule that the file does not repeat stays, for the codes that the file's own rules do not name.
+
+    One that counts only what comes in use has no like in such a file, so none leaves it out.
+    """
     if not layer.rule_file:
         return
+    below = [entry for entry in below if not (isinstance(entry.value, FrequencyRule) and entry.value.in_use)]
     lower, own = [entry.value for entry in below], [entry.value for entry in layer.rules.values()]
     for word, left in (
         ("frequency", _named(lower, FrequencyRule) - _named(own, FrequencyRule)),

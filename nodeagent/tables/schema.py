@@ -134,6 +134,7 @@ class FrequencyForm(RuleForm, frozen=True, kw_only=True):
     burst_ns: UpToOneHour | None = field(default=None, name="burst")
     correlation_ns: UpToTenMinutes = field(default=30 * SECOND_NS, name="correlation")
     at_least: Level | None = None
+    in_use: bool = False
     kind: Kind | None = None
 
 

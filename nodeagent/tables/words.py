@@ -55,7 +55,8 @@ def rule(value: Rule) -> str:
                 else f"released once it stayed away for {duration(value.release_ns)}"
             )
             least = "" if value.at_least is None else f", counted from {value.at_least} on"
-            times = f"{value.times} times in {duration(value.time_window_ns)}{least}"
+            used = ", counted while it is in use" if value.in_use else ""
+            times = f"{value.times} times in {duration(value.time_window_ns)}{least}{used}"
             return f"{times}: {value.level}, {released}"
         case DurationRule():
             return (

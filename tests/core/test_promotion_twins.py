@@ -1,7 +1,5 @@
 """Promotions against dumb twins that go through the whole history anew."""
 
-from itertools import pairwise
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -9,11 +7,9 @@ from nodeagent.core.engine import Engine
 from nodeagent.core.model import Event, EventKind, Handling, Input, Level, Tick
 from tests.core.build import (
     HBM,
-    LINK_DOWN,
     begin,
     catalog,
     held,
-    lasting,
     ns,
     open_codes,
     repeat,
@@ -97,33 +93,6 @@ def test_promotions_and_releases_follow_from_the_whole_history(
     engine = begin(catalog(row(HBM), frequency=[rule], once_hold_ns=ns(5)))
     history = timed(steps)
     assert promotions(play(engine, HBM, history)) == promotions_by_hand(history, times, 10, 15)
-
-
-# --------------------------------------------------------------------------- with a duration rule
-
-
-def time_outs(history: list[Said], time_out: int) -> list[int]:
-    """In ns, of every presence that was longer."""
-    found, since = list[int](), -1
-    for at, what in [*history, (END, "recover")]:
-        if what == "occur" and since < 0:
-            since = at
-        elif what == "recover" and since >= 0:
-            if at > since + time_out:
-                found.append(ns(since + time_out) + 1)
-            since = -1
-    return found
-
-
-@moderately
-@given(st.lists(st.tuples(_gaps, st.sampled_from(("occur", "occur", "recover"))), max_size=25))
-def test_with_a_duration_rule_its_time_outs_are_what_is_counted(steps: list[tuple[int, str]]) -> None:
-    rule = repeat(LINK_DOWN, 2, 40)
-    engine = begin(catalog(row(LINK_DOWN), duration=[lasting(LINK_DOWN, 5, 10)], frequency=[rule]))
-    history = timed(steps)
-    reached = time_outs(history, 5)
-    pairs = [later for earlier, later in pairwise(reached) if later - earlier <= ns(40)]
-    assert promotions(play(engine, LINK_DOWN, history)) == [(at, "promoted") for at in pairs[:1]]
 
 
 # --------------------------------------------------------------------------- two chips: correlation

@@ -15,7 +15,10 @@ ONCE_HOLD_NS = 60 * SECOND_NS
 
 @dataclass(slots=True)
 class Lasting:
-    """One fault that is open. ``since_ns`` None: only ``once`` came; ``gone_ns``: since when it is gone."""
+    """One fault that is open. ``since_ns`` None: a ``once`` holds it; ``gone_ns``: since when it is gone.
+
+    ``heard_ns`` is the last that was said of its presence, ``once_ns`` its newest ``once``.
+    """
 
     source: str
     rule: DurationRule
@@ -25,20 +28,28 @@ class Lasting:
     gone_ns: int | None = None
     judged: bool = False
     in_force: bool = False
+    once_ns: int | None = None
+
+    def is_held(self, at_ns: int) -> bool:
+        return self.once_ns is not None and at_ns <= self.once_ns + ONCE_HOLD_NS
 
 
 class DurationTwin:
-    """``step`` is fed every step; it leaves ``timed_out``: (fault, time) of what did so in it, in order."""
+    """``step`` is fed every step; it leaves ``timed_out``: (fault, time) of what did so in it, in order, and
+    ``lasted``, of which presence lasted for as long, be it in force already.
+    """
 
     def __init__(self) -> None:
         self.open: dict[Fault, Lasting] = {}
         self.left_out: set[Fault] = set()
         self.timed_out: list[tuple[Fault, int]] = []
+        self.lasted: list[Fault] = []
+        self._over_ns: dict[Fault, int] = {}
         self._observed = Observed()
         self._boot = ""
 
     def step(self, step: Step) -> None:
-        self.timed_out = []
+        self.timed_out, self.lasted = [], []
         self._observed.step(step)
         given = step.given
         if isinstance(given, Started):
@@ -91,12 +102,19 @@ class DurationTwin:
             )
             if lasting is None and raised:
                 self._occurs(fault, rule, given.source, step.now_ns, shown=True)
-            elif lasting is not None and (lasting.gone_ns is None or lasting.heard_ns < given.begun_ns):
+            elif lasting is not None and self._is_news(lasting, fault, given):
                 heard_ns, anew = lasting.heard_ns, lasting.gone_ns is not None
                 self._occurs(fault, rule, given.source, step.now_ns, shown=True)
                 lasting.heard_ns = step.now_ns if anew else heard_ns
         if given.complete:
             self._leaves_out(step, given, device, shown)
+
+    def _is_news(self, lasting: Lasting, fault: Fault, given: ActiveSet) -> bool:
+        """Whether the poll may show it: not where the driver said that it is over since the poll began."""
+        if lasting.gone_ns is not None:
+            return lasting.heard_ns < given.begun_ns
+        is_older = fault in self._over_ns and self._over_ns[fault] >= given.begun_ns
+        return lasting.since_ns is not None or not is_older
 
     def _leaves_out(self, step: Step, given: ActiveSet, device: str, shown: set[Fault]) -> None:
         for fault in [key for key in self.open if key[0] == device and key not in shown]:
@@ -110,9 +128,11 @@ class DurationTwin:
 
     def _occurs(self, fault: Fault, rule: DurationRule, source: str, now_ns: int, *, shown: bool) -> None:
         lasting = self.open.setdefault(fault, Lasting(source, rule, now_ns, self._boot))
-        lasting.heard_ns, lasting.boot = now_ns, self._boot
-        if not shown and lasting.gone_ns is not None:
-            lasting.gone_ns = now_ns
+        lasting.boot = self._boot
+        if shown:
+            lasting.heard_ns = now_ns
+        else:
+            lasting.once_ns = now_ns
         if shown and (lasting.since_ns is None or lasting.gone_ns is not None):
             lasting.source = source
             lasting.since_ns, lasting.gone_ns, lasting.judged = now_ns, None, False
@@ -121,8 +141,11 @@ class DurationTwin:
         lasting = self.open.get(fault)
         if lasting is None or lasting.gone_ns is not None:
             return
+        self._over_ns[fault] = now_ns
         if lasting.in_force:
             lasting.gone_ns = lasting.heard_ns = now_ns
+        elif lasting.since_ns is not None and lasting.is_held(now_ns):
+            lasting.since_ns, lasting.heard_ns, lasting.judged = None, now_ns, False
         else:
             del self.open[fault]
 
@@ -130,8 +153,13 @@ class DurationTwin:
         for fault, at_ns in sorted(self._due(step), key=lambda due: due[1]):
             lasting = self.open[fault]
             if lasting.gone_ns is None and lasting.since_ns is not None:
+                if not lasting.in_force:
+                    self.timed_out.append((fault, at_ns))
                 lasting.judged = lasting.in_force = True
-                self.timed_out.append((fault, at_ns))
+                self.lasted.append(fault)
+            elif lasting.gone_ns is not None and lasting.is_held(step.now_ns):
+                lasting.since_ns = lasting.gone_ns = None
+                lasting.judged = lasting.in_force = False
             else:
                 del self.open[fault]
 
@@ -140,7 +168,7 @@ class DurationTwin:
             if lasting.gone_ns is not None:
                 at_ns = lasting.gone_ns + lasting.rule.recover_timeout_ns + 1
             elif lasting.since_ns is None:
-                at_ns = lasting.heard_ns + ONCE_HOLD_NS + 1
+                at_ns = (lasting.once_ns or lasting.heard_ns) + ONCE_HOLD_NS + 1
             elif not lasting.judged:
                 at_ns = lasting.since_ns + lasting.rule.fault_timeout_ns + 1
             else:

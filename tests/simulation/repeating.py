@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from nodeagent.core.catalog import SECOND_NS, FrequencyRule, canonical
 from nodeagent.core.model import (
+    Assertion,
     Backing,
     CatalogChanged,
     CounterMark,
@@ -239,15 +240,15 @@ class FrequencyTwin:
         }
         for (device, code, _), one in self.promoted.items():
             fault = device, code
-            if present.get(fault, False):
+            if fault in self._lasting.lasted:
                 one.quiet_ns = None
+            lasting = self._lasting.open.get(fault)
+            if present.get(fault, False):
+                one.quiet_ns = None if lasting is None or lasting.judged else one.quiet_ns
             elif one.quiet_ns is None:
                 one.quiet_ns = ends_ns.get(fault, step.now_ns)
-            elif (
-                isinstance(step.given, Signal) and step.given.assertion == "once" and not step.given.injected
-            ):
-                said = device_id(step.after, step.given.device), canonical(step.given.code)
-                one.quiet_ns = step.now_ns if said == fault else one.quiet_ns
+            elif _once_told(step) == fault:
+                one.quiet_ns = step.now_ns
 
     def _release(self, step: Step) -> None:
         for key, one in list(self.promoted.items()):
@@ -278,6 +279,15 @@ class FrequencyTwin:
         self._suppressed = {key: one for key, one in self._suppressed.items() if key[0] != device}
         self._held.pop(device, None)
         self._told_since_start.discard(device)
+
+
+def _once_told(step: Step) -> Fault | None:
+    """The fault of a ``once`` that counts, and so is its own recovery."""
+    given = step.given
+    if not isinstance(given, Signal) or given.assertion is not Assertion.ONCE or given.injected:
+        return None
+    fault = device_id(step.after, given.device), canonical(given.code)
+    return fault if is_counted(step.catalog, given.code) else None
 
 
 def is_line_alone(step: Step, fault: Fault) -> bool:

@@ -47,9 +47,11 @@ class Condition:
     ``recovered_ns`` is set while a recovery must still last, ``judged`` once this presence reached its
     duration rule's time-out, ``timed_out`` while that rule's level is in force. ``phase`` counts the
     steps a level takes with time (RestartRequest after its tolerance). ``held_by`` are the processes
-    on the device when it opened, None where unknown. ``last_ns`` is the last that was heard of it,
-    ``occurred_ns`` its newest occurrence. ``relations`` are the relation rules that found their pair and
-    give it their level. ``rule`` is the threshold or counter rule that raised it, "" for a signal.
+    on the device when it opened, None where unknown. ``heard_ns`` is the last that was heard of it:
+    ``last_ns``, or ``once_ns``, its newest ``once``, which ``last_ns`` leaves out where the code has a
+    duration rule. ``occurred_ns`` is its newest occurrence. ``relations`` are the relation rules that found
+    their pair and give it their level. ``rule`` is the threshold or counter rule that raised it, "" for a
+    signal.
     ``backing`` is whose word it stands on; ``believed_ns`` is from when a kernel line alone is believed, and
     once it is contradicted, from when the time runs for which it still is.
     """
@@ -85,6 +87,11 @@ class Condition:
     rule: str = ""
     backing: Backing = Backing.OWN
     believed_ns: int = 0
+    once_ns: int | None = None
+
+    @property
+    def heard_ns(self) -> int:
+        return self.last_ns if self.once_ns is None else max(self.last_ns, self.once_ns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

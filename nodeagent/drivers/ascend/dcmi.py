@@ -24,7 +24,6 @@ from nodeagent.drivers.ascend.abi import (
     with_room,
 )
 from nodeagent.drivers.ascend.errors import (
-    NOT_PERMITTED,
     NOT_SUPPORTED,
     SYMBOL_MISSING,
     Nonsense,
@@ -155,11 +154,7 @@ class Library:
         told = next(
             (error for error in refused if error.status not in (NOT_SUPPORTED, SYMBOL_MISSING)), refused[0]
         )
-        hint = ""
-        if told.status == NOT_PERMITTED:
-            # systemd takes no pattern of paths there.
-            hint = "; under systemd see DeviceAllow=char-*devdrv-cdev and User= of the unit, and restart it"
-        raise Unavailable(f"{told}{hint}", errno=told.errno) from told
+        raise Unavailable(str(told), errno=told.errno) from told
 
     def _call(self, symbol: str, *arguments: Any) -> None:
         function = self._functions.get(symbol)

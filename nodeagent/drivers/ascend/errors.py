@@ -14,7 +14,6 @@ SYMBOL_MISSING: Final = -99998
 
 NOT_READY: Final = -8012
 NOT_SUPPORTED: Final = -8255
-NOT_PERMITTED: Final = -8002
 
 DCMI_STATUS: Final[Mapping[int, tuple[str, str]]] = {
     -8001: ("INVALID_PARAMETER", "invalid parameter"),
