@@ -193,4 +193,4 @@ def test_what_a_network_card_found_is_as_grave_as_the_card_says(
 ) -> None:
     engine = begin(catalog)
     run(engine, [(1, mlx5(said)), (2, mlx5("MLX5_UNRECOV"))])
-    assert condition(engine, "MLX5_UNRECOV").level is level
+    assert device_view(engine, "0000:d2:00.0").level is level
