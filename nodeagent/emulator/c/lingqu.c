@@ -19,7 +19,6 @@ const struct dialect dialect = {
 struct subscription {
     lq_dcmi_event_filter filter;
     LqDcmiEventCallback handler;
-    uint64_t since;
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -105,6 +104,7 @@ static void learn(const struct event *event)
         known[index] = known[--known_count];
 }
 
+/* The process learns of it, and who has subscribed by then is told, also of what happened before that. */
 static void deliver(const struct event *event)
 {
     struct subscription copies[SUBSCRIPTIONS];
@@ -119,7 +119,7 @@ static void deliver(const struct event *event)
     pthread_mutex_unlock(&mutex);
     fill_told(&told, event);
     for (int index = 0; index < count; index++) {
-        if (event->number > copies[index].since && passes(&copies[index].filter, event))
+        if (passes(&copies[index].filter, event))
             copies[index].handler(&told);
     }
 }
@@ -183,7 +183,7 @@ static int subscribe(const lq_dcmi_event_filter *filter, LqDcmiEventCallback han
     (void)unsubscribe(filter);
     if (subscription_count == SUBSCRIPTIONS)
         return LQ_DCMI_ERR_TOO_MANY_SUBSCRIPTIONS;
-    subscriptions[subscription_count++] = (struct subscription){*filter, handler, newest_event()};
+    subscriptions[subscription_count++] = (struct subscription){*filter, handler};
     return LQ_DCMI_OK;
 }
 
