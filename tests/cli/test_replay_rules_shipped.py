@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.catalog import SECOND_NS, Row, Settings
-from nodeagent.core.model import Kind, Level
+from nodeagent.core.model import Kind, Level, Recovery
 from nodeagent.core.verdict import PRECEDENCE
 from nodeagent.tables.load import load_catalog
 from tests.cli.conftest import ROOT, Ran, Replay, advance, moved, signal, told
@@ -141,7 +141,13 @@ def test_any_code_that_asks_for_more_than_a_look_is_separated_at_its_third_in_a_
     ]
 
     thirds = zip(rows, times[2 * len(rows) :], strict=True)
-    assert promoted == [(row.code, "ManuallySeparateNPU", at) for row, at in thirds if not row.user_induced]
+    assert promoted == [
+        (row.code, "ManuallySeparateNPU", at) for row, at in thirds if not _is_of_the_job(row)
+    ]
+
+
+def _is_of_the_job(row: Row) -> bool:
+    return row.user_induced or row.recovery is Recovery.NONE
 
 
 def _source(row: Row) -> str:

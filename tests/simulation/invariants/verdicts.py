@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from nodeagent.core.catalog import Mode, Settings
+from nodeagent.core.catalog import Catalog, Mode, Settings
 from nodeagent.core.model import (
     NODE,
     Affects,
@@ -12,11 +12,13 @@ from nodeagent.core.model import (
     HoldKind,
     Kind,
     Level,
+    Recovery,
     Verdict,
     View,
 )
 from tests.simulation.history import Broken, Step
 from tests.simulation.levels import PRECEDENCE
+from tests.simulation.rows import row_of
 from tests.simulation.watch import Invariant
 
 Stance = tuple[Verdict, Handling]
@@ -74,7 +76,7 @@ class StrictestOfAll(Invariant):
         if step.after is step.before:
             return
         for device in step.after.devices:
-            stances = list(_stances(step.after, device, step.catalog.settings))
+            stances = list(_stances(step.after, device, step.catalog))
             verdict = max((one[0] for one in stances), key=_STRICTNESS.index, default=Verdict.ALLOW)
             handling = max((one[1] for one in stances), key=_WEIGHT.index, default=Handling.NONE)
             level = max(_levels(step.after, device), key=PRECEDENCE.index, default=Level.NOT_HANDLE)
@@ -98,12 +100,17 @@ class UserInducedNeverIsolates(Invariant):
                 raise Broken(self.name, f"{device.name} is {device.verdict} for {faults}")
 
 
-def _stances(view: View, device: DeviceView, settings: Settings) -> Iterator[Stance]:
+def _stances(view: View, device: DeviceView, catalog: Catalog) -> Iterator[Stance]:
+    settings = catalog.settings
     for condition in view.conditions:
         if condition.affect_verdict and _reaches(view, condition, device):
-            if condition.user_induced:
+            if condition.user_induced or _restarts_its_job_only(view, condition, catalog):
                 handling = Handling.RESCHEDULE if condition.rescheduling else Handling.RESTART_JOB
                 yield Verdict.ALLOW, handling
+            elif (
+                condition.level is Level.FREE_RESTART_NPU and _recovery(condition, catalog) is Recovery.VENDOR
+            ):
+                yield Verdict.NO_NEW_JOBS, Handling.RESET_WHEN_IDLE
             else:
                 yield stance_of(condition.level, condition.phase, settings)
     for promotion in view.promotions:
@@ -112,6 +119,21 @@ def _stances(view: View, device: DeviceView, settings: Settings) -> Iterator[Sta
     for hold in view.holds:
         if hold.device_id == device.id:
             yield _HELD[hold.kind]
+
+
+def _restarts_its_job_only(view: View, condition: Condition, catalog: Catalog) -> bool:
+    """Where its row, or the driver of the chip, says that this needs no recovery."""
+    if condition.level not in (Level.RESTART_REQUEST, Level.RESTART_BUSINESS):
+        return False
+    (device,) = [one for one in view.devices if one.id == condition.device_id]
+    told = device.attributes.get("recovery_action") == "told"
+    recovery = _recovery(condition, catalog)
+    return recovery is Recovery.NONE or (recovery is Recovery.VENDOR and told)
+
+
+def _recovery(condition: Condition, catalog: Catalog) -> Recovery:
+    row = row_of(catalog, condition.code)
+    return Recovery.LEVEL if row is None else row.recovery
 
 
 def _levels(view: View, device: DeviceView) -> Iterator[Level]:
