@@ -44,9 +44,9 @@ async def test_each_instance_has_its_own_verdict_and_the_gpu_has_none_of_theirs(
     cut.gpus.make_older("520")
     async with judged(cut.spec(), judge) as stage:
         await stage.back()
-        cut.gpus.raise_xid("gpu0", 39, instance=FIRST)
+        cut.gpus.raise_xid("gpu0", 159, instance=FIRST)
         cut.gpus.raise_xid("gpu0", 31, instance=SECOND)
-        await stage.signal("XID_39", "gpu0/gi1", "once")
+        await stage.signal("XID_159", "gpu0/gi1", "once")
         await stage.signal("XID_31", "gpu0/gi2", "once")
         first, second = judge.view("gpu0/gi1"), judge.view("gpu0/gi2")
         assert (first.kind, second.kind) == (Kind.INSTANCE, Kind.INSTANCE)
@@ -62,9 +62,9 @@ async def test_what_needs_a_reset_concerns_the_gpu_and_each_of_its_instances(
         await stage.back()
         cut.gpus.raise_xid("gpu0", 31, instance=SECOND)
         await stage.signal("XID_31", "gpu0/gi2", "once")
-        cut.gpus.raise_xid("gpu0", 109, instance=FIRST)
-        await stage.signal("XID_109", "gpu0/gi1", "once")
-        assert judge.open("gpu0") == {"XID_109": "RestartNPU"}
+        cut.gpus.raise_xid("gpu0", 62, instance=FIRST)
+        await stage.signal("XID_62", "gpu0/gi1", "once")
+        assert judge.open("gpu0") == {"XID_62": "RestartNPU"}
         assert judge.view("gpu0").verdict is judge.view("gpu0/gi2").verdict is Verdict.ISOLATE
         assert judge.view("gpu1").verdict is Verdict.ALLOW
 
@@ -91,7 +91,7 @@ async def test_a_line_alone_that_the_driver_does_not_confirm_is_disregarded_on_a
     cut.gpus.make_older("520")
     async with judged(cut.spec(), judge) as stage:
         await stage.back()
-        judge.kernel_line(xid_line(cut.gpus.pci("gpu0"), 39, instance=FIRST))
+        judge.kernel_line(xid_line(cut.gpus.pci("gpu0"), 159, instance=FIRST))
         assert judge.view("gpu0/gi1").verdict is Verdict.ISOLATE
         await stage.polled("gpu0", times=3)
         judge.skip(31)

@@ -52,8 +52,8 @@ async def test_xids_that_ask_for_no_recovery_never_take_a_gpu_out_of_service(
 async def test_the_job_is_told_to_restart_and_nobody_is_blamed(h100: GpuNode, judge: Judge) -> None:
     async with judged(h100.spec(), judge) as stage:
         await stage.back()
-        h100.gpus.raise_xid("gpu1", 39)
-        await stage.signal("XID_39", "gpu1", "once")
+        h100.gpus.raise_xid("gpu1", 159)
+        await stage.signal("XID_159", "gpu1", "once")
         view = judge.view("gpu1")
         assert (view.verdict, view.handling) == (Verdict.ALLOW, Handling.RESTART_JOB)
         assert "needs no recovery" in view.reasons[0].text
@@ -77,8 +77,8 @@ async def test_where_the_driver_tells_no_action_the_level_decides(h100: GpuNode,
     h100.gpus.make_older("520")
     async with judged(h100.spec(), judge) as stage:
         await stage.back()
-        h100.gpus.raise_xid("gpu1", 39)
-        await stage.signal("XID_39", "gpu1", "once")
+        h100.gpus.raise_xid("gpu1", 159)
+        await stage.signal("XID_159", "gpu1", "once")
         assert judge.view("gpu1").verdict is Verdict.ISOLATE
 
 
