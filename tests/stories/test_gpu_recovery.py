@@ -3,8 +3,9 @@
 NVML and the kernel's own log, /dev/kmsg, both tell all of it.
 """
 
-import os
+import itertools
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from tests.stories.gpu_bench import GpuDaemon, last_of
 from tests.stories.subscriber import Subscriber, without_gap
 
 KMSG = Path("/dev/kmsg")
+_NUMBERS = itertools.count(time.monotonic_ns() // 10**9)
+
 PROGRAMS = (13, 31, 43, 45, 68, 82, 94)
 """An index assert, accesses out of range, jobs that were ended, media errors, a contained memory error."""
 
@@ -48,11 +51,12 @@ correlation = "0s"
 
 @pytest.fixture
 def daemon(launch_gpus: LaunchGpus, kmsg_lock: None) -> GpuDaemon:
-    """On the kernel's own log; its GPUs are in a PCI domain that no older line names."""
+    """On the kernel's own log; its GPUs are in a PCI domain that no line of another test names."""
     daemon = launch_gpus("8xH100", kmsg=("trust_userspace = true",))
     daemon.kernel_log = KMSG
+    domain = 0x1000 + next(_NUMBERS) % 0xE000
     for number in range(8):
-        daemon.gpus.chip(f"gpu{number}").pci_domain = 0x1000 + os.getpid() % 0xE000
+        daemon.gpus.chip(f"gpu{number}").pci_domain = domain
     shutil.rmtree(daemon.node.sysfs)
     write_pci_tree(daemon.node.state, daemon.node.sysfs)
     daemon.configure()
