@@ -84,7 +84,9 @@ def calls(node: Machine, function: str) -> int:
 
 def observed(node: Machine) -> list[str]:
     lines = node.read("nodeagent", "devices", "-o", "json").splitlines()
-    return [device["name"] for device in map(json.loads, lines) if device["observed"]]
+    return [
+        device["name"] for device in map(json.loads, lines) if device["observed"] and device["kind"] == "chip"
+    ]
 
 
 def conditions(node: Machine) -> list[str]:
