@@ -32,7 +32,12 @@ SERVING = "SERVING"
 NOT_SERVING = "NOT_SERVING"
 
 _HEALTH_WATCH = "/grpc.health.v1.Health/Watch"
-_RECONNECT = (("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 100))
+# A connection of its own: a shared one may still be that of the daemon before, which was killed.
+_ITS_OWN = (
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 100),
+)
 
 Answer = TypeVar("Answer")
 
@@ -201,7 +206,7 @@ class Daemon:
     @asynccontextmanager
     async def health(self) -> AsyncIterator["Health"]:
         """Follows ``grpc.health.v1``, from its first word on, also where the socket is yet to come."""
-        async with grpc.aio.insecure_channel(f"unix:{self.socket}", options=_RECONNECT) as channel:
+        async with grpc.aio.insecure_channel(f"unix:{self.socket}", options=_ITS_OWN) as channel:
             watch = channel.unary_stream(
                 _HEALTH_WATCH,
                 request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
