@@ -86,7 +86,7 @@ def close_after_reboot(
     key of the code).
     """
     changed = False
-    for condition in state.all(Condition) if device is None else _on_all_of(state, device.id):
+    for condition in state.all(Condition) if device is None else state.on_chip(device.id):
         if condition.source != source or condition.boot_id == state.era.boot_id:
             continue
         if condition.injected or condition.rule:
@@ -104,7 +104,7 @@ def close_after_job(state: State, device_id: str, holders: tuple[Holder, ...]) -
     Of those that nobody knew when it opened, whatever remains is among the first that are listed.
     """
     remaining = {(holder.pid, holder.start_time) for holder in holders}
-    for condition in _on_all_of(state, device_id):
+    for condition in state.on_chip(device_id):
         if not state.lookup.facts(condition.code).clear_on.job_end or _has_ended(state, condition):
             continue
         held_by = holders if condition.held_by is None else condition.held_by
@@ -112,9 +112,3 @@ def close_after_job(state: State, device_id: str, holders: tuple[Holder, ...]) -
             close(state, condition, "no process that held the device remains")
         elif held_by is not condition.held_by:
             state.put(replace(condition, held_by=held_by))
-
-
-def _on_all_of(state: State, device_id: str) -> list[Condition]:
-    """On a chip and on its parts: the driver lists the processes, and the faults, of the chip."""
-    device_ids = (device_id, *(part.id for part in state.parts(device_id)))
-    return [condition for each in device_ids for condition in state.on(Condition, each)]

@@ -97,8 +97,7 @@ def confirmed(state: State, condition: Condition, source: str) -> Condition:
 def contradicted(state: State, device: Device, shown: frozenset[str], begun_ns: int) -> bool:
     """Its driver has read all of the chip, and shows these codes (as they are compared). True: it is news."""
     changed = False
-    parts = (part.id for part in state.parts(device.id))
-    for condition in [one for each in (device.id, *parts) for one in state.on(Condition, each)]:
+    for condition in state.on_chip(device.id):
         if condition.backing is not Backing.ALONE or _first_ns(condition) >= begun_ns:
             continue
         if state.lookup.facts(condition.code).key not in shown:

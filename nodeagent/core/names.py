@@ -23,13 +23,14 @@ def _counted(part: str) -> tuple[str, int, str]:
     return stem, len(number), number
 
 
-_PART = "gi"
+PART = "gi"
+"""What the name of a part begins with; a number follows: gpu3/gi5."""
 
 
 def part_of(name: str) -> tuple[str, str]:
     """The chip that a name or id means, and the part of it if it means one: gpu3 and gi5 of gpu3/gi5."""
     chip, _, part = name.rpartition("/")
-    number = part.removeprefix(_PART)
+    number = part.removeprefix(PART)
     is_part = bool(chip) and part != number and number.isascii() and number.isdecimal()
     return (chip, part) if is_part else (name, "")
 

@@ -311,6 +311,11 @@ class State:
         """The conditions, promotions or holds on a device, in order."""
         return [self.cells[of][key] for key in self.on_device.get((of, device_id), ())]
 
+    def on_chip(self, device_id: str) -> list[Condition]:
+        """The conditions on a chip, then on its parts: the driver lists processes and faults of the chip."""
+        device_ids = (device_id, *(part.id for part in self.parts(device_id)))
+        return [condition for each in device_ids for condition in self.on(Condition, each)]
+
     def promotions(self, device_id: str, code_key: str) -> list[Promotion]:
         """The promotions of one code on a device."""
         return [self.cells[Promotion][key] for key in self.standing.promoted.get((device_id, code_key), ())]

@@ -68,12 +68,15 @@ LEVELS_OF_KIND: Mapping[Kind, tuple[Level, ...]] = {
     Kind.HOST: (Level.NOT_HANDLE, Level.SUB_HEALTH, Level.PRE_SEPARATE_FAULT, Level.SEPARATE_FAULT),
     Kind.INSTANCE: _CHIP,
 }
-"""The levels a row may have. ManuallySeparateNPU is in none: only a frequency rule on chips may give it."""
+"""The levels on each kind. ManuallySeparateNPU is in none: only a frequency rule on chips may give it."""
+
+KINDS_OF_CODES = tuple(kind for kind in Kind if kind is not Kind.INSTANCE)
+"""The kinds that a row or a rule may name: an instance has the codes of its chip."""
 
 
 def objection(level: Level, kind: Kind, *, by_frequency: bool = False) -> str:
     """Why ``level`` may not stand on something of ``kind``, or ""."""
-    if kind is Kind.INSTANCE:
+    if kind not in KINDS_OF_CODES:
         return f"an instance has the codes of its chip: kind {Kind.CHIP} is right"
     if level is Level.MANUALLY_SEPARATE_NPU:
         if not by_frequency:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from nodeagent.core.catalog import EACH_DETAIL, ClearOn, Row, canonical
 from nodeagent.core.model import Kind, Level
 from nodeagent.tables.entry import Entry, is_removal, removal_is_sound
-from nodeagent.tables.levels import objection
+from nodeagent.tables.levels import KINDS_OF_CODES, objection
 from nodeagent.tables.schema import CODE_PATTERN, FileForm, RowForm
 from nodeagent.toml.fields import Report, nearest, read_form, shown
 from nodeagent.toml.lines import KeyPath
@@ -47,9 +47,8 @@ def _read_row(source: Source, code: str, table: object, defaults: FileForm, repo
     clear_on = _read_clear_on(form.clear_on, (*path, "clear_on"), report)
     kind = form.kind or defaults.kind
     if kind is None:
-        report(
-            (*path, "kind"), f"missing here and at the top of the file; it must be one of {', '.join(Kind)}"
-        )
+        known = ", ".join(KINDS_OF_CODES)
+        report((*path, "kind"), f"missing here and at the top of the file; it must be one of {known}")
         return None
     if reason := objection(form.level, kind):
         report((*path, "level"), reason)

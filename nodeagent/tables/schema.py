@@ -11,7 +11,7 @@ from msgspec import Meta, Struct, field
 
 from nodeagent.core.catalog import SECOND_NS
 from nodeagent.core.model import Affects, Assertion, Kind, Level, Recovery
-from nodeagent.tables.levels import LevelSource
+from nodeagent.tables.levels import KINDS_OF_CODES, LevelSource
 from nodeagent.toml.quantities import parse_duration_ns
 
 _READS_DURATION = {"reads": parse_duration_ns}
@@ -40,6 +40,7 @@ Codes = Annotated[
     tuple[Code, ...],
     Meta(min_length=1, max_length=4096, description="a list of one or more codes in quotes"),
 ]
+KindOfCode = Annotated[Kind, Meta(description=f"one of {', '.join(KINDS_OF_CODES)}")]
 Finite = Annotated[float, Meta(ge=-1e300, le=1e300, description="a number")]
 TimeWindow = Annotated[
     int,
@@ -83,7 +84,7 @@ LevelsByDetail = Annotated[
 class FileForm(Struct, frozen=True, kw_only=True):
     """The keys of a file beside its rows and rules: what they say of those that do not say it themselves."""
 
-    kind: Kind | None = None
+    kind: KindOfCode | None = None
     vendor: Annotated[str, Meta(max_length=64, description="a word in quotes")] = ""
     affects: Affects = Affects.SELF
     level_source: LevelSource | None = None
@@ -100,7 +101,7 @@ class RowForm(Struct, frozen=True, kw_only=True):
     level: Level
     levels: LevelsByDetail = {}
     notice: bool = False
-    kind: Kind | None = None
+    kind: KindOfCode | None = None
     vendor: Annotated[str, Meta(max_length=64, description="a word in quotes")] | None = None
     user_induced: bool = False
     recovery: Recovery | None = None
@@ -135,7 +136,7 @@ class FrequencyForm(RuleForm, frozen=True, kw_only=True):
     correlation_ns: UpToTenMinutes = field(default=30 * SECOND_NS, name="correlation")
     at_least: Level | None = None
     in_use: bool = False
-    kind: Kind | None = None
+    kind: KindOfCode | None = None
 
 
 class DurationForm(RuleForm, frozen=True, kw_only=True):

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 
 from nodeagent.core.catalog import canonical
 from nodeagent.core.model import NODE
+from nodeagent.core.names import PART
 from nodeagent.tables import anchored, backtracking
 
-_PART = re.compile(r"gi\{[A-Za-z_]\w*\}")
+_PART = re.compile(PART + r"\{[A-Za-z_]\w*\}")
 
 
 def template_pieces(template: str) -> tuple[tuple[str, str | None], ...]:
@@ -47,7 +48,7 @@ def pattern_objections(code: str, regex: str, device: str, part: str = "") -> It
     yield from _template_objections("code", code, groups, has)
     yield from _template_objections("part", part, groups, has)
     if part and not _PART.fullmatch(part):
-        yield "part", f'"{part}": gi and a group is right, such as "gi{{gi}}"'
+        yield "part", f'"{part}": {PART} and a group is right, such as "{PART}{{gi}}"'
     if "{" in device or "}" in device:
         yield from _template_objections("device", device, groups, has)
     elif groups is not None and device != NODE and device not in groups:

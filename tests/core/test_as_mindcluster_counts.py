@@ -31,6 +31,15 @@ def hourly(times: int, length_s: float) -> tuple[Said, ...]:
     return spans(*((hour * HOUR_S, hour * HOUR_S + length_s) for hour in range(1, times + 1)))
 
 
+def hourly_with_a_once(length_s: float) -> tuple[Said, ...]:
+    """Five presences, each with a once after five seconds."""
+    return tuple(
+        (hour * HOUR_S + at_s, said)
+        for hour in range(1, 6)
+        for at_s, said in ((0, "occur"), (5, "once"), (length_s, "recover"))
+    )
+
+
 @dataclass(frozen=True)
 class Sequence:
     """``ours`` and ``vendor``: until which second the chip is out of service for it, None where it is not.
@@ -87,22 +96,14 @@ SEQUENCES = (
     Sequence(
         "a once in each of five short breaks",
         LINK_DOWN,
-        tuple(
-            (hour * HOUR_S + at, what)
-            for hour in range(1, 6)
-            for at, what in ((0, "occur"), (5, "once"), (15, "recover"))
-        ),
+        hourly_with_a_once(15),
         None,
         None,
     ),
     Sequence(
         "a once in each of five long breaks",
         LINK_DOWN,
-        tuple(
-            (hour * HOUR_S + at, what)
-            for hour in range(1, 6)
-            for at, what in ((0, "occur"), (5, "once"), (30, "recover"))
-        ),
+        hourly_with_a_once(30),
         FIVE_S + 2 * DAY_S,
         None,
         "its queue pairs a once with the occurrence before it and forgets both; here it interrupts nothing",

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.client import EventKind
+from nodeagent.client import Event, EventKind
 from nodeagent.emulator.node import EmulatedNode
-from tests.reset.acting import acting
+from tests.reset.acting import Acting, acting
 from tests.reset.conftest import fake_tool
 
 pytestmark = pytest.mark.slow
@@ -50,27 +50,27 @@ async def test_story_10_a_gpu_is_reset_once_nothing_of_ours_has_it_open(tmp_path
 
 async def test_story_10_what_the_tool_says_against_it_is_told_and_takes_the_gpu_out(tmp_path: Path) -> None:
     async with acting(tmp_path, "2xH100") as gpus:
-        node = gpus.node
-        gpus.reset = ("limit = 1",)
-        failing = "print('Unknown Error'); sys.exit(255)"
-        gpus.daemon.env = fake_tool(tmp_path / "bin", "nvidia-smi", failing, gpus.daemon.env)
-        await gpus.start()
-        node.gpus.remap("gpu1", uncorrected=1, pending=True)
-        finished = await gpus.told(EventKind.ACTION_FINISHED, "")
+        finished = await _reset_that_the_tool_ends(gpus, tmp_path, "Unknown Error")
         assert "exit status 255, 0 of 1 told as reset: Unknown Error" in finished.why
         failed = await gpus.subscriber.raised("reset_failed", "gpu1")
         assert failed.verdict.value == "ISOLATE"
 
 
+async def _reset_that_the_tool_ends(gpus: Acting, tmp_path: Path, saying: str) -> Event:
+    """How a reset of gpu1 ended, the only one it may have, where the tool said so and did nothing."""
+    gpus.reset = ("limit = 1",)
+    program = f"print({saying!r}); sys.exit(255)"
+    gpus.daemon.env = fake_tool(tmp_path / "bin", "nvidia-smi", program, gpus.daemon.env)
+    await gpus.start()
+    gpus.node.gpus.remap("gpu1", uncorrected=1, pending=True)
+    return await gpus.told(EventKind.ACTION_FINISHED, "")
+
+
 async def test_a_gpu_that_the_tool_finds_in_use_is_not_taken_out_for_good(tmp_path: Path) -> None:
     async with acting(tmp_path, "2xH100") as gpus:
-        node = gpus.node
-        gpus.reset = ("limit = 1",)
-        refusing = "print('GPU 00000000:3B:00.0: In use by another client'); sys.exit(255)"
-        gpus.daemon.env = fake_tool(tmp_path / "bin", "nvidia-smi", refusing, gpus.daemon.env)
-        await gpus.start()
-        node.gpus.remap("gpu1", uncorrected=1, pending=True)
-        finished = await gpus.told(EventKind.ACTION_FINISHED, "")
+        finished = await _reset_that_the_tool_ends(
+            gpus, tmp_path, "GPU 00000000:3B:00.0: In use by another client"
+        )
         assert finished.why.startswith("refused: nvidia-smi --gpu-reset")
         assert "In use by another client" in finished.why
         assert "reset_failed" not in [event.code for event in gpus.subscriber.of(EventKind.RAISED)]

@@ -70,7 +70,7 @@ ROWS: list[Story] = [
         '[codes.A1]\nname = "a"\nlevel = "RestartNPU"\n',
         (
             "t.toml:1: codes.A1.kind: missing here and at the top of the file;"
-            " it must be one of chip, unifiedbus, node, public, link, host, instance"
+            " it must be one of chip, unifiedbus, node, public, link, host"
         ),
     ),
     (
@@ -81,7 +81,7 @@ ROWS: list[Story] = [
     (
         "an unknown kind",
         'kind = "gpu"\n',
-        't.toml:1: kind: "gpu": must be one of chip, unifiedbus, node, public, link, host, instance',
+        't.toml:1: kind: "gpu": must be one of chip, unifiedbus, node, public, link, host',
     ),
     (
         "a source of a level that is not known",
