@@ -25,7 +25,8 @@ def lying(way: str, **given: object) -> WorkerSpec:
     ],
 )
 async def test_babbling_worker_is_ended_past_a_bound(way: str, complaint: str) -> None:
-    async with staged(lying(way, backoff_first_s=60.0, backoff_limit_s=60.0)) as stage:
+    patient = lying(way, call_deadline_s=600.0, backoff_first_s=60.0, backoff_limit_s=60.0)
+    async with staged(patient) as stage:
         told = await stage.signal("worker_crashed.fake", "node", "occur")
         await stage.until(lambda: stage.health.state == "waiting", "its end")
         assert told.evidence["reason"].startswith(
