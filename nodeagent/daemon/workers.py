@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from nodeagent.config import Config, DriverConfig, NvidiaConfig, VendorConfig
+from nodeagent.config import ChipsConfig, Config, DriverConfig, NvidiaConfig, VendorConfig
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.model import Source, SourceLost, View
 from nodeagent.daemon.clock import Clock
@@ -61,6 +61,11 @@ def _hurried(spec: WorkerSpec) -> WorkerSpec:
     )
 
 
+def expected_chips(section: DriverConfig) -> int | None:
+    """As in ``ExpectedChips``."""
+    return section.expected_chips if isinstance(section, ChipsConfig) else None
+
+
 def switched_off(config: Config, view: View) -> tuple[SourceLost, ...]:
     """Of sources that were heard once and have no driver any more: nobody else will ever say how they are."""
     heard = {source.name for source in view.sources}
@@ -106,6 +111,7 @@ def spec_of(
         counter=catalog.counter,
         cursor=cursor,
         known=known,
+        expected_chips=expected_chips(section),
         required=section.required,
         poll_interval_s=section.poll_interval_ns / 1e9,
         call_deadline_s=section.call_deadline_ns / 1e9,
