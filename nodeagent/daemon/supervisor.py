@@ -157,6 +157,10 @@ class Supervisor:
             if worker is not None and worker.state in (State.STARTING, State.READY):
                 worker.reload(self._patterns)
 
+    def renew(self, reason: str) -> None:
+        """Soon another process has to go on in place of the worker in use, without a gap."""
+        self._renewal.want(Renew(reason=reason, lists="any"))
+
     async def expect(self, chips: int | None) -> None:
         """From now on it ought to list so many (see ``ExpectedChips``)."""
         await self._deliver(self._observation.expect(chips))
@@ -183,6 +187,7 @@ class Supervisor:
             return
         match worker.state:
             case State.READY:
+                await self._renewal.begin_wanted(self._observation.resting, self._patterns, self._cursor)
                 self._poll_id += 1
                 worker.poll(self._poll_id, now_s)
             case State.STARTING:
@@ -220,6 +225,7 @@ class Supervisor:
             self._crew.spawn_after_a_failure()
             return
         self._statistics.spawned += 1
+        self._renewal.has_begun_anew()
         worker = self._crew.begin(child)
         self._let_alone()
         worker.configure(self._patterns, self._cursor)

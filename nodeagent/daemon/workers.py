@@ -8,6 +8,7 @@ from typing import Final
 from nodeagent.config import ChipsConfig, Config, DriverConfig, NvidiaConfig, VendorConfig
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.model import Source, SourceLost, View
+from nodeagent.daemon import losses
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.launching import runs_as_unit
@@ -47,7 +48,17 @@ def supervisors(
     )
     if hurry:
         specs = map(_hurried, specs)
-    return [Supervisor(spec, deliver, clock.rule_of_boottime) for spec in specs]
+    made: dict[str, Supervisor] = {}
+
+    async def deliver_and_renew(delivery: Delivery) -> None:
+        await deliver(delivery)
+        for source, why in losses.told(delivery.inputs):
+            if source in made:
+                made[source].renew(f"the kernel log says that events were lost: {why}")
+
+    for spec in specs:
+        made[spec.source] = Supervisor(spec, deliver_and_renew, clock.rule_of_boottime)
+    return list(made.values())
 
 
 def _hurried(spec: WorkerSpec) -> WorkerSpec:
