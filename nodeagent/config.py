@@ -22,6 +22,7 @@ from nodeagent.toml.problem import Problem, Problems
 from nodeagent.toml.quantities import duration, parse_size_bytes
 from nodeagent.toml.source import Source, read_source
 from nodeagent.toml.texts import FilePath, NodeName, OptionalPath
+from nodeagent.worker.protocol import MAX_DEVICES
 
 DEFAULT_PATH = Path("/etc/nodeagent/nodeagent.toml")
 PATH_VARIABLE = "NODEAGENT_CONFIG"
@@ -110,7 +111,10 @@ class DriverConfig(Struct, frozen=True, kw_only=True):
         return {key: value for key, value in asdict(self).items() if key not in _NOT_THE_DRIVERS}
 
 
-_NOT_THE_DRIVERS = frozenset(DriverConfig.__struct_fields__) - {"library"} | {"stall_deadline_ns"}
+_NOT_THE_DRIVERS = frozenset(DriverConfig.__struct_fields__) - {"library"} | {
+    "stall_deadline_ns",
+    "expected_chips",
+}
 
 
 class KmsgConfig(DriverConfig, frozen=True, kw_only=True):
@@ -122,7 +126,7 @@ class KmsgConfig(DriverConfig, frozen=True, kw_only=True):
 
 
 class VendorConfig(DriverConfig, frozen=True, kw_only=True):
-    """``[drivers.ascend]``, ``unifiedbus``: a vendor's library, and what the kernel tells of it.
+    """``[drivers.unifiedbus]``: a vendor's library, and what the kernel tells of it.
 
     ``library`` "" is found as the vendor's own tools find it.
     """
@@ -131,7 +135,15 @@ class VendorConfig(DriverConfig, frozen=True, kw_only=True):
     procfs: FilePath = "/proc"
 
 
-class NvidiaConfig(VendorConfig, frozen=True, kw_only=True):
+class ChipsConfig(VendorConfig, frozen=True, kw_only=True):
+    """``[drivers.ascend]``. ``expected_chips`` are right for this node, 0: any number is."""
+
+    expected_chips: Annotated[
+        int, Meta(ge=0, le=MAX_DEVICES, description=f"a whole number up to {MAX_DEVICES}, 0 for any number")
+    ] = 0
+
+
+class NvidiaConfig(ChipsConfig, frozen=True, kw_only=True):
     """``[drivers.nvidia]``. ``driver_root``: of a driver in a root of its own, with library and tools.
 
     ``stall_deadline``: for so long no GPU may answer before all are UNKNOWN.
@@ -273,7 +285,7 @@ def _driver_form(name: str) -> type[DriverConfig]:
 
 _DRIVER_FORMS: Mapping[str, type[DriverConfig]] = {
     "kmsg": KmsgConfig,
-    "ascend": VendorConfig,
+    "ascend": ChipsConfig,
     "nvidia": NvidiaConfig,
     "unifiedbus": VendorConfig,
 }

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from nodeagent import config as config_module
 from nodeagent.config import (
     DRIVER_NAMES,
+    ChipsConfig,
     Config,
     ConfigError,
     KmsgConfig,
@@ -106,7 +107,7 @@ def test_keys_are_read_in_their_units(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["ascend", "nvidia", "unifiedbus"])
 def test_a_vendors_library_is_read_beside_the_trees_of_the_kernel(name: str, tmp_path: Path) -> None:
     config = read(tmp_path, f'[drivers.{name}]\nsysfs = "/tmp/sys"\n')
-    form = NvidiaConfig if name == "nvidia" else VendorConfig
+    form = {"ascend": ChipsConfig, "nvidia": NvidiaConfig, "unifiedbus": VendorConfig}[name]
     assert config.drivers[name] == form(sysfs="/tmp/sys", procfs="/proc", library="")
 
 
@@ -166,7 +167,7 @@ STORIES = [
         (
             "c.toml:2: drivers.nvidia.trust_userspace: unknown key;"
             " known here: enabled, required, poll_interval, call_deadline, library, sysfs, procfs,"
-            " driver_root, stall_deadline"
+            " expected_chips, driver_root, stall_deadline"
         ),
     ),
     (
@@ -193,6 +194,24 @@ STORIES = [
         (
             'c.toml:2: store.max_size: "1GB": a size is a whole number and one of'
             ' B, KiB, MiB, GiB, TiB, in quotes, such as "1GiB"'
+        ),
+    ),
+    (
+        "fewer chips than none",
+        "[drivers.ascend]\nexpected_chips = -1\n",
+        "c.toml:2: drivers.ascend.expected_chips: -1: must be a whole number up to 256, 0 for any number",
+    ),
+    (
+        "a number of chips in words",
+        '[drivers.nvidia]\nexpected_chips = "8"\n',
+        'c.toml:2: drivers.nvidia.expected_chips: "8": must be a whole number up to 256, 0 for any number',
+    ),
+    (
+        "chips of a driver that has none",
+        "[drivers.unifiedbus]\nexpected_chips = 7\n",
+        (
+            "c.toml:2: drivers.unifiedbus.expected_chips: unknown key;"
+            " known here: enabled, required, poll_interval, call_deadline, library, sysfs, procfs"
         ),
     ),
     (

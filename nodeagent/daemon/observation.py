@@ -19,6 +19,7 @@ from nodeagent.core.model import (
     SourceLost,
 )
 from nodeagent.core.names import part_of
+from nodeagent.daemon.expected import ExpectedChips
 from nodeagent.daemon.parts import Parts
 from nodeagent.daemon.translate import (
     DEVICE_LOST,
@@ -39,11 +40,19 @@ from nodeagent.worker.protocol import SOURCE
 
 
 class Observation:
-    """``required``: without this source the node's state is unknown. ``known`` are its parts of before."""
+    """``required``: without this source the node's state is unknown. ``known`` are its parts of before.
+    ``expected_chips`` are as in ``ExpectedChips``.
+    """
 
     def __init__(
-        self, source: str, required: bool, clock: Clock, known: Sequence[protocol.Device] = ()
+        self,
+        source: str,
+        required: bool,
+        clock: Clock,
+        known: Sequence[protocol.Device] = (),
+        expected_chips: int | None = None,
     ) -> None:
+        self.chips = ExpectedChips(source, expected_chips)
         self._source = source
         self._parts = Parts(source, known)
         self._required = required
@@ -109,6 +118,11 @@ class Observation:
             self._resting.pop(device, None)
         return [] if self._listed is None else self.population(self._listed)
 
+    def expect(self, chips: int | None) -> list[Input]:
+        """From now on so many are right."""
+        self.chips.number = chips
+        return [*(self._count() if chips else self.chips.never_mind())]
+
     def hello(self, hello: protocol.Hello, skip: Collection[str]) -> list[Input]:
         """A worker is ready; it will not touch the devices in ``skip``."""
         inputs = self.population(hello)
@@ -149,6 +163,7 @@ class Observation:
         self._devices, self._missing = devices, missing
         known = {NODE, SOURCE, *devices}
         self._vouched = {(code, name) for code, name in self._vouched if name in known}
+        inputs += self._count()
         return [*inputs, *(self._settle() if isinstance(said, protocol.Devices) else ())]
 
     def batch(self, batch: protocol.Batch) -> list[Input]:
@@ -215,9 +230,11 @@ class Observation:
 
     def unavailable(self, said: protocol.Unavailable) -> list[Input]:
         """It cannot be opened. Where nothing is to be expected, nothing is lost."""
-        self._absent = said.absent and not said.missing and not self._required and not self._observed_before
-        if self._absent:
-            return [*self._parts.vanished((), spared=self._resting, reason=said.reason)]
+        is_empty = said.absent and not said.missing and not self._required and not self._observed_before
+        self._absent = is_empty and not self.chips.number
+        if is_empty:
+            gone = self._parts.vanished((), spared=self._resting, reason=said.reason)
+            return [*gone, *self.chips.counted(())]
         missing = {lost.device: lost.reason for lost in said.missing}
         inputs = [*self._miss(missing), *self.lost(said.reason)]
         self._missing |= missing
@@ -231,6 +248,10 @@ class Observation:
         return [self._fault(WORKER_CRASHED, NODE, Assertion.OCCUR, reason), *self.lost(f"worker {reason}")]
 
     # ------------------------------------------------------------------ in pieces
+
+    def _count(self) -> Sequence[Input]:
+        """Before each device was asked once the list may be short: chips that start are listed late."""
+        return self.chips.counted(self._devices.values(), self._missing) if self._observing else ()
 
     def _new_holders(self, reply: protocol.Reply) -> tuple[list[Input], bool]:
         """Who holds it now, where they are others than before, and whether one of them may have come.
@@ -263,6 +284,7 @@ class Observation:
         if self._caught_up is not None:
             active = active_set(self._source, self._caught_up, self._clock)
             inputs += [] if active is None else [active]
+        inputs += self._count()
         inputs.append(SourceBack(source=self._source, required=self._required))
         for device, reason in self._unobserved.items():
             inputs.append(SourceLost(source=self._source, reason=reason, device=device))

@@ -17,6 +17,7 @@ from nodeagent.daemon.catalogs import Catalogs, why_refused
 from nodeagent.daemon.pump import Pump
 from nodeagent.daemon.restarts import left_for_a_start
 from nodeagent.daemon.supervisor import Supervisor
+from nodeagent.daemon.workers import expected_chips
 from nodeagent.outlets.tables import Reloaded, TablesRefused
 from nodeagent.store.board import Board
 from nodeagent.store.thread import within
@@ -127,6 +128,7 @@ class Reloading:
         await self._pump.ask(*inputs, *conditions)
         for source in self._sources:
             source.reload(loaded.catalog)
+            await source.expect(expected_chips(config.drivers[source.name]))
 
 
 def table_folders(config: Config) -> list[Path]:

@@ -1,4 +1,4 @@
-"""A worker's successor: started beside it because it asked for one, and in its place once it is ready.
+"""A worker's successor: started beside it because one is wanted, and in its place once it is ready.
 
 Some libraries keep for the life of a process what they found at its start. Another process sees what is there
 now, and until it is ready the one in use goes on observing. That one says what its successor must list to
@@ -60,15 +60,31 @@ class Renewal:
         self._queue = queue
         self._pace = Pace()
         self._asked: Renew | None = None
+        self._wanted: Renew | None = None
 
     def concerns(self, worker: Worker) -> bool:
         """Whether it is a successor, or one that was replaced by its own."""
         return worker is self._crew.successor or worker in self._crew.retired
 
+    def want(self, asked: Renew) -> None:
+        """One that begins later than now has to take over, as soon as it may."""
+        self._wanted = asked
+
+    def has_begun_anew(self) -> None:
+        """A worker begins that is no successor: it sees all that there is."""
+        self._wanted = None
+
+    async def begin_wanted(
+        self, resting: Collection[str], patterns: Iterable[Pattern], cursor: Cursor | None
+    ) -> None:
+        """It stays wanted until one that has begun for it has taken over."""
+        if self._wanted is not None:
+            await self.ask(self._wanted, resting, patterns, cursor)
+
     async def ask(
         self, asked: Renew, resting: Collection[str], patterns: Iterable[Pattern], cursor: Cursor | None
     ) -> None:
-        """The worker in use asks for a successor; it goes on until that one is ready.
+        """A successor of the worker in use, which goes on until that one is ready.
 
         None begins while a device is late or at rest, for it would be asked too, nor while an earlier process
         has not ended.
@@ -104,6 +120,8 @@ class Renewal:
             case Said(report=Hello() as hello) if worker is self._crew.successor and self._sees_enough(hello):
                 log.info("%s: worker %d goes on", self._source, worker.child.pid)
                 self._crew.replace_by_successor()
+                if self._wanted is self._asked:
+                    self._wanted = None
                 return hello
             case Said(report=Hello()) if worker is self._crew.successor:
                 self._call_off("it does not see more than the one in use")

@@ -22,6 +22,9 @@ _AT_A_RELOAD: Final = frozenset(
         "unknown_level",
     )
 )
+_EXPECTED_CHIPS: Final = ".expected_chips"
+"""Of each driver that has it."""
+
 _OF_RESETS: Final = "reset."
 _WHERE_RESETS_RUN: Final = "reset.run_dir"
 
@@ -31,8 +34,14 @@ def left_for_a_start(started_with: Config, now: Config) -> tuple[str, ...]:
     return tuple(
         f"{key} has changed: it is taken at the next start, not by a reload"
         for key in _changed(started_with, now)
-        if key not in _AT_A_RELOAD and (not key.startswith(_OF_RESETS) or key == _WHERE_RESETS_RUN)
+        if not _is_taken_at_a_reload(key)
     )
+
+
+def _is_taken_at_a_reload(key: str) -> bool:
+    if key.startswith(_OF_RESETS):
+        return key != _WHERE_RESETS_RUN
+    return key in _AT_A_RELOAD or key.endswith(_EXPECTED_CHIPS)
 
 
 def _changed(before: Config, after: Config) -> Iterator[str]:

@@ -16,6 +16,8 @@ def health_of(source: str, crew: Crew, observation: Observation, statistics: Sta
         state=crew.state,
         observing=observation.observing,
         absent=observation.absent,
+        listed_chips=observation.chips.listed,
+        expected_chips=observation.chips.number,
         pid=worker.child.pid if worker else None,
         abandoned_pids=tuple(abandoned.child.pid for abandoned in tuple(crew.abandoned)),
         restarts=max(0, statistics.spawned - 1),

@@ -56,7 +56,7 @@ class Supervisor:
         self._deliver_to = deliver
         self._statistics = Statistics()
         clock = Clock(boottime_ns=lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME), to_rule_ns=to_rule_ns)
-        self._observation = Observation(spec.source, spec.required, clock, spec.known)
+        self._observation = Observation(spec.source, spec.required, clock, spec.known, spec.expected_chips)
         self._readings = Readings(spec.source, spec.threshold, spec.counter)
         self._hearing = Hearing(
             spec.source, spec.boot_id, self._observation, self._readings, self._statistics
@@ -157,6 +157,14 @@ class Supervisor:
             if worker is not None and worker.state in (State.STARTING, State.READY):
                 worker.reload(self._patterns)
 
+    def renew(self, reason: str) -> None:
+        """Soon another process has to go on in place of the worker in use, without a gap."""
+        self._renewal.want(Renew(reason=reason, lists="any"))
+
+    async def expect(self, chips: int | None) -> None:
+        """From now on it ought to list so many (see ``ExpectedChips``)."""
+        await self._deliver(self._observation.expect(chips))
+
     def health(self) -> SourceHealth:
         """As of now; from any thread."""
         return health_of(self._spec.source, self._crew, self._observation, self._statistics)
@@ -179,6 +187,7 @@ class Supervisor:
             return
         match worker.state:
             case State.READY:
+                await self._renewal.begin_wanted(self._observation.resting, self._patterns, self._cursor)
                 self._poll_id += 1
                 worker.poll(self._poll_id, now_s)
             case State.STARTING:
@@ -216,6 +225,7 @@ class Supervisor:
             self._crew.spawn_after_a_failure()
             return
         self._statistics.spawned += 1
+        self._renewal.has_begun_anew()
         worker = self._crew.begin(child)
         self._let_alone()
         worker.configure(self._patterns, self._cursor)
@@ -246,7 +256,7 @@ class Supervisor:
             worker.ended_unasked()
             await self._deliver(self._observation.crashed(reason))
         self._crew.forgive(worker)
-        if worker.unavailable and worker.unavailable.absent and not self._observation.is_missed:
+        if worker.unavailable and self._observation.absent:
             self._crew.spawn_at_s = time.monotonic() + self._spec.absent_retry_s
         elif worker.ended_by is not None and not self._crew.abandoned:
             self._crew.spawn_soon()

@@ -5,9 +5,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from nodeagent.config import Config, DriverConfig, NvidiaConfig, VendorConfig
+from nodeagent.config import ChipsConfig, Config, DriverConfig, NvidiaConfig, VendorConfig
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.model import Source, SourceLost, View
+from nodeagent.daemon import losses
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.launching import runs_as_unit
@@ -47,7 +48,17 @@ def supervisors(
     )
     if hurry:
         specs = map(_hurried, specs)
-    return [Supervisor(spec, deliver, clock.rule_of_boottime) for spec in specs]
+    made: dict[str, Supervisor] = {}
+
+    async def deliver_and_renew(delivery: Delivery) -> None:
+        await deliver(delivery)
+        for source, why in losses.told(delivery.inputs):
+            if source in made:
+                made[source].renew(f"the kernel log says that events were lost: {why}")
+
+    for spec in specs:
+        made[spec.source] = Supervisor(spec, deliver_and_renew, clock.rule_of_boottime)
+    return list(made.values())
 
 
 def _hurried(spec: WorkerSpec) -> WorkerSpec:
@@ -59,6 +70,11 @@ def _hurried(spec: WorkerSpec) -> WorkerSpec:
         hang_up_limit_s=0.2,
         terminate_grace_s=0.2,
     )
+
+
+def expected_chips(section: DriverConfig) -> int | None:
+    """As in ``ExpectedChips``."""
+    return section.expected_chips if isinstance(section, ChipsConfig) else None
 
 
 def switched_off(config: Config, view: View) -> tuple[SourceLost, ...]:
@@ -106,6 +122,7 @@ def spec_of(
         counter=catalog.counter,
         cursor=cursor,
         known=known,
+        expected_chips=expected_chips(section),
         required=section.required,
         poll_interval_s=section.poll_interval_ns / 1e9,
         call_deadline_s=section.call_deadline_ns / 1e9,

@@ -23,6 +23,11 @@ for the MCU of each card that is silent.
 not start holds up the others for 45 s.
 """
 
+EVENTS_LOST: Final[dict[str, str]] = {"ASC_LQ_QUEUE_FULL": "unifiedbus"}
+"""Code of a line of the kernel log -> the source that has lost events by it, and of which only another
+process asks the driver for all that stands: see ``drivers.ascend.switch``.
+"""
+
 RESETS: Final[dict[str, str]] = {
     "ascend": "nodeagent.drivers.ascend.reset",
     "nvidia": "nodeagent.drivers.nvidia.reset",

@@ -12,6 +12,8 @@ CHIP_LEVEL: Final = 0xFFFF
 NO_SUB_TYPE: Final = 0xFFFFFFFF
 """What the vendor's driver sends for a port that is down."""
 
+RING_IS_FULL: Final = "[lqdcmi]Queue is full, cannot write to shared memory"
+
 
 @dataclass(frozen=True, slots=True)
 class FabricFault:
@@ -68,8 +70,14 @@ def clear_fabric(state: State, fault: FabricFault) -> None:
         state.node.fabric_fault_count = kept
 
 
-def tell_fabric(state: State, fault: FabricFault, assertion: int) -> None:
-    """Tells subscribers, whatever stands. Assertion 0 is recover, 1 fault."""
+def tell_fabric(state: State, fault: FabricFault, assertion: int) -> str:
+    """Tells subscribers, whatever stands. Assertion 0 is recover, 1 fault. What the kernel log says of it.
+
+    The driver goes through their rings, the newest process's first, and stops where one is full
+    (``write_shared_memory`` of lqdrv/kernel/pci-dev.c): where that is the newest's, nobody is told.
+    """
+    if state.node.fabric_ring_is_full:
+        return RING_IS_FULL
     told = (fault.sub_type, fault.peer_device, fault.peer_port, fault.chip, fault.port)
     with state.locked():
         state.post(
@@ -81,3 +89,4 @@ def tell_fabric(state: State, fault: FabricFault, assertion: int) -> None:
             data=(*told, 0, 0, 0),
             unterminated=state.node.unterminated,
         )
+    return ""

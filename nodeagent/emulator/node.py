@@ -168,22 +168,24 @@ class EmulatedNode:
 
     # --- faults of the UnifiedBus switches ---
 
-    def raise_fabric(self, fault: FabricFault, *, deliver: bool = True, stand: bool = True) -> None:
-        """A fault of a switch chip or port begins; as ``raise_code``."""
+    def raise_fabric(self, fault: FabricFault, *, deliver: bool = True, stand: bool = True) -> str:
+        """A fault of a switch chip or port begins; as ``raise_code``. What the kernel log says, or ""."""
         if stand:
             raise_fabric(self.state, fault)
-        if deliver:
-            tell_fabric(self.state, fault, OCCUR)
+        return tell_fabric(self.state, fault, OCCUR) if deliver else ""
 
-    def clear_fabric(self, fault: FabricFault, *, deliver: bool = True) -> None:
-        """It ends; ``deliver=False``: nobody is told."""
+    def clear_fabric(self, fault: FabricFault, *, deliver: bool = True) -> str:
+        """It ends; ``deliver=False``: nobody is told. As ``raise_fabric``."""
         clear_fabric(self.state, fault)
-        if deliver:
-            tell_fabric(self.state, fault, RECOVER)
+        return tell_fabric(self.state, fault, RECOVER) if deliver else ""
 
-    def tell_fabric(self, fault: FabricFault, assertion: int) -> None:
-        """Only an event, whatever stands."""
-        tell_fabric(self.state, fault, assertion)
+    def tell_fabric(self, fault: FabricFault, assertion: int) -> str:
+        """Only an event, whatever stands. As ``raise_fabric``."""
+        return tell_fabric(self.state, fault, assertion)
+
+    def fill_fabric_ring(self) -> None:
+        """Of the newest process that has subscribed to the switches, which takes nothing any more."""
+        self.state.node.fabric_ring_is_full = True
 
     # --- calls ---
 

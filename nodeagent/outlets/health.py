@@ -10,14 +10,17 @@ class SourceHealth:
     slowest, and whether each answered well; None before the first.
 
     ``state`` is the worker's, or ``waiting`` before a respawn, or ``abandoned`` when nothing but a stuck
-    process is left. ``absent``: there is nothing of it here, and nobody expects it. ``readings`` are the last
-    of each device that is observed (``*``: of the source).
+    process is left. ``absent``: there is nothing of it here, and nobody expects it. ``expected_chips``: None
+    of a source without chips, 0 where any number is right. ``readings`` are the last of each device that is
+    observed (``*``: of the source).
     """
 
     source: str
     state: str
     observing: bool = False
     absent: bool = False
+    listed_chips: int = 0
+    expected_chips: int | None = None
     pid: int | None = None
     abandoned_pids: tuple[int, ...] = ()
     restarts: int = 0

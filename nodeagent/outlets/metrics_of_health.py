@@ -64,6 +64,7 @@ def source_metrics(view: View, health: Health) -> Iterator[Metric]:
         if each.last_poll_ok is not None:
             success.add_metric([each.source], float(each.last_poll_ok))
     yield from (up, duration, success)
+    yield from _numbers_of_chips(health)
     for name, text, value in _SOURCE_GAUGES:
         gauge = GaugeMetricFamily(name, text, labels=names)
         for each in health.sources:
@@ -74,6 +75,23 @@ def source_metrics(view: View, health: Health) -> Iterator[Metric]:
         for each in health.sources:
             counter.add_metric([each.source], value(each))
         yield counter
+
+
+def _numbers_of_chips(health: Health) -> Iterator[Metric]:
+    listed = GaugeMetricFamily(
+        "nodeagent_source_chips", "Chips that the source listed last.", labels=["source"]
+    )
+    expected = GaugeMetricFamily(
+        "nodeagent_source_expected_chips",
+        "How many there ought to be, as the configuration says; absent where any number is right.",
+        labels=["source"],
+    )
+    for each in health.sources:
+        if each.expected_chips is not None:
+            listed.add_metric([each.source], each.listed_chips)
+        if each.expected_chips:
+            expected.add_metric([each.source], each.expected_chips)
+    yield from (listed, expected)
 
 
 _OfSource = Sequence[tuple[str, str, Callable[[SourceHealth], float]]]

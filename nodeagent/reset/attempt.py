@@ -2,7 +2,7 @@
 
     allowed by root's configuration ─> the devices are one group, and free ─> within the limits
         ─> hooks before it ─> evidence ─> jobs ended ─> still allowed ─> counted ─> the vendor's reset
-        ─> hooks after it
+        ─> hooks after it ─> (once it is told, where it failed) the report for the vendor's support
 
 Whether a reset is in order was decided before, by the daemon; what may be at all is decided here, and
 nobody's word is taken for it. A person may have forbidden it since, or the daemon called it off.
@@ -19,6 +19,7 @@ from typing import Final, Literal
 from nodeagent.drivers import RESETS
 from nodeagent.drivers.resetting import Order, ResetFailed, ResetRefused, ResetTimedOut
 from nodeagent.reset import allowed, command, ending, evidence, looking, record
+from nodeagent.reset.bug_report import BugReport
 from nodeagent.reset.charge import Charge
 from nodeagent.reset.files import Locked
 from nodeagent.reset.folder import Folder
@@ -46,6 +47,8 @@ class Attempt:
         self._reason = ""
         self.is_stuck = False
         """Whether a call of the vendor's is still under way when all else is over."""
+        self.bug_report: BugReport | None = None
+        """To be made once the result is known to the daemon, for all that waits for it."""
 
     def result(self) -> Result:
         return Result(state=self._state, reason=self._reason, steps=tuple(self._steps))
@@ -128,6 +131,18 @@ class Attempt:
             charge.end(self._state)
         except (OSError, ValueError) as error:
             self._step(f"its end is not in the record: {error}")
+        if self._state in ("failed", "timed_out"):
+            self._plan_bug_report(plan.bug_report(self._name))
+
+    def _plan_bug_report(self, report: BugReport) -> None:
+        if not report.is_known:
+            return
+        why_not = "a call of the vendor's hangs" if self.is_stuck else report.why_not()
+        if why_not:
+            self._step(f"no bug report: {why_not}")
+        else:
+            self._step(f"bug report: made afterwards, in {report.folder}")
+            self.bug_report = report
 
     def _restore(self, plan: Plan) -> None:
         """What a hook before it stopped, one after it starts: each of them is run, whatever came of it."""

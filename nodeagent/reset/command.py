@@ -6,6 +6,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import IO, Final
 
 MAX_SHOWN: Final = 300
@@ -22,6 +23,7 @@ def run(
     limit_s: float,
     env: Mapping[str, str] | None = None,
     output: IO[bytes] | None = None,
+    cwd: Path | None = None,
 ) -> None:
     """Run it to its end, or to its time's: then it and its children are killed. Raises ``CommandFailed``.
 
@@ -29,15 +31,22 @@ def run(
     """
     try:
         with contextlib.ExitStack() as stack:
-            _run(command, limit_s, env, output or stack.enter_context(tempfile.TemporaryFile()))
+            _run(command, limit_s, env, output or stack.enter_context(tempfile.TemporaryFile()), cwd)
     except OSError as error:
         raise CommandFailed(f"{command[0]}: {error.strerror or error}") from error
 
 
-def _run(command: Sequence[str], limit_s: float, env: Mapping[str, str] | None, printed: IO[bytes]) -> None:
+def _run(
+    command: Sequence[str],
+    limit_s: float,
+    env: Mapping[str, str] | None,
+    printed: IO[bytes],
+    cwd: Path | None,
+) -> None:
     """Raises ``OSError`` as well."""
     process = subprocess.Popen(
         list(command),
+        cwd=cwd,
         env={**os.environ, **(env or {})},
         stdin=subprocess.DEVNULL,
         stdout=printed,

@@ -34,6 +34,7 @@ Approval = Annotated[int, duration(10 * SECOND_NS, 86_400 * SECOND_NS, '"10s" to
 Validity = Annotated[int, duration(60 * SECOND_NS, 604_800 * SECOND_NS, '"1m" to "7d"')]
 CoolDown = Annotated[int, duration(0, 3600 * SECOND_NS, '"0s" to "1h"')]
 LimitWindow = Annotated[int, duration(600 * SECOND_NS, 604_800 * SECOND_NS, '"10m" to "7d"')]
+BugReportTimeout = Annotated[int, duration(0, 900 * SECOND_NS, '"0s" to "15m"')]
 HookTimeout = Annotated[int, duration(SECOND_NS, 60 * SECOND_NS, '"1s" to "60s"')]
 Grace = Annotated[int, duration(SECOND_NS, 300 * SECOND_NS, '"1s" to "300s"')]
 Limit = Annotated[int, Meta(ge=1, le=100, description="a whole number from 1 to 100")]
@@ -52,7 +53,8 @@ class ResetConfig(Struct, frozen=True, kw_only=True):
     ``before`` and ``after`` are commands run around a reset, each for at most ``hook_timeout``. Resets are
     off while the file ``do_not_touch`` is there, or ``kernel_command_line`` holds the ``KERNEL_WORD``.
     ``terminate_holders`` registered: the processes of a job that claimed the faulty chip get SIGTERM, and
-    after ``terminate_grace`` SIGKILL, in place of being waited for.
+    after ``terminate_grace`` SIGKILL, in place of being waited for. ``bug_report_timeout``: how long the
+    report for a vendor's support may take that follows a reset that failed, 0: none is made.
     """
 
     mode: ResetMode = ResetMode.DRY_RUN
@@ -75,6 +77,7 @@ class ResetConfig(Struct, frozen=True, kw_only=True):
     before: Commands = ()
     after: Commands = ()
     hook_timeout_ns: HookTimeout = field(default=10 * SECOND_NS, name="hook_timeout")
+    bug_report_timeout_ns: BugReportTimeout = field(default=300 * SECOND_NS, name="bug_report_timeout")
     run_dir: FilePath = RUN_DIRECTORY
     do_not_touch: FilePath = "/etc/nodeagent/do-not-touch"
     kernel_command_line: FilePath = "/proc/cmdline"

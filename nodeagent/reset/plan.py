@@ -15,6 +15,7 @@ from nodeagent.config import Config, NvidiaConfig, VendorConfig
 from nodeagent.drivers import RESETS
 from nodeagent.drivers.resetting import Member, Order, ResetRefused
 from nodeagent.reset import allowed, group, looking, record
+from nodeagent.reset.bug_report import BugReport
 from nodeagent.reset.config import ResetConfig
 from nodeagent.reset.looking import Seen
 from nodeagent.reset.request import Device, Request
@@ -56,6 +57,11 @@ class Plan:
     @property
     def evidence(self) -> Path:
         return self.config.record_dir / "evidence"
+
+    def bug_report(self, name: str) -> BugReport:
+        """Of the attempt of that name."""
+        limit_s = self.reset.bug_report_timeout_ns / 1e9
+        return BugReport(self.vendor, self.evidence / name, limit_s, self.driver_root)
 
     def order(self, step: Callable[[str], None]) -> Order:
         """For the vendor's ``reset``."""

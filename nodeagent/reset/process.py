@@ -4,6 +4,7 @@
     python -m nodeagent.reset           the name comes on standard input, as the socket of the unit has it
 
 It runs as root for a daemon that has few rights. Of a request it takes which devices and why, nothing else.
+What nobody waits for, the report for a vendor's support, it does last, without any lock.
 """
 
 import argparse
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from nodeagent.reset.attempt import Attempt
+from nodeagent.reset.bug_report import BugReport
 from nodeagent.reset.config import RUN_DIRECTORY
 from nodeagent.reset.files import Locked
 from nodeagent.reset.folder import Folder
@@ -40,23 +42,26 @@ def main() -> None:
     folder = Folder(given.folder)
     try:
         with folder.locked(name, LOCK_WAIT_S):
-            _do(folder, name, given.config)
+            bug_report = _do(folder, name, given.config)
     except Locked:
         print(f"{name}: another process is doing it")
+        return
+    if bug_report is not None:
+        bug_report.make(print)
 
 
-def _do(folder: Folder, name: str, config_path: Path | None) -> None:
-    """Under the lock of that name."""
+def _do(folder: Folder, name: str, config_path: Path | None) -> BugReport | None:
+    """Under the lock of that name. What is to be done without it."""
     try:
         request = folder.begin(name)
     except (OSError, ValueError) as error:
         why = printable(f"the request cannot be used: {error}")
         print(f"{name}: {why}")
         folder.answer(name, Result(state="refused", reason=why))
-        return
+        return None
     if request is None:
         print(f"{name}: nothing is asked, or it was begun before")
-        return
+        return None
     with ExitStack() as locks:
         attempt = Attempt(request, name, folder, config_path)
         attempt.run(locks)
@@ -64,6 +69,7 @@ def _do(folder: Folder, name: str, config_path: Path | None) -> None:
         if attempt.is_stuck:
             # The call that has not come back would be waited for; the locks last until it has.
             os._exit(0)
+    return attempt.bug_report
 
 
 def _name_on_stdin() -> str:

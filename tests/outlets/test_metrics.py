@@ -40,6 +40,8 @@ HEALTH = Health(
             records_lost=7,
             garbled=5,
         ),
+        SourceHealth(source="ascend", state="ready", listed_chips=8, expected_chips=0),
+        SourceHealth(source="nvidia", state="ready", listed_chips=7, expected_chips=8),
     ),
 )
 
@@ -149,10 +151,15 @@ async def test_the_daemon_tells_how_it_does_itself(stage: Stage, served: Metrics
         series("nodeagent_store_dropped_total", what="events"): 11,
         series("nodeagent_store_dropped_total", what="inputs"): 12,
         series("nodeagent_log_gap_records_total", source="kmsg"): 7,
+        series("nodeagent_source_chips", source="ascend"): 8,
+        series("nodeagent_source_chips", source="nvidia"): 7,
+        series("nodeagent_source_expected_chips", source="nvidia"): 8,
         series("nodeagent_catalog_info", digest="cafe"): 1,
         series("nodeagent_build_info", version="0.1.0", node="rack7-node3", node_id=FACTS.node_id): 1,
     }
     assert {name: samples[name] for name in expected} == expected
+    assert series("nodeagent_source_chips", source="kmsg") not in samples
+    assert series("nodeagent_source_expected_chips", source="ascend") not in samples
 
 
 async def test_a_consumers_lag_is_what_it_has_not_acknowledged(stage: Stage) -> None:

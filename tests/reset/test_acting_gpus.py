@@ -52,6 +52,7 @@ async def test_story_10_what_the_tool_says_against_it_is_told_and_takes_the_gpu_
     async with acting(tmp_path, "2xH100") as gpus:
         finished = await _reset_that_the_tool_ends(gpus, tmp_path, "Unknown Error")
         assert "exit status 255, 0 of 1 told as reset: Unknown Error" in finished.why
+        assert "no bug report: nvidia-bug-report.sh is not installed at" in finished.why
         failed = await gpus.subscriber.raised("reset_failed", "gpu1")
         assert failed.verdict.value == "ISOLATE"
 

@@ -60,6 +60,10 @@ def test_every_key_reaches_the_core(tmp_path: Path) -> None:
         ("limit = 0", "reset.limit: 0: must be a whole number from 1 to 100"),
         ('hook_timeout = "0s"', 'reset.hook_timeout: "0s": must be a duration from "1s" to "60s"'),
         (
+            'bug_report_timeout = "1h"',
+            'reset.bug_report_timeout: "1h": must be a duration from "0s" to "15m"',
+        ),
+        (
             'modes = { amd = "on" }',
             'reset.modes: { amd = "on" }: must be a table that gives "ascend" or "nvidia" one of off,',
         ),

@@ -25,12 +25,13 @@ ABSENT = ("ascend", "unifiedbus")
 @dataclass(kw_only=True)
 class GpuDaemon(Daemon):
     """``procfs`` is the root of what the kernel tells of processes; the machine's own if it is not given.
-    ``reset`` are the lines of the section of resets."""
+    ``reset`` are the lines of the section of resets, ``nvidia`` further ones of the driver's."""
 
     node: EmulatedNode
     kernel: KernelLogDouble
     procfs: Path = field(default_factory=lambda: Path("/proc"))
     reset: Sequence[str] = ('mode = "off"',)
+    nvidia: Sequence[str] = ()
     said: int = 0
 
     @property
@@ -60,6 +61,7 @@ class GpuDaemon(Daemon):
             f'procfs = "{self.procfs}"',
             'poll_interval = "200ms"',
             'call_deadline = "2s"',
+            *self.nvidia,
         ]
         for source in ABSENT:
             lines += [f"[drivers.{source}]", "enabled = false"]

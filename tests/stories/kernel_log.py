@@ -103,6 +103,11 @@ class FakeKernelLog(Told):
         self.path = self._double.path
         self.last_seq = 0
 
+    def write(self, text: str, *, facility: int = 0) -> None:
+        """A new record with these words."""
+        self.last_seq += 1
+        self._double.write(self.last_seq, text, facility=facility)
+
     def say(self, device: str, code: str, *, facility: int = 0) -> None:
         """A new record."""
         self.last_seq += 1

@@ -48,6 +48,7 @@ class Npus:
     node: EmulatedNode
     daemon: Daemon
     subscriber: Subscriber
+    log: FakeKernelLog
     library: Path
     sysfs: Path
     poll_interval: str = "200ms"
@@ -188,7 +189,9 @@ async def emulated_npus(folder: Path, description: str) -> AsyncIterator[Npus]:
         daemon.configure()
         (daemon.tables / "story.toml").write_text(log.table)
         subscriber = Subscriber(daemon)
-        npus = Npus(node=node, daemon=daemon, subscriber=subscriber, library=node.dcmi, sysfs=node.sysfs)
+        npus = Npus(
+            node=node, daemon=daemon, subscriber=subscriber, log=log, library=node.dcmi, sysfs=node.sysfs
+        )
         try:
             yield npus
         finally:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from nodeagent.client import Level, Verdict
-from nodeagent.emulator.lingqu_faults import FabricFault
+from nodeagent.client import EventKind, Level, Verdict
+from nodeagent.emulator.lingqu_faults import RING_IS_FULL, FabricFault
 from tests.stories.npus import CHIPS, TABLE, Npus, emulated_npus
 from tests.stories.subscriber import without_gap
 
@@ -11,6 +11,12 @@ BROKEN = FabricFault(0x00F103B0, chip=0, port=0xFFFF, sub_type=155907)
 BROKEN_CODE = "[0x00f103b0,155907,na,na]"
 LINK_DOWN = FabricFault(0x08520003, chip=2, port=5, peer_device=2)
 LINK_DOWN_CODE = "[0x08520003,na,L2,na]"
+
+QUEUE_FULL = "ASC_LQ_QUEUE_FULL"
+INIT = "lq_dcmi_init"
+ASKED = "lq_dcmi_get_fault_info"
+USER = 1
+"""The facility of lines that user space writes."""
 
 
 async def test_a_broken_switch_isolates_the_node_until_it_is_over_and_a_link_that_is_down_does_not(
@@ -39,6 +45,30 @@ async def test_a_broken_switch_isolates_the_node_until_it_is_over_and_a_link_tha
         await npus.cleared("ub0", BROKEN_CODE)
         await npus.cleared("ub2/5", LINK_DOWN_CODE)
         await all_take_work(npus)
+        assert without_gap(npus.events)
+
+
+async def test_an_event_that_the_driver_drops_is_made_good_at_once_when_the_kernel_says_so(
+    tmp_path: Path,
+) -> None:
+    async with emulated_npus(tmp_path, "16xA3") as npus:
+        node = npus.node
+        npus.tables = (TABLE, "ascend-kernel.toml", "unifiedbus.toml")
+        npus.sections = ("[drivers.unifiedbus]", f'library = "{node.lingqu}"', f'sysfs = "{npus.sysfs}"')
+        await npus.start()
+        await npus.daemon.comes(lambda: node.calls(ASKED) > 0, "the switches")
+
+        npus.log.write(RING_IS_FULL, facility=USER)
+        forged = await npus.told(EventKind.NOTICE, QUEUE_FULL, "node")
+        assert forged.userspace
+        node.fill_fabric_ring()
+        npus.log.write(node.raise_fabric(LINK_DOWN))
+        await npus.raised("node", QUEUE_FULL)
+        await npus.raised("ub2/5", LINK_DOWN_CODE)
+
+        assert node.calls(INIT) == 2
+        npus.log.write(node.clear_fabric(LINK_DOWN))
+        await npus.cleared("ub2/5", LINK_DOWN_CODE)
         assert without_gap(npus.events)
 
 

@@ -32,7 +32,7 @@ IN_A_LOG = (
 )
 """What logs put before a message. Further lines of one message are set below its beginning."""
 FAMILIES_OF_THE_DATA = 66
-FAMILIES_OF_THE_SOURCES = 11
+FAMILIES_OF_THE_SOURCES = 12
 """Those of which the data know nothing: adapters, slots, Btrfs, work that is stuck and their like."""
 OTHER_FORMS = 49
 """Patterns for one more form of a family, or for its recovery, beside the family's own."""

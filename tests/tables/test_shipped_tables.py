@@ -35,6 +35,8 @@ AGENT_CODES = {
     "log_gap",
     "log_gap.skipped",
     "device_lost",
+    "fewer_chips_than_expected",
+    "more_chips_than_expected",
     "store_damaged",
     "configuration_rejected",
     "tables_rejected",
