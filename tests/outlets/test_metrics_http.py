@@ -1,6 +1,7 @@
 """The HTTP server of /metrics: what it answers, and who gives way where too many connect."""
 
 import socket
+import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,16 +21,18 @@ SCRAPE = b"GET /metrics HTTP/1.1\r\n\r\n"
 
 
 class Page(Collector):
-    """Many lines; it counts how often they were asked for."""
+    """Many lines, that take so long beside their rendering; it counts how often they were asked for."""
 
     def __init__(self) -> None:
         self.renderings = 0
+        self.takes_s = 0.0
 
     def describe(self) -> Iterable[Metric]:
         return ()
 
     def collect(self) -> Iterable[Metric]:
         self.renderings += 1
+        time.sleep(self.takes_s)
         lines = GaugeMetricFamily("line", "A line.", labels=["number"])
         for number in range(LINES):
             lines.add_metric([str(number)], number)
@@ -152,10 +155,8 @@ def trickle(connection: socket.socket) -> bytes:
     raise AssertionError("it never had enough")
 
 
-def test_all_who_wait_are_answered_with_one_rendering(
-    served: MetricsServer, page: Page, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(metrics_http, "RENDERING_SHARE", 0.1)
+def test_all_who_wait_are_answered_with_one_rendering(served: MetricsServer, page: Page) -> None:
+    page.takes_s = 0.5
     assert is_scraped(served)
     with ThreadPoolExecutor() as scrapers:
         assert all(scrapers.map(is_scraped, [served] * 4))
