@@ -17,10 +17,11 @@ from typing import Final
 from nodeagent.core.model import Kind
 from nodeagent.drivers.api import CallFailed, Reading
 from nodeagent.drivers.ascend import identity
+from nodeagent.drivers.ascend.aggregation import UBOE_PORT_DOWN
 from nodeagent.drivers.ascend.beside import Beside
 from nodeagent.drivers.ascend.dcmi import Chip, Place
 from nodeagent.drivers.ascend.errors import Nonsense, NotReady, NotSupported
-from nodeagent.drivers.ascend.events import LIST_LEADS_S, ChipEvents, Listener, code_of
+from nodeagent.drivers.ascend.events import LIST_LEADS_S, ChipEvents, Listener, Port, code_of, port_of
 from nodeagent.drivers.ascend.grouping import Sitting
 from nodeagent.drivers.ascend.hang import SUSPECTED_HANG, HangRule, HangWatch, sample_of
 from nodeagent.drivers.ascend.identity import Identity
@@ -95,7 +96,7 @@ class WatchedChip:
         self._list_leads_s = list_leads_s
         self._listed: set[str] | None = None
         self._read_s = -math.inf
-        self._asks_severity = True
+        self._asks_events = True
         self._refused = 0
         self._holders: dict[int, Holder] = {}
         self._busy = threading.Lock()
@@ -212,8 +213,8 @@ class WatchedChip:
         now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         codes, told = self.events.settle(codes, now_ns)
         severity = self._listener.severity
-        if any(severity(code) is None for code in codes):
-            self._learn_severities()
+        if UBOE_PORT_DOWN in codes or any(severity(code) is None for code in codes):
+            self._read_events()
         decided = True
         if self._derive is not None:
             derived, decided = self._derive(self.device, codes, now_ns)
@@ -227,19 +228,24 @@ class WatchedChip:
         if before is not None and (fresh := listed - before):
             self.events.expect(fresh, self._list_leads_s)
 
-    def _learn_severities(self) -> None:
-        """Of codes that no event has told; only some libraries can say."""
-        if not self._asks_severity:
+    def _read_events(self) -> None:
+        """Of codes that no event has told the severity, and the parts on which each stands, which the list of
+        codes does not tell; only some libraries can say (``dcmiv2_get_device_current_fault_event``).
+        """
+        if not self._asks_events:
             return
+        parts: dict[str, set[Port]] = {}
         try:
             for event in self._chip.current_events():
                 self._listener.learn(code_of(event.event_id), event.severity)
+                parts.setdefault(code_of(event.event_id), set()).add(port_of(event))
+            self.events.stand(parts)
         except NotSupported:
-            self._asks_severity = False
+            self._asks_events = False
         except Nonsense:
             self._refused += 1
         except CallFailed:
-            # The severities stay unknown for now; the codes themselves were read.
+            # All this stays unknown for now; the codes themselves were read.
             return
 
     def _identify(self) -> None:
