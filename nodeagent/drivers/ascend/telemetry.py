@@ -41,6 +41,9 @@ _LARGEST: Final = 2**63
 _HCCS, _PCIE = 16, 55
 """``dcmi_main_cmd``."""
 
+_PROFILED: Final = 0xEF
+"""Of a core: it is profiled (``dms_calculate_average_utilization`` of the driver's dms_ts_info.c)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gauge:
@@ -106,6 +109,19 @@ def _signed(metric: str, call: str, lowest: float, highest: float, per: int = 1)
 
 def _unsigned(metric: str, call: str, highest: float, *selectors: int, per: int = 1, times: int = 1) -> Gauge:
     return Gauge(read=lambda chip: ((metric, chip.unsigned(call, *selectors) * times / per, 0, highest),))
+
+
+def _core_utilization(part: str, kind: int, cores: int) -> Gauge:
+    """While a program has the cores profiled nobody can tell their use: of each the driver says so, which the
+    library makes a use of 0 (``dcmi_get_npu_device_utilization_rate`` of dcmi_inner_info_get.c).
+    """
+
+    def read(chip: Chip) -> Iterator[Measured]:
+        percent = chip.unsigned("utilization", kind)
+        if percent != 0 or _PROFILED not in chip.core_use(cores):
+            yield f"utilization_ratio.{part}", percent / 100, 0, 1
+
+    return Gauge(read=read)
 
 
 def _utilization(part: str, kind: int) -> Gauge:
@@ -195,11 +211,11 @@ GAUGES: Final[Sequence[Gauge]] = (
     _unsigned("voltage_volts", "voltage", 100, per=100),
     _unsigned("frequency_hertz.aicore", "frequency", 1e11, 7, times=_MHZ),
     _utilization("ddr", 1),
-    _utilization("aicore", 2),
+    _core_utilization("aicore", 2, cores=0),
     _utilization("aicpu", 3),
     _utilization("ddr_bandwidth", 5),
     _utilization("memory", 6),
-    _utilization("vector", 12),
+    _core_utilization("vector", 12, cores=1),
     _utilization("npu", 13),
     Gauge(read=_hbm),
     _ecc("ddr", 0),

@@ -226,6 +226,7 @@ _Static_assert(sizeof(struct dcmi_network_pkt_stats_info) == 464, "as the vendor
 
 enum dcmi_main_cmd {
     DCMI_MAIN_CMD_LP = 8,
+    DCMI_MAIN_CMD_TS = 11,
     DCMI_MAIN_CMD_CHIP_INF = 12,
     DCMI_MAIN_CMD_HCCS = 16,
     DCMI_MAIN_CMD_PCIE = 55,
