@@ -253,6 +253,10 @@ class EmulatedNode:
         """How often a function was called, in all or about one device."""
         return self.state.calls(function, None if device is None else self.index(device))
 
+    def refused(self) -> int:
+        """How many calls about chips were answered by an error: the vendor's libdcmi logs each."""
+        return sum(slot.refused for slot in self.state.functions if slot.used)
+
     # --- what there is ---
 
     def set(self, device: str, field: str, value: Any, place: int | None = None) -> None:

@@ -71,7 +71,7 @@ void fill_event(struct dcmi_event *told, const struct event *event, const struct
     {                                                                                                                  \
         struct chip *chip;                                                                                             \
         int answer = open_chip(__func__, 1, card_id, device_id, readiness, &chip);                                     \
-        return answer != 0 ? answer : tell(chip, ARGUMENTS passed);                                                    \
+        return answered(__func__, answer != 0 ? answer : tell(chip, ARGUMENTS passed));                                \
     }
 
 #define EXPORTED_V2(name, readiness, tell, declared, passed)                                                           \
@@ -80,7 +80,7 @@ void fill_event(struct dcmi_event *told, const struct event *event, const struct
     {                                                                                                                  \
         struct chip *chip;                                                                                             \
         int answer = open_chip(__func__, 2, 0, dev_id, readiness, &chip);                                              \
-        return answer != 0 ? answer : tell(chip, ARGUMENTS passed);                                                    \
+        return answered(__func__, answer != 0 ? answer : tell(chip, ARGUMENTS passed));                                \
     }
 
 #define EXPORTED_CALL(v1, v2, readiness, tell, declared, passed)                                                       \
@@ -94,14 +94,14 @@ void fill_event(struct dcmi_event *told, const struct event *event, const struct
     {                                                                                                                  \
         struct chip *chip;                                                                                             \
         int answer = open_chip(__func__, 1, card_id, device_id, readiness, &chip);                                     \
-        return answer != 0 ? answer : tell(chip);                                                                      \
+        return answered(__func__, answer != 0 ? answer : tell(chip));                                                  \
     }                                                                                                                  \
     EXPORTED int v2(int dev_id);                                                                                       \
     EXPORTED int v2(int dev_id)                                                                                        \
     {                                                                                                                  \
         struct chip *chip;                                                                                             \
         int answer = open_chip(__func__, 2, 0, dev_id, readiness, &chip);                                              \
-        return answer != 0 ? answer : tell(chip);                                                                      \
+        return answered(__func__, answer != 0 ? answer : tell(chip));                                                  \
     }
 
 #endif
