@@ -253,7 +253,7 @@ class Chip:
 
     def core_use(self, kind: int) -> bytes:
         """A byte for each AI core (``kind`` 0) or vector core (1): percent, or above 100 what is the matter
-        with it. None where the product does not tell, which is asked once.
+        with it; nothing where the product does not tell, which is asked once.
         """
         if kind in self._without_core_use:
             return b""
