@@ -221,6 +221,20 @@ def test_a_300i_duo_is_reset_by_its_first_die_whichever_asked(emulate: Emulate) 
     assert [name for name in node.names() if node.chip(name).resets] == ["npu2", "npu3"]
 
 
+@pytest.mark.parametrize("dropped", ["npu2", "npu3"])
+def test_the_die_of_a_300i_duo_that_works_is_not_reset_for_the_one_that_has_dropped(
+    emulate: Emulate, dropped: str
+) -> None:
+    node = emulate("4x300IDuo")
+    node.drop(dropped)
+    given = order(node, "4x300IDuo")
+    told = {"group": "card1", "series": "310"}
+    members = tuple(replace(each, attributes=told) for each in given.members)
+    with pytest.raises(ResetRefused, match=f"^the library does not list {dropped}$"):
+        ascend.reset(replace(given, members=members))
+    assert not any(node.chip(name).resets for name in node.names())
+
+
 def test_a_910b_that_has_dropped_is_reset_by_the_others(emulate: Emulate) -> None:
     node = emulate("8x910B")
     node.drop("npu3")

@@ -37,9 +37,16 @@ bool has_initialised(void);
 bool is_registered(const struct chip *chip);
 bool is_listed(const struct chip *chip);
 
+/* No server's, but a card that is put into one. */
+bool is_on_card(const struct chip *chip);
+
+/* On its card, as this process numbers what it has found. */
+int device_id_of(const struct chip *chip);
+
 /* The chip of a card, or -1. */
 int find_chip(int card_id, int device_id);
 bool is_mcu(int card_id, int device_id);
+int mcu_id_of(int card_id);
 int find_by_logic_id(int logic_id);
 int find_by_physical_id(int physical_id);
 

@@ -360,6 +360,6 @@ enum dcmi_reset_channel { OUTBAND_CHANNEL = 0, INBAND_CHANNEL = 1 };
 enum { DCMI_ALL_CARDS = 0xFF };
 
 /* Of vendor 0x19e5. */
-enum { PCI_DEVICE_910B = 0xd802, PCI_DEVICE_A3 = 0xd803 };
+enum { PCI_DEVICE_310P = 0xd500, PCI_DEVICE_910B = 0xd802, PCI_DEVICE_A3 = 0xd803 };
 
 #endif

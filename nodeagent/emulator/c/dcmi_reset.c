@@ -140,7 +140,7 @@ static bool is_any_called(const struct chip *chip, bool everything)
 
 static int refuse(const struct chip *chip, bool everything, enum dcmi_reset_channel channel)
 {
-    if (!everything && chip->reset_first_die_only && chip->device_id != 0)
+    if (!everything && chip->reset_first_die_only && device_id_of(chip) != 0)
         return DCMI_ERR_NOT_SUPPORT;
     if (channel == OUTBAND_CHANNEL)
         return refuse_outband(chip);
@@ -205,7 +205,7 @@ static int for_group(const struct chip *chip, void (*change)(struct chip *member
 {
     struct state *node = state();
 
-    if (chip->outband_state == NO_VALUE || (chip->reset_first_die_only && chip->device_id != 0))
+    if (chip->outband_state == NO_VALUE || (chip->reset_first_die_only && device_id_of(chip) != 0))
         return DCMI_ERR_NOT_SUPPORT;
     lock_state();
     for (int index = 0; index < node->node.chip_count; index++) {
