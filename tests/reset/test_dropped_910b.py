@@ -51,11 +51,7 @@ async def test_after_a_restart_of_the_daemon_nothing_is_reset_while_nobody_can_t
     tmp_path: Path,
 ) -> None:
     async with acting(tmp_path, "8x910B") as npus:
-        npus.mode = "off"
-        await npus.start()
-        await npus.read_again()
-        npus.node.drop("npu3")
-        await npus.subscriber.raised(DROPPED, "npu3")
+        await _a_drop_that_nobody_resets(npus)
         await npus.kill()
         npus.mode = "on"
         await npus.start()
@@ -67,16 +63,20 @@ async def test_after_a_restart_of_the_worker_nothing_is_reset_while_nobody_can_t
     tmp_path: Path,
 ) -> None:
     async with acting(tmp_path, "8x910B") as npus:
-        npus.mode = "off"
-        await npus.start()
-        await npus.read_again()
-        npus.node.drop("npu3")
-        await npus.subscriber.raised(DROPPED, "npu3")
+        await _a_drop_that_nobody_resets(npus)
         npus.node.crash(device="npu0", function=HEALTH, times=1)
         await npus.subscriber.raised("device_lost", "npu3")
         npus.mode = "on"
         await npus.reload()
         await _all_are_announced_and_it_waits(npus)
+
+
+async def _a_drop_that_nobody_resets(npus: Acting) -> None:
+    npus.mode = "off"
+    await npus.start()
+    await npus.read_again()
+    npus.node.drop("npu3")
+    await npus.subscriber.raised(DROPPED, "npu3")
 
 
 async def _polled_again(npus: Acting, device: str) -> None:
