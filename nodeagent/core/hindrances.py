@@ -34,7 +34,7 @@ _UNDER_WAY = (ResetStage.RUNNING, ResetStage.VERIFYING)
 
 def group_of(state: State, device: Device) -> tuple[str, ...]:
     """The ids of the devices that are reset together, the device first, then by name. A driver names the
-    group.
+    group; one that it lists no longer is in it as before, for as long as it sits in its slot.
     """
     group = device.attributes.get("group", "")
     if not group:
@@ -43,7 +43,7 @@ def group_of(state: State, device: Device) -> tuple[str, ...]:
         other
         for other in state.all(Device)
         if (other.vendor, other.attributes.get("group")) == (device.vendor, group)
-        and not other.gone
+        and (not other.gone or _is_in_its_slot(state, other))
         and other.id != device.id
     ]
     others.sort(key=lambda other: natural(other.name))
@@ -54,7 +54,7 @@ def barrier(state: State, members: tuple[str, ...]) -> str:
     """Why no reset may touch the group until a person has seen to it; "" where nothing says so."""
     for device_id in members:
         device = state.get(Device, device_id)
-        if device is None or device.gone:
+        if device is None or (device.gone and not _is_in_its_slot(state, device)):
             return f"{device_id} is no longer there"
         for condition in state.on(Condition, device_id):
             if condition.level in SEPARATING_LEVELS and not condition.injected:
@@ -80,6 +80,12 @@ def users(
     """
     for device_id in members:
         name = state.device(device_id).name
+        if state.device(device_id).gone:
+            yield (
+                f"{name} is reset together with the others, and its driver no longer lists it: "
+                "nobody can tell who is on it; power-cycle the node"
+            )
+            continue
         held = state.get(Held, device_id)
         if held is None or not held.is_current:
             yield f"who holds {name} is not known"
@@ -144,7 +150,7 @@ def of_start(state: State, reset: Reset, settings: ResetSettings) -> tuple[str, 
     for device_id in reset.members:
         device = state.device(device_id)
         reason = unobserved_reason(state, device)
-        if reason is not None:
+        if reason is not None and not device.gone:
             found.append(f"{device.name} is not observed: {reason.text}")
     if reset.conditions and not any(grounds.is_live(state, each) for each in grounds.asking(state, reset)):
         found.append("no fault that asked for it is seen now")
@@ -186,6 +192,8 @@ def refusal(state: State, device: Device) -> str:
     if settings.of_vendor(device.vendor) is ResetMode.OFF:
         by = "by reset.mode, the do-not-touch file or the kernel's command line"
         return f"resets of {device.vendor} chips are switched off: {by}"
+    if device.gone:
+        return f"{device.name} is no longer there: {device.gone}"
     members = group_of(state, device)
     if (other := covering(state, members)) is not None:
         return f"{other.id} of {names(state, other.members)} is {other.stage} already"
@@ -208,6 +216,11 @@ def limit_words(state: State, spent: str, settings: ResetSettings) -> str:
 def names(state: State, device_ids: tuple[str, ...]) -> str:
     found = (state.get(Device, device_id) for device_id in device_ids)
     return ", ".join(device.name if device is not None else "a device that is gone" for device in found)
+
+
+def _is_in_its_slot(state: State, device: Device) -> bool:
+    """Of one that is gone: PCI still shows it, so that what is done to its slot is done to it."""
+    return state.condition(device.id, state.lookup.facts("device_lost").key) is not None
 
 
 def _is_under_way(reset: Reset) -> bool:

@@ -18,7 +18,7 @@ SOURCES_OF: Final[Mapping[str, str]] = {
     "libnvidia-ml.so.1": "nvml",
 }
 """Library -> how the names of its own sources begin. A package has the libraries, and no sources."""
-COMMON: Final = ("shared.c", "override.c", "listener.c")
+COMMON: Final = ("shared.c", "override.c", "under_way.c", "listener.c")
 OPTIONS: Final = (
     *("-std=c11", "-O2", "-g1", "-pthread", "-Wall", "-Wextra", "-Werror"),
     *("-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,now", "-Wl,-z,defs"),

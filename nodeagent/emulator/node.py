@@ -121,30 +121,31 @@ class EmulatedNode:
         deliver: bool = True,
         stand: bool = True,
         events: int = 1,
+        part: int = 0,
     ) -> None:
         """A fault begins: it stands, and ``events`` occur events are told.
 
         ``severity`` is the library's: 0 suggestion, 1 minor, 2 major, 3 critical. ``deliver=False``: it
-        stands, but nobody is told (a lost callback). ``stand=False``: only told.
+        stands, but nobody is told (a lost callback). ``stand=False``: only told. ``part``: of the chip.
         """
-        fault = Fault(code, severity, name)
+        fault = Fault(code, severity, name, part)
         index = self.index(device)
         if stand:
             add_standing(self.state, index, fault)
         for _ in range(events if deliver else 0):
             tell(self.state, index, fault, OCCUR)
 
-    def clear_code(self, device: str, code: int, *, deliver: bool = True) -> None:
+    def clear_code(self, device: str, code: int, *, deliver: bool = True, part: int = 0) -> None:
         """A fault ends. ``deliver=False``: nobody is told (a lost recover)."""
         index = self.index(device)
-        fault = remove_standing(self.state, index, code)
+        fault = remove_standing(self.state, index, code, part)
         if deliver:
             tell(self.state, index, fault, RECOVER)
 
     def clear_codes(self, device: str, *, deliver: bool = True) -> None:
         """Every fault of a device ends."""
-        for code in self.codes(device):
-            self.clear_code(device, code, deliver=deliver)
+        for fault in standing(self.state, self.index(device)):
+            self.clear_code(device, fault.code, deliver=deliver, part=fault.part)
 
     def codes(self, device: str) -> list[int]:
         """The codes that stand."""
@@ -253,6 +254,10 @@ class EmulatedNode:
     def calls(self, function: str, device: str | None = None) -> int:
         """How often a function was called, in all or about one device."""
         return self.state.calls(function, None if device is None else self.index(device))
+
+    def refused(self) -> int:
+        """How many calls about chips were answered by an error: the vendor's libdcmi logs each."""
+        return sum(slot.refused for slot in self.state.functions if slot.used)
 
     # --- what there is ---
 

@@ -11,6 +11,7 @@ Deliver = Annotated[bool, Meta(description="Tell subscribers of it; no: the even
 Severity = Annotated[
     int, Meta(description="As the library has it: 0 suggestion, 1 minor, 2 major, 3 critical.")
 ]
+Part = Annotated[int, Meta(description="Of an NPU: the number of its part, such as a port.")]
 EventName = Annotated[str, Meta(description="What the event calls it.")]
 
 

@@ -16,7 +16,7 @@ from nodeagent.emulator.layout import LIMITS
 from nodeagent.emulator.lingqu_faults import CHIP_LEVEL, NO_SUB_TYPE, FabricFault, fabric_standing
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.pci_tree import address_of
-from nodeagent.emulator.request import Deliver, EventName, Severity
+from nodeagent.emulator.request import Deliver, EventName, Part, Severity
 from nodeagent.emulator.request import Request as Request
 
 PEERS: Final = {"cpu": 0, "npu": 1, "l2": 2}
@@ -73,6 +73,7 @@ class Raise(_OfFabric, tag="raise"):
     name: EventName = ""
     deliver: Deliver = True
     events: Annotated[int, Meta(description="How often an NPU's event is told.")] = 1
+    part: Part = 0
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
         fault = self._fault()
@@ -89,6 +90,7 @@ class Raise(_OfFabric, tag="raise"):
                 name=self.name,
                 deliver=self.deliver,
                 events=self.events,
+                part=self.part,
             )
         return {}
 
@@ -97,6 +99,7 @@ class Clear(_OfFabric, tag="clear"):
     """End a fault of an NPU or switch; the code "all" ends every one of an NPU."""
 
     deliver: Deliver = True
+    part: Part = 0
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
         fault = self._fault()
@@ -105,7 +108,7 @@ class Clear(_OfFabric, tag="clear"):
         elif self.code == "all":
             node.clear_codes(self.device, deliver=self.deliver)
         else:
-            node.clear_code(self.device, code_of(self.code), deliver=self.deliver)
+            node.clear_code(self.device, code_of(self.code), deliver=self.deliver, part=self.part)
         return {}
 
 

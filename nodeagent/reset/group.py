@@ -19,7 +19,8 @@ def members(
 ) -> tuple[Member, ...]:
     """In the order of the request. ``groups``: of each seen device the group, "" where it is not known. A
     device that the library does not list may be one of those that PCI has and the library lacks, by their
-    addresses in ``missing``; ``unlisted`` is its group, "" where none can be reset.
+    addresses in ``missing``; ``unlisted`` is its group, "" where none can be reset. One of them that nobody
+    asked for would be reset with that group, and whoever is on it was not looked for.
 
     Raises ``ResetRefused``.
     """
@@ -33,6 +34,12 @@ def members(
         named = ", ".join(each.name for each in asked)
         how = "is reset alone" if len(together) == 1 else "are reset together"
         raise ResetRefused(f"{', '.join(together)} {how}; asked for was {named}")
+    unasked = sorted(set(missing) - {member.pci for member in found})
+    if unasked and group == unlisted:
+        raise ResetRefused(
+            f"PCI lists {', '.join(unasked)}, and the library does not: what sits there is reset together "
+            "with the others, and nobody has asked for it or can tell who is on it; power-cycle the node"
+        )
     return found
 
 

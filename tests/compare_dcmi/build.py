@@ -66,7 +66,7 @@ def _own(folder: Path, name: str) -> tuple[str, ...]:
 def _emulators(folder: Path) -> list[Path]:
     """What maps the state file, hidden as in the emulator's own library."""
     made = []
-    for name in ("shared", "override"):
+    for name in ("shared", "override", "under_way"):
         made.append(folder / f"emulator_{name}.o")
         options = ("-std=c11", "-g", "-O1", "-fPIC", "-fvisibility=hidden", "-pthread")
         _run("cc", *options, "-c", str(EMULATOR / f"{name}.c"), "-o", str(made[-1]))

@@ -6,13 +6,14 @@ import pytest
 
 from nodeagent.core.model import (
     Claims,
+    DeviceGone,
     EventKind,
     Holder,
     Holders,
     Level,
     Operator,
 )
-from tests.core.build import held, lost, order, signal
+from tests.core.build import back, held, lost, order, signal
 from tests.core.ring import BROKEN, Ring, ring_catalog
 
 
@@ -180,3 +181,36 @@ def test_a_chip_whose_processes_cannot_be_read_any_more_is_not_free() -> None:
     assert ring.told()[-1] == ("action_proposed", "it waits: who holds npu1 is not known")
     ring.do(held("npu1", None))
     assert len(ring.actions) == 1
+
+
+UNLISTED = (
+    "it waits: npu1 is reset together with the others, and its driver no longer lists it: "
+    "nobody can tell who is on it; power-cycle the node"
+)
+
+
+def test_one_that_sits_in_its_slot_and_is_not_listed_is_reset_with_the_others_and_keeps_them_from_it() -> (
+    None
+):
+    ring = Ring()
+    ring.do(DeviceGone(source="ascend", device="npu1", reason="PCI lists it, the library does not"))
+    ring.do(signal("device_lost", "occur", "npu1", source="agent"))
+    ring.propose_and_start()
+    assert ring.told() == [
+        ("action_proposed", f"reset of npu0, npu1 for {BROKEN}"),
+        ("action_proposed", UNLISTED),
+    ]
+    assert ring.verdicts() == ["ISOLATE", "ISOLATE"]
+    ring.list_all()
+    ring.do(signal("device_lost", "recover", "npu1", source="agent"))
+    ring.do(back(device="npu1"))
+    ring.nobody_holds()
+    ring.poll_all(BROKEN)
+    assert [action.devices for action in ring.actions] == [("die0", "die1")]
+
+
+def test_one_that_sits_there_no_more_is_reset_with_nobody() -> None:
+    ring = Ring()
+    ring.do(DeviceGone(source="ascend", device="npu1", reason="taken out"))
+    ring.propose_and_start()
+    assert [action.devices for action in ring.actions] == [("die0",)]

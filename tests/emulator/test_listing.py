@@ -3,6 +3,8 @@
 import ctypes
 from collections.abc import Callable
 
+import pytest
+
 from nodeagent.emulator.node import EmulatedNode
 
 MakeNode = Callable[[str], EmulatedNode]
@@ -71,9 +73,28 @@ def test_a_chip_that_drops_later_stays_listed(make_node: MakeNode) -> None:
     assert (cards(library), health(library, 3)) == ([0, 1, 2, 3], (-8012, 0))
 
 
-def test_a_card_is_listed_when_both_of_its_dies_have_started(make_node: MakeNode) -> None:
-    node = make_node("4x300IDuo")
+def test_a_card_of_a_server_is_listed_when_both_of_its_dies_have_started(make_node: MakeNode) -> None:
+    node = make_node("16xA3")
     node.drop("npu1")
     library = initialised(node)
-    count = ctypes.c_int()
-    assert (cards(library), library.dcmi_get_device_num_in_card(0, ctypes.byref(count))) == ([-1, 1], -8007)
+    assert (cards(library), health(library, 0)) == ([-1, *range(1, 8)], (-8001, 0))
+
+
+@pytest.mark.parametrize(("dropped", "left"), [("npu0", 1), ("npu1", 0)])
+def test_the_die_that_is_left_of_a_300i_duo_is_its_device_0(
+    make_node: MakeNode, dropped: str, left: int
+) -> None:
+    node = make_node("4x300IDuo")
+    node.drop(dropped)
+    library = initialised(node)
+    count, logic, physical = ctypes.c_int(), ctypes.c_int(), ctypes.c_uint()
+    assert (cards(library), library.dcmi_get_device_num_in_card(0, ctypes.byref(count))) == ([0, 1], 0)
+    assert library.dcmi_get_device_logic_id(ctypes.byref(logic), 0, 0) == 0
+    assert library.dcmi_get_device_phyid_from_logicid(logic, ctypes.byref(physical)) == 0
+    assert (count.value, physical.value) == (1, left)
+
+
+def test_a_card_of_which_no_chip_has_started_is_not_listed(make_node: MakeNode) -> None:
+    node = make_node("4x310P")
+    node.drop("npu2")
+    assert cards(initialised(node)) == [0, 1, 3]

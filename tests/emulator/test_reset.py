@@ -1,12 +1,15 @@
 """Resets as the products do them: who is reset with whom, by which channel, and how it can go wrong."""
 
 import ctypes
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 
 import pytest
 
 from nodeagent.emulator.node import EmulatedNode
+from tests.waiting import wait_until
 
 MakeNode = Callable[[str], EmulatedNode]
 OUTBAND, INBAND = 0, 1
@@ -89,6 +92,41 @@ def test_a_process_on_a_chip_that_has_dropped_hinders_whoever_knows_the_chip(mak
     node.drop("npu1")
 
     assert (library.dcmi_set_device_reset(0, 0, INBAND), reset_devices(node)) == (-8012, [])
+
+
+EXPORTER = """
+import ctypes, sys
+library, power = ctypes.CDLL(sys.argv[1]), ctypes.c_int()
+library.dcmi_get_device_power_info(5, 0, ctypes.byref(power))
+"""
+
+
+@pytest.mark.parametrize("how", ["comes back", "is killed"])
+def test_no_chip_is_reset_while_any_process_has_a_call_under_way_on_one_of_its_group(
+    make_node: MakeNode, how: str
+) -> None:
+    node = make_node("8x910B")
+    node.hang("npu5", "dcmi_get_device_power_info")
+    with subprocess.Popen([sys.executable, "-c", EXPORTER, str(node.dcmi)]) as exporter:
+        wait_until(lambda: node.calls("dcmi_get_device_power_info"), "the exporter's call")
+        assert (reset(node, 3), reset_devices(node)) == (-8001, [])
+        if how == "is killed":
+            exporter.kill()
+        else:
+            node.release()
+        exporter.wait(10)
+    assert (reset(node, 3), reset_devices(node)) == (0, list(node.names()))
+
+
+def test_calls_about_chips_of_other_groups_hinder_no_reset(make_node: MakeNode) -> None:
+    node = make_node("16xA3")
+    node.hang("npu10", "dcmi_get_device_power_info")
+    with subprocess.Popen([sys.executable, "-c", EXPORTER, str(node.dcmi)]):
+        wait_until(lambda: node.calls("dcmi_get_device_power_info"), "the exporter's call")
+        library = ctypes.CDLL(str(node.dcmi))
+        assert (library.dcmi_pre_reset_soc(1, 0), library.dcmi_pre_reset_soc(0, 0)) == (-8001, 0)
+        assert (reset(node, 0), reset_devices(node)) == (0, list(MODULE))
+        node.release()
 
 
 def test_a_reset_that_is_refused_begins_nothing(make_node: MakeNode) -> None:

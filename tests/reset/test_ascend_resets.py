@@ -1,8 +1,11 @@
 """How NPUs are reset: by which calls, in which order, and what is refused or failed."""
 
+import io
+import itertools
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -14,6 +17,7 @@ from nodeagent.drivers.ascend import reset as ascend
 from nodeagent.drivers.resetting import Member, Order, ResetFailed, ResetRefused, ResetTimedOut
 from nodeagent.emulator.node import EmulatedNode
 from tests.reset.conftest import Emulate
+from tests.waiting import Lines, wait_until
 
 GROUPS = {
     "8x910B": [f"npu{number}" for number in range(8)],
@@ -136,19 +140,45 @@ def test_another_part_in_the_place_is_not_touched(emulate: Emulate) -> None:
     assert node.calls("dcmi_set_device_reset") == 0
 
 
-def test_a_reset_that_is_refused_while_others_call_is_asked_for_again(emulate: Emulate) -> None:
+EXPORTER = """
+import ctypes, sys
+library, power = ctypes.CDLL(sys.argv[1]), ctypes.c_int()
+while sys.stdin.read(1):
+    library.dcmi_get_device_power_info(5, 0, ctypes.byref(power))
+    print(flush=True)
+"""
+
+
+def test_a_reset_that_is_refused_while_an_exporter_calls_is_asked_for_again(
+    emulate: Emulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
     node = emulate("8x910B")
-    node.answer(-8005, "npu0", "dcmi_set_device_reset", times=2)
     steps: list[str] = []
-    ascend.reset(order(node, "8x910B", steps))
+    given = order(node, "8x910B", steps)
+    node.hang("npu5", "dcmi_get_device_power_info")
+    with subprocess.Popen(
+        (sys.executable, "-c", EXPORTER, str(node.dcmi)), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as exporter:
+        assert exporter.stdin is not None
+        assert exporter.stdout is not None
+        told, pauses = Lines(io.TextIOWrapper(exporter.stdout)), itertools.count(1)
+        exporter.stdin.write(b"." * 2)
+        exporter.stdin.flush()
+        wait_until(lambda: node.calls("dcmi_get_device_power_info", "npu5"), "the exporter's call")
+
+        def until_it_has_called(_: float) -> None:
+            """It calls again at once; the second call comes back as well."""
+            if next(pauses) == TRIES - 1:
+                node.release()
+                told.readline()
+                told.readline()
+
+        monkeypatch.setattr(time, "sleep", until_it_has_called)
+        ascend.reset(given)
+        exporter.stdin.close()
+    refused = "dcmi_set_device_reset: invalid parameter (INVALID_PARAMETER, -8001); once more in 0.01 s"
+    assert steps[:TRIES] == ["reset in-band", *(refused,) * (TRIES - 1)]
     assert [node.chip(name).resets for name in node.names()] == [1] * 8
-    assert (
-        steps[1:-1]
-        == [
-            "dcmi_set_device_reset: inner error (INNER_ERR, -8005); once more in 0.01 s",
-        ]
-        * 2
-    )
 
 
 def test_a_reset_that_was_refused_when_it_had_begun_is_not_begun_anew(emulate: Emulate) -> None:
@@ -189,6 +219,20 @@ def test_a_300i_duo_is_reset_by_its_first_die_whichever_asked(emulate: Emulate) 
     given = order(node, "4x300IDuo")
     ascend.reset(replace(given, members=tuple(reversed(given.members))))
     assert [name for name in node.names() if node.chip(name).resets] == ["npu2", "npu3"]
+
+
+@pytest.mark.parametrize("dropped", ["npu2", "npu3"])
+def test_the_die_of_a_300i_duo_that_works_is_not_reset_for_the_one_that_has_dropped(
+    emulate: Emulate, dropped: str
+) -> None:
+    node = emulate("4x300IDuo")
+    node.drop(dropped)
+    given = order(node, "4x300IDuo")
+    told = {"group": "card1", "series": "310"}
+    members = tuple(replace(each, attributes=told) for each in given.members)
+    with pytest.raises(ResetRefused, match=f"^the library does not list {dropped}$"):
+        ascend.reset(replace(given, members=members))
+    assert not any(node.chip(name).resets for name in node.names())
 
 
 def test_a_910b_that_has_dropped_is_reset_by_the_others(emulate: Emulate) -> None:

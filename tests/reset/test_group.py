@@ -76,6 +76,13 @@ def test_one_that_the_library_lacks_is_refused_where_pci_lacks_it_too_or_it_cann
         members(wanted, npus(), NPUS, missing={NPU2}, unlisted=unlisted)
 
 
+def test_one_that_the_library_lacks_and_nobody_asked_for_keeps_all_that_are_reset_with_it() -> None:
+    with pytest.raises(
+        ResetRefused, match=f"^PCI lists {NPU2}, and the library does not: what sits there is"
+    ):
+        members([asked("npu0"), asked("npu1")], npus(), NPUS, missing={NPU2}, unlisted="npus")
+
+
 @pytest.mark.parametrize(
     ("wanted", "silent", "groups", "why"),
     [

@@ -4,6 +4,10 @@ A UnifiedBus port down separates its chip from its neighbours, unless every chip
 then the cause lies outside them. Of the two Ethernet ports (UBoE) one down is a loss of bandwidth, both
 cut the chip off. What is derived here comes and goes with the codes it is derived from; it has no memory
 of its own but when each chip was last read.
+
+How many ports are down is counted by the parts of the chip on which the code stands. MindCluster runs
+``hccn_tool`` for it, as root (``GetUBPortsDownSnapshot`` of its hccn_tool.go). libdcmi tells the state of
+ports only of cards (``dcmiv2_get_ub_port_link_status``), and those with Ethernet ports are none.
 """
 
 import threading
@@ -57,7 +61,9 @@ class UnifiedBusPorts:
 
 
 def ethernet_ports(active: Collection[str], slaves_down: int) -> set[str]:
-    """``slaves_down``: of how many ports events told ``UBOE_PORT_DOWN``; the list itself tells of one."""
+    """``slaves_down``: on how many ports ``UBOE_PORT_DOWN`` stands, as far as that is known; the list of
+    codes itself tells of one, however many there are.
+    """
     down = int(NETWORK_PORT_DOWN in active) + max(int(UBOE_PORT_DOWN in active), slaves_down)
     if UBOE_PORT_DOWN not in active:
         return set()

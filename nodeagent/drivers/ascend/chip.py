@@ -3,7 +3,7 @@
 Each poll asks for its health and its active codes, then for what it measures and for who holds it. A chip
 whose health is "not ready" has dropped from its card: that is a fault with a code of its own for as long as
 it lasts, and closes nothing else; other calls answer so also where the driver is only busy. A chip whose
-codes cannot be asked is not observed. Nothing is retried.
+codes cannot be asked is not observed. Nothing is retried; what is refused again and again is asked seldom.
 """
 
 import math
@@ -17,14 +17,16 @@ from typing import Final
 from nodeagent.core.model import Kind
 from nodeagent.drivers.api import CallFailed, Reading
 from nodeagent.drivers.ascend import identity
+from nodeagent.drivers.ascend.aggregation import UBOE_PORT_DOWN
 from nodeagent.drivers.ascend.beside import Beside
 from nodeagent.drivers.ascend.dcmi import Chip, Place
 from nodeagent.drivers.ascend.errors import Nonsense, NotReady, NotSupported
-from nodeagent.drivers.ascend.events import LIST_LEADS_S, ChipEvents, Listener, code_of
+from nodeagent.drivers.ascend.events import LIST_LEADS_S, ChipEvents, Listener, Port, code_of, port_of
 from nodeagent.drivers.ascend.grouping import Sitting
 from nodeagent.drivers.ascend.hang import SUSPECTED_HANG, HangRule, HangWatch, sample_of
 from nodeagent.drivers.ascend.identity import Identity
 from nodeagent.drivers.ascend.label import LabelReader
+from nodeagent.drivers.ascend.refusals import Refusals
 from nodeagent.drivers.ascend.telemetry import MAY_WAIT, Telemetry
 from nodeagent.drivers.holders import cpu_time_s, holder_of
 from nodeagent.worker.protocol import Active, Device, Holder
@@ -94,8 +96,10 @@ class WatchedChip:
         self._turn = first_turn
         self._list_leads_s = list_leads_s
         self._listed: set[str] | None = None
-        self._read_s = -math.inf
-        self._asks_severity = True
+        self._read_s = self._polled_s = -math.inf
+        self._asks_events = True
+        self._refusals = Refusals()
+        self._seen_dropped: tuple[Holder, ...] | None = None
         self._refused = 0
         self._holders: dict[int, Holder] = {}
         self._busy = threading.Lock()
@@ -145,27 +149,43 @@ class WatchedChip:
     def poll(self) -> Reading:
         """Raises ``CallFailed`` where its codes cannot be asked."""
         with self._busy:
+            self._turn += 1
+            polled_s, self._polled_s = self._polled_s, time.monotonic()
+            if self.events.restarted or self._polled_s - polled_s > AWAY_S:
+                # It was reset, or let alone for that.
+                self._refusals.forget()
+            if not self._asks("health"):
+                # Of what was not asked nothing is told, but for who held the chip.
+                return Reading(complete=False, holders=self._seen_dropped)
             read_s, self._read_s = self._read_s, -math.inf
             try:
                 health = self._health()
             except NotReady:
-                self._telemetry.forget()
-                self._hang.forget()
-                # The host's driver tells of its processes, also of a chip that no longer answers.
-                holders = self._read_holders(slow=True)
-                return Reading(active=(Active(code=CARD_DROPPED),), complete=False, holders=holders)
+                self._refusals.note("health", refused=True)
+                return self._dropped()
+            self._refusals.note("health", refused=False)
             reading = self._read(health, was_away=time.monotonic() - read_s > AWAY_S)
             self._read_s = time.monotonic()
             return reading
 
     # ------------------------------------------------------------------ in pieces
 
+    def _asks(self, call: str) -> bool:
+        return self._refusals.asks(call, slow_round=self._turn % SLOW_ROUND == 0)
+
+    def _dropped(self) -> Reading:
+        self._telemetry.forget()
+        self._hang.forget()
+        # The host's driver tells of its processes, also of a chip that no longer answers.
+        self._seen_dropped = self._read_holders(slow=True)
+        return Reading(active=(Active(code=CARD_DROPPED),), complete=False, holders=self._seen_dropped)
+
     def _read(self, health: int | None, *, was_away: bool) -> Reading:
-        self._turn += 1
         slow = self._turn % SLOW_ROUND == 0 or was_away
         self._label.want(self._identity.die, time.monotonic())
         # Before its codes: what events said of the part that was here before is not said of this one.
-        if slow or self.events.restarted or self._unread or not self._identity.die:
+        is_unread = bool(self._unread) or not self._identity.die
+        if slow or self.events.restarted or (is_unread and self._asks("die")):
             self.events.restarted = False
             self._identify()
         if self._known_as and self._identity.die not in ("", self._known_as):
@@ -212,8 +232,8 @@ class WatchedChip:
         now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         codes, told = self.events.settle(codes, now_ns)
         severity = self._listener.severity
-        if any(severity(code) is None for code in codes):
-            self._learn_severities()
+        if UBOE_PORT_DOWN in codes or any(severity(code) is None for code in codes):
+            self._read_events()
         decided = True
         if self._derive is not None:
             derived, decided = self._derive(self.device, codes, now_ns)
@@ -227,20 +247,26 @@ class WatchedChip:
         if before is not None and (fresh := listed - before):
             self.events.expect(fresh, self._list_leads_s)
 
-    def _learn_severities(self) -> None:
-        """Of codes that no event has told; only some libraries can say."""
-        if not self._asks_severity:
+    def _read_events(self) -> None:
+        """Of codes that no event has told the severity, and the parts on which each stands, which the list of
+        codes does not tell; only some libraries can say (``dcmiv2_get_device_current_fault_event``).
+        """
+        if not self._asks_events or not self._asks("events"):
             return
+        parts: dict[str, set[Port]] = {}
         try:
             for event in self._chip.current_events():
                 self._listener.learn(code_of(event.event_id), event.severity)
+                parts.setdefault(code_of(event.event_id), set()).add(port_of(event))
+            self.events.stand(parts)
+            self._refusals.note("events", refused=False)
         except NotSupported:
-            self._asks_severity = False
+            self._asks_events = False
         except Nonsense:
             self._refused += 1
         except CallFailed:
-            # The severities stay unknown for now; the codes themselves were read.
-            return
+            # All this stays unknown for now; the codes themselves were read.
+            self._refusals.note("events", refused=True)
 
     def _identify(self) -> None:
         known, die = self._identity, self._read_die()
@@ -261,18 +287,25 @@ class WatchedChip:
     def _read_die(self) -> str:
         """The die's id, "" where it cannot be read."""
         try:
-            return identity.read_die(self._chip)
+            die = identity.read_die(self._chip)
         except CallFailed:
+            self._refusals.note("die", refused=True)
             return ""
+        self._refusals.note("die", refused=False)
+        return die
 
     def _read_holders(self, slow: bool) -> tuple[Holder, ...] | None:
+        if not self._asks("processes"):
+            return None
         try:
             pids = self._chip.processes()
         except Nonsense:
             self._refused += 1
             return None
         except CallFailed:
+            self._refusals.note("processes", refused=True)
             return None
+        self._refusals.note("processes", refused=False)
         if any(pid <= 0 for pid in pids):
             self._refused += 1
             return None

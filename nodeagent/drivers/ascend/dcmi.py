@@ -8,7 +8,7 @@ memory.
 
 import ctypes
 from collections.abc import Callable, Sequence
-from ctypes import byref, c_int, c_uint
+from ctypes import byref, c_int, c_ubyte, c_uint
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -49,6 +49,11 @@ MAX_DEVICES_PER_CARD: Final = 4
 MAX_CODES: Final = 128
 MAX_PROCESSES: Final = 64
 """The library writes so many, however little room it was told of (``dcmi_get_npu_proc_mem_info``)."""
+
+MAX_CORES: Final = 128
+
+TASK_SCHEDULER: Final = 11
+"""``DCMI_MAIN_CMD_TS``."""
 
 LIST_TRIES: Final = 3
 VERSION_BYTES: Final = 64
@@ -205,6 +210,8 @@ class Chip:
         self._signed, self._unsigned = c_int(), c_uint()
         self._structures: dict[type[ctypes.Structure], ctypes.Structure] = {}
         self._codes = (c_uint * (MAX_CODES * 2))()
+        self._cores = (c_ubyte * MAX_CORES)()
+        self._without_core_use: set[int] = set()
         self._processes = (ProcessMemory * (MAX_PROCESSES * 2))()
 
     def call(self, name: str, *arguments: Any) -> None:
@@ -243,6 +250,21 @@ class Chip:
         if size.value < ctypes.sizeof(form):
             raise Nonsense(f"get_device_info {main}/{sub} gave {size.value} bytes of {ctypes.sizeof(form)}")
         return filled
+
+    def core_use(self, kind: int) -> bytes:
+        """A byte for each AI core (``kind`` 0) or vector core (1): percent, or above 100 what is the matter
+        with it; nothing where the product does not tell, which is asked once.
+        """
+        if kind in self._without_core_use:
+            return b""
+        size = c_uint(ctypes.sizeof(self._cores))
+        try:
+            self.call("info", TASK_SCHEDULER, kind, byref(self._cores), byref(size))
+        except NotSupported:
+            self._without_core_use.add(kind)
+            return b""
+        _check_count("the number of cores", size.value, MAX_CORES)
+        return bytes(self._cores[: size.value])
 
     def error_codes(self) -> tuple[Sequence[int], bool]:
         """The codes active now, and whether the list was filled to its end, so that there may be more."""

@@ -40,6 +40,11 @@ Port = tuple[int, int, int, int]
 """Node type and id, sub-node type and id: which part of the chip an event is about."""
 
 
+def port_of(event: FaultEvent) -> Port:
+    """Which part of its chip it is about."""
+    return (event.node_type, event.node_id, event.sub_node_type, event.sub_node_id)
+
+
 def code_of(event_id: int) -> str:
     """As the tables write it: eight hexadecimal digits."""
     return f"{event_id:08X}"
@@ -100,6 +105,14 @@ class ChipEvents:
                 del self._present[code]
         return active, on_their_way
 
+    def stand(self, parts: Mapping[str, Collection[Port]]) -> None:
+        """On these parts the library says that the codes stand, also of what was told to an earlier process.
+        What an event has said so lately that the library may not have it yet is left to it.
+        """
+        with self._noted:
+            for code in parts.keys() - self._last.keys():
+                self._present[code] = frozenset(parts[code])
+
     def forget(self) -> None:
         """Another part is in the place."""
         with self._noted:
@@ -107,7 +120,7 @@ class ChipEvents:
             self._present.clear()
 
     def ports(self, code: str) -> int:
-        """On how many parts of the chip events have told of the active code."""
+        """On how many parts of the chip the active code is known to stand."""
         return len(self._present.get(code, ()))
 
 
@@ -149,8 +162,7 @@ class Listener:
         code, assertion = code_of(event.event_id), _ASSERTIONS[event.assertion]
         now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         self.learn(code, event.severity)
-        port = (event.node_type, event.node_id, event.sub_node_type, event.sub_node_id)
-        if not chip.note(code, assertion, port, now_ns):
+        if not chip.note(code, assertion, port_of(event), now_ns):
             return True
         signal = Signal(
             device=chip.device,

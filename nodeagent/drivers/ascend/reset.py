@@ -9,7 +9,9 @@ the boot status alone, never the answer of a reset.
 
 A process that starts after a chip has dropped does not find its card (``dcmi_init_server_per_device`` of
 dcmi_init_for_server.c: the card's id is -1). Such a chip cannot be addressed here, nor be asked who is on it.
-Where all chips are reset together any other one resets it too; where they are not, nothing is reset.
+Where all chips are reset together any other one resets it too; where they are not, nothing is reset. Of a
+300I Duo the die that is left is the library's first, whichever it is; but the driver resets the PCI bus of
+the die that it is given (``devdrv_hot_reset_single_device`` of devdrv_ctrl.c): the one that works, in vain.
 """
 
 import time

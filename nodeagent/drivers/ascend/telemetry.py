@@ -1,8 +1,9 @@
 """What a chip measures, once a poll: by a table of gauges, each a call, a unit and what may be believed.
 
 A call that this chip does not support is asked once and never again; one that fails is left out, so that
-nobody takes an unknown value for zero; a value that cannot be is refused and counted. What changes slowly
-is asked seldom, and its last value told meanwhile. It judges no value.
+nobody takes an unknown value for zero, and made seldom where it fails again and again; a value that cannot
+be is refused and counted. What changes slowly is asked seldom, and its last value told meanwhile. It judges
+no value.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,6 +23,7 @@ from nodeagent.drivers.ascend.abi import (
 )
 from nodeagent.drivers.ascend.dcmi import Chip
 from nodeagent.drivers.ascend.errors import Nonsense, NotSupported
+from nodeagent.drivers.ascend.refusals import Refusals
 
 Measured = tuple[str, float, float, float]
 """A metric, its value, and the least and the most that the vendor's documents allow, in the metric's unit."""
@@ -41,6 +43,9 @@ _LARGEST: Final = 2**63
 _HCCS, _PCIE = 16, 55
 """``dcmi_main_cmd``."""
 
+_PROFILED: Final = 0xEF
+"""Of a core: it is profiled (``dms_calculate_average_utilization`` of the driver's dms_ts_info.c)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gauge:
@@ -58,12 +63,15 @@ class Telemetry:
         self._all_gauges = GAUGES if gauges is None else gauges
         self._gauges = list(self._all_gauges)
         self._seldom: dict[Gauge, dict[str, float]] = {}
+        self._refusals = Refusals()
         self.refused = 0
 
     def read(self, *, slow_round: bool) -> dict[str, float]:
         """All readings."""
         told: dict[str, float] = {}
         for gauge in tuple(self._gauges):
+            if not self._refusals.asks(gauge, slow_round=slow_round):
+                continue
             if not gauge.seldom:
                 told.update(self._ask(gauge))
                 continue
@@ -75,18 +83,22 @@ class Telemetry:
     def forget(self) -> None:
         """The chip was away: what it told last, and what it could not tell, are of another time."""
         self._seldom.clear()
+        self._refusals.forget()
         self._gauges = list(self._all_gauges)
 
     def _ask(self, gauge: Gauge) -> dict[str, float]:
         try:
-            return self._believed(gauge.read(self._chip))
+            told = self._believed(gauge.read(self._chip))
         except NotSupported:
             self._gauges.remove(gauge)
         except Nonsense:
             self.refused += 1
         except CallFailed:
-            # Unknown for this once: the reading is left out, and the call is made again next time.
-            return {}
+            # Unknown for this once: the reading is left out.
+            self._refusals.note(gauge, refused=True)
+        else:
+            self._refusals.note(gauge, refused=False)
+            return told
         return {}
 
     def _believed(self, measured: Iterable[Measured]) -> dict[str, float]:
@@ -106,6 +118,19 @@ def _signed(metric: str, call: str, lowest: float, highest: float, per: int = 1)
 
 def _unsigned(metric: str, call: str, highest: float, *selectors: int, per: int = 1, times: int = 1) -> Gauge:
     return Gauge(read=lambda chip: ((metric, chip.unsigned(call, *selectors) * times / per, 0, highest),))
+
+
+def _core_utilization(part: str, kind: int, cores: int) -> Gauge:
+    """While a program has the cores profiled nobody can tell their use: of each the driver says so, which the
+    library makes a use of 0 (``dcmi_get_npu_device_utilization_rate`` of dcmi_inner_info_get.c).
+    """
+
+    def read(chip: Chip) -> Iterator[Measured]:
+        percent = chip.unsigned("utilization", kind)
+        if percent != 0 or _PROFILED not in chip.core_use(cores):
+            yield f"utilization_ratio.{part}", percent / 100, 0, 1
+
+    return Gauge(read=read)
 
 
 def _utilization(part: str, kind: int) -> Gauge:
@@ -195,11 +220,11 @@ GAUGES: Final[Sequence[Gauge]] = (
     _unsigned("voltage_volts", "voltage", 100, per=100),
     _unsigned("frequency_hertz.aicore", "frequency", 1e11, 7, times=_MHZ),
     _utilization("ddr", 1),
-    _utilization("aicore", 2),
+    _core_utilization("aicore", 2, cores=0),
     _utilization("aicpu", 3),
     _utilization("ddr_bandwidth", 5),
     _utilization("memory", 6),
-    _utilization("vector", 12),
+    _core_utilization("vector", 12, cores=1),
     _utilization("npu", 13),
     Gauge(read=_hbm),
     _ecc("ddr", 0),

@@ -37,9 +37,16 @@ bool has_initialised(void);
 bool is_registered(const struct chip *chip);
 bool is_listed(const struct chip *chip);
 
+/* No server's, but a card that is put into one. */
+bool is_on_card(const struct chip *chip);
+
+/* On its card, as this process numbers what it has found. */
+int device_id_of(const struct chip *chip);
+
 /* The chip of a card, or -1. */
 int find_chip(int card_id, int device_id);
 bool is_mcu(int card_id, int device_id);
+int mcu_id_of(int card_id);
 int find_by_logic_id(int logic_id);
 int find_by_physical_id(int physical_id);
 
@@ -71,7 +78,7 @@ void fill_event(struct dcmi_event *told, const struct event *event, const struct
     {                                                                                                                  \
         struct chip *chip;                                                                                             \
         int answer = open_chip(__func__, 1, card_id, device_id, readiness, &chip);                                     \
-        return answer != 0 ? answer : tell(chip, ARGUMENTS passed);                                                    \
+        return answered(__func__, answer != 0 ? answer : tell(chip, ARGUMENTS passed));                                \
     }
 
 #define EXPORTED_V2(name, readiness, tell, declared, passed)                                                           \
@@ -80,7 +87,7 @@ void fill_event(struct dcmi_event *told, const struct event *event, const struct
     {                                                                                                                  \
         struct chip *chip;                                                                                             \
         int answer = open_chip(__func__, 2, 0, dev_id, readiness, &chip);                                              \
-        return answer != 0 ? answer : tell(chip, ARGUMENTS passed);                                                    \
+        return answered(__func__, answer != 0 ? answer : tell(chip, ARGUMENTS passed));                                \
     }
 
 #define EXPORTED_CALL(v1, v2, readiness, tell, declared, passed)                                                       \
@@ -94,14 +101,14 @@ void fill_event(struct dcmi_event *told, const struct event *event, const struct
     {                                                                                                                  \
         struct chip *chip;                                                                                             \
         int answer = open_chip(__func__, 1, card_id, device_id, readiness, &chip);                                     \
-        return answer != 0 ? answer : tell(chip);                                                                      \
+        return answered(__func__, answer != 0 ? answer : tell(chip));                                                  \
     }                                                                                                                  \
     EXPORTED int v2(int dev_id);                                                                                       \
     EXPORTED int v2(int dev_id)                                                                                        \
     {                                                                                                                  \
         struct chip *chip;                                                                                             \
         int answer = open_chip(__func__, 2, 0, dev_id, readiness, &chip);                                              \
-        return answer != 0 ? answer : tell(chip);                                                                      \
+        return answered(__func__, answer != 0 ? answer : tell(chip));                                                  \
     }
 
 #endif

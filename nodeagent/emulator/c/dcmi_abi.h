@@ -226,6 +226,7 @@ _Static_assert(sizeof(struct dcmi_network_pkt_stats_info) == 464, "as the vendor
 
 enum dcmi_main_cmd {
     DCMI_MAIN_CMD_LP = 8,
+    DCMI_MAIN_CMD_TS = 11,
     DCMI_MAIN_CMD_CHIP_INF = 12,
     DCMI_MAIN_CMD_HCCS = 16,
     DCMI_MAIN_CMD_PCIE = 55,
@@ -359,6 +360,6 @@ enum dcmi_reset_channel { OUTBAND_CHANNEL = 0, INBAND_CHANNEL = 1 };
 enum { DCMI_ALL_CARDS = 0xFF };
 
 /* Of vendor 0x19e5. */
-enum { PCI_DEVICE_910B = 0xd802, PCI_DEVICE_A3 = 0xd803 };
+enum { PCI_DEVICE_310P = 0xd500, PCI_DEVICE_910B = 0xd802, PCI_DEVICE_A3 = 0xd803 };
 
 #endif

@@ -14,9 +14,18 @@ static struct chip mcu = {.present = 1, .ready = 1, .code_count_lie = NO_LIE, .h
  */
 static bool is_initialised, registered[CHIPS], found[CHIPS];
 
+/* Of what was found, its device id in this process. */
+static int device_ids[CHIPS];
+
 static bool is_there(const struct chip *chip) { return chip->kind == KIND_NPU && chip->present; }
 
-/* A card is found when all of its chips have started. */
+/*
+ * Of a server's card all chips must have started (dcmi_init_server_per_device of dcmi_init_for_server.c). Of others
+ * each one is found that has, and numbered as it is found, so that the die of a 300I Duo that is left is device 0,
+ * whichever it is (dcmi_get_bus_id_from_root_pcie_info and dcmi_init_card_info_for_new of dcmi_init_for_card.c).
+ */
+bool is_on_card(const struct chip *chip) { return chip->pci_product == PCI_DEVICE_310P; }
+
 static bool has_started(const struct node *node, int card_id)
 {
     for (int index = 0; index < node->chip_count; index++) {
@@ -46,10 +55,21 @@ void find_chips(const bool taken[CHIPS])
     for (int index = 0; index < node->chip_count; index++) {
         if (!is_initialised)
             registered[index] = taken[index] && is_there(&state()->chips[index]);
-        found[index] = registered[index] && taken[index] && is_there(&state()->chips[index]) &&
-                       has_started(node, state()->chips[index].card_id);
+        const struct chip *chip = &state()->chips[index];
+        found[index] = registered[index] && taken[index] && is_there(chip) &&
+                       (is_on_card(chip) ? chip->ready : has_started(node, chip->card_id));
+        device_ids[index] = chip->device_id;
+        for (int before = 0; is_on_card(chip) && before < index; before++) {
+            if (!found[before] && state()->chips[before].card_id == chip->card_id)
+                device_ids[index]--;
+        }
     }
     is_initialised = true;
+}
+
+int device_id_of(const struct chip *chip)
+{
+    return is_initialised ? device_ids[chip - state()->chips] : chip->device_id;
 }
 
 bool has_initialised(void) { return is_initialised; }
@@ -67,15 +87,29 @@ int find_chip(int card_id, int device_id)
 
     for (int index = 0; index < node->node.chip_count; index++) {
         const struct chip *chip = &node->chips[index];
-        if (is_listed(chip) && chip->card_id == card_id && chip->device_id == device_id)
+        if (is_listed(chip) && chip->card_id == card_id && device_id_of(chip) == device_id)
             return index;
     }
     return -1;
 }
 
+/* It is numbered after the chips that were found. */
+int mcu_id_of(int card_id)
+{
+    const struct node *node = &state()->node;
+    int id = node->mcu_id;
+
+    for (int index = 0; index < node->chip_count; index++) {
+        const struct chip *chip = &state()->chips[index];
+        if (chip->kind == KIND_NPU && chip->card_id == card_id && is_on_card(chip) && !is_listed(chip))
+            id--;
+    }
+    return node->mcu_id < 0 ? node->mcu_id : id;
+}
+
 bool is_mcu(int card_id, int device_id)
 {
-    return device_id >= 0 && device_id == state()->node.mcu_id && find_chip(card_id, 0) >= 0;
+    return device_id >= 0 && device_id == mcu_id_of(card_id) && find_chip(card_id, 0) >= 0;
 }
 
 int find_by_logic_id(int logic_id)

@@ -23,6 +23,7 @@ void fill_event(struct dcmi_event *told, const struct event *event, const struct
     fault->deviceid = (unsigned short)(event->device_id_lie != NO_LIE ? event->device_id_lie : chip->logic_id);
     fault->node_type_ex = (unsigned short)(event->code >> 17 & 0x7ff);
     fault->node_type = (unsigned char)fault->node_type_ex;
+    fault->node_id = (unsigned char)event->part;
     fault->severity = (unsigned char)event->severity;
     fault->assertion = (unsigned char)event->assertion;
     fault->event_serial_num = event->serial;

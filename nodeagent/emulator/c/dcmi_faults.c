@@ -38,20 +38,38 @@ static int tell_health(const struct chip *chip, unsigned int *health)
 /* How many of what stands there is room for. */
 static int fitting(const struct chip *chip, int room) { return chip->code_count < room ? chip->code_count : room; }
 
-/* The vendor collects so many at most, and refuses a caller with less room than they need. */
+/* The vendor collects so many at most. */
+enum { COLLECTED = 128 };
+
+/* Each code once, on however many parts of the chip it stands. */
+static int collect(const struct chip *chip, unsigned int codes[COLLECTED])
+{
+    int count = 0;
+
+    for (int index = 0; index < chip->code_count && count < COLLECTED; index++) {
+        int before = 0;
+        while (before < count && codes[before] != standing_of(chip)[index].code)
+            before++;
+        if (before == count)
+            codes[count++] = standing_of(chip)[index].code;
+    }
+    return count;
+}
+
+/* A caller with less room than they need is refused. */
 static int tell_codes(const struct chip *chip, int *error_count, unsigned int *error_code_list, unsigned int list_len)
 {
-    enum { COLLECTED = 128 };
+    unsigned int codes[COLLECTED];
 
     if (error_count == NULL || error_code_list == NULL || list_len == 0)
         return DCMI_ERR_INVALID_PARAMETER;
     if (!is_ready(chip))
         return DCMI_ERR_INNER_ERR;
     lock_state();
-    int written = fitting(chip, COLLECTED);
+    int written = collect(chip, codes);
     bool fits = (unsigned int)written <= list_len;
-    for (int index = 0; fits && index < written; index++)
-        error_code_list[index] = standing_of(chip)[index].code;
+    if (fits)
+        memcpy(error_code_list, codes, (size_t)written * sizeof *codes);
     if (fits)
         *error_count = chip->code_count_lie == NO_LIE ? written : chip->code_count_lie;
     unlock_state();
@@ -80,6 +98,7 @@ static void tell_one(struct dcmi_event *told, const struct chip *chip, const str
 {
     struct event event = {
         .code = standing->code,
+        .part = standing->part,
         .severity = standing->severity,
         .assertion = DCMI_EVENT_OCCUR,
         .serial = standing->serial,
@@ -93,6 +112,7 @@ static void tell_one(struct dcmi_event *told, const struct chip *chip, const str
     fill_event(told, &event, chip);
 }
 
+/* One for each part of the chip on which a code stands (dms_event_get_current_fault_event of dms_event.c). */
 static int tell_standing(const struct chip *chip, struct dcmi_event *events, int room, int *count)
 {
     if (events == NULL || count == NULL || room <= 0)

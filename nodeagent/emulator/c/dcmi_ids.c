@@ -125,7 +125,7 @@ EXPORTED int dcmi_get_card_id_device_id_from_logicid(int *card_id, int *device_i
     const struct chip *chip = NULL;
     int answer = open_logic(__func__, 1, (int)device_logic_id, &chip);
 
-    return answer != 0 ? answer : tell_pair(chip->card_id, chip->device_id, card_id, device_id);
+    return answer != 0 ? answer : tell_pair(chip->card_id, device_id_of(chip), card_id, device_id);
 }
 
 EXPORTED int dcmi_get_card_id_device_id_from_phyid(int *card_id, int *device_id, unsigned int device_phy_id);
@@ -134,7 +134,7 @@ EXPORTED int dcmi_get_card_id_device_id_from_phyid(int *card_id, int *device_id,
     const struct chip *chip = NULL;
     int answer = open_physical(__func__, 1, (int)device_phy_id, &chip);
 
-    return answer != 0 ? answer : tell_pair(chip->card_id, chip->device_id, card_id, device_id);
+    return answer != 0 ? answer : tell_pair(chip->card_id, device_id_of(chip), card_id, device_id);
 }
 
 EXPORTED int dcmiv2_get_slot_id_and_chip_id_by_dev_id(int dev_id, unsigned int *slot_id, unsigned int *chip_id);

@@ -79,6 +79,25 @@ static size_t make_pcie_link_errors(const struct chip *chip, void *made)
     return sizeof(struct dcmi_pcie_link_error_info);
 }
 
+/* A byte for each core; of those that are profiled it says so (dms_calculate_average_utilization of dms_ts_info.c). */
+static size_t make_core_use(const struct chip *chip, int input_type, size_t cores, void *made)
+{
+    enum { PROFILED = 0xef };
+
+    memset(made, chip->profiling ? PROFILED : (int)chip->utilization_percent[input_type], cores);
+    return cores;
+}
+
+static size_t make_ai_core_use(const struct chip *chip, void *made)
+{
+    return make_core_use(chip, 2, chip->aicore_count, made);
+}
+
+static size_t make_vector_core_use(const struct chip *chip, void *made)
+{
+    return make_core_use(chip, 12, (size_t)chip->aicore_count * 2, made);
+}
+
 static size_t make_frequency_reduction(const struct chip *chip, void *made)
 {
     *(unsigned int *)made = chip->frequency_reduction_cause;
@@ -90,6 +109,8 @@ static const struct pair {
     size_t (*make)(const struct chip *chip, void *made);
 } pairs[] = {
     {DCMI_MAIN_CMD_LP, 9, make_frequency_reduction},
+    {DCMI_MAIN_CMD_TS, 0, make_ai_core_use},
+    {DCMI_MAIN_CMD_TS, 1, make_vector_core_use},
     {DCMI_MAIN_CMD_CHIP_INF, 1, make_pod},
     {DCMI_MAIN_CMD_CHIP_INF, 2, make_pod_status},
     {DCMI_MAIN_CMD_HCCS, 0, make_hccs_status},
@@ -106,6 +127,8 @@ enum { PAIRS = sizeof pairs / sizeof pairs[0] };
 static bool has(const struct chip *chip, unsigned int main_cmd)
 {
     switch (main_cmd) {
+    case DCMI_MAIN_CMD_TS:
+        return chip->utilization_percent[12] != NO_VALUE;
     case DCMI_MAIN_CMD_CHIP_INF:
         return chip->pod_device_id != NO_VALUE;
     case DCMI_MAIN_CMD_HCCS:

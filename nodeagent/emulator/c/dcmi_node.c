@@ -52,7 +52,7 @@ static int tell_list(const int *entries, int count, int lie, int *told_count, in
     return DCMI_OK;
 }
 
-/* A card is listed for as long as the process lives; one that had not started, without its id. */
+/* A card is listed for as long as the process lives; one that had not started, without its id where it is a server's. */
 static int present_cards(int cards[CHIPS])
 {
     const struct state *node = state();
@@ -64,7 +64,7 @@ static int present_cards(int cards[CHIPS])
             const struct chip *chip = &node->chips[index];
             if (chip->kind != KIND_NPU || chip->card_id != node->node.cards[place])
                 continue;
-            present = present || is_registered(chip);
+            present = present || (is_on_card(chip) ? is_listed(chip) : is_registered(chip));
             listed = listed || is_listed(chip);
         }
         if (present)
@@ -204,7 +204,7 @@ EXPORTED int dcmi_get_device_id_in_card(int card_id, int *device_id_max, int *mc
     if (count < 0)
         return DCMI_ERR_INVALID_DEVICE_ID;
     *device_id_max = count - 1;
-    *mcu_id = state()->node.mcu_id;
+    *mcu_id = mcu_id_of(card_id);
     *cpu_id = -1;
     return DCMI_OK;
 }

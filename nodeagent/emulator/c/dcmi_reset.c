@@ -123,14 +123,31 @@ static int refuse_outband(const struct chip *chip)
     return chip->outband_state != 1 || !chip->outband_prepared ? DCMI_ERR_RESET_FAILED : DCMI_OK;
 }
 
+/*
+ * The driver resets no chip while any process has a call under way on it ("Dms task_cnt not zero" of
+ * dms_hotreset.c: EINVAL, which dcmi_convert_error_code makes an invalid parameter).
+ */
+static bool is_any_called(const struct chip *chip, bool everything)
+{
+    for (int index = 0; index < state()->node.chip_count; index++) {
+        const struct chip *member = &state()->chips[index];
+        bool is_member = everything || member->reset_group == chip->reset_group;
+        if (member->kind == KIND_NPU && is_member && is_called(index))
+            return true;
+    }
+    return false;
+}
+
 static int refuse(const struct chip *chip, bool everything, enum dcmi_reset_channel channel)
 {
-    if (!everything && chip->reset_first_die_only && chip->device_id != 0)
+    if (!everything && chip->reset_first_die_only && device_id_of(chip) != 0)
         return DCMI_ERR_NOT_SUPPORT;
     if (channel == OUTBAND_CHANNEL)
         return refuse_outband(chip);
     if (channel != INBAND_CHANNEL)
         return DCMI_ERR_NOT_SUPPORT;
+    if (is_any_called(chip, everything))
+        return DCMI_ERR_INVALID_PARAMETER;
     return everything ? DCMI_OK : refuse_inband(chip);
 }
 
@@ -188,7 +205,7 @@ static int for_group(const struct chip *chip, void (*change)(struct chip *member
 {
     struct state *node = state();
 
-    if (chip->outband_state == NO_VALUE || (chip->reset_first_die_only && chip->device_id != 0))
+    if (chip->outband_state == NO_VALUE || (chip->reset_first_die_only && device_id_of(chip) != 0))
         return DCMI_ERR_NOT_SUPPORT;
     lock_state();
     for (int index = 0; index < node->node.chip_count; index++) {
@@ -211,7 +228,10 @@ static void scan(struct chip *member)
     member->boot_began_ns = now_ns();
 }
 
-static int prepare_group(const struct chip *chip) { return for_group(chip, prepare); }
+static int prepare_group(const struct chip *chip)
+{
+    return is_any_called(chip, false) ? DCMI_ERR_INVALID_PARAMETER : for_group(chip, prepare);
+}
 
 static int scan_group(const struct chip *chip) { return for_group(chip, scan); }
 

@@ -36,9 +36,15 @@ static int tell_frequency(const struct chip *chip, enum dcmi_freq_type input_typ
     return tell_numbered(chip, chip->frequency_mhz, (int)input_type, frequency);
 }
 
+/* Of profiled cores the driver says 0xef, and the library then 0 (dcmi_get_npu_device_utilization_rate). */
 static int tell_utilization(const struct chip *chip, int input_type, unsigned int *utilization)
 {
-    return tell_numbered(chip, chip->utilization_percent, input_type, utilization);
+    enum { AI_CORE = 2, VECTOR_CORE = 12 };
+    int answer = tell_numbered(chip, chip->utilization_percent, input_type, utilization);
+
+    if (answer == DCMI_OK && chip->profiling && (input_type == AI_CORE || input_type == VECTOR_CORE))
+        *utilization = 0;
+    return answer;
 }
 
 static int tell_utilizations(const struct chip *chip, struct dcmi_multi_utilization_info *told)

@@ -217,19 +217,31 @@ static int apply(struct override *override, const char *function, int chip)
     }
 }
 
+int answered(const char *name, int answer)
+{
+    struct function *function = answer == 0 || state() == NULL ? NULL : function_of(name);
+
+    if (function != NULL)
+        __atomic_fetch_add(&function->refused, 1, __ATOMIC_RELAXED);
+    return answer;
+}
+
 int enter(const char *name, int chip)
 {
     struct state *node = state();
     struct function *function;
+    uint64_t *call;
     int answer = 0;
 
     if (node == NULL)
         return dialect.no_driver;
+    call = begin_call(chip);
     function = function_of(name);
     if (function != NULL && chip < CHIPS)
         __atomic_fetch_add(&function->calls[chip + 1], 1, __ATOMIC_RELAXED);
     for (int index = 0; index < node->node.override_count && answer == 0; index++)
         answer = apply(&node->overrides[index], name, chip);
+    end_call(call);
     if (answer == 0 && function != NULL && function->unsupported)
         answer = dialect.unsupported;
     return answer;

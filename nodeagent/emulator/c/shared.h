@@ -84,6 +84,14 @@ struct state *state(void);
  */
 int enter(const char *function, int chip);
 
+/* The answer to a call about a chip, counted where it is an error. */
+int answered(const char *function, int answer);
+
+/* A call about a chip (-1: about none) is under way until it ends. is_called: one of any process is, about this chip. */
+uint64_t *begin_call(int chip);
+void end_call(uint64_t *call);
+bool is_called(int chip);
+
 /* The lock over what several processes write: codes, events. Held for microseconds. */
 void lock_state(void);
 void unlock_state(void);

@@ -129,6 +129,25 @@ async def test_both_ethernet_ports_down_let_no_new_job_onto_a_950(emulate: Emula
         await stage.cleared("npu1", ONE_DOWN)
 
 
+async def test_a_process_that_begins_later_counts_the_ethernet_ports_of_a_950_too(
+    emulate: Emulate, tmp_path: Path
+) -> None:
+    node = emulate("4x950")
+    for port in (0, 1):
+        node.raise_code("npu1", int(UBOE_DOWN, 16), part=port)
+    node.raise_code("npu2", int(UBOE_DOWN, 16), part=1)
+    async with judged(ascend_spec(node.dcmi, tmp_path / "sys", poll_interval_s=0.05)) as stage:
+        assert (await stage.raised("npu1", BOTH_DOWN)).condition_level is Level.PRE_SEPARATE_NPU
+        assert (await stage.raised("npu2", ONE_DOWN)).condition_level is Level.SUB_HEALTH
+        node.clear_code("npu1", int(UBOE_DOWN, 16), part=0)
+        await stage.cleared("npu1", BOTH_DOWN)
+        await stage.raised("npu1", ONE_DOWN)
+        assert stage.told("npu1", UBOE_DOWN) == ["raised"]
+        node.clear_code("npu1", int(UBOE_DOWN, 16), part=1)
+        await stage.cleared("npu1", ONE_DOWN)
+        await stage.cleared("npu1", UBOE_DOWN)
+
+
 async def test_an_older_chip_has_no_such_ports(emulate: Emulate, tmp_path: Path) -> None:
     node = emulate("4x910B")
     async with judged(ascend_spec(node.dcmi, tmp_path / "sys", poll_interval_s=0.05)) as stage:

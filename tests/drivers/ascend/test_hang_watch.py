@@ -151,6 +151,13 @@ def test_a_job_that_does_nothing_is_told_by_the_chips_poll(node: EmulatedNode, d
     assert codes(driver, "npu3") == []
 
 
+def test_a_job_that_is_profiled_is_not_suspected(node: EmulatedNode, driver: AscendDriver) -> None:
+    node.set("npu3", "utilization_percent", 97, AICORE)
+    node.set("npu3", "profiling", 1)
+    node.hold("npu3", os.getpid())
+    assert [codes(driver, "npu3") for _ in range(10)] == [[]] * 10
+
+
 def test_a_chip_without_a_network_of_its_own_is_never_suspected(
     node: EmulatedNode, driver: AscendDriver
 ) -> None:

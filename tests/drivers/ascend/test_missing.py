@@ -140,12 +140,15 @@ async def test_a_chip_that_was_starting_when_the_library_was_opened_is_found_and
         assert node.calls(init) >= 2
 
 
-async def test_both_dies_of_a_card_are_found_once_both_have_started(emulate: Emulate) -> None:
-    node = emulate("4x300IDuo")
+@pytest.mark.parametrize(("description", "lost"), [("16xA3", 2), ("4x300IDuo", 1)])
+async def test_both_dies_of_a_card_are_found_once_both_have_started(
+    emulate: Emulate, description: str, lost: int
+) -> None:
+    node = emulate(description)
     node.drop("npu1")
     async with judged(ascend_spec(node.dcmi, node.sysfs, poll_interval_s=0.05)) as stage:
         assert {view.name for view in stage.engine.view().devices} >= {"npu2", "npu3"}
-        assert len(stage.faults("device_lost")) == 2
+        assert len(stage.faults("device_lost")) == lost
         node.return_("npu1")
         for device in ("npu0", "npu1"):
             await stage.polled(device, 1)

@@ -244,3 +244,13 @@ async def test_a_chip_that_hangs_at_the_start_holds_nobody_up(node: EmulatedNode
         assert stage.device("npu5").id == "slot:npu5"
         node.release()
         await stage.back("npu5")
+
+
+async def test_the_die_of_a_300i_duo_that_is_left_keeps_its_name(emulate: Emulate, tmp_path: Path) -> None:
+    node = emulate("4x300IDuo")
+    node.drop("npu0")
+    async with judged(ascend_spec(node.dcmi, tmp_path / "sys", poll_interval_s=0.05)) as stage:
+        node.raise_code("npu1", 0x80A18008)
+        raised = await stage.raised("npu1", "80A18008")
+        assert (raised.verdict.value, raised.evidence["event_name"]) == ("ISOLATE", "fault 80A18008")
+        assert [view.name for view in stage.engine.view().devices if view.source] == ["npu1", "npu2", "npu3"]

@@ -122,6 +122,28 @@ def test_a_950_tells_the_state_of_its_ports_and_its_pcie_errors(emulate: Emulate
     assert readings["pcie_errors_total.lcrc"] == 4
 
 
+def test_use_that_nobody_can_tell_while_cores_are_profiled_is_left_out(node: EmulatedNode) -> None:
+    node.set("npu3", "utilization_percent", 97, 2)
+    node.set("npu3", "profiling", 1)
+    telemetry = telemetry_of(node)
+    assert {"aicore", "vector"}.isdisjoint(parts(telemetry.read(slow_round=False), "utilization_ratio"))
+    node.set("npu3", "profiling", 0)
+    assert telemetry.read(slow_round=False)["utilization_ratio.aicore"] == 0.97
+    node.set("npu3", "utilization_percent", 0, 2)
+    readings = telemetry.read(slow_round=False)
+    assert (readings["utilization_ratio.aicore"], readings["utilization_ratio.vector"]) == (0, 0)
+
+
+def test_a_chip_that_does_not_tell_of_each_core_is_asked_once(node: EmulatedNode) -> None:
+    node.answer(-8255, "npu3", "dcmi_get_device_info")
+    telemetry = telemetry_of(node)
+    for _ in range(4):
+        assert telemetry.read(slow_round=False)["utilization_ratio.aicore"] == 0
+    asked = node.calls("dcmi_get_device_info", "npu3")
+    telemetry.read(slow_round=False)
+    assert node.calls("dcmi_get_device_info", "npu3") == asked
+
+
 def test_a_card_without_hbm_tells_of_its_own_memory(emulate: Emulate) -> None:
     readings = telemetry_of(emulate("4x300IDuo")).read(slow_round=True)
     assert "utilization_ratio.ddr" in readings
