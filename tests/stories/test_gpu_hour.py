@@ -72,14 +72,22 @@ def daemon(launch_gpus: LaunchGpus, clock: SteppedClock, branch: str) -> GpuDaem
 
 def fail(daemon: GpuDaemon, xids: Sequence[int], process: int) -> None:
     """One program fails so in each place; it is over before anybody has listed it."""
+    details = {
+        13: f"Graphics SM Warp Exception on (GPC {process % 7}, TPC 3, SM 1): Out Of Range Address",
+        94: f"Contained: SM (0x1). {NO_RESET}",
+    }
     for (gpu, instance), (by_nvml, by_kernel) in PLACES.items():
         for xid in xids:
-            detail = f"Contained: SM (0x1). {NO_RESET}" if xid == 94 else ""
+            line = xid_line(
+                daemon.gpus.pci(gpu),
+                xid,
+                details.get(xid, ""),
+                process_id=process,
+                process_name="python3",
+                instance=instance,
+            )
             if by_kernel:
-                pci = daemon.gpus.pci(gpu)
-                daemon.say(
-                    xid_line(pci, xid, detail, process_id=process, process_name="python3", instance=instance)
-                )
+                daemon.say(line)
             if by_nvml:
                 daemon.gpus.raise_xid(gpu, xid, instance=instance)
 
