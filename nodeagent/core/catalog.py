@@ -14,7 +14,7 @@ from nodeagent.core.codes import Sensor as Sensor
 from nodeagent.core.codes import canonical as canonical
 from nodeagent.core.codes import is_hexadecimal as is_hexadecimal
 from nodeagent.core.model import Affects as Affects
-from nodeagent.core.model import Assertion, Kind, Level, Recovery, ResetMode
+from nodeagent.core.model import Assertion, CountedBy, Kind, Level, Recovery, ResetMode
 
 SECOND_NS = 1_000_000_000
 
@@ -79,8 +79,8 @@ class FrequencyRule:
     ``release_ns`` None: only a person releases. ``burst_ns`` None: what the source of the signal makes
     of it (the kernel log tells one fault in many lines, a driver does not). ``at_least``: the rule
     counts only faults whose level is this or worse by precedence (for the rule on every code). ``in_use``:
-    it counts none that came while nobody used the device. A rule whose codes hold "*" yields to any that
-    names the code.
+    it counts none that came while nobody used the device. ``counted_by``: which occurrences are counted
+    together (see ``core.attribution``). A rule whose codes hold "*" yields to any that names the code.
     """
 
     id: str
@@ -93,6 +93,7 @@ class FrequencyRule:
     correlation_ns: int = 30 * SECOND_NS
     at_least: Level | None = None
     in_use: bool = False
+    counted_by: CountedBy = CountedBy.DEVICE
     kind: Kind = Kind.CHIP
     file: str = ""
 

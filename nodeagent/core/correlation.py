@@ -8,7 +8,7 @@ occurrences leave the queues of every chip that showed them. Nothing here counts
 from bisect import bisect_left
 from dataclasses import replace
 
-from nodeagent.core import holding, limits
+from nodeagent.core import attributed, holding, limits
 from nodeagent.core.catalog import FrequencyRule
 from nodeagent.core.cells import changed
 from nodeagent.core.model import Device, EventKind, Promotion, Sighting, Window
@@ -137,8 +137,11 @@ def _leave(state: State, code_key: str, rule: FrequencyRule) -> None:
             for at_ns in window.occurrences_ns
             if not any(abs(at_ns - other_ns) <= rule.correlation_ns for other_ns in others)
         )
-        if kept != window.occurrences_ns:
-            limits.remember(state, replace(window, occurrences_ns=kept))
+        after = replace(window, occurrences_ns=kept)
+        for other_ns in others if window.attributed else ():
+            after = replace(after, attributed=attributed.without(after, other_ns, rule.correlation_ns))
+        if after != window:
+            limits.remember(state, after)
 
 
 def _one_cause(state: State, code_key: str, one: str, other: str) -> bool:

@@ -7,6 +7,7 @@ renumbering changes names alone.
 from dataclasses import replace
 
 from nodeagent.core import clearing, companions, forgetting, kernel_lines, limits, parts, room
+from nodeagent.core.attributed import MAX_OCCURRENCES
 from nodeagent.core.model import (
     ALL_DEVICES,
     NODE,
@@ -264,7 +265,12 @@ def _merged(state: State, moved: Cell) -> Cell | None:
             return replace(moved, last=max(moved.last, there.last), recovered_ns=recovered_ns)
         case Window():
             window = state.get(Window, moved.device_id, moved.code, moved.rule)
-            return replace(moved, occurrences_ns=_joined(moved, window)) if window else moved
+            if window is None:
+                return moved
+            attributed = sorted((*moved.attributed, *window.attributed), key=lambda one: one.last_ns)
+            return replace(
+                moved, occurrences_ns=_joined(moved, window), attributed=tuple(attributed)[-MAX_OCCURRENCES:]
+            )
         case Sighting():
             sighting = state.get(Sighting, moved.device_id, moved.code)
             return replace(moved, occurrences_ns=_joined(moved, sighting)) if sighting else moved

@@ -7,11 +7,20 @@ sliding window is ``count``, a pure function. What several chips show at once is
 from bisect import insort
 from dataclasses import replace
 
-from nodeagent.core import correlation, deadlines, holding, limits, recovery, room
+from nodeagent.core import attributed, attribution, correlation, deadlines, holding, limits, recovery, room
 from nodeagent.core.catalog import SECOND_NS, FrequencyRule
 from nodeagent.core.cells import changed
 from nodeagent.core.lookup import Facts
-from nodeagent.core.model import Backing, Condition, Device, EventKind, Level, Promotion, Window
+from nodeagent.core.model import (
+    Backing,
+    Condition,
+    CountedBy,
+    Device,
+    EventKind,
+    Level,
+    Promotion,
+    Window,
+)
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
 from nodeagent.core.verdict import PRECEDENCE, SEPARATING_LEVELS
@@ -46,10 +55,26 @@ def count(
     return after, len(kept) >= rule.times
 
 
+def count_attributed(
+    state: State, window: Window, rule: FrequencyRule, condition: Condition, at_ns: int, within_ns: int
+) -> tuple[Window, bool]:
+    """The same of a rule that counts by job or place, for what the condition's evidence tells of them."""
+    evidence = condition.evidence
+    job = attribution.job_of(state, condition.device_id, evidence)
+    return attributed.count(window, rule, at_ns, job, evidence.get(attributed.PLACE, ""), within_ns)
+
+
 def window_of(state: State, device_id: str, code_key: str, rule_id: str) -> Window:
     """What is counted so far, empty if nothing."""
     window = state.get(Window, device_id, code_key, rule_id)
     return window or Window(device_id=device_id, code=code_key, rule=rule_id)
+
+
+def counts_by_device(state: State, condition: Condition) -> bool:
+    """Whether occurrences of its fault count whosever they are."""
+    device = state.device(condition.device_id)
+    rule = state.lookup.frequency_rule(state.lookup.facts(condition.code), device.kind)
+    return rule is None or rule.counted_by is CountedBy.DEVICE
 
 
 def occurred(state: State, condition: Condition, at_ns: int, occurrences: int = 1) -> None:
@@ -65,17 +90,19 @@ def occurred(state: State, condition: Condition, at_ns: int, occurrences: int = 
         return
     if recovery.blames_nobody(state, condition):
         return
-    if condition.user_induced and not holding.is_free(state, device.id):
+    by_device = rule.counted_by is CountedBy.DEVICE
+    if by_device and condition.user_induced and not holding.is_free(state, device.id):
         return
     if rule.in_use and holding.is_idle(state, device.id):
         return
     if rule.correlation_ns:
         correlation.sight(state, device.id, facts.key, rule, at_ns)
     standing = _standing(state, device.id, rule, facts)
-    if standing is not None:
-        _keep_alive(state, standing, condition, at_ns)
-    else:
+    if standing is None:
         _count(state, device, condition, facts, rule, at_ns, occurrences)
+    elif by_device:
+        # Of the others nobody knows whether they are what was accused.
+        _keep_alive(state, standing, condition, at_ns)
     if rule.correlation_ns:
         correlation.review(state, device.id, facts.key, rule, at_ns)
 
@@ -90,7 +117,15 @@ def _count(
     occurrences: int,
 ) -> None:
     before = window_of(state, device.id, facts.key, rule.id)
-    window, fired = count(before, rule, at_ns, occurrences, burst_ns(rule, condition.source))
+    within_ns = burst_ns(rule, condition.source)
+    if rule.counted_by is not CountedBy.DEVICE:
+        window, fired = count_attributed(state, before, rule, condition, at_ns, within_ns)
+        # What fires stays counted until it takes effect: others may yet show that it was the job's.
+        limits.remember(state, window)
+        if fired:
+            _fire(state, device, condition, rule, at_ns, ())
+        return
+    window, fired = count(before, rule, at_ns, occurrences, within_ns)
     if fired:
         limits.remember(state, replace(window, occurrences_ns=()))
         _fire(state, device, condition, rule, at_ns, window.occurrences_ns)
@@ -139,7 +174,16 @@ def _take_effect(state: State, promotion: Promotion) -> None:
         most = state.lookup.settings.max_isolated_chips
         why += f"; not {promotion.level}: repetition isolates {most} chips here at most"
     state.put(effective)
+    _empty_of_attributed(state, effective)
     tell(state, EventKind.PROMOTED, state.device(promotion.device_id), about=effective, why=why)
+
+
+def _empty_of_attributed(state: State, promotion: Promotion) -> None:
+    """What has taken effect is not counted again."""
+    key = state.lookup.facts(promotion.code).key
+    window = state.get(Window, promotion.device_id, key, promotion.rule)
+    if window is not None and window.attributed:
+        limits.remember(state, replace(window, attributed=()))
 
 
 def _is_one_too_many(state: State, promotion: Promotion) -> bool:
@@ -189,8 +233,10 @@ def uncount(state: State, condition: Condition, around_ns: int, within_ns: int) 
         if window.device_id != condition.device_id or window.code != key:
             continue
         kept = tuple(at_ns for at_ns in window.occurrences_ns if abs(at_ns - around_ns) > within_ns)
-        if kept != window.occurrences_ns:
-            limits.remember(state, replace(window, occurrences_ns=kept, burst_last_ns=None))
+        left = attributed.without(window, around_ns, within_ns)
+        if (kept, left) != (window.occurrences_ns, window.attributed):
+            after = replace(window, occurrences_ns=kept, attributed=left, burst_last_ns=None)
+            limits.remember(state, after)
 
 
 def was_held(state: State, condition: Condition, at_ns: int, within_ns: int) -> None:

@@ -120,6 +120,12 @@ def same_job(state: State, one: str, other: str) -> bool:
     return "" in jobs[0] | jobs[1] or bool(jobs[0] & jobs[1])
 
 
+def late_holders(state: State, device_id: str) -> tuple[Holder, ...]:
+    """The processes that hold the device, or held it until just now; none where that cannot be read."""
+    held = _on_chip(state, device_id)
+    return _of_late(state, held, LATE_NS) if held is not None and held.is_current else ()
+
+
 def _on_chip(state: State, device_id: str) -> Held | None:
     return state.get(Held, state.chip_of(state.device(device_id)).id)
 

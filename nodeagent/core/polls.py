@@ -114,6 +114,8 @@ def _heal(state: State, given: ActiveSet, active: ActiveCode) -> bool:
 
 def _close_absent(state: State, given: ActiveSet, device: Device | None) -> bool:
     """``device`` None: the set speaks for every device of its source."""
+    if device is not None and _is_clean(state, device):
+        return False
     device_id = device.id if device is not None else None
     shown = frozenset(state.lookup.facts(active.code).key for active in given.codes)
     shown |= _unread(state, given, device_id)
@@ -131,6 +133,13 @@ def _close_absent(state: State, given: ActiveSet, device: Device | None) -> bool
     if device is not None and device.source == given.source:
         changed = kernel_lines.contradicted(state, device, shown, given.begun_ns) or changed
     return clearing.close_after_reboot(state, given.source, device, frozenset(still)) or changed
+
+
+def _is_clean(state: State, device: Device) -> bool:
+    """Whether nothing is open on it or on its parts, nor goes with what is: so it is at most polls."""
+    if state.cells[Absorbed] or state.on(Condition, device.id):
+        return False
+    return not any(state.on(Condition, part.id) for part in state.parts(device.id))
 
 
 def _unread(state: State, given: ActiveSet, device_id: str | None) -> frozenset[str]:

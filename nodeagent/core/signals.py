@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from nodeagent.core import (
     acknowledging,
+    attribution,
     clearing,
     companions,
     devices,
@@ -29,6 +30,7 @@ from nodeagent.core.model import (
     NODE,
     Assertion,
     Condition,
+    CountedBy,
     Device,
     Kind,
     Level,
@@ -43,6 +45,8 @@ _TOO_MANY_AGAIN_NS = 60 * SECOND_NS
 _USER_INDUCED = FrequencyRule(
     id="(user-induced)", codes=(), times=3, time_window_ns=24 * 3600 * SECOND_NS, level=Level.NOT_HANDLE
 )
+_USER_INDUCED_OF_JOB = replace(_USER_INDUCED, counted_by=CountedBy.JOB)
+"""Where the rule that names the code counts by job or place: what one job does moves no other."""
 
 
 def signalled(state: State, signal: Signal, rule: str = "") -> bool:
@@ -81,7 +85,7 @@ def signalled(state: State, signal: Signal, rule: str = "") -> bool:
         return learnt or (device is None and devices.find(state, signal.device) is not None)
     if facts.relations is not None:
         condition = relation.occurred(state, condition)
-    if condition.user_induced and is_held:
+    if condition.user_induced and is_held and frequency.counts_by_device(state, condition):
         frequency.was_held(state, condition, at_ns, kernel_lines.NEAR_NS)
     elif facts.duration is None:
         frequency.occurred(state, condition, at_ns, signal.count)
@@ -178,10 +182,12 @@ def _renew(state: State, condition: Condition, signal: Signal, facts: Facts, at_
     after = kernel_lines.confirmed(state, after, signal.source)
     after = kernel_lines.again(state, condition, after, signal.source)
     after = acknowledging.told_again(state, after, signal, facts)
+    if condition.user_induced:
+        goes_on = at_ns - condition.occurred_ns <= kernel_lines.NEAR_NS
+        gathered = attribution.gathered(after.evidence, signal.evidence, goes_on=goes_on)
+        after = changed(after, evidence=gathered)
     if recovery.is_of_the_job(state, condition):
         after = _count_user_induced(state, after, signal, facts, at_ns)
-    if condition.user_induced and holding.names_holder(signal.evidence):
-        after = changed(after, evidence={**after.evidence, holding.PID: signal.evidence[holding.PID]})
     if condition.unknown and (lowered := severity.shared(state, after)) is not after:
         after = duration.relevel(state, condition, lowered, severity.ONE_CAUSE)
     if signal.assertion is Assertion.OCCUR:
@@ -208,12 +214,18 @@ def _count_user_induced(
         return condition
     before = frequency.window_of(state, condition.device_id, facts.key, _USER_INDUCED.id)
     burst_ns = frequency.burst_ns(_USER_INDUCED, signal.source)
-    window, third = frequency.count(before, _USER_INDUCED, at_ns, signal.count, burst_ns)
+    if frequency.counts_by_device(state, condition):
+        window, third = frequency.count(before, _USER_INDUCED, at_ns, signal.count, burst_ns)
+        is_same_burst = not third and window.occurrences_ns == before.occurrences_ns
+    else:
+        of_job = _USER_INDUCED_OF_JOB
+        window, third = frequency.count_attributed(state, before, of_job, condition, at_ns, burst_ns)
+        is_same_burst = False
     limits.remember(state, window)
-    if not third and window.occurrences_ns == before.occurrences_ns:
-        # More of the same burst, which was counted as it began.
+    if is_same_burst or condition.rescheduling is third:
+        # Of a burst the beginning was counted.
         return condition
-    return condition if condition.rescheduling is third else replace(condition, rescheduling=third)
+    return replace(condition, rescheduling=third)
 
 
 def _occurred_ns(state: State, signal: Signal) -> int:

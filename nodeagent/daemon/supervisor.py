@@ -24,7 +24,7 @@ from nodeagent.core.model import Input
 from nodeagent.daemon.child import Exited, Garbled, Happening, Said
 from nodeagent.daemon.crew import Crew
 from nodeagent.daemon.delivery import Delivery
-from nodeagent.daemon.heard import Heard
+from nodeagent.daemon.heard import MAX_HEARD, Heard
 from nodeagent.daemon.hearing import Hearing, Nonsense
 from nodeagent.daemon.lifecycle import State, Trigger
 from nodeagent.daemon.observation import Observation
@@ -87,7 +87,7 @@ class Supervisor:
                     await self._do_due()
                 if (happening := await self._heard.next()) is not None:
                     async with self._turn:
-                        await self._take(happening)
+                        await self._take_waiting(happening)
         except asyncio.CancelledError:
             if not self._stopping:
                 raise
@@ -274,6 +274,16 @@ class Supervisor:
             await self._dismiss(worker, "it gives way to a worker for all devices")
 
     # ------------------------------------------------------------------ what was heard
+
+    async def _take_waiting(self, happening: Happening | None) -> None:
+        """It, and those that wait behind it: devices that are polled together answer together. Bounded, for
+        what is due must not wait for one who never stops talking.
+        """
+        left = MAX_HEARD
+        while happening is not None:
+            await self._take(happening)
+            left -= 1
+            happening = self._heard.waiting() if left and not self._stopping else None
 
     async def _take(self, happening: Happening) -> None:
         worker = self._crew.of(happening.child)

@@ -1,10 +1,13 @@
 """Which devices PCI lists, from sysfs: what a vendor's library ought to show. It configures nothing.
 
-sysfs is read anew at every call, and only below the root that is given, so that a test can give a tree.
+Only below the root that is given, so that a test can give a tree. The bus is listed anew at every call; what
+a function is, is read once: there may be hundreds, and each is what it was as long as its entry is the same.
 """
 
+import os
 import re
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -35,18 +38,48 @@ class PciFunction:
     virtual: bool = False
 
 
-def functions(sysfs: Path, vendor: int, classes: Collection[int]) -> tuple[PciFunction, ...]:
-    """The vendor's functions of these classes (class and sub-class), by address; none where there is no PCI.
+_Entry = tuple[str, int]
+"""Its name and its inode, which tells it from another of that name: kernfs gives each new entry another
+number (``kernfs_ino`` in include/linux/kernfs.h, ``__kernfs_new_node`` in fs/kernfs/dir.c)."""
 
-    ``sysfs`` is the root that holds ``bus/pci``. A function that goes while it is read is left out.
-    Raises ``PermissionError``, and ``OSError`` where sysfs cannot be read for another reason.
-    """
-    try:
-        entries = sorted((sysfs / "bus/pci/devices").iterdir())
-    except (FileNotFoundError, NotADirectoryError):
-        return ()
-    found = (_function(entry, vendor) for entry in entries if ADDRESS.fullmatch(entry.name))
-    return tuple(each for each in found if each is not None and each.base_class in classes)
+
+class Bus:
+    """One vendor's functions. ``sysfs`` is the root that holds ``bus/pci``."""
+
+    def __init__(self, sysfs: Path, vendor: int) -> None:
+        self._devices = sysfs / "bus/pci/devices"
+        self._vendor = vendor
+        self._known: dict[_Entry, PciFunction | None] = {}
+
+    def functions(self, classes: Collection[int]) -> tuple[PciFunction, ...]:
+        """Those of these classes (class and sub-class), by address; none where there is no PCI.
+
+        A function that goes while it is read is left out. Raises ``PermissionError``, and ``OSError`` where
+        sysfs cannot be read for another reason.
+        """
+        before, self._known = self._known, {}
+        for entry in self._entries():
+            if entry in before:
+                self._known[entry] = before[entry]
+            else:
+                with suppress(FileNotFoundError):
+                    self._known[entry] = _function(self._devices / entry[0], self._vendor)
+        found = sorted(self._known.items())
+        return tuple(each for _, each in found if each is not None and each.base_class in classes)
+
+    def driver(self, address: str) -> str:
+        """The driver that has it now, "" where none has."""
+        try:
+            return (self._devices / address / "driver").readlink().name
+        except FileNotFoundError:
+            return ""
+
+    def _entries(self) -> list[_Entry]:
+        try:
+            with os.scandir(self._devices) as entries:
+                return [(each.name, each.inode()) for each in entries if ADDRESS.fullmatch(each.name)]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
 
 
 def normal(address: str) -> str:
@@ -66,20 +99,18 @@ def normal(address: str) -> str:
 
 
 def _function(entry: Path, wanted_vendor: int) -> PciFunction | None:
-    try:
-        vendor = _number(entry / "vendor")
-        if vendor != wanted_vendor:
-            return None
-        return PciFunction(
-            address=entry.name,
-            vendor=vendor,
-            device=_number(entry / "device"),
-            base_class=_number(entry / "class") >> 8,
-            upstream=_upstream(entry),
-            virtual=(entry / "physfn").is_symlink(),
-        )
-    except FileNotFoundError:
+    """None for another vendor's. Raises ``FileNotFoundError`` where it goes meanwhile."""
+    vendor = _number(entry / "vendor")
+    if vendor != wanted_vendor:
         return None
+    return PciFunction(
+        address=entry.name,
+        vendor=vendor,
+        device=_number(entry / "device"),
+        base_class=_number(entry / "class") >> 8,
+        upstream=_upstream(entry),
+        virtual=(entry / "physfn").is_symlink(),
+    )
 
 
 def _number(file: Path) -> int:

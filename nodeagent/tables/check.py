@@ -1,7 +1,9 @@
 """Checks what no entry can tell alone: codes without a row, wrong levels, rows that nothing closes."""
 
+import re
 from collections.abc import Callable, Iterator
 
+from nodeagent.core.attributed import PLACE
 from nodeagent.core.catalog import (
     Catalog,
     CounterRule,
@@ -13,7 +15,7 @@ from nodeagent.core.catalog import (
     ThresholdRule,
     canonical,
 )
-from nodeagent.core.model import Assertion, Kind, Level
+from nodeagent.core.model import Assertion, CountedBy, Kind, Level
 from nodeagent.tables.entry import Entry
 from nodeagent.tables.layers import Merged
 from nodeagent.tables.levels import is_stricter, objection
@@ -31,6 +33,7 @@ def check(merged: Merged, catalog: Catalog, report: Report, warn: Warn) -> None:
     """Reports what makes the tables unfit, and warns of what is allowed but hardly meant."""
     for rule in merged.rules:
         _check_codes(rule, merged, catalog, report, warn)
+        _check_places(rule, catalog, report)
         _check_levels(rule, catalog, report)
     _warn_of_shared_codes(merged, FrequencyRule, "frequency", warn)
     _warn_of_shared_codes(merged, DurationRule, "duration", warn)
@@ -61,6 +64,18 @@ def _check_codes(rule: Entry[Rule], merged: Merged, catalog: Catalog, report: Re
         else:
             reason = f'"{template}": no row has a code that this could produce'
             report(rule.source.problem((*rule.path, "code"), reason))
+
+
+def _check_places(rule: Entry[Rule], catalog: Catalog, report: Report) -> None:
+    """A rule that counts by place needs lines that name one."""
+    value = rule.value
+    if not isinstance(value, FrequencyRule) or value.counted_by is not CountedBy.PLACE:
+        return
+    naming = [pattern for pattern in catalog.patterns if PLACE in re.compile(pattern.regex).groupindex]
+    for code in value.codes:
+        if not any(produces(pattern.code, code) for pattern in naming):
+            reason = f'"place": no pattern of {code} has a group "{PLACE}", so that nothing would be counted'
+            report(rule.source.problem((*rule.path, "counted_by"), reason))
 
 
 def _named_codes(rule: Rule | None) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ from nodeagent.core.catalog import (
     RelationRule,
     ThresholdRule,
 )
-from nodeagent.core.model import Kind, Level
+from nodeagent.core.model import CountedBy, Kind, Level
 from nodeagent.tables.entry import Entry, is_removal, removal_is_sound
 from nodeagent.tables.levels import objection
 from nodeagent.tables.schema import (
@@ -125,6 +125,10 @@ def _frequency_objections(form: FrequencyForm) -> Iterator[tuple[str, str]]:
         yield "release_time_window", reason
     if form.release_ns is not None and form.release_ns < RELEASE_LEAST_NS:
         yield "release_time_window", 'must be "60s" or more, or "0s" for never'
+    if form.counted_by is not CountedBy.DEVICE and kind is not Kind.CHIP:
+        yield "counted_by", f'"{form.counted_by}": only chips have jobs; "device" is right for kind {kind}'
+    if form.counted_by is CountedBy.PLACE and "*" in form.codes:
+        yield "counted_by", '"place": name the codes whose patterns have a group "place", in place of "*"'
     for code in form.codes:
         if code.endswith("*") and code != "*":
             reason = f'"{code}": codes are counted one by one; name them, or say "*" for every one'

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from nodeagent.core.catalog import SECOND_NS
-from nodeagent.core.model import Affects, Assertion, Kind, Level, Recovery
+from nodeagent.core.model import Affects, Assertion, CountedBy, Kind, Level, Recovery
 from nodeagent.tables.levels import KINDS_OF_CODES, LevelSource
 from nodeagent.toml.quantities import parse_duration_ns
 
@@ -136,6 +136,7 @@ class FrequencyForm(RuleForm, frozen=True, kw_only=True):
     correlation_ns: UpToTenMinutes = field(default=30 * SECOND_NS, name="correlation")
     at_least: Level | None = None
     in_use: bool = False
+    counted_by: CountedBy = CountedBy.DEVICE
     kind: KindOfCode | None = None
 
 

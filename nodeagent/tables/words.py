@@ -8,6 +8,7 @@ from nodeagent.core.catalog import (
     RelationRule,
     ThresholdRule,
 )
+from nodeagent.core.model import CountedBy
 from nodeagent.tables.rules import Rule
 
 _UNITS = (
@@ -45,6 +46,13 @@ def clear_on(value: ClearOn) -> list[str]:
     return words
 
 
+_COUNTED = {
+    CountedBy.DEVICE: "times in",
+    CountedBy.JOB: "times by one job in",
+    CountedBy.PLACE: "jobs that failed at one and the same place of the device in",
+}
+
+
 def rule(value: Rule) -> str:
     """What the rule does, in one line; a pattern is its regular expression."""
     match value:
@@ -56,7 +64,9 @@ def rule(value: Rule) -> str:
             )
             least = "" if value.at_least is None else f", counted from {value.at_least} on"
             used = ", counted while it is in use" if value.in_use else ""
-            times = f"{value.times} times in {duration(value.time_window_ns)}{least}{used}"
+            times = (
+                f"{value.times} {_COUNTED[value.counted_by]} {duration(value.time_window_ns)}{least}{used}"
+            )
             return f"{times}: {value.level}, {released}"
         case DurationRule():
             return (

@@ -1,7 +1,7 @@
 """The commands of a scenario that are inputs of the engine, read from their words.
 
 CODE DEVICE occur|recover|once [source=ascend] [severity=2] [count=3] [said=TIME] [backdated]
-                               [injected] [shown_only] [userspace] [pid=7]
+                               [injected] [shown_only] [userspace] [pid=7] [place=GPC0]
 poll DEVICE|* [CODE|CODE/SEVERITY...] [begun=TIME] [incomplete] [source=ascend]
                                         what is active, asked a millisecond before if not said
 wait                                    only time passes
@@ -89,7 +89,7 @@ def _signal(code: str, device: str, assertion: Assertion, flags: set[str], optio
         severity=int(options["severity"]) if "severity" in options else None,
         count=int(options.get("count", "1")),
         last_ns=parse_ns(options["said"]) if "said" in options else None,
-        evidence={"pid": options["pid"]} if "pid" in options else {},
+        evidence={key: options[key] for key in ("pid", "place") if key in options},
         backdated="backdated" in flags,
         injected="injected" in flags,
         affect_verdict="shown_only" not in flags,

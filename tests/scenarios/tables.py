@@ -4,7 +4,7 @@ They come into force with ``begin`` or a ``reload``:
 
     row CODE LEVEL [kind=chip] [user_induced] [notice] [recovery=vendor] [affects=node] [clear_on=recover,10m]
     frequency ID CODE[,CODE] times=3 window=24h level=LEVEL [release=48h] [correlation=30s] [burst=0s]
-                                                            [at_least=LEVEL] [kind=chip]
+                                                            [at_least=LEVEL] [kind=chip] [counted_by=job]
     duration ID CODE fault=20s recover=60s level=LEVEL
     relation ID CODE with=CODE[,CODE] within=3m then=absorb|level|cancel [same=device] [level=LEVEL]
     threshold ID CODE above=90 clear_below=85 for=60s
@@ -33,7 +33,7 @@ from nodeagent.core.catalog import (
     ThresholdRule,
     canonical,
 )
-from nodeagent.core.model import Affects, Kind, Level, Recovery
+from nodeagent.core.model import Affects, CountedBy, Kind, Level, Recovery
 from tests.scenarios.wording import options_of, parse_ns
 
 
@@ -110,6 +110,7 @@ class Tables:
             correlation_ns=parse_ns(options.get("correlation", "30s")),
             kind=Kind(options.get("kind", "chip")),
             at_least=Level(options["at_least"]) if "at_least" in options else None,
+            counted_by=CountedBy(options.get("counted_by", "device")),
         )
 
     def _add_duration(self, words: list[str]) -> None:

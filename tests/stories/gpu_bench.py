@@ -25,13 +25,16 @@ ABSENT = ("ascend", "unifiedbus")
 @dataclass(kw_only=True)
 class GpuDaemon(Daemon):
     """``procfs`` is the root of what the kernel tells of processes; the machine's own if it is not given.
-    ``reset`` are the lines of the section of resets, ``nvidia`` further ones of the driver's."""
+    ``reset`` are the lines of the section of resets, ``nvidia`` further ones of the driver's. ``as_shipped``: of
+    the configuration only paths are set.
+    """
 
     node: EmulatedNode
     kernel: KernelLogDouble
     procfs: Path = field(default_factory=lambda: Path("/proc"))
     reset: Sequence[str] = ('mode = "off"',)
     nvidia: Sequence[str] = ()
+    as_shipped: bool = False
     said: int = 0
 
     @property
@@ -46,11 +49,11 @@ class GpuDaemon(Daemon):
             f'socket = "{self.socket}"',
             f'control_socket = "{self.folder}/c.sock"',
             f'tables = ["{ROOT / "fault_codes"}", "{self.tables}"]',
-            'stale_after = "0s"',
+            *(() if self.as_shipped else ('stale_after = "0s"',)),
             "[metrics]",
             'listen = ""',
             "[reset]",
-            *self.reset,
+            *(() if self.as_shipped else self.reset),
             "[drivers.kmsg]",
             f'path = "{self.kernel_log}"',
             *self.kmsg,
@@ -59,8 +62,7 @@ class GpuDaemon(Daemon):
             f'library = "{self.node.nvml}"',
             f'sysfs = "{self.node.sysfs}"',
             f'procfs = "{self.procfs}"',
-            'poll_interval = "200ms"',
-            'call_deadline = "2s"',
+            *(() if self.as_shipped else ('poll_interval = "200ms"', 'call_deadline = "2s"')),
             *self.nvidia,
         ]
         for source in ABSENT:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.catalog import Catalog, ClearOn, Row, Settings, canonical
-from nodeagent.core.model import Affects, Kind, Level, Recovery
+from nodeagent.core.model import Affects, CountedBy, Kind, Level, Recovery
 from nodeagent.tables.levels import is_stricter
 from nodeagent.tables.load import load_catalog
 
@@ -259,11 +259,14 @@ def test_every_xid_from_restart_request_on_counts_a_burst_of_lines_once(catalog:
 
 
 def test_no_xid_of_a_program_counts_towards_repetition(catalog: Catalog) -> None:
-    rule = next(rule for rule in catalog.frequency if rule.id == "xid-of-programs")
+    rules = {rule.id: rule for rule in catalog.frequency}
+    rule, at_one_place = rules["xid-of-programs"], rules["xid-at-one-place"]
     induced = [row for row in numbered(catalog, "XID") if row.user_induced]
-    assert set(rule.codes) == {row.code for row in induced}
+    assert {*rule.codes, *at_one_place.codes} == {row.code for row in induced}
     assert rule.at_least is not None
     assert all(is_stricter(rule.at_least, row.level) for row in induced)
+    assert (rule.counted_by, at_one_place.counted_by) == (CountedBy.JOB, CountedBy.PLACE)
+    assert at_one_place.level is Level.SUB_HEALTH, "a user can have his programs fail at one place"
 
 
 def test_a_killed_process_and_what_a_switch_has_corrected_are_only_told(catalog: Catalog) -> None:

@@ -108,10 +108,21 @@ class Ordinal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Occurrence:
+    """One of a job, at a place of the device ("" where nobody says), from ``at_ns`` until ``last_ns``."""
+
+    at_ns: int
+    last_ns: int
+    job: str
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
     """Occurrences of one code on one device that a rule still counts, oldest first.
 
-    ``burst_last_ns`` is the last signal of the burst that the newest occurrence stands for.
+    ``burst_last_ns`` is the last signal of the burst that the newest occurrence stands for. ``attributed``
+    are those of a rule that counts by job or place, in the order in which they were last told.
     """
 
     device_id: str
@@ -119,6 +130,7 @@ class Window:
     rule: str
     occurrences_ns: tuple[int, ...] = ()
     burst_last_ns: int | None = None
+    attributed: tuple[Occurrence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

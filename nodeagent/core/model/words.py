@@ -94,6 +94,17 @@ class Affects(StrEnum):
     NODE = "node"
 
 
+class CountedBy(StrEnum):
+    """What the occurrences that a frequency rule counts together have in common, beside device and code.
+
+    Nothing more; the job whose they are; or one place on the device, as different jobs met it.
+    """
+
+    DEVICE = "device"
+    JOB = "job"
+    PLACE = "place"
+
+
 class Recovery(StrEnum):
     """What a row's level means for the work on a chip: see ``core.recovery``.
 

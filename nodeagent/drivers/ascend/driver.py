@@ -26,7 +26,7 @@ from nodeagent.drivers.ascend.functions import Generation
 from nodeagent.drivers.ascend.grouping import reset_groups
 from nodeagent.drivers.ascend.hang import HangRule
 from nodeagent.drivers.ascend.missing import listed_by_pci, missing, not_opened
-from nodeagent.drivers.pci import PciFunction
+from nodeagent.drivers.pci import HUAWEI, Bus, PciFunction
 from nodeagent.worker.protocol import Configure, Device, Missing, Pattern, Renew
 
 LOOK_LIMIT_S: Final = 3.0
@@ -73,7 +73,7 @@ class AscendDriver:
         list_leads_s: float = LIST_LEADS_S,
     ) -> None:
         self._configured = library
-        self._sysfs = sysfs
+        self._bus = Bus(sysfs, HUAWEI)
         self._procfs = procfs
         self._hang_rule = hang_rule
         self._list_leads_s = list_leads_s
@@ -95,7 +95,7 @@ class AscendDriver:
         self._missing: Sequence[Missing] = ()
 
     def open(self) -> None:
-        self._expected = listed_by_pci(self._sysfs)
+        self._expected = listed_by_pci(self._bus)
         namespace.check(self._procfs)
         try:
             self._library = dcmi.open_library(self._configured)
@@ -241,7 +241,7 @@ class AscendDriver:
 
     def _look_at_pci(self) -> None:
         try:
-            self._expected = listed_by_pci(self._sysfs, self._expected)
+            self._expected = listed_by_pci(self._bus, self._expected)
             self._troubles.pop("pci", None)
         except Unavailable as error:
             self._tell("pci", str(error))

@@ -11,36 +11,32 @@ from typing import Final
 
 from nodeagent.drivers.api import Unavailable
 from nodeagent.drivers.ascend.loading import NotLoaded
-from nodeagent.drivers.pci import HUAWEI, PROCESSING_ACCELERATOR, PciFunction, functions
+from nodeagent.drivers.pci import PROCESSING_ACCELERATOR, Bus, PciFunction
 from nodeagent.worker.protocol import Missing
 
 KERNEL_DRIVER: Final = "devdrv_device_driver"
 """The vendor's, as sysfs names it."""
+OURS_OR_NONE: Final = ("", KERNEL_DRIVER)
 
 DEVICE_NODE: Final = Path("/dev/davinci_manager")
 """A machine whose driver has found NPUs has it, also where they are on no PCI bus."""
 
 
-def listed_by_pci(sysfs: Path, before: Sequence[PciFunction] = ()) -> Sequence[PciFunction]:
+def listed_by_pci(bus: Bus, before: Sequence[PciFunction] = ()) -> Sequence[PciFunction]:
     """The NPUs that PCI lists and those that it listed ``before``, but for virtual ones, and for those that
     another driver has taken, such as vfio-pci for a virtual machine.
 
     Raises ``Unavailable``: what cannot be counted cannot be missed.
     """
     try:
-        found = functions(sysfs, HUAWEI, (PROCESSING_ACCELERATOR,))
-        ours = [each for each in found if not each.virtual and _is_ours(sysfs, each.address)]
+        found = bus.functions((PROCESSING_ACCELERATOR,))
+        # One that no driver has is missing all the same.
+        ours = [each for each in found if not each.virtual and bus.driver(each.address) in OURS_OR_NONE]
     except OSError as error:
         raise Unavailable(f"what PCI lists cannot be read: {error}", errno=error.errno or 0) from error
     here = {function.address for function in found}
     gone = [function for function in before if function.address not in here]
     return sorted([*ours, *gone], key=lambda function: function.address)
-
-
-def _is_ours(sysfs: Path, address: str) -> bool:
-    """One that no driver has is missing all the same."""
-    driver = sysfs / "bus/pci/devices" / address / "driver"
-    return not driver.is_symlink() or driver.readlink().name == KERNEL_DRIVER
 
 
 def not_opened(error: Unavailable, listed: Sequence[PciFunction]) -> Unavailable:

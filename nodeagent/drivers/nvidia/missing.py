@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from nodeagent.drivers.api import CallFailed
-from nodeagent.drivers.pci import CONTROLLER_3D, NVIDIA, VGA_CONTROLLER, PciFunction, functions
+from nodeagent.drivers.pci import CONTROLLER_3D, NVIDIA, VGA_CONTROLLER, Bus, PciFunction
 from nodeagent.worker.protocol import Device, Missing
 
 LOOK_S: Final = 5.0
@@ -39,7 +39,7 @@ class Slots:
         self.functions: Mapping[str, PciFunction] = {}
         self.expected: frozenset[str] = frozenset()
         self.switches: frozenset[str] = frozenset()
-        self._sysfs = sysfs
+        self._bus = Bus(sysfs, NVIDIA)
         self._looked_s = 0.0
         self._shown: dict[str, str] = {}
         self._missing: frozenset[str] = frozenset()
@@ -57,10 +57,11 @@ class Slots:
             raise CallFailed(f"cannot tell what PCI lists: {error}", errno=error.errno or 0) from None
 
     def _look(self) -> None:
-        found = functions(self._sysfs, NVIDIA, (CONTROLLER_3D, VGA_CONTROLLER))
-        self.functions = {function.address: function for function in found if not function.virtual}
+        found = self._bus.functions((CONTROLLER_3D, VGA_CONTROLLER, _BRIDGE))
+        gpus = (function for function in found if function.base_class != _BRIDGE and not function.virtual)
+        self.functions = {function.address: function for function in gpus}
         self.expected = frozenset(address for address in self.functions if self._is_ours(address))
-        bridges = (bridge.address for bridge in functions(self._sysfs, NVIDIA, (_BRIDGE,)))
+        bridges = (function.address for function in found if function.base_class == _BRIDGE)
         self.switches = frozenset(address for address in bridges if self._is_ours(address))
         self._looked_s = time.monotonic()
 
@@ -84,8 +85,7 @@ class Slots:
         return tuple(Missing(device=address, reason=self._why(address)) for address in sorted(absent))
 
     def _is_ours(self, address: str) -> bool:
-        driver = self._sysfs / "bus/pci/devices" / address / "driver"
-        return not driver.is_symlink() or driver.readlink().name in OUR_DRIVERS
+        return self._bus.driver(address) in ("", *OUR_DRIVERS)
 
     def _why(self, address: str) -> str:
         was = f" ({self._shown[address]} until now)" if address in self._shown else ""

@@ -10,7 +10,7 @@ from nodeagent.drivers.api import Unavailable
 from nodeagent.drivers.ascend import missing as missing_chips
 from nodeagent.drivers.ascend.driver import AscendDriver
 from nodeagent.drivers.ascend.missing import listed_by_pci, missing
-from nodeagent.drivers.pci import PciFunction
+from nodeagent.drivers.pci import HUAWEI, Bus, PciFunction
 from nodeagent.emulator.node import EmulatedNode
 from tests.drivers.ascend.conftest import Emulate
 from tests.drivers.ascend.judged import judged
@@ -51,7 +51,7 @@ def bind(node: EmulatedNode, address: str, driver: str) -> None:
 
 
 def listed(node: EmulatedNode, before: Sequence[PciFunction] = ()) -> list[str]:
-    return [function.address for function in listed_by_pci(node.sysfs, before)]
+    return [function.address for function in listed_by_pci(Bus(node.sysfs, HUAWEI), before)]
 
 
 def test_an_npu_that_a_virtual_machine_has_is_not_expected_until_it_is_given_back(emulate: Emulate) -> None:
@@ -73,7 +73,7 @@ def test_an_npu_that_is_gone_from_pci_stays_expected_and_one_that_is_given_away_
     emulate: Emulate,
 ) -> None:
     node = emulate("3x910B")
-    before = listed_by_pci(node.sysfs)
+    before = listed_by_pci(Bus(node.sysfs, HUAWEI))
     gone, given, here = (function.address for function in before)
     (node.sysfs / "bus/pci/devices" / gone).unlink()
     bind(node, given, "vfio-pci")
@@ -82,7 +82,7 @@ def test_an_npu_that_is_gone_from_pci_stays_expected_and_one_that_is_given_away_
 
 async def test_an_npu_is_found_that_a_virtual_machine_gave_back(emulate: Emulate) -> None:
     node = emulate("4x910B")
-    (given,) = [function.address for function in listed_by_pci(node.sysfs) if ":0d:" in function.address]
+    (given,) = [address for address in listed(node) if ":0d:" in address]
     bind(node, given, "vfio-pci")
     node.drop("npu3")
     async with judged(ascend_spec(node.dcmi, node.sysfs, poll_interval_s=0.02)) as stage:

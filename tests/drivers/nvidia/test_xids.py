@@ -91,7 +91,7 @@ async def test_an_xid_by_both_sources_counts_once_towards_repetition(h100: GpuNo
 async def test_an_application_fault_by_both_sources_counts_once_a_time(h100: GpuNode, judge: Judge) -> None:
     async with judged(h100.spec(), judge) as stage:
         await stage.back()
-        line = xid_line(h100.gpus.pci("gpu0"), 31)
+        line = xid_line(h100.gpus.pci("gpu0"), 31, process_id=4711, process_name="python3")
         handlings = []
         for _ in range(3):
             judge.kernel_line(line)
