@@ -16,7 +16,7 @@ import click
 from tests.compare_dcmi.build import BuildFailed, build
 from tests.compare_dcmi.compare import Difference, compare
 from tests.compare_dcmi.known import load
-from tests.compare_dcmi.resets import all_resets
+from tests.compare_dcmi.resets import all_resets, told
 from tests.compare_dcmi.states import PRODUCTS, STATES
 
 
@@ -40,10 +40,9 @@ def main(source: Path, products: tuple[str, ...], shows_known: bool, resets: boo
 
 def _reset(library: Path) -> bool:
     wrong = 0
-    for case, told, is_right in all_resets(library):
-        wrong += not is_right
-        what = "drops" if case.drops else "has a fault"
-        click.echo(f"{case.product}, {case.device} {what}: {'' if is_right else 'WRONG: '}{told}")
+    for course in all_resets(library):
+        click.echo("\n".join(told(course)))
+        wrong += bool(course.wrong)
     return wrong == 0
 
 

@@ -25,6 +25,15 @@ REPLACED: Final = ("system", "popen", "pclose", "sleep", "realpath")
 """Functions of the C library that touch the machine: ``below_...`` is called in their place."""
 WEAKENED: Final = ("dcmi_is_in_docker", "dcmi_is_in_virtual_machine", "dcmi_log_fun")
 """Functions of libdcmi's own that find out about the machine, or write to it: ``below.c`` has others."""
+TRACED: Final = (
+    "dcmi_set_device_reset",
+    "dcmi_pre_reset_soc",
+    "dcmi_rescan_soc",
+    "dcmi_get_device_resource_info",
+    "dcmi_get_device_boot_status",
+    "dcmi_get_device_errorcode_v2",
+)
+"""``traced.c`` has functions of these names, and calls the vendor's as ``vendor_...``."""
 BELOW: Final = re.compile(r"(?:dsmi|dms|drv|hal|dev|dmanage)\w*")
 
 
@@ -40,8 +49,9 @@ def build(source: Path, folder: Path) -> Path:
     included = [f"-I{source / path}" for path in INCLUDED]
     objects = [_their_object(path, included, folder) for path in theirs]
     _run("cc", "-g", "-O1", "-Wall", "-fPIC", *included, f"-I{EMULATOR}", *_own(folder, "below"))
+    _run("cc", "-g", "-O1", "-Wall", "-fPIC", *included, *_own(folder, "traced"))
     _run("cc", "-g", "-O1", "-Wall", "-fPIC", *_own(folder, "texts"))
-    objects += [folder / "below.o", folder / "texts.o", *_emulators(folder)]
+    objects += [*(folder / f"{name}.o" for name in ("below", "traced", "texts")), *_emulators(folder)]
     objects.append(_not_supported(objects, folder))
     library = folder / "libdcmi-vendor.so"
     linked = ("-shared", "-Wl,-z,defs", "-o", str(library), *map(str, objects))
@@ -55,7 +65,8 @@ def _their_object(path: Path, included: Sequence[str], folder: Path) -> Path:
     replaced = [f"-D{name}=below_{name}" for name in REPLACED]
     options = ("-g", "-O1", "-w", "-fPIC", "-fno-strict-aliasing", machine, '-DDCMI_VERSION="compared"')
     _run("cc", *options, *replaced, *included, "-c", str(path), "-o", str(made))
-    _run("objcopy", *(f"--weaken-symbol={name}" for name in WEAKENED), str(made))
+    weakened = (f"--weaken-symbol={name}" for name in WEAKENED)
+    _run("objcopy", *weakened, *(f"--redefine-sym={name}=vendor_{name}" for name in TRACED), str(made))
     return made
 
 
