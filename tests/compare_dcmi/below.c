@@ -21,7 +21,7 @@
 #include "shared.h"
 
 /* Numbers of the layer below libdcmi: DRV_ERROR_* of pkg_inc/ascend_hal_error.h. */
-enum { OK = 0, INVALID_DEVICE = 2, TRY_AGAIN = 51, BELOW_NOT_SUPPORTED = 0xfffe };
+enum { OK = 0, INVALID_DEVICE = 2, WAIT_TIMEOUT = 16, TRY_AGAIN = 51, BELOW_NOT_SUPPORTED = 0xfffe };
 
 const struct dialect dialect = {
     .library = LIBRARY_DCMI,
@@ -301,6 +301,8 @@ int dsmi_passthru_mcu(int device_id, struct passthru_message_stru *message)
     const struct dmp_req_message_stru *asked = &message->src_message.data.req;
     struct dmp_rsp_message_stru *told = &message->dest_message.data.rsp;
 
+    if (chip->mcu_silent_ms > 0)
+        return WAIT_TIMEOUT;
     memset(told, 0, sizeof *told);
     told->opcode = asked->opcode;
     told->length = told->total_length = asked->length;
@@ -368,6 +370,25 @@ int dsmi_get_network_health(int device_id, DSMI_NET_HEALTH_STATUS *told)
     return OK;
 }
 
+/* Of a process that has ended since it was listed: dms_get_process_memory of the kernel's dms_process_info.c. */
+static int tell_memory(struct chip *chip, unsigned int process, unsigned long *bytes)
+{
+    int last = chip->process_count - 1, place = last;
+
+    while (place >= 0 && (unsigned int)chip->process_ids[place] != process)
+        place--;
+    if (place >= 0 && chip->process_memory_bytes[place] != PROCESS_ENDED) {
+        *bytes = chip->process_memory_bytes[place];
+        return OK;
+    }
+    if (place >= 0) {
+        chip->process_ids[place] = chip->process_ids[last];
+        chip->process_memory_bytes[place] = chip->process_memory_bytes[last];
+        chip->process_count = last;
+    }
+    return BELOW_NOT_SUPPORTED;
+}
+
 /* The host knows the processes; their memory it asks the chip for. */
 int dsmi_get_resource_info(unsigned int devid, struct dsmi_resource_para *para, struct dsmi_resource_info *info)
 {
@@ -382,11 +403,10 @@ int dsmi_get_resource_info(unsigned int devid, struct dsmi_resource_para *para, 
         return BELOW_NOT_SUPPORTED;
     if (!chip->ready)
         return TRY_AGAIN;
-    for (int index = 0; index < chip->process_count; index++) {
-        if ((unsigned int)chip->process_ids[index] == para->owner_id)
-            *(unsigned long *)info->buf = chip->process_memory_bytes[index];
-    }
-    return OK;
+    lock_state();
+    answer = tell_memory(chip, para->owner_id, info->buf);
+    unlock_state();
+    return answer;
 }
 
 /* ---------------------------------------------------------------- resets */

@@ -119,6 +119,14 @@ def test_one_that_is_about_to_leave_is_waited_for(emulate: Emulate, monkeypatch:
     assert node.calls("dcmi_set_device_reset") == 1
 
 
+def test_a_process_that_ends_while_it_is_asked_for_does_not_stand_in_the_way(emulate: Emulate) -> None:
+    node = emulate("8x910B")
+    node.hold("npu5", os.getpid())
+    node.end_process("npu5", os.getpid())
+    ascend.reset(order(node, "8x910B"))
+    assert node.calls("dcmi_set_device_reset") == 1
+
+
 def test_where_nobody_can_tell_who_is_on_a_chip_nothing_is_reset(emulate: Emulate) -> None:
     node = emulate("8x910B")
     node.answer(-8005, "npu5", "dcmi_get_device_resource_info")
