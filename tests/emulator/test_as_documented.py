@@ -148,10 +148,10 @@ def test_subscribers_are_told_changes_on_another_thread(program: Program, make_n
         node.tell("npu5", 0xFFFFFFFF, RECOVER, device_id=700)
 
         assert [line.rstrip() for line in lines] == [
-            "event 80E01801 assertion 1 severity 3 device 3 node 70 name HBM thread other",
-            "event 80E01801 assertion 0 severity 3 device 3 node 70 name HBM thread other",
-            "event 8C2FA001 assertion 2 severity 0 device 5 node 617 name fault 8C2FA001 thread other",
-            "event FFFFFFFF assertion 0 severity 2 device 700 node 7ff name fault FFFFFFFF thread other",
+            "event 80E01801 assertion 1 severity 3 device 3 node 70 name deviceid=3, HBM thread other",
+            "event 80E01801 assertion 0 severity 3 device 3 node 70 name deviceid=3, HBM thread other",
+            "event 8C2FA001 assertion 2 severity 0 device 5 node 617 name deviceid=5, fault 8C2FA001 thread other",
+            "event FFFFFFFF assertion 0 severity 2 device 700 node 7ff name deviceid=700, fault FFFFFFFF thread other",
         ]
 
 
