@@ -443,6 +443,10 @@ int dsmi_hot_reset_atomic(int device_id, int dsmi_hotreset_subcmd)
 
     if (answer != OK)
         return answer;
+    if (dsmi_hotreset_subcmd == DSMI_SUBCMD_HOTRESET_RESCAN && chip->awaits_rescan) {
+        chip->awaits_rescan = 0;
+        chip->ready = 1;
+    }
     if (dsmi_hotreset_subcmd != DSMI_SUBCMD_HOTRESET_ASSEMBLE && dsmi_hotreset_subcmd != DSMI_SUBCMD_HOTRESET_RESET)
         return OK;
     for (int id = 0; id < chip_count(); id++) {

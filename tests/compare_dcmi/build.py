@@ -37,11 +37,20 @@ EVENTS_INCLUDED: Final = (
     KERNEL,
     COMMANDS,
 )
-OWN: Final = ("below", "below_events", "traced", "texts")
+OWN: Final = ("below", "below_bmc", "below_events", "traced", "texts")
 REPLACED: Final = ("system", "popen", "pclose", "sleep", "realpath")
 """Functions of the C library that touch the machine: ``below_...`` is called in their place."""
-WEAKENED: Final = ("dcmi_is_in_docker", "dcmi_is_in_virtual_machine", "dcmi_log_fun")
-"""Functions of libdcmi's own that find out about the machine, or write to it: ``below.c`` has others."""
+WEAKENED: Final = (
+    "dcmi_is_in_docker",
+    "dcmi_is_in_virtual_machine",
+    "dcmi_log_fun",
+    "dcmi_ipmi_get_npu_outband_channel_state",
+    "dcmi_ipmi_get_npu_fru_id",
+    "dcmi_ipmi_get_cpld_version",
+    "dcmi_ipmi_reset_npu_910_93",
+)
+"""Functions of libdcmi's own that find out about the machine, write to it, or ask its BMC: ``below.c`` and
+``below_bmc.c`` have others."""
 TRACED: Final = (
     "dcmi_set_device_reset",
     "dcmi_pre_reset_soc",

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from nodeagent.client import Event, EventKind
+from nodeagent.drivers.ascend.reset import TRY_PAUSES_S
 from tests.compare_dcmi import trace
 from tests.compare_dcmi.trace import BOOT_STATUS, CODES, PROCESSES, RESET, Call, roles
 from tests.reset.acting import Acting, acting
@@ -20,6 +21,10 @@ from tests.reset.acting import Acting, acting
 GRACE_S: Final = 5
 STARTED: Final = 16
 """``DCMI_SYSTEM_START_FINISH``."""
+
+REFUSED: Final = 51
+"""``DRV_ERROR_TRY_AGAIN``."""
+INBAND_TRIES: Final = 1 + len(TRY_PAUSES_S)
 
 MAY_BE_USED: Final = "ALLOW"
 
@@ -29,11 +34,16 @@ MEANWHILE: Final = "asked by the worker while let alone"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """``ends``: how the end of the reset begins; where it is refused nothing may have been reset."""
+    """``absent``: a chip that the driver does not list from the beginning. ``out_of_band``: the driver
+    refuses each reset in-band. ``ends``: how the end of the reset begins; where it is refused nothing may
+    have been reset.
+    """
 
     product: str
     device: str
     drops: bool = False
+    absent: str = ""
+    out_of_band: bool = False
     ends: str = "done: verified"
 
     @property
@@ -47,6 +57,7 @@ CASES: Final = (
     Case(product="8x800IA2", device="npu2"),
     Case(product="16xA3", device="npu8"),
     Case(product="16xA3", device="npu8", drops=True, ends="refused: the library does not list npu8"),
+    Case(product="16xA3", device="npu8", out_of_band=True),
     Case(product="16x9000A3", device="npu5"),
     Case(product="4x300IDuo", device="npu1"),
     Case(product="4x310P", device="npu1"),
@@ -89,8 +100,12 @@ def all_resets(library: Path) -> Iterator[Course]:
 async def _reset(case: Case, library: Path, folder: Path) -> Course:
     async with acting(folder, case.product) as npus:
         shutil.copyfile(library, npus.node.dcmi)
+        if case.out_of_band:
+            npus.node.answer(REFUSED, function="dsmi_hot_reset_atomic", times=INBAND_TRIES)
+        if case.absent:
+            npus.node.take_out(case.absent)
         await npus.start()
-        await npus.daemon.comes(lambda: all_may_be_used(npus), "verdicts")
+        await npus.daemon.comes(lambda: _may_be_used(npus, case.device), f"{case.device}'s verdict")
         before = len(npus.subscriber.told)
         trace.begin(npus.node)
         if case.drops:
@@ -104,7 +119,7 @@ async def _reset(case: Case, library: Path, folder: Path) -> Course:
         events = [event for event in npus.subscriber.told[before:] if isinstance(event, Event)]
         hit = frozenset(name for name in npus.node.names() if npus.node.chip(name).resets)
     sets = {"announced": frozenset(proposed.evidence["devices"].split(", ")), "reset": hit}
-    if case.is_done:
+    if finished.why.startswith("done"):
         sets |= _done(calls, events, finished, sets["announced"])
     return Course(case=case, lines=list(trace.shown(calls, events)), sets=sets, why=finished.why)
 
@@ -148,6 +163,10 @@ def _done(
     }
 
 
+async def _may_be_used(npus: Acting, device: str) -> bool:
+    return (await npus.verdicts()).get(device) == MAY_BE_USED
+
+
 async def all_may_be_used(npus: Acting) -> bool:
     """Whether the daemon's verdict on every chip is to use it."""
     return set((await npus.verdicts()).values()) == {MAY_BE_USED}
@@ -160,6 +179,8 @@ def _listed(devices: frozenset[str]) -> str:
 def told(course: Course) -> Iterator[str]:
     """What is shown of it: every call beside the events, what was done with which devices, what is wrong."""
     what = "drops" if course.case.drops else "has a fault"
+    what += ", in-band is refused" if course.case.out_of_band else ""
+    what += f", {course.case.absent} is absent" if course.case.absent else ""
     yield f"{course.case.product}, {course.case.device} {what}: {course.why}"
     yield from (f"    {line}" for line in course.lines)
     for name, devices in course.sets.items():
