@@ -34,15 +34,16 @@ MEANWHILE: Final = "asked by the worker while let alone"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """``absent``: a chip that the driver does not list from the beginning. ``out_of_band``: the driver
-    refuses each reset in-band. ``ends``: how the end of the reset begins; where it is refused nothing may
-    have been reset.
+    """``removed``: a chip that the driver has taken away, before the daemon starts or, as it runs, ``later``.
+    ``out_of_band``: the driver refuses each reset in-band. ``ends``: how the end of the reset begins; where
+    it is refused nothing may have been reset.
     """
 
     product: str
     device: str
     drops: bool = False
-    absent: str = ""
+    removed: str = ""
+    later: bool = False
     out_of_band: bool = False
     ends: str = "done: verified"
 
@@ -58,6 +59,16 @@ CASES: Final = (
     Case(product="16xA3", device="npu8"),
     Case(product="16xA3", device="npu8", drops=True, ends="refused: the library does not list npu8"),
     Case(product="16xA3", device="npu8", out_of_band=True),
+    Case(
+        product="16xA3", device="npu4", removed="npu1", ends="refused: the library takes npu3, npu4 for one"
+    ),
+    Case(
+        product="16xA3",
+        device="npu4",
+        removed="npu1",
+        later=True,
+        ends="refused: npu11, npu12, npu3, npu4 are reset together; asked for was npu4, npu5, npu12, npu13",
+    ),
     Case(product="16x9000A3", device="npu5"),
     Case(product="4x300IDuo", device="npu1"),
     Case(product="4x310P", device="npu1"),
@@ -102,10 +113,13 @@ async def _reset(case: Case, library: Path, folder: Path) -> Course:
         shutil.copyfile(library, npus.node.dcmi)
         if case.out_of_band:
             npus.node.answer(REFUSED, function="dsmi_hot_reset_atomic", times=INBAND_TRIES)
-        if case.absent:
-            npus.node.take_out(case.absent)
+        if case.removed and not case.later:
+            npus.node.take_out(case.removed)
         await npus.start()
         await npus.daemon.comes(lambda: _may_be_used(npus, case.device), f"{case.device}'s verdict")
+        if case.later:
+            npus.node.take_out(case.removed)
+            await npus.subscriber.event(EventKind.RAISED, "device_lost", case.removed)
         before = len(npus.subscriber.told)
         trace.begin(npus.node)
         if case.drops:
@@ -180,7 +194,11 @@ def told(course: Course) -> Iterator[str]:
     """What is shown of it: every call beside the events, what was done with which devices, what is wrong."""
     what = "drops" if course.case.drops else "has a fault"
     what += ", in-band is refused" if course.case.out_of_band else ""
-    what += f", {course.case.absent} is absent" if course.case.absent else ""
+    what += (
+        f", {course.case.removed} is removed{' meanwhile' if course.case.later else ''}"
+        if course.case.removed
+        else ""
+    )
     yield f"{course.case.product}, {course.case.device} {what}: {course.why}"
     yield from (f"    {line}" for line in course.lines)
     for name, devices in course.sets.items():
