@@ -303,6 +303,12 @@ class EmulatedNode:
         chip.process_memory_bytes[place] = memory_bytes
         chip.process_count = place + 1
 
+    def end_process(self, device: str, process_id: int) -> None:
+        """A process on the chip ends in the middle of the next list: told of once more, then gone."""
+        chip = self.chip(device)
+        place = list(chip.process_ids[: chip.process_count]).index(process_id)
+        chip.process_memory_bytes[place] = LIMITS["PROCESS_ENDED"]
+
     def let_go(self, device: str) -> None:
         """No process is on the chip any more."""
         self.chip(device).process_count = 0

@@ -16,7 +16,8 @@ import click
 from tests.compare_dcmi.build import BuildFailed, build
 from tests.compare_dcmi.compare import Difference, compare
 from tests.compare_dcmi.known import load
-from tests.compare_dcmi.resets import all_resets
+from tests.compare_dcmi.observed import all_stories
+from tests.compare_dcmi.resets import all_resets, told
 from tests.compare_dcmi.states import PRODUCTS, STATES
 
 
@@ -27,27 +28,45 @@ from tests.compare_dcmi.states import PRODUCTS, STATES
 @click.option(
     "--resets", is_flag=True, help="Instead, have the daemon reset chips over the vendor's library."
 )
-def main(source: Path, products: tuple[str, ...], shows_known: bool, resets: bool) -> None:
+@click.option(
+    "--observed", is_flag=True, help="Instead, show what the daemon sees over the vendor's library."
+)
+def main(source: Path, products: tuple[str, ...], shows_known: bool, resets: bool, observed: bool) -> None:
     """Compare the emulator's libdcmi with the one built from SOURCE, a copy of github hicann/driver."""
     with tempfile.TemporaryDirectory(prefix="compare-dcmi-") as name:
         try:
             library = build(source.resolve(), Path(name))
         except BuildFailed as error:
             raise click.ClickException(str(error)) from None
-        is_right = _reset(library) if resets else _compare(library, Path(name), products, shows_known)
-    sys.exit(0 if is_right else 1)
+        if resets or observed:
+            wrong = (_reset(library) if resets else 0) + (_observe(library) if observed else 0)
+        else:
+            wrong = _compare(library, Path(name), products, shows_known)
+    sys.exit(1 if wrong else 0)
 
 
-def _reset(library: Path) -> bool:
+def _reset(library: Path) -> int:
+    """How many went wrong."""
     wrong = 0
-    for case, told, is_right in all_resets(library):
-        wrong += not is_right
-        what = "drops" if case.drops else "has a fault"
-        click.echo(f"{case.product}, {case.device} {what}: {'' if is_right else 'WRONG: '}{told}")
-    return wrong == 0
+    for course in all_resets(library):
+        click.echo("\n".join(told(course)))
+        wrong += bool(course.wrong)
+    return wrong
 
 
-def _compare(library: Path, folder: Path, products: tuple[str, ...], shows_known: bool) -> bool:
+def _observe(library: Path) -> int:
+    """How many were not seen as they are."""
+    wrong = 0
+    for seen in all_stories(library):
+        click.echo(f"{seen.story}: {'' if seen.is_right else 'WRONG: '}{seen.words}")
+        for line in seen.lines:
+            click.echo(f"    {line}")
+        wrong += not seen.is_right
+    return wrong
+
+
+def _compare(library: Path, folder: Path, products: tuple[str, ...], shows_known: bool) -> int:
+    """How many differences have no reason."""
     known = load()
     found = [
         (each, known.explain(each))
@@ -60,7 +79,7 @@ def _compare(library: Path, folder: Path, products: tuple[str, ...], shows_known
     for row in () if products else known.unused():
         click.echo(f"no difference needs this row any more: {row}")
     click.echo(f"{len(found)} differences, {len(strange)} of them not known")
-    return not strange
+    return len(strange)
 
 
 def _show(differences: Iterable[Difference]) -> None:

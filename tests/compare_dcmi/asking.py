@@ -3,12 +3,15 @@ to.
 
 An order is a line of JSON on stdin, and so is its answer on stdout. ``{"ask": DIES, "cards": CARDS}`` asks
 every call about what a chip is and how it is, of every address there could be; ``{"reset": [CARD, DEVICE,
-CHANNEL]}`` resets. An answer is the library's status, and what it left where that is 0.
+CHANNEL]}`` resets. ``{"subscribe": TIMES}`` subscribes to the events of all chips so often, and ``{"heard":
+COUNT}`` tells those that have come, once there are so many or none comes any more. An answer is the library's
+status, and what it left where that is 0.
 """
 
 import ctypes
 import json
 import sys
+import time
 from collections.abc import Iterator
 from ctypes import byref, c_int, c_uint
 from typing import Any, Final
@@ -21,6 +24,25 @@ UNKNOWN_CARD: Final = 99
 CODES: Final = 128
 PROCESSES: Final = 64
 VDIE: Final = 1
+ALL: Final = -1
+EVENT_LIMIT_S: Final = 2.0
+
+TOLD: Final = (
+    "deviceid",
+    "node_type",
+    "node_id",
+    "sub_node_type",
+    "sub_node_id",
+    "severity",
+    "assertion",
+    "event_serial_num",
+    "notify_serial_num",
+    "event_name",
+    "additional_info",
+    "os_id",
+    "node_type_ex",
+    "sub_node_type_ex",
+)
 
 Answers = dict[str, Any]
 
@@ -32,12 +54,24 @@ class Asked:
         library = ctypes.CDLL(path)
         self._calls = bind_library_calls(library)
         self._chip = bind_chip_calls(library, Generation.V1)
+        self._heard: list[list[Any]] = []
+        self._callback = abi.FaultCallback(lambda event: self._heard.append(_told(event.contents)))
 
     def initialise(self) -> int:
         return self._calls["dcmi_init"]()
 
     def reset(self, card: int, device: int, channel: int) -> int:
         return self._chip["reset"](card, device, channel)
+
+    def subscribe(self, times: int) -> list[int]:
+        subscribe = self._calls["dcmi_subscribe_fault_event"]
+        return [subscribe(ALL, ALL, abi.EventFilter(), self._callback) for _ in range(times)]
+
+    def heard(self, count: int) -> list[list[Any]]:
+        until_s = time.monotonic() + EVENT_LIMIT_S
+        while len(self._heard) < count and time.monotonic() < until_s:
+            time.sleep(0.01)
+        return list(self._heard)
 
     def everything(self, cards: int, dies: int) -> Answers:
         """By the name of the call and its address: of every chip, the MCU behind them, and what is not
@@ -80,6 +114,7 @@ class Asked:
         yield "die", self._structure("die", abi.DieId, ("soc_die",), card, device, VDIE)
         yield "error_codes", self._codes(card, device)
         yield "processes", self._processes(card, device)
+        yield "current_events", self._current_events(card, device)
 
     def _number(self, name: str, value: Any, card: int, device: int) -> list[Any]:
         status = self._chip[name](card, device, byref(value))
@@ -111,12 +146,23 @@ class Asked:
         status = self._chip["error_codes"](card, device, byref(count), codes, CODES)
         return [status, *(f"{code:08X}" for code in codes[: count.value])] if status == 0 else [status]
 
+    def _current_events(self, card: int, device: int) -> list[Any]:
+        count, events = c_int(-1), (abi.Event * CODES)()
+        status = self._chip["current_events"](card, device, events, CODES, byref(count))
+        return [status, *map(_told, events[: count.value])] if status == 0 else [status]
+
     def _processes(self, card: int, device: int) -> list[Any]:
         count, listed = c_int(PROCESSES), (abi.ProcessMemory * (2 * PROCESSES))()
         status = self._chip["processes"](card, device, listed, byref(count))
         if status != 0:
             return [status]
         return [status, *([each.proc_id, each.proc_mem_usage] for each in listed[: count.value])]
+
+
+def _told(event: abi.Event) -> list[Any]:
+    """Without its time."""
+    fault = event.event_t
+    return [event.type, f"{fault.event_id:08X}", *(_shown(getattr(fault, name)) for name in TOLD)]
 
 
 def _shown(value: Any) -> Any:
@@ -129,13 +175,17 @@ def main() -> None:
     asked = Asked(sys.argv[1])
     print(json.dumps(asked.initialise()), flush=True)
     for line in sys.stdin:
-        order = json.loads(line)
-        answer = (
-            asked.reset(*order["reset"])
-            if "reset" in order
-            else asked.everything(order["cards"], order["ask"])
-        )
-        print(json.dumps(answer), flush=True)
+        print(json.dumps(_answer(asked, json.loads(line))), flush=True)
+
+
+def _answer(asked: Asked, order: dict[str, Any]) -> Any:
+    if "reset" in order:
+        return asked.reset(*order["reset"])
+    if "subscribe" in order:
+        return asked.subscribe(order["subscribe"])
+    if "heard" in order:
+        return asked.heard(order["heard"])
+    return asked.everything(order["cards"], order["ask"])
 
 
 if __name__ == "__main__":

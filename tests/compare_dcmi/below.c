@@ -9,6 +9,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,7 @@
 #include "shared.h"
 
 /* Numbers of the layer below libdcmi: DRV_ERROR_* of pkg_inc/ascend_hal_error.h. */
-enum { OK = 0, INVALID_DEVICE = 2, TRY_AGAIN = 51, BELOW_NOT_SUPPORTED = 0xfffe };
+enum { OK = 0, INVALID_DEVICE = 2, WAIT_TIMEOUT = 16, TRY_AGAIN = 51, BELOW_NOT_SUPPORTED = 0xfffe };
 
 const struct dialect dialect = {
     .library = LIBRARY_DCMI,
@@ -82,7 +83,20 @@ static int ask_chip(const char *function, int id, struct chip **chip)
 /* On a server, not in a container or a virtual machine; a test runs in one. The vendor's own are made weak. */
 int dcmi_is_in_docker(void) { return 0; }
 int dcmi_is_in_virtual_machine(void) { return 0; }
-void dcmi_log_fun(const char *mod, const char *fmt, ...) { (void)mod, (void)fmt; }
+
+/* The vendor's log goes to standard error where COMPARE_DCMI_LOG is set. */
+void dcmi_log_fun(const char *mod, const char *fmt, ...)
+{
+    va_list values;
+
+    if (getenv("COMPARE_DCMI_LOG") == NULL)
+        return;
+    va_start(values, fmt);
+    fprintf(stderr, "%s: ", mod);
+    vfprintf(stderr, fmt, values);
+    fputc('\n', stderr);
+    va_end(values);
+}
 
 int below_system(const char *command);
 int below_system(const char *command) { return (void)command, 0; }
@@ -301,6 +315,8 @@ int dsmi_passthru_mcu(int device_id, struct passthru_message_stru *message)
     const struct dmp_req_message_stru *asked = &message->src_message.data.req;
     struct dmp_rsp_message_stru *told = &message->dest_message.data.rsp;
 
+    if (chip->mcu_silent_ms > 0)
+        return WAIT_TIMEOUT;
     memset(told, 0, sizeof *told);
     told->opcode = asked->opcode;
     told->length = told->total_length = asked->length;
@@ -368,6 +384,25 @@ int dsmi_get_network_health(int device_id, DSMI_NET_HEALTH_STATUS *told)
     return OK;
 }
 
+/* Of a process that has ended since it was listed: dms_get_process_memory of the kernel's dms_process_info.c. */
+static int tell_memory(struct chip *chip, unsigned int process, unsigned long *bytes)
+{
+    int last = chip->process_count - 1, place = last;
+
+    while (place >= 0 && (unsigned int)chip->process_ids[place] != process)
+        place--;
+    if (place >= 0 && chip->process_memory_bytes[place] != PROCESS_ENDED) {
+        *bytes = chip->process_memory_bytes[place];
+        return OK;
+    }
+    if (place >= 0) {
+        chip->process_ids[place] = chip->process_ids[last];
+        chip->process_memory_bytes[place] = chip->process_memory_bytes[last];
+        chip->process_count = last;
+    }
+    return BELOW_NOT_SUPPORTED;
+}
+
 /* The host knows the processes; their memory it asks the chip for. */
 int dsmi_get_resource_info(unsigned int devid, struct dsmi_resource_para *para, struct dsmi_resource_info *info)
 {
@@ -382,11 +417,10 @@ int dsmi_get_resource_info(unsigned int devid, struct dsmi_resource_para *para, 
         return BELOW_NOT_SUPPORTED;
     if (!chip->ready)
         return TRY_AGAIN;
-    for (int index = 0; index < chip->process_count; index++) {
-        if ((unsigned int)chip->process_ids[index] == para->owner_id)
-            *(unsigned long *)info->buf = chip->process_memory_bytes[index];
-    }
-    return OK;
+    lock_state();
+    answer = tell_memory(chip, para->owner_id, info->buf);
+    unlock_state();
+    return answer;
 }
 
 /* ---------------------------------------------------------------- resets */
@@ -423,6 +457,10 @@ int dsmi_hot_reset_atomic(int device_id, int dsmi_hotreset_subcmd)
 
     if (answer != OK)
         return answer;
+    if (dsmi_hotreset_subcmd == DSMI_SUBCMD_HOTRESET_RESCAN && chip->awaits_rescan) {
+        chip->awaits_rescan = 0;
+        chip->ready = 1;
+    }
     if (dsmi_hotreset_subcmd != DSMI_SUBCMD_HOTRESET_ASSEMBLE && dsmi_hotreset_subcmd != DSMI_SUBCMD_HOTRESET_RESET)
         return OK;
     for (int id = 0; id < chip_count(); id++) {

@@ -11,14 +11,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, Final, cast
 
 from nodeagent.emulator.node import EmulatedNode
-from tests.compare_dcmi.states import KILL_LIST, State
+from tests.compare_dcmi.states import KILL_LIST, State, healthy
 
 ROOT = Path(__file__).parents[2]
 
-END_LIMIT_S = 1.0
+STAYS: Final = State(name="as it is", change=healthy)
+END_LIMIT_S: Final = 1.0
 """For a process that was killed to be gone."""
 
 
@@ -54,6 +55,8 @@ def _answers(product: str, state: State, vendor: Path | None, folder: Path) -> M
         cards = sorted({node.chip(name).card_id for name in node.names()})
         dies = len(node.names()) // len(cards)
         resets = state.resets(len(cards))
+    if state.subscriptions:
+        return _subscribed(product, state, vendor, folder)
     if not resets:
         with _node(product, vendor, folder) as (node, library), _process(state, node, library) as process:
             answers["dcmi_init"] = process.initialised
@@ -64,6 +67,20 @@ def _answers(product: str, state: State, vendor: Path | None, folder: Path) -> M
             hit = [name for name in node.names() if node.chip(name).resets]
             answers[f"reset {reset[0]}/{reset[1]} channel {reset[2]}"] = [answer, hit, *_killed(node)]
     return answers
+
+
+def _subscribed(product: str, state: State, vendor: Path | None, folder: Path) -> Mapping[str, Any]:
+    """What each subscription answers, and what is told. A state that tells nothing is there before."""
+    with _node(product, vendor, folder) as (node, library):
+        if not state.events:
+            state.change(node)
+        with _process(STAYS, node, library) as process:
+            answers = process.told({"subscribe": state.subscriptions})
+            if state.events:
+                state.change(node)
+            heard = process.told({"heard": state.events})
+    subscribed = {f"subscription {number}": answer for number, answer in enumerate(answers)}
+    return subscribed | {f"event {number}": event for number, event in enumerate(heard)}
 
 
 def _killed(node: EmulatedNode) -> list[str]:

@@ -13,6 +13,10 @@ from nodeagent.emulator.node import EmulatedNode
 
 PRODUCTS: Final = ("8x910B", "8x800IA2", "16xA3", "16x9000A3", "4x300IDuo", "4x310P")
 HBM: Final = 0x80E01801
+CARD_LOST: Final = 0x40F84E00
+ONCE: Final = 2
+NO_SLOT, OCCUPIED = 87, -8020
+"""``DRV_ERROR_RESOURCE_OCCUPIED``, and what libdcmi makes of it."""
 INBAND, UNKNOWN_CHANNEL = 1, 7
 EVERY_CARD: Final = 0xFF
 KILL_LIST: Final = "custom_process.cfg"
@@ -20,12 +24,18 @@ KILL_LIST: Final = "custom_process.cfg"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """``resets``: (card, device, channel), each from the same state, or none: then everything is asked."""
+    """``resets``: (card, device, channel), each from the same state, or none: then everything is asked.
+
+    ``subscriptions``: instead, so many in one process, one after the other, which was there before the change
+    and is told ``events`` of it.
+    """
 
     name: str
     change: Callable[[EmulatedNode], None]
     long_lived: bool = False
     resets: Callable[[int], Sequence[tuple[int, int, int]]] = field(default=lambda _: ())
+    subscriptions: int = 0
+    events: int = 0
 
 
 def healthy(node: EmulatedNode) -> None:
@@ -71,6 +81,28 @@ def dropped_and_held(node: EmulatedNode) -> None:
     node.drop("npu1")
 
 
+def telling(node: EmulatedNode) -> None:
+    """A fault comes, comes again, ends; one is only told of, another is of a chip that has dropped."""
+    node.raise_code("npu1", HBM, severity=1)
+    node.raise_code("npu1", HBM, severity=1)
+    node.clear_code("npu1", HBM)
+    node.tell("npu0", CARD_LOST, ONCE, severity=3, name="it has dropped")
+    node.drop("npu3")
+    node.raise_code("npu3", HBM)
+
+
+def telling_of_a_removed_one(node: EmulatedNode) -> None:
+    node.take_out("npu1")
+    node.raise_code("npu1", HBM)
+    node.raise_code("npu3", HBM)
+
+
+def refusing_slots(node: EmulatedNode) -> None:
+    """The driver has no slot left for this process: below libdcmi, and of the emulator's own."""
+    node.answer(NO_SLOT, function="DmsGetFaultEvent", times=1)
+    node.answer(OCCUPIED, function="dcmi_subscribe_fault_event", times=1)
+
+
 def all_dropped(node: EmulatedNode) -> None:
     for name in node.names():
         node.drop(name)
@@ -113,6 +145,9 @@ STATES: Final = (
     *_asked(removed),
     *_asked(removed_last),
     State(name="held", change=held),
+    State(name="events", change=telling, subscriptions=2, events=5),
+    State(name="events of a removed chip", change=telling_of_a_removed_one, subscriptions=1, events=1),
+    State(name="events, no slot", change=refusing_slots, subscriptions=2),
     *_asked(dropped_and_held),
     State(name="reset, healthy", change=healthy, resets=each_card),
     State(name="reset, odd ones", change=healthy, resets=odd_ones),

@@ -144,14 +144,14 @@ def test_subscribers_are_told_changes_on_another_thread(program: Program, make_n
         assert lines.readline() == SUBSCRIBED
         node.raise_code("npu3", 0x80E01801, severity=3, name="HBM")
         node.clear_code("npu3", 0x80E01801)
-        node.tell("npu5", 0x8C2FA001, ONCE, severity=0)
-        node.tell("npu5", 0xFFFFFFFF, RECOVER, device_id=700)
+        node.tell("npu5", 0x8C2FA001, ONCE, severity=0, name="one-off")
+        node.tell("npu5", 0xFFFFFFFF, RECOVER, name="odd", device_id=700)
 
         assert [line.rstrip() for line in lines] == [
-            "event 80E01801 assertion 1 severity 3 device 3 node 70 name HBM thread other",
-            "event 80E01801 assertion 0 severity 3 device 3 node 70 name HBM thread other",
-            "event 8C2FA001 assertion 2 severity 0 device 5 node 617 name fault 8C2FA001 thread other",
-            "event FFFFFFFF assertion 0 severity 2 device 700 node 7ff name fault FFFFFFFF thread other",
+            "event 80E01801 assertion 1 severity 3 device 3 node 70 name deviceid=3, HBM thread other",
+            "event 80E01801 assertion 0 severity 3 device 3 node 70 name deviceid=3, HBM thread other",
+            "event 8C2FA001 assertion 2 severity 0 device 5 node 617 name deviceid=5, one-off thread other",
+            "event FFFFFFFF assertion 0 severity 2 device 700 node 7ff name deviceid=700, odd thread other",
         ]
 
 

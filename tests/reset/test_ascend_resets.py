@@ -123,12 +123,33 @@ def test_one_that_is_about_to_leave_is_waited_for(emulate: Emulate, monkeypatch:
     assert node.calls("dcmi_set_device_reset") == 1
 
 
+def test_a_process_that_ends_while_it_is_asked_for_does_not_stand_in_the_way(emulate: Emulate) -> None:
+    node = emulate("8x910B")
+    node.hold("npu5", os.getpid())
+    node.end_process("npu5", os.getpid())
+    ascend.reset(order(node, "8x910B"))
+    assert node.calls("dcmi_set_device_reset") == 1
+
+
 def test_where_nobody_can_tell_who_is_on_a_chip_nothing_is_reset(emulate: Emulate) -> None:
     node = emulate("8x910B")
     node.answer(-8005, "npu5", "dcmi_get_device_resource_info")
     with pytest.raises(ResetRefused, match="who is on them, cannot be told: dcmi_get_device_res"):
         ascend.reset(order(node, "8x910B"))
     assert node.calls("dcmi_set_device_reset") == 0
+
+
+def test_cards_that_a_missing_die_has_mixed_up_are_not_reset(emulate: Emulate) -> None:
+    """So does the vendor's library number them in a process that does not find npu1."""
+    node = emulate("16xA3")
+    node.take_out("npu1")
+    for number in range(2, 16):
+        card, device = divmod(number - 1, 2)
+        node.set(f"npu{number}", "card_id", card)
+        node.set(f"npu{number}", "device_id", device)
+    with pytest.raises(ResetRefused, match="takes npu0, npu2 for one card, and they are of two"):
+        ascend.reset(order(node, "16xA3"))
+    assert not any(node.chip(name).resets for name in node.names())
 
 
 def test_another_part_in_the_place_is_not_touched(emulate: Emulate) -> None:

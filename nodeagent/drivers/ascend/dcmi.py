@@ -28,7 +28,6 @@ from nodeagent.drivers.ascend.errors import (
     SYMBOL_MISSING,
     Nonsense,
     NotReady,
-    NotSupported,
     VendorCallFailed,
     failure,
 )
@@ -283,7 +282,8 @@ class Chip:
 
     def processes(self) -> Sequence[int]:
         """The ids of the processes on the chip. The library asks for the memory of each, and fails over one
-        that has just ended: so the list is asked for again before it counts as a failure.
+        that has just ended, as not supported (``dms_get_process_memory`` of the kernel's dms_process_info.c):
+        so the list is asked for again before it counts as a failure.
         """
         count = c_int()
         for tries_left in reversed(range(LIST_TRIES)):
@@ -291,7 +291,7 @@ class Chip:
             try:
                 self.call("processes", self._processes, byref(count))
                 break
-            except (NotSupported, NotReady):
+            except NotReady:
                 raise
             except VendorCallFailed:
                 if not tries_left:

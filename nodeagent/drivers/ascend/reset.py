@@ -45,6 +45,9 @@ TRY_PAUSES_S: Final = (1.0, 2.0, 4.0)
 FREE_LIMIT_S: Final = 5.0
 """A process that has just ended may still be listed for a moment."""
 
+DIES_OF_A_MODULE: Final = 2
+"""Of an A3; their physical ids follow each other."""
+
 KILL_LIST: Final = Path("/etc/custom_process.cfg")
 
 MAX_NAMED: Final = 8
@@ -67,6 +70,7 @@ def reset(order: Order) -> None:
     try:
         library = dcmi.open_library(order.library)
         places = _places(library)
+        _check_cards(places, order.members)
         chips = _chips(library, places, order.members)
         _check_free(chips, Path(order.procfs))
     except (Unavailable, CallFailed) as error:
@@ -207,6 +211,25 @@ def _boot_status(chip: Chip) -> int | str:
 def _places(library: Library) -> dict[str, Place]:
     """By name. Raises ``CallFailed``."""
     return {f"npu{place.physical}": place for card in library.cards() for place in library.places(card)}
+
+
+def _check_cards(places: Mapping[str, Place], members: Sequence[Member]) -> None:
+    """Of an A3 from which the driver has removed a die, a new process takes the others for cards as they
+    follow each other in its list (``dcmi_init_phy_id_list`` of dcmi_init_for_server.c takes a logic id for a
+    place): a reset by card then hits other dies.
+    """
+    if not any(_is_a3(member) for member in members):
+        return
+    modules: dict[int, set[int]] = {}
+    for place in places.values():
+        modules.setdefault(place.card, set()).add(place.physical // DIES_OF_A_MODULE)
+    mixed = [card for card, numbers in modules.items() if len(numbers) > 1]
+    if mixed:
+        named = ", ".join(name for name, place in places.items() if place.card == mixed[0])
+        raise ResetRefused(
+            f"the library takes {named} for one card, and they are of two: a die is missing, and which are "
+            "reset together cannot be told; power-cycle the node"
+        )
 
 
 def _chips(library: Library, places: Mapping[str, Place], members: Sequence[Member]) -> dict[str, Chip]:

@@ -2,6 +2,7 @@
 #include "dcmi.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 /* A process has one at most, and keeps it: nothing of it changes once the thread runs that reads it. */
@@ -32,8 +33,8 @@ void fill_event(struct dcmi_event *told, const struct event *event, const struct
     memcpy(fault->additional_info, event->information, sizeof fault->additional_info);
     if (event->unterminated)
         memset(fault->event_name, 'X', sizeof fault->event_name);
-    else
-        memcpy(fault->event_name, event->name, sizeof fault->event_name);
+    else /* so begins each name (dms_event_para_to_dms_event of dms_fault.c, dsmi_fault_event_data_fill) */
+        snprintf(fault->event_name, sizeof fault->event_name, "deviceid=%u, %.200s", fault->deviceid, event->name);
 }
 
 static bool passes(const struct dcmi_event_filter *filter, const struct event *event)
@@ -45,9 +46,11 @@ static bool passes(const struct dcmi_event_filter *filter, const struct event *e
     return !(filter->filter_flag & DCMI_FILTER_NODE_TYPE) || filter->node_type == (event->code >> 17 & 0xff);
 }
 
+/* Of a chip that the driver has removed nothing is told (DmsGetFaultEvent of dms_fault.c). */
 static bool is_for(const struct event *event, int chip, const struct dcmi_event_filter *filter)
 {
-    return event->library == LIBRARY_DCMI && (chip < 0 || event->chip == chip) && passes(filter, event);
+    return event->library == LIBRARY_DCMI && state()->chips[event->chip].present &&
+           (chip < 0 || event->chip == chip) && passes(filter, event);
 }
 
 static void deliver(const struct event *event)

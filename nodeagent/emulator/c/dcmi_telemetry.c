@@ -128,8 +128,27 @@ static int tell_ecc(const struct chip *chip, enum dcmi_device_type memory, struc
     return DCMI_OK;
 }
 
-/* The host's driver knows the processes; their memory it asks the chip for. */
-static int tell_processes(const struct chip *chip, struct dcmi_proc_mem_info *told, int *count)
+/*
+ * The host's driver knows the processes; their memory is asked for next, one by one. Of one that has ended since it was
+ * listed the kernel answers that it is not supported (dms_get_process_memory of dms_process_info.c), and so does the
+ * whole call; the next list is without it. The caller holds the lock.
+ */
+static bool has_one_just_ended(struct chip *chip)
+{
+    int left = 0;
+
+    for (int index = 0; index < chip->process_count; index++) {
+        if (chip->process_memory_bytes[index] == PROCESS_ENDED)
+            continue;
+        chip->process_ids[left] = chip->process_ids[index];
+        chip->process_memory_bytes[left++] = chip->process_memory_bytes[index];
+    }
+    bool ended = left < chip->process_count;
+    chip->process_count = left;
+    return ended;
+}
+
+static int tell_processes(struct chip *chip, struct dcmi_proc_mem_info *told, int *count)
 {
     enum { ROOM = 64 };
 
@@ -137,6 +156,11 @@ static int tell_processes(const struct chip *chip, struct dcmi_proc_mem_info *to
         return DCMI_ERR_INVALID_PARAMETER;
     if (chip->process_count > 0 && !is_ready(chip))
         return DCMI_ERR_DEVICE_NOT_READY;
+    lock_state();
+    bool ended = has_one_just_ended(chip);
+    unlock_state();
+    if (ended)
+        return DCMI_ERR_NOT_SUPPORT;
     int written = chip->process_count < ROOM ? chip->process_count : ROOM;
     for (int index = 0; index < written; index++)
         told[index] = (struct dcmi_proc_mem_info){chip->process_ids[index], chip->process_memory_bytes[index]};

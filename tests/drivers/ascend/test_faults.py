@@ -44,7 +44,7 @@ async def test_a_fault_is_raised_by_its_event_and_cleared_by_its_recovery(
         node.raise_code("npu3", HBM, severity=3, name="HBM uncorrectable")
         raised = await stage.raised("npu3", HBM_CODE)
         assert (raised.level, raised.condition_level) == (Level.RESTART_BUSINESS, Level.RESTART_BUSINESS)
-        assert raised.evidence["event_name"] == "HBM uncorrectable"
+        assert raised.evidence["event_name"] == "deviceid=3, HBM uncorrectable"
         assert raised.evidence["node_type"] == str(0x70)
         node.clear_code("npu3", HBM)
         await stage.cleared("npu3", HBM_CODE)

@@ -70,8 +70,7 @@ async def test_a_list_that_fails_because_a_process_has_just_ended_is_asked_for_a
     node.hold("npu3", os.getpid())
     async with judged(spec) as stage:
         await stage.polled("npu3", 1)
-        node.answer(-8005, "npu3", PROCESSES, times=1)
-        node.let_go("npu3")
+        node.end_process("npu3", os.getpid())
         await stage.until(lambda: not holders_of(stage, "npu3")[-1].holders, "a free chip")
         assert [each.known for each in holders_of(stage, "npu3")] == [True, True]
 
