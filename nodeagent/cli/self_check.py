@@ -136,14 +136,16 @@ class _Sources:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_EACH_S):
                         await self._told.wait()
-                for name, health in {each.name: each.health() for each in supervisors}.items():
-                    opening = health.state == State.STARTING
-                    if health.absent:
-                        self.awaited.discard(name)
-                    elif name in self.awaited and (
-                        why := patience.why_over(name, time.monotonic(), opening=opening)
-                    ):
-                        self._late[name] = why
+                for each in supervisors:
+                    self._look_at(each, patience)
+
+    def _look_at(self, supervisor: Supervisor, patience: Patience) -> None:
+        name, health = supervisor.name, supervisor.health()
+        if health.absent:
+            self.awaited.discard(name)
+        if name in self.awaited:
+            why = patience.why_over(name, time.monotonic(), opening=health.state == State.STARTING)
+            self._late |= {name: why} if why else {}
 
     def late(self) -> list[str]:
         """What is still awaited, and why it is no longer waited for."""
