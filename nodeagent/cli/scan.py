@@ -18,7 +18,7 @@ from nodeagent.cli.failure import EXIT_NOT_ALLOWED, Failure
 from nodeagent.cli.headline import counted, noun
 from nodeagent.cli.lines import word
 from nodeagent.cli.options import Output, asking_socket, output_option, read_config, socket_option
-from nodeagent.cli.output import write, write_json
+from nodeagent.cli.output import note, write, write_json
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import types_pb2
 
@@ -57,7 +57,8 @@ def command(socket: Path | None, config_path: Path | None, output: Output) -> No
     """Answer with the exit status whether this node is good: 0 good, 1 faulty, 2 could not tell.
 
     Faulty is a device, or the node, that may get no new work. The daemon is asked. Where none answers, its
-    store and the sources are read once without it: what was isolated stays so. Who may not ask it gets 2.
+    store and the sources are read once without it: what was isolated stays so. A driver that takes long to
+    open is waited for, a minute at most. Who may not ask the daemon gets 2.
     """
     try:
         answer = _look(socket, config_path)
@@ -104,7 +105,7 @@ def _look_without_daemon(config_path: Path | None) -> Answer:
     config = read_config(config_path)
     logging.getLogger("nodeagent").addHandler(logging.NullHandler())  # all of it stands in the answer
     try:
-        findings = look(config, configured(config))
+        findings = look(config, configured(config), note)
     except TablesError as refused:
         raise Failure(str(refused)) from refused
     return Answer("probe", findings.devices, findings.unread)

@@ -6,13 +6,15 @@ its start: what a person took out of service stays so, a fault that is over is o
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from nodeagent import __version__
 from nodeagent.cli import last_life
+from nodeagent.cli.patience import Patience
 from nodeagent.config import Config
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
@@ -28,14 +30,12 @@ from nodeagent.core.model import (
 from nodeagent.daemon import identity, workers
 from nodeagent.daemon.clock import Clock, carry_on
 from nodeagent.daemon.delivery import Delivery
+from nodeagent.daemon.lifecycle import State
 from nodeagent.daemon.supervisor import Supervisor
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import types_pb2
 from nodeagent.store.records import Publication, StoreId
 from nodeagent.tables.load import load_catalog
-
-DEADLINE_S: Final = 10.0
-"""Longer than the default deadline of a call, so that one device that hangs is told by its name."""
 
 LOOK_EACH_S: Final = 0.05
 """Of a source that is not here nothing is told: this often is asked whether it is one."""
@@ -49,12 +49,12 @@ class Findings:
     unread: Sequence[str]
 
 
-def look(config: Config, folders: Sequence[Path]) -> Findings:
-    """Raises TablesError."""
-    return asyncio.run(_look(config, folders))
+def look(config: Config, folders: Sequence[Path], tell: Callable[[str], None]) -> Findings:
+    """``tell`` gets what is waited for, where that takes long. Raises TablesError."""
+    return asyncio.run(_look(config, folders, tell))
 
 
-async def _look(config: Config, folders: Sequence[Path]) -> Findings:
+async def _look(config: Config, folders: Sequence[Path], tell: Callable[[str], None]) -> Findings:
     loaded = load_catalog(folders, config.settings()).catalog
     catalogs = {loaded.digest: loaded}
     unreadable = []
@@ -74,12 +74,11 @@ async def _look(config: Config, folders: Sequence[Path]) -> Findings:
     sources.awaited = {supervisor.name for supervisor in supervisors}
     running = [asyncio.create_task(supervisor.run()) for supervisor in supervisors]
     try:
-        await sources.read(supervisors, DEADLINE_S)
+        await sources.read(supervisors, Patience(time.monotonic(), tell))
     finally:
         await asyncio.gather(*(supervisor.stop() for supervisor in supervisors))
         await asyncio.gather(*running, return_exceptions=True)
-    late = [f"{name}: not read within {DEADLINE_S:g} s" for name in sorted(sources.awaited)]
-    return Findings(_devices(engine, clock), [*unreadable, *sources.unread, *late])
+    return Findings(_devices(engine, clock), [*unreadable, *sources.unread, *sources.late()])
 
 
 def _first_inputs(config: Config, engine: Engine, clock: Clock, digest: str) -> Iterator[Input]:
@@ -115,6 +114,7 @@ class _Sources:
         self._engine = engine
         self._now_ns = now_ns
         self._told = asyncio.Condition()
+        self._late: dict[str, str] = {}
         self.awaited: set[str] = set()
         self.unread: list[str] = []
 
@@ -129,12 +129,24 @@ class _Sources:
         async with self._told:
             self._told.notify_all()
 
-    async def read(self, supervisors: Iterable[Supervisor], deadline_s: float) -> None:
-        """Returns when none is awaited any more, or the deadline has passed. What is not here is left out."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(deadline_s), self._told:
-                while self.awaited:
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(LOOK_EACH_S):
-                            await self._told.wait()
-                    self.awaited -= {each.name for each in supervisors if each.health().absent}
+    async def read(self, supervisors: Collection[Supervisor], patience: Patience) -> None:
+        """Returns when all that is awaited was read, or is late. What is not here is left out."""
+        async with self._told:
+            while self.awaited - self._late.keys():
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_EACH_S):
+                        await self._told.wait()
+                for each in supervisors:
+                    self._look_at(each, patience)
+
+    def _look_at(self, supervisor: Supervisor, patience: Patience) -> None:
+        name, health = supervisor.name, supervisor.health()
+        if health.absent:
+            self.awaited.discard(name)
+        if name in self.awaited:
+            why = patience.why_over(name, time.monotonic(), opening=health.state == State.STARTING)
+            self._late |= {name: why} if why else {}
+
+    def late(self) -> list[str]:
+        """What is still awaited, and why it is no longer waited for."""
+        return [f"{name}: {self._late[name]}" for name in sorted(self.awaited)]

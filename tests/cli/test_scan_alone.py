@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.cli import self_check
+from nodeagent.cli import patience
 from nodeagent.cli.emulator import configuration_of
 from nodeagent.emulator.node import EmulatedNode
 from tests.cli.conftest import Nodeagent
@@ -56,9 +56,26 @@ def test_what_is_unknown_is_told_beside_what_is_faulty(nodeagent: Nodeagent, gpu
 def test_a_library_that_does_not_open_in_time_is_not_good(
     nodeagent: Nodeagent, gpus: EmulatedNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(self_check, "DEADLINE_S", 6.0)
+    monkeypatch.setattr(patience, "OPEN_DEADLINE_S", 6.0)
     gpus.hang()
 
     ran = nodeagent("scan")
 
-    assert (ran.status, ran.out) == (2, "could not tell: nvidia: not read within 6 s\n")
+    assert (ran.status, ran.out) == (2, "could not tell: nvidia: its driver was not open after 6 s\n")
+    assert "nvidia: waiting for its driver to open, for 6 s at most" in ran.err.splitlines()
+
+
+def test_gpus_that_open_slowly_are_waited_for(
+    nodeagent: Nodeagent, gpus: EmulatedNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without persistence mode the driver takes seconds to open each."""
+    monkeypatch.setattr(patience, "READ_DEADLINE_S", 3.0)
+    monkeypatch.setattr(patience, "TELL_AFTER_S", 2.0)
+    for name in gpus.names():
+        gpus.set(name, "gpu_persistence_mode", 0)
+        gpus.set(name, "gpu_discovery_ms", 2500)
+
+    ran = nodeagent("scan")
+
+    assert (ran.status, ran.out) == (0, "good: 2 GPUs and the node\n")
+    assert "nvidia: waiting for its driver to open, for 60 s at most" in ran.err.splitlines()

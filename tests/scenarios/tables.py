@@ -4,7 +4,7 @@ They come into force with ``begin`` or a ``reload``:
 
     row CODE LEVEL [kind=chip] [user_induced] [notice] [recovery=vendor] [affects=node] [clear_on=recover,10m]
     frequency ID CODE[,CODE] times=3 window=24h level=LEVEL [release=48h] [correlation=30s] [burst=0s]
-                                                            [at_least=LEVEL] [kind=chip] [counted_by=job]
+                                                            [at_least=LEVEL] [kind=chip] [in_use] [counted_by=job]
     duration ID CODE fault=20s recover=60s level=LEVEL
     relation ID CODE with=CODE[,CODE] within=3m then=absorb|level|cancel [same=device] [level=LEVEL]
     threshold ID CODE above=90 clear_below=85 for=60s
@@ -98,7 +98,7 @@ class Tables:
         )
 
     def _add_frequency(self, words: list[str]) -> None:
-        (identifier, codes), options = options_of(words)
+        (identifier, codes, *flags), options = options_of(words)
         self._frequency[identifier] = FrequencyRule(
             id=identifier,
             codes=tuple(codes.split(",")),
@@ -111,6 +111,7 @@ class Tables:
             kind=Kind(options.get("kind", "chip")),
             at_least=Level(options["at_least"]) if "at_least" in options else None,
             counted_by=CountedBy(options.get("counted_by", "device")),
+            in_use="in_use" in flags,
         )
 
     def _add_duration(self, words: list[str]) -> None:

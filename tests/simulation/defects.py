@@ -8,6 +8,7 @@ from nodeagent.core import (
     clearing,
     deadlines,
     devices,
+    duration,
     engine,
     frequency,
     holds,
@@ -145,6 +146,24 @@ def once_is_occur(state: State, given: Signal) -> bool:
 
 def ignores_recovery(state: State, given: Signal) -> bool:
     return given.assertion is not Assertion.RECOVER and _signalled(state, given)
+
+
+# ---------------------------------------------------------------------- passages of a duration rule
+
+_timed_out = duration.timed_out
+
+
+def short_presence_counts(state: State, condition: Condition) -> bool:
+    is_short = condition.present_ns is not None and not condition.timed_out
+    if is_short and state.lookup.facts(condition.code).duration is not None:
+        _occurred(state, condition, state.moment_ns)
+    return _recover(state, condition)
+
+
+def each_presence_counts(state: State, condition: Condition) -> None:
+    _timed_out(state, condition)
+    if condition.timed_out:
+        _occurred(state, condition, state.moment_ns)
 
 
 # ---------------------------------------------------------------------- verdict

@@ -32,9 +32,9 @@ IN_A_LOG = (
 )
 """What logs put before a message. Further lines of one message are set below its beginning."""
 FAMILIES_OF_THE_DATA = 66
-FAMILIES_OF_THE_SOURCES = 12
-"""Those of which the data know nothing: adapters, slots, Btrfs, work that is stuck and their like."""
-OTHER_FORMS = 51
+FAMILIES_OF_THE_SOURCES = 16
+"""Those of which the data know nothing: adapters, slots, Btrfs, IOMMUs, work that is stuck and their like."""
+OTHER_FORMS = 54
 """Patterns for one more form of a family, or for its recovery, beside the family's own."""
 
 
@@ -134,6 +134,7 @@ def test_a_device_is_named_by_its_driver_and_by_no_user(catalog: Catalog) -> Non
         "port",
         "npu{npu}",
         "nfs:{server}",
+        "{bus}:{slot}",
     }
     assert by_name == {
         "EFA_FAIL",
@@ -149,7 +150,7 @@ def test_a_device_is_named_by_its_driver_and_by_no_user(catalog: Catalog) -> Non
     }
 
 
-@pytest.mark.parametrize("code", ["BOND_DOWN", "CONNTRACK", "NCCL_SEGV", "OOM.invoked"])
+@pytest.mark.parametrize("code", ["BOND_DOWN", "CONNTRACK", "IOMMU_EVENT", "NCCL_SEGV", "OOM.invoked"])
 def test_what_any_user_can_have_the_kernel_say_is_only_told(catalog: Catalog, code: str) -> None:
     row = catalog.row(code)
     assert row is not None

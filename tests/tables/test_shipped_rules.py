@@ -70,6 +70,16 @@ def test_a_recovery_action_stands_until_the_driver_needs_nothing_more(catalog: C
     assert codes(engine) == ["XID_154.0"]
 
 
+@pytest.mark.parametrize("times", [1, 50])
+def test_an_access_that_the_iommu_refuses_leaves_the_chip_in_service(catalog: Catalog, times: int) -> None:
+    """A virtual machine that has the chip for itself may cause as many as it likes."""
+    engine = begin(catalog)
+    run(engine, [(600 * number, xid("IOMMU_FAULT", "0000:00:00.0")) for number in range(1, times + 1)])
+    chip = device_view(engine)
+    assert (chip.verdict, chip.handling, chip.subhealthy) == (Verdict.ALLOW, Handling.JOB_STRATEGY, True)
+    assert engine.view().promotions == ()
+
+
 CONTAINED = "XID_94"
 """No program is at fault, so that it counts by the GPU."""
 

@@ -79,7 +79,36 @@ def load(
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        raise unavailable(error.value, expected) from None
+        raise not_opened(error.value, expected, taken, driver_root) from None
+
+
+def not_opened(
+    number: int, expected: Collection[str], taken: Collection[str] | None, driver_root: str
+) -> Unavailable:
+    """NVML's answer as it begins. It takes device files that are missing for a driver that is not loaded.
+
+    A driver in a container has them only in the container's /dev, which is below its root; NVML tries to make
+    them, which the unit may not. The driver is loaded all the same, and the GPUs work in containers.
+    (NVIDIA/gpu-operator issues 1741 and 425; k8s-device-plugin looks below the root too: ``getDevRoot``.)
+    """
+    lies = _lies_below(driver_root)
+    if number != pynvml.NVML_ERROR_DRIVER_NOT_LOADED or not (taken or lies):
+        return unavailable(number, expected)
+    gpus = f"lists {len(taken)} GPUs" if taken else "is loaded"
+    why = lies or denials(_DEVICE_FILES[:1]) or name_of(number)
+    return Unavailable(f"the kernel's driver {gpus}, and NVML does not reach it: {why}", errno=number)
+
+
+def _lies_below(driver_root: str) -> str:
+    """Where the device files are and what is to be done, where they lie below the driver's root only."""
+    file = _DEVICE_FILES[0]
+    below = Path(driver_root or "/", *file.parts[1:])
+    if file.exists() or not below.exists():
+        return ""
+    return (
+        f"it looks for {file}, which lies in {below.parent} only: as root, cp -a {below.parent}/nvidia* "
+        f"{file.parent}"
+    )
 
 
 def _below(driver_root: str) -> str:

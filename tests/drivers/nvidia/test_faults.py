@@ -261,6 +261,21 @@ async def test_driver_unloaded_and_loaded_again_is_told_and_needs_no_restart(
         assert {judge.view(f"gpu{number}").verdict for number in range(4)} == {Verdict.ALLOW}
 
 
+async def test_device_files_that_nvml_does_not_find_are_no_fault_of_the_node(
+    h100: GpuNode, judge: Judge, tmp_path: Path
+) -> None:
+    """NVML then says that no driver is loaded; the kernel's driver lists its GPUs all the same."""
+    for name in h100.node.names():
+        (tmp_path / "proc/driver/nvidia/gpus" / h100.address(name)).mkdir(parents=True)
+    h100.gpus.unload_driver()
+    config = {**h100.spec().config, "procfs": str(tmp_path / "proc")}
+    async with judged(h100.spec(config=config), judge) as stage:
+        lost = await stage.lost()
+    assert "the kernel's driver lists 4 GPUs, and NVML does not reach it" in lost.reason
+    assert judge.open("node") == {}
+    assert judge.view("node").verdict is not Verdict.NO_NEW_JOBS
+
+
 async def test_a_fault_of_the_driver_that_an_earlier_process_told_ends_once_it_is_open(
     h100: GpuNode, judge: Judge
 ) -> None:

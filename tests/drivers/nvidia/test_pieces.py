@@ -190,6 +190,29 @@ def test_device_files_that_cannot_be_opened_are_named_whichever_way_nvml_puts_it
     assert str(hidden) not in str(library.unavailable(18, {"0000:1b:00.0"}))
 
 
+def test_a_driver_whose_device_files_lie_below_its_root_only_is_no_driver_that_is_not_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GPUs work in containers there, so the node is well: it is this source that does not reach them."""
+    below = tmp_path / "driver" / str(tmp_path / "dev/nvidiactl").lstrip("/")
+    below.parent.mkdir(parents=True)
+    below.touch()
+    monkeypatch.setattr(library, "_DEVICE_FILES", (tmp_path / "dev/nvidiactl",))
+    reason = library.not_opened(9, {"0000:1b:00.0"}, None, str(tmp_path / "driver"))
+    assert (reason.code, reason.absent, reason.missing) == ("", False, ())
+    assert f"which lies in {below.parent} only: as root, cp -a {below.parent}/nvidia* " in str(reason)
+
+
+def test_a_driver_that_lists_its_gpus_is_loaded_whatever_nvml_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(library, "_DEVICE_FILES", (tmp_path / "nvidiactl",))
+    reason = library.not_opened(9, {"0000:1b:00.0"}, {"0000:1b:00.0"}, "")
+    assert (reason.code, reason.absent) == ("", False)
+    assert f"cannot open {tmp_path / 'nvidiactl'}: No such file or directory" in str(reason)
+    assert library.not_opened(9, {"0000:1b:00.0"}, set(), "").code == "NV_DRIVER_NOT_LOADED"
+
+
 def test_every_state_that_is_told_has_its_row_and_ends_with_the_state_or_by_a_person() -> None:
     told = {
         *calls.FAULTS.values(),

@@ -1,0 +1,52 @@
+"""What the built package holds, and where: what its own configuration, units and hooks name must be there."""
+
+import io
+import re
+import subprocess
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+PLACE = re.compile(r"/usr/(?:bin|lib|share)/(?:doc/)?nodeagent[\w./-]*\w")
+"""A path of the package in a text, without the stop of its sentence."""
+NAMES_PLACES = re.compile(r"/etc/nodeagent/|/systemd/system/|/nodeagent/hooks/|/examples/")
+HOOKS = "/usr/lib/nodeagent/hooks/"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A file, folder or link of the package."""
+
+    mode: int
+    owner: tuple[int, int]
+    content: bytes
+
+
+@pytest.fixture(scope="module")
+def held(package: Path) -> Mapping[str, Held]:
+    """By its path."""
+    found = {}
+    done = subprocess.run(["dpkg-deb", "--fsys-tarfile", package], capture_output=True, check=True)
+    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+        for member in archive:
+            path = "/" + member.name.removeprefix("./").rstrip("/")
+            file = archive.extractfile(member) if member.isfile() else None
+            content = file.read() if file is not None and NAMES_PLACES.search(path) else b""
+            found[path] = Held(member.mode & 0o7777, (member.uid, member.gid), content)
+    return found
+
+
+def test_every_place_in_the_package_that_its_own_files_name_is_there(held: Mapping[str, Held]) -> None:
+    named = {place for each in held.values() for place in PLACE.findall(each.content.decode())}
+    assert f"{HOOKS}nvidia-clients" in named
+    assert sorted(named - held.keys()) == []
+
+
+def test_hooks_can_be_run_and_only_root_can_change_them(held: Mapping[str, Held]) -> None:
+    hooks = {path: (each.mode, each.owner) for path, each in held.items() if path.startswith(HOOKS)}
+    assert hooks == {f"{HOOKS}nvidia-clients": (0o755, (0, 0))}
