@@ -80,6 +80,10 @@ class Links:
         readings.put("nvlink_links_missing", float(max(0, missing)))
         return [INACTIVE] if missing > 0 else []
 
+    def lead_to_switches(self) -> bool:
+        """Those of this GPU, or of another of its product."""
+        return self._peers.most(self._product) > 0
+
     def errors(self, readings: Readings) -> None:
         """Of the links that are up."""
         self._errors.read(self._up, readings)

@@ -33,7 +33,7 @@ BLACKWELL: list[tuple[str, BringAbout, str]] = [
     ("NV_BANK_REMAP_PENDING", lambda b, gpu: b.node.set(gpu, "gpu_banks_pending", 1), "FreeRestartNPU"),
     ("NV_MEMORY_UNREPAIRABLE", lambda b, gpu: b.node.set(gpu, "gpu_unrepairable_memory", 1), "SeparateNPU"),
     ("NV_FABRIC_ROUTE_UNHEALTHY", lambda b, gpu: set_mask(b, gpu, 4, 1), "PreSeparateNPU"),
-    ("NV_FABRIC_DEGRADED_BANDWIDTH", lambda b, gpu: set_mask(b, gpu, 0, 1), "SubHealthFault"),
+    ("NV_FABRIC_DEGRADED_BANDWIDTH", lambda b, gpu: set_mask(b, gpu, 0, 1), "PreSeparateNPU"),
     ("NV_FABRIC_MISCONFIGURED", lambda b, gpu: set_mask(b, gpu, 8, 5), "PreSeparateNPU"),
     ("NV_FABRIC_MANAGER_DISCONNECTED", lambda b, gpu: set_mask(b, gpu, 14, 2), "SubHealthFault"),
 ]
