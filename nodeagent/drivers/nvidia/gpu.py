@@ -213,7 +213,8 @@ class Gpu:
         readings, codes = Readings(part.calls, values), _Codes(part.calls, [])
         codes.take(ROW_CODES, lambda: part.memory.rows(readings))
         codes.take(LINK_CODES, lambda: self._links(part, readings))
-        codes.take(FABRIC_CODES, lambda: self._fabric(part, readings))
+        is_shared, has_switches = self._around.is_shared, part.links.lead_to_switches
+        codes.take(FABRIC_CODES, lambda: fabric.read(part.calls, readings, is_shared, has_switches))
         for tells, read in part.memory.flags:
             codes.take(tells, partial(read, readings))
         part.minutes.see(part.telemetry.gauges(readings), time.monotonic())
@@ -228,9 +229,6 @@ class Gpu:
         """A GPU that is cut in pieces uses no links."""
         codes = part.links.states(readings)
         return [] if self.device.attributes.get("mig") == "enabled" else codes
-
-    def _fabric(self, part: _Part, readings: Readings) -> list[str]:
-        return fabric.read(part.calls, readings, self._around.is_shared, part.links.lead_to_switches)
 
     def _tell_unread(self, unread: Collection[str]) -> None:
         """As it changes: nobody can see from outside what a GPU is not judged by."""

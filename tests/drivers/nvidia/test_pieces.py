@@ -6,7 +6,7 @@ import pytest
 
 from nodeagent.core.model import Kind
 from nodeagent.drivers.api import Unavailable
-from nodeagent.drivers.nvidia import calls, ecc, fabric, library, manager, nvlink
+from nodeagent.drivers.nvidia import calls, ecc, fabric, imex, library, manager, nvlink
 from nodeagent.drivers.nvidia.events import WAIT_MS, WINDOW_NS, Storm
 from nodeagent.drivers.nvidia.fabric import Fabric, faults
 from nodeagent.drivers.nvidia.missing import Slots
@@ -198,7 +198,7 @@ def test_every_state_that_is_told_has_its_row_and_ends_with_the_state_or_by_a_pe
         *(ecc.REMAP_PENDING, ecc.REMAP_FAILED, ecc.SRAM_THRESHOLD, ecc.CHANNEL_REPAIR, ecc.TPC_REPAIR),
         *(ecc.BANK_REMAP, ecc.UNREPAIRABLE, nvlink.INACTIVE, manager.DOWN),
         *(fabric.NOT_READY, fabric.FAILED, fabric.UNHEALTHY, fabric.MISCONFIGURED, *fabric.FLAGS),
-        *(fabric.LIMITED, fabric.UNSUPPORTED),
+        *(fabric.LIMITED, fabric.UNSUPPORTED, *imex.CODES),
         *(f"XID_{RECOVERY_ACTION}.{action}" for action in range(1, 8)),
     }
     rows = {code: shipped().row(code) for code in told}

@@ -14,7 +14,7 @@ from tests.drivers.nvidia.bench import Judge, shipped
 
 PCI: Final = "0000:1b:00"
 
-MEANINGS: Final = {
+MEANINGS: Final[dict[str, dict[int, tuple[int, ...]]]] = {
     "harmless": {1: (0, 23, 30)},
     "threshold": {5: (20, 23, 26, 29)},
     "secondary": {1: (1, 20), 4: (16, 17, 18)},
