@@ -8,6 +8,7 @@ rise, the tables say.
 """
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Final
 
 import pynvml
@@ -64,13 +65,29 @@ _BYTES: Final[Mapping[str, int]] = {
 _FIELDS: Final = (*(number for _, number in _ERRORS), *_BYTES.values(), *_BIT_ERROR_RATES.values())
 
 
+@dataclass(slots=True)
+class _Count:
+    """Of one kind on one link: as it was read last, and all that it has counted."""
+
+    last: float = 0.0
+    total: float = 0.0
+
+    def see(self, value: float) -> None:
+        """One that is lower than before has begun anew."""
+        self.total += value - self.last if value >= self.last else value
+        self.last = value
+
+
 class LinkErrors:
-    """Of one GPU."""
+    """Of one GPU. A link that goes down, or begins to count anew, takes nothing back of what was told: else
+    its errors would seem to come once more when it is back.
+    """
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
         self._links: Set[int] = frozenset()
         self._fields = Fields(calls, [])
+        self._counts: dict[str, dict[int, _Count]] = {}
 
     def read(self, links: Set[int], readings: Readings) -> None:
         """``links`` are those that are up."""
@@ -83,16 +100,21 @@ class LinkErrors:
         by_kind = self._by_fields(readings)
         if not by_kind and self._lacks_fields():
             by_kind = self._by_calls()
-        by_link: dict[int, float] = {}
         for kind, errors in by_kind.items():
-            readings.put(f"nvlink_errors_total.{kind}", sum(errors.values()))
-            if kind not in _KINDS_OF_RECOVERY:
-                for link, count in errors.items():
-                    by_link[link] = by_link.get(link, 0.0) + count
-        for link, count in by_link.items():
-            readings.put(f"nvlink_link_errors_total.{link}", count)
-        packets = [sum(errors.values()) for kind, errors in by_kind.items() if kind in _PACKETS]
-        readings.put("nvlink_packet_errors_total", sum(packets) if packets else None)
+            for link, value in errors.items():
+                self._counts.setdefault(kind, {}).setdefault(link, _Count()).see(value)
+            readings.put(f"nvlink_errors_total.{kind}", self._sum(kind))
+        for link in {link for errors in by_kind.values() for link in errors}:
+            readings.put(f"nvlink_link_errors_total.{link}", self._sum_of(link))
+        if by_kind.keys() & _PACKETS:
+            readings.put("nvlink_packet_errors_total", sum(self._sum(kind) for kind in _PACKETS))
+
+    def _sum(self, kind: str) -> float:
+        return sum(count.total for count in self._counts.get(kind, {}).values())
+
+    def _sum_of(self, link: int) -> float:
+        own = [counts for kind, counts in self._counts.items() if kind not in _KINDS_OF_RECOVERY]
+        return sum(counts[link].total for counts in own if link in counts)
 
     def _lacks_fields(self) -> bool:
         """Whether the driver has said of each that it does not have it; one call that fails says nothing."""

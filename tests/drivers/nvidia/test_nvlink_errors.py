@@ -164,3 +164,24 @@ async def test_a_driver_without_the_fields_tells_each_counter_by_a_call(h100: Gp
         await stage.until(lambda: "nvlink_errors_total.crc" in stage.health.readings.get("gpu1", {}) or None)
         read = stage.health.readings["gpu1"]
         assert (read["nvlink_errors_total.crc"], read["nvlink_link_errors_total.2"]) == (6.0, 6.0)
+
+
+async def test_a_link_that_goes_down_and_comes_back_takes_back_nothing_that_was_counted(
+    h100: GpuNode,
+) -> None:
+    """A sum that falls would be a counter that began anew: all of it would have come just then."""
+    h100.node.set("gpu1", "gpu_nvlink_replays", 40, place=3)
+    h100.node.set("gpu1", "gpu_nvlink_replays", 2, place=5)
+    async with staged(h100.spec()) as stage:
+
+        async def told(replays: float, links: float) -> None:
+            wanted = {"nvlink_errors_total.replay": replays, "nvlink_links_up": links}
+            await stage.until(lambda: wanted.items() <= stage.health.readings.get("gpu1", {}).items() or None)
+
+        await told(42, 18)
+        h100.gpus.set_link("gpu1", 3, active=False)
+        await told(42, 17)
+        h100.node.set("gpu1", "gpu_nvlink_replays", 1, place=3)
+        h100.gpus.set_link("gpu1", 3, active=True)
+        await told(43, 18)
+        assert stage.health.readings["gpu1"]["nvlink_link_errors_total.3"] == 41.0
