@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.model import Verdict
+from nodeagent.core.model import Assertion, DeviceSeen, Kind, Signal, Verdict
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 
 IN_PROGRESS = 2
@@ -79,3 +79,15 @@ async def test_while_the_fabric_of_a_gpu_is_not_whole_no_new_work_comes_to_it(
         assert judge.view("gpu1").verdict is Verdict.NO_NEW_JOBS
         h100.node.set("gpu1", "gpu_fabric_health_mask", 0x1AA)
         await stage.until(lambda: judge.view("gpu1").verdict is Verdict.ALLOW or None)
+
+
+@pytest.mark.parametrize("code", ["NV_FABRIC_ROUTE_RECOVERY", "NV_NVLINK_CRC_RATE", "NV_NVLINK_ERROR_RATE"])
+def test_what_comes_and_goes_with_a_link_never_isolates_its_gpu(judge: Judge, code: str) -> None:
+    judge.take(DeviceSeen(source="nvidia", device="gpu0", kind=Kind.CHIP, vendor="nvidia", identity="GPU-1"))
+    for _ in range(5):
+        for assertion in (Assertion.OCCUR, Assertion.RECOVER):
+            judge.take(Signal(source="nvidia", device="gpu0", code=code, assertion=assertion))
+            judge.skip(600)
+    assert judge.view("gpu0").verdict is Verdict.NO_NEW_JOBS
+    judge.skip(86_401)
+    assert judge.view("gpu0").verdict is not Verdict.NO_NEW_JOBS
