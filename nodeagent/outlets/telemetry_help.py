@@ -42,6 +42,7 @@ HELP: Final[Mapping[str, str]] = {
     "nvlink_errors_total": "NVLink errors of all links, by kind.",
     "nvlink_bit_error_ratio": "Bit error rate of the worst NVLink, by kind.",
     "nvlink_link_errors_total": "NVLink errors by link.",
+    "nvlink_packet_errors_total": "NVLink packets damaged or lost, of all links (NVLink 5).",
     "nvlink_links_up": "NVLink links that are up.",
     "nvlink_links_missing": "NVLink links that ought to be up and are not.",
     "fabric_state": "How far the GPU has joined the NVLink fabric, the vendor's number (3: completed).",

@@ -49,8 +49,13 @@ LEVEL_OF_ACTION = {
     "WORKFLOW_NVLINK_POTENTIALY_FATAL_ERR": "PreSeparateFault",
 }
 """NVIDIA's actions for SXids: a person checks while work goes on, or work ends before something is done."""
+LEVEL_OF_DCGM = {"isolate": "PreSeparateNPU", "isolate_node": "PreSeparateFault"}
+"""What DCGM has done about a GPU for what it finds in its state: no more jobs until it was examined."""
 
 STRICTER, MILDER = "stricter", "milder"
+
+REGISTERS_OF_74 = {f"XID_74.{meaning}" for meaning in ("parity", "hardware", "signal", "secondary")}
+"""For these the catalogue's workflow ends in a reset and support."""
 
 XIDS_THAT_DIFFER = {
     "XID_38": STRICTER,
@@ -66,6 +71,15 @@ XIDS_THAT_DIFFER = {
 }
 SXIDS_THAT_DIFFER = {"SXID_10006": STRICTER, "SXID_28003": STRICTER, "SXID_28005": STRICTER}
 ASCEND_CODES_THAT_DIFFER = {"80C98002": MILDER, "80CB8002": MILDER}
+STATES_THAT_DIFFER = {
+    "NV_IMEX_DOMAIN_DEGRADED": MILDER,
+    "NV_IMEX_DOMAIN_DOWN": MILDER,
+    "NV_IMEX_NOT_READY": MILDER,
+    "NV_NVLINK_PACKET_ERRORS": MILDER,
+    "NV_NVLINK_RECOVERY": MILDER,
+    "NV_NVLINK_REPLAY": MILDER,
+    "NV_NVLINK_SYMBOL_ERRORS": MILDER,
+}
 WORKFLOWS = {45, 48, 74, *range(144, 151), 154, 159}
 
 
@@ -157,6 +171,18 @@ def test_what_fails_a_gpu_for_dcgm_takes_it_out_and_of_what_it_warns_only_these_
     assert keeping_work_away(catalog, watched["warn"]) == {54, 62, 63}
 
 
+def test_these_states_of_a_gpu_differ_from_what_dcgm_makes_of_them_and_say_why(catalog: Catalog) -> None:
+    recommended = {
+        code: LEVEL_OF_DCGM[action]
+        for action, codes in of_nvidia("dcgm_health.toml").items()
+        for code in codes
+    }
+    assert differing(catalog, recommended) == STATES_THAT_DIFFER
+    assert without_a_reason(catalog, set(STATES_THAT_DIFFER)) == []
+    same = set(recommended) - set(STATES_THAT_DIFFER)
+    assert {catalog.rows[code].level_source for code in same} == {LevelSource.DCGM}
+
+
 def test_what_nvidias_device_plugin_ignores_leaves_the_gpu_in_service(catalog: Catalog) -> None:
     assert keeping_work_away(catalog, of_nvidia("device_plugin_xids.toml")["ignored"]) == set()
 
@@ -187,12 +213,16 @@ def test_these_ascend_codes_differ_from_mindclusters_tables_and_say_why(catalog:
     assert {rows[code].level_source for code in same} == {LevelSource.MINDCLUSTER}
 
 
+def is_reviewed(row: Row) -> bool:
+    """Rows of the host give reasons for more than a difference from a vendor."""
+    return row.kind in (Kind.CHIP, Kind.LINK)
+
+
 def test_only_a_level_that_is_not_the_vendors_or_has_none_gives_a_reason(catalog: Catalog) -> None:
     given = of_nvidia("xid_catalogue.toml")
     explained = {f"XID_{number}" for number in {*WORKFLOWS, *given["none"], 174, 175, 176}}
     explained |= {*XIDS_THAT_DIFFER, *SXIDS_THAT_DIFFER, *ASCEND_CODES_THAT_DIFFER, "XID_*"}
+    explained |= {*REGISTERS_OF_74, *(code for code in STATES_THAT_DIFFER if is_reviewed(catalog.rows[code]))}
     asked_for = {code for code in catalog.rows if code.startswith("XID_154.")}
-    reasons = {
-        row.code for row in catalog.rows.values() if row.level_reason and row.kind in (Kind.CHIP, Kind.LINK)
-    }
+    reasons = {row.code for row in catalog.rows.values() if row.level_reason and is_reviewed(row)}
     assert reasons - asked_for == explained

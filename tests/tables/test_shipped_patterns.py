@@ -34,7 +34,7 @@ IN_A_LOG = (
 FAMILIES_OF_THE_DATA = 66
 FAMILIES_OF_THE_SOURCES = 16
 """Those of which the data know nothing: adapters, slots, Btrfs, IOMMUs, work that is stuck and their like."""
-OTHER_FORMS = 54
+OTHER_FORMS = 61
 """Patterns for one more form of a family, or for its recovery, beside the family's own."""
 
 

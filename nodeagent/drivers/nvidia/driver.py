@@ -26,6 +26,7 @@ from nodeagent.drivers.api import CallFailed, Driver, Emit, Population, Reading,
 from nodeagent.drivers.nvidia import identity, library
 from nodeagent.drivers.nvidia.calls import STALE, DriverGone, GpuFault, name_of
 from nodeagent.drivers.nvidia.gpu import Gpu, Surroundings
+from nodeagent.drivers.nvidia.imex import Imex
 from nodeagent.drivers.nvidia.manager import DOWN, Manager
 from nodeagent.drivers.nvidia.missing import Slots, taken
 from nodeagent.drivers.nvidia.nvlink import Peers
@@ -69,6 +70,8 @@ class NvidiaDriver:
         self._slots = Slots(sysfs)
         self._manager = Manager(procfs, sysfs, driver_root)
         self._manager_runs: bool | None = None
+        self._imex = Imex(driver_root)
+        self._imex_told: dict[str, bool] = {}
         self._peers = Peers()
         self._versions: Mapping[str, str] = {}
         self._gpus: dict[str, Gpu] = {}
@@ -100,6 +103,7 @@ class NvidiaDriver:
             self._say_that_it_is_open()
         if self._listings >= 2:
             self._watch_the_fabric_manager()
+            self._watch_imex()
         devices = [*(gpu.device for gpu in self._gpus.values()), *self._skipped.values()]
         return Population(
             devices=sorted(devices, key=lambda device: int(device.device.removeprefix("gpu"))),
@@ -207,9 +211,18 @@ class NvidiaDriver:
         runs = self._manager.look(switches=bool(self._slots.switches))
         if runs is not None and runs is not self._manager_runs:
             self._manager_runs = runs
-            self._tell(
-                Signal(device=NODE, code=DOWN, assertion=Assertion.RECOVER if runs else Assertion.OCCUR)
-            )
+            self._tell_of_the_node(DOWN, active=not runs)
+
+    def _watch_imex(self) -> None:
+        """Told as it changes, and once at the start."""
+        for code, active in self._imex.look().items():
+            if self._imex_told.get(code) is not active:
+                self._imex_told[code] = active
+                self._tell_of_the_node(code, active=active)
+
+    def _tell_of_the_node(self, code: str, *, active: bool) -> None:
+        assertion = Assertion.OCCUR if active else Assertion.RECOVER
+        self._tell(Signal(device=NODE, code=code, assertion=assertion))
 
     def _tell(self, signal: Signal) -> None:
         self._emit.enqueue(Batch(signals=(signal,)))

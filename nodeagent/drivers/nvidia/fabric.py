@@ -17,10 +17,13 @@ NOT_READY: Final = "NV_FABRIC_NOT_READY"
 FAILED: Final = "NV_FABRIC_FAILED"
 UNHEALTHY: Final = "NV_FABRIC_UNHEALTHY"
 MISCONFIGURED: Final = "NV_FABRIC_MISCONFIGURED"
+LIMITED: Final = "NV_FABRIC_LIMITED"
+UNSUPPORTED: Final = "NV_FABRIC_UNSUPPORTED"
 
 _TRUE: Final = 1
 _FALSE: Final = 2
-_SUMMARY_UNHEALTHY: Final = 2
+_SUMMARIES: Final[Mapping[int, str]] = {2: UNHEALTHY, 3: LIMITED}
+"""What the summary says is wrong; asked only where the mask does not say what."""
 
 FLAGS: Final[Mapping[str, tuple[int, int]]] = {
     "NV_FABRIC_DEGRADED_BANDWIDTH": (0, _TRUE),
@@ -31,7 +34,7 @@ FLAGS: Final[Mapping[str, tuple[int, int]]] = {
 }
 """Code -> where its two bits begin in the mask, and the value that is the fault."""
 
-FABRIC_CODES: Final = frozenset({NOT_READY, FAILED, UNHEALTHY, MISCONFIGURED, *FLAGS})
+FABRIC_CODES: Final = frozenset({NOT_READY, FAILED, UNHEALTHY, MISCONFIGURED, LIMITED, UNSUPPORTED, *FLAGS})
 
 _CONFIGURATION_SHIFT: Final = 8
 _CONFIGURATION_GOOD: Final = (0, 1)
@@ -48,11 +51,21 @@ class Fabric:
     summary: int = 0
 
 
-def read(calls: Calls, readings: Readings, is_shared: Callable[[], bool]) -> list[str]:
-    """The codes active by it. ``is_shared``: tenants share the switches. Raises as ``Calls.ask``."""
+def read(
+    calls: Calls, readings: Readings, is_shared: Callable[[], bool], has_switches: Callable[[], bool]
+) -> list[str]:
+    """The codes active by it. ``is_shared``: tenants share the switches; ``has_switches``: links of the GPU,
+    or of others of its product, lead to some. Raises as ``Calls.ask``.
+
+    The driver refuses the question of what was made before Hopper. Later ones it does not register where the
+    board is none with switches: on others that is wrong (``gpuFabricProbeIsSupported`` and its caller in
+    subdevice_ctrl_gpu_kernel.c of NVIDIA's open modules).
+    """
     fabric: Fabric | None = calls.newest((_v3, _of_struct), (_v2, _of_struct), (_v1, _of_struct))
-    if fabric is None or fabric.state == pynvml.NVML_GPU_FABRIC_STATE_NOT_SUPPORTED:
+    if fabric is None:
         return []
+    if fabric.state == pynvml.NVML_GPU_FABRIC_STATE_NOT_SUPPORTED:
+        return [UNSUPPORTED] if has_switches() else []
     readings.put("fabric_state", fabric.state, most=3)
     readings.put("fabric_clique", fabric.clique, most=2.0**32)
     readings.put("fabric_health", fabric.summary, most=3)
@@ -70,8 +83,8 @@ def faults(fabric: Fabric) -> list[str]:
     active = [code for code, (shift, fault) in FLAGS.items() if fabric.mask >> shift & 0x3 == fault]
     if fabric.mask >> _CONFIGURATION_SHIFT & 0xF not in _CONFIGURATION_GOOD:
         active.append(MISCONFIGURED)
-    if not active and fabric.summary == _SUMMARY_UNHEALTHY:
-        active.append(UNHEALTHY)
+    if not active and fabric.summary in _SUMMARIES:
+        active.append(_SUMMARIES[fabric.summary])
     return active
 
 

@@ -212,8 +212,9 @@ class Gpu:
         values: dict[str, float] = {}
         readings, codes = Readings(part.calls, values), _Codes(part.calls, [])
         codes.take(ROW_CODES, lambda: part.memory.rows(readings))
-        codes.take(FABRIC_CODES, lambda: fabric.read(part.calls, readings, self._around.is_shared))
         codes.take(LINK_CODES, lambda: self._links(part, readings))
+        is_shared, has_switches = self._around.is_shared, part.links.lead_to_switches
+        codes.take(FABRIC_CODES, lambda: fabric.read(part.calls, readings, is_shared, has_switches))
         for tells, read in part.memory.flags:
             codes.take(tells, partial(read, readings))
         part.minutes.see(part.telemetry.gauges(readings), time.monotonic())

@@ -5,6 +5,11 @@ so that neither NVML nor the kernel log tells. It is looked for as a process, wh
 and in a container alike. Nodes whose switches are managed from elsewhere (NVL72, a guest of a shared
 fabric) list none, and are not asked for it. Its configuration says whether tenants share the switches. It
 starts nothing.
+
+Its log is not read. What gpud takes from it (components/accelerator/nvidia/fabric-manager/log_matcher.go) is
+told otherwise: errors of switches are SXids in the kernel log; a topology that it does not know ends it, and
+its process is missed; a multicast team that lacks a GPU is one program's request. What a fabric of switches
+behind network ports does to a GPU, NVML tells (``fabric``).
 """
 
 import re

@@ -1,18 +1,18 @@
-"""NVLink of one GPU: which links are up, which ought to be, and their errors.
+"""NVLink of one GPU: which links are up, and which ought to be. Their errors are ``nvlink_errors``.
 
 A link without a partner is inactive too, so that "inactive" alone is no fault. A link ought to be up that
 was up before, and on GPUs whose links lead to switches as many as the best GPU of that product has.
-States and errors come as fields per link, all links by one call; on the oldest drivers by a call per link.
+States come as fields per link, all links by one call; on the oldest drivers by a call per link.
 """
 
 import threading
-from collections.abc import Mapping, Sequence
 from typing import Final
 
 import pynvml
 
 from nodeagent.drivers.nvidia.calls import NOT_OF_THIS_GPU, Calls, Readings
 from nodeagent.drivers.nvidia.fields import Field, Fields
+from nodeagent.drivers.nvidia.nvlink_errors import LinkErrors
 
 INACTIVE: Final = "NV_NVLINK_INACTIVE"
 
@@ -23,45 +23,6 @@ _INACTIVE_STATE: Final = 0
 """NVML_NVLINK_STATE_INACTIVE of nvml.h; one that sleeps (2) is up."""
 
 _COUNT: Final[Field] = (pynvml.NVML_FI_DEV_NVLINK_LINK_COUNT, 0)
-
-_ERRORS: Final[Sequence[tuple[str, int]]] = (
-    ("replay", pynvml.NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY),
-    ("recovery", pynvml.NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY),
-    ("crc", pynvml.NVML_FI_DEV_NVLINK_ERROR_DL_CRC),
-    ("malformed", pynvml.NVML_FI_DEV_NVLINK_COUNT_MALFORMED_PACKET_ERRORS),
-    ("overrun", pynvml.NVML_FI_DEV_NVLINK_COUNT_BUFFER_OVERRUN_ERRORS),
-    ("receive", pynvml.NVML_FI_DEV_NVLINK_COUNT_RCV_ERRORS),
-    ("receive_remote", pynvml.NVML_FI_DEV_NVLINK_COUNT_RCV_REMOTE_ERRORS),
-    ("integrity", pynvml.NVML_FI_DEV_NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS),
-    ("discard", pynvml.NVML_FI_DEV_NVLINK_COUNT_XMIT_DISCARDS),
-    ("recovery", pynvml.NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS),
-    ("recovery_failed", pynvml.NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS),
-    ("recovered", pynvml.NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_SUCCESSFUL_EVENTS),
-    ("effective", pynvml.NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_ERRORS),
-    ("symbol", pynvml.NVML_FI_DEV_NVLINK_COUNT_SYMBOL_ERRORS),
-)
-"""Kind and field: the first three up to Hopper, the others from Blackwell on in their place (nvml.h)."""
-
-_KINDS_OF_RECOVERY: Final = ("recovery_failed", "recovered")
-"""Each of these is counted as a recovery too."""
-
-_BIT_ERROR_RATES: Final[Mapping[str, int]] = {
-    "nvlink_bit_error_ratio.effective": pynvml.NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER,
-    "nvlink_bit_error_ratio.symbol": pynvml.NVML_FI_DEV_NVLINK_COUNT_SYMBOL_BER,
-}
-"""From Blackwell on, of the worst link."""
-
-_OLD_ERRORS: Final[Mapping[str, int]] = {
-    "replay": pynvml.NVML_NVLINK_ERROR_DL_REPLAY,
-    "recovery": pynvml.NVML_NVLINK_ERROR_DL_RECOVERY,
-    "crc_flit": pynvml.NVML_NVLINK_ERROR_DL_CRC_FLIT,
-    "crc_data": pynvml.NVML_NVLINK_ERROR_DL_CRC_DATA,
-    "ecc_data": pynvml.NVML_NVLINK_ERROR_DL_ECC_DATA,
-}
-_BYTES: Final[Mapping[str, int]] = {
-    "link_sent_bytes_total": pynvml.NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES,
-    "link_received_bytes_total": pynvml.NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES,
-}
 
 
 class Peers:
@@ -94,8 +55,7 @@ class Links:
         self._up: frozenset[int] = frozenset()
         self._ever_up: set[int] = set()
         self._states: Fields | None = None
-        self._errors: Fields | None = None
-        self._old = False
+        self._errors = LinkErrors(calls)
 
     def states(self, readings: Readings) -> list[str]:
         """Which links are up; the code of their fault where one ought to be and is not."""
@@ -108,7 +68,7 @@ class Links:
         unread = set(self._numbers) - known.keys()
         up |= self._up & unread
         if up != self._up:
-            self._up, self._errors = frozenset(up), None
+            self._up = frozenset(up)
             self._ever_up |= up
             self._tell_peers()
         if not known:
@@ -120,22 +80,13 @@ class Links:
         readings.put("nvlink_links_missing", float(max(0, missing)))
         return [INACTIVE] if missing > 0 else []
 
+    def lead_to_switches(self) -> bool:
+        """Those of this GPU, or of another of its product."""
+        return self._peers.most(self._product) > 0
+
     def errors(self, readings: Readings) -> None:
-        """Errors by kind and by link, of the links that are up, and what they carried."""
-        if not self._up:
-            return
-        by_kind = self._old_errors() if self._old else self._new_errors(readings)
-        if not by_kind and not self._old:
-            self._old = True
-            by_kind = self._old_errors()
-        by_link: dict[int, float] = {}
-        for kind, errors in by_kind.items():
-            readings.put(f"nvlink_errors_total.{kind}", sum(errors.values()))
-            if kind not in _KINDS_OF_RECOVERY:
-                for link, count in errors.items():
-                    by_link[link] = by_link.get(link, 0.0) + count
-        for link, count in by_link.items():
-            readings.put(f"nvlink_link_errors_total.{link}", count)
+        """Of the links that are up."""
+        self._errors.read(self._up, readings)
 
     def _count(self) -> None:
         """How many links the GPU has: once, and where it does not say so each is tried."""
@@ -178,40 +129,3 @@ class Links:
         partner = self._calls.ask(pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, first)
         if partner == pynvml.NVML_NVLINK_DEVICE_TYPE_SWITCH:
             self._peers.note(self._product, self._device, len(self._up))
-
-    def _new_errors(self, readings: Readings) -> dict[str, dict[int, float]]:
-        if self._errors is None:
-            ids = (*(number for _, number in _ERRORS), *_BYTES.values(), *_BIT_ERROR_RATES.values())
-            self._errors = Fields(
-                self._calls, [(number, link) for number in ids for link in sorted(self._up)]
-            )
-        read = self._errors.read()
-        for name, number in _BYTES.items():
-            carried = [value for (field, _), value in read.items() if field == number]
-            if carried:
-                readings.put(name, sum(carried))
-        for name, number in _BIT_ERROR_RATES.items():
-            rates = [_ratio(int(value)) for (field, _), value in read.items() if field == number]
-            readings.put(name, max(rates, default=None), most=1)
-        found: dict[str, dict[int, float]] = {}
-        for kind, number in _ERRORS:
-            errors = {link: value for (field, link), value in read.items() if field == number}
-            if errors:
-                found[kind] = errors
-        return found
-
-    def _old_errors(self) -> dict[str, dict[int, float]]:
-        found: dict[str, dict[int, float]] = {}
-        for kind, counter in _OLD_ERRORS.items():
-            for link in sorted(self._up):
-                errors = self._calls.ask(
-                    pynvml.nvmlDeviceGetNvLinkErrorCounter, link, counter, variant=(counter,)
-                )
-                if errors is not None:
-                    found.setdefault(kind, {})[link] = float(errors)
-        return found
-
-
-def _ratio(packed: int) -> float:
-    """Mantissa and negative exponent in one number (NVML_NVLINK_BER_* in nvml.h)."""
-    return float((packed >> 8 & 0xF) * 10.0 ** -(packed & 0xFF))

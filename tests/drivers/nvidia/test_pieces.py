@@ -6,7 +6,7 @@ import pytest
 
 from nodeagent.core.model import Kind
 from nodeagent.drivers.api import Unavailable
-from nodeagent.drivers.nvidia import calls, ecc, fabric, library, manager, nvlink
+from nodeagent.drivers.nvidia import calls, ecc, fabric, imex, library, manager, nvlink
 from nodeagent.drivers.nvidia.events import WAIT_MS, WINDOW_NS, Storm
 from nodeagent.drivers.nvidia.fabric import Fabric, faults
 from nodeagent.drivers.nvidia.missing import Slots
@@ -79,7 +79,8 @@ def test_a_slowdown_that_a_change_of_the_p_state_may_be_counts_no_minute() -> No
         (0x5AA, 2, ["NV_FABRIC_MISCONFIGURED"]),
         (0x81AA, 1, ["NV_FABRIC_MANAGER_DISCONNECTED"]),
         (0x1AA, 2, ["NV_FABRIC_UNHEALTHY"]),
-        (0x1AA, 3, []),
+        (0x1AA, 3, ["NV_FABRIC_LIMITED"]),
+        (0x1A9, 3, ["NV_FABRIC_DEGRADED_BANDWIDTH"]),
     ],
 )
 def test_a_health_mask_is_read_field_by_field(mask: int, summary: int, codes: list[str]) -> None:
@@ -220,6 +221,7 @@ def test_every_state_that_is_told_has_its_row_and_ends_with_the_state_or_by_a_pe
         *(ecc.REMAP_PENDING, ecc.REMAP_FAILED, ecc.SRAM_THRESHOLD, ecc.CHANNEL_REPAIR, ecc.TPC_REPAIR),
         *(ecc.BANK_REMAP, ecc.UNREPAIRABLE, nvlink.INACTIVE, manager.DOWN),
         *(fabric.NOT_READY, fabric.FAILED, fabric.UNHEALTHY, fabric.MISCONFIGURED, *fabric.FLAGS),
+        *(fabric.LIMITED, fabric.UNSUPPORTED, *imex.CODES),
         *(f"XID_{RECOVERY_ACTION}.{action}" for action in range(1, 8)),
     }
     rows = {code: shipped().row(code) for code in told}
