@@ -1,5 +1,6 @@
 """What stands in the way of a reset, is named, and lets it begin when it has gone."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from nodeagent.core.model import (
     Level,
     Operator,
 )
-from tests.core.build import held, lost, order, signal
+from tests.core.build import held, lost, ns, order, seen, signal
 from tests.core.ring import BROKEN, Ring, ring_catalog
 
 
@@ -180,3 +181,18 @@ def test_a_chip_whose_processes_cannot_be_read_any_more_is_not_free() -> None:
     assert ring.told()[-1] == ("action_proposed", "it waits: who holds npu1 is not known")
     ring.do(held("npu1", None))
     assert len(ring.actions) == 1
+
+
+def test_a_chip_that_can_never_be_reset_is_never_proposed_and_a_person_is_told_why() -> None:
+    why = "it is a virtual GPU of this guest (vGPU), and only its host can reset it"
+    ring = Ring()
+    chip = seen("npu1", "die1", "0000:01:00.0")
+    ring.do(replace(chip, attributes={**chip.attributes, "group": "ring0", "no_reset": why}))
+    ring.propose_and_start()
+    ring.wait(3600)
+    assert (ring.told(), ring.actions) == ([], [])
+    assert ring.verdicts() == ["ISOLATE", "ALLOW"]
+    told = ring.engine.rehearse_reset("npu0")
+    assert told is not None
+    assert told.refused == f"npu1 cannot be reset: {why}"
+    assert ring.engine.step(ns(ring.at_s), order("reset", "npu0")).records == ()
