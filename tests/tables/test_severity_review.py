@@ -50,6 +50,9 @@ LEVEL_OF_ACTION = {
 }
 """NVIDIA's actions for SXids: a person checks while work goes on, or work ends before something is done."""
 
+LEVEL_OF_WATCH = {"warn": "SubHealthFault", "fail": "RestartNPU"}
+"""What DCGM's health watches make of a state of a GPU: it warns and work goes on, or the GPU has failed."""
+
 STRICTER, MILDER = "stricter", "milder"
 
 XIDS_THAT_DIFFER = {
@@ -65,6 +68,7 @@ XIDS_THAT_DIFFER = {
     "XID_160": STRICTER,
 }
 SXIDS_THAT_DIFFER = {"SXID_10006": STRICTER, "SXID_28003": STRICTER, "SXID_28005": STRICTER}
+WATCHED_STATES_THAT_DIFFER: dict[str, str] = {}
 ASCEND_CODES_THAT_DIFFER = {"80C98002": MILDER, "80CB8002": MILDER}
 WORKFLOWS = {45, 48, 74, *range(144, 151), 154, 159}
 
@@ -157,6 +161,15 @@ def test_what_fails_a_gpu_for_dcgm_takes_it_out_and_of_what_it_warns_only_these_
     assert keeping_work_away(catalog, watched["warn"]) == {54, 62, 63}
 
 
+def test_these_states_differ_from_what_dcgm_makes_of_them_and_say_why(catalog: Catalog) -> None:
+    watched = of_nvidia("dcgm_states.toml")
+    recommended = {code: level for result, level in LEVEL_OF_WATCH.items() for code in watched[result]}
+    assert differing(catalog, recommended) == WATCHED_STATES_THAT_DIFFER
+    assert without_a_reason(catalog, set(WATCHED_STATES_THAT_DIFFER)) == []
+    same = set(recommended) - set(WATCHED_STATES_THAT_DIFFER)
+    assert {catalog.rows[code].level_source for code in same} == {LevelSource.DCGM}
+
+
 def test_what_nvidias_device_plugin_ignores_leaves_the_gpu_in_service(catalog: Catalog) -> None:
     assert keeping_work_away(catalog, of_nvidia("device_plugin_xids.toml")["ignored"]) == set()
 
@@ -191,6 +204,7 @@ def test_only_a_level_that_is_not_the_vendors_or_has_none_gives_a_reason(catalog
     given = of_nvidia("xid_catalogue.toml")
     explained = {f"XID_{number}" for number in {*WORKFLOWS, *given["none"], 174, 175, 176}}
     explained |= {*XIDS_THAT_DIFFER, *SXIDS_THAT_DIFFER, *ASCEND_CODES_THAT_DIFFER, "XID_*"}
+    explained |= set(WATCHED_STATES_THAT_DIFFER)
     asked_for = {code for code in catalog.rows if code.startswith("XID_154.")}
     reasons = {
         row.code for row in catalog.rows.values() if row.level_reason and row.kind in (Kind.CHIP, Kind.LINK)

@@ -26,6 +26,7 @@ from nodeagent.drivers.nvidia.ecc import ROW_CODES, Memory
 from nodeagent.drivers.nvidia.events import Events, Tell
 from nodeagent.drivers.nvidia.fabric import FABRIC_CODES
 from nodeagent.drivers.nvidia.groups import LINKED
+from nodeagent.drivers.nvidia.inforom import INFOROM_CODES, Inforom
 from nodeagent.drivers.nvidia.nvlink import LINK_CODES, Links, Peers
 from nodeagent.drivers.nvidia.processes import Processes
 from nodeagent.drivers.nvidia.state import RECOVERY_ACTION, RECOVERY_CODES, Recovery
@@ -94,6 +95,7 @@ class _Part:
         self.calls = Calls(handle)
         self.recovery = Recovery(self.calls)
         self.memory = Memory(self.calls)
+        self.flags = (*self.memory.flags, (INFOROM_CODES, Inforom(self.calls).read))
         self.links = Links(self.calls, name, product, around.peers)
         self.telemetry = Telemetry(self.calls)
         self.processes = Processes(self.calls, around.procfs)
@@ -214,7 +216,7 @@ class Gpu:
         codes.take(ROW_CODES, lambda: part.memory.rows(readings))
         codes.take(FABRIC_CODES, lambda: fabric.read(part.calls, readings, self._around.is_shared))
         codes.take(LINK_CODES, lambda: self._links(part, readings))
-        for tells, read in part.memory.flags:
+        for tells, read in part.flags:
             codes.take(tells, partial(read, readings))
         part.minutes.see(part.telemetry.gauges(readings), time.monotonic())
         readings.put("hw_slowdown_minutes_total", part.minutes.total)
