@@ -10,7 +10,7 @@ waits for a question that the GPU's own processor answers, for it is asked with 
 
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,14 +20,15 @@ import pynvml
 from msgspec.structs import replace
 
 from nodeagent.drivers.api import CallFailed, Reading
-from nodeagent.drivers.nvidia import fabric, identity
+from nodeagent.drivers.nvidia import fabric, identity, persistence
 from nodeagent.drivers.nvidia.calls import Calls, GpuFault, GpuHung, Readings
-from nodeagent.drivers.nvidia.ecc import ROW_CODES, Memory
+from nodeagent.drivers.nvidia.ecc import ROW_CODES, Flag, Memory
 from nodeagent.drivers.nvidia.events import Events, Tell
 from nodeagent.drivers.nvidia.fabric import FABRIC_CODES
 from nodeagent.drivers.nvidia.groups import LINKED
 from nodeagent.drivers.nvidia.inforom import INFOROM_CODES, Inforom
 from nodeagent.drivers.nvidia.nvlink import LINK_CODES, Links, Peers
+from nodeagent.drivers.nvidia.persistence import PERSISTENCE_CODES
 from nodeagent.drivers.nvidia.processes import Processes
 from nodeagent.drivers.nvidia.state import RECOVERY_ACTION, RECOVERY_CODES, Recovery
 from nodeagent.drivers.nvidia.telemetry import SlowdownMinutes, Telemetry
@@ -95,7 +96,11 @@ class _Part:
         self.calls = Calls(handle)
         self.recovery = Recovery(self.calls)
         self.memory = Memory(self.calls)
-        self.flags = (*self.memory.flags, (INFOROM_CODES, Inforom(self.calls).read))
+        self.flags: Sequence[Flag] = (
+            *self.memory.flags,
+            (INFOROM_CODES, Inforom(self.calls).read),
+            (PERSISTENCE_CODES, partial(persistence.read, self.calls)),
+        )
         self.links = Links(self.calls, name, product, around.peers)
         self.telemetry = Telemetry(self.calls)
         self.processes = Processes(self.calls, around.procfs)

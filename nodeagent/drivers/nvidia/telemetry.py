@@ -124,7 +124,6 @@ class Telemetry:
         readings.put("pcie_replay_total", calls.ask(pynvml.nvmlDeviceGetPcieReplayCounter), most=2.0**32)
         for field, value in self._pcie_errors.read().items():
             readings.put(f"pcie_errors_total.{_PCIE_ERRORS[field]}", value)
-        readings.put("persistence_mode", calls.ask(pynvml.nvmlDeviceGetPersistenceMode), most=1)
 
     def _power(self, readings: Readings) -> None:
         """What the fields did not tell, an older driver tells by calls of its own."""
