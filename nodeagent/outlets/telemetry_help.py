@@ -50,8 +50,10 @@ HELP: Final[Mapping[str, str]] = {
     # PCIe
     "pcie_errors_total": "PCIe errors by kind.",
     "pcie_replay_total": "PCIe packets sent again.",
+    "pcie_replay_minutes_total": "Minutes with more PCIe packets sent again than speed and lanes explain.",
     "pcie_generation": "Generation of the PCIe link now.",
     "pcie_generation_max": "Generation that the PCIe link can have.",
+    "pcie_generations_missing": "Generations by which the PCIe link of a GPU at work is too low.",
     "pcie_width_lanes": "Lanes of the PCIe link now.",
     "pcie_width_lanes_max": "Lanes that the PCIe link can have.",
     "pcie_lanes_missing": "Lanes that the PCIe link could have and has not.",

@@ -28,6 +28,7 @@ from nodeagent.drivers.nvidia.fabric import FABRIC_CODES
 from nodeagent.drivers.nvidia.groups import LINKED
 from nodeagent.drivers.nvidia.inforom import INFOROM_CODES, Inforom
 from nodeagent.drivers.nvidia.nvlink import LINK_CODES, Links, Peers
+from nodeagent.drivers.nvidia.pcie import PciExpress
 from nodeagent.drivers.nvidia.persistence import PERSISTENCE_CODES
 from nodeagent.drivers.nvidia.processes import Processes
 from nodeagent.drivers.nvidia.state import RECOVERY_ACTION, RECOVERY_CODES, Recovery
@@ -103,6 +104,7 @@ class _Part:
         )
         self.links = Links(self.calls, name, product, around.peers)
         self.telemetry = Telemetry(self.calls)
+        self.pci_express = PciExpress(self.calls)
         self.processes = Processes(self.calls, around.procfs)
         self.minutes = SlowdownMinutes()
         self.slow = _Slow()
@@ -226,7 +228,7 @@ class Gpu:
         part.minutes.see(part.telemetry.gauges(readings), time.monotonic())
         readings.put("hw_slowdown_minutes_total", part.minutes.total)
         part.memory.counters(readings)
-        part.telemetry.pci_express(readings)
+        part.pci_express.read(readings, time.monotonic())
         part.links.errors(readings)
         part.processes.seldom()
         return _Slow(values=values, codes=tuple(codes.found), unread=frozenset(codes.unread))

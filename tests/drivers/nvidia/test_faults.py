@@ -229,7 +229,9 @@ async def test_the_tables_ask_for_readings_that_there_are(h100: GpuNode, judge: 
         ("ecc_volatile_uncorrected_total", 4, [0, 0, 0], 30, ""),
         ("ecc_volatile_uncorrected_total", 4, [-4, 0, 0], 30, ""),
         ("nvlink_errors_total.recovery", 0, [5, 5], 600, "NV_NVLINK_ERROR_RATE"),
-        ("pcie_replay_total", 70, [600, 600], 900, "NV_PCIE_REPLAY_RATE"),
+        ("pcie_replay_minutes_total", 0, [1, 1, 1], 120, "NV_PCIE_REPLAY_RATE"),
+        ("pcie_replay_minutes_total", 0, [1, 1, 1], 400, ""),
+        ("pcie_replay_total", 70, [6000, 6000], 900, ""),
     ],
 )
 def test_counters_are_judged_by_how_fast_they_rise(
