@@ -6,6 +6,7 @@ from typing import Final
 HELP: Final[Mapping[str, str]] = {
     # Power and heat
     "temperature_celsius": "Temperature; without a part the chip's.",
+    "temperature_excess_celsius": "Degrees above the temperature from which the part is slowed.",
     "temperature_limit_celsius": "Degrees left to the limit that the part names.",
     "power_watts": "Power drawn now, or by the part's name its average.",
     "power_limit_watts": "Power at which the device is held back.",

@@ -33,6 +33,7 @@ from nodeagent.drivers.nvidia.persistence import PERSISTENCE_CODES
 from nodeagent.drivers.nvidia.processes import Processes
 from nodeagent.drivers.nvidia.state import RECOVERY_ACTION, RECOVERY_CODES, Recovery
 from nodeagent.drivers.nvidia.telemetry import SlowdownMinutes, Telemetry
+from nodeagent.drivers.nvidia.thermal import Thermal
 from nodeagent.drivers.pci import PciFunction
 from nodeagent.worker.protocol import Active, Device, Signal
 
@@ -104,6 +105,7 @@ class _Part:
         )
         self.links = Links(self.calls, name, product, around.peers)
         self.telemetry = Telemetry(self.calls)
+        self.thermal = Thermal(self.calls)
         self.pci_express = PciExpress(self.calls)
         self.processes = Processes(self.calls, around.procfs)
         self.minutes = SlowdownMinutes()
@@ -227,6 +229,7 @@ class Gpu:
             codes.take(tells, partial(read, readings))
         part.minutes.see(part.telemetry.gauges(readings), time.monotonic())
         readings.put("hw_slowdown_minutes_total", part.minutes.total)
+        part.thermal.read(readings)
         part.memory.counters(readings)
         part.pci_express.read(readings, time.monotonic())
         part.links.errors(readings)
