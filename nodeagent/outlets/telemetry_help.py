@@ -48,6 +48,8 @@ HELP: Final[Mapping[str, str]] = {
     "fabric_state": "How far the GPU has joined the NVLink fabric, the vendor's number (3: completed).",
     "fabric_health": "Health of the NVLink fabric as the GPU sees it, the vendor's number.",
     "fabric_clique": "Which GPUs reach each other over the NVLink fabric, the vendor's number.",
+    "c2c_links_up": "Links to the CPU of the module (C2C) that are up.",
+    "c2c_links_missing": "Links to the CPU of the module (C2C) that ought to be up and are not.",
     # PCIe
     "pcie_errors_total": "PCIe errors by kind.",
     "pcie_replay_total": "PCIe packets sent again.",

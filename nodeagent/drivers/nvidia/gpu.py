@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from nodeagent.drivers.api import CallFailed, Reading
 from nodeagent.drivers.nvidia import fabric, identity, persistence
+from nodeagent.drivers.nvidia.c2c import C2C_CODES, C2c
 from nodeagent.drivers.nvidia.calls import Calls, GpuFault, GpuHung, Readings
 from nodeagent.drivers.nvidia.ecc import ROW_CODES, Flag, Memory
 from nodeagent.drivers.nvidia.events import Events, Tell
@@ -101,6 +102,7 @@ class _Part:
         self.flags: Sequence[Flag] = (
             *self.memory.flags,
             (INFOROM_CODES, Inforom(self.calls).read),
+            (C2C_CODES, C2c(self.calls).read),
             (PERSISTENCE_CODES, partial(persistence.read, self.calls)),
         )
         self.links = Links(self.calls, name, product, around.peers)

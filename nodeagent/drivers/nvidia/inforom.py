@@ -12,6 +12,7 @@ from typing import Any, Final
 import pynvml
 
 from nodeagent.drivers.nvidia.calls import Calls, Readings
+from nodeagent.drivers.nvidia.kept import Kept
 
 CORRUPT: Final = "NV_INFOROM_CORRUPT"
 INFOROM_CODES: Final = frozenset({CORRUPT})
@@ -22,19 +23,16 @@ class Inforom:
     """Of one GPU. ``now_s`` is a clock that does not step."""
 
     def __init__(self, calls: Calls, now_s: Callable[[], float] = time.monotonic) -> None:
-        self._calls = calls
-        self._now_s = now_s
-        self._due_s = 0.0
-        self._codes: list[str] = []
+        self._is_valid = Kept(lambda: _answer(calls), EACH_S, now_s)
 
     def read(self, _: Readings) -> list[str]:
-        """The codes that are active. One that failed is asked again at once. Raises as ``Calls.ask``."""
-        if self._now_s() >= self._due_s:
-            is_valid = self._calls.ask(_inforom_is_valid)
-            if is_valid is not None:
-                self._due_s = self._now_s() + EACH_S
-                self._codes = [] if is_valid else [CORRUPT]
-        return self._codes
+        """The codes that are active. Raises as ``Calls.ask``."""
+        return [CORRUPT] if self._is_valid.get() is False else []
+
+
+def _answer(calls: Calls) -> bool | None:
+    is_valid: bool | None = calls.ask(_inforom_is_valid)
+    return is_valid
 
 
 def _inforom_is_valid(handle: Any) -> bool:
