@@ -31,27 +31,29 @@ class C2c:
     def __init__(self, calls: Calls, now_s: Callable[[], float] = time.monotonic) -> None:
         self._calls = calls
         self._count = Fields(calls, [_COUNT])
-        self._links = 0
-        self._up = Kept(self._ask, EACH_S, now_s)
+        self._most = 0
+        self._links = Kept(self._ask, EACH_S, now_s)
 
     def read(self, readings: Readings) -> list[str]:
         """The codes that are active. Raises as ``Calls.ask``."""
-        up = self._up.get()
-        if up is None or not self._links:
+        links, up = self._links.get() or (0, 0)
+        if not links:
             return []
-        missing = self._links - up
         readings.put("c2c_links_up", up)
-        readings.put("c2c_links_missing", missing)
-        return [DOWN] if missing else []
+        readings.put("c2c_links_missing", links - up)
+        return [DOWN] if up < links else []
 
-    def _ask(self) -> int | None:
-        """How many are up; None where that is not known, or none is to be."""
-        mode = self._calls.ask(pynvml.nvmlDeviceGetC2cModeInfoV)
+    def _ask(self) -> tuple[int, int] | None:
+        """How many there ought to be, and how many are up; None where that cannot be told."""
         count = self._count.read().get(_COUNT)
-        if count is None or (mode is not None and not mode.isC2cEnabled):
+        if count is None:
             return None
-        self._links = max(self._links, min(int(count), MAX_LINKS))
-        states = [(pynvml.NVML_FI_DEV_C2C_LINK_GET_STATUS, link) for link in range(self._links)]
+        mode = self._calls.ask(pynvml.nvmlDeviceGetC2cModeInfoV) if count else None
+        if mode is not None and not mode.isC2cEnabled:
+            return 0, 0
+        self._most = max(self._most, min(int(count), MAX_LINKS))
+        states = [(pynvml.NVML_FI_DEV_C2C_LINK_GET_STATUS, link) for link in range(self._most)]
         failed = len(self._calls.failed)
         told = Fields(self._calls, states).read()
-        return sum(map(bool, told.values())) if len(self._calls.failed) == failed else None
+        up = sum(map(bool, told.values()))
+        return (self._most, up) if len(self._calls.failed) == failed else None

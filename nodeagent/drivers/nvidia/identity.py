@@ -23,9 +23,11 @@ UUID: Final = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _UNPRINTABLE: Final = re.compile(r"[^ -~]")
 _MAX_TEXT: Final = 128
 _MIG_MODES: Final = {0: "disabled", 1: "enabled"}
+_WHOLE_OF_A_GUEST: Final = "passthrough"
+_SHARE_OF_A_GUEST: Final = "vgpu"
 _VIRTUALIZATION: Final[Mapping[int, str]] = {
-    pynvml.NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH: "passthrough",
-    pynvml.NVML_GPU_VIRTUALIZATION_MODE_VGPU: "vgpu",
+    pynvml.NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH: _WHOLE_OF_A_GUEST,
+    pynvml.NVML_GPU_VIRTUALIZATION_MODE_VGPU: _SHARE_OF_A_GUEST,
     pynvml.NVML_GPU_VIRTUALIZATION_MODE_HOST_VGPU: "host_vgpu",
     pynvml.NVML_GPU_VIRTUALIZATION_MODE_HOST_VSGA: "host_vsga",
 }
@@ -106,9 +108,14 @@ def _virtualization(calls: Calls) -> Mapping[str, str]:
     mode = calls.ask(pynvml.nvmlDeviceGetVirtualizationMode)
     if mode is None or mode == pynvml.NVML_GPU_VIRTUALIZATION_MODE_NONE:
         return {}
-    told = {"virtualization": _VIRTUALIZATION.get(mode, str(mode))}
-    is_share = mode == pynvml.NVML_GPU_VIRTUALIZATION_MODE_VGPU
-    return {**told, "no_reset": OF_THE_HOST} if is_share else told
+    word = _VIRTUALIZATION.get(mode, str(mode))
+    told = {"virtualization": word}
+    return {**told, "no_reset": OF_THE_HOST} if word == _SHARE_OF_A_GUEST else told
+
+
+def is_in_guest(device: Device) -> bool:
+    """Whether it is used in a virtual machine, which shows it in a slot of its own making."""
+    return device.attributes.get("virtualization") in (_WHOLE_OF_A_GUEST, _SHARE_OF_A_GUEST)
 
 
 def versions() -> Mapping[str, str]:

@@ -104,8 +104,11 @@ class PciExpress:
         self._generation = Generation()
         self._replays = ReplayMinutes()
 
-    def read(self, readings: Readings, now_s: float) -> None:
-        """Fill them in, after what says whether the GPU works. ``now_s`` is of a clock that does not step."""
+    def read(self, readings: Readings, now_s: float, *, sees_slot: bool) -> None:
+        """Fill them in, after what says whether the GPU works. ``now_s`` is of a clock that does not step.
+
+        ``sees_slot``: the machine sees the slot as it is, which the guest of a virtual machine does not.
+        """
         calls = self._calls
         generation = calls.ask(pynvml.nvmlDeviceGetCurrPcieLinkGeneration)
         newest = calls.ask(pynvml.nvmlDeviceGetMaxPcieLinkGeneration)
@@ -116,10 +119,11 @@ class PciExpress:
         self._replays.see(replays, generation, width, now_s)
         readings.put("pcie_generation", generation, most=16)
         readings.put("pcie_generation_max", newest, most=16)
-        readings.put("pcie_generations_missing", missing, most=16)
         readings.put("pcie_width_lanes", width, most=64)
         readings.put("pcie_width_lanes_max", widest, most=64)
-        if width is not None and widest is not None:
+        if sees_slot:
+            readings.put("pcie_generations_missing", missing, most=16)
+        if sees_slot and width is not None and widest is not None:
             readings.put("pcie_lanes_missing", widest - width, most=64)
         readings.put("pcie_replay_total", replays, most=2.0**32)
         readings.put("pcie_replay_minutes_total", self._replays.total)

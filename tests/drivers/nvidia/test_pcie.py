@@ -56,6 +56,21 @@ async def test_a_slot_that_can_do_no_more_is_no_fault(h100: GpuNode, judge: Judg
         assert stage.health.readings["gpu1"]["pcie_generations_missing"] == 0.0
 
 
+@pytest.mark.parametrize("mode", [1, 2])
+async def test_in_a_guest_which_sees_no_real_slot_no_link_is_judged(
+    h100: GpuNode, judge: Judge, mode: int
+) -> None:
+    work(h100, "gpu1")
+    h100.node.set("gpu1", "gpu_virtualization_mode", mode)
+    h100.node.set("gpu1", "gpu_pcie_generation", 3)
+    h100.node.set("gpu1", "gpu_pcie_width", 8)
+    async with judged(h100.spec(), judge) as stage:
+        await stage.polled("gpu1", times=4 * SELDOM)
+        judge.skip(3600)
+        assert judge.open("gpu1") == {}
+        assert stage.health.readings["gpu1"]["pcie_width_lanes"] == 8.0
+
+
 def test_a_generation_is_judged_by_two_readings_of_a_gpu_that_works() -> None:
     generation = Generation()
     assert generation.see(1, 5, is_working=False) is None
