@@ -50,8 +50,8 @@ LEVEL_OF_ACTION = {
 }
 """NVIDIA's actions for SXids: a person checks while work goes on, or work ends before something is done."""
 
-LEVEL_OF_WATCH = {"warn": "SubHealthFault", "fail": "RestartNPU"}
-"""What DCGM's health watches make of a state of a GPU: it warns and work goes on, or the GPU has failed."""
+LEVEL_OF_WATCH = {"warn": "SubHealthFault", "fail": "RestartNPU", "isolate": "PreSeparateNPU"}
+"""What DCGM makes of a state of a GPU: it warns and work goes on, it has failed, or gets no more jobs."""
 
 STRICTER, MILDER = "stricter", "milder"
 
@@ -68,7 +68,11 @@ XIDS_THAT_DIFFER = {
     "XID_160": STRICTER,
 }
 SXIDS_THAT_DIFFER = {"SXID_10006": STRICTER, "SXID_28003": STRICTER, "SXID_28005": STRICTER}
-WATCHED_STATES_THAT_DIFFER = {"NV_ECC_UNCORRECTED": MILDER, "NV_PERSISTENCE_OFF": MILDER}
+WATCHED_STATES_THAT_DIFFER = {
+    "NV_ECC_UNCORRECTED": MILDER,
+    "NV_PERSISTENCE_OFF": MILDER,
+    "NV_PCIE_REPLAY_RATE": MILDER,
+}
 ASCEND_CODES_THAT_DIFFER = {"80C98002": MILDER, "80CB8002": MILDER}
 WORKFLOWS = {45, 48, 74, *range(144, 151), 154, 159}
 
