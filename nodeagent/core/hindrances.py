@@ -29,6 +29,9 @@ from nodeagent.core.verdict import SEPARATING_LEVELS
 MAX_NAMED = 16
 """Of those who use the members; a job may have a process for each core on each chip."""
 
+NO_RESET = "no_reset"
+"""An attribute of a device that nothing on this node can reset: why."""
+
 _UNDER_WAY = (ResetStage.RUNNING, ResetStage.VERIFYING)
 
 
@@ -50,8 +53,19 @@ def group_of(state: State, device: Device) -> tuple[str, ...]:
     return (device.id, *(other.id for other in others))
 
 
+def never(state: State, members: tuple[str, ...]) -> str:
+    """Why the group can be reset by nobody here, "" where it can."""
+    for device_id in members:
+        device = state.get(Device, device_id)
+        if device is not None and (why := device.attributes.get(NO_RESET)):
+            return f"{device.name} cannot be reset: {why}"
+    return ""
+
+
 def barrier(state: State, members: tuple[str, ...]) -> str:
-    """Why no reset may touch the group until a person has seen to it; "" where nothing says so."""
+    """Why no reset may touch the group, mostly until a person has seen to it; "" where nothing says so."""
+    if why := never(state, members):
+        return why
     for device_id in members:
         device = state.get(Device, device_id)
         if device is None or (device.gone and not _is_in_its_slot(state, device)):
@@ -197,6 +211,8 @@ def refusal(state: State, device: Device) -> str:
     members = group_of(state, device)
     if (other := covering(state, members)) is not None:
         return f"{other.id} of {names(state, other.members)} is {other.stage} already"
+    if why := never(state, members):
+        return why
     if reason := barrier(state, members):
         return f"{reason}; see to that and release it first"
     spent = exhausted(state, members, settings)

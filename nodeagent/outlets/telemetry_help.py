@@ -6,6 +6,7 @@ from typing import Final
 HELP: Final[Mapping[str, str]] = {
     # Power and heat
     "temperature_celsius": "Temperature; without a part the chip's.",
+    "temperature_excess_celsius": "Degrees above the temperature from which the part is slowed.",
     "temperature_limit_celsius": "Degrees left to the limit that the part names.",
     "power_watts": "Power drawn now, or by the part's name its average.",
     "power_limit_watts": "Power at which the device is held back.",
@@ -48,11 +49,15 @@ HELP: Final[Mapping[str, str]] = {
     "fabric_state": "How far the GPU has joined the NVLink fabric, the vendor's number (3: completed).",
     "fabric_health": "Health of the NVLink fabric as the GPU sees it, the vendor's number.",
     "fabric_clique": "Which GPUs reach each other over the NVLink fabric, the vendor's number.",
+    "c2c_links_up": "Links to the CPU of the module (C2C) that are up.",
+    "c2c_links_missing": "Links to the CPU of the module (C2C) that ought to be up and are not.",
     # PCIe
     "pcie_errors_total": "PCIe errors by kind.",
     "pcie_replay_total": "PCIe packets sent again.",
+    "pcie_replay_minutes_total": "Minutes with more PCIe packets sent again than speed and lanes explain.",
     "pcie_generation": "Generation of the PCIe link now.",
     "pcie_generation_max": "Generation that the PCIe link can have.",
+    "pcie_generations_missing": "Generations by which the PCIe link of a GPU at work is too low.",
     "pcie_width_lanes": "Lanes of the PCIe link now.",
     "pcie_width_lanes_max": "Lanes that the PCIe link can have.",
     "pcie_lanes_missing": "Lanes that the PCIe link could have and has not.",

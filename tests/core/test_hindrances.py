@@ -1,5 +1,6 @@
 """What stands in the way of a reset, is named, and lets it begin when it has gone."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from nodeagent.core.model import (
     Level,
     Operator,
 )
-from tests.core.build import back, held, lost, order, signal
+from tests.core.build import back, held, lost, ns, order, seen, signal
 from tests.core.ring import BROKEN, Ring, ring_catalog
 
 
@@ -214,3 +215,18 @@ def test_one_that_sits_there_no_more_is_reset_with_nobody() -> None:
     ring.do(DeviceGone(source="ascend", device="npu1", reason="taken out"))
     ring.propose_and_start()
     assert [action.devices for action in ring.actions] == [("die0",)]
+
+
+def test_a_chip_that_can_never_be_reset_is_never_proposed_and_a_person_is_told_why() -> None:
+    why = "it is a virtual GPU of this guest (vGPU), and only its host can reset it"
+    ring = Ring()
+    chip = seen("npu1", "die1", "0000:01:00.0")
+    ring.do(replace(chip, attributes={**chip.attributes, "group": "ring0", "no_reset": why}))
+    ring.propose_and_start()
+    ring.wait(3600)
+    assert (ring.told(), ring.actions) == ([], [])
+    assert ring.verdicts() == ["ISOLATE", "ALLOW"]
+    told = ring.engine.rehearse_reset("npu0")
+    assert told is not None
+    assert told.refused == f"npu1 cannot be reset: {why}"
+    assert ring.engine.step(ns(ring.at_s), order("reset", "npu0")).records == ()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.drivers.nvidia import reset as nvidia
+from nodeagent.drivers.nvidia.identity import OF_THE_HOST
 from nodeagent.drivers.resetting import Member, Order, ResetFailed, ResetRefused
 from nodeagent.emulator.node import EmulatedNode
 from tests.reset.conftest import Emulate, fake_tool
@@ -64,6 +65,13 @@ def test_who_has_a_gpu_open_is_named(gpus: EmulatedNode, tmp_path: Path) -> None
     with pytest.raises(ResetRefused) as refused:
         nvidia.reset(gpu_order(tmp_path))
     assert str(refused.value) == "gpu1 is open in nvidia-persiste (pid 41), dcgm-exporter (pid 42)"
+    assert not (gpus.directory / "called").exists()
+
+
+def test_a_virtual_gpu_is_not_reset_by_its_guest(gpus: EmulatedNode, tmp_path: Path) -> None:
+    with pytest.raises(ResetRefused) as refused:
+        nvidia.reset(gpu_order(tmp_path, virtualization="vgpu", no_reset=OF_THE_HOST))
+    assert str(refused.value) == f"gpu1 cannot be reset: {OF_THE_HOST}"
     assert not (gpus.directory / "called").exists()
 
 

@@ -49,8 +49,15 @@ LEVEL_OF_ACTION = {
     "WORKFLOW_NVLINK_POTENTIALY_FATAL_ERR": "PreSeparateFault",
 }
 """NVIDIA's actions for SXids: a person checks while work goes on, or work ends before something is done."""
-LEVEL_OF_DCGM = {"isolate": "PreSeparateNPU", "isolate_node": "PreSeparateFault"}
-"""What DCGM has done about a GPU for what it finds in its state: no more jobs until it was examined."""
+LEVEL_OF_DCGM = {
+    "warn": "SubHealthFault",
+    "fail": "RestartNPU",
+    "isolate": "PreSeparateNPU",
+    "isolate_node": "PreSeparateFault",
+}
+"""What DCGM makes of a state of a GPU: it warns and work goes on, it has failed, or gets no more jobs until it
+was examined, as its node does.
+"""
 
 STRICTER, MILDER = "stricter", "milder"
 
@@ -72,6 +79,7 @@ XIDS_THAT_DIFFER = {
 SXIDS_THAT_DIFFER = {"SXID_10006": STRICTER, "SXID_28003": STRICTER, "SXID_28005": STRICTER}
 ASCEND_CODES_THAT_DIFFER = {"80C98002": MILDER, "80CB8002": MILDER}
 STATES_THAT_DIFFER = {
+    "NV_ECC_UNCORRECTED": MILDER,
     "NV_IMEX_DOMAIN_DEGRADED": MILDER,
     "NV_IMEX_DOMAIN_DOWN": MILDER,
     "NV_IMEX_NOT_READY": MILDER,
@@ -79,6 +87,8 @@ STATES_THAT_DIFFER = {
     "NV_NVLINK_RECOVERY": MILDER,
     "NV_NVLINK_REPLAY": MILDER,
     "NV_NVLINK_SYMBOL_ERRORS": MILDER,
+    "NV_PCIE_REPLAY_RATE": MILDER,
+    "NV_PERSISTENCE_OFF": MILDER,
 }
 WORKFLOWS = {45, 48, 74, *range(144, 151), 154, 159}
 
@@ -172,11 +182,8 @@ def test_what_fails_a_gpu_for_dcgm_takes_it_out_and_of_what_it_warns_only_these_
 
 
 def test_these_states_of_a_gpu_differ_from_what_dcgm_makes_of_them_and_say_why(catalog: Catalog) -> None:
-    recommended = {
-        code: LEVEL_OF_DCGM[action]
-        for action, codes in of_nvidia("dcgm_health.toml").items()
-        for code in codes
-    }
+    watched = of_nvidia("dcgm_states.toml")
+    recommended = {code: LEVEL_OF_DCGM[result] for result, codes in watched.items() for code in codes}
     assert differing(catalog, recommended) == STATES_THAT_DIFFER
     assert without_a_reason(catalog, set(STATES_THAT_DIFFER)) == []
     same = set(recommended) - set(STATES_THAT_DIFFER)

@@ -106,7 +106,7 @@ class DeviceSeen:
     ``group`` (reset group), ``serial``, ``firmware``, ``upstream`` (PCI addresses above it, comma
     separated, nearest first), ``events`` ("none": its driver tells of no fault as it happens),
     ``recovery_action`` ("told": its driver says which recovery it needs), ``mig`` ("disabled": it has no
-    parts).
+    parts), ``no_reset`` (why nothing on this node can reset it).
     """
 
     source: str

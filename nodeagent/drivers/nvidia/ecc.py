@@ -17,6 +17,9 @@ REMAP_PENDING: Final = "XID_63"
 REMAP_FAILED: Final = "XID_64"
 """A row or page waits for a reset to be replaced, or could not be: the Xids say the same as it happens."""
 
+Flag = tuple[frozenset[str], Callable[[Readings], list[str]]]
+"""A reader, after all the codes that it may find."""
+
 ROW_CODES: Final = frozenset({REMAP_PENDING, REMAP_FAILED})
 
 _ROWS: Final[tuple[Field, ...]] = (
@@ -79,8 +82,8 @@ class Memory:
         return [code for code, flag in ((REMAP_PENDING, pending), (REMAP_FAILED, failed)) if flag]
 
     @property
-    def flags(self) -> Sequence[tuple[frozenset[str], Callable[[Readings], list[str]]]]:
-        """What else is set, as readers, each with the codes that it may find."""
+    def flags(self) -> Sequence[Flag]:
+        """What else is set."""
         return (
             (frozenset({SRAM_THRESHOLD}), self._sram),
             (frozenset({CHANNEL_REPAIR, TPC_REPAIR}), self._repairs),

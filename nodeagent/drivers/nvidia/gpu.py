@@ -10,7 +10,7 @@ waits for a question that the GPU's own processor answers, for it is asked with 
 
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,16 +20,21 @@ import pynvml
 from msgspec.structs import replace
 
 from nodeagent.drivers.api import CallFailed, Reading
-from nodeagent.drivers.nvidia import fabric, identity
+from nodeagent.drivers.nvidia import fabric, identity, persistence
+from nodeagent.drivers.nvidia.c2c import C2C_CODES, C2c
 from nodeagent.drivers.nvidia.calls import Calls, GpuFault, GpuHung, Readings
-from nodeagent.drivers.nvidia.ecc import ROW_CODES, Memory
+from nodeagent.drivers.nvidia.ecc import ROW_CODES, Flag, Memory
 from nodeagent.drivers.nvidia.events import Events, Tell
 from nodeagent.drivers.nvidia.fabric import FABRIC_CODES
 from nodeagent.drivers.nvidia.groups import LINKED
+from nodeagent.drivers.nvidia.inforom import INFOROM_CODES, Inforom
 from nodeagent.drivers.nvidia.nvlink import LINK_CODES, Links, Peers
+from nodeagent.drivers.nvidia.pcie import PciExpress
+from nodeagent.drivers.nvidia.persistence import PERSISTENCE_CODES
 from nodeagent.drivers.nvidia.processes import Processes
 from nodeagent.drivers.nvidia.state import RECOVERY_ACTION, RECOVERY_CODES, Recovery
 from nodeagent.drivers.nvidia.telemetry import SlowdownMinutes, Telemetry
+from nodeagent.drivers.nvidia.thermal import Thermal
 from nodeagent.drivers.pci import PciFunction
 from nodeagent.worker.protocol import Active, Device, Signal
 
@@ -94,8 +99,16 @@ class _Part:
         self.calls = Calls(handle)
         self.recovery = Recovery(self.calls)
         self.memory = Memory(self.calls)
+        self.flags: Sequence[Flag] = (
+            *self.memory.flags,
+            (INFOROM_CODES, Inforom(self.calls).read),
+            (C2C_CODES, C2c(self.calls).read),
+            (PERSISTENCE_CODES, partial(persistence.read, self.calls)),
+        )
         self.links = Links(self.calls, name, product, around.peers)
         self.telemetry = Telemetry(self.calls)
+        self.thermal = Thermal(self.calls)
+        self.pci_express = PciExpress(self.calls)
         self.processes = Processes(self.calls, around.procfs)
         self.minutes = SlowdownMinutes()
         self.slow = _Slow()
@@ -215,12 +228,14 @@ class Gpu:
         codes.take(LINK_CODES, lambda: self._links(part, readings))
         is_shared, has_switches = self._around.is_shared, part.links.lead_to_switches
         codes.take(FABRIC_CODES, lambda: fabric.read(part.calls, readings, is_shared, has_switches))
-        for tells, read in part.memory.flags:
+        for tells, read in part.flags:
             codes.take(tells, partial(read, readings))
         part.minutes.see(part.telemetry.gauges(readings), time.monotonic())
         readings.put("hw_slowdown_minutes_total", part.minutes.total)
+        part.thermal.read(readings)
         part.memory.counters(readings)
-        part.telemetry.pci_express(readings)
+        sees_slot = not identity.is_in_guest(self.device)
+        part.pci_express.read(readings, time.monotonic(), sees_slot=sees_slot)
         part.links.errors(readings)
         part.processes.seldom()
         return _Slow(values=values, codes=tuple(codes.found), unread=frozenset(codes.unread))

@@ -23,6 +23,19 @@ UUID: Final = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _UNPRINTABLE: Final = re.compile(r"[^ -~]")
 _MAX_TEXT: Final = 128
 _MIG_MODES: Final = {0: "disabled", 1: "enabled"}
+_WHOLE_OF_A_GUEST: Final = "passthrough"
+_SHARE_OF_A_GUEST: Final = "vgpu"
+_VIRTUALIZATION: Final[Mapping[int, str]] = {
+    pynvml.NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH: _WHOLE_OF_A_GUEST,
+    pynvml.NVML_GPU_VIRTUALIZATION_MODE_VGPU: _SHARE_OF_A_GUEST,
+    pynvml.NVML_GPU_VIRTUALIZATION_MODE_HOST_VGPU: "host_vgpu",
+    pynvml.NVML_GPU_VIRTUALIZATION_MODE_HOST_VSGA: "host_vsga",
+}
+"""``nvmlGpuVirtualizationMode_t`` of nvml.h. In a guest that has a share of a GPU it is "vgpu"; one that is
+passed through as a whole is reset by its guest like any other.
+"""
+
+OF_THE_HOST: Final = "it is a virtual GPU of this guest (vGPU), and only its host can reset it"
 
 _TEXTS: Final[Mapping[str, Callable[..., Any]]] = {
     "product": pynvml.nvmlDeviceGetName,
@@ -84,10 +97,25 @@ def describe(index: int, calls: Calls, pci: Mapping[str, PciFunction], *, switch
         attributes["slot"] = str(module)
     if (mig := calls.ask(pynvml.nvmlDeviceGetMigMode)) is not None:
         attributes["mig"] = _MIG_MODES.get(mig[0], str(mig[0]))
+    attributes |= _virtualization(calls)
     attributes["group"] = reset_group(name_of(index), calls, switches=switches)
     return Device(
         device=name_of(index), kind=Kind.CHIP, vendor=VENDOR, identity=uuid(calls), attributes=attributes
     )
+
+
+def _virtualization(calls: Calls) -> Mapping[str, str]:
+    mode = calls.ask(pynvml.nvmlDeviceGetVirtualizationMode)
+    if mode is None or mode == pynvml.NVML_GPU_VIRTUALIZATION_MODE_NONE:
+        return {}
+    word = _VIRTUALIZATION.get(mode, str(mode))
+    told = {"virtualization": word}
+    return {**told, "no_reset": OF_THE_HOST} if word == _SHARE_OF_A_GUEST else told
+
+
+def is_in_guest(device: Device) -> bool:
+    """Whether it is used in a virtual machine, which shows it in a slot of its own making."""
+    return device.attributes.get("virtualization") in (_WHOLE_OF_A_GUEST, _SHARE_OF_A_GUEST)
 
 
 def versions() -> Mapping[str, str]:

@@ -92,6 +92,8 @@ def _listed(procfs: Path, pci: str) -> dict[str, str]:
 
 def _check(member: Member, procfs: Path, sysfs: Path) -> None:
     attributes = member.attributes
+    if why := attributes.get("no_reset"):
+        raise ResetRefused(f"{member.name} cannot be reset: {why}")
     if (minor := attributes.get("minor")) is None:
         raise ResetRefused(f"which device file {member.name} has is not known, so not who has it open")
     if attributes.get("mig") == "enabled" and (why := _instances(procfs, minor)):

@@ -1,4 +1,4 @@
-"""How a GPU does: temperature, power, clocks and what holds them back, use, memory, PCI Express.
+"""How a GPU does: temperature, power, clocks and what holds them back, use, memory.
 
 Readings only, in base units. Bounds are wide: they keep out what no GPU can mean, and judge nothing.
 """
@@ -60,23 +60,6 @@ _GAUGES: Final[Mapping[Field, tuple[str, float, float, float]]] = {
 }
 """Field -> reading, bounds of the raw value, factor. The limits are margins: degrees to go."""
 
-_PCIE_ERRORS: Final[Mapping[Field, str]] = {
-    _id(f"PCIE_COUNT_{name.upper()}"): name
-    for name in (
-        "correctable_errors",
-        "naks_received",
-        "receiver_error",
-        "bad_tlp",
-        "naks_sent",
-        "bad_dllp",
-        "non_fatal_error",
-        "fatal_error",
-        "unsupported_req",
-        "lcrc_error",
-        "lane_error",
-    )
-}
-
 
 class Telemetry:
     """Of one GPU."""
@@ -84,7 +67,6 @@ class Telemetry:
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
         self._gauges = Fields(calls, _GAUGES)
-        self._pcie_errors = Fields(calls, _PCIE_ERRORS)
 
     def gauges(self, readings: Readings) -> int | None:
         """Fill them in; returns the bits of what holds the clocks back, None if unknown."""
@@ -109,22 +91,6 @@ class Telemetry:
             readings.put(f"frequency_hertz.{name}", mega_hertz, most=100_000, scale=_MEGA)
         self._use(readings)
         return self._throttle(readings)
-
-    def pci_express(self, readings: Readings) -> None:
-        """How the link runs against what it could, and its errors."""
-        calls = self._calls
-        width = calls.ask(pynvml.nvmlDeviceGetCurrPcieLinkWidth)
-        widest = calls.ask(pynvml.nvmlDeviceGetMaxPcieLinkWidth)
-        readings.put("pcie_generation", calls.ask(pynvml.nvmlDeviceGetCurrPcieLinkGeneration), most=16)
-        readings.put("pcie_generation_max", calls.ask(pynvml.nvmlDeviceGetMaxPcieLinkGeneration), most=16)
-        readings.put("pcie_width_lanes", width, most=64)
-        readings.put("pcie_width_lanes_max", widest, most=64)
-        if width is not None and widest is not None:
-            readings.put("pcie_lanes_missing", widest - width, most=64)
-        readings.put("pcie_replay_total", calls.ask(pynvml.nvmlDeviceGetPcieReplayCounter), most=2.0**32)
-        for field, value in self._pcie_errors.read().items():
-            readings.put(f"pcie_errors_total.{_PCIE_ERRORS[field]}", value)
-        readings.put("persistence_mode", calls.ask(pynvml.nvmlDeviceGetPersistenceMode), most=1)
 
     def _power(self, readings: Readings) -> None:
         """What the fields did not tell, an older driver tells by calls of its own."""

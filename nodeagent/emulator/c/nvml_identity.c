@@ -166,6 +166,15 @@ GPU_STRING(nvmlDeviceGetBoardPartNumber, gpu_part_number)
 GPU_STRING(nvmlDeviceGetVbiosVersion, gpu_vbios_version)
 GPU_STRING(nvmlDeviceGetInforomImageVersion, gpu_inforom_version)
 
+NVML_FUNCTION(nvmlDeviceValidateInforom, nvmlDevice_t device)
+{
+    uint32_t is_corrupt = 0;
+
+    ON_GPU(device);
+    nvmlReturn_t answer = tell_u32(&is_corrupt, gpu->gpu_inforom_corrupt);
+    return answer == NVML_SUCCESS && is_corrupt ? NVML_ERROR_CORRUPTED_INFOROM : answer;
+}
+
 NVML_FUNCTION(nvmlDeviceGetGspFirmwareVersion, nvmlDevice_t device, char *version)
 {
     ON_GPU(device);

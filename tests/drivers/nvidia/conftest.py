@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.drivers.nvidia.bench import GpuNode, Judge
+from tests.emulator.nvml.conftest import Opened, OpenNode, describe_node, open_node
+
+__all__ = ["describe_node", "open_node"]
 
 
 @pytest.fixture
@@ -19,3 +22,9 @@ def h100(tmp_path: Path) -> Iterator[GpuNode]:
 @pytest.fixture
 def judge() -> Judge:
     return Judge()
+
+
+@pytest.fixture
+def opened(open_node: OpenNode) -> Opened:
+    """Two H100 that the test's own process has open."""
+    return open_node("2xH100")

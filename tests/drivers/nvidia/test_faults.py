@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nodeagent.core.model import DeviceSeen, Kind, Verdict
+from nodeagent.core.model import Assertion, DeviceSeen, Kind, Signal, Verdict
 from nodeagent.daemon.readings import Readings
 from nodeagent.daemon.translate import node_fault
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
@@ -232,7 +232,12 @@ async def test_the_tables_ask_for_readings_that_there_are(
         ("ecc_corrected_total", 5_000_000, [400, 400, 400], 50_000, ""),
         ("ecc_uncorrected_total", 12, [1, 1, 1], 3600, "NV_ECC_UNCORRECTED_RATE"),
         ("ecc_uncorrected_total", 1000, [0, 0, 0], 3600, ""),
-        ("pcie_replay_total", 70, [600, 600], 900, "NV_PCIE_REPLAY_RATE"),
+        ("ecc_volatile_uncorrected_total", 4, [0, 1, 0], 30, "NV_ECC_UNCORRECTED"),
+        ("ecc_volatile_uncorrected_total", 4, [0, 0, 0], 30, ""),
+        ("ecc_volatile_uncorrected_total", 4, [-4, 0, 0], 30, ""),
+        ("pcie_replay_minutes_total", 0, [1, 1, 1], 120, "NV_PCIE_REPLAY_RATE"),
+        ("pcie_replay_minutes_total", 0, [1, 1, 1], 400, ""),
+        ("pcie_replay_total", 70, [6000, 6000], 900, ""),
     ],
 )
 def test_counters_are_judged_by_how_fast_they_rise(
@@ -247,6 +252,36 @@ def test_counters_are_judged_by_how_fast_they_rise(
             judge.take(given)
         judge.skip(every_s)
     assert [told for _, _, told in judge.told("raised")] == ([code] if code else [])
+
+
+def test_each_memory_error_is_told_by_itself_and_what_an_xid_tells_is_no_fault_beside_it(
+    judge: Judge,
+) -> None:
+    readings = Readings("nvidia", judge.catalog.threshold, judge.catalog.counter)
+    judge.take(DeviceSeen(source="nvidia", device="gpu0", kind=Kind.CHIP, vendor="nvidia", identity="GPU-1"))
+
+    def count(errors: int) -> None:
+        for given in readings.take("gpu0", {"ecc_volatile_uncorrected_total": float(errors)}, judge.now_ns):
+            judge.take(given)
+
+    for errors in (0, 1, 2):
+        count(errors)
+        judge.skip(61)
+    told = [("raised", "gpu0", "NV_ECC_UNCORRECTED"), ("cleared", "gpu0", "NV_ECC_UNCORRECTED")]
+    assert judge.told("raised", "cleared") == 2 * told
+    judge.take(Signal(source="nvidia", device="gpu0", code="XID_48", assertion=Assertion.ONCE))
+    count(3)
+    assert judge.open("gpu0") == {"XID_48": "RestartNPU"}
+
+
+async def test_rows_replaced_up_to_the_limit_are_told(h100: GpuNode, judge: Judge) -> None:
+    h100.node.set("gpu0", "gpu_rows_uncorrected", 511)
+    h100.node.set("gpu1", "gpu_rows_uncorrected", 512)
+    async with judged(h100.spec(), judge) as stage:
+        await stage.back()
+        await stage.until(lambda: judge.open("gpu1") == {"NV_REMAP_LIMIT": "SubHealthFault"} or None)
+        assert judge.view("gpu1").verdict is Verdict.ALLOW
+        assert judge.open("gpu0") == {}
 
 
 async def test_driver_unloaded_and_loaded_again_is_told_and_needs_no_restart(

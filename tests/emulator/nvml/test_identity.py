@@ -122,6 +122,14 @@ def test_board_firmware_and_image_are_told_as_texts(h100: Opened) -> None:
     assert pynvml.nvmlGetExcludedDeviceCount() == 0
 
 
+def test_an_inforom_is_sound_corrupt_or_not_there(h100: Opened) -> None:
+    assert pynvml.nvmlDeviceValidateInforom(h100.handle) is None
+    answers = {0: 0, 1: pynvml.NVML_ERROR_CORRUPTED_INFOROM, 0xFFFFFFFF: pynvml.NVML_ERROR_NOT_SUPPORTED}
+    for held, answer in answers.items():
+        h100.node.set("gpu0", "gpu_inforom_corrupt", held)
+        assert h100.library.nvmlDeviceValidateInforom(h100.handle) == answer
+
+
 def test_versions_are_those_of_the_driver_and_of_the_loaded_library(h100: Opened) -> None:
     assert pynvml.nvmlSystemGetDriverVersion() == "615.71"
     assert pynvml.nvmlSystemGetNVMLVersion() == "13.615.71"

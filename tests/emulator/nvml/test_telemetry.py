@@ -35,6 +35,7 @@ VERSION_MISMATCH = pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH
         ("nvmlDeviceGetPcieReplayCounter", "gpu_pcie_replays", 7),
         ("nvmlDeviceGetPersistenceMode", "gpu_persistence_mode", 0),
         ("nvmlDeviceGetComputeMode", "gpu_compute_mode", 3),
+        ("nvmlDeviceGetVirtualizationMode", "gpu_virtualization_mode", 2),
         ("nvmlDeviceGetIrqNum", "gpu_irq", 55),
     ],
 )

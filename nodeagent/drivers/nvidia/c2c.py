@@ -1,0 +1,59 @@
+"""The links between a GPU and the CPU that it shares a module with (NVLink-C2C, on GH200 and GB200).
+
+A driver that has them tells how many there are, and of each whether it is active
+(NVML_FI_DEV_C2C_LINK_COUNT and _GET_STATUS in nvml.h). The GPU's own processor answers
+(NV2080_CTRL_CMD_BUS_GET_C2C_INFO in ctrl2080bus.h of NVIDIA's open modules) and the other GPUs wait for it,
+so they are asked once a minute: Xids 121 and 173 tell of errors as they happen. Where C2C is switched off
+no link is missed. It trains no link.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import pynvml
+
+from nodeagent.drivers.nvidia.calls import Calls, Readings
+from nodeagent.drivers.nvidia.fields import Field, Fields
+from nodeagent.drivers.nvidia.kept import Kept
+
+DOWN: Final = "NV_C2C_DOWN"
+C2C_CODES: Final = frozenset({DOWN})
+EACH_S: Final = 60.0
+
+MAX_LINKS: Final = 64
+_COUNT: Final[Field] = (pynvml.NVML_FI_DEV_C2C_LINK_COUNT, 0)
+
+
+class C2c:
+    """Of one GPU. ``now_s`` is a clock that does not step."""
+
+    def __init__(self, calls: Calls, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._calls = calls
+        self._count = Fields(calls, [_COUNT])
+        self._most = 0
+        self._links = Kept(self._ask, EACH_S, now_s)
+
+    def read(self, readings: Readings) -> list[str]:
+        """The codes that are active. Raises as ``Calls.ask``."""
+        links, up = self._links.get() or (0, 0)
+        if not links:
+            return []
+        readings.put("c2c_links_up", up)
+        readings.put("c2c_links_missing", links - up)
+        return [DOWN] if up < links else []
+
+    def _ask(self) -> tuple[int, int] | None:
+        """How many there ought to be, and how many are up; None where that cannot be told."""
+        count = self._count.read().get(_COUNT)
+        if count is None:
+            return None
+        mode = self._calls.ask(pynvml.nvmlDeviceGetC2cModeInfoV) if count else None
+        if mode is not None and not mode.isC2cEnabled:
+            return 0, 0
+        self._most = max(self._most, min(int(count), MAX_LINKS))
+        states = [(pynvml.NVML_FI_DEV_C2C_LINK_GET_STATUS, link) for link in range(self._most)]
+        failed = len(self._calls.failed)
+        told = Fields(self._calls, states).read()
+        up = sum(map(bool, told.values()))
+        return (self._most, up) if len(self._calls.failed) == failed else None

@@ -1,0 +1,137 @@
+"""The PCI Express link of a GPU: how it runs against what it could, and what it has to send again.
+
+What a link can do is the less of what GPU and slot can (nvmlDeviceGetMaxPcieLinkGeneration in nvml.h). A
+GPU that is not in use may lower its generation, so only one that works is judged by it. Links repeat
+themselves at times: how often is in order follows from their speed, as DCGM reckons it. It trains no link.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pynvml
+
+from nodeagent.drivers.nvidia.calls import Calls, Readings
+from nodeagent.drivers.nvidia.fields import Field, Fields
+
+_ERRORS: Final[Mapping[Field, str]] = {
+    (getattr(pynvml, f"NVML_FI_DEV_PCIE_COUNT_{name.upper()}"), 0): name
+    for name in (
+        "correctable_errors",
+        "naks_received",
+        "receiver_error",
+        "bad_tlp",
+        "naks_sent",
+        "bad_dllp",
+        "non_fatal_error",
+        "fatal_error",
+        "unsupported_req",
+        "lcrc_error",
+        "lane_error",
+    )
+}
+
+_GIGABITS: Final = (2.5, 5.0, 8.0, 16.0, 32.0, 64.0)
+"""A second, of one lane, by generation."""
+_ERROR_RATE: Final = 1e-12
+"""Errors a bit that PCI Express allows (``GetExpectedPcieReplayRate`` in DCGM's DcgmHealthWatch.cpp)."""
+_MINUTE_S: Final = 60.0
+
+IN_A_ROW: Final = 2
+"""So many readings of a GPU that works are needed: a link takes a moment to come up to its speed."""
+
+
+def replays_a_minute(generation: int, lanes: int) -> int:
+    """The most that are in order. Those of a later generation are not known: it has the last one's."""
+    gigabits = _GIGABITS[min(generation, len(_GIGABITS)) - 1]
+    return math.ceil(round(gigabits * 1e9 * _ERROR_RATE * _MINUTE_S * lanes, 6))
+
+
+class ReplayMinutes:
+    """Counts the minutes in which a link sent more again than its speed explains."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._begun: tuple[float, int] | None = None
+        self._limit = 0
+
+    def see(self, replays: int | None, generation: int | None, lanes: int | None, now_s: float) -> None:
+        """What cannot be read is left out; the next reading then stands for the whole time."""
+        if replays is None or not generation or not lanes:
+            return
+        limit = replays_a_minute(generation, lanes)
+        if self._begun is None or replays < self._begun[1]:
+            self._begun, self._limit = (now_s, replays), limit
+            return
+        begun_s, before = self._begun
+        self._limit = max(self._limit, limit)
+        passed_s = now_s - begun_s
+        if passed_s < _MINUTE_S:
+            return
+        self.total += (replays - before) * _MINUTE_S > self._limit * passed_s
+        self._begun, self._limit = (now_s, replays), limit
+
+
+@dataclass(slots=True)
+class Generation:
+    """How many generations the link is below what it could have, when it was last seen at work."""
+
+    _missing: int | None = None
+    _in_a_row: int = 0
+
+    def see(self, current: int | None, most: int | None, *, is_working: bool) -> int | None:
+        """None: that is not known."""
+        if current is None or most is None:
+            return None
+        if current >= most:
+            self._missing, self._in_a_row = 0, 0
+        elif is_working:
+            self._in_a_row += 1
+            if self._in_a_row >= IN_A_ROW:
+                self._missing = most - current
+        else:
+            self._in_a_row = 0
+        return self._missing
+
+
+class PciExpress:
+    """Of one GPU."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._errors = Fields(calls, _ERRORS)
+        self._generation = Generation()
+        self._replays = ReplayMinutes()
+
+    def read(self, readings: Readings, now_s: float, *, sees_slot: bool) -> None:
+        """Fill them in, after what says whether the GPU works. ``now_s`` is of a clock that does not step.
+
+        ``sees_slot``: the machine sees the slot as it is, which the guest of a virtual machine does not.
+        """
+        calls = self._calls
+        generation = calls.ask(pynvml.nvmlDeviceGetCurrPcieLinkGeneration)
+        newest = calls.ask(pynvml.nvmlDeviceGetMaxPcieLinkGeneration)
+        width = calls.ask(pynvml.nvmlDeviceGetCurrPcieLinkWidth)
+        widest = calls.ask(pynvml.nvmlDeviceGetMaxPcieLinkWidth)
+        replays = calls.ask(pynvml.nvmlDeviceGetPcieReplayCounter)
+        missing = self._generation.see(generation, newest, is_working=_is_working(readings))
+        self._replays.see(replays, generation, width, now_s)
+        readings.put("pcie_generation", generation, most=16)
+        readings.put("pcie_generation_max", newest, most=16)
+        readings.put("pcie_width_lanes", width, most=64)
+        readings.put("pcie_width_lanes_max", widest, most=64)
+        if sees_slot:
+            readings.put("pcie_generations_missing", missing, most=16)
+        if sees_slot and width is not None and widest is not None:
+            readings.put("pcie_lanes_missing", widest - width, most=64)
+        readings.put("pcie_replay_total", replays, most=2.0**32)
+        readings.put("pcie_replay_minutes_total", self._replays.total)
+        for field, value in self._errors.read().items():
+            readings.put(f"pcie_errors_total.{_ERRORS[field]}", value)
+
+
+def _is_working(readings: Readings) -> bool:
+    """Whether it has just said that it does. One that does not tell how busy it is may be idle."""
+    values = readings.values
+    return values.get("utilization_ratio.gpu", 0.0) > 0.0 and not values.get("throttle.idle", 0.0)
