@@ -4,7 +4,7 @@ They come into force with ``begin`` or a ``reload``:
 
     row CODE LEVEL [kind=chip] [user_induced] [notice] [recovery=vendor] [affects=node] [clear_on=recover,10m]
     frequency ID CODE[,CODE] times=3 window=24h level=LEVEL [release=48h] [correlation=30s] [burst=0s]
-                                                            [at_least=LEVEL] [kind=chip] [in_use] [counted_by=job]
+                                                [at_least=LEVEL] [kind=chip] [in_use] [counted_by=job]
     duration ID CODE fault=20s recover=60s level=LEVEL
     relation ID CODE with=CODE[,CODE] within=3m then=absorb|level|cancel [same=device] [level=LEVEL]
     threshold ID CODE above=90 clear_below=85 for=60s

@@ -25,8 +25,8 @@ ABSENT = ("ascend", "unifiedbus")
 @dataclass(kw_only=True)
 class GpuDaemon(Daemon):
     """``procfs`` is the root of what the kernel tells of processes; the machine's own if it is not given.
-    ``reset`` are the lines of the section of resets, ``nvidia`` further ones of the driver's. ``as_shipped``: of
-    the configuration only paths are set.
+    ``reset`` are the lines of the section of resets, ``nvidia`` further ones of the driver's. ``as_shipped``:
+    of the configuration only paths are set.
     """
 
     node: EmulatedNode

@@ -55,8 +55,8 @@ LEVEL_OF_DCGM = {
     "isolate": "PreSeparateNPU",
     "isolate_node": "PreSeparateFault",
 }
-"""What DCGM makes of a state of a GPU: it warns and work goes on, it has failed, or gets no more jobs until it
-was examined, as its node does.
+"""What DCGM makes of a state of a GPU: it warns and work goes on, it has failed, or gets no more jobs until
+it was examined, as its node does.
 """
 
 STRICTER, MILDER = "stricter", "milder"

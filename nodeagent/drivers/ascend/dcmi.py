@@ -28,6 +28,7 @@ from nodeagent.drivers.ascend.errors import (
     SYMBOL_MISSING,
     Nonsense,
     NotReady,
+    NotSupported,
     VendorCallFailed,
     failure,
 )
