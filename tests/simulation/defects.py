@@ -166,6 +166,40 @@ def each_presence_counts(state: State, condition: Condition) -> None:
         _occurred(state, condition, state.moment_ns)
 
 
+def once_leaves(change: Callable[[Condition, int], Condition]) -> Callable[[State, Signal], bool]:
+    """A ``once`` changes the presence of a fault that has a duration rule."""
+
+    def signalled(state: State, given: Signal) -> bool:
+        changed = _signalled(state, given)
+        device, facts = devices.find(state, given.device), state.lookup.facts(given.code)
+        is_once = given.assertion is Assertion.ONCE and given.trusted and not given.injected
+        if device is None or facts.duration is None or not is_once:
+            return changed
+        condition = state.condition(device.id, facts.key)
+        if condition is not None and condition.present_ns is not None:
+            state.put(change(condition, state.moment_ns))
+        return changed
+
+    return signalled
+
+
+once_prolongs = once_leaves(
+    lambda condition, now_ns: condition if condition.judged else replace(condition, present_ns=now_ns)
+)
+once_ends = once_leaves(
+    lambda condition, now_ns: replace(condition, present_ns=None, judged=False, last_ns=now_ns)
+)
+
+
+def once_interrupts_recovery(state: State, given: Signal) -> bool:
+    changed = _signalled(state, given)
+    device = devices.find(state, given.device)
+    condition = state.condition(device.id, state.lookup.facts(given.code).key) if device else None
+    if given.assertion is Assertion.ONCE and condition is not None and condition.recovered_ns is not None:
+        state.put(replace(condition, recovered_ns=state.moment_ns))
+    return changed
+
+
 # ---------------------------------------------------------------------- verdict
 
 

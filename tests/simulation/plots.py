@@ -65,6 +65,20 @@ def flaps(world: World) -> Plot:
         yield about(world, world.rng.choice((3, 30, 60, 60, 60, 70)) * SECOND_NS)
 
 
+def flashes_beside(world: World) -> Plot:
+    """A ``once`` of a link that is down, or has been up again for less than its rule asks."""
+    part = a_chip(world)
+    for _ in range(world.rng.randint(1, 3)):
+        world.occur(part, LINK_DOWN)
+        yield world.rng.choice((3, 8, 15)) * SECOND_NS
+        world.once(part, LINK_DOWN)
+        yield about(world, world.rng.choice((5, 12, 17, 30)) * SECOND_NS)
+        world.recover(part, LINK_DOWN)
+        yield world.rng.choice((5, 20, 40)) * SECOND_NS
+        world.once(part, LINK_DOWN)
+        yield about(world, world.rng.choice((20, 40, 60)) * SECOND_NS)
+
+
 def volley(world: World) -> Plot:
     """The same code on several chips, within or just beyond what correlation spans."""
     code = world.rng.choice((HARD, HARD, HBM, "RestartRequest", "XID_62"))
@@ -218,6 +232,7 @@ FAULTS: tuple[Callable[[World], Plot], ...] = (
     repeats,
     flaps,
     flaps,
+    flashes_beside,
     volley,
     volley,
     burst,

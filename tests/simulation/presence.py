@@ -13,12 +13,15 @@ Fault = tuple[str, str]
 
 @dataclass(slots=True)
 class Heard:
-    """``last_ns``: the newest signal of it, a recovery too. ``shown``: by an occurrence or an active set."""
+    """``last_ns``: the newest signal of it, a recovery too. ``shown``: by an occurrence or an active set.
+    ``once_ns``: the newest ``once``.
+    """
 
     source: str
     last_ns: int
     boot: str
     shown: bool = False
+    once_ns: int | None = None
 
 
 class Presence:
@@ -59,6 +62,8 @@ class Presence:
             heard.shown = True
         elif given.assertion is Assertion.RECOVER:
             heard.shown = False
+        else:
+            heard.once_ns = step.now_ns
 
     def _polled(self, step: Step, given: ActiveSet) -> None:
         device = device_id(step.after, given.device)

@@ -3,9 +3,10 @@
 from nodeagent.core.catalog import canonical
 from nodeagent.core.model import ALL_DEVICES, ActiveSet, Condition, EventKind
 from tests.simulation.history import Broken, Step
+from tests.simulation.invariants.flashes import ONCE_HOLD_NS
 from tests.simulation.observed import device_id
-from tests.simulation.presence import Presence, fault_of
-from tests.simulation.rows import is_known, is_related, row_of
+from tests.simulation.presence import Heard, Presence, fault_of
+from tests.simulation.rows import duration_rule, is_known, is_related, row_of
 from tests.simulation.watch import Invariant
 
 
@@ -63,5 +64,12 @@ class PollsHeal(Invariant):
             return False
         if heard.boot != self._presence.boot and row.clear_on.reboot and heard.source == given.source:
             return True
+        if duration_rule(step.catalog, code) and _is_held_by_once(heard, step.now_ns):
+            return False
         ends = row.clear_on.recover and heard.shown and heard.source == given.source
         return ends and heard.last_ns < given.begun_ns and condition.recovered_ns is None
+
+
+def _is_held_by_once(heard: Heard, now_ns: int) -> bool:
+    """Beside a presence, whichever ends later."""
+    return heard.once_ns is not None and now_ns <= heard.once_ns + ONCE_HOLD_NS
