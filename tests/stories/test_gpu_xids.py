@@ -37,8 +37,8 @@ HANDLINGS = (
     Handling.RESET_WHEN_IDLE,
     Handling.RESCHEDULE,
 )
-WITHOUT_VERDICT = {94: "Contained memory error", 95: "Uncontained memory error"}
-"""Lines that do not end with what the driver finds the GPU to need."""
+NUMBER_ALONE = {74: "NVLink error", 94: "Contained memory error", 95: "Uncontained memory error"}
+"""Lines that say no more than NVML does: no registers, not what the driver finds the GPU to need."""
 
 
 def places(explained: dict[int, dict[str, Any]]) -> dict[str, list[int]]:
@@ -100,7 +100,7 @@ async def test_all_xids_by_both_sources_are_told_once_each_as_explain_says(
     for device, xids in placed.items():
         for xid in xids:
             daemon.gpus.raise_xid(device, xid)
-            daemon.xid(device, xid, WITHOUT_VERDICT.get(xid, ""))
+            daemon.xid(device, xid, NUMBER_ALONE.get(xid, ""))
             await subscriber.raised(f"XID_{xid}", device)
         # What comes behind it by NVML: then everything by NVML has come.
         daemon.gpus.raise_xid(device, 150)

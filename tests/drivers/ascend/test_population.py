@@ -252,5 +252,8 @@ async def test_the_die_of_a_300i_duo_that_is_left_keeps_its_name(emulate: Emulat
     async with judged(ascend_spec(node.dcmi, tmp_path / "sys", poll_interval_s=0.05)) as stage:
         node.raise_code("npu1", 0x80A18008)
         raised = await stage.raised("npu1", "80A18008")
-        assert (raised.verdict.value, raised.evidence["event_name"]) == ("ISOLATE", "deviceid=1, fault 80A18008")
+        assert (raised.verdict.value, raised.evidence["event_name"]) == (
+            "ISOLATE",
+            "deviceid=1, fault 80A18008",
+        )
         assert [view.name for view in stage.engine.view().devices if view.source] == ["npu1", "npu2", "npu3"]
