@@ -27,6 +27,7 @@ from nodeagent.daemon.reloading import Reloading, table_folders
 from nodeagent.daemon.translate import store_damaged
 from nodeagent.drivers import DRIVERS
 from nodeagent.last_config import Chosen
+from nodeagent.memory import give_back
 from nodeagent.outlets import journal
 from nodeagent.outlets.actions import Actions
 from nodeagent.outlets.addresses import open_or_keep_trying
@@ -190,6 +191,7 @@ class Daemon:
                 gc.freeze()
                 gc.enable()
                 systemd.ready()
+                give_back()
                 log.info("nodeagent %s serves on %s", __version__, config.agent.socket)
                 await self._stop.wait()
                 systemd.stopping()

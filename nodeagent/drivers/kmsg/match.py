@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from nodeagent.core.model import NODE, Assertion
 from nodeagent.drivers.kmsg.quoting import begins_with_a_long_name
+from nodeagent.memory import give_back
 from nodeagent.worker.protocol import Pattern
 
 try:
@@ -154,6 +155,7 @@ class _Prefilter:
         self._database: Any = None
         while taken and self._database is None:
             taken = self._compile(rules, taken)
+        give_back()
         self.unfiltered = [n for n in range(len(rules)) if n not in set(taken)]
 
     def _compile(self, rules: Sequence[_Rule], numbers: list[int]) -> list[int]:
