@@ -53,6 +53,6 @@ def test_hooks_can_be_run_and_only_root_can_change_them(held: Mapping[str, Held]
 
 
 def test_no_double_of_a_vendors_library_is_in_the_daemons_package(held: Mapping[str, Held]) -> None:
-    assert [
-        path for path in held if "/emulator" in path or path.endswith(("libdcmi.so", "libnvidia-ml.so.1"))
-    ] == []
+    doubles = ("libdcmi.so", "liblingqu-dcmi.so", "libnvidia-ml.so.1")
+
+    assert [path for path in held if "/nodeagent/emulator" in path or path.endswith(doubles)] == []
