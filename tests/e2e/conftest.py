@@ -16,7 +16,17 @@ def package() -> Path:
         [ROOT / "packaging/build.sh"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
     assert built.returncode == 0, built.stderr
-    return max((ROOT / "dist").glob("nodeagent_*.deb"), key=lambda path: path.stat().st_mtime_ns)
+    return _newest("nodeagent")
+
+
+@pytest.fixture(scope="session")
+def emulator_package(package: Path) -> Path:
+    """What the emulator needs beside ``package``; both are built together."""
+    return _newest("nodeagent-emulator")
+
+
+def _newest(name: str) -> Path:
+    return max((ROOT / "dist").glob(f"{name}_*.deb"), key=lambda path: path.stat().st_mtime_ns)
 
 
 @pytest.fixture(scope="session")

@@ -47,7 +47,9 @@ with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
 
 
 @pytest.fixture(scope="module")
-def node(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+def node(
+    package: Path, emulator_package: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Machine]:
     """With the package, eight emulated NPUs, and device nodes as the driver's installation leaves them."""
     root = tmp_path_factory.mktemp("node") / "tree"
     unpack_tree(root)
@@ -59,7 +61,8 @@ def node(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ma
         machine.write(f"/etc/systemd/system/{UNIT}.d/test.conf", CONFIGURED)
         machine.write(PATH, CONFIGURATION)
         machine.write("/root/nodeagent.deb", package.read_bytes())
-        machine.run("dpkg", "--install", "/root/nodeagent.deb")
+        machine.write("/root/nodeagent-emulator.deb", emulator_package.read_bytes())
+        machine.run("dpkg", "--install", "/root/nodeagent.deb", "/root/nodeagent-emulator.deb")
         machine.run("systemd-run", "--unit=emulator", "nodeagent", "emulator", "start", "8x910B")
         emulator(machine, "show")
         emulator(machine, "set", "node", "device_folder", "/dev")

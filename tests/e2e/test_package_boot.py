@@ -224,7 +224,20 @@ def test_watchdog_restarts_a_stopped_daemon_with_nothing_lost(
     assert "Watchdog timeout" in node.read("journalctl", "--unit", UNIT, "--no-pager")
 
 
-def test_the_daemon_finds_the_chips_of_the_emulator_that_came_with_it(node: Machine) -> None:
+def test_without_the_emulators_package_its_command_says_what_to_install(node: Machine) -> None:
+    refused = node.run("nodeagent", "emulator", "show", check=False)
+
+    assert refused.returncode == 1
+    assert (
+        refused.stderr == "nodeagent: emulator: not installed here; install the package nodeagent-emulator\n"
+    )
+
+
+def test_the_daemon_finds_the_chips_of_the_emulator_once_that_is_installed(
+    node: Machine, emulator_package: Path
+) -> None:
+    node.write("/root/nodeagent-emulator.deb", emulator_package.read_bytes())
+    node.run("dpkg", "--install", "/root/nodeagent-emulator.deb")
     node.run("systemd-run", "--unit=emulator", "nodeagent", "emulator", "start", "8x910B")
     until(
         lambda: node.run("nodeagent", "emulator", "show", check=False).returncode,
@@ -237,6 +250,7 @@ def test_the_daemon_finds_the_chips_of_the_emulator_that_came_with_it(node: Mach
     found = until(lambda: node.read("nodeagent", "devices"), lambda devices: devices.count("npu") == 8)
     assert "npu7" in found
     node.run("systemctl", "stop", "emulator")
+    node.run("dpkg", "--remove", "nodeagent-emulator")
 
 
 def test_an_upgrade_keeps_the_sites_configuration_and_goes_on_where_the_version_before_was(

@@ -50,3 +50,9 @@ def test_every_place_in_the_package_that_its_own_files_name_is_there(held: Mappi
 def test_hooks_can_be_run_and_only_root_can_change_them(held: Mapping[str, Held]) -> None:
     hooks = {path: (each.mode, each.owner) for path, each in held.items() if path.startswith(HOOKS)}
     assert hooks == {f"{HOOKS}nvidia-clients": (0o755, (0, 0))}
+
+
+def test_no_double_of_a_vendors_library_is_in_the_daemons_package(held: Mapping[str, Held]) -> None:
+    doubles = ("libdcmi.so", "liblingqu-dcmi.so", "libnvidia-ml.so.1")
+
+    assert [path for path in held if "/nodeagent/emulator" in path or path.endswith(doubles)] == []

@@ -98,7 +98,9 @@ tell([ask(1, before=[["touch", "/srv/mine"]]), ask(2)])
 
 
 @pytest.fixture(scope="module")
-def node(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+def node(
+    package: Path, emulator_package: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Machine]:
     """With the package installed, and eight emulated NPUs that may be reset."""
     root = tmp_path_factory.mktemp("node") / "tree"
     unpack_tree(root)
@@ -107,7 +109,8 @@ def node(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ma
         machine.write("/etc/systemd/system/nodeagent-reset@.service.d/test.conf", CONFIGURED)
         machine.write(PATH, CONFIGURATION)
         machine.write("/root/nodeagent.deb", package.read_bytes())
-        machine.run("dpkg", "--install", "/root/nodeagent.deb")
+        machine.write("/root/nodeagent-emulator.deb", emulator_package.read_bytes())
+        machine.run("dpkg", "--install", "/root/nodeagent.deb", "/root/nodeagent-emulator.deb")
         machine.run("systemd-run", "--unit=emulator", "nodeagent", "emulator", "start", "8x910B")
         until(
             lambda: machine.run("nodeagent", "emulator", "show", check=False).returncode,
