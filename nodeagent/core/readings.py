@@ -5,7 +5,7 @@ changed forgets what it was still waiting for: the next reading begins it anew, 
 nothing.
 """
 
-from nodeagent.core import clearing
+from nodeagent.core import condition_end
 from nodeagent.core.catalog import CounterRule, ThresholdRule
 from nodeagent.core.lookup import Lookup
 from nodeagent.core.model import Condition, Crossing, Tally
@@ -25,7 +25,7 @@ def review(state: State, before: Lookup) -> None:
     for condition in state.all(Condition):
         if condition.rule and not _may_end(before, state.lookup, condition.rule):
             why = f"its rule {condition.rule} was removed from the tables"
-            clearing.close(state, condition, why, raises=False)
+            condition_end.end(state, condition, why)
 
 
 def _is_the_same_fault(

@@ -3,8 +3,8 @@
 import pytest
 
 from nodeagent.core.catalog import FrequencyRule
-from nodeagent.core.frequency import burst_ns, count
 from nodeagent.core.model import EventKind, Handling, Input, Level, Verdict, Window
+from nodeagent.core.windows import burst_ns, count
 from tests.core.build import (
     DAY_S,
     HBM,

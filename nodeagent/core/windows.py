@@ -1,0 +1,53 @@
+"""The sliding window: the occurrences of one code on one device that a rule counts. It promotes nothing."""
+
+from bisect import insort
+
+from nodeagent.core import attributed, attribution
+from nodeagent.core.catalog import SECOND_NS, FrequencyRule
+from nodeagent.core.cells import changed
+from nodeagent.core.model import Condition, Window
+from nodeagent.core.state import State
+
+_BURST_NS = {"kmsg": 180 * SECOND_NS, "nvidia": 180 * SECOND_NS}
+"""Sources that tell one fault in many lines, or that both tell it; what lies this close is one occurrence."""
+
+
+def burst_ns(rule: FrequencyRule, source: str) -> int:
+    return _BURST_NS.get(source, 0) if rule.burst_ns is None else rule.burst_ns
+
+
+def count(
+    window: Window, rule: FrequencyRule, at_ns: int, occurrences: int = 1, within_burst_ns: int = 0
+) -> tuple[Window, bool]:
+    """Add occurrences at ``at_ns``; true when ``times`` of them lie within the time window.
+
+    One exactly a window old still counts. Within a burst only the first one does.
+    """
+    last_ns = window.burst_last_ns
+    if within_burst_ns:
+        if last_ns is not None and abs(at_ns - last_ns) <= within_burst_ns:
+            return changed(window, burst_last_ns=max(last_ns, at_ns)), False
+        last_ns = at_ns if last_ns is None else max(last_ns, at_ns)
+        occurrences = 1
+    times = list(window.occurrences_ns)
+    for _ in range(max(1, min(occurrences, rule.times))):
+        insort(times, at_ns)
+    oldest_ns = times[-1] - rule.time_window_ns
+    kept = [time_ns for time_ns in times if time_ns >= oldest_ns]
+    after = changed(window, occurrences_ns=tuple(kept[-rule.times :]), burst_last_ns=last_ns)
+    return after, len(kept) >= rule.times
+
+
+def count_attributed(
+    state: State, window: Window, rule: FrequencyRule, condition: Condition, at_ns: int, within_ns: int
+) -> tuple[Window, bool]:
+    """The same of a rule that counts by job or place, for what the condition's evidence tells of them."""
+    evidence = condition.evidence
+    job = attribution.job_of(state, condition.device_id, evidence)
+    return attributed.count(window, rule, at_ns, job, evidence.get(attributed.PLACE, ""), within_ns)
+
+
+def window_of(state: State, device_id: str, code_key: str, rule_id: str) -> Window:
+    """What is counted so far, empty if nothing."""
+    window = state.get(Window, device_id, code_key, rule_id)
+    return window or Window(device_id=device_id, code=code_key, rule=rule_id)
