@@ -15,6 +15,8 @@ from nodeagent.core.codes import canonical as canonical
 from nodeagent.core.codes import is_hexadecimal as is_hexadecimal
 from nodeagent.core.model import Affects as Affects
 from nodeagent.core.model import Assertion, CountedBy, Kind, Level, Recovery, ResetMode
+from nodeagent.core.source_traits import OnceHold as OnceHold
+from nodeagent.core.source_traits import SourceTraits as SourceTraits
 
 SECOND_NS = 1_000_000_000
 
@@ -76,8 +78,8 @@ class Row:
 class FrequencyRule:
     """``times`` occurrences in ``time_window_ns`` promote to ``level``.
 
-    ``release_ns`` None: only a person releases. ``burst_ns`` None: what the source of the signal makes
-    of it (the kernel log tells one fault in many lines, a driver does not). ``at_least``: the rule
+    ``release_ns`` None: only a person releases. ``burst_ns`` None: what the
+    tables say of the source of the signal. ``at_least``: the rule
     counts only faults whose level is this or worse by precedence (for the rule on every code). ``in_use``:
     it counts none that came while nobody used the device. ``counted_by``: which occurrences are counted
     together (see ``core.attribution``). A rule whose codes hold "*" yields to any that names the code.
@@ -227,7 +229,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalog:
-    """All of it. ``rows`` are keyed by ``canonical(code)``; families end in ``*``.
+    """All of it. ``rows`` are keyed by ``canonical(code)``; families end in ``*``. ``sources`` are by name.
 
     ``digest`` is the sha256 (hex) of the rest in canonical form, so equal digests decide alike.
     """
@@ -241,6 +243,7 @@ class Catalog:
     relation: tuple[RelationRule, ...] = ()
     patterns: tuple[Pattern, ...] = ()
     decoding: Decoding = field(default_factory=Decoding)
+    sources: Mapping[str, SourceTraits] = field(default_factory=dict)
     settings: Settings = field(default_factory=Settings)
 
     def row(self, code: str) -> Row | None:

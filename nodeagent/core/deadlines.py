@@ -7,7 +7,7 @@ the vendor's wording. Because deadlines follow from cells, putting cells back re
 from collections.abc import Callable
 from typing import Any
 
-from nodeagent.core.catalog import SECOND_NS, FrequencyRule
+from nodeagent.core.catalog import SECOND_NS, FrequencyRule, OnceHold
 from nodeagent.core.lookup import Facts, Lookup
 from nodeagent.core.model import Backing, Condition, Crossing, Hold, Promotion, Source, Tally
 
@@ -50,23 +50,23 @@ def _quiet_ns(lookup: Lookup, condition: Condition, facts: Facts) -> int | None:
     """How long nothing must be heard of what is not present to close it, None if that does not."""
     quiet_ns = facts.clear_on.quiet_ns
     waits_for_no_job = facts.clear_on.job_end and condition.held_by == ()
-    if waits_for_no_job or _is_once_held(facts, condition.source):
+    if waits_for_no_job or _is_once_held(lookup, facts, condition.source):
         hold_ns = lookup.settings.once_hold_ns
         return hold_ns if quiet_ns is None else min(quiet_ns, hold_ns)
     return quiet_ns
 
 
-def _is_once_held(facts: Facts, source: str) -> bool:
-    """Whether a ``once`` that nothing else shows is taken as recovered after ``once_hold``.
-
-    An Ascend one is. Elsewhere a row's own quiet time goes first; and the kernel log, which never
-    reports a recovery, cannot be taken to have reported one by its silence.
-    """
+def _is_once_held(lookup: Lookup, facts: Facts, source: str) -> bool:
+    """Whether a ``once`` that nothing else shows is taken as recovered after ``once_hold``."""
     if not facts.clear_on.recover:
         return False
-    if source == "ascend" or facts.row is None:
-        return True
-    return facts.clear_on.quiet_ns is None and source != "kmsg"
+    match lookup.source(source).once_hold:
+        case OnceHold.ALWAYS:
+            return True
+        case OnceHold.NO_QUIET_TIME:
+            return facts.row is None or facts.clear_on.quiet_ns is None
+        case OnceHold.NO_ROW:
+            return facts.row is None
 
 
 def timeout_ns(lookup: Lookup, condition: Condition) -> int | None:

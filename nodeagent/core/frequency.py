@@ -83,7 +83,7 @@ def _count(
     occurrences: int,
 ) -> None:
     before = windows.window_of(state, device.id, facts.key, rule.id)
-    within_ns = windows.burst_ns(rule, condition.source)
+    within_ns = windows.burst_ns(state.lookup, rule, condition.source)
     if rule.counted_by is not CountedBy.DEVICE:
         window, fired = windows.count_attributed(state, before, rule, condition, at_ns, within_ns)
         # What fires stays counted until it takes effect: others may yet show that it was the job's.

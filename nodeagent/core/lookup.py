@@ -14,6 +14,7 @@ from nodeagent.core.catalog import (
     FrequencyRule,
     RelationRule,
     Row,
+    SourceTraits,
     ThresholdRule,
     canonical,
     is_hexadecimal,
@@ -31,6 +32,7 @@ def side(name: str, rule: RelationRule, device_id: str) -> Side:
     return name, rule.id, device_id if rule.same == "device" else ""
 
 
+_WITHOUT_TRAITS = SourceTraits()
 _WITHOUT_ROW = ClearOn(recover=True, reset=True, reboot=True)
 
 
@@ -101,6 +103,9 @@ class Lookup:
                 self._facts.clear()
             facts = self._facts[code] = self._find(code)
         return facts
+
+    def source(self, name: str) -> SourceTraits:
+        return self.catalog.sources.get(name, _WITHOUT_TRAITS)
 
     def frequency_rule(self, facts: Facts, kind: Kind) -> FrequencyRule | None:
         """The first rule that names the code, as the vendor does, else the kind's rule for every code."""

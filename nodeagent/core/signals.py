@@ -215,7 +215,7 @@ def _count_user_induced(
     if condition.injected or not recovery.is_of_the_job(state, condition):
         return condition
     before = windows.window_of(state, condition.device_id, facts.key, _USER_INDUCED.id)
-    burst_ns = windows.burst_ns(_USER_INDUCED, signal.source)
+    burst_ns = windows.burst_ns(state.lookup, _USER_INDUCED, signal.source)
     if frequency.counts_by_device(state, condition):
         window, third = windows.count(before, _USER_INDUCED, at_ns, signal.count, burst_ns)
         is_same_burst = not third and window.occurrences_ns == before.occurrences_ns

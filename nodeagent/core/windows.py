@@ -3,17 +3,16 @@
 from bisect import insort
 
 from nodeagent.core import attributed, attribution
-from nodeagent.core.catalog import SECOND_NS, FrequencyRule
+from nodeagent.core.catalog import FrequencyRule
 from nodeagent.core.cells import changed
+from nodeagent.core.lookup import Lookup
 from nodeagent.core.model import Condition, Window
 from nodeagent.core.state import State
 
-_BURST_NS = {"kmsg": 180 * SECOND_NS, "nvidia": 180 * SECOND_NS}
-"""Sources that tell one fault in many lines, or that both tell it; what lies this close is one occurrence."""
 
-
-def burst_ns(rule: FrequencyRule, source: str) -> int:
-    return _BURST_NS.get(source, 0) if rule.burst_ns is None else rule.burst_ns
+def burst_ns(lookup: Lookup, rule: FrequencyRule, source: str) -> int:
+    """What lies this close is one occurrence, told several times."""
+    return lookup.source(source).burst_ns if rule.burst_ns is None else rule.burst_ns
 
 
 def count(

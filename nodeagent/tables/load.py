@@ -23,6 +23,7 @@ from nodeagent.tables.canonical import with_digest
 from nodeagent.tables.check import check
 from nodeagent.tables.layers import Merged, merge, read_layer, table_files
 from nodeagent.tables.rules import Rule
+from nodeagent.tables.sources import UNTOLD
 from nodeagent.toml.problem import Problem, Problems
 
 R = TypeVar("R", bound=Rule)
@@ -90,6 +91,7 @@ def _catalog(merged: Merged, settings: Settings) -> Catalog:
         relation=_of_sort(merged, RelationRule),
         patterns=_of_sort(merged, Pattern),
         decoding=merged.decoding,
+        sources={**UNTOLD, **merged.sources},
         settings=settings,
     )
 
