@@ -113,28 +113,47 @@ class DurationRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ThresholdRule:
-    """A reading above ``above`` for longer than ``for_ns`` is the fault; below ``clear_below`` it ends."""
+class RaisingRule:
+    """A rule that raises ``code``, a fault of its own, from what it watches."""
 
     id: str
     code: str
+    file: str = ""
+
+    @property
+    def watches(self) -> str:
+        raise NotImplementedError
+
+    def raises_as(self, other: "RaisingRule") -> bool:
+        """Whether what one has raised the other may end: the same code from the same."""
+        return type(self) is type(other) and (self.code, self.watches) == (other.code, other.watches)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThresholdRule(RaisingRule):
+    """A reading above ``above`` for longer than ``for_ns`` is the fault; below ``clear_below`` it ends."""
+
     metric: str
     above: float
     clear_below: float
     for_ns: int
-    file: str = ""
+
+    @property
+    def watches(self) -> str:
+        return self.metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CounterRule:
+class CounterRule(RaisingRule):
     """A counter that rises by ``increase`` within the window is the fault; a window later it ends."""
 
-    id: str
-    code: str
     metric: str
     increase: int
     time_window_ns: int
-    file: str = ""
+
+    @property
+    def watches(self) -> str:
+        return self.metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,6 +264,10 @@ class Catalog:
     decoding: Decoding = field(default_factory=Decoding)
     sources: Mapping[str, SourceTraits] = field(default_factory=dict)
     settings: Settings = field(default_factory=Settings)
+
+    @property
+    def raising(self) -> tuple[RaisingRule, ...]:
+        return (*self.threshold, *self.counter)
 
     def row(self, code: str) -> Row | None:
         """The row of the code, else of the code that it refines, else of the closest family, else None."""

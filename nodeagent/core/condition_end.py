@@ -3,10 +3,8 @@
 It ends that one alone: what went with it and is still there, ``clearing.close`` sees to.
 """
 
-from dataclasses import replace
-
 from nodeagent.core import pairing, promotions
-from nodeagent.core.model import Condition, Crossing, EventKind, Tally
+from nodeagent.core.model import Condition, EventKind
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
 
@@ -34,9 +32,7 @@ def _measure_anew(state: State, condition: Condition) -> None:
 
     Where the rule itself says that it is over, nothing of this is left.
     """
-    crossing = state.get(Crossing, condition.device_id, condition.rule)
-    if crossing is not None and crossing.raised:
-        state.put(replace(crossing, raised=False, since_ns=state.moment_ns))
-    tally = state.get(Tally, condition.device_id, condition.rule)
-    if tally is not None and tally.reached_ns is not None:
-        state.put(replace(tally, reached_ns=None, rises=()))
+    for of in state.rule_cells:
+        cell = state.get(of, condition.device_id, condition.rule)
+        if cell is not None and (anew := cell.anew(state.moment_ns)) is not cell:
+            state.put(anew)

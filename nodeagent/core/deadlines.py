@@ -4,12 +4,9 @@ They say when, never what then. A deadline is start + time-out + 1 ns, because "
 the vendor's wording. Because deadlines follow from cells, putting cells back restores every timer.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from nodeagent.core.catalog import SECOND_NS, FrequencyRule, OnceHold
 from nodeagent.core.lookup import Facts, Lookup
-from nodeagent.core.model import Backing, Condition, Crossing, Hold, Promotion, Source, Tally
+from nodeagent.core.model import Backing, Condition, Hold, Promotion, RuleCell, Source
 
 INJECTED_NS = 600 * SECOND_NS
 """An injected condition ends by itself after ten minutes."""
@@ -153,26 +150,11 @@ def stale_ns(lookup: Lookup, source: Source) -> int | None:
     return source.awaited_since_ns + lookup.settings.stale_after_ns + 1
 
 
-def of_crossing(lookup: Lookup, crossing: Crossing) -> int | None:
-    """When the reading was above its bound for longer than the rule asks, None once it was."""
-    rule = lookup.threshold_by_id(crossing.rule)
-    return None if rule is None or crossing.raised else crossing.since_ns + rule.for_ns + 1
-
-
-def of_tally(lookup: Lookup, tally: Tally) -> int | None:
-    """When the counter rule will not have been met for a whole window, None where it is not."""
-    rule = lookup.counter_by_id(tally.rule)
-    return None if rule is None or tally.reached_ns is None else tally.reached_ns + rule.time_window_ns + 1
+def of_rule_cell(lookup: Lookup, cell: RuleCell) -> int | None:
+    """None where its rule is gone."""
+    rule = lookup.raising_by_id(cell.rule)
+    return None if rule is None else cell.due_ns(rule)
 
 
 def of_hold(hold: Hold) -> int | None:
     return None if hold.until_ns is None else max(hold.until_ns, hold.since_ns)
-
-
-TIMED: dict[type, Callable[[Lookup, Any], int | None]] = {
-    Condition: of_condition,
-    Promotion: of_promotion,
-    Crossing: of_crossing,
-    Tally: of_tally,
-}
-"""Cells whose time stands still while their source does not observe."""

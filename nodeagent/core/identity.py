@@ -15,7 +15,6 @@ from nodeagent.core.model import (
     Charge,
     Claimed,
     Condition,
-    Crossing,
     Device,
     DeviceGone,
     DeviceSeen,
@@ -23,10 +22,10 @@ from nodeagent.core.model import (
     Held,
     Noticed,
     Ordinal,
+    RuleCell,
     Shown,
     Sighting,
     Source,
-    Tally,
     Trace,
     Window,
 )
@@ -197,7 +196,7 @@ def _merged(state: State, moved: Cell) -> Cell | None:
             return moved if trace is None or trace.occurred_ns < moved.occurred_ns else None
         case Absorbed():
             return moved if state.get(Absorbed, moved.device_id, moved.code) is None else None
-        case Crossing() | Tally():
+        case RuleCell():
             return moved if state.get(type(moved), moved.device_id, moved.rule) is None else None
         case Noticed():
             return None

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from nodeagent.core.catalog import (
     Catalog,
     ClearOn,
-    CounterRule,
     DurationRule,
     FrequencyRule,
+    RaisingRule,
     RelationRule,
     Row,
     SourceTraits,
-    ThresholdRule,
     canonical,
     is_hexadecimal,
 )
@@ -80,12 +79,10 @@ class Lookup:
         self._frequency: dict[str, FrequencyRule] = {}
         self._frequency_for_all: dict[Kind, FrequencyRule] = {}
         self._duration: dict[str, DurationRule] = {}
-        self._threshold = {rule.id: rule for rule in catalog.threshold}
-        self._counter = {rule.id: rule for rule in catalog.counter}
-        self._counters_of: dict[str, tuple[CounterRule, ...]] = {}
-        for counter in catalog.counter:
-            of_metric = self._counters_of.get(counter.metric, ())
-            self._counters_of[counter.metric] = (*of_metric, counter)
+        self._raising = {rule.id: rule for rule in catalog.raising}
+        self._watching: dict[str, tuple[RaisingRule, ...]] = {}
+        for raising in catalog.raising:
+            self._watching[raising.watches] = (*self.watching(raising.watches), raising)
         for rule in catalog.frequency:
             for code in rule.codes:
                 if code == "*":
@@ -114,14 +111,12 @@ class Lookup:
     def frequency_by_id(self, rule_id: str) -> FrequencyRule | None:
         return self._frequency_by_id.get(rule_id)
 
-    def threshold_by_id(self, rule_id: str) -> ThresholdRule | None:
-        return self._threshold.get(rule_id)
+    def raising_by_id(self, rule_id: str) -> RaisingRule | None:
+        return self._raising.get(rule_id)
 
-    def counter_by_id(self, rule_id: str) -> CounterRule | None:
-        return self._counter.get(rule_id)
-
-    def counters_of(self, metric: str) -> tuple[CounterRule, ...]:
-        return self._counters_of.get(metric, ())
+    def watching(self, what: str) -> tuple[RaisingRule, ...]:
+        """The rules that raise a fault of their own from it."""
+        return self._watching.get(what, ())
 
     def _find(self, code: str) -> Facts:
         key, row = canonical(code), self.catalog.row(code)

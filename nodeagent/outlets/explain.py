@@ -99,8 +99,7 @@ def rules(lookup: Lookup, code: str) -> list[Rule]:
     """The rules that judge the code, also the one for every code where none names it."""
     facts, catalog = lookup.facts(code), lookup.catalog
     found: list[Rule] = [rule for rule in (_frequency(lookup, facts), facts.duration) if rule is not None]
-    found += [rule for rule in catalog.threshold if canonical(rule.code) == facts.key]
-    found += [rule for rule in catalog.counter if canonical(rule.code) == facts.key]
+    found += [rule for rule in catalog.raising if canonical(rule.code) == facts.key]
     found += [
         rule
         for rule in catalog.relation

@@ -10,6 +10,7 @@ from nodeagent.core.catalog import (
     DurationRule,
     FrequencyRule,
     Pattern,
+    RaisingRule,
     RelationRule,
     ThresholdRule,
 )
@@ -32,7 +33,7 @@ from nodeagent.toml.fields import Report, read_form, shown
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.source import Source
 
-Rule = FrequencyRule | DurationRule | ThresholdRule | CounterRule | RelationRule | Pattern
+Rule = FrequencyRule | DurationRule | RaisingRule | RelationRule | Pattern
 """Whatever has an id."""
 
 RELEASE_LEAST_NS = 60 * SECOND_NS

@@ -5,6 +5,7 @@ from nodeagent.core.catalog import (
     CounterRule,
     DurationRule,
     FrequencyRule,
+    Pattern,
     RelationRule,
     ThresholdRule,
 )
@@ -86,5 +87,7 @@ def rule(value: Rule) -> str:
                 f"{value.code} within {duration(value.within_ns)} of {', '.join(value.with_codes)}"
                 f" on the same {value.same}: {value.then}{level}"
             )
-        case _:
+        case Pattern():
             return value.regex
+        case _:
+            raise TypeError(value)
