@@ -19,8 +19,7 @@ from nodeagent.outlets import messages
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.store.records import StoredEvent
 from nodeagent.tables import words
-from nodeagent.tables.export import SORTS
-from nodeagent.tables.rules import Rule
+from nodeagent.tables.sorts import Rule, sort_of
 
 
 def explanation(lookup: Lookup, code: str) -> pb.CodeExplanation:
@@ -29,10 +28,7 @@ def explanation(lookup: Lookup, code: str) -> pb.CodeExplanation:
     told = pb.CodeExplanation(
         code=facts.code,
         rules=[rule.id for rule in found],
-        rule_details=[
-            pb.RuleExplanation(id=rule.id, sort=SORTS[type(rule)], text=words.rule(rule), file=rule.file)
-            for rule in found
-        ],
+        rule_details=[_rule(rule) for rule in found],
     )
     row = facts.row
     if row is None:
@@ -59,6 +55,11 @@ def explanation(lookup: Lookup, code: str) -> pb.CodeExplanation:
         )
     )
     return told
+
+
+def _rule(rule: Rule) -> pb.RuleExplanation:
+    sort = sort_of(rule)
+    return pb.RuleExplanation(id=rule.id, sort=sort.key, text=sort.words(rule), file=rule.file)
 
 
 def _modes(row: Row, settings: Settings) -> list[pb.ModeStances]:

@@ -14,8 +14,9 @@ from nodeagent.tables.entry import Entry
 from nodeagent.tables.levels import is_stricter
 from nodeagent.tables.mindcluster import VendorLayer, lay_over, read_vendor_files, warn_of_rules_left
 from nodeagent.tables.rows import read_rows
-from nodeagent.tables.rules import Rule, read_rules
-from nodeagent.tables.schema import RULE_FORMS, FileForm
+from nodeagent.tables.rules import read_rules
+from nodeagent.tables.schema import FileForm
+from nodeagent.tables.sorts import SORTS, Rule
 from nodeagent.tables.sources import Traits
 from nodeagent.toml.fields import read_form, refuse_unknown_keys
 from nodeagent.toml.lines import KeyPath
@@ -25,7 +26,7 @@ from nodeagent.toml.source import Source, read_source
 FILES_PER_FOLDER = 256
 
 _HEAD_KEYS = ("kind", "vendor", "affects", "recovery", "level_source")
-_FILE_KEYS = (*_HEAD_KEYS, "codes", "decode", "sources", *RULE_FORMS)
+_FILE_KEYS = (*_HEAD_KEYS, "codes", "decode", "sources", *SORTS)
 
 
 @dataclass(slots=True)
