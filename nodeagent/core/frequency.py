@@ -65,7 +65,7 @@ def occurred(state: State, condition: Condition, at_ns: int, occurrences: int = 
         correlation.sight(state, device.id, facts.key, rule, at_ns)
     standing = _standing(state, device.id, rule, facts)
     if standing is None:
-        _count(state, device, condition, facts, rule, at_ns, occurrences)
+        _count(state, device, condition, rule, at_ns, occurrences)
     elif by_device:
         # Of the others nobody knows whether they are what was accused.
         _keep_alive(state, standing, condition, at_ns)
@@ -77,26 +77,19 @@ def _count(
     state: State,
     device: Device,
     condition: Condition,
-    facts: Facts,
     rule: FrequencyRule,
     at_ns: int,
     occurrences: int,
 ) -> None:
-    before = windows.window_of(state, device.id, facts.key, rule.id)
-    within_ns = windows.burst_ns(state.lookup, rule, condition.source)
-    if rule.counted_by is not CountedBy.DEVICE:
-        window, fired = windows.count_attributed(state, before, rule, condition, at_ns, within_ns)
-        # What fires stays counted until it takes effect: others may yet show that it was the job's.
-        limits.remember(state, window)
-        if fired:
-            _fire(state, device, condition, rule, at_ns, ())
+    window, fired = windows.add(state, rule, condition, condition.source, at_ns, occurrences)
+    if not fired:
         return
-    window, fired = windows.count(before, rule, at_ns, occurrences, within_ns)
-    if fired:
+    if rule.counted_by is CountedBy.DEVICE:
         limits.remember(state, replace(window, occurrences_ns=()))
         _fire(state, device, condition, rule, at_ns, window.occurrences_ns)
     else:
-        limits.remember(state, window)
+        # What fires stays counted until it takes effect: others may yet show that it was the job's.
+        _fire(state, device, condition, rule, at_ns, ())
 
 
 def _fire(

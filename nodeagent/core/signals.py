@@ -12,7 +12,6 @@ from nodeagent.core import (
     frequency,
     holding,
     kernel_lines,
-    limits,
     opening,
     pairing,
     parts,
@@ -214,16 +213,11 @@ def _count_user_induced(
     """From the third in 24 h the job moves instead of restarting in place."""
     if condition.injected or not recovery.is_of_the_job(state, condition):
         return condition
-    before = windows.window_of(state, condition.device_id, facts.key, _USER_INDUCED.id)
-    burst_ns = windows.burst_ns(state.lookup, _USER_INDUCED, signal.source)
-    if frequency.counts_by_device(state, condition):
-        window, third = windows.count(before, _USER_INDUCED, at_ns, signal.count, burst_ns)
-        is_same_burst = not third and window.occurrences_ns == before.occurrences_ns
-    else:
-        of_job = _USER_INDUCED_OF_JOB
-        window, third = windows.count_attributed(state, before, of_job, condition, at_ns, burst_ns)
-        is_same_burst = False
-    limits.remember(state, window)
+    by_device = frequency.counts_by_device(state, condition)
+    rule = _USER_INDUCED if by_device else _USER_INDUCED_OF_JOB
+    before = windows.window_of(state, condition.device_id, facts.key, rule.id)
+    window, third = windows.add(state, rule, condition, signal.source, at_ns, signal.count)
+    is_same_burst = by_device and not third and window.occurrences_ns == before.occurrences_ns
     if is_same_burst or condition.rescheduling is third:
         # Of a burst the beginning was counted.
         return condition

@@ -2,11 +2,11 @@
 
 from bisect import insort
 
-from nodeagent.core import attributed, attribution
+from nodeagent.core import attributed, attribution, limits
 from nodeagent.core.catalog import FrequencyRule
 from nodeagent.core.cells import changed
 from nodeagent.core.lookup import Lookup
-from nodeagent.core.model import Condition, Window
+from nodeagent.core.model import Condition, CountedBy, Window
 from nodeagent.core.state import State
 
 
@@ -37,16 +37,25 @@ def count(
     return after, len(kept) >= rule.times
 
 
-def count_attributed(
-    state: State, window: Window, rule: FrequencyRule, condition: Condition, at_ns: int, within_ns: int
-) -> tuple[Window, bool]:
-    """The same of a rule that counts by job or place, for what the condition's evidence tells of them."""
-    evidence = condition.evidence
-    job = attribution.job_of(state, condition.device_id, evidence)
-    return attributed.count(window, rule, at_ns, job, evidence.get(attributed.PLACE, ""), within_ns)
-
-
 def window_of(state: State, device_id: str, code_key: str, rule_id: str) -> Window:
     """What is counted so far, empty if nothing."""
     window = state.get(Window, device_id, code_key, rule_id)
     return window or Window(device_id=device_id, code=code_key, rule=rule_id)
+
+
+def add(
+    state: State, rule: FrequencyRule, condition: Condition, source: str, at_ns: int, occurrences: int = 1
+) -> tuple[Window, bool]:
+    """Count what ``source`` told of the condition, as its rule does: by device, by job or by place."""
+    key = state.lookup.facts(condition.code).key
+    before = window_of(state, condition.device_id, key, rule.id)
+    within_ns = burst_ns(state.lookup, rule, source)
+    if rule.counted_by is CountedBy.DEVICE:
+        window, is_reached = count(before, rule, at_ns, occurrences, within_ns)
+    else:
+        evidence = condition.evidence
+        job = attribution.job_of(state, condition.device_id, evidence)
+        place = evidence.get(attributed.PLACE, "")
+        window, is_reached = attributed.count(before, rule, at_ns, job, place, within_ns)
+    limits.remember(state, window)
+    return window, is_reached
