@@ -79,6 +79,9 @@ class Lookup:
         self._frequency: dict[str, FrequencyRule] = {}
         self._frequency_for_all: dict[Kind, FrequencyRule] = {}
         self._duration: dict[str, DurationRule] = {}
+        self._related = tuple(
+            (rule, canonical(rule.code), tuple(map(canonical, rule.with_codes))) for rule in catalog.relation
+        )
         self._raising = {rule.id: rule for rule in catalog.raising}
         self._watching: dict[str, tuple[RaisingRule, ...]] = {}
         for raising in catalog.raising:
@@ -137,9 +140,8 @@ class Lookup:
         )
 
     def _relations(self, key: str) -> Relations | None:
-        rules = self.catalog.relation
-        as_code = tuple(rule for rule in rules if _names(rule.code, key))
-        as_with = tuple(rule for rule in rules if any(_names(code, key) for code in rule.with_codes))
+        as_code = tuple(rule for rule, code, _ in self._related if _names(code, key))
+        as_with = tuple(rule for rule, _, codes in self._related if any(_names(code, key) for code in codes))
         if not as_code and not as_with:
             return None
         return Relations(
@@ -157,7 +159,6 @@ def _that(rules: Iterable[RelationRule], then: str) -> tuple[RelationRule, ...]:
     return tuple(rule for rule in rules if rule.then == then)
 
 
-def _names(code: str, key: str) -> bool:
-    """Whether a code of a rule, which may be a family, is or holds the one compared as ``key``."""
-    named = canonical(code)
+def _names(named: str, key: str) -> bool:
+    """Whether a code of a rule, which may be a family, is or holds the other; both as they are compared."""
     return key.startswith(named[:-1]) if named.endswith("*") else named == key

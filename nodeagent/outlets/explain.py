@@ -101,11 +101,8 @@ def rules(lookup: Lookup, code: str) -> list[Rule]:
     facts, catalog = lookup.facts(code), lookup.catalog
     found: list[Rule] = [rule for rule in (_frequency(lookup, facts), facts.duration) if rule is not None]
     found += [rule for rule in catalog.raising if canonical(rule.code) == facts.key]
-    found += [
-        rule
-        for rule in catalog.relation
-        if any(_names(each, facts.key) for each in (rule.code, *rule.with_codes))
-    ]
+    if (relations := facts.relations) is not None:
+        found += [rule for rule in catalog.relation if rule in (*relations.as_code, *relations.as_with)]
     return found
 
 
@@ -119,13 +116,6 @@ def _frequency(lookup: Lookup, facts: Facts) -> FrequencyRule | None:
         return rule
     levels = (row.level, *row.levels.values())
     return rule if any(PRECEDENCE[level] >= PRECEDENCE[rule.at_least] for level in levels) else None
-
-
-def _names(pattern: str, key: str) -> bool:
-    """Whether a relation's code, or family of codes, is about this one."""
-    if pattern.endswith("*"):
-        return key.startswith(pattern[:-1].upper())
-    return canonical(pattern) == key
 
 
 def contributions(
