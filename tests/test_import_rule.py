@@ -10,7 +10,12 @@ import pytest
 ROOT = Path(__file__).parent.parent
 CORE = ROOT / "nodeagent/core"
 ALLOWED_OF_THE_STANDARD_LIBRARY = {"bisect", "collections", "dataclasses", "enum", "heapq", "typing"}
-VOCABULARY = ("nodeagent.core.catalog", "nodeagent.core.codes", "nodeagent.core.model")
+VOCABULARY = (
+    "nodeagent.core.catalog",
+    "nodeagent.core.codes",
+    "nodeagent.core.model",
+    "nodeagent.core.source_traits",
+)
 
 
 def imported_by(source: Path) -> Iterator[str]:

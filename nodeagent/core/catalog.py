@@ -15,6 +15,8 @@ from nodeagent.core.codes import canonical as canonical
 from nodeagent.core.codes import is_hexadecimal as is_hexadecimal
 from nodeagent.core.model import Affects as Affects
 from nodeagent.core.model import Assertion, CountedBy, Kind, Level, Recovery, ResetMode
+from nodeagent.core.source_traits import OnceHold as OnceHold
+from nodeagent.core.source_traits import SourceTraits as SourceTraits
 
 SECOND_NS = 1_000_000_000
 
@@ -76,8 +78,8 @@ class Row:
 class FrequencyRule:
     """``times`` occurrences in ``time_window_ns`` promote to ``level``.
 
-    ``release_ns`` None: only a person releases. ``burst_ns`` None: what the source of the signal makes
-    of it (the kernel log tells one fault in many lines, a driver does not). ``at_least``: the rule
+    ``release_ns`` None: only a person releases. ``burst_ns`` None: what the
+    tables say of the source of the signal. ``at_least``: the rule
     counts only faults whose level is this or worse by precedence (for the rule on every code). ``in_use``:
     it counts none that came while nobody used the device. ``counted_by``: which occurrences are counted
     together (see ``core.attribution``). A rule whose codes hold "*" yields to any that names the code.
@@ -111,28 +113,47 @@ class DurationRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ThresholdRule:
-    """A reading above ``above`` for longer than ``for_ns`` is the fault; below ``clear_below`` it ends."""
+class RaisingRule:
+    """A rule that raises ``code``, a fault of its own, from what it watches."""
 
     id: str
     code: str
+    file: str = ""
+
+    @property
+    def watches(self) -> str:
+        raise NotImplementedError
+
+    def raises_as(self, other: "RaisingRule") -> bool:
+        """Whether what one has raised the other may end: the same code from the same."""
+        return type(self) is type(other) and (self.code, self.watches) == (other.code, other.watches)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThresholdRule(RaisingRule):
+    """A reading above ``above`` for longer than ``for_ns`` is the fault; below ``clear_below`` it ends."""
+
     metric: str
     above: float
     clear_below: float
     for_ns: int
-    file: str = ""
+
+    @property
+    def watches(self) -> str:
+        return self.metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CounterRule:
+class CounterRule(RaisingRule):
     """A counter that rises by ``increase`` within the window is the fault; a window later it ends."""
 
-    id: str
-    code: str
     metric: str
     increase: int
     time_window_ns: int
-    file: str = ""
+
+    @property
+    def watches(self) -> str:
+        return self.metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +248,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalog:
-    """All of it. ``rows`` are keyed by ``canonical(code)``; families end in ``*``.
+    """All of it. ``rows`` are keyed by ``canonical(code)``; families end in ``*``. ``sources`` are by name.
 
     ``digest`` is the sha256 (hex) of the rest in canonical form, so equal digests decide alike.
     """
@@ -241,7 +262,12 @@ class Catalog:
     relation: tuple[RelationRule, ...] = ()
     patterns: tuple[Pattern, ...] = ()
     decoding: Decoding = field(default_factory=Decoding)
+    sources: Mapping[str, SourceTraits] = field(default_factory=dict)
     settings: Settings = field(default_factory=Settings)
+
+    @property
+    def raising(self) -> tuple[RaisingRule, ...]:
+        return (*self.threshold, *self.counter)
 
     def row(self, code: str) -> Row | None:
         """The row of the code, else of the code that it refines, else of the closest family, else None."""

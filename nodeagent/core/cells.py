@@ -12,7 +12,6 @@ from nodeagent.core.model import (
     Charge,
     Claimed,
     Condition,
-    Crossing,
     Device,
     Era,
     Held,
@@ -21,11 +20,11 @@ from nodeagent.core.model import (
     Ordinal,
     Promotion,
     Reset,
+    RuleCell,
     Severity,
     Shown,
     Sighting,
     Source,
-    Tally,
     Trace,
     Window,
 )
@@ -50,14 +49,24 @@ KEYS: dict[type, Callable[[Any], Key]] = {
     Sighting: lambda cell: ("sighting", cell.device_id, cell.code),
     Trace: lambda cell: ("trace", cell.device_id, cell.code),
     Absorbed: lambda cell: ("absorbed", cell.device_id, cell.code),
-    Crossing: lambda cell: ("crossing", cell.device_id, cell.rule),
-    Tally: lambda cell: ("tally", cell.device_id, cell.rule),
     Noticed: lambda cell: ("noticed", cell.device_id, cell.code),
     Shown: lambda cell: ("shown", cell.device_id),
 }
-"""In the order in which cells are carried: what decides over a cell's timer comes before it."""
+"""In the order in which cells are carried: what decides over a cell's timer comes before it. Those of rules
+come last (``keys_of``).
+"""
 
-TAGS: dict[type, str] = {of: of.__name__.lower() for of in KEYS}
+
+def tag(of: type) -> str:
+    """What the keys of these cells begin with."""
+    return of.__name__.lower()
+
+
+def keys_of(of: type[RuleCell]) -> Callable[[RuleCell], Key]:
+    """The keys of the cells of one kind of rules."""
+    name = tag(of)
+    return lambda cell: (name, cell.device_id, cell.rule)
+
 
 NEWEST_LAST = frozenset({Device, Severity, Ordinal, Window, Sighting, Trace, Absorbed, Noticed})
 """Kept in the order in which they were last put: the first is the one to forget."""

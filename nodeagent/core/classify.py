@@ -5,7 +5,6 @@ It decides a level, never a verdict, and changes nothing.
 
 from dataclasses import dataclass
 
-from nodeagent.core.codes import is_of_network
 from nodeagent.core.lookup import Facts, Lookup
 from nodeagent.core.model import Affects, Condition, Kind, Level
 
@@ -26,7 +25,7 @@ def classify(lookup: Lookup, source: str, facts: Facts, severity: int | None) ->
     """``severity`` is the driver's, 0..3, or what was learnt of the code, None if neither."""
     row = facts.row
     if row is None:
-        name = facts.decoded if source == "ascend" and facts.decoded is not None else facts.code
+        name = facts.decoded if lookup.source(source).graded and facts.decoded is not None else facts.code
         return Fault(name=name, level=_unknown_level(lookup, source, facts.key, severity), unknown=True)
     override = lookup.settings.unknown_level if facts.is_family else None
     return Fault(
@@ -51,11 +50,12 @@ def is_undecided(lookup: Lookup, condition: Condition) -> bool:
 
 
 def _unknown_level(lookup: Lookup, source: str, key: str, severity: int | None) -> Level:
-    """As the Ascend device plug-in does for its own codes; codes of other sources inform only."""
+    """As severe as the source says, where it grades its codes; those of other sources inform only."""
     if lookup.settings.unknown_level is not None:
         return lookup.settings.unknown_level
-    if source != "ascend":
+    traits = lookup.source(source)
+    if not traits.graded:
         return Level.NOT_HANDLE
-    if is_of_network(key):
+    if traits.is_of_network(key):
         return Level.PRE_SEPARATE_NPU
     return Level.NOT_HANDLE if severity in (0, 1) else Level.SEPARATE_NPU

@@ -2,45 +2,18 @@
 
 from dataclasses import replace
 
-from nodeagent.core import companions, deadlines, frequency, pairing
-from nodeagent.core.model import Condition, Crossing, Device, EventKind, Hold, Holder, Ordinal, Tally
+from nodeagent.core import companions, condition_end, deadlines, promotions
+from nodeagent.core.model import Condition, Device, EventKind, Hold, Holder, Ordinal
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
 
 
-def close(state: State, condition: Condition, why: str, *, raises: bool = True) -> None:
-    """What went with it and is still there is a fault of its own before this one has ended. Not ``raises``: a
-    reload raises nothing, so that is left to the next poll. One that made way for such a fault has ended.
-    """
-    if _has_ended(state, condition):
+def close(state: State, condition: Condition, why: str) -> None:
+    """What went with it and is still there is a fault of its own before this one has ended."""
+    if condition_end.has_ended(state, condition):
         return
-    if raises:
-        companions.outlive(state, condition)
-    state.drop(condition)
-    if condition.rule:
-        _measure_anew(state, condition)
-    pairing.remember(state, condition)
-    tell(state, EventKind.CLEARED, state.device(condition.device_id), about=condition, why=why)
-    if not condition.injected:
-        frequency.recovered(state, condition, state.moment_ns)
-
-
-def _has_ended(state: State, condition: Condition) -> bool:
-    """Where many end together, what one of them hid may have needed the place of another."""
-    return state.get(Condition, condition.id) is None
-
-
-def _measure_anew(state: State, condition: Condition) -> None:
-    """A person or a reset ended what a rule had raised: a reading that goes on as before shows it once more.
-
-    Where the rule itself says that it is over, nothing of this is left.
-    """
-    crossing = state.get(Crossing, condition.device_id, condition.rule)
-    if crossing is not None and crossing.raised:
-        state.put(replace(crossing, raised=False, since_ns=state.moment_ns))
-    tally = state.get(Tally, condition.device_id, condition.rule)
-    if tally is not None and tally.reached_ns is not None:
-        state.put(replace(tally, reached_ns=None, rises=()))
+    companions.outlive(state, condition)
+    condition_end.end(state, condition, why)
 
 
 def lift(state: State, hold: Hold, why: str) -> None:
@@ -50,7 +23,7 @@ def lift(state: State, hold: Hold, why: str) -> None:
 
 def recover(state: State, condition: Condition) -> bool:
     """The driver says the fault is gone. True if that changed anything."""
-    if condition.recovered_ns is not None or _has_ended(state, condition):
+    if condition.recovered_ns is not None or condition_end.has_ended(state, condition):
         return False
     at_ns = state.moment_ns
     facts = state.lookup.facts(condition.code)
@@ -67,7 +40,7 @@ def recover(state: State, condition: Condition) -> bool:
             close(state, condition, "recovered")
             return True
     state.put(gone)
-    frequency.recovered(state, condition, at_ns)
+    promotions.recovered(state, condition, at_ns)
     return True
 
 
@@ -105,7 +78,9 @@ def close_after_job(state: State, device_id: str, holders: tuple[Holder, ...]) -
     """
     remaining = {(holder.pid, holder.start_time) for holder in holders}
     for condition in state.on_chip(device_id):
-        if not state.lookup.facts(condition.code).clear_on.job_end or _has_ended(state, condition):
+        if not state.lookup.facts(condition.code).clear_on.job_end or condition_end.has_ended(
+            state, condition
+        ):
             continue
         held_by = holders if condition.held_by is None else condition.held_by
         if remaining.isdisjoint((holder.pid, holder.start_time) for holder in held_by):

@@ -1,10 +1,9 @@
-"""Codes as such: how they are compared, and what the digits of an Ascend event code say. No row, no rule."""
+"""Codes as such: how they are compared, and what the digits of an event code say. No row, no rule."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 _HEX_DIGITS = frozenset("0123456789ABCDEF")
-_NETWORK_PORT = 0x083
 
 
 def canonical(code: str) -> str:
@@ -31,14 +30,10 @@ def is_hexadecimal(code: str) -> bool:
     return len(code) in (8, 9) and _HEX_DIGITS.issuperset(code.upper())
 
 
-NETWORK_CODES = frozenset(map(canonical, ("81078603", "81078607", "110000002", "110001024")))
-"""Those that the vendor's device plug-in takes for faults of a chip's network ports."""
-
-
-def is_of_network(key: str) -> bool:
-    """Whether a code, as it is compared, is a fault of a chip's network port and so not of the chip."""
+def part_of(key: str) -> str:
+    """The part of a chip, three digits, that an event code of the device names as it is compared; else ""."""
     on_device = len(key) == 8 and key[0] == "8" and is_hexadecimal(key)
-    return key in NETWORK_CODES or (on_device and _part(int(key, 16)) == _NETWORK_PORT)
+    return f"{_part(int(key, 16)):03X}" if on_device else ""
 
 
 def _part(event_code: int) -> int:
@@ -55,7 +50,7 @@ class Sensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoding:
-    """The words for the fields of an Ascend event code, so that a code of no row still has a name.
+    """The words for the fields of an event code, so that a code of no row still has a name.
 
     Of eight digits: bits 30-31 the side (1 host, 2 device), 28-29 not zero for black-box codes, which
     have no fields, 17-27 the part, 9-16 the sensor, 0-8 its state. ``parts`` are keyed by three digits,

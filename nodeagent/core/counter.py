@@ -7,15 +7,39 @@ rule was not met for a whole window. What it raises is an ``occur`` of the sourc
 polls neither show nor close. It reads no metric.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from nodeagent.core import devices, limits, signals
 from nodeagent.core.catalog import CounterRule
-from nodeagent.core.model import Assertion, CounterMark, Device, Signal, Tally
+from nodeagent.core.model import Assertion, CounterMark, Device, RuleCell, Signal
+from nodeagent.core.rule_kind import RuleKind
 from nodeagent.core.state import State
 
 _PARTS = 256
 """Rises closer to each other than this part of the window are kept as one, at the time of the first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally(RuleCell):
+    """What was seen of the counter: its value, and by how much it rose when, oldest first.
+
+    ``rises`` holds pairs (ns, increase). ``reached_ns`` is when the rule was last met, None while what
+    it raised is over.
+    """
+
+    value: int
+    rises: tuple[tuple[int, int], ...] = ()
+    reached_ns: int | None = None
+
+    def due_ns(self, rule: Any, /) -> int | None:
+        """When the rule will not have been met for a whole window, None where it is not."""
+        if self.reached_ns is None or not isinstance(rule, CounterRule):
+            return None
+        return self.reached_ns + rule.time_window_ns + 1
+
+    def anew(self, _at_ns: int, /) -> Self:
+        return self if self.reached_ns is None else replace(self, reached_ns=None, rises=())
 
 
 def marked(state: State, given: CounterMark) -> bool:
@@ -24,16 +48,17 @@ def marked(state: State, given: CounterMark) -> bool:
     if device is None:
         return False
     changed = False
-    for rule in state.lookup.counters_of(given.metric):
-        changed = _take(state, device, rule, given) or changed
+    for rule in state.lookup.watching(given.metric):
+        if isinstance(rule, CounterRule):
+            changed = _take(state, device, rule, given) or changed
     return changed
 
 
 def due(state: State, tally: Tally) -> None:
     """The rule was not met for a whole window."""
     state.put(replace(tally, reached_ns=None))
-    rule = state.lookup.counter_by_id(tally.rule)
-    if rule is not None:
+    rule = state.lookup.raising_by_id(tally.rule)
+    if isinstance(rule, CounterRule):
         device = state.device(tally.device_id)
         signals.signalled(state, _signal(device, tally, rule, Assertion.RECOVER), rule.id)
 
@@ -62,7 +87,7 @@ def _take(state: State, device: Device, rule: CounterRule, given: CounterMark) -
 
 
 def _begin(state: State, device: Device, rule: CounterRule, given: CounterMark) -> bool:
-    if not limits.room_for_tally(state):
+    if not limits.room_for_rule_cell(state, Tally):
         state.overflow = f"{given.metric} on {given.device} is one counter too many"
         return False
     state.put(Tally(device_id=device.id, rule=rule.id, source=given.source, value=given.value))
@@ -88,3 +113,6 @@ def _signal(device: Device, tally: Tally, rule: CounterRule, assertion: Assertio
     return Signal(
         source=tally.source, device=device.id, code=rule.code, assertion=assertion, evidence=evidence
     )
+
+
+KIND = RuleKind(tag="Tally", cell=Tally, handlers={CounterMark: marked}, due=due)

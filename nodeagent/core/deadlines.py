@@ -4,12 +4,9 @@ They say when, never what then. A deadline is start + time-out + 1 ns, because "
 the vendor's wording. Because deadlines follow from cells, putting cells back restores every timer.
 """
 
-from collections.abc import Callable
-from typing import Any
-
-from nodeagent.core.catalog import SECOND_NS, FrequencyRule
+from nodeagent.core.catalog import SECOND_NS, FrequencyRule, OnceHold
 from nodeagent.core.lookup import Facts, Lookup
-from nodeagent.core.model import Backing, Condition, Crossing, Hold, Promotion, Source, Tally
+from nodeagent.core.model import Backing, Condition, Hold, Promotion, RuleCell, Source
 
 INJECTED_NS = 600 * SECOND_NS
 """An injected condition ends by itself after ten minutes."""
@@ -50,23 +47,23 @@ def _quiet_ns(lookup: Lookup, condition: Condition, facts: Facts) -> int | None:
     """How long nothing must be heard of what is not present to close it, None if that does not."""
     quiet_ns = facts.clear_on.quiet_ns
     waits_for_no_job = facts.clear_on.job_end and condition.held_by == ()
-    if waits_for_no_job or _is_once_held(facts, condition.source):
+    if waits_for_no_job or _is_once_held(lookup, facts, condition.source):
         hold_ns = lookup.settings.once_hold_ns
         return hold_ns if quiet_ns is None else min(quiet_ns, hold_ns)
     return quiet_ns
 
 
-def _is_once_held(facts: Facts, source: str) -> bool:
-    """Whether a ``once`` that nothing else shows is taken as recovered after ``once_hold``.
-
-    An Ascend one is. Elsewhere a row's own quiet time goes first; and the kernel log, which never
-    reports a recovery, cannot be taken to have reported one by its silence.
-    """
+def _is_once_held(lookup: Lookup, facts: Facts, source: str) -> bool:
+    """Whether a ``once`` that nothing else shows is taken as recovered after ``once_hold``."""
     if not facts.clear_on.recover:
         return False
-    if source == "ascend" or facts.row is None:
-        return True
-    return facts.clear_on.quiet_ns is None and source != "kmsg"
+    match lookup.source(source).once_hold:
+        case OnceHold.ALWAYS:
+            return True
+        case OnceHold.NO_QUIET_TIME:
+            return facts.row is None or facts.clear_on.quiet_ns is None
+        case OnceHold.NO_ROW:
+            return facts.row is None
 
 
 def timeout_ns(lookup: Lookup, condition: Condition) -> int | None:
@@ -153,26 +150,11 @@ def stale_ns(lookup: Lookup, source: Source) -> int | None:
     return source.awaited_since_ns + lookup.settings.stale_after_ns + 1
 
 
-def of_crossing(lookup: Lookup, crossing: Crossing) -> int | None:
-    """When the reading was above its bound for longer than the rule asks, None once it was."""
-    rule = lookup.threshold_by_id(crossing.rule)
-    return None if rule is None or crossing.raised else crossing.since_ns + rule.for_ns + 1
-
-
-def of_tally(lookup: Lookup, tally: Tally) -> int | None:
-    """When the counter rule will not have been met for a whole window, None where it is not."""
-    rule = lookup.counter_by_id(tally.rule)
-    return None if rule is None or tally.reached_ns is None else tally.reached_ns + rule.time_window_ns + 1
+def of_rule_cell(lookup: Lookup, cell: RuleCell) -> int | None:
+    """None where its rule is gone."""
+    rule = lookup.raising_by_id(cell.rule)
+    return None if rule is None else cell.due_ns(rule)
 
 
 def of_hold(hold: Hold) -> int | None:
     return None if hold.until_ns is None else max(hold.until_ns, hold.since_ns)
-
-
-TIMED: dict[type, Callable[[Lookup, Any], int | None]] = {
-    Condition: of_condition,
-    Promotion: of_promotion,
-    Crossing: of_crossing,
-    Tally: of_tally,
-}
-"""Cells whose time stands still while their source does not observe."""

@@ -15,22 +15,22 @@ from typing import Any
 
 from nodeagent.core import (
     condition_deadline,
-    counter,
     devices,
     frequency,
-    holding,
     holds,
+    identity,
     orders,
     policy,
     polls,
+    processes,
     proposals,
     reload,
     resets,
     signals,
     sources,
-    threshold,
 )
 from nodeagent.core.catalog import Catalog
+from nodeagent.core.cells import tag
 from nodeagent.core.model import (
     NODE,
     ActionResult,
@@ -40,13 +40,10 @@ from nodeagent.core.model import (
     Claimed,
     Claims,
     Condition,
-    CounterMark,
-    Crossing,
     Device,
     DeviceGone,
     DeviceSeen,
     DeviceView,
-    Edge,
     Held,
     Hold,
     Holders,
@@ -62,17 +59,19 @@ from nodeagent.core.model import (
     SourceLost,
     Started,
     TablesRejected,
-    Tally,
     View,
 )
 from nodeagent.core.names import natural
 from nodeagent.core.preview import Preview, compare
 from nodeagent.core.rebuilt import Told, reconcile
 from nodeagent.core.rehearsal import Rehearsal, rehearse
+from nodeagent.core.rule_kinds import RULE_KINDS
 from nodeagent.core.state import State
 from nodeagent.core.telling import judgement, observed_ns, settle, show_as_told
 
 _MAX_FIRINGS = 1_000_000
+
+Handler = Callable[[State, Any], bool]
 
 
 def _signalled(state: State, given: Signal) -> bool:
@@ -94,35 +93,50 @@ def _carried(state: State, given: Carried) -> bool:
     return False
 
 
-_HANDLERS: dict[type, Callable[[State, Any], bool]] = {
-    Signal: _signalled,
-    ActiveSet: _polled,
-    Edge: threshold.crossed,
-    CounterMark: counter.marked,
-    DeviceSeen: devices.seen,
-    DeviceGone: devices.gone,
-    SourceLost: sources.lost,
-    SourceBack: sources.back,
-    CatalogChanged: reload.changed,
-    TablesRejected: reload.rejected,
-    Started: sources.started,
-    Operator: orders.ordered,
-    Claims: holding.claimed,
-    ActionResult: resets.resulted,
-    ResetsRecorded: resets.recorded,
-    Holders: holding.held,
-    Carried: _carried,
-}
+def _beside_rules(handlers: dict[type, Handler]) -> dict[type, Handler]:
+    """With those of the kinds of rules, which come after the others that take the same type of input."""
+    for kind in RULE_KINDS:
+        for of, handler in kind.handlers.items():
+            handlers[of] = _both(handlers[of], handler) if of in handlers else handler
+    return handlers
+
+
+def _both(first: Handler, second: Handler) -> Handler:
+    def both(state: State, given: Any) -> bool:
+        changed = first(state, given)
+        return second(state, given) or changed
+
+    return both
+
+
+_HANDLERS: dict[type, Handler] = _beside_rules(
+    {
+        Signal: _signalled,
+        ActiveSet: _polled,
+        DeviceSeen: identity.seen,
+        DeviceGone: identity.gone,
+        SourceLost: sources.lost,
+        SourceBack: sources.back,
+        CatalogChanged: reload.changed,
+        TablesRejected: reload.rejected,
+        Started: sources.started,
+        Operator: orders.ordered,
+        Claims: processes.claimed,
+        ActionResult: resets.resulted,
+        ResetsRecorded: resets.recorded,
+        Holders: processes.held,
+        Carried: _carried,
+    }
+)
 """An input without a handler lets only time pass."""
 
 _DUE: dict[str, tuple[type, Callable[[State, Any], None]]] = {
     "condition": (Condition, condition_deadline.due),
     "promotion": (Promotion, frequency.due),
-    "crossing": (Crossing, threshold.due),
-    "tally": (Tally, counter.due),
     "source": (Source, sources.due),
     "hold": (Hold, holds.due),
     "reset": (Reset, proposals.due),
+    **{tag(kind.cell): (kind.cell, kind.due) for kind in RULE_KINDS},
 }
 
 
@@ -141,7 +155,7 @@ class Engine:
     """``catalogs`` maps digests to catalogs; the shell adds one before it steps a CatalogChanged to it."""
 
     def __init__(self, catalogs: Mapping[str, Catalog]) -> None:
-        self._state = State(catalogs)
+        self._state = State(catalogs, (kind.cell for kind in RULE_KINDS))
         devices.resolve(self._state, NODE, None)
 
     @property

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from nodeagent.core import clearing, devices, frequency, limits
+from nodeagent.core import clearing, devices, limits, promotions
 from nodeagent.core.catalog import SECOND_NS
 from nodeagent.core.model import Condition, Device, Event, EventKind, Hold, HoldKind, Operator, Promotion
 from nodeagent.core.notices import notice
@@ -50,7 +50,7 @@ def release(state: State, given: Operator) -> bool:
     why = f"released by {said_by(given)}"
     for promotion in state.on(Promotion, device.id):
         if given.only in ("", promotion.id):
-            frequency.release(state, promotion, why)
+            promotions.release(state, promotion, why)
             changed = True
     for condition in state.on(Condition, device.id):
         if given.only in ("", condition.id) and state.lookup.facts(condition.code).clear_on.operator:

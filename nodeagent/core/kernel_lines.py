@@ -17,7 +17,7 @@ that come again and again must not take the chip out each time.
 
 from dataclasses import replace
 
-from nodeagent.core import duration, forgetting
+from nodeagent.core import condition_level
 from nodeagent.core.catalog import SECOND_NS
 from nodeagent.core.codes import root
 from nodeagent.core.lookup import Facts
@@ -27,7 +27,6 @@ from nodeagent.core.model import (
     Backing,
     Condition,
     Device,
-    Hold,
     Kind,
     Noticed,
     Signal,
@@ -91,7 +90,7 @@ def confirmed(state: State, condition: Condition, source: str) -> Condition:
     if condition.backing is Backing.OWN or source != state.device(condition.device_id).source:
         return condition
     after = replace(condition, backing=Backing.OWN)
-    return duration.relevel(state, condition, after, f"{source} confirms it")
+    return condition_level.relevel(state, condition, after, f"{source} confirms it")
 
 
 def contradicted(state: State, device: Device, shown: frozenset[str], begun_ns: int) -> bool:
@@ -119,7 +118,7 @@ def again(state: State, before: Condition, after: Condition, source: str) -> Con
     if before.backing is not Backing.DISREGARDED or not is_new:
         return after
     believed = replace(after, backing=Backing.ALONE, believed_ns=after.occurred_ns)
-    return duration.relevel(state, before, believed, "it comes again after a long silence")
+    return condition_level.relevel(state, before, believed, "it comes again after a long silence")
 
 
 def disregard(state: State, condition: Condition) -> None:
@@ -128,7 +127,7 @@ def disregard(state: State, condition: Condition) -> None:
         state.put(replace(condition, backing=Backing.ALONE))
         return
     after = replace(condition, backing=Backing.DISREGARDED)
-    duration.relevel(state, condition, after, "its driver reads the chip and does not confirm it")
+    condition_level.relevel(state, condition, after, "its driver reads the chip and does not confirm it")
 
 
 def listed(state: State, device: Device) -> None:
@@ -147,21 +146,3 @@ def is_of_no_chip(state: State, signal: Signal, facts: Facts) -> bool:
         return False
     driver = state.get(Source, row.vendor, "")
     return driver is not None and driver.lost_ns is None and not driver.unread
-
-
-def forget_unlisted(state: State, source: str) -> bool:
-    """The driver has listed and read all its chips: those that only kernel lines named are none."""
-    changed = False
-    for device in state.all(Device):
-        conditions = state.on(Condition, device.id)
-        if device.source or device.kind is not Kind.CHIP or not conditions or state.on(Hold, device.id):
-            continue
-        if all(each.source == KERNEL_LOG and _vendor(state, each) == source for each in conditions):
-            forgetting.forget_named(state, device, f"{source} lists no such chip", source)
-            changed = True
-    return changed
-
-
-def _vendor(state: State, condition: Condition) -> str:
-    row = state.lookup.facts(condition.code).row
-    return row.vendor if row is not None else ""

@@ -11,15 +11,14 @@ from nodeagent.core.model import (
     Absorbed,
     Cell,
     Condition,
-    Crossing,
     Device,
     Hold,
     Ordinal,
     Promotion,
     Reset,
+    RuleCell,
     Severity,
     Sighting,
-    Tally,
     Trace,
     Window,
 )
@@ -40,8 +39,8 @@ MAX_RESETS = 256
 MAX_NOTICED = 1024
 MAX_ORDINALS = 8192
 
-MAX_CROSSINGS = 8192
-MAX_TALLIES = 8192
+MAX_RULE_CELLS = 8192
+"""Of each kind of rules."""
 
 _REMEMBERED: dict[type[Cell], int] = {
     Window: 4096,
@@ -72,12 +71,8 @@ def room_for_promotion(state: State) -> bool:
     return len(state.cells[Promotion]) < MAX_PROMOTIONS
 
 
-def room_for_crossing(state: State) -> bool:
-    return len(state.cells[Crossing]) < MAX_CROSSINGS
-
-
-def room_for_tally(state: State) -> bool:
-    return len(state.cells[Tally]) < MAX_TALLIES
+def room_for_rule_cell(state: State, of: type[RuleCell]) -> bool:
+    return len(state.cells[of]) < MAX_RULE_CELLS
 
 
 def remember(state: State, cell: Window | Sighting | Severity | Trace | Absorbed) -> None:

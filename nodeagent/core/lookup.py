@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from nodeagent.core.catalog import (
     Catalog,
     ClearOn,
-    CounterRule,
     DurationRule,
     FrequencyRule,
+    RaisingRule,
     RelationRule,
     Row,
-    ThresholdRule,
+    SourceTraits,
     canonical,
     is_hexadecimal,
 )
@@ -31,6 +31,7 @@ def side(name: str, rule: RelationRule, device_id: str) -> Side:
     return name, rule.id, device_id if rule.same == "device" else ""
 
 
+_WITHOUT_TRAITS = SourceTraits()
 _WITHOUT_ROW = ClearOn(recover=True, reset=True, reboot=True)
 
 
@@ -78,12 +79,13 @@ class Lookup:
         self._frequency: dict[str, FrequencyRule] = {}
         self._frequency_for_all: dict[Kind, FrequencyRule] = {}
         self._duration: dict[str, DurationRule] = {}
-        self._threshold = {rule.id: rule for rule in catalog.threshold}
-        self._counter = {rule.id: rule for rule in catalog.counter}
-        self._counters_of: dict[str, tuple[CounterRule, ...]] = {}
-        for counter in catalog.counter:
-            of_metric = self._counters_of.get(counter.metric, ())
-            self._counters_of[counter.metric] = (*of_metric, counter)
+        self._related = tuple(
+            (rule, canonical(rule.code), tuple(map(canonical, rule.with_codes))) for rule in catalog.relation
+        )
+        self._raising = {rule.id: rule for rule in catalog.raising}
+        self._watching: dict[str, tuple[RaisingRule, ...]] = {}
+        for raising in catalog.raising:
+            self._watching[raising.watches] = (*self.watching(raising.watches), raising)
         for rule in catalog.frequency:
             for code in rule.codes:
                 if code == "*":
@@ -102,6 +104,9 @@ class Lookup:
             facts = self._facts[code] = self._find(code)
         return facts
 
+    def source(self, name: str) -> SourceTraits:
+        return self.catalog.sources.get(name, _WITHOUT_TRAITS)
+
     def frequency_rule(self, facts: Facts, kind: Kind) -> FrequencyRule | None:
         """The first rule that names the code, as the vendor does, else the kind's rule for every code."""
         return facts.frequency or self._frequency_for_all.get(kind)
@@ -109,14 +114,12 @@ class Lookup:
     def frequency_by_id(self, rule_id: str) -> FrequencyRule | None:
         return self._frequency_by_id.get(rule_id)
 
-    def threshold_by_id(self, rule_id: str) -> ThresholdRule | None:
-        return self._threshold.get(rule_id)
+    def raising_by_id(self, rule_id: str) -> RaisingRule | None:
+        return self._raising.get(rule_id)
 
-    def counter_by_id(self, rule_id: str) -> CounterRule | None:
-        return self._counter.get(rule_id)
-
-    def counters_of(self, metric: str) -> tuple[CounterRule, ...]:
-        return self._counters_of.get(metric, ())
+    def watching(self, what: str) -> tuple[RaisingRule, ...]:
+        """The rules that raise a fault of their own from it."""
+        return self._watching.get(what, ())
 
     def _find(self, code: str) -> Facts:
         key, row = canonical(code), self.catalog.row(code)
@@ -137,9 +140,8 @@ class Lookup:
         )
 
     def _relations(self, key: str) -> Relations | None:
-        rules = self.catalog.relation
-        as_code = tuple(rule for rule in rules if _names(rule.code, key))
-        as_with = tuple(rule for rule in rules if any(_names(code, key) for code in rule.with_codes))
+        as_code = tuple(rule for rule, code, _ in self._related if _names(code, key))
+        as_with = tuple(rule for rule, _, codes in self._related if any(_names(code, key) for code in codes))
         if not as_code and not as_with:
             return None
         return Relations(
@@ -157,7 +159,6 @@ def _that(rules: Iterable[RelationRule], then: str) -> tuple[RelationRule, ...]:
     return tuple(rule for rule in rules if rule.then == then)
 
 
-def _names(code: str, key: str) -> bool:
-    """Whether a code of a rule, which may be a family, is or holds the one compared as ``key``."""
-    named = canonical(code)
+def _names(named: str, key: str) -> bool:
+    """Whether a code of a rule, which may be a family, is or holds the other; both as they are compared."""
     return key.startswith(named[:-1]) if named.endswith("*") else named == key

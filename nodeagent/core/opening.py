@@ -5,7 +5,14 @@ Whether it should, and what it counts for, is for those who ask.
 
 from dataclasses import replace
 
-from nodeagent.core import duration, frequency, kernel_lines, limits, pairing, severity
+from nodeagent.core import (
+    condition_level,
+    kernel_lines,
+    limits,
+    pairing,
+    promotions,
+    severity,
+)
 from nodeagent.core.classify import Fault
 from nodeagent.core.lookup import Facts
 from nodeagent.core.model import Assertion, Backing, Condition, Device, EventKind, Held, Signal
@@ -56,7 +63,7 @@ def condition_of(
         once_ns=at_ns if signal.assertion is Assertion.ONCE else None,
     )
     condition = pairing.joined(state, severity.shared(state, condition))
-    return replace(condition, level=duration.level_in_force(state, condition))
+    return replace(condition, level=condition_level.level_in_force(state, condition))
 
 
 def begin(state: State, device: Device, condition: Condition, why: str) -> None:
@@ -64,7 +71,7 @@ def begin(state: State, device: Device, condition: Condition, why: str) -> None:
     state.put(condition)
     tell(state, EventKind.RAISED, device, about=condition, why=why)
     if condition.present_ns is not None:
-        frequency.present(state, condition)
+        promotions.present(state, condition)
 
 
 def _backing(state: State, device: Device, signal: Signal, facts: Facts, at_ns: int) -> Backing:

@@ -21,7 +21,7 @@ The order at one occurrence: absorbed or opened, levels, companions that came fi
 only then frequency rules count it.
 """
 
-from nodeagent.core import clearing, companions, duration, frequency, limits, pairing
+from nodeagent.core import clearing, companions, condition_level, frequency, limits, pairing
 from nodeagent.core.catalog import RelationRule
 from nodeagent.core.cells import changed
 from nodeagent.core.lookup import Facts, Relations
@@ -140,7 +140,7 @@ def _join_others(state: State, device_id: str, key: str, relations: Relations, a
 def _join(state: State, condition: Condition) -> None:
     after = pairing.joined(state, condition)
     if after is not condition:
-        duration.relevel(state, condition, after, f"beside a related fault, by {after.relations[-1]}")
+        condition_level.relevel(state, condition, after, f"beside a related fault, by {after.relations[-1]}")
 
 
 def _cancel(state: State, device_id: str, facts: Facts, at_ns: int) -> bool:

@@ -2,7 +2,14 @@
 
 from dataclasses import replace
 
-from nodeagent.core import clearing, companions, deadlines, duration, frequency, readings
+from nodeagent.core import (
+    clearing,
+    companions,
+    condition_level,
+    deadlines,
+    promotions,
+    readings,
+)
 from nodeagent.core.catalog import FrequencyRule
 from nodeagent.core.classify import classify
 from nodeagent.core.lookup import Facts
@@ -62,9 +69,9 @@ def _reword(state: State, condition: Condition, same_unknown_level: bool) -> Non
             user_induced=fault.user_induced,
             unknown=fault.unknown,
         )
-    after = duration.relevel(state, condition, _in_time(state, after), "the tables changed")
+    after = condition_level.relevel(state, condition, _in_time(state, after), "the tables changed")
     if after.present_ns is not None and after.recovered_ns is None:
-        frequency.present(state, after)
+        promotions.present(state, after)
 
 
 def _in_time(state: State, condition: Condition) -> Condition:
@@ -87,10 +94,10 @@ def _is_past(state: State, at_ns: int | None) -> bool:
 def _review(state: State, promotion: Promotion) -> None:
     rule = state.lookup.frequency_by_id(promotion.rule)
     if rule is None or not _names(rule, state.lookup.facts(promotion.code), state):
-        frequency.release(state, promotion, "its rule was removed from the tables")
+        promotions.release(state, promotion, "its rule was removed from the tables")
     elif not promotion.effective and _is_past(state, deadlines.of_promotion(state.lookup, promotion)):
         # Its time to take effect would have come by the new tables: they promote with the next occurrence.
-        frequency.requeue(state, promotion)
+        promotions.requeue(state, promotion)
     elif rule.level != promotion.level and not promotion.capped:
         after = replace(promotion, level=rule.level, level_since_ns=state.moment_ns, phase=0)
         state.put(after)

@@ -7,8 +7,8 @@ only lines have named, hides nothing that is real. What makes way is closed and 
 from collections.abc import Iterable
 from typing import TypeVar
 
-from nodeagent.core import clearing, forgetting, frequency, limits
-from nodeagent.core.model import Claimed, Condition, Device, Hold, Level, Promotion
+from nodeagent.core import condition_end, limits, promotions
+from nodeagent.core.model import Condition, Device, Level, Promotion
 from nodeagent.core.state import State
 from nodeagent.core.verdict import PRECEDENCE
 
@@ -44,19 +44,8 @@ def for_promotion(state: State, device: Device, level: Level) -> bool:
         return True
     mildest = _mildest(state, state.all(Promotion), (True, PRECEDENCE[level], device.seen))
     if mildest is not None:
-        frequency.release(state, mildest, WHY)
+        promotions.release(state, mildest, WHY)
     return mildest is not None
-
-
-def for_listed_device(state: State) -> bool:
-    """Whether there is room for one that a driver lists: one that only lines have named makes way."""
-    if limits.room_for_device(state):
-        return True
-    for device in state.all(Device):
-        if not device.seen and not device.source and _is_nobodys(state, device):
-            forgetting.forget_named(state, device, "it makes way for one that a driver lists")
-            return True
-    return False
 
 
 def _staying(conditions: Iterable[Condition], leaving_id: str) -> list[Condition]:
@@ -70,7 +59,7 @@ def _injected(state: State) -> int:
 def _close_milder(state: State, among: Iterable[Condition], worth: Worth) -> bool:
     mildest = _mildest(state, among, worth)
     if mildest is not None:
-        clearing.close(state, mildest, WHY, raises=False)
+        condition_end.end(state, mildest, WHY)
         state.overflow = f"{mildest.code} made way for a worse fault"
     return mildest is not None
 
@@ -88,9 +77,3 @@ def _worth(state: State, cell: Condition | Promotion) -> Worth:
 
 def _heard_ns(cell: Condition | Promotion) -> int:
     return cell.heard_ns if isinstance(cell, Condition) else cell.fired_ns
-
-
-def _is_nobodys(state: State, device: Device) -> bool:
-    return (
-        device.id != state.node_id and not state.on(Hold, device.id) and state.get(Claimed, device.id) is None
-    )

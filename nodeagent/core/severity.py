@@ -5,7 +5,7 @@ What the driver once said of a code holds for the code, on every device. It open
 
 from dataclasses import replace
 
-from nodeagent.core import duration, limits
+from nodeagent.core import condition_level, limits
 from nodeagent.core.catalog import SECOND_NS
 from nodeagent.core.classify import classify, is_undecided
 from nodeagent.core.lookup import Facts
@@ -36,7 +36,7 @@ def learn(state: State, facts: Facts, severity: int | None) -> bool:
         if condition is not None and condition.unknown:
             fault = classify(state.lookup, condition.source, facts, severity)
             after = replace(condition, severity=severity, base_level=fault.level)
-            duration.relevel(state, condition, after, "the driver gave its severity")
+            condition_level.relevel(state, condition, after, "the driver gave its severity")
     return True
 
 
@@ -52,7 +52,7 @@ def shared(state: State, condition: Condition) -> Condition:
     for other in others:
         if isinstance(other, Condition) and is_undecided(state.lookup, other):
             lowered = replace(other, base_level=Level.PRE_SEPARATE_NPU)
-            duration.relevel(state, other, lowered, ONE_CAUSE)
+            condition_level.relevel(state, other, lowered, ONE_CAUSE)
     lowers = bool(others) and condition.base_level is not Level.PRE_SEPARATE_NPU
     return replace(condition, base_level=Level.PRE_SEPARATE_NPU) if lowers else condition
 

@@ -7,20 +7,21 @@ from nodeagent.core import (
     attribution,
     clearing,
     companions,
+    condition_level,
     devices,
-    duration,
     frequency,
     holding,
     kernel_lines,
-    limits,
     opening,
     pairing,
     parts,
+    promotions,
     recovery,
     relation,
     room,
     severity,
     unopened,
+    windows,
 )
 from nodeagent.core.catalog import SECOND_NS, FrequencyRule, canonical
 from nodeagent.core.cells import changed
@@ -189,7 +190,7 @@ def _renew(state: State, condition: Condition, signal: Signal, facts: Facts, at_
     if recovery.is_of_the_job(state, condition):
         after = _count_user_induced(state, after, signal, facts, at_ns)
     if condition.unknown and (lowered := severity.shared(state, after)) is not after:
-        after = duration.relevel(state, condition, lowered, severity.ONE_CAUSE)
+        after = condition_level.relevel(state, condition, lowered, severity.ONE_CAUSE)
     if signal.assertion is Assertion.OCCUR:
         return appear(state, after, signal.source, at_ns)
     state.put(after)
@@ -201,7 +202,7 @@ def appear(state: State, condition: Condition, source: str, at_ns: int) -> Condi
     condition = kernel_lines.confirmed(state, condition, source)
     if condition.present_ns is None or condition.recovered_ns is not None:
         condition = replace(condition, source=source, present_ns=at_ns, recovered_ns=None, judged=False)
-        frequency.present(state, condition)
+        promotions.present(state, condition)
     state.put(condition)
     return condition
 
@@ -212,16 +213,11 @@ def _count_user_induced(
     """From the third in 24 h the job moves instead of restarting in place."""
     if condition.injected or not recovery.is_of_the_job(state, condition):
         return condition
-    before = frequency.window_of(state, condition.device_id, facts.key, _USER_INDUCED.id)
-    burst_ns = frequency.burst_ns(_USER_INDUCED, signal.source)
-    if frequency.counts_by_device(state, condition):
-        window, third = frequency.count(before, _USER_INDUCED, at_ns, signal.count, burst_ns)
-        is_same_burst = not third and window.occurrences_ns == before.occurrences_ns
-    else:
-        of_job = _USER_INDUCED_OF_JOB
-        window, third = frequency.count_attributed(state, before, of_job, condition, at_ns, burst_ns)
-        is_same_burst = False
-    limits.remember(state, window)
+    by_device = frequency.counts_by_device(state, condition)
+    rule = _USER_INDUCED if by_device else _USER_INDUCED_OF_JOB
+    before = windows.window_of(state, condition.device_id, facts.key, rule.id)
+    window, third = windows.add(state, rule, condition, signal.source, at_ns, signal.count)
+    is_same_burst = by_device and not third and window.occurrences_ns == before.occurrences_ns
     if is_same_burst or condition.rescheduling is third:
         # Of a burst the beginning was counted.
         return condition

@@ -2,7 +2,14 @@
 
 from dataclasses import replace
 
-from nodeagent.core import clearing, deadlines, devices, holding, kernel_lines, proposals
+from nodeagent.core import (
+    clearing,
+    deadlines,
+    devices,
+    forgetting,
+    processes,
+    proposals,
+)
 from nodeagent.core.model import (
     ALL_DEVICES,
     NODE,
@@ -35,14 +42,14 @@ def started(state: State, given: Started) -> bool:
         _await(state, name)
     if rebooted:
         devices.unread(state)
-    holding.began_again(state)
+    processes.began_again(state)
     proposals.began_again(state)
     state.rearm()
     why = f"nodeagent {given.version}" + (" after a reboot" if rebooted else "")
     why += f"; {given.doubt}" if given.doubt else ""
     tell(state, EventKind.STARTED, state.device(state.node_id), source="agent", why=why)
     if rebooted:
-        holding.rebooted(state)
+        processes.rebooted(state)
         for name in sorted(_ALWAYS_HEARD):
             clearing.close_after_reboot(state, name, None, frozenset())
     return True
@@ -137,7 +144,7 @@ def _read_all(state: State, source: str, required: bool | None) -> bool:
     for cell in alone:
         state.drop(cell)
     state.put(Source(name=source, required=required))
-    kernel_lines.forget_unlisted(state, source)
+    forgetting.forget_unlisted(state, source)
     state.rearm()
     if whole is not None:
         _tell_back(state, whole, state.device(state.node_id))

@@ -10,7 +10,16 @@ from typing import Any, TypeVar
 
 from nodeagent.core import deadlines
 from nodeagent.core.catalog import Catalog
-from nodeagent.core.cells import KEYS, NEWEST_LAST, TAGS, Key, judged_alike, shown_alike, weighed_alike
+from nodeagent.core.cells import (
+    KEYS,
+    NEWEST_LAST,
+    Key,
+    judged_alike,
+    keys_of,
+    shown_alike,
+    tag,
+    weighed_alike,
+)
 from nodeagent.core.groups import Groups
 from nodeagent.core.lookup import Lookup
 from nodeagent.core.model import (
@@ -19,7 +28,6 @@ from nodeagent.core.model import (
     Affects,
     Cell,
     Condition,
-    Crossing,
     Device,
     Era,
     Event,
@@ -27,9 +35,9 @@ from nodeagent.core.model import (
     Kind,
     Promotion,
     Reset,
+    RuleCell,
     Sighting,
     Source,
-    Tally,
     Trace,
 )
 from nodeagent.core.names import Names
@@ -41,15 +49,19 @@ PART_OF = "part_of"
 """The attribute of a part that holds the id of its chip: see ``core.parts``."""
 
 C = TypeVar("C", bound=Cell)
-Timed = Condition | Promotion | Crossing | Tally
+Timed = Condition | Promotion | RuleCell
 OnDevice = Condition | Promotion | Hold
 
 
 class State:
-    """``catalogs`` is the shell's: every digest that an input may name must be in it before that input."""
+    """``catalogs`` is the shell's: every digest that an input may name must be in it before that input.
 
-    def __init__(self, catalogs: Mapping[str, Catalog]) -> None:
+    ``rule_cells`` are the types of cells that kinds of rules bring.
+    """
+
+    def __init__(self, catalogs: Mapping[str, Catalog], rule_cells: Iterable[type[RuleCell]] = ()) -> None:
         self.catalogs = catalogs
+        self.rule_cells = tuple(rule_cells)
         self.lookup = Lookup(Catalog(digest=""))
         self.now_ns = 0
         self.moment_ns = 0
@@ -57,7 +69,14 @@ class State:
         self.overflow = ""
         self.events: list[Event] = []
         self.timers = Timers()
-        self.cells: dict[type, dict[Key, Any]] = {of: {} for of in KEYS}
+        self._keys = KEYS | {of: keys_of(of) for of in self.rule_cells}
+        self._tags = {of: tag(of) for of in self._keys}
+        self._timed: dict[type, Callable[[Lookup, Any], int | None]] = {
+            Condition: deadlines.of_condition,
+            Promotion: deadlines.of_promotion,
+            **dict.fromkeys(self.rule_cells, deadlines.of_rule_cell),
+        }
+        self.cells: dict[type, dict[Key, Any]] = {of: {} for of in self._keys}
         self.actions: list[Action] = []
         self.dirty: dict[str, None] = {}
         self.unreviewed: dict[str, None] = {}
@@ -78,17 +97,16 @@ class State:
             Reset: self._follow_reset,
             Sighting: self._follow_sighting,
             Trace: self._index,
-            Crossing: self._follow_timed,
-            Tally: self._follow_timed,
             Device: self._follow_device,
             Source: self._follow_source,
             Era: self._follow_era,
+            **dict.fromkeys(self.rule_cells, self._follow_timed),
         }
 
     # ------------------------------------------------------------------ cells
 
     def get(self, of: type[C], *key: str) -> C | None:
-        found: C | None = self.cells[of].get((TAGS[of], *key))
+        found: C | None = self.cells[of].get((self._tags[of], *key))
         return found
 
     def all(self, of: type[C]) -> list[C]:
@@ -106,7 +124,7 @@ class State:
 
     def put(self, cell: Cell) -> None:
         of = type(cell)
-        key = KEYS[of](cell)
+        key = self._keys[of](cell)
         cells = self.cells[of]
         before = cells.pop(key, None) if of in NEWEST_LAST else cells.get(key)
         cells[key] = cell
@@ -116,7 +134,7 @@ class State:
 
     def drop(self, cell: Cell) -> None:
         of = type(cell)
-        key = KEYS[of](cell)
+        key = self._keys[of](cell)
         before = self.cells[of].pop(key)
         follow = self._follow.get(of)
         if follow is not None:
@@ -245,12 +263,12 @@ class State:
         """Its time stands still while its source does not observe; only a rehearsal's goes on."""
         at_ns = None
         if cell is not None and (not self.awaits(cell.source, cell.device_id) or _is_injected(cell)):
-            at_ns = deadlines.TIMED[type(cell)](self.lookup, cell)
+            at_ns = self._timed[type(cell)](self.lookup, cell)
         self.timers.set(key, None if at_ns is None else max(at_ns, not_before_ns))
 
     def rearm(self, not_before_ns: int = 0) -> None:
         """After a source or the catalog changed: every deadline anew from its cell."""
-        for of in deadlines.TIMED:
+        for of in self._timed:
             for key, cell in self.cells[of].items():
                 self._arm(key, cell, not_before_ns)
         for key, source in self.cells[Source].items():

@@ -6,19 +6,41 @@ duration rule's does; what comes first after that says whether the reading is st
 is an ``occur`` of the source on the device, which polls neither show nor close. It reads no metric.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from nodeagent.core import devices, limits, signals
 from nodeagent.core.catalog import ThresholdRule
-from nodeagent.core.model import Assertion, Crossing, Device, Edge, Signal
+from nodeagent.core.model import Assertion, Device, Edge, RuleCell, Signal
+from nodeagent.core.rule_kind import RuleKind
 from nodeagent.core.state import State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crossing(RuleCell):
+    """The reading is above the rule's bound since then; ``raised`` once that has lasted."""
+
+    since_ns: int
+    value: float
+    raised: bool = False
+
+    def due_ns(self, rule: Any, /) -> int | None:
+        """When it was above for longer than the rule asks, None once it was."""
+        return None if self.raised or not isinstance(rule, ThresholdRule) else self.since_ns + rule.for_ns + 1
+
+    def anew(self, at_ns: int, /) -> Self:
+        return replace(self, raised=False, since_ns=at_ns) if self.raised else self
+
+    def goes_on(self, before: ThresholdRule, rule: ThresholdRule, /) -> bool:
+        bounds, bounds_before = ((each.above, each.clear_below, each.for_ns) for each in (rule, before))
+        return self.raised or bounds == bounds_before
 
 
 def crossed(state: State, given: Edge) -> bool:
     """A reading has crossed a bound, or is told anew where it is. True if that changed anything."""
     device = devices.find(state, given.device)
-    rule = state.lookup.threshold_by_id(given.rule)
-    if device is None or rule is None:
+    rule = state.lookup.raising_by_id(given.rule)
+    if device is None or not isinstance(rule, ThresholdRule):
         return False
     crossing = state.get(Crossing, device.id, rule.id)
     if not given.above:
@@ -33,13 +55,13 @@ def crossed(state: State, given: Edge) -> bool:
 
 def due(state: State, crossing: Crossing) -> None:
     """It was above for as long as its rule asks."""
-    rule = state.lookup.threshold_by_id(crossing.rule)
-    if rule is not None:
+    rule = state.lookup.raising_by_id(crossing.rule)
+    if isinstance(rule, ThresholdRule):
         _raise(state, state.device(crossing.device_id), crossing, rule)
 
 
 def _rose(state: State, device: Device, given: Edge) -> bool:
-    if not limits.room_for_crossing(state):
+    if not limits.room_for_rule_cell(state, Crossing):
         state.overflow = f"{given.rule} on {given.device} is one reading too many"
         return False
     crossing = Crossing(
@@ -75,3 +97,6 @@ def _signal(
         assertion=assertion,
         evidence={"rule": rule.id, "metric": rule.metric, "value": f"{value:g}", "above": f"{rule.above:g}"},
     )
+
+
+KIND = RuleKind(tag="Crossing", cell=Crossing, handlers={Edge: crossed}, due=due)

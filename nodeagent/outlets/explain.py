@@ -19,8 +19,7 @@ from nodeagent.outlets import messages
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.store.records import StoredEvent
 from nodeagent.tables import words
-from nodeagent.tables.export import SORTS
-from nodeagent.tables.rules import Rule
+from nodeagent.tables.sorts import Rule, sort_of
 
 
 def explanation(lookup: Lookup, code: str) -> pb.CodeExplanation:
@@ -29,10 +28,7 @@ def explanation(lookup: Lookup, code: str) -> pb.CodeExplanation:
     told = pb.CodeExplanation(
         code=facts.code,
         rules=[rule.id for rule in found],
-        rule_details=[
-            pb.RuleExplanation(id=rule.id, sort=SORTS[type(rule)], text=words.rule(rule), file=rule.file)
-            for rule in found
-        ],
+        rule_details=[_rule(rule) for rule in found],
     )
     row = facts.row
     if row is None:
@@ -59,6 +55,11 @@ def explanation(lookup: Lookup, code: str) -> pb.CodeExplanation:
         )
     )
     return told
+
+
+def _rule(rule: Rule) -> pb.RuleExplanation:
+    sort = sort_of(rule)
+    return pb.RuleExplanation(id=rule.id, sort=sort.key, text=sort.words(rule), file=rule.file)
 
 
 def _modes(row: Row, settings: Settings) -> list[pb.ModeStances]:
@@ -99,13 +100,9 @@ def rules(lookup: Lookup, code: str) -> list[Rule]:
     """The rules that judge the code, also the one for every code where none names it."""
     facts, catalog = lookup.facts(code), lookup.catalog
     found: list[Rule] = [rule for rule in (_frequency(lookup, facts), facts.duration) if rule is not None]
-    found += [rule for rule in catalog.threshold if canonical(rule.code) == facts.key]
-    found += [rule for rule in catalog.counter if canonical(rule.code) == facts.key]
-    found += [
-        rule
-        for rule in catalog.relation
-        if any(_names(each, facts.key) for each in (rule.code, *rule.with_codes))
-    ]
+    found += [rule for rule in catalog.raising if canonical(rule.code) == facts.key]
+    if (relations := facts.relations) is not None:
+        found += [rule for rule in catalog.relation if rule in (*relations.as_code, *relations.as_with)]
     return found
 
 
@@ -119,13 +116,6 @@ def _frequency(lookup: Lookup, facts: Facts) -> FrequencyRule | None:
         return rule
     levels = (row.level, *row.levels.values())
     return rule if any(PRECEDENCE[level] >= PRECEDENCE[rule.at_least] for level in levels) else None
-
-
-def _names(pattern: str, key: str) -> bool:
-    """Whether a relation's code, or family of codes, is about this one."""
-    if pattern.endswith("*"):
-        return key.startswith(pattern[:-1].upper())
-    return canonical(pattern) == key
 
 
 def contributions(

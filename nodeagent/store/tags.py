@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from nodeagent.core import model
+from nodeagent.core.rule_kinds import RULE_KINDS
 
 INPUTS: Final[Mapping[str, type[Any]]] = {
     "Signal": model.Signal,
@@ -44,8 +45,6 @@ CELLS: Final[Mapping[str, type[Any]]] = {
     "Sighting": model.Sighting,
     "Trace": model.Trace,
     "Absorbed": model.Absorbed,
-    "Crossing": model.Crossing,
-    "Tally": model.Tally,
     "Noticed": model.Noticed,
     "Hold": model.Hold,
     "Reset": model.Reset,
@@ -56,6 +55,7 @@ CELLS: Final[Mapping[str, type[Any]]] = {
     "Source": model.Source,
     "Shown": model.Shown,
     "Era": model.Era,
+    **{kind.tag: kind.cell for kind in RULE_KINDS},
 }
 """Tag -> kind of live cell."""
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import msgspec
 
 from nodeagent.core.catalog import Catalog
+from nodeagent.tables.sources import UNTOLD
 
 _ENCODER = msgspec.json.Encoder(order="sorted")
 _DECODER = msgspec.json.Decoder(Catalog)
@@ -31,7 +32,7 @@ def decode_catalog(encoded: bytes) -> Catalog:
         raise ValueError(
             f"a catalog damaged since it was written: its digest is {found}, not {catalog.digest}"
         )
-    return catalog
+    return catalog if catalog.sources else replace(catalog, sources=UNTOLD)
 
 
 def digest(catalog: Catalog) -> str:

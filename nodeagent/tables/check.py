@@ -1,25 +1,21 @@
 """Checks what no entry can tell alone: codes without a row, wrong levels, rows that nothing closes."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 
 from nodeagent.core.attributed import PLACE
 from nodeagent.core.catalog import (
     Catalog,
-    CounterRule,
-    DurationRule,
     FrequencyRule,
     Pattern,
-    RelationRule,
     Row,
-    ThresholdRule,
     canonical,
 )
 from nodeagent.core.model import Assertion, CountedBy, Kind, Level
 from nodeagent.tables.entry import Entry
 from nodeagent.tables.layers import Merged
 from nodeagent.tables.levels import is_stricter, objection
-from nodeagent.tables.rules import Rule
+from nodeagent.tables.sorts import SORTS, Rule, Sort, sort_of
 from nodeagent.tables.templates import produces
 from nodeagent.toml.problem import Problem
 
@@ -35,8 +31,9 @@ def check(merged: Merged, catalog: Catalog, report: Report, warn: Warn) -> None:
         _check_codes(rule, merged, catalog, report, warn)
         _check_places(rule, catalog, report)
         _check_levels(rule, catalog, report)
-    _warn_of_shared_codes(merged, FrequencyRule, "frequency", warn)
-    _warn_of_shared_codes(merged, DurationRule, "duration", warn)
+    for sort in SORTS.values():
+        if sort.first_counts:
+            _warn_of_shared_codes(merged, sort, warn)
     for row in merged.rows.values():
         _check_closing(row, catalog, report, warn)
 
@@ -78,42 +75,32 @@ def _check_places(rule: Entry[Rule], catalog: Catalog, report: Report) -> None:
             report(rule.source.problem((*rule.path, "counted_by"), reason))
 
 
-def _named_codes(rule: Rule | None) -> Iterator[tuple[str, str]]:
-    """Pairs of the key and a code it names. A pattern's code is a template and is not among them."""
-    match rule:
-        case FrequencyRule() | DurationRule():
-            yield from (("codes", code) for code in rule.codes)
-        case ThresholdRule() | CounterRule():
-            yield "code", rule.code
-        case RelationRule():
-            yield "code", rule.code
-            yield from (("with", code) for code in rule.with_codes)
+def _named_codes(rule: Rule | None) -> Iterable[tuple[str, str]]:
+    """Pairs of the key and a code it names."""
+    return () if rule is None else sort_of(rule).codes(rule)
 
 
 def _check_levels(rule: Entry[Rule], catalog: Catalog, report: Report) -> None:
     """The level of a rule must be one that each code it names may have."""
     value = rule.value
-    match value:
-        case FrequencyRule() | DurationRule():
-            codes, level = value.codes, value.level
-        case RelationRule(level=Level() as level):
-            codes = (value.code,)
-        case _:
-            return
+    level = getattr(value, "level", None)
+    if level is None:
+        return
+    codes = [code for key, code in _named_codes(value) if key != "with"]
     kinds = {row.kind: code for code in codes if code != "*" and (row := catalog.row(code)) is not None}
     for kind, code in kinds.items():
         if reason := objection(level, kind, by_frequency=isinstance(value, FrequencyRule)):
             report(rule.source.problem((*rule.path, "level"), f"{reason} ({code} is of that kind)"))
 
 
-def _warn_of_shared_codes(merged: Merged, sort: type[Rule], word: str, warn: Warn) -> None:
+def _warn_of_shared_codes(merged: Merged, sort: Sort, warn: Warn) -> None:
     """The first rule that names a code counts; a later one is dead for it.
 
     That a vendor's file of the site replaces shipped rules is its purpose, and not worth a word.
     """
     first_of = dict[str, Entry[Rule]]()
     for rule in merged.rules:
-        if not isinstance(rule.value, sort):
+        if not isinstance(rule.value, sort.rule):
             continue
         shared = dict[str, list[str]]()
         for _, code in _named_codes(rule.value):
@@ -122,7 +109,7 @@ def _warn_of_shared_codes(merged: Merged, sort: type[Rule], word: str, warn: War
             if first is not rule and code != "*" and not replaced:
                 shared.setdefault(f"{first.key} at {first.place}", []).append(code)
         for counts, codes in shared.items():
-            warn(f"{rule.place}: {word} rule {rule.key} names {_some(codes)}, but {counts} counts for it")
+            warn(f"{rule.place}: {sort.key} rule {rule.key} names {_some(codes)}, but {counts} counts for it")
 
 
 def _some(codes: list[str]) -> str:

@@ -1,12 +1,12 @@
 """What two catalogs say differently: levels, what else a row decides, rules. It judges nothing."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nodeagent.core.catalog import Catalog, Row
 from nodeagent.core.model import Level
-from nodeagent.tables.export import SORTS, row_values, rule_values
-from nodeagent.tables.rules import Rule
+from nodeagent.tables.export import row_values, rule_values
+from nodeagent.tables.sorts import SORTS
 
 Values = Mapping[str, object]
 Change = tuple[object, object]
@@ -50,7 +50,7 @@ def compare(before: Catalog, after: Catalog) -> Difference:
     keys = sorted(before.rows.keys() | after.rows.keys())
     rows = (_row_change(before.rows.get(key), after.rows.get(key)) for key in keys)
     old, new = _rules(before), _rules(after)
-    named = sorted(old.keys() | new.keys(), key=lambda key: (list(SORTS.values()).index(key[0]), key[1]))
+    named = sorted(old.keys() | new.keys(), key=lambda key: (list(SORTS).index(key[0]), key[1]))
     return Difference(
         rows=tuple(change for change in rows if change is not None),
         rules=tuple(
@@ -93,15 +93,11 @@ def _row_change(before: Row | None, after: Row | None) -> RowChange | None:
 
 
 def _rules(catalog: Catalog) -> dict[tuple[str, str], Values]:
-    sorts: Iterable[Iterable[Rule]] = (
-        catalog.frequency,
-        catalog.duration,
-        catalog.threshold,
-        catalog.counter,
-        catalog.relation,
-        catalog.patterns,
-    )
-    return {(SORTS[type(rule)], rule.id): rule_values(rule) for rules in sorts for rule in rules}
+    return {
+        (key, rule.id): rule_values(rule)
+        for key, sort in SORTS.items()
+        for rule in getattr(catalog, sort.in_catalog)
+    }
 
 
 def _plain(value: object) -> object:

@@ -8,38 +8,20 @@ from enum import StrEnum
 
 import msgspec
 
-from nodeagent.core.catalog import (
-    CounterRule,
-    DurationRule,
-    FrequencyRule,
-    Pattern,
-    RelationRule,
-    Row,
-    ThresholdRule,
-)
+from nodeagent.core.catalog import Row
 from nodeagent.core.model import Recovery
 from nodeagent.tables import words
-from nodeagent.tables.rules import Rule
-from nodeagent.tables.schema import RULE_FORMS, RowForm
+from nodeagent.tables.schema import RowForm
+from nodeagent.tables.sorts import Rule, sort_of
 from nodeagent.toml.fields import reads_duration
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _LINE_LENGTH = 110
 
-SORTS: Mapping[type[Rule], str] = {
-    FrequencyRule: "frequency",
-    DurationRule: "duration",
-    ThresholdRule: "threshold",
-    CounterRule: "counter",
-    RelationRule: "relation",
-    Pattern: "pattern",
-}
-"""The key that a rule's table stands under."""
-
 
 def to_toml(rows: Iterable[Row], rules: Iterable[Rule]) -> str:
     """The tables of the rules and then of the rows, each with a blank line before it."""
-    parts = [f"\n[[{SORTS[type(rule)]}]]\n{_fields(rule_values(rule))}" for rule in rules]
+    parts = [f"\n[[{sort_of(rule).key}]]\n{_fields(rule_values(rule))}" for rule in rules]
     parts += [f"\n[codes.{_key(row.code)}]\n{_fields(row_values(row))}" for row in rows]
     return "".join(parts)
 
@@ -53,7 +35,7 @@ def row_values(row: Row) -> dict[str, object]:
 
 def rule_values(rule: Rule) -> dict[str, object]:
     """What the rule's table says, by key, durations in words; what it need not say is left out."""
-    form = RULE_FORMS[SORTS[type(rule)]]
+    form = sort_of(rule).form
     said = dict[str, object]()
     for field in _own_fields(form):
         value = getattr(rule, field.name)

@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nodeagent.core.catalog import Decoding, Row, canonical
-from nodeagent.tables import decoding
+from nodeagent.tables import decoding, sources
 from nodeagent.tables.entry import Entry
 from nodeagent.tables.levels import is_stricter
 from nodeagent.tables.mindcluster import VendorLayer, lay_over, read_vendor_files, warn_of_rules_left
 from nodeagent.tables.rows import read_rows
-from nodeagent.tables.rules import Rule, read_rules
-from nodeagent.tables.schema import RULE_FORMS, FileForm
+from nodeagent.tables.rules import read_rules
+from nodeagent.tables.schema import FileForm
+from nodeagent.tables.sorts import SORTS, Rule
+from nodeagent.tables.sources import Traits
 from nodeagent.toml.fields import read_form, refuse_unknown_keys
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.problem import Problem
@@ -24,7 +26,7 @@ from nodeagent.toml.source import Source, read_source
 FILES_PER_FOLDER = 256
 
 _HEAD_KEYS = ("kind", "vendor", "affects", "recovery", "level_source")
-_FILE_KEYS = (*_HEAD_KEYS, "codes", "decode", *RULE_FORMS)
+_FILE_KEYS = (*_HEAD_KEYS, "codes", "decode", "sources", *SORTS)
 
 
 @dataclass(slots=True)
@@ -38,6 +40,7 @@ class Layer:
     rows: dict[str, Entry[Row]] = field(default_factory=dict)
     rules: dict[str, Entry[Rule]] = field(default_factory=dict)
     decoding: Decoding = field(default_factory=Decoding)
+    sources: Traits = field(default_factory=dict)
     vendor: VendorLayer = field(default_factory=VendorLayer)
     refused: set[str] = field(default_factory=set)
     whole: bool = True
@@ -53,6 +56,7 @@ class Merged:
     rows: Mapping[str, Entry[Row]]
     rules: tuple[Entry[Rule], ...]
     decoding: Decoding
+    sources: Traits
     removed: Mapping[str, str]
     refused: frozenset[str]
     whole: bool
@@ -99,6 +103,7 @@ def merge(layers: Sequence[Layer], warn: Callable[[str], None]) -> Merged:
         rows=rows,
         rules=tuple(rule for rule in latest.values() if rule.value is not None),
         decoding=words,
+        sources=sources.merged([layer.sources for layer in layers]),
         removed=removed,
         refused=frozenset().union(*(layer.refused for layer in layers)),
         whole=all(layer.whole for layer in layers),
@@ -152,6 +157,7 @@ def _take_file(
     defaults = read_form(FileForm, head, (), report_key) or FileForm()
     rows = read_rows(source, defaults, report_key)
     layer.decoding = decoding.merged([layer.decoding, decoding.read_decoding(source, report_key)])
+    layer.sources = sources.merged([layer.sources, sources.read_sources(source, report_key)])
     if isinstance(tables := source.data.get("codes"), Mapping):
         layer.refused.update(map(canonical, tables))
         layer.refused.difference_update(row.key for row in rows)

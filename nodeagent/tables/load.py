@@ -6,26 +6,19 @@ Nothing is half applied: one problem anywhere and there is no catalog.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from nodeagent.core.catalog import (
     Catalog,
-    CounterRule,
-    DurationRule,
-    FrequencyRule,
-    Pattern,
-    RelationRule,
     Settings,
-    ThresholdRule,
 )
 from nodeagent.tables import size
 from nodeagent.tables.canonical import with_digest
 from nodeagent.tables.check import check
 from nodeagent.tables.layers import Merged, merge, read_layer, table_files
-from nodeagent.tables.rules import Rule
+from nodeagent.tables.sorts import SORTS, Rule
+from nodeagent.tables.sources import UNTOLD
 from nodeagent.toml.problem import Problem, Problems
-
-R = TypeVar("R", bound=Rule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +76,12 @@ def _catalog(merged: Merged, settings: Settings) -> Catalog:
     return Catalog(
         digest="",
         rows=rows,
-        frequency=_of_sort(merged, FrequencyRule),
-        duration=_of_sort(merged, DurationRule),
-        threshold=_of_sort(merged, ThresholdRule),
-        counter=_of_sort(merged, CounterRule),
-        relation=_of_sort(merged, RelationRule),
-        patterns=_of_sort(merged, Pattern),
+        **{sort.in_catalog: _of_sort(merged, sort.rule) for sort in SORTS.values()},
         decoding=merged.decoding,
+        sources={**UNTOLD, **merged.sources},
         settings=settings,
     )
 
 
-def _of_sort(merged: Merged, sort: type[R]) -> tuple[R, ...]:
+def _of_sort(merged: Merged, sort: type[Rule]) -> tuple[Any, ...]:
     return tuple(rule.value for rule in merged.rules if isinstance(rule.value, sort))

@@ -24,7 +24,7 @@ from nodeagent.tables.json_source import read_json
 from nodeagent.tables.levels import LevelSource
 from nodeagent.tables.mindcluster_json import Refused
 from nodeagent.tables.mindcluster_levels import LEVEL_FILES, Given, read_levels
-from nodeagent.tables.rules import Rule
+from nodeagent.tables.sorts import Rule
 from nodeagent.toml.problem import Problem
 
 VENDOR = "ascend"

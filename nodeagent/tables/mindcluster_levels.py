@@ -7,10 +7,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from nodeagent.core.codes import NETWORK_CODES, canonical, is_hexadecimal
+from nodeagent.core.codes import canonical, is_hexadecimal
 from nodeagent.core.model import Kind, Level
 from nodeagent.tables.levels import is_stricter
 from nodeagent.tables.mindcluster_json import Refused, entries, fields
+from nodeagent.tables.sources import NETWORK_CODES
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.source import Source
 

@@ -11,7 +11,7 @@ from nodeagent.core.model import Kind, Level
 from nodeagent.tables.entry import Entry
 from nodeagent.tables.levels import LEVELS_OF_KIND
 from nodeagent.tables.mindcluster_json import Refused, entries, fields
-from nodeagent.tables.rules import Rule
+from nodeagent.tables.sorts import Rule
 from nodeagent.toml.fields import shown
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.source import Source

@@ -4,13 +4,12 @@ What a form cannot say by itself (levels of a kind, codes that exist) is checked
 Ranges of frequency and duration rules are the vendor's.
 """
 
-from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct
 
 from nodeagent.core.catalog import SECOND_NS
-from nodeagent.core.model import Affects, Assertion, CountedBy, Kind, Level, Recovery
+from nodeagent.core.model import Affects, Kind, Level, Recovery
 from nodeagent.tables.levels import KINDS_OF_CODES, LevelSource
 from nodeagent.toml.quantities import parse_duration_ns
 
@@ -122,93 +121,3 @@ class RuleForm(Struct, frozen=True, kw_only=True):
 
     id: Identifier
     enabled: bool = True
-
-
-class FrequencyForm(RuleForm, frozen=True, kw_only=True):
-    """``[[frequency]]``"""
-
-    codes: Codes
-    times: Annotated[int, Meta(ge=1, le=100, description="a whole number from 1 to 100")]
-    time_window_ns: TimeWindow = field(name="time_window")
-    level: Level
-    release_ns: ReleaseWindow | None = field(default=None, name="release_time_window")
-    burst_ns: UpToOneHour | None = field(default=None, name="burst")
-    correlation_ns: UpToTenMinutes = field(default=30 * SECOND_NS, name="correlation")
-    at_least: Level | None = None
-    in_use: bool = False
-    counted_by: CountedBy = CountedBy.DEVICE
-    kind: KindOfCode | None = None
-
-
-class DurationForm(RuleForm, frozen=True, kw_only=True):
-    """``[[duration]]``"""
-
-    codes: Codes
-    fault_timeout_ns: UpToTenMinutes = field(name="fault_timeout")
-    recover_timeout_ns: UpToOneDay = field(name="recover_timeout")
-    level: Level
-
-
-class ThresholdForm(RuleForm, frozen=True, kw_only=True):
-    """``[[threshold]]``"""
-
-    code: Code
-    metric: Identifier
-    above: Finite
-    clear_below: Finite
-    for_ns: UpToOneDay = field(name="for")
-
-
-class CounterForm(RuleForm, frozen=True, kw_only=True):
-    """``[[counter]]``"""
-
-    code: Code
-    metric: Identifier
-    increase: Annotated[int, Meta(ge=1, le=2**63 - 1, description="a whole number of 1 or more")]
-    time_window_ns: TimeWindow = field(name="time_window")
-
-
-class RelationForm(RuleForm, frozen=True, kw_only=True):
-    """``[[relation]]``"""
-
-    code: Code
-    with_codes: Codes = field(name="with")
-    within_ns: UpToOneDay = field(name="within")
-    same: Literal["device", "node", "job"]
-    then: Literal["absorb", "level", "cancel"]
-    level: Level | None = None
-
-
-class PatternForm(RuleForm, frozen=True, kw_only=True):
-    """``[[pattern]]``: of the kernel log. ``device`` is "node", a group of ``regex`` or a name of groups.
-
-    ``regex`` is matched where the message begins. What the kernel marks as the continuation of another line
-    (``KERN_CONT``) begins with whatever is quoted there, and is left out but for a driver that marks all of
-    its lines so: ``continuation`` says that. ``part`` names the part of the device, such as a MIG instance,
-    that a line is about where its groups took part.
-    """
-
-    code: Annotated[str, Meta(min_length=1, max_length=128, description="a code that may name {groups}")]
-    regex: Annotated[str, Meta(min_length=1, max_length=2000, description="a regular expression in quotes")]
-    device: Annotated[
-        str,
-        Meta(
-            min_length=1,
-            max_length=64,
-            description='"node", the name of a group, or a name that holds {groups}',
-        ),
-    ]
-    assertion: Assertion = Assertion.ONCE
-    continuation: bool = False
-    part: Annotated[str, Meta(max_length=64, description='a name that holds {groups}, such as "gi{gi}"')] = ""
-
-
-RULE_FORMS: Mapping[str, type[RuleForm]] = {
-    "frequency": FrequencyForm,
-    "duration": DurationForm,
-    "threshold": ThresholdForm,
-    "counter": CounterForm,
-    "relation": RelationForm,
-    "pattern": PatternForm,
-}
-"""The arrays of tables a file may hold, by the key they stand under."""

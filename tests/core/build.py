@@ -44,6 +44,7 @@ from nodeagent.core.model import (
     Tick,
     Verdict,
 )
+from nodeagent.tables.sources import UNTOLD
 
 HOUR_S = 3600
 DAY_S = 24 * HOUR_S
@@ -115,6 +116,7 @@ def catalog(
         relation=tuple(relation),
         threshold=tuple(threshold),
         counter=tuple(counter),
+        sources=UNTOLD,
         settings=Settings(**settings),
     )
 

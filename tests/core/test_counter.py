@@ -1,8 +1,9 @@
 """Counters that rise by too much within a window are faults, until they have not for a whole window."""
 
 from nodeagent.core.catalog import ClearOn
+from nodeagent.core.counter import Tally
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import CatalogChanged, Level, Tally
+from nodeagent.core.model import CatalogChanged, Level
 from tests.core.build import (
     active,
     begin,

@@ -3,8 +3,9 @@
 import pytest
 
 from nodeagent.core.catalog import FrequencyRule
-from nodeagent.core.frequency import burst_ns, count
+from nodeagent.core.lookup import Lookup
 from nodeagent.core.model import EventKind, Handling, Input, Level, Verdict, Window
+from nodeagent.core.windows import burst_ns, count
 from tests.core.build import (
     DAY_S,
     HBM,
@@ -97,7 +98,7 @@ def test_one_xid_that_the_kernel_log_and_the_library_tell_is_one_occurrence() ->
 def test_a_burst_is_what_the_rule_says_or_else_what_the_source_is_like(
     configured_ns: int | None, source: str, burst: int
 ) -> None:
-    assert burst_ns(repeat(HBM, burst_ns=configured_ns), source) == burst
+    assert burst_ns(Lookup(catalog()), repeat(HBM, burst_ns=configured_ns), source) == burst
 
 
 def test_firing_clears_the_queue() -> None:

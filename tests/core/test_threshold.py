@@ -15,6 +15,7 @@ from tests.core.build import (
     ns,
     open_codes,
     order,
+    rising,
     row,
     run,
     stands,
@@ -127,3 +128,13 @@ def test_a_fault_that_stands_is_kept_over_changed_bounds() -> None:
     run(engine, [(1, edge(True)), (100, CatalogChanged(digest="second"))])
     assert condition(engine, "HOT").level is Level.NOT_HANDLE
     assert told(run(engine, [(101, edge(False))])) == [("cleared", "npu0", "HOT")]
+
+
+def test_a_rule_that_becomes_one_of_another_kind_takes_its_fault_with_it() -> None:
+    counted = catalog(row("HOT"), counter=[rising("HOT", id="above-HOT")], digest="second")
+    engine = begin(TABLES, counted)
+    run(engine, [(1, edge(True))])
+    wait(engine, 62)
+    assert open_codes(engine) == [("die0", "HOT")]
+    assert ("cleared", "npu0", "HOT") in told(run(engine, [(70, CatalogChanged(digest="second"))]))
+    assert run(engine, [(71, edge(True)), (200, edge(False))]) == []

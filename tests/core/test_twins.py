@@ -3,9 +3,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodeagent.core.frequency import count
 from nodeagent.core.model import Input, Tick, Window
 from nodeagent.core.timers import Timers
+from nodeagent.core.windows import count
 from tests.core.build import HBM, LINK_DOWN, begin, catalog, lasting, ns, repeat, row, signal
 
 moderately = settings(max_examples=150, deadline=None)

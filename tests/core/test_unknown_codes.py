@@ -2,9 +2,9 @@
 
 import pytest
 
-from nodeagent.core.codes import is_of_network
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import ActiveCode, ActiveSet, CatalogChanged, EventKind, Level, Severity, Verdict
+from nodeagent.tables.sources import UNTOLD
 from tests.core.build import (
     active,
     begin,
@@ -22,6 +22,7 @@ from tests.core.build import (
 )
 
 CODE = "8BADF00D"
+ASCEND = UNTOLD["ascend"]
 BARE = catalog(row("XID_*", Level.SUB_HEALTH, name="Xid"))
 
 
@@ -85,12 +86,12 @@ def test_another_configured_level_reaches_unknown_codes_that_are_open() -> None:
 
 @pytest.mark.parametrize("code", ["81078603", "81078607", "110000002", "0110000002", "110001024", "8107FE00"])
 def test_codes_of_a_network_port_are_known_by_the_vendors_list_and_by_their_part(code: str) -> None:
-    assert is_of_network(code) is (code != "0110000002")
+    assert ASCEND.is_of_network(code) is (code != "0110000002")
 
 
 @pytest.mark.parametrize("code", ["80E18005", "41078603", "XID_79", ""])
 def test_other_parts_and_the_hosts_side_are_none(code: str) -> None:
-    assert is_of_network(code) is False
+    assert ASCEND.is_of_network(code) is False
 
 
 @pytest.mark.parametrize("severity", [None, 0, 3])

@@ -34,6 +34,7 @@ from nodeagent.core.catalog import (
     canonical,
 )
 from nodeagent.core.model import Affects, CountedBy, Kind, Level, Recovery
+from nodeagent.tables.sources import UNTOLD
 from tests.scenarios.wording import options_of, parse_ns
 
 
@@ -79,6 +80,7 @@ class Tables:
                 parts=dict(self._decoded["part"]),
                 sensors={digits: Sensor(name=name) for digits, name in self._decoded["sensor"].items()},
             ),
+            sources=UNTOLD,
             settings=Settings(**self._settings),
         )
 

@@ -12,8 +12,11 @@ from nodeagent.core import (
     engine,
     frequency,
     holds,
+    identity,
+    promotions,
     signals,
     telling,
+    windows,
 )
 from nodeagent.core.catalog import FrequencyRule
 from nodeagent.core.engine import Engine
@@ -46,10 +49,10 @@ from tests.simulation.mutating import Replacement
 # ---------------------------------------------------------------------- frequency
 
 _count, _fire, _recovered, _release = (
-    frequency.count,
+    windows.count,
     frequency._fire,
-    frequency.recovered,
-    frequency.release,
+    promotions.recovered,
+    promotions.release,
 )
 _occurred = frequency.occurred
 
@@ -58,7 +61,7 @@ def counting(change: Callable[[FrequencyRule], FrequencyRule]) -> Replacement:
     def count(window: Window, rule: FrequencyRule, *rest: Any) -> tuple[Window, bool]:
         return _count(window, change(rule), *rest)
 
-    return frequency, "count", count
+    return windows, "count", count
 
 
 def fire_and_keep(state: State, device: Any, condition: Condition, rule: FrequencyRule, *rest: Any) -> None:
@@ -238,7 +241,7 @@ def settles_silently(state: State) -> None:
 
 # ---------------------------------------------------------------------- identity, orders, tables
 
-_replace_part, _changed = devices._replace_part, engine._HANDLERS[CatalogChanged]
+_replace_part, _changed = identity._replace_part, engine._HANDLERS[CatalogChanged]
 _lift = holds._lift
 
 
@@ -249,7 +252,7 @@ def replaced_but(*kept: type) -> Replacement:
         for cell in cells:
             state.put(cell)
 
-    return devices, "_replace_part", replaced
+    return identity, "_replace_part", replaced
 
 
 def any_owner(state: State, device: Device, kind: HoldKind, given: Operator) -> bool:

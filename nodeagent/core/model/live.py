@@ -6,6 +6,7 @@ of any rule.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, Self
 
 from nodeagent.core.model.acting import Charge, Claimed, Hold, Reset
 from nodeagent.core.model.inputs import Holder
@@ -199,31 +200,28 @@ class Absorbed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crossing:
-    """A reading is above the bound of a threshold rule since then; ``raised`` once that has lasted."""
+class RuleCell:
+    """What a rule that raises a fault of its own has seen on a device, told by ``source``.
 
-    device_id: str
-    rule: str
-    source: str
-    since_ns: int
-    value: float
-    raised: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
-    """What a counter rule has seen of a counter: its value, and by how much it rose when, oldest first.
-
-    ``rises`` holds pairs (ns, increase). ``reached_ns`` is when the rule was last met, None while what
-    it raised is over.
+    Each kind of such rules has a type of these (``core.rule_kinds``). ``rule``, in what follows, is the
+    rule as the tables in force have it.
     """
 
     device_id: str
     rule: str
     source: str
-    value: int
-    rises: tuple[tuple[int, int], ...] = ()
-    reached_ns: int | None = None
+
+    def due_ns(self, rule: Any, /) -> int | None:
+        """When its kind wants to look at it again, None for not by time."""
+        raise NotImplementedError
+
+    def anew(self, _at_ns: int, /) -> Self:
+        """After a person or a reset ended what it raised: what goes on as before shows that once more."""
+        return self
+
+    def goes_on(self, _before: Any, _rule: Any, /) -> bool:
+        """Whether it still says something by a rule that raises the same, though its bounds may differ."""
+        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,8 +307,7 @@ Cell = (
     | Sighting
     | Trace
     | Absorbed
-    | Crossing
-    | Tally
+    | RuleCell
     | Noticed
     | Hold
     | Reset

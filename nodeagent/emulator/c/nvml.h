@@ -39,6 +39,9 @@
 nvmlReturn_t open_gpu(const char *function, nvmlDevice_t device, struct chip **gpu, int *mig);
 nvmlReturn_t open_session(const char *function);
 
+/* Takes back one of its openings, if there is one; is_last: that was the only one. */
+bool close_session(bool *is_last);
+
 /* What every call answers now: UNINITIALIZED, an error since the driver was unloaded or loaded anew, or 0. */
 nvmlReturn_t session_answer(void);
 

@@ -125,23 +125,17 @@ NVML_FUNCTION(nvmlInitWithFlags, uint32_t flags)
 
 NVML_FUNCTION(nvmlInit_v2, void) { return open_driver(__func__); }
 
-NVML_FUNCTION(nvmlShutdown, void)
+bool close_session(bool *is_last)
 {
-    nvmlReturn_t answer = enter(__func__, -1);
-
-    if (answer != NVML_SUCCESS)
-        return answer;
     pthread_mutex_lock(&mutex);
     bool was_open = session.inits > 0;
     if (was_open) {
         session.inits--;
         count_inits(&state()->node);
     }
-    bool is_last = was_open && session.inits == 0;
+    *is_last = was_open && session.inits == 0;
     pthread_mutex_unlock(&mutex);
-    if (is_last)
-        free_event_sets();
-    return was_open ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
+    return was_open;
 }
 
 nvmlReturn_t session_answer(void)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from nodeagent.core import clearing, devices, grounds, hindrances, policy, proposals, resets
+from nodeagent.core import clearing, grounds, hindrances, identity, policy, proposals, resets
 from nodeagent.core.catalog import ResetSettings
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
@@ -25,7 +25,7 @@ from tests.simulation.mutating import Replacement
 
 # ---------------------------------------------------------------------- limits
 
-_replace_part = devices._replace_part
+_replace_part = identity._replace_part
 _exhausted, _of_start, _charge, _resume = (
     hindrances.exhausted,
     hindrances.of_start,

@@ -2,7 +2,15 @@
 
 from dataclasses import replace
 
-from nodeagent.core import devices, grounds, hindrances, holding, policy, proposals, resets
+from nodeagent.core import (
+    grounds,
+    hindrances,
+    identity,
+    policy,
+    processes,
+    proposals,
+    resets,
+)
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import ActionResult, Charge, Claimed
 from tests.simulation.acting.defects import (
@@ -44,7 +52,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a restart loses the resets that count", ((Engine, "resume", resume_uncharged),)),
     Mutation("a compaction loses the resets that count", (carrying_no(Charge),)),
     Mutation("a compaction loses the claims", (carrying_no(Claimed),)),
-    Mutation("a part that comes back was never reset", ((devices, "_replace_part", replace_uncharged),)),
+    Mutation("a part that comes back was never reset", ((identity, "_replace_part", replace_uncharged),)),
     Mutation("a reset counts from its start", ((resets, "_recharge", nothing),)),
     Mutation("the cool-down is ignored", ((hindrances, "cooled_ns", cooled_at_once),)),
     Mutation("a second group is reset meanwhile", ((hindrances, "_is_under_way", no),)),
@@ -52,7 +60,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a claim is ignored", (users_without("is claimed by"),)),
     Mutation("a chip is free if nobody knows who holds it", (users_without("is not known"),)),
     Mutation("a process list is trusted", (users_without("no job was ever claimed"),)),
-    Mutation("who held a chip before a start holds it now", ((holding, "began_again", nothing),)),
+    Mutation("who held a chip before a start holds it now", ((processes, "began_again", nothing),)),
     Mutation("a member that is not observed is no hindrance", (starting_despite("is not observed"),)),
     Mutation("isolation and separation are ignored", ((hindrances, "barrier", no_words),)),
     Mutation("a quiesce is ignored", (starting_despite("quiesced by"),)),

@@ -3,6 +3,7 @@
 from nodeagent.core import limits
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import NODE, Verdict, Window
+from nodeagent.core.rule_kinds import RULE_KINDS
 from tests.simulation.history import Broken
 from tests.simulation.watch import Invariant
 from tests.simulation.world import World
@@ -32,8 +33,7 @@ class MemoryBounded(Invariant):
             "Hold": limits.MAX_HOLDS,
             "Noticed": limits.MAX_NOTICED,
             "Ordinal": limits.MAX_ORDINALS,
-            "Crossing": limits.MAX_CROSSINGS,
-            "Tally": limits.MAX_TALLIES,
+            **{kind.tag: limits.MAX_RULE_CELLS for kind in RULE_KINDS},
             "Era": 1,
         }
         over = [name for name, most in caps.items() if cells[name] > most]
