@@ -14,6 +14,8 @@ from dataclasses import replace
 from typing import Any
 
 from nodeagent.core import (
+    attempts,
+    charges,
     condition_deadline,
     counter,
     devices,
@@ -89,7 +91,7 @@ def _carried(state: State, given: Carried) -> bool:
     """Put the cell back. The node that every engine is born with gives way to the one that is carried."""
     if isinstance(given.cell, Device) and given.cell.name == NODE:
         state.drop(state.device(state.node_id))
-    state.put(given.cell)
+    state.put(resets.as_of_now(given.cell) if isinstance(given.cell, Reset) else given.cell)
     state.unreviewed.clear()
     return False
 
@@ -108,8 +110,8 @@ _HANDLERS: dict[type, Callable[[State, Any], bool]] = {
     Started: sources.started,
     Operator: orders.ordered,
     Claims: holding.claimed,
-    ActionResult: resets.resulted,
-    ResetsRecorded: resets.recorded,
+    ActionResult: attempts.resulted,
+    ResetsRecorded: charges.recorded,
     Holders: holding.held,
     Carried: _carried,
 }
@@ -166,7 +168,7 @@ class Engine:
         return Outcome(
             records=(given,) if changed else (),
             events=tuple(state.events),
-            actions=tuple(action for action in state.actions if resets.is_running(state, action)),
+            actions=tuple(action for action in state.actions if attempts.is_running(state, action)),
         )
 
     def _advance(self, now_ns: int, given: Input) -> bool:

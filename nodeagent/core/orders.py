@@ -20,7 +20,7 @@ def _approve(state: State, given: Operator) -> bool:
 
 def _refuse(state: State, given: Operator) -> bool:
     reset = state.get(Reset, given.device)
-    if reset is None or not proposals.is_pending(reset):
+    if reset is None or not reset.is_pending:
         return False
     proposals.refuse(state, reset, f"refused by {holds.said_by(given)}")
     return True

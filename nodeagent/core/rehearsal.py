@@ -5,7 +5,7 @@ A pure reading of the state, in words that name who or what. It changes nothing 
 
 from dataclasses import dataclass
 
-from nodeagent.core import hindrances, proposals
+from nodeagent.core import charges, hindrances, resets
 from nodeagent.core.catalog import ResetSettings
 from nodeagent.core.model import Device, Kind, Reset, ResetMode
 from nodeagent.core.state import State
@@ -72,7 +72,7 @@ def _hindered(
         asker_id=device.id,
         members=members,
         mode=settings.of_vendor(device.vendor),
-        stage=proposals.FIRST_STAGE,
+        stage=resets.FIRST_STAGE,
         proposed_ns=state.now_ns,
         due_ns=None,
         confirmed=True,
@@ -89,7 +89,7 @@ def _used(state: State, members: tuple[str, ...], settings: ResetSettings) -> tu
     return tuple(
         Used(
             device=state.device(each).name,
-            resets=hindrances.charged(state, each, settings),
+            resets=charges.charged(state, each, settings),
             limit=limit,
         )
         for each, limit in limits

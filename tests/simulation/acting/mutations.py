@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from nodeagent.core import devices, grounds, hindrances, holding, policy, proposals, resets
+from nodeagent.core import attempts, charges, devices, grounds, hindrances, holding, policy, proposals, resets
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import ActionResult, Charge, Claimed
 from tests.simulation.acting.defects import (
@@ -37,15 +37,15 @@ from tests.simulation.defects import carrying_no
 from tests.simulation.mutating import Mutation
 
 MUTATIONS: tuple[Mutation, ...] = (
-    Mutation("a chip's limit is one more", ((hindrances, "exhausted", one_more),)),
+    Mutation("a chip's limit is one more", ((charges, "exhausted", one_more),)),
     Mutation("the node's limit is one more", ((hindrances, "of_start", one_more_for_the_node),)),
-    Mutation("only the chip that asks is charged", ((resets, "_charge", charge_the_asker),)),
-    Mutation("nothing is charged", ((resets, "_charge", nothing),)),
+    Mutation("only the chip that asks is charged", ((charges, "charge", charge_the_asker),)),
+    Mutation("nothing is charged", ((charges, "charge", nothing),)),
     Mutation("a restart loses the resets that count", ((Engine, "resume", resume_uncharged),)),
     Mutation("a compaction loses the resets that count", (carrying_no(Charge),)),
     Mutation("a compaction loses the claims", (carrying_no(Claimed),)),
     Mutation("a part that comes back was never reset", ((devices, "_replace_part", replace_uncharged),)),
-    Mutation("a reset counts from its start", ((resets, "_recharge", nothing),)),
+    Mutation("a reset counts from its start", ((charges, "recharge", nothing),)),
     Mutation("the cool-down is ignored", ((hindrances, "cooled_ns", cooled_at_once),)),
     Mutation("a second group is reset meanwhile", ((hindrances, "_is_under_way", no),)),
     Mutation("a holder is ignored", (users_without("is held by"),)),
@@ -68,15 +68,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a reset keeps the mode of its proposal", (kept_despite("the mode of resets"),)),
     Mutation("resets that are switched off go on", (kept_despite("switched off"),)),
     Mutation("a group that grew is reset as it was", (kept_despite("other devices"),)),
-    Mutation("a dry run acts", ((resets, "start", start_in_earnest),)),
+    Mutation("a dry run acts", ((attempts, "start", start_in_earnest),)),
     Mutation("an approval is not waited for", ((proposals, "propose", propose_approved),)),
     Mutation("a hold is not lifted", ((resets, "end", end_holding),)),
-    Mutation("a hold is lifted at the start", ((resets, "start", start_and_let_go),)),
+    Mutation("a hold is lifted at the start", ((attempts, "start", start_and_let_go),)),
     Mutation("no poll has to verify", handlers={ActionResult: done_at_once}),
-    Mutation("a poll begun before the result verifies", ((resets, "verified", verified_by_any_poll),)),
-    Mutation("a poll that shows the fault verifies", ((resets, "verified", verified_whatever_it_shows),)),
+    Mutation("a poll begun before the result verifies", ((attempts, "verified", verified_by_any_poll),)),
+    Mutation("a poll that shows the fault verifies", ((attempts, "verified", verified_whatever_it_shows),)),
     Mutation("a reset ends what the polls still show", ((grounds, "is_shown", no),)),
-    Mutation("it is tried for ever", ((resets, "_MOST_ATTEMPTS", 99),)),
+    Mutation("it is tried for ever", ((attempts, "_MOST_ATTEMPTS", 99),)),
     Mutation("one that failed and is not tried again is let go", ((resets, "has_failed", no),)),
     Mutation("a failed reset is not told", ((resets, "raise_own", raise_no_failure),)),
     Mutation("a limit that is reached is not told", ((proposals, "_tell_limit", no),)),
