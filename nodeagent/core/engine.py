@@ -87,6 +87,11 @@ def _polled(state: State, given: ActiveSet) -> bool:
     return proposals.polled(state, given) or changed
 
 
+def _ordered(state: State, given: Operator) -> bool:
+    changed, state.answer = orders.ordered(state, given)
+    return changed
+
+
 def _carried(state: State, given: Carried) -> bool:
     """Put the cell back. The node that every engine is born with gives way to the one that is carried."""
     if isinstance(given.cell, Device) and given.cell.name == NODE:
@@ -108,7 +113,7 @@ _HANDLERS: dict[type, Callable[[State, Any], bool]] = {
     CatalogChanged: reload.changed,
     TablesRejected: reload.rejected,
     Started: sources.started,
-    Operator: orders.ordered,
+    Operator: _ordered,
     Claims: holding.claimed,
     ActionResult: attempts.resulted,
     ResetsRecorded: charges.recorded,
@@ -161,7 +166,7 @@ class Engine:
         ``Started`` comes first: what fell due while nothing was observed waits for a read.
         """
         state = self._state
-        state.events, state.actions = [], []
+        state.events, state.actions, state.answer = [], [], None
         if isinstance(given, Started):
             given = replace(given, resumed_ns=self._resumed(now_ns, given))
         changed = self._advance(now_ns, given)
@@ -169,6 +174,7 @@ class Engine:
             records=(given,) if changed else (),
             events=tuple(state.events),
             actions=tuple(action for action in state.actions if attempts.is_running(state, action)),
+            answer=state.answer,
         )
 
     def _advance(self, now_ns: int, given: Input) -> bool:

@@ -17,6 +17,7 @@ from nodeagent.core.model import (
     NODE,
     Action,
     Affects,
+    Answer,
     Cell,
     Condition,
     Crossing,
@@ -59,6 +60,7 @@ class State:
         self.timers = Timers()
         self.cells: dict[type, dict[Key, Any]] = {of: {} for of in KEYS}
         self.actions: list[Action] = []
+        self.answer: Answer | None = None
         self.dirty: dict[str, None] = {}
         self.unreviewed: dict[str, None] = {}
         self.names = Names()

@@ -176,8 +176,8 @@ def test_a_device_that_is_not_seen_to_be_well_is_released_by_force_only(
         refused = nodeagent("release", GPU, "--reason", "done")
         forced = nodeagent("release", GPU, "--reason", "done", "--force")
 
-    why = "XID_95 at RestartNPU, it is not observed; mend that first, or release it by force"
-    assert (refused.status, refused.err) == (1, f"nodeagent: {GPU} is not fit: {why}\n")
+    why = "XID_95 at RestartNPU, and is not observed; clear it first, or use --force"
+    assert (refused.status, refused.err) == (1, f"nodeagent: {GPU} is still faulty: {why}\n")
     assert forced.out == f"released slot:{GPU}/hold:alice#1\n"
 
 

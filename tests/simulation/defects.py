@@ -239,7 +239,7 @@ def settles_silently(state: State) -> None:
 # ---------------------------------------------------------------------- identity, orders, tables
 
 _replace_part, _changed = devices._replace_part, engine._HANDLERS[CatalogChanged]
-_lift = holds._lift
+_lift = holds.lift
 
 
 def replaced_but(*kept: type) -> Replacement:
@@ -252,7 +252,7 @@ def replaced_but(*kept: type) -> Replacement:
     return devices, "_replace_part", replaced
 
 
-def any_owner(state: State, device: Device, kind: HoldKind, given: Operator) -> bool:
+def any_owner(state: State, device: Device, kind: HoldKind, given: Operator) -> list[str]:
     return _lift(state, device, kind, replace(given, force=True))
 
 

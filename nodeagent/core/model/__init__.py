@@ -50,7 +50,7 @@ from nodeagent.core.model.live import (
     Trace,
     Window,
 )
-from nodeagent.core.model.outputs import Action, DeviceView, Event, Outcome, Reason, View
+from nodeagent.core.model.outputs import Action, Answer, DeviceView, Event, Outcome, Reason, View
 from nodeagent.core.model.words import (
     ALL_DEVICES,
     KERNEL_LOG,
@@ -66,6 +66,7 @@ from nodeagent.core.model.words import (
     Kind,
     Level,
     Recovery,
+    Refused,
     ResetMode,
     ResetStage,
     Verdict,
@@ -83,6 +84,7 @@ __all__ = [
     "ActiveCode",
     "ActiveSet",
     "Affects",
+    "Answer",
     "Assertion",
     "Backing",
     "Carried",
@@ -120,6 +122,7 @@ __all__ = [
     "Promotion",
     "Reason",
     "Recovery",
+    "Refused",
     "Reset",
     "ResetMode",
     "ResetStage",

@@ -150,6 +150,14 @@ class ActionState(StrEnum):
     REFUSED = "refused"
 
 
+class Refused(StrEnum):
+    """Why an order is not taken: it names what is not there, there is no room, or not as things stand."""
+
+    UNKNOWN = "unknown"
+    NO_ROOM = "no_room"
+    NOT_POSSIBLE = "not_possible"
+
+
 class HoldKind(StrEnum):
     """Why a device is held: what that means for its verdict is in ``core.telling``."""
 
