@@ -13,7 +13,7 @@ def approve(state: State, given: Operator) -> Answered:
     if not isinstance(reset, Reset):
         return reset
     if reset.mode is not ResetMode.ASK:
-        why = f"is of mode {reset.mode}, which asks nobody; only one of mode ask can be approved"
+        why = f"needs no approval: its mode is {reset.mode}, and only mode ask waits for one"
         return answers.not_possible(f"action_id: {reset.id} {why}")
     if not proposals.approve(state, reset, holds.said_by(given)):
         return answers.not_possible(f"action_id: {reset.id} is approved already")
@@ -40,7 +40,10 @@ def _pending(state: State, wanted: str) -> Reset | Answered:
     found = [reset for reset in pending if device is not None and device.id in reset.members]
     if len(found) == 1:
         return found[0]
-    problem = "has several" if found else "has none" if device is not None else "is not known"
-    there = ", ".join(reset.id for reset in found or pending)
-    told = f"pending are: {there}" if there else "none is pending"
-    return answers.unknown(f"action_id: {wanted[:_MOST_SHOWN]!r} {problem}; {told}")
+    shown = repr(wanted[:_MOST_SHOWN])
+    if device is None:
+        problem = f"{shown} is not known"
+    else:
+        problem = f"{'several resets are' if found else 'no reset is'} pending on {shown}"
+    there = ", ".join(reset.id for reset in found or pending) or "none"
+    return answers.unknown(f"action_id: {problem}; pending: {there}")

@@ -26,7 +26,7 @@ _MOST_ATTEMPTS = 2
 
 
 def start(state: State, reset: Reset, settings: ResetSettings) -> None:
-    """Nothing stands in its way any more: count it, and hand it to the shell. A dry run ends as it starts."""
+    """Nothing blocks it any more: count it, and hand it to the shell. A dry run ends as it starts."""
     at_ns = state.moment_ns
     due_ns = at_ns + settings.run_ns
     started = resets.advance(

@@ -1,4 +1,4 @@
-"""What stands in the way of a reset: users of the members, barriers on them, limits, other resets.
+"""What blocks a reset: users of its members, barriers on them, limits, other resets.
 
 It answers in words that name who or what, and changes nothing.
 """
@@ -26,6 +26,11 @@ from nodeagent.core.verdict import SEPARATING_LEVELS
 
 MAX_NAMED = 16
 """Of those who use the members; a job may have a process for each core on each chip."""
+
+_NO_HOOK = (
+    'no job hook has called "nodeagent claim" on this node, and an empty process list is not trusted '
+    "(reset.trust_process_list = false)"
+)
 
 NO_RESET = "no_reset"
 """An attribute of a device that nothing on this node can reset: why."""
@@ -113,7 +118,7 @@ def users(
                 continue
             yield f"{name} is claimed by the {kind or 'job'} {job}"
     if not state.cells[Claimed] and not settings.trust_process_list:
-        yield "no job was ever claimed here, and reset.trust_process_list is false"
+        yield _NO_HOOK
 
 
 def are_known(state: State, members: tuple[str, ...]) -> bool:
@@ -142,7 +147,7 @@ def cooled_ns(state: State, settings: ResetSettings) -> int:
 
 
 def of_start(state: State, reset: Reset, settings: ResetSettings) -> tuple[str, ...]:
-    """All that stands in the way of starting now, and may leave by itself."""
+    """All that blocks its start now, and may go away by itself."""
     found = list(users(state, reset.members, settings, registered.jobs(state, reset, settings)))
     if len(found) > MAX_NAMED:
         found[MAX_NAMED:] = [f"{len(found) - MAX_NAMED} more"]
@@ -158,7 +163,8 @@ def of_start(state: State, reset: Reset, settings: ResetSettings) -> tuple[str, 
     others = (other for other in state.all(Reset) if other.id != reset.id)
     found += [f"{other.id} is under way" for other in others if _is_under_way(other)]
     if charges.charged(state, state.node_id, settings) >= settings.node_limit:
-        found.append(f"this node had {settings.node_limit} resets of late")
+        hours = settings.limit_window_ns / 3.6e12
+        found.append(f"this node had {settings.node_limit} resets within {hours:g} h")
     found += [
         f"quiesced by {hold.owner}: {hold.reason}"
         for hold in state.on(Hold, state.node_id)
@@ -182,7 +188,7 @@ def refusal(state: State, device: Device) -> str:
     """Why a person's order to reset it begins nothing, and what would help; "" where it begins."""
     settings = state.lookup.settings.reset
     if device.kind is not Kind.CHIP:
-        return f"{device.name} is no chip: only NPUs and GPUs are reset"
+        return f"{device.name} is not a chip: only NPUs and GPUs are reset"
     if settings.of_vendor(device.vendor) is ResetMode.OFF:
         by = "by reset.mode, the do-not-touch file or the kernel's command line"
         return f"resets of {device.vendor} chips are switched off: {by}"
@@ -190,11 +196,11 @@ def refusal(state: State, device: Device) -> str:
         return f"{device.name} is no longer there: {device.gone}"
     members = group_of(state, device)
     if (other := covering(state, members)) is not None:
-        return f"{other.id} of {names(state, other.members)} is {other.stage} already"
+        return f"{other.id} of {names(state, other.members)} is in progress already ({other.stage})"
     if why := never(state, members):
         return why
     if reason := barrier(state, members):
-        return f"{reason}; see to that and release it first"
+        return f"{reason}; clear that and release it first"
     spent = charges.exhausted(state, members, settings)
     if spent and settings.of_vendor(device.vendor) is not ResetMode.DRY_RUN:
         return charges.limit_words(state, spent, settings)

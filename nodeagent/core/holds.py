@@ -53,7 +53,7 @@ def resume(state: State, given: Operator) -> Answered:
         return answers.not_possible("this node is not quiesced")
     if given.only:
         by = f"it is quiesced by {_named(others)}"
-        return answers.not_possible(f"id: {given.only!r} is no quiesce of this node; {by}")
+        return answers.not_possible(f"id: {given.only!r} is not a quiesce of this node; {by}")
     return answers.not_possible(not_yours("this node is quiesced", given, others))
 
 
@@ -74,7 +74,9 @@ def of_kind(state: State, device: Device, kind: HoldKind) -> list[Hold]:
 
 def not_yours(what: str, given: Operator, others: Iterable[Hold]) -> str:
     owner = given.owner or given.who
-    return f"{what} by {_named(others)}; {owner} has no hold there: name its owner or its id, or use force"
+    return (
+        f"{what} by {_named(others)}; {owner} has no hold there: use --owner or --id to name one, or --force"
+    )
 
 
 def _named(holds: Iterable[Hold]) -> str:

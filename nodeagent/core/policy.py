@@ -1,8 +1,8 @@
 """The only maker of actions: which fault asks for a reset, and what becomes of a proposal meanwhile.
 
 A fault asks if a reset can end it, its level wants one now, and it is seen to be there: not injected, not the
-application's, not one that only a replay or a reload of the tables brought up. How one reset goes on once it
-is proposed is in ``resets``; who stands in its way in ``hindrances``.
+application's, not one that only a replay or a reload of the tables brought up. How one reset moves once it
+is proposed is in ``resets``; what blocks it in ``hindrances``.
 """
 
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ def review(state: State) -> bool:
 
 
 def _of_their_groups(state: State, device_ids: Iterable[str]) -> list[Device]:
-    """The chips, and those that are reset with them: what stood in the way of one may have been another's."""
+    """The chips, and those that are reset with them: what blocked one may have been another's."""
     if not state.lookup.settings.reset.is_on:
         return []
     found: dict[str, None] = {}
@@ -121,7 +121,7 @@ def _wants_one_now(state: State, condition: Condition) -> bool:
 
 
 def _is_covered(state: State, members: tuple[str, ...], asking: list[Condition], mode: ResetMode) -> bool:
-    """A reset that goes on covers all of its group; one that ended, only the faults that asked for it, for as
+    """A reset in progress covers all of its group; one that ended, only the faults that asked for it, for as
     long as they may not ask again. What was done on paper covers nothing once resets are done.
     """
     if hindrances.covering(state, members) is not None:

@@ -1,4 +1,4 @@
-"""A reset before it starts: proposed, held, announced, approved, and waiting until nothing is in its way.
+"""A reset before it starts: proposed, held, announced, approved, and waiting until nothing blocks it.
 
 A dry run takes the same steps and holds nothing. Which stage follows which is in ``resets``; what is done
 from the start on is in ``attempts``.
@@ -79,7 +79,7 @@ def reset_of(hold_id: str) -> str:
 
 
 def look_again(state: State, reset: Reset) -> bool:
-    """Something changed while it waits: start it, or tell what now stands in its way."""
+    """Something changed while it waits: start it, or tell what blocks it now."""
     return reset.stage is ResetStage.WAITING and _start_or_wait(state, reset)
 
 
@@ -119,7 +119,7 @@ def approve(state: State, reset: Reset, by: str) -> bool:
 
 
 def refuse(state: State, reset: Reset, why: str) -> None:
-    """It will not be done, whatever stood in its way."""
+    """It will not be done, whatever blocked it."""
     resets.call_off(state, replace(reset, hindered=()), Happened.CALLED_OFF, why)
 
 
@@ -180,7 +180,7 @@ def began_again(state: State) -> None:
 
 
 def _refuse_in_vain(state: State, reset: Reset) -> None:
-    """What stood in its way to the last is kept: once that has gone, the fault may ask again."""
+    """What blocked it to the last is kept: once that has gone, the fault may ask again."""
     hindered = reset.hindered or ("the last reset was to cool down",)
     why = "; ".join(("it could not be done in time", *hindered))
     in_vain = replace(reset, hindered=hindered)

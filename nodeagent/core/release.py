@@ -71,5 +71,5 @@ def _why_nothing(state: State, device: Device, given: Operator) -> str:
     if isolations := holds.of_kind(state, device, HoldKind.ISOLATION):
         return holds.not_yours(f"{device.name} is isolated", given, isolations)
     if pending := holds.of_kind(state, device, HoldKind.RESET_PENDING):
-        return f"{device.name}: {pending[0].reason}; refuse that action instead"
-    return f"nothing on {device.name} is for a person to release"
+        return f"{device.name}: {pending[0].reason}; to stop it, refuse that action"
+    return f"there is nothing to release on {device.name}"

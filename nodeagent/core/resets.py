@@ -187,7 +187,7 @@ def tell_finished(state: State, reset: Reset, how: ActionState, why: str) -> Non
 
 
 def tell_step(state: State, kind: EventKind, reset: Reset, why: str) -> None:
-    """One event about a reset that goes on."""
+    """One event about a reset in progress."""
     _tell(state, kind, reset, why, {})
 
 

@@ -17,18 +17,18 @@ MAX_CLAIMS: Final = 1024
 
 async def set_claims(context: Context, _caller: Caller, request: pb.SetClaimsRequest) -> Done:
     if not 0 < len(request.claims) <= MAX_CLAIMS:
-        told = f"claims: 1 to {MAX_CLAIMS}, not {len(request.claims)}"
-        raise Refusal(Status.INVALID_ARGUMENT, told)
+        problem = f"claims: 1 to {MAX_CLAIMS}, not {len(request.claims)}"
+        raise Refusal(Status.INVALID_ARGUMENT, problem)
     current = context.board.current
     claims: dict[tuple[str, str], Claims] = {}
     for place, claim in enumerate(request.claims):
         given = _checked(current, f"claims[{place}]", claim)
         if claims.setdefault((given.device, given.job), given).claimed is not given.claimed:
-            told = f"{claim.job} cannot both claim and leave {claim.device}"
-            raise Refusal(Status.INVALID_ARGUMENT, f"claims[{place}]: {told}")
+            problem = f"{claim.job} cannot both claim and leave {claim.device}"
+            raise Refusal(Status.INVALID_ARGUMENT, f"claims[{place}]: {problem}")
     _check_room(current, list(claims.values()))
     taken = await context.ask(*claims.values())
-    return Done(message=pb.SetClaimsResponse(node=context.node), result=_told(request), taken=taken)
+    return Done(message=pb.SetClaimsResponse(node=context.node), result=_result(request), taken=taken)
 
 
 def _checked(current: Publication, field: str, claim: pb.Claim) -> Claims:
@@ -37,8 +37,8 @@ def _checked(current: Publication, field: str, claim: pb.Claim) -> Claims:
     except Refusal as refusal:
         raise Refusal(refusal.status, f"{field}.{refusal.reason}") from refusal
     if device.kind is not Kind.CHIP:
-        told = f"{device.name} is no chip; jobs claim NPUs and GPUs"
-        raise Refusal(Status.INVALID_ARGUMENT, f"{field}.device: {told}")
+        problem = f"{device.name} is not a chip; jobs claim only NPUs and GPUs"
+        raise Refusal(Status.INVALID_ARGUMENT, f"{field}.device: {problem}")
     return Claims(
         device=device.id,
         job=request_fields.word(f"{field}.job", claim.job),
@@ -53,11 +53,11 @@ def _check_room(current: Publication, claims: list[Claims]) -> None:
     for device_id in {claim.device for claim in claims}:
         device = devices[device_id]
         if len(_jobs_after(device, claims)) > MAX_CLAIMS_ON_DEVICE:
-            told = f"at most {MAX_CLAIMS_ON_DEVICE} jobs; let those leave that have ended"
-            raise Refusal(Status.RESOURCE_EXHAUSTED, f"claims: {device.name}: {told}")
+            problem = f"at most {MAX_CLAIMS_ON_DEVICE} jobs; let those leave that have ended"
+            raise Refusal(Status.RESOURCE_EXHAUSTED, f"claims: {device.name}: {problem}")
 
 
-def _told(request: pb.SetClaimsRequest) -> str:
+def _result(request: pb.SetClaimsRequest) -> str:
     claimed = [f"{claim.device} by {claim.job}" for claim in request.claims if claim.claimed]
     left = [f"{claim.device} by {claim.job}" for claim in request.claims if not claim.claimed]
     parts = (("claimed", claimed), ("left", left))

@@ -60,6 +60,6 @@ def _until_ns(context: Context, request: pb.IsolateDeviceRequest) -> int | None:
     current = context.board.current
     until_ns = messages.wall_ns(request.until) - current.wall_offset_ns
     if until_ns <= current.view.now_ns:
-        told = request.until.ToJsonString()
-        raise Refusal(Status.INVALID_ARGUMENT, f"until: {told} is not in the future")
+        given = request.until.ToJsonString()
+        raise Refusal(Status.INVALID_ARGUMENT, f"until: {given} is not in the future")
     return until_ns

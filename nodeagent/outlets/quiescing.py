@@ -63,6 +63,6 @@ def _until_ns(context: Context, request: pb.QuiesceRequest) -> int | None:
         return None
     length_ns = request.duration.seconds * _SECOND_NS + request.duration.nanos
     if not _SECOND_NS <= length_ns <= _LONGEST_NS:
-        told = f"duration: 1 s to 365 days, not {length_ns / 1e9:g} s"
-        raise Refusal(Status.INVALID_ARGUMENT, told)
+        problem = f"duration: 1 s to 365 days, not {length_ns / 1e9:g} s"
+        raise Refusal(Status.INVALID_ARGUMENT, problem)
     return time.time_ns() - context.board.current.wall_offset_ns + length_ns

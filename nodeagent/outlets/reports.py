@@ -69,8 +69,8 @@ def _public_code(catalog: Catalog, code: str) -> str:
     if row is None or row.kind is not Kind.PUBLIC:
         known = sorted(row.code for row in catalog.rows.values() if row.kind is Kind.PUBLIC)
         named = ", ".join(known[:_MOST_NAMED])
-        told = f"{code!r} has no row of kind public; there are {len(known)}, such as {named}"
-        raise Refusal(Status.INVALID_ARGUMENT, f"code: {told}")
+        problem = f"{code!r} has no row of kind public; there are {len(known)}, such as {named}"
+        raise Refusal(Status.INVALID_ARGUMENT, f"code: {problem}")
     return code
 
 

@@ -57,9 +57,9 @@ def test_what_is_no_order_has_no_answer() -> None:
         ),
         (
             replace(BY_ROOT, what="approve", device="npu9"),
-            "action_id: 'npu9' is not known; none is pending",
+            "action_id: 'npu9' is not known; pending: none",
         ),
-        (replace(BY_ROOT, what="refuse"), "action_id: 'npu0' has none; none is pending"),
+        (replace(BY_ROOT, what="refuse"), "action_id: no reset is pending on 'npu0'; pending: none"),
     ],
 )
 def test_an_order_about_what_is_not_there_is_told_so(order: Operator, reason: str) -> None:
@@ -122,16 +122,16 @@ def test_a_release_that_an_earlier_version_took_is_taken_when_it_is_replayed() -
 
 def test_who_has_nothing_to_release_is_told_whose_it_is() -> None:
     ring = Ring()
-    assert ask(ring, "release") == refused("nothing on npu0 is for a person to release")
+    assert ask(ring, "release") == refused("there is nothing to release on npu0")
     ask(ring, "isolate", owner="bob", reason="fan swap")
     by_bob = "npu0 is isolated by bob (fan swap), id die0/hold:bob#1"
-    told = f"{by_bob}; alice has no hold there: name its owner or its id, or use force"
+    told = f"{by_bob}; alice has no hold there: use --owner or --id to name one, or --force"
     assert ask(ring, "release") == refused(told)
     named = "id: 'x' is not on npu0; there is: die0/hold:bob#1"
     assert ask(ring, "release", only="x") == refused(named, Refused.UNKNOWN)
     ask(ring, "release", force=True)
     ask(ring, "reset")
-    told = "npu0: reset pending: die0/reset#1; refuse that action instead"
+    told = "npu0: reset pending: die0/reset#1; to stop it, refuse that action"
     assert ask(ring, "release") == refused(told)
 
 
@@ -143,9 +143,9 @@ def test_who_has_quiesced_nothing_is_told_who_has() -> None:
     assert ask(ring, "resume", "node") == refused("this node is not quiesced")
     ask(ring, "quiesce", "node", owner="bob", reason="driver upgrade")
     by_bob = "quiesced by bob (driver upgrade), id slot:node/quiesce:bob#1"
-    told = f"this node is {by_bob}; alice has no hold there: name its owner or its id, or use force"
+    told = f"this node is {by_bob}; alice has no hold there: use --owner or --id to name one, or --force"
     assert ask(ring, "resume", "node") == refused(told)
-    told = f"id: 'x' is no quiesce of this node; it is {by_bob}"
+    told = f"id: 'x' is not a quiesce of this node; it is {by_bob}"
     assert ask(ring, "resume", "node", only="x") == refused(told)
     assert ask(ring, "resume", "node", owner="bob").ids == ("slot:node/quiesce:bob#1",)
 
@@ -164,8 +164,10 @@ def test_where_there_is_no_room_for_another_hold_that_is_said() -> None:
 def test_a_reset_that_begins_is_named_and_one_that_does_not_says_why() -> None:
     ring = Ring()
     assert ask(ring, "reset").ids == ("die0/reset#1",)
-    assert ask(ring, "reset", "npu1") == refused("die0/reset#1 of npu0, npu1 is announced already")
-    assert ask(ring, "reset", "node") == refused("node is no chip: only NPUs and GPUs are reset")
+    assert ask(ring, "reset", "npu1") == refused(
+        "die0/reset#1 of npu0, npu1 is in progress already (announced)"
+    )
+    assert ask(ring, "reset", "node") == refused("node is not a chip: only NPUs and GPUs are reset")
 
 
 def test_a_reset_is_approved_by_its_id_or_a_device_of_it_and_once() -> None:
@@ -182,13 +184,13 @@ def test_a_reset_is_approved_by_its_id_or_a_device_of_it_and_once() -> None:
 def test_a_reset_that_asks_nobody_cannot_be_approved_nor_refused_once_it_runs() -> None:
     ring = Ring()
     ring.fault()
-    told = "action_id: die0/reset#1 is of mode on, which asks nobody; only one of mode ask can be approved"
+    told = "action_id: die0/reset#1 needs no approval: its mode is on, and only mode ask waits for one"
     assert ask(ring, "approve") == refused(told)
     ring.wait(20)
     ring.poll_all(BROKEN)
     ring.wait(10.001)
     assert ask(ring, "refuse", "die0/reset#1") == refused("action_id: die0/reset#1 is running")
-    none = "action_id: 'npu1' has none; none is pending"
+    none = "action_id: no reset is pending on 'npu1'; pending: none"
     assert ask(ring, "refuse", "npu1") == refused(none, Refused.UNKNOWN)
 
 

@@ -43,6 +43,7 @@ def test_those_in_progress_are_counted_by_stage() -> None:
 
     view = View(resets=(reset(ResetStage.ASKING), reset(ResetStage.ENDED)))
     (family,) = actions_in_progress(view)
+    assert family.name == "nodeagent_actions_in_progress"
     assert [(each.labels, each.value) for each in family.samples] == [
         ({"kind": "reset", "mode": "ask", "stage": "asking"}, 1)
     ]

@@ -30,10 +30,10 @@ class Reset:
     ``members`` are device ids, ``asker_id`` the one whose ``conditions`` (ids) asked, with ``codes``; ``who``
     is the person who asked instead. ``due_ns`` is when the stage ends by itself. ``confirmed``: a poll
     begun after the proposal, and in this life of the daemon, still showed the fault. ``hindered`` is what was
-    last told to stand in its way, of an ended one what it waited for in vain. ``verified`` are the members
+    last told to block it, of an ended one what it waited for in vain. ``verified`` are the members
     that a poll begun after the result found well. An ended one has an ``outcome``, and stays until its
     conditions are closed: they do not ask twice, unless they ``may_ask_again``: at once, or where it was
-    ``hindered`` once nothing of that kind stands in the way. ``result`` says for people how it ended and why,
+    ``hindered`` once nothing blocks it. ``result`` says for people how it ended and why,
     ``report`` is what the shell told of how it was done.
     """
 

@@ -176,7 +176,7 @@ class ResetMode(StrEnum):
 
 
 class ResetStage(StrEnum):
-    """Where a reset is. ``announced`` runs for a fixed time, ``waiting`` until nothing stands in its way."""
+    """Where a reset is. ``announced`` runs for a fixed time, ``waiting`` until nothing blocks it."""
 
     ANNOUNCED = "announced"
     ASKING = "asking"

@@ -51,7 +51,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a holder is ignored", (users_without("is held by"),)),
     Mutation("a claim is ignored", (users_without("is claimed by"),)),
     Mutation("a chip is free if nobody knows who holds it", (users_without("is not known"),)),
-    Mutation("a process list is trusted", (users_without("no job was ever claimed"),)),
+    Mutation("a process list is trusted", (users_without("no job hook has called"),)),
     Mutation("who held a chip before a start holds it now", ((holding, "began_again", nothing),)),
     Mutation("a member that is not observed is no hindrance", (starting_despite("is not observed"),)),
     Mutation("isolation and separation are ignored", ((hindrances, "barrier", no_words),)),
