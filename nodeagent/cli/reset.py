@@ -62,7 +62,7 @@ def _write(rehearsal: "pb.ResetRehearsal") -> None:
         write("it would be refused:")
         write_field(" ", rehearsal.refused)
         return
-    write("in its way now:" if rehearsal.hindered_by else "in its way now: nothing")
+    write("blocked by:" if rehearsal.hindered_by else "blocked by: nothing")
     for each in rehearsal.hindered_by:
         write_field(" ", each)
     write("steps:")

@@ -14,6 +14,8 @@ from dataclasses import replace
 from typing import Any
 
 from nodeagent.core import (
+    attempts,
+    charges,
     condition_deadline,
     devices,
     frequency,
@@ -84,11 +86,16 @@ def _polled(state: State, given: ActiveSet) -> bool:
     return proposals.polled(state, given) or changed
 
 
+def _ordered(state: State, given: Operator) -> bool:
+    changed, state.answer = orders.ordered(state, given)
+    return changed
+
+
 def _carried(state: State, given: Carried) -> bool:
     """Put the cell back. The node that every engine is born with gives way to the one that is carried."""
     if isinstance(given.cell, Device) and given.cell.name == NODE:
         state.drop(state.device(state.node_id))
-    state.put(given.cell)
+    state.put(resets.as_of_now(given.cell) if isinstance(given.cell, Reset) else given.cell)
     state.unreviewed.clear()
     return False
 
@@ -120,10 +127,10 @@ _HANDLERS: dict[type, Handler] = _beside_rules(
         CatalogChanged: reload.changed,
         TablesRejected: reload.rejected,
         Started: sources.started,
-        Operator: orders.ordered,
+        Operator: _ordered,
         Claims: processes.claimed,
-        ActionResult: resets.resulted,
-        ResetsRecorded: resets.recorded,
+        ActionResult: attempts.resulted,
+        ResetsRecorded: charges.recorded,
         Holders: processes.held,
         Carried: _carried,
     }
@@ -173,14 +180,15 @@ class Engine:
         ``Started`` comes first: what fell due while nothing was observed waits for a read.
         """
         state = self._state
-        state.events, state.actions = [], []
+        state.events, state.actions, state.answer = [], [], None
         if isinstance(given, Started):
             given = replace(given, resumed_ns=self._resumed(now_ns, given))
         changed = self._advance(now_ns, given)
         return Outcome(
             records=(given,) if changed else (),
             events=tuple(state.events),
-            actions=tuple(action for action in state.actions if resets.is_running(state, action)),
+            actions=tuple(action for action in state.actions if attempts.is_running(state, action)),
+            answer=state.answer,
         )
 
     def _advance(self, now_ns: int, given: Input) -> bool:

@@ -1,6 +1,6 @@
 """What justifies a reset: a real fault of the hardware that wants one, seen in this life of the daemon.
 
-It judges single faults. What stands in the way of a reset is in ``hindrances``.
+It judges single faults. What blocks a reset is in ``hindrances``.
 """
 
 from nodeagent.core import recovery

@@ -1,14 +1,13 @@
-"""What stands in the way of a reset: users of the members, barriers on them, limits, other resets.
+"""What blocks a reset: users of its members, barriers on them, limits, other resets.
 
 It answers in words that name who or what, and changes nothing.
 """
 
 from collections.abc import Iterable, Iterator
 
-from nodeagent.core import grounds, limits, registered
+from nodeagent.core import charges, grounds, limits, registered
 from nodeagent.core.catalog import ResetSettings
 from nodeagent.core.model import (
-    Charge,
     Claimed,
     Condition,
     Device,
@@ -19,7 +18,6 @@ from nodeagent.core.model import (
     Promotion,
     Reset,
     ResetMode,
-    ResetStage,
 )
 from nodeagent.core.names import natural
 from nodeagent.core.state import State
@@ -29,10 +27,13 @@ from nodeagent.core.verdict import SEPARATING_LEVELS
 MAX_NAMED = 16
 """Of those who use the members; a job may have a process for each core on each chip."""
 
+_NO_HOOK = (
+    'no job hook has called "nodeagent claim" on this node, and an empty process list is not trusted '
+    "(reset.trust_process_list = false)"
+)
+
 NO_RESET = "no_reset"
 """An attribute of a device that nothing on this node can reset: why."""
-
-_UNDER_WAY = (ResetStage.RUNNING, ResetStage.VERIFYING)
 
 
 def group_of(state: State, device: Device) -> tuple[str, ...]:
@@ -63,9 +64,7 @@ def never(state: State, members: tuple[str, ...]) -> str:
 
 
 def barrier(state: State, members: tuple[str, ...]) -> str:
-    """Why no reset may touch the group, mostly until a person has seen to it; "" where nothing says so."""
-    if why := never(state, members):
-        return why
+    """What a person has to see to before any reset may touch the group; "" where there is nothing."""
     for device_id in members:
         device = state.get(Device, device_id)
         if device is None or (device.gone and not _is_in_its_slot(state, device)):
@@ -80,6 +79,11 @@ def barrier(state: State, members: tuple[str, ...]) -> str:
             if hold.kind is HoldKind.ISOLATION:
                 return f"{device.name} is isolated by {hold.owner}: {hold.reason}"
     return ""
+
+
+def excludes(state: State, members: tuple[str, ...]) -> str:
+    """Why no reset may touch the group, whoever asks for it; "" where nothing says so."""
+    return never(state, members) or barrier(state, members)
 
 
 def users(
@@ -114,7 +118,7 @@ def users(
                 continue
             yield f"{name} is claimed by the {kind or 'job'} {job}"
     if not state.cells[Claimed] and not settings.trust_process_list:
-        yield "no job was ever claimed here, and reset.trust_process_list is false"
+        yield _NO_HOOK
 
 
 def are_known(state: State, members: tuple[str, ...]) -> bool:
@@ -133,20 +137,6 @@ def answers(state: State, device_id: str) -> bool:
     return source is None or source.lost_ns is None
 
 
-def charged(state: State, device_id: str, settings: ResetSettings) -> int:
-    """How many resets of the device, or of the node, count towards its limit now."""
-    charge = state.get(Charge, device_id)
-    since_ns = state.moment_ns - settings.limit_window_ns
-    return sum(1 for at_ns in charge.resets_ns if at_ns >= since_ns) if charge is not None else 0
-
-
-def exhausted(state: State, members: tuple[str, ...], settings: ResetSettings) -> str:
-    """The first member that has had all its resets, "" if none."""
-    return next(
-        (device_id for device_id in members if charged(state, device_id, settings) >= settings.limit), ""
-    )
-
-
 def cooled_ns(state: State, settings: ResetSettings) -> int:
     """When the next reset may start."""
     ended = (reset.ended_ns for reset in state.all(Reset) if reset.mode is not ResetMode.DRY_RUN)
@@ -157,7 +147,7 @@ def cooled_ns(state: State, settings: ResetSettings) -> int:
 
 
 def of_start(state: State, reset: Reset, settings: ResetSettings) -> tuple[str, ...]:
-    """All that stands in the way of starting now, and may leave by itself."""
+    """All that blocks its start now, and may go away by itself."""
     found = list(users(state, reset.members, settings, registered.jobs(state, reset, settings)))
     if len(found) > MAX_NAMED:
         found[MAX_NAMED:] = [f"{len(found) - MAX_NAMED} more"]
@@ -172,8 +162,9 @@ def of_start(state: State, reset: Reset, settings: ResetSettings) -> tuple[str, 
         found.append("no poll has shown the fault since it was proposed")
     others = (other for other in state.all(Reset) if other.id != reset.id)
     found += [f"{other.id} is under way" for other in others if _is_under_way(other)]
-    if charged(state, state.node_id, settings) >= settings.node_limit:
-        found.append(f"this node had {settings.node_limit} resets of late")
+    if charges.charged(state, state.node_id, settings) >= settings.node_limit:
+        hours = settings.limit_window_ns / 3.6e12
+        found.append(f"this node had {settings.node_limit} resets within {hours:g} h")
     found += [
         f"quiesced by {hold.owner}: {hold.reason}"
         for hold in state.on(Hold, state.node_id)
@@ -186,23 +177,18 @@ def of_start(state: State, reset: Reset, settings: ResetSettings) -> tuple[str, 
     return tuple(found)
 
 
-def covers(state: State, members: Iterable[str]) -> bool:
-    """Whether a reset of any of them goes on."""
-    return covering(state, members) is not None
-
-
 def covering(state: State, members: Iterable[str]) -> Reset | None:
-    """The one that goes on for any of them."""
+    """The reset of any of them that has not ended."""
     wanted = set(members)
-    going_on = (reset for reset in state.all(Reset) if reset.stage is not ResetStage.ENDED)
-    return next((reset for reset in going_on if not wanted.isdisjoint(reset.members)), None)
+    in_progress = (reset for reset in state.all(Reset) if not reset.has_ended)
+    return next((reset for reset in in_progress if not wanted.isdisjoint(reset.members)), None)
 
 
 def refusal(state: State, device: Device) -> str:
     """Why a person's order to reset it begins nothing, and what would help; "" where it begins."""
     settings = state.lookup.settings.reset
     if device.kind is not Kind.CHIP:
-        return f"{device.name} is no chip: only NPUs and GPUs are reset"
+        return f"{device.name} is not a chip: only NPUs and GPUs are reset"
     if settings.of_vendor(device.vendor) is ResetMode.OFF:
         by = "by reset.mode, the do-not-touch file or the kernel's command line"
         return f"resets of {device.vendor} chips are switched off: {by}"
@@ -210,23 +196,17 @@ def refusal(state: State, device: Device) -> str:
         return f"{device.name} is no longer there: {device.gone}"
     members = group_of(state, device)
     if (other := covering(state, members)) is not None:
-        return f"{other.id} of {names(state, other.members)} is {other.stage} already"
+        return f"{other.id} of {names(state, other.members)} is in progress already ({other.stage})"
     if why := never(state, members):
         return why
     if reason := barrier(state, members):
-        return f"{reason}; see to that and release it first"
-    spent = exhausted(state, members, settings)
+        return f"{reason}; clear that and release it first"
+    spent = charges.exhausted(state, members, settings)
     if spent and settings.of_vendor(device.vendor) is not ResetMode.DRY_RUN:
-        return limit_words(state, spent, settings)
+        return charges.limit_words(state, spent, settings)
     if len(state.cells[Reset]) >= limits.MAX_RESETS:
         return f"{limits.MAX_RESETS} resets are kept already"
     return ""
-
-
-def limit_words(state: State, spent: str, settings: ResetSettings) -> str:
-    """Of a device that has had all its resets."""
-    hours = settings.limit_window_ns / 3.6e12
-    return f"{state.device(spent).name} had {settings.limit} resets within {hours:g} h"
 
 
 def names(state: State, device_ids: tuple[str, ...]) -> str:
@@ -240,4 +220,4 @@ def _is_in_its_slot(state: State, device: Device) -> bool:
 
 
 def _is_under_way(reset: Reset) -> bool:
-    return reset.stage in _UNDER_WAY and reset.mode is not ResetMode.DRY_RUN
+    return reset.is_under_way and reset.mode is not ResetMode.DRY_RUN

@@ -1,4 +1,4 @@
-"""Holds of people: isolate and release a device, quiesce and resume the node.
+"""Holds of people: isolate a device, quiesce and resume the node. How a device is released is in ``release``.
 
 A hold is its owner's, and for one reason: another owner or another reason makes another hold, and the same
 order again only ever moves its end to later. It ends when its time is over, by its owner, by its id, or by
@@ -8,13 +8,14 @@ Who calls (``Operator.who``) is known to the shell; in whose name (``owner``) is
 without an owner was stored before there were any: each caller then had one hold, which the next replaced.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from nodeagent.core import clearing, devices, limits, promotions
+from nodeagent.core import answers, clearing, devices, limits
+from nodeagent.core.answers import Answered
 from nodeagent.core.catalog import SECOND_NS
-from nodeagent.core.model import Condition, Device, Event, EventKind, Hold, HoldKind, Operator, Promotion
+from nodeagent.core.model import Device, Event, EventKind, Hold, HoldKind, Operator
 from nodeagent.core.notices import notice
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
@@ -32,35 +33,55 @@ def due(state: State, hold: Hold) -> None:
     _end(state, hold, f"the hold of {hold.owner} has ended")
 
 
-def isolate(state: State, given: Operator) -> bool:
+def isolate(state: State, given: Operator) -> Answered:
     device = devices.find(state, given.device)
-    return device is not None and _hold(state, device, HoldKind.ISOLATION, given)
+    if device is None:
+        return answers.unknown_device(given.device)
+    return _hold(state, device, HoldKind.ISOLATION, given)
 
 
-def quiesce(state: State, given: Operator) -> bool:
+def quiesce(state: State, given: Operator) -> Answered:
     return _hold(state, state.device(state.node_id), HoldKind.QUIESCE, given)
 
 
-def release(state: State, given: Operator) -> bool:
-    """End the owner's holds, the device's promotions, and what only a person may clear; or one by its id."""
-    device = devices.find(state, given.device)
-    if device is None:
-        return False
-    changed = _lift(state, device, HoldKind.ISOLATION, given)
-    why = f"released by {said_by(given)}"
-    for promotion in state.on(Promotion, device.id):
-        if given.only in ("", promotion.id):
-            promotions.release(state, promotion, why)
-            changed = True
-    for condition in state.on(Condition, device.id):
-        if given.only in ("", condition.id) and state.lookup.facts(condition.code).clear_on.operator:
-            clearing.close(state, condition, why)
-            changed = True
-    return changed
+def resume(state: State, given: Operator) -> Answered:
+    node = state.device(state.node_id)
+    if ended := lift(state, node, HoldKind.QUIESCE, given):
+        return answers.accepted(*ended)
+    others = of_kind(state, node, HoldKind.QUIESCE)
+    if not others:
+        return answers.not_possible("this node is not quiesced")
+    if given.only:
+        by = f"it is quiesced by {_named(others)}"
+        return answers.not_possible(f"id: {given.only!r} is not a quiesce of this node; {by}")
+    return answers.not_possible(not_yours("this node is quiesced", given, others))
 
 
-def resume(state: State, given: Operator) -> bool:
-    return _lift(state, state.device(state.node_id), HoldKind.QUIESCE, given)
+def lift(state: State, device: Device, kind: HoldKind, given: Operator) -> list[str]:
+    """End the owner's holds of that kind, or the one that is named, or by force all. The ids of those."""
+    ended = []
+    for hold in of_kind(state, device, kind):
+        own = hold.owner in (given.owner, given.who)
+        if hold.id == given.only or (not given.only and (own or given.force)):
+            _end(state, hold, said_by(given) if own else f"{said_by(given)}; it was the hold of {hold.owner}")
+            ended.append(hold.id)
+    return ended
+
+
+def of_kind(state: State, device: Device, kind: HoldKind) -> list[Hold]:
+    return [hold for hold in state.on(Hold, device.id) if hold.kind is kind]
+
+
+def not_yours(what: str, given: Operator, others: Iterable[Hold]) -> str:
+    owner = given.owner or given.who
+    return (
+        f"{what} by {_named(others)}; {owner} has no hold there: use --owner or --id to name one, or --force"
+    )
+
+
+def _named(holds: Iterable[Hold]) -> str:
+    """Whose they are, why, and by which id they can be ended."""
+    return "; ".join(f"{hold.owner} ({hold.reason}), id {hold.id}" for hold in holds)
 
 
 def said_by(given: Operator) -> str:
@@ -93,28 +114,29 @@ def _end_told(state: State, hold: Hold) -> str:
     return str(max(0, -((state.moment_ns - hold.until_ns) // SECOND_NS)))
 
 
-def _hold(state: State, device: Device, kind: HoldKind, given: Operator) -> bool:
+def _hold(state: State, device: Device, kind: HoldKind, given: Operator) -> Answered:
     before = _same(state, device, kind, given)
     if before is None:
-        if told := _no_room(state, device, given):
-            return notice(state, device, code="", why=told, source="agent")
+        if why := _no_room(state, device, given):
+            changed = notice(state, device, code="", why=why, source="agent")
+            return answers.no_room(f"{why}; release some first", changed=changed)
         hold = _begun(state, device, kind, given)
     elif not given.owner:
         hold = replace(before, reason=given.reason, since_ns=state.moment_ns, until_ns=given.until_ns)
     elif _is_later(given.until_ns, before.until_ns):
         hold = replace(before, until_ns=given.until_ns)
     else:
-        return False
+        return answers.accepted(before.id, changed=False)
     state.put(hold)
     lasting = {_FOR: _end_told(state, hold)}
     tell(state, _EVENTS[kind], device, condition_id=hold.id, why=said_by(given), evidence=lasting)
-    return True
+    return answers.accepted(hold.id)
 
 
 def _same(state: State, device: Device, kind: HoldKind, given: Operator) -> Hold | None:
     """The hold that this orders once more."""
     owner = given.owner or given.who
-    held = (hold for hold in _of_kind(state, device, kind) if hold.owner == owner)
+    held = (hold for hold in of_kind(state, device, kind) if hold.owner == owner)
     return next((hold for hold in held if not given.owner or hold.reason == given.reason), None)
 
 
@@ -149,20 +171,6 @@ def _no_room(state: State, device: Device, given: Operator) -> str:
 
 def _is_later(until_ns: int | None, than_ns: int | None) -> bool:
     return than_ns is not None and (until_ns is None or until_ns > than_ns)
-
-
-def _lift(state: State, device: Device, kind: HoldKind, given: Operator) -> bool:
-    changed = False
-    for hold in _of_kind(state, device, kind):
-        own = hold.owner in (given.owner, given.who)
-        if hold.id == given.only or (not given.only and (own or given.force)):
-            _end(state, hold, said_by(given) if own else f"{said_by(given)}; it was the hold of {hold.owner}")
-            changed = True
-    return changed
-
-
-def _of_kind(state: State, device: Device, kind: HoldKind) -> Iterator[Hold]:
-    return (hold for hold in state.on(Hold, device.id) if hold.kind is kind)
 
 
 def _end(state: State, hold: Hold, why: str) -> None:

@@ -1,45 +1,37 @@
-"""A person's orders, by their verb. An unknown verb changes nothing; each verb's meaning is elsewhere."""
+"""A person's orders, by their verb, and the answer to each. Each verb's meaning is elsewhere."""
 
 from collections.abc import Callable
 from typing import Final
 
-from nodeagent.core import devices, hindrances, holds, proposals
-from nodeagent.core.model import Operator, Reset
+from nodeagent.core import answers, approval, devices, hindrances, holds, proposals, release
+from nodeagent.core.answers import Answered
+from nodeagent.core.model import Operator
 from nodeagent.core.state import State
 
 
-def ordered(state: State, given: Operator) -> bool:
+def ordered(state: State, given: Operator) -> Answered:
     verb = _VERBS.get(given.what)
-    return verb is not None and verb(state, given)
+    return answers.unknown(f"{given.what!r} is no order") if verb is None else verb(state, given)
 
 
-def _approve(state: State, given: Operator) -> bool:
-    reset = state.get(Reset, given.device)
-    return reset is not None and proposals.approve(state, reset, holds.said_by(given))
-
-
-def _refuse(state: State, given: Operator) -> bool:
-    reset = state.get(Reset, given.device)
-    if reset is None or not proposals.is_pending(reset):
-        return False
-    proposals.refuse(state, reset, f"refused by {holds.said_by(given)}")
-    return True
-
-
-def _reset(state: State, given: Operator) -> bool:
+def _reset(state: State, given: Operator) -> Answered:
     """A person asks for it: the same steps, without a fault."""
     device = devices.find(state, given.device)
-    if device is None or hindrances.refusal(state, device):
-        return False
+    if device is None:
+        return answers.unknown_device(given.device)
+    if why := hindrances.refusal(state, device):
+        return answers.not_possible(why)
     members = hindrances.group_of(state, device)
-    return proposals.propose(state, device, members, [], given.who, given.reason)
+    proposals.propose(state, device, members, [], given.who, given.reason)
+    proposed = hindrances.covering(state, members)
+    return answers.accepted() if proposed is None else answers.accepted(proposed.id)
 
 
-_VERBS: Final[dict[str, Callable[[State, Operator], bool]]] = {
+_VERBS: Final[dict[str, Callable[[State, Operator], Answered]]] = {
     "isolate": holds.isolate,
-    "release": holds.release,
-    "approve": _approve,
-    "refuse": _refuse,
+    "release": release.release,
+    "approve": approval.approve,
+    "refuse": approval.refuse,
     "reset": _reset,
     "quiesce": holds.quiesce,
     "resume": holds.resume,

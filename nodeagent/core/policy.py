@@ -1,8 +1,8 @@
 """The only maker of actions: which fault asks for a reset, and what becomes of a proposal meanwhile.
 
 A fault asks if a reset can end it, its level wants one now, and it is seen to be there: not injected, not the
-application's, not one that only a replay or a reload of the tables brought up. How one reset goes on once it
-is proposed is in ``resets``; who stands in its way in ``hindrances``.
+application's, not one that only a replay or a reload of the tables brought up. How one reset moves once it
+is proposed is in ``resets``; what blocks it in ``hindrances``.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from nodeagent.core import grounds, hindrances, proposals, recovery
 from nodeagent.core.catalog import Mode
-from nodeagent.core.model import Condition, Device, Kind, Level, Reset, ResetMode, ResetStage
+from nodeagent.core.model import Condition, Device, Kind, Level, Reset, ResetMode
 from nodeagent.core.state import State
 from nodeagent.core.telling import unobserved_reason
 
@@ -30,7 +30,7 @@ def review(state: State) -> bool:
 
 
 def _of_their_groups(state: State, device_ids: Iterable[str]) -> list[Device]:
-    """The chips, and those that are reset with them: what stood in the way of one may have been another's."""
+    """The chips, and those that are reset with them: what blocked one may have been another's."""
     if not state.lookup.settings.reset.is_on:
         return []
     found: dict[str, None] = {}
@@ -43,19 +43,25 @@ def _of_their_groups(state: State, device_ids: Iterable[str]) -> list[Device]:
 
 def _reconsider(state: State, reset: Reset) -> bool:
     """A proposal whose fault is gone, or that the configuration no longer wants, is withdrawn."""
-    if reset.stage is ResetStage.ENDED:
-        open_now = any(("condition", each) in state.cells[Condition] for each in reset.conditions)
-        cooled_ns = (reset.ended_ns or 0) + state.lookup.settings.reset.cool_down_ns
-        is_over = not open_now and state.moment_ns >= cooled_ns
-        if is_over:
-            state.drop(reset)
-        return is_over
-    if reset.stage in (ResetStage.RUNNING, ResetStage.VERIFYING):
+    if reset.has_ended:
+        return _forget(state, reset)
+    if reset.is_under_way:
         return False
     if reason := _why_withdrawn(state, reset):
         proposals.withdraw(state, reset, reason)
         return True
     return proposals.look_again(state, reset)
+
+
+def _forget(state: State, reset: Reset) -> bool:
+    """Of one that ended: once it has cooled down, and keeps no open fault from asking."""
+    keeps = () if reset.may_ask_again and not reset.hindered else reset.conditions
+    if any(("condition", each) in state.cells[Condition] for each in keeps):
+        return False
+    if state.moment_ns < (reset.ended_ns or 0) + state.lookup.settings.reset.cool_down_ns:
+        return False
+    state.drop(reset)
+    return True
 
 
 def _why_withdrawn(state: State, reset: Reset) -> str:
@@ -67,7 +73,7 @@ def _why_withdrawn(state: State, reset: Reset) -> str:
         return "resets are switched off"
     if mode is not reset.mode:
         return f"the mode of resets is {mode} now"
-    if reason := hindrances.barrier(state, reset.members):
+    if reason := hindrances.excludes(state, reset.members):
         return reason
     if asker is not None and set(hindrances.group_of(state, asker)) != set(reset.members):
         return "other devices are reset together with it now"
@@ -86,7 +92,7 @@ def _propose_for(state: State, device: Device) -> bool:
     if not asking:
         return False
     members = hindrances.group_of(state, device)
-    if _is_covered(state, members, asking, _mode(state, device)) or hindrances.barrier(state, members):
+    if _is_covered(state, members, asking, _mode(state, device)) or hindrances.excludes(state, members):
         return False
     if not proposals.propose(state, device, members, asking):
         return False
@@ -115,23 +121,23 @@ def _wants_one_now(state: State, condition: Condition) -> bool:
 
 
 def _is_covered(state: State, members: tuple[str, ...], asking: list[Condition], mode: ResetMode) -> bool:
-    """A reset that goes on covers all of its group; one that ended, only the faults that asked for it.
-
-    What was done on paper covers nothing once resets are done, nor what waited in vain once nothing stands in
-    its way any more.
+    """A reset in progress covers all of its group; one that ended, only the faults that asked for it, for as
+    long as they may not ask again. What was done on paper covers nothing once resets are done.
     """
-    if hindrances.covers(state, members):
+    if hindrances.covering(state, members) is not None:
         return True
-    ended = (reset for reset in state.all(Reset) if reset.stage is ResetStage.ENDED)
+    ended = (reset for reset in state.all(Reset) if reset.has_ended)
     counting = (reset for reset in ended if reset.mode in (mode, ResetMode.ON, ResetMode.ASK))
-    standing = (reset for reset in counting if not _may_begin_by_now(state, reset, members))
+    standing = (reset for reset in counting if not _may_ask_by_now(state, reset, members))
     asked = {condition_id for reset in standing for condition_id in reset.conditions}
     return asked.issuperset(condition.id for condition in asking)
 
 
-def _may_begin_by_now(state: State, reset: Reset, members: tuple[str, ...]) -> bool:
-    """It waited in vain, its fault is shown to this day, and what it waited for has gone."""
-    if not reset.hindered or not any(map(grounds.is_shown, grounds.asking(state, reset))):
+def _may_ask_by_now(state: State, reset: Reset, members: tuple[str, ...]) -> bool:
+    """Where it waited in vain: only if its fault is shown to this day, and what it waited for has gone."""
+    if not reset.may_ask_again or not reset.hindered:
+        return reset.may_ask_again
+    if not any(map(grounds.is_shown, grounds.asking(state, reset))):
         return False
     again = replace(reset, members=members, confirmed=True)
     return not hindrances.of_start(state, again, state.lookup.settings.reset)
@@ -141,5 +147,5 @@ def _forget_in_vain(state: State, asking: list[Condition]) -> None:
     """What waited in vain for these faults has given way to a new proposal."""
     ids = {condition.id for condition in asking}
     for reset in state.all(Reset):
-        if reset.stage is ResetStage.ENDED and reset.hindered and ids.issuperset(reset.conditions):
+        if reset.may_ask_again and reset.hindered and ids.issuperset(reset.conditions):
             state.drop(reset)

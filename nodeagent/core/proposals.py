@@ -1,14 +1,12 @@
-"""A reset before it starts: proposed, held, announced, approved, and waiting until nothing is in its way.
+"""A reset before it starts: proposed, held, announced, approved, and waiting until nothing blocks it.
 
-    announced --> asking (mode ask) --> waiting --> running ...
-        any of them: refused, when its reason to be is gone; failed, where it was tried before
-
-A dry run takes the same steps and holds nothing. What is done from the start on is in ``resets``.
+A dry run takes the same steps and holds nothing. Which stage follows which is in ``resets``; what is done
+from the start on is in ``attempts``.
 """
 
 from dataclasses import replace
 
-from nodeagent.core import hindrances, limits, resets
+from nodeagent.core import attempts, charges, hindrances, limits, resets
 from nodeagent.core.catalog import ResetSettings
 from nodeagent.core.model import (
     ActiveSet,
@@ -21,6 +19,7 @@ from nodeagent.core.model import (
     ResetMode,
     ResetStage,
 )
+from nodeagent.core.resets import Happened
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
 
@@ -28,11 +27,6 @@ OWNER = "nodeagent"
 """Of the holds of a pending reset; no person has this name."""
 
 _OF_RESET = f"/hold:{OWNER}!"
-
-FIRST_STAGE = ResetStage.ANNOUNCED
-"""Of every proposal."""
-
-_PENDING = (ResetStage.ANNOUNCED, ResetStage.ASKING, ResetStage.WAITING)
 
 
 def propose(
@@ -46,7 +40,7 @@ def propose(
     """Announce it and hold the group; where a member has had all its resets, say that instead."""
     settings = state.lookup.settings.reset
     mode = settings.of_vendor(device.vendor)
-    if mode is not ResetMode.DRY_RUN and (spent := hindrances.exhausted(state, members, settings)):
+    if mode is not ResetMode.DRY_RUN and (spent := charges.exhausted(state, members, settings)):
         return _tell_limit(state, device, spent, settings)
     if len(state.cells[Reset]) >= limits.MAX_RESETS:
         return False
@@ -56,7 +50,7 @@ def propose(
         asker_id=device.id,
         members=members,
         mode=mode,
-        stage=ResetStage.ANNOUNCED,
+        stage=resets.FIRST_STAGE,
         proposed_ns=state.moment_ns,
         due_ns=state.moment_ns + settings.announce_ns,
         conditions=tuple(condition.id for condition in asking),
@@ -84,13 +78,8 @@ def reset_of(hold_id: str) -> str:
     return hold_id.partition(_OF_RESET)[2]
 
 
-def is_pending(reset: Reset) -> bool:
-    """Whether nothing has been done yet."""
-    return reset.stage in _PENDING
-
-
 def look_again(state: State, reset: Reset) -> bool:
-    """Something changed while it waits: start it, or tell what now stands in its way."""
+    """Something changed while it waits: start it, or tell what blocks it now."""
     return reset.stage is ResetStage.WAITING and _start_or_wait(state, reset)
 
 
@@ -99,13 +88,13 @@ def due(state: State, reset: Reset) -> None:
     settings = state.lookup.settings.reset
     if reset.stage is ResetStage.ANNOUNCED:
         if reset.mode is ResetMode.ASK and not reset.approved:
-            asking = replace(reset, stage=ResetStage.ASKING, due_ns=state.moment_ns + settings.approval_ns)
-            state.put(asking)
-            resets.tell_step(
-                state, EventKind.ACTION_PROPOSED, asking, "it waits for an operator to approve it"
-            )
+            due_ns = state.moment_ns + settings.approval_ns
+            asking = resets.advance(state, reset, Happened.NEEDS_APPROVAL, due_ns=due_ns)
+            if asking is not None:
+                why = "it waits for an operator to approve it"
+                resets.tell_step(state, EventKind.ACTION_PROPOSED, asking, why)
         else:
-            _wait(state, reset)
+            _wait(state, reset, Happened.ANNOUNCED)
     elif reset.stage is ResetStage.ASKING:
         refuse(state, reset, "nobody approved it in time")
     elif reset.stage is ResetStage.WAITING:
@@ -114,29 +103,30 @@ def due(state: State, reset: Reset) -> None:
         else:
             _refuse_in_vain(state, reset)
     else:
-        resets.due(state, reset)
+        attempts.due(state, reset)
 
 
 def approve(state: State, reset: Reset, by: str) -> bool:
     """A person lets it go on."""
-    if reset.approved or reset.mode is not ResetMode.ASK or reset.stage not in _PENDING:
+    if reset.approved or reset.mode is not ResetMode.ASK or not reset.is_pending:
         return False
     approved = replace(reset, approved=True)
     state.put(approved)
     resets.tell_step(state, EventKind.ACTION_PROPOSED, approved, f"approved by {by}")
-    if reset.stage is ResetStage.ASKING:
-        _wait(state, approved)
+    if approved.stage is ResetStage.ASKING:
+        _wait(state, approved, Happened.APPROVED)
     return True
 
 
 def refuse(state: State, reset: Reset, why: str) -> None:
-    """It will not be done, whatever stood in its way."""
-    resets.refuse(state, replace(reset, hindered=()), why)
+    """It will not be done, whatever blocked it."""
+    resets.call_off(state, replace(reset, hindered=()), Happened.CALLED_OFF, why)
 
 
 def withdraw(state: State, reset: Reset, why: str) -> None:
     """It will not be done as it was proposed: the faults that asked for it may ask again."""
-    refuse(state, reset if resets.has_failed(state, reset) else replace(reset, conditions=()), why)
+    called_off = replace(reset, hindered=())
+    resets.call_off(state, called_off, Happened.CALLED_OFF, why, may_ask_again=True)
 
 
 def polled(state: State, given: ActiveSet) -> bool:
@@ -153,8 +143,8 @@ def polled(state: State, given: ActiveSet) -> bool:
             if state.names.get(given.device, given.device) != device_id:
                 continue
             if reset.stage is ResetStage.VERIFYING and given.complete:
-                changed = resets.verified(state, reset, device_id, given) or changed
-            elif is_pending(reset) and device_id == reset.asker_id and _tells(state, reset, given):
+                changed = attempts.verified(state, reset, device_id, given) or changed
+            elif reset.is_pending and device_id == reset.asker_id and _tells(state, reset, given):
                 changed = _confirmed(state, reset, given) or changed
     return changed
 
@@ -171,7 +161,7 @@ def _tells(state: State, reset: Reset, given: ActiveSet) -> bool:
 def _confirmed(state: State, reset: Reset, given: ActiveSet) -> bool:
     """The asker was read since: whether its fault is there is then known."""
     since_ns = max(reset.proposed_ns, reset.ended_ns or 0, state.era.started_ns)
-    if reset.confirmed or given.begun_ns < since_ns or resets.asks_in_vain(reset, given):
+    if reset.confirmed or given.begun_ns < since_ns or attempts.asks_in_vain(reset, given):
         return False
     state.put(replace(reset, confirmed=True))
     return True
@@ -180,20 +170,21 @@ def _confirmed(state: State, reset: Reset, given: ActiveSet) -> bool:
 def began_again(state: State) -> None:
     """After a start of the daemon: a fault must be seen anew before anything is done about it."""
     for reset in state.all(Reset):
-        if is_pending(reset):
+        if reset.is_pending:
             state.put(replace(reset, confirmed=False))
         else:
-            resets.began_again(state, reset)
+            attempts.began_again(state, reset)
 
 
 # ---------------------------------------------------------------------- steps
 
 
 def _refuse_in_vain(state: State, reset: Reset) -> None:
-    """What stood in its way to the last is kept: once that has gone, the fault may ask again."""
+    """What blocked it to the last is kept: once that has gone, the fault may ask again."""
     hindered = reset.hindered or ("the last reset was to cool down",)
     why = "; ".join(("it could not be done in time", *hindered))
-    resets.refuse(state, replace(reset, hindered=hindered), why)
+    in_vain = replace(reset, hindered=hindered)
+    resets.call_off(state, in_vain, Happened.CALLED_OFF, why, may_ask_again=True)
 
 
 def _valid_until_ns(reset: Reset, settings: ResetSettings) -> int:
@@ -202,11 +193,11 @@ def _valid_until_ns(reset: Reset, settings: ResetSettings) -> int:
     return since_ns + settings.validity_ns
 
 
-def _wait(state: State, reset: Reset) -> None:
-    due_ns = _valid_until_ns(reset, state.lookup.settings.reset)
-    waiting = replace(reset, stage=ResetStage.WAITING, due_ns=max(due_ns, state.moment_ns))
-    state.put(waiting)
-    _start_or_wait(state, waiting)
+def _wait(state: State, reset: Reset, happened: Happened) -> None:
+    due_ns = max(_valid_until_ns(reset, state.lookup.settings.reset), state.moment_ns)
+    waiting = resets.advance(state, reset, happened, due_ns=due_ns)
+    if waiting is not None:
+        _start_or_wait(state, waiting)
 
 
 def _start_or_wait(state: State, reset: Reset) -> bool:
@@ -219,7 +210,7 @@ def _start_or_wait(state: State, reset: Reset) -> bool:
         return after != reset
     found = hindrances.of_start(state, reset, settings)
     if not found:
-        resets.start(state, reset, settings)
+        attempts.start(state, reset, settings)
         return True
     waiting = replace(reset, hindered=found, due_ns=_valid_until_ns(reset, settings))
     if waiting == reset:
@@ -250,5 +241,5 @@ def _tell_limit(state: State, device: Device, spent: str, settings: ResetSetting
     code = "reset_limit_reached"
     if state.condition(device.id, state.lookup.facts(code).key) is not None:
         return False
-    resets.raise_own(state, device.id, code, hindrances.limit_words(state, spent, settings))
+    resets.raise_own(state, device.id, code, charges.limit_words(state, spent, settings))
     return True

@@ -1,11 +1,11 @@
-"""What a person's order to reset a device would do now: who, what stands in its way, and step by step what.
+"""What a person's order to reset a device would do now: who, what blocks it, and step by step what.
 
 A pure reading of the state, in words that name who or what. It changes nothing and proposes nothing.
 """
 
 from dataclasses import dataclass
 
-from nodeagent.core import hindrances, proposals
+from nodeagent.core import charges, hindrances, resets
 from nodeagent.core.catalog import ResetSettings
 from nodeagent.core.model import Device, Kind, Reset, ResetMode
 from nodeagent.core.state import State
@@ -32,7 +32,7 @@ class Step:
 class Rehearsal:
     """``devices`` are names, the one asked for first. ``refused`` is why nothing would begin, "" if it would.
 
-    ``hindered`` is what stands in the way of its start now and may leave by itself. ``window_ns`` is that of
+    ``hindered`` is what blocks its start now and may go away by itself. ``window_ns`` is that of
     the limits ``used``.
     """
 
@@ -72,7 +72,7 @@ def _hindered(
         asker_id=device.id,
         members=members,
         mode=settings.of_vendor(device.vendor),
-        stage=proposals.FIRST_STAGE,
+        stage=resets.FIRST_STAGE,
         proposed_ns=state.now_ns,
         due_ns=None,
         confirmed=True,
@@ -89,7 +89,7 @@ def _used(state: State, members: tuple[str, ...], settings: ResetSettings) -> tu
     return tuple(
         Used(
             device=state.device(each).name,
-            resets=hindrances.charged(state, each, settings),
+            resets=charges.charged(state, each, settings),
             limit=limit,
         )
         for each, limit in limits
@@ -101,15 +101,17 @@ def _steps(mode: ResetMode, members: tuple[str, ...], settings: ResetSettings) -
     announced_ns = settings.announce_ns
     if mode is ResetMode.DRY_RUN:
         return (
-            Step(after_ns=0, what="it is proposed; nothing is held, for the mode is dry-run"),
-            Step(after_ns=announced_ns, what="once nothing stands in its way, its start and end are told"),
+            Step(after_ns=0, what="it is proposed; nothing is held, because the mode is dry-run"),
+            Step(after_ns=announced_ns, what="once nothing blocks it, its start and end are reported"),
             Step(after_ns=announced_ns, what="nothing is reset"),
         )
     return (
         Step(after_ns=0, what="it is proposed; every device above takes no new work"),
-        Step(after_ns=announced_ns, what="once nothing stands in its way, it starts, and is counted"),
+        Step(after_ns=announced_ns, what="once nothing blocks it, it starts, and counts towards the limits"),
         Step(after_ns=announced_ns, what=f"the driver resets {whom}"),
-        Step(after_ns=None, what=f"polls must show every device well within {_seconds(settings.verify_ns)}"),
+        Step(
+            after_ns=None, what=f"polls must show every device healthy within {_seconds(settings.verify_ns)}"
+        ),
         Step(after_ns=None, what="the devices take work again"),
     )
 

@@ -1,245 +1,121 @@
-"""A reset from its start on: done, verified by polls, once more where it did not help, and ended.
+"""The life of a reset, as a table. Every change of its stage is made here, and told.
 
-    ... waiting --> running --> verifying --> ended
+                   announced                started               done
+    announced ─────────────────> waiting ──────────> running ───────────> verifying
+        │                         ^   ^                 │                     │
+        │ needs approval          │   └─────────────────┴─────────────────────┘
+        v                approved │                 once more
+      asking ─────────────────────┘
 
-Each step is told as one of three event kinds (proposed, started, finished) about the device that asked, with
-the action's id. A dry run ends as it starts, and nothing is done. What comes before is in ``proposals``.
+    announced, asking, waiting ──> ended    called off
+    running ─────────────────────> ended    dry run, refused, given up
+    verifying ───────────────────> ended    verified, given up
+
+``proposals`` makes a reset and moves it up to its start, ``attempts`` from there on; ``policy`` forgets one
+that ended. Each change is told as one of three kinds of event (proposed, started, finished) about the device
+that asked, with the reset's id.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final
 
-from nodeagent.core import clearing, grounds, hindrances, registered, signals
-from nodeagent.core.catalog import ResetSettings
-from nodeagent.core.codes import root
+from nodeagent.core import clearing, grounds, hindrances, signals
 from nodeagent.core.model import (
-    NODE,
-    Action,
-    ActionResult,
     ActionState,
-    ActiveSet,
     Assertion,
-    Charge,
-    Condition,
     Device,
     EventKind,
     Hold,
     HoldKind,
     Reset,
-    ResetMode,
-    ResetsRecorded,
     ResetStage,
     Signal,
 )
 from nodeagent.core.state import State
 from nodeagent.core.telling import tell
 
-_MOST_ATTEMPTS = 2
+
+class Happened(StrEnum):
+    """To a reset: what may move it to another stage."""
+
+    NEEDS_APPROVAL = "needs_approval"
+    ANNOUNCED = "announced"
+    """For as long as it is to be, and nobody needs to approve it (any more)."""
+
+    APPROVED = "approved"
+    CALLED_OFF = "called_off"
+    """By a person, by the time, or because it is not wanted any more. Nothing is done."""
+
+    STARTED = "started"
+    DRY_RUN = "dry_run"
+    DONE = "done"
+    """By the driver: polls must show that it helped."""
+
+    REFUSED = "refused"
+    """By whoever was to do it: nothing was done."""
+
+    ONCE_MORE = "once_more"
+    """It did not help, and is tried again."""
+
+    GIVEN_UP = "given_up"
+    VERIFIED = "verified"
 
 
-def start(state: State, reset: Reset, settings: ResetSettings) -> None:
-    """Nothing stands in its way any more: count it, and hand it to the shell."""
-    at_ns = state.moment_ns
-    started = replace(
-        reset,
-        stage=ResetStage.RUNNING,
-        hindered=(),
-        started_ns=at_ns,
-        ended_ns=None,
-        due_ns=at_ns + settings.run_ns,
-    )
-    state.put(started)
-    tell_step(state, EventKind.ACTION_STARTED, started, f"reset of {hindrances.names(state, reset.members)}")
-    if reset.mode is ResetMode.DRY_RUN:
-        end(state, replace(started, ended_ns=at_ns), ActionState.DONE, "dry run: nothing was done")
-        return
-    _charge(state, (*reset.members, state.node_id), settings)
-    state.actions.append(
-        Action(
-            id=reset.id,
-            kind="reset",
-            attempt=reset.attempt,
-            devices=reset.members,
-            reasons=reset.codes,
-            deadline_ns=at_ns + settings.run_ns,
-            holders=registered.holders(state, reset, settings),
-        )
-    )
+FIRST_STAGE: Final = ResetStage.ANNOUNCED
+
+TRANSITIONS: Final[Mapping[tuple[ResetStage, Happened], ResetStage]] = MappingProxyType(
+    {
+        (ResetStage.ANNOUNCED, Happened.NEEDS_APPROVAL): ResetStage.ASKING,
+        (ResetStage.ANNOUNCED, Happened.ANNOUNCED): ResetStage.WAITING,
+        (ResetStage.ANNOUNCED, Happened.CALLED_OFF): ResetStage.ENDED,
+        (ResetStage.ASKING, Happened.APPROVED): ResetStage.WAITING,
+        (ResetStage.ASKING, Happened.CALLED_OFF): ResetStage.ENDED,
+        (ResetStage.WAITING, Happened.STARTED): ResetStage.RUNNING,
+        (ResetStage.WAITING, Happened.CALLED_OFF): ResetStage.ENDED,
+        (ResetStage.RUNNING, Happened.DRY_RUN): ResetStage.ENDED,
+        (ResetStage.RUNNING, Happened.DONE): ResetStage.VERIFYING,
+        (ResetStage.RUNNING, Happened.REFUSED): ResetStage.ENDED,
+        (ResetStage.RUNNING, Happened.ONCE_MORE): ResetStage.WAITING,
+        (ResetStage.RUNNING, Happened.GIVEN_UP): ResetStage.ENDED,
+        (ResetStage.VERIFYING, Happened.VERIFIED): ResetStage.ENDED,
+        (ResetStage.VERIFYING, Happened.ONCE_MORE): ResetStage.WAITING,
+        (ResetStage.VERIFYING, Happened.GIVEN_UP): ResetStage.ENDED,
+    }
+)
+"""What is not here does not happen: ``advance`` then changes nothing."""
 
 
-def is_running(state: State, action: Action) -> bool:
-    """False where its time has run out already: a step may span more than its deadline."""
-    reset = state.get(Reset, action.id)
-    return reset is not None and (reset.stage, reset.attempt) == (ResetStage.RUNNING, action.attempt)
+def can(reset: Reset, happened: Happened) -> bool:
+    return (reset.stage, happened) in TRANSITIONS
 
 
-def due(state: State, reset: Reset) -> None:
-    """The time for its result, or for its verification, is over."""
-    if reset.stage is ResetStage.RUNNING:
-        _recharge(state, reset)
-        _fail(state, reset, ActionState.TIMED_OUT, "no result came")
-    elif reset.stage is ResetStage.VERIFYING:
-        unwell = tuple(device_id for device_id in reset.members if device_id not in reset.verified)
-        why = f"{hindrances.names(state, unwell)} did not show that it helped"
-        _fail(state, reset, ActionState.FAILED, why)
+def advance(state: State, reset: Reset, happened: Happened, **changes: Any) -> Reset | None:
+    """Put the reset into the stage that follows, with ``changes`` of its other fields.
 
-
-def resulted(state: State, given: ActionResult) -> bool:
-    """The shell says how it went. Only an attempt that runs can have a result; what comes late has none."""
-    reset = state.get(Reset, given.action_id)
-    if reset is None or reset.stage is not ResetStage.RUNNING or given.attempt not in (0, reset.attempt):
-        return False
-    _recharge(state, reset, counts=given.state is not ActionState.REFUSED)
-    if given.state is ActionState.DONE:
-        due_ns = state.moment_ns + state.lookup.settings.reset.verify_ns
-        state.put(
-            replace(
-                reset,
-                stage=ResetStage.VERIFYING,
-                ended_ns=state.moment_ns,
-                due_ns=due_ns,
-                verified=(),
-                report=given.reason,
-            )
-        )
-    elif given.state is ActionState.REFUSED:
-        refuse(state, _with_what_came(state, reset), given.reason)
-    else:
-        _fail(state, reset, given.state, given.reason)
-    return True
-
-
-def asks_in_vain(reset: Reset, given: ActiveSet) -> bool:
-    """Whether the poll could not ask for a code that the reset is for."""
-    return not {root(code) for code in reset.codes}.isdisjoint(map(root, given.unread))
-
-
-def verified(state: State, reset: Reset, device_id: str, given: ActiveSet) -> bool:
-    """A complete poll of a member: well, if it was begun since, asked for what asked and shows none of it."""
-    wanted = {state.lookup.facts(code).key for code in reset.codes}
-    shown = {state.lookup.facts(active.code).key for active in given.codes}
-    if asks_in_vain(reset, given):
-        return False
-    if device_id in reset.verified or given.begun_ns < (reset.ended_ns or 0) or wanted & shown:
-        return False
-    after = replace(reset, verified=(*reset.verified, device_id))
+    None where nothing follows; then the state is as it was.
+    """
+    stage = TRANSITIONS.get((reset.stage, happened))
+    if stage is None:
+        return None
+    after = replace(reset, stage=stage, **changes)
     state.put(after)
-    if set(after.verified) == set(reset.members):
-        _succeed(state, after)
-    return True
-
-
-def began_again(state: State, reset: Reset) -> None:
-    """What came while the daemon was away is yet to be told: its result, and polls of its members."""
-    if reset.due_ns is not None:
-        again_ns = state.now_ns + state.lookup.settings.reset.verify_ns
-        state.put(replace(reset, due_ns=max(reset.due_ns, again_ns)))
+    return after
 
 
 # ---------------------------------------------------------------------- how it ends
 
 
-def _charge(state: State, device_ids: tuple[str, ...], settings: ResetSettings) -> None:
-    """What the window no longer spans is forgotten, also of parts that are no longer here."""
-    since_ns = state.moment_ns - settings.limit_window_ns
-    for charge in state.all(Charge):
-        kept = tuple(at_ns for at_ns in charge.resets_ns if at_ns >= since_ns)
-        if kept:
-            state.put(replace(charge, resets_ns=kept))
-        else:
-            state.drop(charge)
-    for device_id in device_ids:
-        before = state.get(Charge, device_id) or Charge(device_id=device_id, resets_ns=())
-        state.put(replace(before, resets_ns=(*before.resets_ns, state.moment_ns)))
-
-
-def recorded(state: State, given: ResetsRecorded) -> bool:
-    """Resets of which the record knows more than the store count as the record has them."""
-    since_ns = state.moment_ns - state.lookup.settings.reset.limit_window_ns
-    changed = False
-    for told_id, resets_ns in given.resets_ns:
-        device_id = state.node_id if told_id == NODE else told_id
-        before = state.get(Charge, device_id)
-        known = [at_ns for at_ns in before.resets_ns if at_ns >= since_ns] if before is not None else []
-        told = tuple(at_ns for at_ns in resets_ns if at_ns >= since_ns)
-        if len(told) > len(known):
-            state.put(Charge(device_id=device_id, resets_ns=told))
-            changed = True
-    return changed
-
-
-def _recharge(state: State, reset: Reset, counts: bool = True) -> None:
-    """The hardware was reset at some time since the start: it counts from now, so that no window is short.
-
-    Not ``counts``: nothing was done.
-    """
-    for device_id in (*reset.members, state.node_id):
-        charge = state.get(Charge, device_id)
-        if charge is not None and reset.started_ns in charge.resets_ns:
-            others = tuple(at_ns for at_ns in charge.resets_ns if at_ns != reset.started_ns)
-            state.put(replace(charge, resets_ns=(*others, state.moment_ns) if counts else others))
-
-
-def _succeed(state: State, reset: Reset) -> None:
-    """Every member was read and is well: what a reset clears is over."""
-    parts = (part.id for member in reset.members for part in state.parts(member))
-    for device_id in (*reset.members, *parts):
-        for condition in state.on(Condition, device_id):
-            if _is_over(state, condition, reset):
-                clearing.close(state, condition, f"verified after {reset.id}")
-    end(state, replace(reset, conditions=()), ActionState.DONE, "verified by a poll of every member")
-
-
-def _is_over(state: State, condition: Condition, reset: Reset) -> bool:
-    """What occurred since may ask anew. What the driver shows was in the very polls that verified: the reset
-    was for another fault.
-    """
-    by_driver = condition.source == state.device(condition.device_id).source and not condition.rule
-    if by_driver and grounds.is_shown(condition):
-        return False
-    facts = state.lookup.facts(condition.code)
-    return facts.clear_on.reset and condition.occurred_ns <= (reset.ended_ns or 0)
-
-
-def _fail(state: State, reset: Reset, how: ActionState, why: str) -> None:
-    """Once more after the cool-down where every member answers."""
-    answers = all(hindrances.answers(state, device_id) for device_id in reset.members)
-    settings = state.lookup.settings.reset
-    exhausted = hindrances.exhausted(state, reset.members, settings)
-    if reset.attempt < _MOST_ATTEMPTS and answers and not exhausted:
-        at_ns = state.moment_ns
-        again = replace(
-            reset,
-            stage=ResetStage.WAITING,
-            attempt=reset.attempt + 1,
-            confirmed=False,
-            verified=(),
-            ended_ns=at_ns,
-            due_ns=at_ns + settings.cool_down_ns,
-        )
-        state.put(again)
-        tell_step(state, EventKind.ACTION_FINISHED, reset, f"{how}: {why}; once more after the cool-down")
-        return
-    give_up(state, replace(reset, ended_ns=state.moment_ns), how, why)
-
-
-def _with_what_came(state: State, reset: Reset) -> Reset:
-    """What has come into its way since it began: once that has gone, the fault may ask again."""
-    if has_failed(state, reset):
-        return reset
-    if hindrances.barrier(state, reset.members):
-        return replace(reset, conditions=())
-    if not hindrances.are_known(state, reset.members):
-        return reset
-    again = replace(reset, confirmed=True)
-    return replace(reset, hindered=hindrances.of_start(state, again, state.lookup.settings.reset))
-
-
-def refuse(state: State, reset: Reset, why: str) -> None:
+def call_off(
+    state: State, reset: Reset, happened: Happened, why: str, *, may_ask_again: bool = False
+) -> None:
     """It will not be done. One that was tried before has failed then."""
     if has_failed(state, reset):
-        give_up(state, reset, ActionState.FAILED, why)
+        give_up(state, reset, happened, ActionState.FAILED, why)
     else:
-        end(state, reset, ActionState.REFUSED, why)
+        end(state, reset, happened, ActionState.REFUSED, why, may_ask_again=may_ask_again)
 
 
 def has_failed(state: State, reset: Reset) -> bool:
@@ -247,19 +123,32 @@ def has_failed(state: State, reset: Reset) -> bool:
     return reset.attempt > 1 and (bool(reset.who) or bool(grounds.asking(state, reset)))
 
 
-def give_up(state: State, reset: Reset, how: ActionState, why: str) -> None:
+def give_up(state: State, reset: Reset, happened: Happened, how: ActionState, why: str) -> None:
     """It did not help, and is not tried again: a person is needed where it did not verify."""
+    if not can(reset, happened):
+        return
     for device_id in reset.members:
         if device_id not in reset.verified:
             raise_own(state, device_id, "reset_failed", f"{reset.id} {how}: {why}")
-    end(state, replace(reset, hindered=()), how, why)
+    end(state, replace(reset, hindered=()), happened, how, why)
 
 
-def end(state: State, reset: Reset, how: ActionState, why: str) -> None:
+def end(
+    state: State, reset: Reset, happened: Happened, how: ActionState, why: str, *, may_ask_again: bool = False
+) -> None:
     """However it ends, its group is let go."""
-    ended = replace(reset, stage=ResetStage.ENDED, due_ns=None, result=f"{how}: {why}")
-    state.put(ended)
-    tell_step(state, EventKind.ACTION_FINISHED, ended, f"{how}: {why}")
+    ended = advance(
+        state,
+        reset,
+        happened,
+        due_ns=None,
+        outcome=how,
+        may_ask_again=may_ask_again,
+        result=f"{how}: {why}",
+    )
+    if ended is None:
+        return
+    tell_finished(state, ended, how, why)
     for hold in state.all(Hold):
         # By its id: a part that has said by now which it is took its holds along.
         if hold.kind is HoldKind.RESET_PENDING and hold.id.endswith(f"!{reset.id}"):
@@ -277,8 +166,36 @@ def raise_own(state: State, device_id: str, code: str, why: str) -> None:
         )
 
 
+def as_of_now(reset: Reset) -> Reset:
+    """One that a version stored which knew neither ``outcome`` nor ``may_ask_again``: it emptied
+    ``conditions`` where they might ask again, and began ``result`` with the word of the outcome.
+    """
+    if reset.stage is not ResetStage.ENDED or reset.outcome is not None:
+        return reset
+    word = reset.result.partition(":")[0]
+    outcome = ActionState(word) if word in set(ActionState) else ActionState.INTERRUPTED
+    may_ask_again = bool(reset.hindered) or not (reset.conditions or reset.who)
+    return replace(reset, outcome=outcome, may_ask_again=may_ask_again)
+
+
+# ---------------------------------------------------------------------- how it is told
+
+
+def tell_finished(state: State, reset: Reset, how: ActionState, why: str) -> None:
+    """The end of an attempt, or of a reset that was not tried."""
+    _tell(state, EventKind.ACTION_FINISHED, reset, f"{how}: {why}", {OUTCOME: str(how)})
+
+
 def tell_step(state: State, kind: EventKind, reset: Reset, why: str) -> None:
-    """One event about an action."""
+    """One event about a reset in progress."""
+    _tell(state, kind, reset, why, {})
+
+
+OUTCOME: Final = "outcome"
+"""The key, in the evidence of ACTION_FINISHED, of the ``ActionState``."""
+
+
+def _tell(state: State, kind: EventKind, reset: Reset, why: str, more: Mapping[str, str]) -> None:
     device = state.get(Device, reset.asker_id) or state.device(state.node_id)
     evidence = {
         "mode": str(reset.mode),
@@ -290,6 +207,7 @@ def tell_step(state: State, kind: EventKind, reset: Reset, why: str) -> None:
             if at_ns is not None
         },
         **({"report": reset.report} if reset.report else {}),
+        **more,
     }
     code = reset.codes[0] if reset.codes else ""
     tell(state, kind, device, code=code, condition_id=reset.id, source="agent", why=why, evidence=evidence)

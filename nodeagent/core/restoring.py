@@ -25,7 +25,6 @@ from nodeagent.core.model import (
     Ordinal,
     Promotion,
     Reset,
-    ResetStage,
 )
 from nodeagent.core.verdict import PRECEDENCE
 
@@ -60,7 +59,7 @@ class History:
         for cell in (one.cell for one in carried):
             if isinstance(cell, Hold | Promotion | Condition):
                 there.add(cell.id)
-            elif isinstance(cell, Reset) and cell.stage is not ResetStage.ENDED:
+            elif isinstance(cell, Reset) and not cell.has_ended:
                 resets.add(cell.id)
         absent = (cell for cell in self._open.values() if cell.id not in there)
         return tuple(cell for cell in absent if _keeps_work_off(cell) and not _waits_in_vain(cell, resets))

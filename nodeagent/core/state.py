@@ -26,6 +26,7 @@ from nodeagent.core.model import (
     NODE,
     Action,
     Affects,
+    Answer,
     Cell,
     Condition,
     Device,
@@ -78,6 +79,7 @@ class State:
         }
         self.cells: dict[type, dict[Key, Any]] = {of: {} for of in self._keys}
         self.actions: list[Action] = []
+        self.answer: Answer | None = None
         self.dirty: dict[str, None] = {}
         self.unreviewed: dict[str, None] = {}
         self.names = Names()

@@ -29,17 +29,14 @@ from nodeagent.drivers import DRIVERS
 from nodeagent.last_config import Chosen
 from nodeagent.memory import give_back
 from nodeagent.outlets import journal
-from nodeagent.outlets.actions import Actions
 from nodeagent.outlets.addresses import open_or_keep_trying
 from nodeagent.outlets.audit import Audit
-from nodeagent.outlets.claims import JobClaims
+from nodeagent.outlets.context import Context
+from nodeagent.outlets.control_service import served
 from nodeagent.outlets.grpc_server import GrpcServer
 from nodeagent.outlets.metrics import NodeMetrics
 from nodeagent.outlets.metrics_http import MetricsServer
 from nodeagent.outlets.node import NodeFacts
-from nodeagent.outlets.orders import Orders
-from nodeagent.outlets.quiescing import Quiescing
-from nodeagent.outlets.reports import Reports
 from nodeagent.outlets.sockets import OutletError
 from nodeagent.outlets.tables import Tables
 from nodeagent.reset.config import VOLATILE, file_system_of
@@ -151,13 +148,15 @@ class Daemon:
                 catalog=lambda: catalogs.current,
                 facts=facts,
                 config=config,
-                servants=(
+                served=served(
+                    Context(
+                        board=board,
+                        catalog=lambda: catalogs.current,
+                        facts=facts,
+                        ask=pump.ask,
+                        rehearse=pump.rehearse_reset,
+                    ),
                     Tables(facts, reloading.reload),
-                    Orders(board, lambda: catalogs.current, facts, pump.ask),
-                    Reports(board, lambda: catalogs.current, facts, pump.ask),
-                    Actions(board, facts, pump.ask, pump.rehearse_reset),
-                    Quiescing(board, facts, pump.ask),
-                    JobClaims(board, facts, pump.ask),
                     Audit(ledger, facts),
                 ),
                 sources=lambda view: workers.known_sources(view, sources),

@@ -10,11 +10,11 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import Action, Assertion, Event, Input, Outcome, Signal, Tick, View
+from nodeagent.core.model import Action, Answer, Assertion, Event, Input, Outcome, Signal, Tick, View
 from nodeagent.core.preview import Preview
 from nodeagent.core.rehearsal import Rehearsal
 from nodeagent.daemon.clock import Clock
@@ -63,7 +63,7 @@ class _Turn:
     actions: list[Action] = field(default_factory=list)
     cursors: dict[str, Cursor] = field(default_factory=dict)
     tells_damage: bool = False
-    answers: list[tuple[asyncio.Future[Taken], tuple[Event, ...]]] = field(default_factory=list)
+    taken: list[tuple[asyncio.Future[Taken], Taken]] = field(default_factory=list)
 
 
 class Pump:
@@ -179,17 +179,21 @@ class Pump:
 
     def _take(self, turn: _Turn, delivery: Delivery) -> None:
         before = len(turn.events)
+        answer: Answer | None = None
         for given in delivery.inputs:
-            self._step(turn, given)
+            answer = self._step(turn, given) or answer
         if delivery.cursor is not None:
             turn.cursors[delivery.source] = delivery.cursor
         if delivery.told is not None:
-            turn.answers.append((delivery.told, tuple(event for _, event in turn.events[before:])))
+            events = tuple(event for _, event in turn.events[before:])
+            turn.taken.append((delivery.told, Taken(events=events, answer=answer)))
 
-    def _step(self, turn: _Turn, given: Input) -> None:
+    def _step(self, turn: _Turn, given: Input) -> Answer | None:
         now_ns = self._clock.rule_ns()
-        self._gather(turn, now_ns, self._engine.step(now_ns, given))
+        outcome = self._engine.step(now_ns, given)
+        self._gather(turn, now_ns, outcome)
         self.statistics.inputs += 1
+        return outcome.answer
 
     def _gather(self, turn: _Turn, now_ns: int, outcome: Outcome) -> None:
         offset_ns = self._clock.wall_offset_ns()
@@ -246,9 +250,9 @@ class Pump:
     def _answer(self, turn: _Turn, durable: bool) -> None:
         """A disk that is well again has been given what it missed: then there is no reason any more."""
         not_durable = "" if durable else self._ledger.degraded
-        for answer, events in turn.answers:
-            if not answer.done():
-                answer.set_result(Taken(events=events, not_durable=not_durable))
+        for told, taken in turn.taken:
+            if not told.done():
+                told.set_result(replace(taken, not_durable=not_durable))
 
     def _beat_if_due(self) -> None:
         now_s = time.monotonic()

@@ -1,10 +1,10 @@
 """ListAudit: what was asked of ControlService, by whom, and what came of it."""
 
 from nodeagent.outlets import messages
+from nodeagent.outlets.context import Done
 from nodeagent.outlets.credentials import Caller
 from nodeagent.outlets.listing import limit_of
 from nodeagent.outlets.node import NodeFacts
-from nodeagent.outlets.orders import Done
 from nodeagent.outlets.pb import control_service_pb2 as pb
 from nodeagent.outlets.refusal import Refusal, Status
 from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError

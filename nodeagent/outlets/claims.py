@@ -4,67 +4,64 @@ from typing import Final
 
 from nodeagent.core.limits import MAX_CLAIMS_ON_DEVICE
 from nodeagent.core.model import Claims, DeviceView, Kind
-from nodeagent.outlets import messages, request_fields
+from nodeagent.outlets import request_fields
+from nodeagent.outlets.context import Context, Done
 from nodeagent.outlets.credentials import Caller
 from nodeagent.outlets.known import known_device
-from nodeagent.outlets.node import NodeFacts
-from nodeagent.outlets.orders import Ask, Done
 from nodeagent.outlets.pb import control_service_pb2 as pb
 from nodeagent.outlets.refusal import Refusal, Status
-from nodeagent.store.board import Board
+from nodeagent.store.records import Publication
 
 MAX_CLAIMS: Final = 1024
 
 
-class JobClaims:
-    def __init__(self, board: Board, facts: NodeFacts, ask: Ask) -> None:
-        self._board = board
-        self._node = messages.node_identity(facts)
-        self._ask = ask
+async def set_claims(context: Context, _caller: Caller, request: pb.SetClaimsRequest) -> Done:
+    if not 0 < len(request.claims) <= MAX_CLAIMS:
+        problem = f"claims: 1 to {MAX_CLAIMS}, not {len(request.claims)}"
+        raise Refusal(Status.INVALID_ARGUMENT, problem)
+    current = context.board.current
+    claims: dict[tuple[str, str], Claims] = {}
+    for place, claim in enumerate(request.claims):
+        given = _checked(current, f"claims[{place}]", claim)
+        if claims.setdefault((given.device, given.job), given).claimed is not given.claimed:
+            problem = f"{claim.job} cannot both claim and leave {claim.device}"
+            raise Refusal(Status.INVALID_ARGUMENT, f"claims[{place}]: {problem}")
+    _check_room(current, list(claims.values()))
+    taken = await context.ask(*claims.values())
+    return Done(message=pb.SetClaimsResponse(node=context.node), result=_result(request), taken=taken)
 
-    async def set_claims(self, _caller: Caller, request: pb.SetClaimsRequest) -> Done:
-        if not 0 < len(request.claims) <= MAX_CLAIMS:
-            told = f"claims: 1 to {MAX_CLAIMS}, not {len(request.claims)}"
-            raise Refusal(Status.INVALID_ARGUMENT, told)
-        claims: dict[tuple[str, str], Claims] = {}
-        for place, claim in enumerate(request.claims):
-            given = self._checked(f"claims[{place}]", claim)
-            if claims.setdefault((given.device, given.job), given).claimed is not given.claimed:
-                told = f"{claim.job} cannot both claim and leave {claim.device}"
-                raise Refusal(Status.INVALID_ARGUMENT, f"claims[{place}]: {told}")
-        self._check_room(list(claims.values()))
-        taken = await self._ask(*claims.values())
-        return Done(message=pb.SetClaimsResponse(node=self._node), result=self._told(request), taken=taken)
 
-    def _checked(self, field: str, claim: pb.Claim) -> Claims:
-        try:
-            device = known_device(self._board.current, claim.device)
-        except Refusal as refusal:
-            raise Refusal(refusal.status, f"{field}.{refusal.reason}") from refusal
-        if device.kind is not Kind.CHIP:
-            told = f"{device.name} is no chip; jobs claim NPUs and GPUs"
-            raise Refusal(Status.INVALID_ARGUMENT, f"{field}.device: {told}")
-        return Claims(
-            device=device.id,
-            job=request_fields.word(f"{field}.job", claim.job),
-            kind=request_fields.word(f"{field}.kind", claim.kind) if claim.kind else "",
-            claimed=claim.claimed,
-        )
+def _checked(current: Publication, field: str, claim: pb.Claim) -> Claims:
+    try:
+        device = known_device(current, claim.device)
+    except Refusal as refusal:
+        raise Refusal(refusal.status, f"{field}.{refusal.reason}") from refusal
+    if device.kind is not Kind.CHIP:
+        problem = f"{device.name} is not a chip; jobs claim only NPUs and GPUs"
+        raise Refusal(Status.INVALID_ARGUMENT, f"{field}.device: {problem}")
+    return Claims(
+        device=device.id,
+        job=request_fields.word(f"{field}.job", claim.job),
+        kind=request_fields.word(f"{field}.kind", claim.kind) if claim.kind else "",
+        claimed=claim.claimed,
+    )
 
-    def _check_room(self, claims: list[Claims]) -> None:
-        """The core would leave out what is too much; a call is taken whole or not at all."""
-        devices = {device.id: device for device in self._board.current.view.devices}
-        for device_id in {claim.device for claim in claims}:
-            device = devices[device_id]
-            if len(_jobs_after(device, claims)) > MAX_CLAIMS_ON_DEVICE:
-                told = f"at most {MAX_CLAIMS_ON_DEVICE} jobs; let those leave that have ended"
-                raise Refusal(Status.RESOURCE_EXHAUSTED, f"claims: {device.name}: {told}")
 
-    def _told(self, request: pb.SetClaimsRequest) -> str:
-        claimed = [f"{claim.device} by {claim.job}" for claim in request.claims if claim.claimed]
-        left = [f"{claim.device} by {claim.job}" for claim in request.claims if not claim.claimed]
-        parts = (("claimed", claimed), ("left", left))
-        return "; ".join(f"{word} {', '.join(which)}" for word, which in parts if which)
+def _check_room(current: Publication, claims: list[Claims]) -> None:
+    """The core would leave out what is too much; a call is taken whole or not at all."""
+    devices = {device.id: device for device in current.view.devices}
+    for device_id in {claim.device for claim in claims}:
+        device = devices[device_id]
+        if len(_jobs_after(device, claims)) > MAX_CLAIMS_ON_DEVICE:
+            problem = f"at most {MAX_CLAIMS_ON_DEVICE} jobs; let those leave that have ended"
+            raise Refusal(Status.RESOURCE_EXHAUSTED, f"claims: {device.name}: {problem}")
+
+
+def _result(request: pb.SetClaimsRequest) -> str:
+    claimed = [f"{claim.device} by {claim.job}" for claim in request.claims if claim.claimed]
+    left = [f"{claim.device} by {claim.job}" for claim in request.claims if not claim.claimed]
+    parts = (("claimed", claimed), ("left", left))
+    return "; ".join(f"{word} {', '.join(which)}" for word, which in parts if which)
 
 
 def _jobs_after(device: DeviceView, claims: list[Claims]) -> set[str]:

@@ -1,22 +1,24 @@
 """ControlService: taken from operators only, and every call is audited, refused ones too.
 
-Of a call that this version does not serve an operator is told UNIMPLEMENTED. One that is served is one
-coroutine under the method's name, of one of the objects given.
+``served`` names the function that serves each method; of any other an operator is told UNIMPLEMENTED.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 import grpc
 from google.protobuf.message import Message
 
-from nodeagent.outlets import request_fields, rpc
+from nodeagent.outlets import actions, claims, orders, quiescing, reports, request_fields, rpc
+from nodeagent.outlets.audit import Audit
 from nodeagent.outlets.audit_log import AuditLog
+from nodeagent.outlets.context import Context, Done
 from nodeagent.outlets.credentials import Caller, Identify, Role
-from nodeagent.outlets.orders import Done
 from nodeagent.outlets.refusal import Refusal, Status
+from nodeagent.outlets.tables import Tables
 
 _MAX_TARGET_LENGTH = 256
 _TARGET_FIELDS = ("device", "action_id")
@@ -26,18 +28,38 @@ _DRY_RUN = "dry_run"
 
 _log = logging.getLogger(__name__)
 
+Serve = Callable[[Caller, Any], Awaitable[Done]]
+Served = Mapping[str, Serve]
+"""By the name of the method."""
+
+
+def served(context: Context, tables: Tables, audit: Audit) -> Served:
+    return {
+        "ResetDevice": partial(actions.reset_device, context),
+        "ApproveAction": partial(actions.approve_action, context),
+        "IsolateDevice": partial(orders.isolate_device, context),
+        "ReleaseDevice": partial(orders.release_device, context),
+        "SetClaims": partial(claims.set_claims, context),
+        "Quiesce": partial(quiescing.quiesce, context),
+        "Resume": partial(quiescing.resume, context),
+        "ListAudit": audit.list_audit,
+        "ReloadTables": tables.reload_tables,
+        "Inject": partial(reports.inject, context),
+        "ReportPublicFault": partial(reports.report_public_fault, context),
+    }
+
 
 class ControlService:
-    """The service behind one socket. ``audit`` is shared by all, ``servants`` hold the coroutines."""
+    """The service behind one socket. ``audit`` and ``served`` are shared by all."""
 
-    def __init__(self, audit: AuditLog, identify: Identify, servants: Sequence[object]) -> None:
+    def __init__(self, audit: AuditLog, identify: Identify, served: Served) -> None:
         self._audit = audit
         self._identify = identify
-        self._servants = servants
+        self._served = served
         self._in_hand: set[asyncio.Task[Message]] = set()
 
     def behaviour_of(self, method: str) -> rpc.Behaviour:
-        served = self._served(rpc.snake_case(method))
+        serve = self._served.get(method)
 
         async def answer(request: Message, context: grpc.aio.ServicerContext) -> Message:
             caller = self._identify(context)
@@ -45,23 +67,21 @@ class ControlService:
             if caller.role is not Role.OPERATOR:
                 await self._audit.note_refusal(caller, method, target, caller.advice)
                 raise Refusal(Status.PERMISSION_DENIED, f"{method} is for operators: {caller.advice}")
-            if served is None:
+            if serve is None:
                 await self._audit.note(caller.who, method, target, "unimplemented")
                 raise Refusal(Status.UNIMPLEMENTED, f"{method} is not served by this version")
             # What is begun is carried out, also where the caller goes away: then it is audited too.
-            task = asyncio.create_task(self._done(served, caller, method, request))
+            task = asyncio.create_task(self._done(serve, caller, method, request))
             self._in_hand.add(task)
             task.add_done_callback(self._let_go)
             return await asyncio.shield(task)
 
         return answer
 
-    async def _done(
-        self, served: Callable[[Caller, Any], Awaitable[Done]], caller: Caller, method: str, request: Message
-    ) -> Message:
+    async def _done(self, serve: Serve, caller: Caller, method: str, request: Message) -> Message:
         who, target = _who(caller, request), _target(request)
         try:
-            done = await served(caller, request)
+            done = await serve(caller, request)
         except Refusal as refusal:
             await self._audit.note(who, method, target, f"refused: {refusal.reason}")
             raise
@@ -78,10 +98,6 @@ class ControlService:
         if not task.cancelled():
             # Told to the caller, who may have gone.
             task.exception()
-
-    def _served(self, name: str) -> Callable[[Caller, Any], Awaitable[Done]] | None:
-        found = (getattr(servant, name, None) for servant in self._servants)
-        return next((served for served in found if served is not None), None)
 
 
 def _who(caller: Caller, request: Message) -> str:

@@ -5,7 +5,7 @@ opens and closes, and holds no state of its own.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from nodeagent.outlets.addresses import listen_at, open_or_keep_trying
 from nodeagent.outlets.admission import Admission, Places
 from nodeagent.outlets.audit_log import AuditLog
 from nodeagent.outlets.consumers import ConsumerService
-from nodeagent.outlets.control_service import ControlService
+from nodeagent.outlets.control_service import ControlService, Serve
 from nodeagent.outlets.credentials import (
     OPERATOR_GROUP,
     READER_GROUP,
@@ -54,8 +54,8 @@ END_LIMIT_S = 1.0
 
 
 class GrpcServer:
-    """All sockets of one daemon. ``catalog`` gives the one in force, ``servants`` serve operators' calls,
-    ``sources`` are those to show beside a view, if others than its own.
+    """All sockets of one daemon. ``catalog`` gives the one in force, ``served`` is what serves
+    operators' calls, ``sources`` are those to show beside a view, if others than its own.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class GrpcServer:
         facts: NodeFacts,
         config: Config,
         pace: Pace | None = None,
-        servants: Sequence[object] = (),
+        served: Mapping[str, Serve] | None = None,
         sources: Sources = of_view,
     ) -> None:
         self._config = config
@@ -79,7 +79,7 @@ class GrpcServer:
             pace=pace or Pace(),
             sources=sources,
         )
-        self._servants = servants
+        self._served = served or {}
         self._audit = AuditLog(ledger)
         self.places = Places()
         self._health = HealthService(("", FAULT_SERVICE.full_name, CONTROL_SERVICE.full_name))
@@ -188,7 +188,7 @@ class GrpcServer:
         server = grpc.aio.server(options=_options(), interceptors=(admission,))
         faults = FaultService(self._shown, identify, self.places.answers)
         consumers = ConsumerService(self._shown.ledger, self._shown.facts, identify, self._audit)
-        control = ControlService(self._audit, identify, self._servants)
+        control = ControlService(self._audit, identify, self._served)
         server.add_generic_rpc_handlers(
             (
                 rpc.handlers(FAULT_SERVICE, rpc.methods_of(faults, consumers)),

@@ -19,7 +19,7 @@ from prometheus_client.registry import Collector
 from nodeagent.core.model import DeviceView, EventKind, Handling, Kind, Level, Verdict, View
 from nodeagent.outlets.follow import follow
 from nodeagent.outlets.health import HealthSource
-from nodeagent.outlets.metrics_of_actions import ActionCounts, actions_that_go_on
+from nodeagent.outlets.metrics_of_actions import ActionCounts, actions_in_progress
 from nodeagent.outlets.metrics_of_health import daemon_metrics, source_metrics
 from nodeagent.outlets.node import NodeFacts
 from nodeagent.outlets.telemetry import telemetry
@@ -75,7 +75,7 @@ class NodeMetrics(Collector):
             *self._about(publication),
             *_devices(publication.view),
             *_open(publication.view),
-            *actions_that_go_on(publication.view),
+            *actions_in_progress(publication.view),
             self._actions.family(),
             *self._stream(publication),
             *daemon_metrics(health),

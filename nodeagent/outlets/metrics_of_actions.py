@@ -1,11 +1,12 @@
-"""Actions as Prometheus metrics: how many ended since start, and how; and those that go on."""
+"""Actions as Prometheus metrics: how many ended since start, and how; and those in progress."""
 
 from collections import Counter
 from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from nodeagent.core.model import ActionState, Event, EventKind, ResetMode, ResetStage, View
+from nodeagent.core.model import ActionState, Event, EventKind, ResetMode, View
+from nodeagent.core.resets import OUTCOME
 
 _RESET = "reset"
 _MODES = tuple(mode for mode in ResetMode if mode is not ResetMode.OFF)
@@ -21,7 +22,7 @@ class ActionCounts:
 
     def count(self, event: Event) -> None:
         if event.kind is EventKind.ACTION_FINISHED:
-            key = (event.evidence.get("mode", ""), event.why.partition(":")[0])
+            key = (event.evidence.get("mode", ""), event.evidence.get(OUTCOME, ""))
             if key in self._ended:
                 self._ended[key] += 1
 
@@ -36,11 +37,11 @@ class ActionCounts:
         return ended
 
 
-def actions_that_go_on(view: View) -> Iterator[Metric]:
-    going_on = GaugeMetricFamily(
-        "nodeagent_actions_going_on", "Actions that have not ended.", labels=["kind", "mode", "stage"]
+def actions_in_progress(view: View) -> Iterator[Metric]:
+    in_progress = GaugeMetricFamily(
+        "nodeagent_actions_in_progress", "Actions that have not ended.", labels=["kind", "mode", "stage"]
     )
-    stages = Counter((each.mode, each.stage) for each in view.resets if each.stage is not ResetStage.ENDED)
+    stages = Counter((each.mode, each.stage) for each in view.resets if not each.has_ended)
     for (mode, stage), number in stages.items():
-        going_on.add_metric([_RESET, mode, stage], number)
-    yield going_on
+        in_progress.add_metric([_RESET, mode, stage], number)
+    yield in_progress

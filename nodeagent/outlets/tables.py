@@ -6,9 +6,9 @@ from typing import Final
 
 from nodeagent.core.preview import LevelChange, Preview, StanceChange
 from nodeagent.outlets import messages
+from nodeagent.outlets.context import Done
 from nodeagent.outlets.credentials import Caller
 from nodeagent.outlets.node import NodeFacts
-from nodeagent.outlets.orders import Done
 from nodeagent.outlets.pb import control_service_pb2 as pb
 from nodeagent.outlets.refusal import Refusal, Status
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nodeagent.core.model import Carried, Event, Input, View
+from nodeagent.core.model import Answer, Carried, Event, Input, View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +98,12 @@ class Damage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """What became of inputs: the events they gave, and why they are not on the disk, "" if they are."""
+    """What became of inputs: the events they gave, the answer where one was an order, and why they are not on
+    the disk, "" if they are.
+    """
 
     events: tuple[Event, ...] = ()
+    answer: Answer | None = None
     not_durable: str = ""
 
 

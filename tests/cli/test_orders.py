@@ -94,7 +94,7 @@ def test_a_hold_of_another_is_named_and_ended_by_its_id_or_by_force_which_the_au
         f"still isolated by bob: RMA (id {ids[0]})",
         f"still isolated by bob: burn-in (id {ids[1]})",
     ]
-    then = "alice has no hold there: name its owner or its id, or use force"
+    then = "alice has no hold there: use --owner or --id to name one, or --force"
     assert (refused.status, refused.err) == (1, f"nodeagent: node is isolated by {bobs}; {then}\n")
     assert (by_id["released"], [each["id"] for each in by_id["others"]]) == ([ids[0]], [ids[1]])
     assert by_force.out == f"released {ids[1]}\n"
@@ -157,7 +157,7 @@ def test_what_cannot_be_isolated_or_released_is_said(nodeagent: Nodeagent) -> No
         assert (status, told.splitlines()[-1]) == (2, f"Error: Invalid value for '--for': {why}")
     assert said["release node --reason done"] == (
         1,
-        "nodeagent: nothing on node is for a person to release",
+        "nodeagent: there is nothing to release on node",
     )
     assert said["release node --reason done --id no/such#1"] == (
         1,
@@ -176,8 +176,8 @@ def test_a_device_that_is_not_seen_to_be_well_is_released_by_force_only(
         refused = nodeagent("release", GPU, "--reason", "done")
         forced = nodeagent("release", GPU, "--reason", "done", "--force")
 
-    why = "XID_95 at RestartNPU, it is not observed; mend that first, or release it by force"
-    assert (refused.status, refused.err) == (1, f"nodeagent: {GPU} is not fit: {why}\n")
+    why = "XID_95 at RestartNPU, and is not observed; clear it first, or use --force"
+    assert (refused.status, refused.err) == (1, f"nodeagent: {GPU} is still faulty: {why}\n")
     assert forced.out == f"released slot:{GPU}/hold:alice#1\n"
 
 

@@ -135,7 +135,10 @@ def test_an_action_is_found_by_any_device_of_it(patient: Acting, nodeagent: Node
     refused = nodeagent("approve", "npu6", "--refuse")
     entry = nodeagent("audit", "-n", "2", "-o", "json").json[-1]
 
-    assert (none.status, none.err) == (1, "nodeagent: action_id: 'npu3' has none; none is pending\n")
+    assert (none.status, none.err) == (
+        1,
+        "nodeagent: action_id: no reset is pending on 'npu3'; pending: none\n",
+    )
     assert (approved["action_id"], approved["approved"], approved["durable"]) == (action_id, True, True)
     assert (refused.status, refused.out) == (0, f"refused {action_id}\n")
     assert (entry["target"], entry["result"]) == ("npu6", f"refused {action_id}")
@@ -175,10 +178,10 @@ def test_what_cannot_be_reset_is_told_why(node: Acting, nodeagent: Nodeagent) ->
     isolated = nodeagent("reset", "npu3", "--reason", "bench")
     shown = nodeagent("reset", "npu3", "--dry-run")
 
-    assert said["node"] == (1, "nodeagent: node is no chip: only NPUs and GPUs are reset\n")
+    assert said["node"] == (1, "nodeagent: node is not a chip: only NPUs and GPUs are reset\n")
     there = ", ".join(("node", *CHIPS))
     assert said["npu9"] == (1, f"nodeagent: device: 'npu9' is not known; there are: {there}\n")
-    why = "npu0 is isolated by alice: fan swap; see to that and release it first"
+    why = "npu0 is isolated by alice: fan swap; clear that and release it first"
     assert (isolated.status, isolated.err) == (1, f"nodeagent: {why}\n")
     assert (shown.status, shown.out.splitlines()[-2:]) == (0, ["it would be refused:", f"    {why}"])
     assert nodeagent("reset", "npu3").status == 2
@@ -193,8 +196,8 @@ def test_an_action_that_is_not_pending_cannot_be_decided_and_those_that_are_get_
     second = nodeagent("reset", "npu4", "--reason", "bench")
 
     unknown = "nodeagent: action_id: 'npu3/reset#1' is not known; "
-    assert (none.status, none.err) == (1, f"{unknown}none is pending\n")
-    assert (other.status, other.err) == (1, f"{unknown}pending are: {action_id}\n")
+    assert (none.status, none.err) == (1, f"{unknown}pending: none\n")
+    assert (other.status, other.err) == (1, f"{unknown}pending: {action_id}\n")
     assert (second.status, second.err.startswith(f"nodeagent: {action_id} of npu3, npu0")) == (1, True)
 
 
@@ -239,5 +242,5 @@ def test_a_dry_run_mode_is_told_and_asks_nobody(tmp_path: Path, nodeagent: Nodea
 
     assert "mode: dry-run\n" in ordered.out
     assert ordered.out.endswith("  after 5 s:   nothing is reset\n")
-    assert "is of mode dry-run, which asks nobody" in approved.err
+    assert "needs no approval: its mode is dry-run" in approved.err
     assert standing == {"ALLOW"}

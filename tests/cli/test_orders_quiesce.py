@@ -148,7 +148,7 @@ def test_claims_are_taken_whole_or_not_at_all(node: Acting, nodeagent: Nodeagent
     [
         (pb.ResetDeviceRequest(device="npu0"), "INVALID_ARGUMENT", "reason: 1 to 512 printable characters"),
         (pb.ResetDeviceRequest(dry_run=True), "NOT_FOUND", "device: '' is not known"),
-        (pb.ApproveActionRequest(), "NOT_FOUND", "action_id: '' is not known; none is pending"),
+        (pb.ApproveActionRequest(), "NOT_FOUND", "action_id: '' is not known; pending: none"),
         (pb.ApproveActionRequest(reason="\n"), "INVALID_ARGUMENT", "reason: 1 to 512 printable characters"),
         (pb.QuiesceRequest(), "INVALID_ARGUMENT", "reason: 1 to 512 printable characters"),
         (
@@ -165,7 +165,7 @@ def test_claims_are_taken_whole_or_not_at_all(node: Acting, nodeagent: Nodeagent
         (
             pb.SetClaimsRequest(claims=[pb.Claim(device="node", job="a", claimed=True)]),
             "INVALID_ARGUMENT",
-            "claims[0].device: node is no chip; jobs claim NPUs and GPUs",
+            "claims[0].device: node is not a chip; jobs claim only NPUs and GPUs",
         ),
         (
             pb.SetClaimsRequest(claims=[pb.Claim(device="npu0", claimed=True)]),

@@ -73,7 +73,8 @@ def test_where_nobody_knows_who_holds_a_chip_it_counts_as_held() -> None:
     ring.propose_and_start()
     assert ring.told()[-1][1] == (
         "it waits: who holds npu0 is not known; who holds npu1 is not known; "
-        "no job was ever claimed here, and reset.trust_process_list is false"
+        'no job hook has called "nodeagent claim" on this node, and an empty process list is not trusted '
+        "(reset.trust_process_list = false)"
     )
 
 

@@ -39,9 +39,9 @@ def test_it_says_step_by_step_what_would_happen_and_changes_nothing() -> None:
     told = rehearsed(ring)
     assert [(step.after_ns, step.what) for step in told.steps] == [
         (0, "it is proposed; every device above takes no new work"),
-        (30_000_000_000, "once nothing stands in its way, it starts, and is counted"),
+        (30_000_000_000, "once nothing blocks it, it starts, and counts towards the limits"),
         (30_000_000_000, "the driver resets all 2 together"),
-        (None, "polls must show every device well within 150 s"),
+        (None, "polls must show every device healthy within 150 s"),
         (None, "the devices take work again"),
     ]
     assert ring.engine.view() == before
@@ -93,15 +93,15 @@ def _spent() -> Ring:
 @pytest.mark.parametrize(
     ("ring", "device", "why"),
     [
-        (Ring(), "node", "node is no chip: only NPUs and GPUs are reset"),
+        (Ring(), "node", "node is not a chip: only NPUs and GPUs are reset"),
         (
             Ring(ring_catalog(ResetMode.OFF)),
             "npu1",
             f"resets of ascend chips are switched off: {SWITCHES}",
         ),
-        (_isolated(), "npu1", "npu0 is isolated by uid:1000: bench; see to that and release it first"),
-        (_broken(), "npu1", "npu0 is at SeparateNPU by SeparateNPU; see to that and release it first"),
-        (_proposed(), "npu1", "die0/reset#1 of npu0, npu1 is announced already"),
+        (_isolated(), "npu1", "npu0 is isolated by uid:1000: bench; clear that and release it first"),
+        (_broken(), "npu1", "npu0 is at SeparateNPU by SeparateNPU; clear that and release it first"),
+        (_proposed(), "npu1", "die0/reset#1 of npu0, npu1 is in progress already (announced)"),
         (_spent(), "npu1", "npu1 had 1 resets within 6 h"),
     ],
     ids=["no chip", "off", "isolated", "separated", "another", "limit"],

@@ -1,6 +1,7 @@
 """A small daemon without a core: a real store, a real board, real gRPC servers. The test is its pump."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import msgspec
 from nodeagent.client import AsyncClient
 from nodeagent.config import AgentConfig, Config, GrpcConfig, load_config
 from nodeagent.core.model import Condition, DeviceView, Event, EventKind, View
+from nodeagent.outlets.control_service import Serve
 from nodeagent.outlets.credentials import Caller, Role
 from nodeagent.outlets.grpc_server import GrpcServer
 from nodeagent.outlets.node import NodeFacts
@@ -118,8 +120,11 @@ class Stage:
             facts=FACTS,
             config=self.config,
             pace=self._pace,
-            servants=() if self._reload is None else (Tables(FACTS, self._reload),),
+            served=self._served(),
         )
+
+    def _served(self) -> Mapping[str, Serve]:
+        return {} if self._reload is None else {"ReloadTables": Tables(FACTS, self._reload).reload_tables}
 
     def _publish(
         self, store_id: StoreId, seq: int, durable: bool, events: tuple[StoredEvent, ...] = ()

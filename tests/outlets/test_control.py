@@ -11,12 +11,20 @@ from google.protobuf.message import Message
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from nodeagent.client import AsyncClient, ClientError
+from nodeagent.core.model import Input
 from nodeagent.outlets import credentials
+from nodeagent.outlets.audit import Audit
+from nodeagent.outlets.context import Context
+from nodeagent.outlets.control_service import served
+from nodeagent.outlets.grpc_server import CONTROL_SERVICE
 from nodeagent.outlets.pb import control_service_pb2 as pb
 from nodeagent.outlets.pb import fault_service_pb2
 from nodeagent.outlets.refusal import RefusalLimit
+from nodeagent.outlets.tables import Reloaded, Tables
+from nodeagent.store.records import Taken
+from tests.outlets import samples
 from tests.outlets.peer import NOBODY, as_user
-from tests.outlets.stage import Stage
+from tests.outlets.stage import FACTS, Stage
 
 CONTROL_REQUESTS = [
     getattr(pb, method.input_type.name) for method in pb.DESCRIPTOR.services_by_name["ControlService"].methods
@@ -181,3 +189,23 @@ def test_refusals_beyond_the_limit_are_counted_and_told_with_the_next() -> None:
     assert [limit.admit() for _ in range(5)] == [0, 0, None, None, None]
     now_s = 60.0
     assert [limit.admit() for _ in range(3)] == [3, 0, None]
+
+
+def test_every_method_of_the_service_is_served_and_nothing_else(stage: Stage) -> None:
+    context = Context(
+        board=stage.board,
+        catalog=lambda: samples.CATALOG,
+        facts=FACTS,
+        ask=nobody_is_asked,
+        rehearse=lambda _: None,
+    )
+    by_name = served(context, Tables(FACTS, nothing_is_reloaded), Audit(stage.ledger, FACTS))
+    assert by_name.keys() == {method.name for method in CONTROL_SERVICE.methods}
+
+
+async def nobody_is_asked(*_inputs: Input) -> Taken:
+    raise AssertionError("no order is given")
+
+
+async def nothing_is_reloaded(_dry_run: bool) -> Reloaded:
+    raise AssertionError("no tables are reloaded")

@@ -3,20 +3,17 @@
 from dataclasses import replace
 
 from nodeagent.core.model import EventKind, Reset, ResetMode, ResetStage, View
-from nodeagent.outlets.metrics_of_actions import ActionCounts, actions_that_go_on
+from nodeagent.outlets.metrics_of_actions import ActionCounts, actions_in_progress
 from tests.outlets.samples import event
 
 
-def test_ends_are_counted_by_mode_and_state() -> None:
+def test_ends_are_counted_by_mode_and_outcome_whatever_they_say_to_people() -> None:
     counts = ActionCounts()
-    for mode, why in (
-        ("on", "done: verified by a poll of every member"),
-        ("on", "failed: npu0 did not show that it helped; once more after the cool-down"),
-        ("on", "failed: npu0 did not show that it helped"),
-        ("ask", "refused: nobody approved it in time"),
-    ):
-        counts.count(replace(event(kind=EventKind.ACTION_FINISHED), evidence={"mode": mode}, why=why))
-    counts.count(replace(event(kind=EventKind.ACTION_STARTED), evidence={"mode": "on"}, why="done: no"))
+    for mode, outcome in (("on", "done"), ("on", "failed"), ("on", "failed"), ("ask", "refused")):
+        evidence = {"mode": mode, "outcome": outcome}
+        counts.count(replace(event(kind=EventKind.ACTION_FINISHED), evidence=evidence, why="in other words"))
+    started = {"mode": "on", "outcome": "done"}
+    counts.count(replace(event(kind=EventKind.ACTION_STARTED), evidence=started))
 
     samples = {
         (each.labels["mode"], each.labels["state"]): each.value
@@ -32,7 +29,7 @@ def test_each_way_to_end_has_a_series_from_the_start() -> None:
     assert {each.labels["kind"] for each in family.samples} == {"reset"}
 
 
-def test_those_that_go_on_are_counted_by_stage() -> None:
+def test_those_in_progress_are_counted_by_stage() -> None:
     def reset(stage: ResetStage) -> Reset:
         return Reset(
             id=stage,
@@ -45,7 +42,8 @@ def test_those_that_go_on_are_counted_by_stage() -> None:
         )
 
     view = View(resets=(reset(ResetStage.ASKING), reset(ResetStage.ENDED)))
-    (family,) = actions_that_go_on(view)
+    (family,) = actions_in_progress(view)
+    assert family.name == "nodeagent_actions_in_progress"
     assert [(each.labels, each.value) for each in family.samples] == [
         ({"kind": "reset", "mode": "ask", "stage": "asking"}, 1)
     ]

@@ -242,7 +242,7 @@ def settles_silently(state: State) -> None:
 # ---------------------------------------------------------------------- identity, orders, tables
 
 _replace_part, _changed = identity._replace_part, engine._HANDLERS[CatalogChanged]
-_lift = holds._lift
+_lift = holds.lift
 
 
 def replaced_but(*kept: type) -> Replacement:
@@ -255,7 +255,7 @@ def replaced_but(*kept: type) -> Replacement:
     return identity, "_replace_part", replaced
 
 
-def any_owner(state: State, device: Device, kind: HoldKind, given: Operator) -> bool:
+def any_owner(state: State, device: Device, kind: HoldKind, given: Operator) -> list[str]:
     return _lift(state, device, kind, replace(given, force=True))
 
 

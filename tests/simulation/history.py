@@ -1,7 +1,7 @@
 """What a simulated node did, as its watchers see it: steps of the engine, gathered into committed turns."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.engine import Engine
@@ -89,7 +89,7 @@ class Observed:
             due = self._step(now_ns, Tick())
         outcome = self._step(now_ns, given)
         actions = due.actions + outcome.actions
-        return Outcome(records=outcome.records, events=due.events + outcome.events, actions=actions)
+        return replace(outcome, events=due.events + outcome.events, actions=actions)
 
     def going_on(self) -> tuple[str, ...]:
         """The ids of the resets that do."""

@@ -136,7 +136,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a fault of the application isolates", ((recovery, "user_induced_stance", isolates),)),
     Mutation("the third fault of the application counts as the first", ((signals, "_USER_INDUCED", FOURTH),)),
     Mutation("a change of verdict is not told", ((engine, "settle", settles_silently),)),
-    Mutation("a release lifts another's hold", ((holds, "_lift", any_owner),)),
+    Mutation("a release lifts another's hold", ((holds, "lift", any_owner),)),
     Mutation("an isolation for another reason replaces the first", ((holds, "_same", any_reason),)),
     Mutation("a shorter isolation shortens a longer one", ((holds, "_is_later", any_end),)),
     Mutation("a hold outlives its time", ((deadlines, "of_hold", never),)),

@@ -12,6 +12,7 @@ from nodeagent.core.model import (
     Tick,
     View,
 )
+from nodeagent.core.resets import OUTCOME
 from tests.simulation.history import Step
 from tests.simulation.watch import Invariant
 
@@ -74,7 +75,7 @@ def _end_of(event: Event) -> str:
     """The word that ends an attempt of a reset, or that none was made."""
     if event.evidence["mode"] == "dry-run":
         return "on paper"
-    word = event.why.partition(":")[0]
+    word = event.evidence[OUTCOME]
     return word if "started_after_s" in event.evidence else f"{word} before a start"
 
 

@@ -49,7 +49,7 @@ from nodeagent.core.model.live import (
     Trace,
     Window,
 )
-from nodeagent.core.model.outputs import Action, DeviceView, Event, Outcome, Reason, View
+from nodeagent.core.model.outputs import Action, Answer, DeviceView, Event, Outcome, Reason, View
 from nodeagent.core.model.words import (
     ALL_DEVICES,
     KERNEL_LOG,
@@ -65,6 +65,7 @@ from nodeagent.core.model.words import (
     Kind,
     Level,
     Recovery,
+    Refused,
     ResetMode,
     ResetStage,
     Verdict,
@@ -82,6 +83,7 @@ __all__ = [
     "ActiveCode",
     "ActiveSet",
     "Affects",
+    "Answer",
     "Assertion",
     "Backing",
     "Carried",
@@ -118,6 +120,7 @@ __all__ = [
     "Promotion",
     "Reason",
     "Recovery",
+    "Refused",
     "Reset",
     "ResetMode",
     "ResetStage",

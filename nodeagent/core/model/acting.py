@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from nodeagent.core.model.words import HoldKind, ResetMode, ResetStage
+from nodeagent.core.model.words import ActionState, HoldKind, ResetMode, ResetStage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +30,11 @@ class Reset:
     ``members`` are device ids, ``asker_id`` the one whose ``conditions`` (ids) asked, with ``codes``; ``who``
     is the person who asked instead. ``due_ns`` is when the stage ends by itself. ``confirmed``: a poll
     begun after the proposal, and in this life of the daemon, still showed the fault. ``hindered`` is what was
-    last told to stand in its way, of an ended one what it waited for in vain. ``verified`` are the members
-    that a poll begun after the result found well. An ended one stays until its conditions are closed: they do
-    not ask twice, but for what waited in vain. ``result`` says how it ended, and begins with the word of an
-    ``ActionState``; ``report`` is what the shell told of how it was done.
+    last told to block it, of an ended one what it waited for in vain. ``verified`` are the members
+    that a poll begun after the result found well. An ended one has an ``outcome``, and stays until its
+    conditions are closed: they do not ask twice, unless they ``may_ask_again``: at once, or where it was
+    ``hindered`` once nothing blocks it. ``result`` says for people how it ended and why,
+    ``report`` is what the shell told of how it was done.
     """
 
     id: str
@@ -56,6 +57,21 @@ class Reset:
     verified: tuple[str, ...] = ()
     result: str = ""
     report: str = ""
+    outcome: ActionState | None = None
+    may_ask_again: bool = False
+
+    @property
+    def is_pending(self) -> bool:
+        """Nothing has been done yet."""
+        return self.stage in (ResetStage.ANNOUNCED, ResetStage.ASKING, ResetStage.WAITING)
+
+    @property
+    def is_under_way(self) -> bool:
+        return self.stage in (ResetStage.RUNNING, ResetStage.VERIFYING)
+
+    @property
+    def has_ended(self) -> bool:
+        return self.stage is ResetStage.ENDED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

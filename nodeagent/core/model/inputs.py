@@ -159,11 +159,13 @@ class TablesRejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
-    """A person's order: ``what`` is the verb (isolate, release, quiesce, resume, reset, approve, refuse).
+    """A person's order: ``what`` is the verb, one of ``core.orders``.
 
-    ``who`` called, as the daemon knows the caller; ``owner`` is in whose name, as the caller says, "" in
-    orders that name none or were stored before there were owners. ``only`` is the id of the one hold,
-    promotion or condition that a release or resume is to end, "" for all. ``force``: others' holds too.
+    ``device`` is the name or id of a device; an approval or refusal may name a reset instead. ``who``
+    called, as the daemon knows the caller; ``owner`` is in whose name, as the caller says, "" in orders that
+    name none or were stored before there were owners. ``only`` is the id of the one hold, promotion or
+    condition that a release or resume is to end, "" for all. ``force``: others' holds too. ``only_if_well``:
+    a device that is still faulty is not released; false in orders of versions that did not ask the core.
     """
 
     who: str
@@ -174,6 +176,7 @@ class Operator:
     only: str = ""
     owner: str = ""
     force: bool = False
+    only_if_well: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from nodeagent.core.model.acting import Hold, Reset
 from nodeagent.core.model.carried import Input
 from nodeagent.core.model.inputs import Holder
 from nodeagent.core.model.live import Condition, Promotion, Source
-from nodeagent.core.model.words import EventKind, Handling, Kind, Level, Verdict
+from nodeagent.core.model.words import EventKind, Handling, Kind, Level, Refused, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,12 +73,32 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """To a person's order. ``ids`` are those of what it made, found there, changed or ended.
+
+    ``refused`` is None where the order was accepted; else ``reason`` says why not, and what would help.
+    """
+
+    ids: tuple[str, ...] = ()
+    refused: Refused | None = None
+    reason: str = ""
+
+    @property
+    def accepted(self) -> bool:
+        return self.refused is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Of one step. Order is a contract: records and events in one transaction, then publish, then act."""
+    """Of one step. Order is a contract: records and events in one transaction, then publish, then act.
+
+    ``answer`` is that to an ``Operator``, None to any other input.
+    """
 
     records: tuple[Input, ...] = ()
     events: tuple[Event, ...] = ()
     actions: tuple[Action, ...] = ()
+    answer: Answer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

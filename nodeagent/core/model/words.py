@@ -150,6 +150,14 @@ class ActionState(StrEnum):
     REFUSED = "refused"
 
 
+class Refused(StrEnum):
+    """Why an order is not taken: it names what is not there, there is no room, or not as things stand."""
+
+    UNKNOWN = "unknown"
+    NO_ROOM = "no_room"
+    NOT_POSSIBLE = "not_possible"
+
+
 class HoldKind(StrEnum):
     """Why a device is held: what that means for its verdict is in ``core.telling``."""
 
@@ -168,7 +176,7 @@ class ResetMode(StrEnum):
 
 
 class ResetStage(StrEnum):
-    """Where a reset is. ``announced`` runs for a fixed time, ``waiting`` until nothing stands in its way."""
+    """Where a reset is. ``announced`` runs for a fixed time, ``waiting`` until nothing blocks it."""
 
     ANNOUNCED = "announced"
     ASKING = "asking"

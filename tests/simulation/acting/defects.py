@@ -4,7 +4,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from nodeagent.core import clearing, grounds, hindrances, identity, policy, proposals, resets
+from nodeagent.core import (
+    attempts,
+    charges,
+    clearing,
+    grounds,
+    hindrances,
+    identity,
+    policy,
+    proposals,
+    resets,
+)
 from nodeagent.core.catalog import ResetSettings
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
@@ -27,9 +37,9 @@ from tests.simulation.mutating import Replacement
 
 _replace_part = identity._replace_part
 _exhausted, _of_start, _charge, _resume = (
-    hindrances.exhausted,
+    charges.exhausted,
     hindrances.of_start,
-    resets._charge,
+    charges.charge,
     Engine.resume,
 )
 
@@ -42,8 +52,8 @@ def one_more_for_the_node(state: State, reset: Reset, settings: ResetSettings) -
     return _of_start(state, reset, replace(settings, node_limit=settings.node_limit + 1))
 
 
-def charge_the_asker(state: State, device_ids: tuple[str, ...], settings: ResetSettings) -> None:
-    _charge(state, (device_ids[0], device_ids[-1]), settings)
+def charge_the_asker(state: State, reset: Reset, settings: ResetSettings) -> None:
+    _charge(state, replace(reset, members=(reset.asker_id,)), settings)
 
 
 def resume_uncharged(self: Engine, now_ns: int) -> None:
@@ -128,10 +138,10 @@ def is_always_live(*_: Any) -> bool:
 # ---------------------------------------------------------------------- steps
 
 _start, _end, _verified, _resulted, _propose, _raise = (
-    resets.start,
+    attempts.start,
     resets.end,
-    resets.verified,
-    resets.resulted,
+    attempts.verified,
+    attempts.resulted,
     proposals.propose,
     resets.raise_own,
 )
@@ -148,9 +158,9 @@ def start_and_let_go(state: State, reset: Reset, settings: ResetSettings) -> Non
         clearing.lift(state, hold, "it has started")
 
 
-def end_holding(state: State, reset: Reset, *rest: Any) -> None:
+def end_holding(state: State, reset: Reset, *rest: Any, **more: Any) -> None:
     holds = _holds_of(state, reset)
-    _end(state, reset, *rest)
+    _end(state, reset, *rest, **more)
     for hold in holds:
         state.put(hold)
 
@@ -164,7 +174,7 @@ def done_at_once(state: State, given: ActionResult) -> bool:
     changed = _resulted(state, given)
     reset = state.get(Reset, given.action_id)
     if reset is not None and reset.stage is ResetStage.VERIFYING:
-        resets._succeed(state, replace(reset, verified=reset.members))
+        attempts._succeed(state, replace(reset, verified=reset.members))
     return changed
 
 

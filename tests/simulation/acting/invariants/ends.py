@@ -14,6 +14,7 @@ from nodeagent.core.model import (
     ResetMode,
     ResetStage,
 )
+from nodeagent.core.resets import OUTCOME
 from tests.simulation.acting.invariants.limits import LIMIT, WINDOW_NS
 from tests.simulation.acting.invariants.records import AGAIN
 from tests.simulation.acting.invariants.starts import is_going_on
@@ -117,7 +118,7 @@ class FailureIsSaid(Invariant):
         for event in step.events:
             if event.kind is not EventKind.ACTION_FINISHED or event.why.endswith(AGAIN):
                 continue
-            if event.why.partition(":")[0] in ("failed", "timed_out", "interrupted"):
+            if event.evidence[OUTCOME] in ("failed", "timed_out", "interrupted"):
                 self._check(step, event)
 
     def _check(self, step: Step, event: Event) -> None:

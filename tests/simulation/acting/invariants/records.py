@@ -4,6 +4,7 @@ from collections import Counter
 
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import ActionResult, CatalogChanged, Event, EventKind
+from nodeagent.core.resets import OUTCOME
 from tests.simulation.acting.invariants.starts import is_going_on
 from tests.simulation.history import NOT_DURABLE, Attempt, Broken, HardwareReset, Step, Turn
 from tests.simulation.watch import Invariant
@@ -108,7 +109,7 @@ class ToldAsItWent(Invariant):
         if event.evidence["mode"] == "dry-run":
             return
         attempt = attempt_of(event)
-        word, truly = event.why.partition(":")[0], self._ended.get(attempt)
+        word, truly = event.evidence[OUTCOME], self._ended.get(attempt)
         was_refused = truly == "refused" or event.condition_id in self._degraded
         if attempt not in self._began:
             right = word == ("refused" if "the fault is gone" in event.why else "failed")

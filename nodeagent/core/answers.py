@@ -1,0 +1,27 @@
+"""Answers to orders of people: taken, or why not. Each is given with whether the order changed anything."""
+
+from nodeagent.core.model import Answer, Refused
+
+Answered = tuple[bool, Answer]
+"""Whether anything changed, so that the order is stored; and what the person is told."""
+
+
+def accepted(*ids: str, changed: bool = True) -> Answered:
+    return changed, Answer(ids=ids)
+
+
+def unknown(reason: str) -> Answered:
+    return False, Answer(refused=Refused.UNKNOWN, reason=reason)
+
+
+def unknown_device(name: str) -> Answered:
+    return unknown(f"device: {name!r} is not known")
+
+
+def not_possible(reason: str) -> Answered:
+    return False, Answer(refused=Refused.NOT_POSSIBLE, reason=reason)
+
+
+def no_room(reason: str, *, changed: bool) -> Answered:
+    """``changed``: it was told as a notice."""
+    return changed, Answer(refused=Refused.NO_ROOM, reason=reason)
