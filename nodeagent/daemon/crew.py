@@ -7,14 +7,17 @@ import asyncio
 import logging
 import sys
 import time
+from collections.abc import Iterable
 from typing import Final
 
+from nodeagent.core.catalog import Pattern
 from nodeagent.daemon import hosted
 from nodeagent.daemon.caution import Caution
 from nodeagent.daemon.child import Child, Happening
 from nodeagent.daemon.lifecycle import State
 from nodeagent.daemon.running import Worker
 from nodeagent.daemon.source import WorkerSpec
+from nodeagent.store.records import Cursor
 
 LET_GO_LOOK_S: Final = 0.2
 
@@ -33,6 +36,8 @@ class Crew:
         self.has_let_go = False
         self.caution = Caution()
         self._spec = spec
+        self._patterns = tuple(spec.patterns)
+        self._cursor = spec.cursor
         self._failures = 0
 
     @property
@@ -65,17 +70,32 @@ class Crew:
         command = spec.command or (sys.executable, "-m", "nodeagent.worker", spec.source)
         return await Child.spawn(command, heard, log)
 
-    def begin(self, child: Child) -> Worker:
+    def begin(self, child: Child) -> None:
         """The next one, which is not to touch what others hang in, nor to stumble where others did."""
         skip = frozenset(worker.suspect for worker in self.abandoned)
         self.spawn_at_s = None
-        self.worker = Worker(child, self._spec, skip, self.caution, time.monotonic())
-        return self.worker
+        self.worker = self._configured(child, skip)
 
-    def begin_beside(self, child: Child) -> Worker:
+    def begin_beside(self, child: Child) -> None:
         """The successor of the one in use."""
-        self.successor = Worker(child, self._spec, frozenset(), self.caution, time.monotonic())
-        return self.successor
+        self.successor = self._configured(child, frozenset())
+
+    def _configured(self, child: Child, skip: frozenset[str]) -> Worker:
+        worker = Worker(child, self._spec, skip, self.caution, time.monotonic())
+        worker.configure(self._patterns, self._cursor)
+        return worker
+
+    def reload(self, patterns: Iterable[Pattern]) -> None:
+        """All match these from now on."""
+        self._patterns = tuple(patterns)
+        for worker in (self.worker, self.successor):
+            if worker is not None and worker.state in (State.STARTING, State.READY):
+                worker.reload(self._patterns)
+
+    def accounted_for(self, cursor: Cursor) -> None:
+        """Later workers go on after it."""
+        self._cursor = cursor
+        self.caution.accounted_for(cursor.seq)
 
     def replace_by_successor(self) -> None:
         """It is the one in use from now on."""
@@ -101,13 +121,28 @@ class Crew:
         else:
             self.retired.remove(worker)
 
-    async def end_retired(self) -> None:
-        """In bounded time; one that hangs in the kernel stays."""
-        for worker in tuple(self.retired):
+    def let_go(self) -> Worker | None:
+        """None is in use from now on, nor begins; the one that was."""
+        self.has_let_go = True
+        self.call_off_successor()
+        worker, self.worker = self.worker, None
+        return worker
+
+    async def end_for_good(self, worker: Worker | None) -> bool:
+        """It, and those that were told to end, in bounded time. False: one hangs in the kernel, and stays."""
+        if worker is not None:
             await worker.end()
             if await worker.child.wait(0.0):
                 await worker.child.release()
-                self.retired.remove(worker)
+            else:
+                worker.abandon(await worker.child.stuck_threads())
+                self.replace_if_abandoned(worker)
+        for each in tuple(self.retired):
+            await each.end()
+            if await each.child.wait(0.0):
+                await each.child.release()
+                self.retired.remove(each)
+        return not (self.abandoned or self.retired)
 
     def spawn_soon(self) -> None:
         """Beside an abandoned worker one replacement, and only one that can avoid the device it hangs in."""

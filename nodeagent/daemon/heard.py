@@ -20,16 +20,10 @@ class Heard:
         self.queue: asyncio.Queue[Happening] = asyncio.Queue(MAX_HEARD)
         self._crew = crew
 
-    def waiting(self) -> Happening | None:
-        """The next happening, if it is here already."""
-        with contextlib.suppress(asyncio.QueueEmpty):
-            return self.queue.get_nowait()
-        return None
-
     async def next(self) -> Happening | None:
         """The next happening, or None when something is due before it."""
-        if (happening := self.waiting()) is not None:
-            return happening
+        with contextlib.suppress(asyncio.QueueEmpty):
+            return self.queue.get_nowait()
         due_s = self._crew.due_s()
         wait_s = None if due_s is None else due_s - time.monotonic()
         try:

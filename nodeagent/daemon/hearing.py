@@ -90,7 +90,7 @@ class Hearing:
     def _unavailable(self, report: protocol.Unavailable) -> Sequence[Input]:
         """What is not there on most nodes is worth a line, and no more than one."""
         inputs = self._observation.unavailable(report)
-        level = logging.WARNING if self._observation.is_missed else logging.INFO
+        level = logging.WARNING if self._observation.is_lost else logging.INFO
         log.log(
             level if report.reason != self._said_unavailable else logging.DEBUG,
             "%s: %s",

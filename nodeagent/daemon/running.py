@@ -21,7 +21,6 @@ from nodeagent.worker.protocol import SOURCE, Device, Poll, Unavailable
 
 log = logging.getLogger(__name__)
 
-NO_ANSWER: Final = "no device answers"
 SIGKILL_LIMIT_S: Final = 5.0
 """A process that outlives SIGKILL for this long is stuck in the kernel."""
 
@@ -97,14 +96,15 @@ class Worker:
             told = (self._spec.source, self.child.pid, self.ended_by)
             log.error("%s: worker %d ended over record %d, which the next one skips", *told)
 
-    async def accuse(self) -> str:
-        """Why no device answers, as far as its threads show it; names the suspect."""
+    async def accuse(self, limit_s: float) -> str:
+        """Why no device answered in time, as far as its threads show it; names the suspect."""
         stuck = await self.child.stuck_threads()
         self.suspect = self._suspect(stuck)
+        why = f"no device answered within {limit_s:g} s"
         if not self.suspect:
-            return NO_ANSWER
+            return why
         where = "hangs in the kernel" if self.suspect[:15] in stuck else "has waited longest"
-        return f"{NO_ANSWER}; {self.suspect} {where}"
+        return f"{why}; {self.suspect} {where}"
 
     async def dismiss(self) -> None:
         """It must go: by SIGTERM, or, if it is stuck in the driver, by being abandoned."""
@@ -130,7 +130,7 @@ class Worker:
         self.suspect = self._suspect(stuck)
         self.take(Trigger.STUCK)
         log.error(
-            "worker %d hangs in the kernel (%s) and is left behind",
+            "worker %d hangs in the kernel (%s): it cannot be stopped before its call returns",
             self.child.pid,
             ", ".join(sorted(stuck)) or "it outlived SIGKILL",
         )

@@ -105,7 +105,8 @@ async def test_all_late_names_the_first_that_was_asked_and_tells_the_whole_sourc
         await stage.lost()
         await stage.until(lambda: stage.health.restarts >= 2, "a second try")
         lost = [given for given in stage.inputs if isinstance(given, SourceLost) and not given.device]
-        assert lost == [SourceLost(source="fake", reason="no device answers; chip0 has waited longest")]
+        reason = f"no device answered within {HANG_S:g} s; chip0 has waited longest"
+        assert lost == [SourceLost(source="fake", reason=reason)]
         assert sorted(stage.faults("driver_unresponsive")) == [(device, "occur") for device in EIGHT]
         for device in EIGHT:
             let_go(control / f"hang-{device}")
