@@ -249,11 +249,7 @@ async def _tell_readiness(board: Board, grpc: GrpcServer, required: frozenset[st
 
 def _observes(view: View, required: frozenset[str]) -> bool:
     """A source that was never heard is in no view, and observes nothing yet."""
-    observing = {
-        source.name
-        for source in view.sources
-        if not source.device_id and source.lost_ns is None and not source.unread
-    }
+    observing = {source.name for source in view.sources if not source.device_id and source.observes}
     return required <= observing
 
 
