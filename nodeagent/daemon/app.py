@@ -25,7 +25,6 @@ from nodeagent.daemon.rebuild import Rebuilt, load_catalogs, rebuild
 from nodeagent.daemon.recorded import resets_recorded
 from nodeagent.daemon.reloading import Reloading, table_folders
 from nodeagent.daemon.translate import store_damaged
-from nodeagent.drivers import DRIVERS
 from nodeagent.last_config import Chosen
 from nodeagent.memory import give_back
 from nodeagent.outlets import journal
@@ -47,6 +46,7 @@ from nodeagent.store.board import Board
 from nodeagent.store.errors import StoreInUseError
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.upkeep import Keep
+from nodeagent.vendors import DRIVERS
 
 log = logging.getLogger(__name__)
 
