@@ -14,7 +14,7 @@ from msgspec import Meta, Struct, field
 
 from nodeagent.core.catalog import SECOND_NS, Mode, Settings
 from nodeagent.core.model import KERNEL_LOG, Level
-from nodeagent.driver_config import DriverConfig, KmsgConfig
+from nodeagent.driver_config import ChipsConfig, DriverConfig, KmsgConfig
 from nodeagent.reset.config import ResetConfig
 from nodeagent.toml.fields import nearest, read_form, refuse_unknown_keys, shown
 from nodeagent.toml.lines import KeyPath
@@ -118,6 +118,15 @@ class Config(Struct, frozen=True, kw_only=True):
         if not isinstance(kmsg, KmsgConfig):
             raise TypeError(f"drivers.{KERNEL_LOG} must be a KmsgConfig")
         return kmsg
+
+    def without_effect(self) -> tuple[str, ...]:
+        """What is sound and means nothing as things stand, to be warned of."""
+        return tuple(
+            f"drivers.{name}.expected_chips = {section.expected_chips} has no effect:"
+            f" drivers.{name}.enabled is false"
+            for name, section in self.drivers.items()
+            if isinstance(section, ChipsConfig) and section.expected_chips and not section.enabled
+        )
 
     @property
     def record_dir(self) -> Path:

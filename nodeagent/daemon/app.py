@@ -62,6 +62,8 @@ def run(chosen: Chosen, config_path: Path | None, stream: bool) -> int:
         log.critical("configuration refused: %s", line)
     if chosen.refused:
         log.critical("going on with the configuration that it last ran with")
+    for warning in chosen.config.without_effect():
+        log.warning("%s", warning)
     daemon = Daemon(chosen, config_path, stream)
     try:
         asyncio.run(daemon.serve())
