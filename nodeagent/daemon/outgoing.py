@@ -1,9 +1,9 @@
 """What a supervisor hands to the pump, and what follows from that for its workers. It decides nothing."""
 
-import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from nodeagent.core.model import Input
+from nodeagent.daemon import loop_clock
 from nodeagent.daemon.crew import Crew
 from nodeagent.daemon.delivery import Delivery
 
@@ -23,9 +23,9 @@ class Outgoing:
         """The time it takes is not the driver's."""
         if not delivery.inputs and delivery.cursor is None:
             return
-        begun_s = time.monotonic()
+        begun_s = loop_clock.now_s()
         await self._deliver(delivery)
         if delivery.cursor is not None:
             self._crew.accounted_for(delivery.cursor)
         if self._crew.worker is not None:
-            self._crew.worker.lateness.excuse(time.monotonic() - begun_s)
+            self._crew.worker.lateness.excuse(loop_clock.now_s() - begun_s)

@@ -9,10 +9,10 @@ It delivers nothing; what a successor says of the source from its hello on is th
 
 import asyncio
 import logging
-import time
 from collections.abc import Collection
 from typing import Final
 
+from nodeagent.daemon import loop_clock
 from nodeagent.daemon.child import Exited, Garbled, Happening, Said
 from nodeagent.daemon.crew import Crew
 from nodeagent.daemon.lifecycle import State
@@ -83,7 +83,7 @@ class Renewal:
         None begins while a device is late or at rest, for it would be asked too, nor while an earlier process
         has not ended.
         """
-        crew, now_s = self._crew, time.monotonic()
+        crew, now_s = self._crew, loop_clock.now_s()
         if not self._pace.is_due(now_s) or crew.worker is None or crew.worker.lateness.late or resting:
             return
         if crew.successor or crew.abandoned or crew.retired:

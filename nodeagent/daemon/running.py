@@ -5,11 +5,11 @@ It decides how a worker ends, never whether, nor what comes after; that is the s
 
 import logging
 import signal
-import time
 from collections.abc import Collection, Iterable
 from typing import Final
 
 from nodeagent.core.catalog import Pattern
+from nodeagent.daemon import loop_clock
 from nodeagent.daemon.caution import Caution
 from nodeagent.daemon.child import Child
 from nodeagent.daemon.lateness import Lateness
@@ -113,7 +113,7 @@ class Worker:
             return
         self.take(Trigger.DISMISSED)
         self.child.signal(signal.SIGTERM)
-        self.due_s = time.monotonic() + self._spec.terminate_grace_s
+        self.due_s = loop_clock.now_s() + self._spec.terminate_grace_s
 
     async def kill(self) -> None:
         """SIGTERM did not help in time: SIGKILL; when that has not helped in time either, abandon it."""
@@ -123,7 +123,7 @@ class Worker:
             return
         self._killed = True
         self.child.signal(signal.SIGKILL)
-        self.due_s = time.monotonic() + SIGKILL_LIMIT_S
+        self.due_s = loop_clock.now_s() + SIGKILL_LIMIT_S
 
     def abandon(self, stuck: Collection[str]) -> None:
         """Leave it behind, with these of its threads in the kernel, and name the device that it hangs in."""

@@ -20,8 +20,9 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
 from nodeagent.core.catalog import Catalog
+from nodeagent.daemon import loop_clock
 from nodeagent.daemon.child import Exited, Garbled, Happening, Said
-from nodeagent.daemon.crew import Crew
+from nodeagent.daemon.crew import Crew, Start, start_process
 from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.heard import Heard
 from nodeagent.daemon.hearing import Hearing, Nonsense
@@ -44,14 +45,18 @@ TOLD_GARBLED: Final = 3
 
 
 class Supervisor:
-    """``deliver`` may wait; ``to_rule_ns`` turns CLOCK_BOOTTIME stamps into rule time."""
+    """``deliver`` may wait, ``to_rule_ns`` turns CLOCK_BOOTTIME stamps into rule time, ``start`` starts the
+    process of a worker. ``name`` is that of the source.
+    """
 
     def __init__(
         self,
         spec: WorkerSpec,
         deliver: Callable[[Delivery], Awaitable[None]],
         to_rule_ns: Callable[[int], int],
+        start: Start = start_process,
     ) -> None:
+        self.name: Final = spec.source
         self._spec = spec
         self._statistics = Statistics()
         clock = Clock(boottime_ns=lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME), to_rule_ns=to_rule_ns)
@@ -60,7 +65,7 @@ class Supervisor:
         self._hearing = Hearing(
             spec.source, spec.boot_id, self._observation, self._readings, self._statistics
         )
-        self._crew = Crew(spec)
+        self._crew = Crew(spec, start)
         self._outgoing = Outgoing(spec.source, deliver, self._crew)
         self._heard = Heard(self._crew)
         self._renewal = Renewal(spec.source, self._crew, self._heard.queue)
@@ -70,15 +75,10 @@ class Supervisor:
         self._task: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
 
-    @property
-    def name(self) -> str:
-        """Of the source."""
-        return self._spec.source
-
     async def run(self) -> None:
         """Until ``stop`` or cancelled; ends every worker that can be ended."""
         self._task = asyncio.current_task()
-        self._crew.spawn_at_s = time.monotonic() + self._spec.start_delay_s
+        self._crew.spawn_at_s = loop_clock.now_s() + self._spec.start_delay_s
         try:
             while not self._stopping:
                 async with self._turn:
@@ -151,12 +151,12 @@ class Supervisor:
 
     def health(self) -> SourceHealth:
         """As of now; from any thread."""
-        return health_of(self._spec.source, self._crew, self._observation, self._statistics)
+        return health_of(self.name, self._crew, self._observation, self._statistics)
 
     # ------------------------------------------------------------------ what is due
 
     async def _do_due(self) -> None:
-        now_s = time.monotonic()
+        now_s = loop_clock.now_s()
         self._renewal.call_off_if_late(now_s)
         worker = self._crew.worker
         if worker is None:
@@ -190,7 +190,7 @@ class Supervisor:
         if worker.lateness.all_late:
             limit_s = max(limit_s, self._spec.stall_deadline_s)
         reason = f"no answer within {limit_s:g} s"
-        log.warning("%s: %s: %s", self._spec.source, ", ".join(late), reason)
+        log.warning("%s: %s: %s", self.name, ", ".join(late), reason)
         if worker.lateness.all_late:
             accusation = await worker.accuse(limit_s)
             await self._outgoing.tell(
@@ -217,10 +217,10 @@ class Supervisor:
 
     def _let_alone(self) -> None:
         if self._crew.worker is not None:
-            self._crew.worker.lateness.let_alone(self._observation.resting, time.monotonic())
+            self._crew.worker.lateness.let_alone(self._observation.resting, loop_clock.now_s())
 
     async def _dismiss(self, worker: Worker, reason: str) -> None:
-        log.warning("%s: stopping worker %d: %s", self._spec.source, worker.child.pid, reason)
+        log.warning("%s: stopping worker %d: %s", self.name, worker.child.pid, reason)
         await self._outgoing.tell(self._observation.lost(reason))
         await worker.dismiss()
         self._crew.replace_if_abandoned(worker)
@@ -237,12 +237,12 @@ class Supervisor:
         if before is not State.KILLING and not worker.unavailable:
             words = worker.child.last_words
             reason = f"ended by itself: {how}" + (f"; its last words: {words}" if words else "")
-            log.error("%s: worker %d %s", self._spec.source, worker.child.pid, reason)
+            log.error("%s: worker %d %s", self.name, worker.child.pid, reason)
             worker.ended_unasked()
             await self._outgoing.tell(self._observation.crashed(reason))
         self._crew.forgive(worker)
         if worker.unavailable and self._observation.absent:
-            self._crew.spawn_at_s = time.monotonic() + self._spec.absent_retry_s
+            self._crew.spawn_at_s = loop_clock.now_s() + self._spec.absent_retry_s
         elif worker.ended_by is not None and not self._crew.abandoned:
             self._crew.spawn_soon()
         elif before is not State.KILLING or not self._crew.abandoned:
@@ -292,7 +292,7 @@ class Supervisor:
         self._statistics.garbled += 1
         worker.garbled += 1
         if worker.garbled <= TOLD_GARBLED:
-            log.warning("%s: worker %d: %s", self._spec.source, worker.child.pid, reason)
+            log.warning("%s: worker %d: %s", self.name, worker.child.pid, reason)
         if worker.garbled >= MAX_GARBLED:
             told = f"was stopped after {MAX_GARBLED} invalid messages, the last: {reason}"
             await self._outgoing.tell(self._observation.crashed(told))
