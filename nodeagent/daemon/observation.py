@@ -14,9 +14,9 @@ from nodeagent.core.model import NODE, Assertion, Input, SourceBack, SourceLost
 from nodeagent.core.names import part_of
 from nodeagent.daemon.expected import ExpectedChips
 from nodeagent.daemon.first_read import FirstRead
+from nodeagent.daemon.holder_changes import HolderChanges
 from nodeagent.daemon.own_faults import OwnFaults
 from nodeagent.daemon.parts import Parts
-from nodeagent.daemon.processes import ProcessChanges
 from nodeagent.daemon.source_state import TRANSITIONS, SourceState, SourceTrigger
 from nodeagent.daemon.translate import (
     DEVICE_LOST,
@@ -60,7 +60,7 @@ class Observation:
         self._devices: dict[str, protocol.Device] = {}
         self._unobserved: dict[str, str] = {}
         self._resting: dict[str, str] = {}
-        self._processes = ProcessChanges()
+        self._holders = HolderChanges()
         self._lost_by: str | None = None
 
     @property
@@ -131,7 +131,7 @@ class Observation:
         for name, device in devices.items():
             before = self._devices.get(name)
             if before != device:
-                self._processes.forget(name)
+                self._holders.forget(name)
                 inputs.append(device_seen(self._source, device))
             if self.observing and (before is None or before.identity != device.identity):
                 # Another part: the core takes it for unread until it hears of an answer.
@@ -167,14 +167,14 @@ class Observation:
                 inputs += self._unobserve(device, f"the driver answers: {reply.error}")
             return [*inputs, *self._settle()]
         inputs += self._faults.recovered(DRIVER_UNRESPONSIVE, device)
-        processes, has_come = self._processes.changed(reply)
-        inputs += processes if has_come else []
+        holders, has_come = self._holders.changed(reply)
+        inputs += holders if has_come else []
         # What is active goes first: once it is back, time-outs run on, also of what has gone meanwhile.
         if (active := active_set(self._source, reply, self._clock)) is not None:
             inputs.append(active)
         if self._unobserved.pop(device, None) is not None and self.observing:
             inputs.append(SourceBack(source=self._source, device=device))
-        inputs += [] if has_come else processes
+        inputs += [] if has_come else holders
         return [*inputs, *self._settle()]
 
     def caught_up(self, said: protocol.CaughtUp) -> list[Input]:
@@ -291,6 +291,6 @@ class Observation:
     def _forget(self, device: str) -> Iterable[Input]:
         self._no_longer_owed(device)
         self._unobserved.pop(device, None)
-        self._processes.forget(device)
+        self._holders.forget(device)
         stood = self._faults.stands(DRIVER_UNRESPONSIVE, device)
         return self._faults.recovered(DRIVER_UNRESPONSIVE, device) if stood else ()

@@ -5,7 +5,7 @@ from nodeagent.daemon.translate import holders
 from nodeagent.worker.protocol import Reply
 
 
-class ProcessChanges:
+class HolderChanges:
     """Of one source."""
 
     def __init__(self) -> None:
