@@ -107,7 +107,7 @@ class PlayedWorker(Child):
         self._number = next(self._pids)
         self._node = node
         self._heard = heard
-        self._in_calls: dict[str, bool] = {}
+        self._in_calls: set[str] = set()
         self._is_told_to_end = False
         self._work: set[asyncio.Task[None]] = set()
 
@@ -132,12 +132,16 @@ class PlayedWorker(Child):
         self.signals.append(number)
         self._end_if_it_can("killed by " + number.name)
 
+    def crash(self) -> None:
+        """Not in the kernel, where nothing reaches it."""
+        self._end_if_it_can("killed by SIGSEGV")
+
     def hang_up(self) -> None:
         self._is_told_to_end = True
         self._end_if_it_can("exit status 0")
 
     async def stuck_threads(self) -> frozenset[str]:
-        return frozenset(self._in_calls.keys() & self._node.stuck)
+        return frozenset(self._in_calls & self._node.stuck)
 
     async def wait(self, limit_s: float) -> bool:
         with contextlib.suppress(TimeoutError):
@@ -160,23 +164,25 @@ class PlayedWorker(Child):
             await self._heard.put(Said(self, report))
 
     async def _open(self, listed: Collection[str]) -> None:
+        self._in_calls.add(OPENING)
         while OPENING in self._node.hangs:
             await self._node.changed.wait()
+        self._in_calls.remove(OPENING)
         devices = tuple(protocol.Device(device=device, kind=Kind.CHIP, vendor="fake") for device in listed)
         await self._say(protocol.Hello(devices=devices))
 
     async def _poll(self, number: int, device: str) -> None:
-        self._in_calls[device] = True
+        self._in_calls.add(device)
         while device in self._node.hangs:
             await self._node.changed.wait()
-        del self._in_calls[device]
+        self._in_calls.remove(device)
         active = None if device == SOURCE else ()
         await self._say(protocol.Reply(id=number, device=device, begun_ns=1, took_ns=1, active=active))
         if self._is_told_to_end:
             self._end_if_it_can("exit status 0")
 
     def _end_if_it_can(self, how: str) -> None:
-        if not self.has_ended.is_set() and not self._in_calls.keys() & self._node.stuck:
+        if not self.has_ended.is_set() and not self._in_calls & self._node.stuck:
             self.has_ended.set()
             self._do(self._heard.put(Exited(self, how)))
 
