@@ -117,6 +117,24 @@ def test_a_replacement_that_wedges_too_is_the_last_for_hours() -> None:
     assert [type(given) for given in whole(watch.inputs)] == [SourceBack, SourceLost, SourceBack]
 
 
+def test_one_that_is_taken_up_again_has_no_third_worker_beside_two_that_were_left_behind() -> None:
+    node = Node(EIGHT)
+
+    async def story(watch: Watched) -> None:
+        node.hang(*EIGHT, in_the_kernel=True)
+        await left_behind(watch, 2)
+        assert not await watch.supervisor.let_go("it is reset")
+        watch.supervisor.take_up()
+        await asyncio.sleep(HOUR_S)
+        assert (watch.supervisor.health().state, len(node.began)) == ("abandoned", 2)
+        node.release(*EIGHT)
+        await observed(watch)
+
+    play(watched(SPEC, node, story))
+
+    assert len(node.began) == 3
+
+
 def test_a_lock_of_the_whole_driver_is_told_once_and_its_worker_replaced_all_the_while() -> None:
     node = Node(EIGHT)
 
