@@ -71,7 +71,7 @@ class Apart:
 
 
 def _why(attempt: Attempt) -> str:
-    return f"it is let alone for {attempt.action}"
+    return f"not read during {attempt.action}"
 
 
 def _needs_closed(attempt: Attempt) -> bool:

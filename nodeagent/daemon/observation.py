@@ -113,7 +113,7 @@ class Observation:
         self._first_read = FirstRead(owed, follows=hello.follows)
         self._unobserved.clear()
         for device in skip:
-            inputs += self._unobserve(device, "skipped: a call for it hangs in an abandoned worker")
+            inputs += self._unobserve(device, "not read: an earlier call for it hangs in the driver")
         for device, reason in self._resting.items():
             inputs += self._unobserve(device, reason)
         return [*inputs, *self._settle()]

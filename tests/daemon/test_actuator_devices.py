@@ -8,7 +8,7 @@ from nodeagent.core.model import ActiveSet, DeviceGone, SourceBack, SourceLost
 from tests.daemon.staged import HANG_S, is_alive, put, release_fifo, staged
 from tests.daemon.test_supervisor_devices import fake
 
-REASON = "it is let alone for chip1/reset#1"
+REASON = "not read during chip1/reset#1"
 
 
 async def test_a_device_that_is_let_alone_is_told_as_not_observed_and_is_not_asked(control: Path) -> None:

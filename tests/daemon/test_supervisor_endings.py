@@ -80,7 +80,7 @@ async def test_hang_in_the_kernel_is_left_alone_and_one_replacement_skips_the_de
         back = stage.inputs.index(SourceBack(source="fake"))
         skipped = await stage.lost("chip1", after=back)
 
-        assert skipped.reason == "skipped: a call for it hangs in an abandoned worker"
+        assert skipped.reason == "not read: an earlier call for it hangs in the driver"
         assert is_alive(pid)
         assert list(stage.health.abandoned_pids) == [pid]
         assert stage.health.restarts == 1

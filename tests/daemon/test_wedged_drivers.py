@@ -75,7 +75,7 @@ async def test_the_device_that_wedges_is_named_and_skipped_and_the_seven_others_
         assert whole_losses(stage) == [
             f"no device answered within {HANG_S:g} s; {device} hangs in the kernel"
         ]
-        assert skipped.reason == "skipped: a call for it hangs in an abandoned worker"
+        assert skipped.reason == "not read: an earlier call for it hangs in the driver"
         assert (device, "recover") not in stage.faults("driver_unresponsive")
         assert stage.health.restarts == 1
         assert is_alive(first)
