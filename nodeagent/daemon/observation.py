@@ -8,7 +8,7 @@ What vanished while no daemon ran is found by the first list, which is compared 
 known before.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from nodeagent.core.model import NODE, Assertion, Input, SourceBack, SourceLost
 from nodeagent.core.names import part_of
@@ -203,13 +203,13 @@ class Observation:
         return self._lose(SourceTrigger.FAILED, reason)
 
     def let_go(self, reason: str) -> list[Input]:
-        """Nobody observes it, on purpose. Where there never was anything to observe nothing is told."""
+        """Nobody observes it, on purpose. Where there never was anything to observe nothing is lost."""
         is_heard = self.observing or self.is_lost or self._first_read is not None
         if not is_heard and not self._parts.any:
             return []
         self._first_read = None
         self._take(SourceTrigger.RELEASED)
-        return self._told_lost(reason) if self.state is SourceState.LET_GO else []
+        return self._source_lost(reason) if self.state is SourceState.LET_GO else []
 
     def unavailable(self, said: protocol.Unavailable) -> list[Input]:
         """It cannot be opened. Where nothing is to be expected, nothing is lost."""
@@ -237,11 +237,11 @@ class Observation:
         return before
 
     def _lose(self, trigger: SourceTrigger, reason: str) -> list[Input]:
-        """Told once, on the way into *lost*."""
+        """Emitted once, on the way into *lost*."""
         before = self._take(trigger)
-        return self._told_lost(reason) if SourceState.LOST is self.state is not before else []
+        return self._source_lost(reason) if SourceState.LOST is self.state is not before else []
 
-    def _told_lost(self, reason: str) -> list[Input]:
+    def _source_lost(self, reason: str) -> list[Input]:
         return [SourceLost(source=self._source, reason=reason, required=self._required)]
 
     def _count(self) -> Sequence[Input]:
@@ -284,9 +284,9 @@ class Observation:
         self._unobserved[device] = reason
         return [SourceLost(source=self._source, reason=reason, device=device)] if self.observing else []
 
-    def _missed(self, missing: Mapping[str, str]) -> Iterator[Input]:
-        for name, reason in missing.items():
-            yield from self._faults.began(DEVICE_LOST, name, reason)
+    def _missed(self, missing: Mapping[str, str]) -> list[Input]:
+        begun = (self._faults.began(DEVICE_LOST, name, reason) for name, reason in missing.items())
+        return [raised for each in begun for raised in each]
 
     def _forget(self, device: str) -> Iterable[Input]:
         self._no_longer_owed(device)

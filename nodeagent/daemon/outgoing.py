@@ -13,10 +13,10 @@ class Outgoing:
 
     def __init__(self, source: str, deliver: Callable[[Delivery], Awaitable[None]], crew: Crew) -> None:
         self._source = source
-        self._deliver = deliver
+        self._to_pump = deliver
         self._crew = crew
 
-    async def tell(self, inputs: Sequence[Input]) -> None:
+    async def deliver(self, inputs: Sequence[Input]) -> None:
         await self.hand_over(Delivery(source=self._source, inputs=tuple(inputs)))
 
     async def hand_over(self, delivery: Delivery) -> None:
@@ -24,7 +24,7 @@ class Outgoing:
         if not delivery.inputs and delivery.cursor is None:
             return
         begun_s = loop_clock.now_s()
-        await self._deliver(delivery)
+        await self._to_pump(delivery)
         if delivery.cursor is not None:
             self._crew.accounted_for(delivery.cursor)
         if self._crew.worker is not None:

@@ -1,4 +1,4 @@
-"""Whether a source is observed, as a table: all that can happen to it in each state. Nothing is told here.
+"""Whether a source is observed, as a table: all that can happen to it in each state. It emits nothing.
 
     state      opened     read       failed  released  not found
     opening    opening    observing  lost    let_go    absent
@@ -7,8 +7,8 @@
     lost       lost       observing  lost    lost      lost
     let_go     let_go     observing  lost    let_go    lost
 
-What is told of it (``observation``): ``SourceBack`` with each first complete read; ``SourceLost`` on the way
-into *lost*, and each time it is *let_go*. A source that was told as lost stays so while its driver is opened
+What is emitted (``observation``): ``SourceBack`` with each first complete read; ``SourceLost`` on the way
+into *lost*, and each time it is *let_go*. A source that is lost stays so while its driver is opened
 again and again; only a complete read brings it back. What was let go and cannot be read afterwards is lost.
 A source that was once observed, lost or let go is never *absent*: that its driver is missing is a loss.
 """

@@ -106,12 +106,12 @@ class Supervisor:
         self._crew.call_off_successor()
         inputs = self._observation.rest(devices, reason)
         self._let_alone()
-        await self._outgoing.tell(inputs)
+        await self._outgoing.deliver(inputs)
 
     async def wake(self, devices: Collection[str]) -> None:
         inputs = self._observation.wake(devices)
         self._let_alone()
-        await self._outgoing.tell(inputs)
+        await self._outgoing.deliver(inputs)
 
     def begin_at_rest(self, devices: Collection[str], reason: str) -> None:
         """Before ``run``: as ``rest``."""
@@ -128,7 +128,7 @@ class Supervisor:
         """
         async with self._turn:
             worker = self._crew.let_go()
-            await self._outgoing.tell(self._observation.let_go(reason))
+            await self._outgoing.deliver(self._observation.let_go(reason))
             return await self._crew.end_for_good(worker)
 
     def take_up(self) -> None:
@@ -147,7 +147,7 @@ class Supervisor:
 
     async def expect(self, chips: int | None) -> None:
         """From now on it ought to list so many (see ``ExpectedChips``)."""
-        await self._outgoing.tell(self._observation.expect(chips))
+        await self._outgoing.deliver(self._observation.expect(chips))
 
     def health(self) -> SourceHealth:
         """As of now; from any thread."""
@@ -176,7 +176,7 @@ class Supervisor:
                 worker.poll(self._poll_id, now_s)
             case State.STARTING:
                 reason = f"its worker was not ready within {self._spec.hello_deadline_s:g} s"
-                await self._outgoing.tell(self._observation.late([SOURCE], reason))
+                await self._outgoing.deliver(self._observation.late([SOURCE], reason))
                 await self._dismiss(worker, reason)
             case State.KILLING:
                 await worker.kill()
@@ -193,13 +193,13 @@ class Supervisor:
         log.warning("%s: %s: %s", self.name, ", ".join(late), reason)
         if worker.lateness.all_late:
             accusation = await worker.accuse(limit_s)
-            await self._outgoing.tell(
+            await self._outgoing.deliver(
                 [*self._observation.lost(accusation), *self._observation.late(late, reason)]
             )
             worker.ended_unasked()
             await self._dismiss(worker, accusation)
         else:
-            await self._outgoing.tell(self._observation.late(late, reason))
+            await self._outgoing.deliver(self._observation.late(late, reason))
 
     # ------------------------------------------------------------------ workers come and go
 
@@ -207,7 +207,7 @@ class Supervisor:
         try:
             child = await self._crew.start(self._heard.queue, log)
         except OSError as error:
-            await self._outgoing.tell(self._observation.lost(f"cannot start its worker: {error}"))
+            await self._outgoing.deliver(self._observation.lost(f"cannot start its worker: {error}"))
             self._crew.spawn_after_a_failure()
             return
         self._statistics.spawned += 1
@@ -221,7 +221,7 @@ class Supervisor:
 
     async def _dismiss(self, worker: Worker, reason: str) -> None:
         log.warning("%s: stopping worker %d: %s", self.name, worker.child.pid, reason)
-        await self._outgoing.tell(self._observation.lost(reason))
+        await self._outgoing.deliver(self._observation.lost(reason))
         await worker.dismiss()
         self._crew.replace_if_abandoned(worker)
 
@@ -239,7 +239,7 @@ class Supervisor:
             reason = f"ended by itself: {how}" + (f"; its last words: {words}" if words else "")
             log.error("%s: worker %d %s", self.name, worker.child.pid, reason)
             worker.ended_unasked()
-            await self._outgoing.tell(self._observation.crashed(reason))
+            await self._outgoing.deliver(self._observation.crashed(reason))
         self._crew.forgive(worker)
         if worker.unavailable and self._observation.absent:
             self._crew.spawn_at_s = loop_clock.now_s() + self._spec.absent_retry_s
@@ -295,5 +295,5 @@ class Supervisor:
             log.warning("%s: worker %d: %s", self.name, worker.child.pid, reason)
         if worker.garbled >= MAX_GARBLED:
             told = f"was stopped after {MAX_GARBLED} invalid messages, the last: {reason}"
-            await self._outgoing.tell(self._observation.crashed(told))
+            await self._outgoing.deliver(self._observation.crashed(told))
             await self._dismiss(worker, told)
