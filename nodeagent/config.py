@@ -6,15 +6,15 @@ the tables' part, save the few settings of ``Config.settings`` that change a dec
 
 import re
 import socket
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
-from msgspec.structs import asdict
 
 from nodeagent.core.catalog import SECOND_NS, Mode, Settings
-from nodeagent.core.model import Level
+from nodeagent.core.model import KERNEL_LOG, Level
+from nodeagent.driver_config import ChipsConfig, DriverConfig, KmsgConfig
 from nodeagent.reset.config import ResetConfig
 from nodeagent.toml.fields import nearest, read_form, refuse_unknown_keys, shown
 from nodeagent.toml.lines import KeyPath
@@ -22,23 +22,20 @@ from nodeagent.toml.problem import Problem, Problems
 from nodeagent.toml.quantities import duration, parse_size_bytes
 from nodeagent.toml.source import Source, read_source
 from nodeagent.toml.texts import FilePath, NodeName, OptionalPath
-from nodeagent.worker.protocol import MAX_DEVICES
+from nodeagent.vendors import DRIVERS
 
 DEFAULT_PATH = Path("/etc/nodeagent/nodeagent.toml")
 PATH_VARIABLE = "NODEAGENT_CONFIG"
-DRIVER_NAMES = ("ascend", "kmsg", "nvidia", "unifiedbus")
 SOCKET_PATH_LIMIT_BYTES = 107
 """``sun_path`` of a unix socket holds 108 bytes with its end mark (unix(7))."""
 
 _DAY_NS = 86_400 * SECOND_NS
-_MILLISECOND_NS = SECOND_NS // 1000
 
 _ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[^\s\x00-\x1f\x7f:\[\]]*):(\d{1,5})")
 
 Patience = Annotated[int, duration(0, _DAY_NS, '"0s" to "1d"')]
 LineHold = Annotated[int, duration(SECOND_NS, 600 * SECOND_NS, '"1s" to "10m"')]
 SelfHealing = Annotated[int, duration(SECOND_NS, 30 * SECOND_NS, '"1s" to "30s"')]
-Interval = Annotated[int, duration(10 * _MILLISECOND_NS, 3600 * SECOND_NS, '"10ms" to "1h"')]
 Retention = Annotated[int, duration(_DAY_NS, 3650 * _DAY_NS, '"1d" to "3650d"')]
 StoreSize = Annotated[
     int,
@@ -97,65 +94,6 @@ class GrpcConfig(Struct, frozen=True, kw_only=True):
     ] = field(default_factory=dict)
 
 
-class DriverConfig(Struct, frozen=True, kw_only=True):
-    """``[drivers.NAME]``. A lost ``required`` source makes the node UNKNOWN."""
-
-    enabled: bool = True
-    required: bool = False
-    poll_interval_ns: Interval = field(default=SECOND_NS, name="poll_interval")
-    call_deadline_ns: Interval = field(default=5 * SECOND_NS, name="call_deadline")
-    library: OptionalPath = ""
-
-    def for_driver(self) -> dict[str, str | int | float | bool]:
-        """The keys that are the driver's own business, and not its supervisor's."""
-        return {key: value for key, value in asdict(self).items() if key not in _NOT_THE_DRIVERS}
-
-
-_NOT_THE_DRIVERS = frozenset(DriverConfig.__struct_fields__) - {"library"} | {
-    "stall_deadline_ns",
-    "expected_chips",
-}
-
-
-class KmsgConfig(DriverConfig, frozen=True, kw_only=True):
-    """``[drivers.kmsg]``. ``trust_userspace`` takes lines from user space for faults."""
-
-    required: bool = True
-    path: FilePath = "/dev/kmsg"
-    trust_userspace: bool = False
-
-
-class VendorConfig(DriverConfig, frozen=True, kw_only=True):
-    """``[drivers.unifiedbus]``: a vendor's library, and what the kernel tells of it.
-
-    ``library`` "" is found as the vendor's own tools find it.
-    """
-
-    sysfs: FilePath = "/sys"
-    procfs: FilePath = "/proc"
-
-
-class ChipsConfig(VendorConfig, frozen=True, kw_only=True):
-    """``[drivers.ascend]``. ``expected_chips`` are right for this node, 0: any number is."""
-
-    expected_chips: Annotated[
-        int, Meta(ge=0, le=MAX_DEVICES, description=f"a whole number up to {MAX_DEVICES}, 0 for any number")
-    ] = 0
-
-
-class NvidiaConfig(ChipsConfig, frozen=True, kw_only=True):
-    """``[drivers.nvidia]``. ``driver_root``: of a driver in a root of its own, with library and tools.
-
-    ``stall_deadline``: for so long no GPU may answer before all are UNKNOWN.
-
-    A call for one GPU may hold up those for all others until its GSP is given up, 45 s at most
-    (``_kgspRpcRecvPoll`` in kernel_gsp.c of NVIDIA's open modules waits one and a half default time-outs).
-    """
-
-    driver_root: OptionalPath = ""
-    stall_deadline_ns: Interval = field(default=60 * SECOND_NS, name="stall_deadline")
-
-
 class StoreConfig(Struct, frozen=True, kw_only=True):
     """``[store]``: what is kept of events and inputs, at most."""
 
@@ -176,10 +114,19 @@ class Config(Struct, frozen=True, kw_only=True):
     @property
     def kmsg(self) -> KmsgConfig:
         """``[drivers.kmsg]`` with the keys that only it has."""
-        kmsg = self.drivers["kmsg"]
+        kmsg = self.drivers[KERNEL_LOG]
         if not isinstance(kmsg, KmsgConfig):
-            raise TypeError("drivers.kmsg must be a KmsgConfig")
+            raise TypeError(f"drivers.{KERNEL_LOG} must be a KmsgConfig")
         return kmsg
+
+    def without_effect(self) -> tuple[str, ...]:
+        """What is sound and means nothing as things stand, to be warned of."""
+        return tuple(
+            f"drivers.{name}.expected_chips = {section.expected_chips} has no effect:"
+            f" drivers.{name}.enabled is false"
+            for name, section in self.drivers.items()
+            if isinstance(section, ChipsConfig) and section.expected_chips and not section.enabled
+        )
 
     @property
     def record_dir(self) -> Path:
@@ -227,25 +174,23 @@ def config_file(path: Path | None, environ: Mapping[str, str]) -> Path | None:
     return path
 
 
-def load_config(
-    path: Path | None, environ: Mapping[str, str], driver_names: Collection[str] = DRIVER_NAMES
-) -> Config:
+def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     """Reads the file that ``config_file`` finds; where there is none, every key has its default.
 
     Raises ConfigError with every problem of the file; a file that was named must exist.
     """
     path = config_file(path, environ)
     if path is None:
-        return Config(drivers={name: _driver_form(name)() for name in driver_names})
+        return Config(drivers={name: traits.section() for name, traits in DRIVERS.items()})
     problems = Problems()
     source = read_source(path, problems.add)
-    config = None if source is None else _read(source, driver_names, problems)
+    config = None if source is None else _read(source, problems)
     if config is None or problems:
         raise ConfigError(problems.told())
     return config
 
 
-def _read(source: Source, driver_names: Collection[str], problems: Problems) -> Config | None:
+def _read(source: Source, problems: Problems) -> Config | None:
     def report(key: KeyPath, reason: str) -> None:
         problems.add(source.problem(key, reason))
 
@@ -254,7 +199,7 @@ def _read(source: Source, driver_names: Collection[str], problems: Problems) -> 
     for name, form in _SECTIONS.items():
         if (section := read_form(form, source.data.get(name, {}), (name,), report)) is not None:
             sections[name] = section
-    drivers = _read_drivers(source.data.get("drivers", {}), driver_names, report)
+    drivers = _read_drivers(source.data.get("drivers", {}), report)
     if problems:
         return None
     config = Config(drivers=drivers, **sections)
@@ -262,33 +207,19 @@ def _read(source: Source, driver_names: Collection[str], problems: Problems) -> 
     return config
 
 
-def _read_drivers(
-    tables: object, driver_names: Collection[str], report: Callable[[KeyPath, str], None]
-) -> dict[str, DriverConfig]:
+def _read_drivers(tables: object, report: Callable[[KeyPath, str], None]) -> dict[str, DriverConfig]:
     if not isinstance(tables, Mapping):
         report(("drivers",), f"{shown(tables)} stands where tables such as [drivers.kmsg] are needed")
         return {}
     for name in tables:
-        if name not in driver_names:
-            report(("drivers", name), f"no such driver; {nearest(name, sorted(driver_names))}")
+        if name not in DRIVERS:
+            report(("drivers", name), f"no such driver; {nearest(name, DRIVERS)}")
     drivers: dict[str, DriverConfig] = {}
-    for name in driver_names:
-        section = read_form(_driver_form(name), tables.get(name, {}), ("drivers", name), report)
+    for name, traits in DRIVERS.items():
+        section = read_form(traits.section, tables.get(name, {}), ("drivers", name), report)
         if section is not None:
             drivers[name] = section
     return drivers
-
-
-def _driver_form(name: str) -> type[DriverConfig]:
-    return _DRIVER_FORMS.get(name, DriverConfig)
-
-
-_DRIVER_FORMS: Mapping[str, type[DriverConfig]] = {
-    "kmsg": KmsgConfig,
-    "ascend": ChipsConfig,
-    "nvidia": NvidiaConfig,
-    "unifiedbus": VendorConfig,
-}
 
 
 def _check(config: Config, report: Callable[[KeyPath, str], None]) -> None:

@@ -9,6 +9,7 @@ from nodeagent.cli.failure import EXIT_FAILED
 from nodeagent.cli.options import Output, config_option, output_option
 from nodeagent.cli.output import problem_form, write, write_json
 from nodeagent.config import DEFAULT_PATH, PATH_VARIABLE, ConfigError, load_config
+from nodeagent.toml.problem import Problem
 
 
 @click.group("config")
@@ -23,23 +24,23 @@ def command() -> None:
 def check(path: Path | None, config_path: Path | None, output: Output) -> None:
     """Say everything that is wrong with the configuration at PATH.
 
-    Without PATH it is the file the daemon would read. Exit status: 0 sound, 1 not.
+    Without PATH it is the file the daemon would read. Exit status: 0 sound (warnings are allowed), 1 not.
     """
     path = path or config_path
+    warnings: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
     try:
-        load_config(path, os.environ)
+        warnings = load_config(path, os.environ).without_effect()
     except ConfigError as error:
         problems = error.problems
-    else:
-        problems = ()
     if output == Output.JSON:
         shown = [problem_form(each) for each in problems]
-        write_json({"ok": not problems, "file": _file(path), "problems": shown})
-    elif problems:
-        for problem in problems:
-            write(str(problem))
+        write_json({"ok": not problems, "file": _file(path), "problems": shown, "warnings": list(warnings)})
     else:
-        write(f"{_file(path) or f'no {DEFAULT_PATH}, so every key has its default'}: ok")
+        for line in (*map(str, problems), *(f"warning: {warning}" for warning in warnings)):
+            write(line)
+        if not problems:
+            write(f"{_file(path) or f'no {DEFAULT_PATH}, so every key has its default'}: ok")
     if problems:
         raise SystemExit(EXIT_FAILED)
 

@@ -28,13 +28,10 @@ from nodeagent.emulator.requests import REQUESTS, Request
 from nodeagent.emulator.server import Server
 from nodeagent.emulator.state import FILE
 from nodeagent.own_directory import NotOwnError, make_own
+from nodeagent.vendors import DRIVERS
 from nodeagent.worker.hosted import USER
 
-_SECTIONS: Final = {
-    "libdcmi.so": "ascend",
-    "liblingqu-dcmi.so": "unifiedbus",
-    "libnvidia-ml.so.1": "nvidia",
-}
+_SECTIONS: Final = {traits.library: name for name, traits in DRIVERS.items() if traits.library}
 """Library -> the section of the configuration that names it."""
 
 

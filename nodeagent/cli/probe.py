@@ -15,8 +15,8 @@ from nodeagent.cli.folders import configured
 from nodeagent.cli.options import Output, config_option, output_option, read_config
 from nodeagent.cli.output import write, write_json
 from nodeagent.daemon import identity
-from nodeagent.drivers import DRIVERS
 from nodeagent.tables.load import TablesError, load_catalog
+from nodeagent.vendors import DRIVERS
 from nodeagent.worker import protocol
 from nodeagent.worker.protocol import SOURCE
 

@@ -145,4 +145,4 @@ def is_of_no_chip(state: State, signal: Signal, facts: Facts) -> bool:
     if signal.source != KERNEL_LOG or signal.device == NODE or row is None or row.kind is not Kind.CHIP:
         return False
     driver = state.get(Source, row.vendor, "")
-    return driver is not None and driver.lost_ns is None and not driver.unread
+    return driver is not None and driver.observes

@@ -125,7 +125,7 @@ def read(state: State, source: str, device_name: str, required: bool | None = No
         return False
     first = devices.has_been_read(state, device, source)
     before = state.source_of(source, device.id)
-    if before is None or _observes(before):
+    if before is None or before.observes:
         return first
     state.put(Source(name=source, device_id=device.id))
     state.rearm()
@@ -157,10 +157,6 @@ def _read_all(state: State, source: str, required: bool | None) -> bool:
 
 def _of_devices(state: State, source: str) -> list[Source]:
     return [cell for cell in state.all(Source) if cell.name == source and cell.device_id]
-
-
-def _observes(source: Source) -> bool:
-    return source.lost_ns is None and not source.unread
 
 
 def _tell_back(state: State, before: Source, device: Device) -> None:

@@ -35,6 +35,7 @@ from nodeagent.reset.files import Locked
 from nodeagent.reset.folder import Folder
 from nodeagent.store.board import Board
 from nodeagent.store.ledger import Ledger
+from nodeagent.vendors import RESETS
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +62,6 @@ class Actuator:
         sources: Mapping[str, Supervisor],
         config_path: Path | None = None,
     ) -> None:
-        self._vendors = frozenset(config.drivers)
         self._board = board
         self._ask = ask
         self._asking = Asking(config, clock, board, ledger)
@@ -130,7 +130,7 @@ class Actuator:
         if why := self._asking.reset.forbidden():
             await self._tell_of(attempt, ActionState.REFUSED, f"resets are forbidden: {why}")
             return
-        if attempt.vendor not in self._vendors:
+        if attempt.vendor not in RESETS:
             unknown = f"nobody knows how to reset a device of {attempt.vendor or 'no vendor'}"
             await self._tell_of(attempt, ActionState.REFUSED, unknown)
             return

@@ -11,11 +11,9 @@ from typing import Final
 from nodeagent.daemon.attempt import Attempt
 from nodeagent.daemon.supervisor import Supervisor
 from nodeagent.store.board import Board
+from nodeagent.vendors import RESETS
 
 log = logging.getLogger(__name__)
-
-LETS_GO: Final = frozenset({"nvidia"})
-"""Vendors whose devices nobody may have open while they are reset: the worker ends. Others are let alone."""
 
 BACK_LIMIT_S: Final = 30.0
 """For the devices to be read again, before it is told how the reset went."""
@@ -33,7 +31,7 @@ class Apart:
         source = self._sources.get(attempt.vendor)
         if source is None:
             return True
-        if attempt.vendor in LETS_GO:
+        if _needs_closed(attempt):
             return await source.let_go(_why(attempt))
         await source.rest(attempt.names, _why(attempt))
         return True
@@ -41,7 +39,7 @@ class Apart:
     def begin(self, attempt: Attempt) -> None:
         """As ``set``, before the source runs."""
         source = self._sources.get(attempt.vendor)
-        if source is not None and attempt.vendor in LETS_GO:
+        if source is not None and _needs_closed(attempt):
             source.hold_off()
         elif source is not None:
             source.begin_at_rest(attempt.names, _why(attempt))
@@ -49,7 +47,7 @@ class Apart:
     async def take_back(self, attempt: Attempt) -> None:
         """They are asked again."""
         source = self._sources.get(attempt.vendor)
-        if source is not None and attempt.vendor in LETS_GO:
+        if source is not None and _needs_closed(attempt):
             source.take_up()
         elif source is not None:
             await source.wake(attempt.names)
@@ -73,4 +71,9 @@ class Apart:
 
 
 def _why(attempt: Attempt) -> str:
-    return f"it is let alone for {attempt.action}"
+    return f"not read during {attempt.action}"
+
+
+def _needs_closed(attempt: Attempt) -> bool:
+    """Whether nobody may have its devices open meanwhile: the worker ends. Else it lets them alone."""
+    return attempt.vendor in RESETS and RESETS[attempt.vendor].needs_closed

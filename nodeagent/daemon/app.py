@@ -25,7 +25,6 @@ from nodeagent.daemon.rebuild import Rebuilt, load_catalogs, rebuild
 from nodeagent.daemon.recorded import resets_recorded
 from nodeagent.daemon.reloading import Reloading, table_folders
 from nodeagent.daemon.translate import store_damaged
-from nodeagent.drivers import DRIVERS
 from nodeagent.last_config import Chosen
 from nodeagent.memory import give_back
 from nodeagent.outlets import journal
@@ -44,6 +43,7 @@ from nodeagent.store.board import Board
 from nodeagent.store.errors import StoreInUseError
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.upkeep import Keep
+from nodeagent.vendors import DRIVERS
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +59,8 @@ def run(chosen: Chosen, config_path: Path | None, stream: bool) -> int:
         log.critical("configuration refused: %s", line)
     if chosen.refused:
         log.critical("going on with the configuration that it last ran with")
+    for warning in chosen.config.without_effect():
+        log.warning("%s", warning)
     daemon = Daemon(chosen, config_path, stream)
     try:
         asyncio.run(daemon.serve())
@@ -248,11 +250,7 @@ async def _tell_readiness(board: Board, grpc: GrpcServer, required: frozenset[st
 
 def _observes(view: View, required: frozenset[str]) -> bool:
     """A source that was never heard is in no view, and observes nothing yet."""
-    observing = {
-        source.name
-        for source in view.sources
-        if not source.device_id and source.lost_ns is None and not source.unread
-    }
+    observing = {source.name for source in view.sources if not source.device_id and source.observes}
     return required <= observing
 
 

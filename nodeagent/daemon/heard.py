@@ -2,9 +2,9 @@
 
 import asyncio
 import contextlib
-import time
 from typing import Final
 
+from nodeagent.daemon import loop_clock
 from nodeagent.daemon.child import Happening
 from nodeagent.daemon.crew import Crew
 
@@ -20,23 +20,17 @@ class Heard:
         self.queue: asyncio.Queue[Happening] = asyncio.Queue(MAX_HEARD)
         self._crew = crew
 
-    def waiting(self) -> Happening | None:
-        """The next happening, if it is here already."""
-        with contextlib.suppress(asyncio.QueueEmpty):
-            return self.queue.get_nowait()
-        return None
-
     async def next(self) -> Happening | None:
         """The next happening, or None when something is due before it."""
-        if (happening := self.waiting()) is not None:
-            return happening
+        with contextlib.suppress(asyncio.QueueEmpty):
+            return self.queue.get_nowait()
         due_s = self._crew.due_s()
-        wait_s = None if due_s is None else due_s - time.monotonic()
+        wait_s = None if due_s is None else due_s - loop_clock.now_s()
         try:
             async with asyncio.timeout(wait_s):
                 return await self.queue.get()
         except TimeoutError:
-            overslept_s = time.monotonic() - (due_s or 0.0)
+            overslept_s = loop_clock.now_s() - (due_s or 0.0)
             if self._crew.worker is not None and overslept_s > OVERSLEPT_S:
                 self._crew.worker.lateness.excuse(overslept_s)
             return None

@@ -4,10 +4,10 @@ It waits for nothing and ends nothing. A report that cannot be true raises ``Non
 """
 
 import logging
-import time
 from collections.abc import Sequence
 
 from nodeagent.core.model import Input
+from nodeagent.daemon import loop_clock
 from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.lifecycle import State, Trigger
 from nodeagent.daemon.observation import Observation
@@ -90,7 +90,7 @@ class Hearing:
     def _unavailable(self, report: protocol.Unavailable) -> Sequence[Input]:
         """What is not there on most nodes is worth a line, and no more than one."""
         inputs = self._observation.unavailable(report)
-        level = logging.WARNING if self._observation.is_missed else logging.INFO
+        level = logging.WARNING if self._observation.is_lost else logging.INFO
         log.log(
             level if report.reason != self._said_unavailable else logging.DEBUG,
             "%s: %s",
@@ -113,12 +113,12 @@ class Hearing:
 
     def _ready(self, worker: Worker, hello: protocol.Hello) -> None:
         worker.take(Trigger.HELLO)
-        worker.due_s = time.monotonic()
+        worker.due_s = loop_clock.now_s()
         self._expect(worker, hello.devices)
         self._readings.forget()
 
     def _reply(self, worker: Worker, reply: protocol.Reply) -> Sequence[Input]:
-        if not worker.lateness.answer(reply.id, reply.device, time.monotonic()):
+        if not worker.lateness.answer(reply.id, reply.device, loop_clock.now_s()):
             raise Nonsense(f"an answer of {reply.device} to poll {reply.id}, which nobody asked")
         if not worker.lateness.expects(reply.device):
             return ()
@@ -135,7 +135,7 @@ class Hearing:
         # Before what the reply makes of the source: once that observes again, time-outs are judged.
         told: Sequence[Input] = ()
         if reply.measured:
-            told = self._readings.take(reply.device, reply.readings, time.monotonic_ns())
+            told = self._readings.take(reply.device, reply.readings, round(loop_clock.now_s() * 1e9))
         return [*told, *self._observation.reply(reply)]
 
     def _expect(self, worker: Worker, devices: Sequence[protocol.Device]) -> None:

@@ -6,9 +6,15 @@ What user space wrote renews nothing, nor do lines of before this life: its work
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from nodeagent.core.model import KERNEL_LOG, Input, Signal
-from nodeagent.drivers import EVENTS_LOST
+from nodeagent.vendors import DRIVERS
+
+EVENTS_LOST: Final = {
+    traits.events_lost_code: source for source, traits in DRIVERS.items() if traits.events_lost_code
+}
+"""Code of a line of the kernel log -> the source that has lost events by it."""
 
 
 def told(inputs: Iterable[Input]) -> Iterator[tuple[str, str]]:

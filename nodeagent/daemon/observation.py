@@ -2,25 +2,22 @@
 
 It outlives the workers: a device that did not answer the last worker is still told as unresponsive
 until a poll of it succeeds. Each method takes what was said or noticed and returns the inputs for it.
+The state of the source as a whole is the table in ``source_state``; its faults are in ``own_faults``.
 
-At the first success after a start of the daemon a ``recover`` is sent for a fault this process never
-raised: an earlier one may have, and only a success can close it. What vanished while no daemon ran is
-found by the first list, which is compared with the parts that were known before.
+What vanished while no daemon ran is found by the first list, which is compared with the parts that were
+known before.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from nodeagent.core.model import (
-    NODE,
-    Assertion,
-    Holder,
-    Input,
-    SourceBack,
-    SourceLost,
-)
+from nodeagent.core.model import NODE, Assertion, Input, SourceBack, SourceLost
 from nodeagent.core.names import part_of
 from nodeagent.daemon.expected import ExpectedChips
+from nodeagent.daemon.first_read import FirstRead
+from nodeagent.daemon.holder_changes import HolderChanges
+from nodeagent.daemon.own_faults import OwnFaults
 from nodeagent.daemon.parts import Parts
+from nodeagent.daemon.source_state import TRANSITIONS, SourceState, SourceTrigger
 from nodeagent.daemon.translate import (
     DEVICE_LOST,
     DRIVER_UNRESPONSIVE,
@@ -30,7 +27,6 @@ from nodeagent.daemon.translate import (
     active_set,
     device_seen,
     fault,
-    holders,
     node_fault,
     signals,
     skipped,
@@ -53,29 +49,19 @@ class Observation:
         expected_chips: int | None = None,
     ) -> None:
         self.chips = ExpectedChips(source, expected_chips)
+        self.state = SourceState.OPENING
+        self._first_read: FirstRead | None = None
         self._source = source
         self._parts = Parts(source, known)
         self._required = required
         self._clock = clock
-        self._devices: dict[str, protocol.Device] = {}
-        self._missing: dict[str, str] = {}
-        self._unobserved: dict[str, str] = {}
-        self._unresponsive: set[str] = set()
-        self._vouched: set[tuple[str, str]] = set()
-        self._crashed = False
-        self._awaited: set[str] = set()
-        self._follows = False
-        self._caught_up: protocol.CaughtUp | None = None
-        self._is_open = False
-        self._observing = False
-        self._observed_before = False
-        self._lost = False
-        self._absent = False
-        self._on_purpose = False
-        self._lost_by: str | None = None
-        self._holders: dict[str, tuple[Holder, ...]] = {}
-        self._resting: dict[str, str] = {}
+        self._faults = OwnFaults(source)
         self._listed: protocol.Hello | protocol.Devices | None = None
+        self._devices: dict[str, protocol.Device] = {}
+        self._unobserved: dict[str, str] = {}
+        self._resting: dict[str, str] = {}
+        self._holders = HolderChanges()
+        self._lost_by: str | None = None
 
     @property
     def resting(self) -> Collection[str]:
@@ -85,31 +71,27 @@ class Observation:
     @property
     def observing(self) -> bool:
         """A first complete read was made, and the source was not lost since."""
-        return self._observing
-
-    def observes(self, device: str) -> bool:
-        """Whether what was last read of it still holds; of the source for ``*``. From any thread."""
-        return not (self._lost or device in self._unobserved or device in self._unresponsive)
+        return self.state is SourceState.OBSERVING
 
     @property
     def absent(self) -> bool:
         """There is nothing of it here, as the last look for it said, and nobody expects it."""
-        return self._absent
+        return self.state is SourceState.ABSENT and not self.chips.number
 
     @property
-    def is_missed(self) -> bool:
-        """It was told as lost, and is not back."""
-        return self._lost
+    def is_lost(self) -> bool:
+        """It was told as lost, or let go, and is not back."""
+        return self.state in (SourceState.LOST, SourceState.LET_GO)
 
-    @property
-    def is_known(self) -> bool:
-        """Whether there is, or ever was, anything of it here to observe."""
-        return self._is_open or self._observed_before or self._lost or self._parts.any
+    def observes(self, device: str) -> bool:
+        """Whether what was last read of it still holds; of the source for ``*``. From any thread."""
+        is_silent = device in self._unobserved or self._faults.stands(DRIVER_UNRESPONSIVE, device)
+        return not (self.is_lost or is_silent)
 
     def rest(self, devices: Collection[str], reason: str) -> list[Input]:
         """These are let alone from now on: not observed, which is no fault."""
         self._resting |= dict.fromkeys(devices, reason)
-        self._awaited.difference_update(devices)
+        self._no_longer_owed(*devices)
         return [*(lost for device in devices for lost in self._unobserve(device, reason)), *self._settle()]
 
     def wake(self, devices: Collection[str]) -> list[Input]:
@@ -126,14 +108,12 @@ class Observation:
     def hello(self, hello: protocol.Hello, skip: Collection[str]) -> list[Input]:
         """A worker is ready; it will not touch the devices in ``skip``."""
         inputs = self.population(hello)
-        self._awaited = self._devices.keys() - set(skip) - self._resting.keys()
-        self._follows = hello.follows
-        self._caught_up = None
-        self._is_open = True
-        self._absent = False
+        self._take(SourceTrigger.OPENED)
+        owed = self._devices.keys() - set(skip) - self._resting.keys()
+        self._first_read = FirstRead(owed, follows=hello.follows)
         self._unobserved.clear()
         for device in skip:
-            inputs += self._unobserve(device, "skipped: a call for it hangs in an abandoned worker")
+            inputs += self._unobserve(device, "not read: an earlier call for it hangs in the driver")
         for device, reason in self._resting.items():
             inputs += self._unobserve(device, reason)
         return [*inputs, *self._settle()]
@@ -151,18 +131,17 @@ class Observation:
         for name, device in devices.items():
             before = self._devices.get(name)
             if before != device:
-                self._holders.pop(name, None)
+                self._holders.forget(name)
                 inputs.append(device_seen(self._source, device))
-            if self._observing and (before is None or before.identity != device.identity):
+            if self.observing and (before is None or before.identity != device.identity):
                 # Another part: the core takes it for unread until it hears of an answer.
                 self._unobserved.setdefault(name, "not read yet")
-            inputs += self._recovered(DEVICE_LOST, name, stood=name in self._missing)
-        for name in self._missing.keys() - missing.keys() - devices.keys():
-            inputs.append(self._fault(DEVICE_LOST, name, Assertion.RECOVER))
-        inputs += self._miss(missing)
-        self._devices, self._missing = devices, missing
-        known = {NODE, SOURCE, *devices}
-        self._vouched = {(code, name) for code, name in self._vouched if name in known}
+            inputs += self._faults.recovered(DEVICE_LOST, name)
+        for name in sorted(set(self._faults.on(DEVICE_LOST)) - missing.keys()):
+            inputs += self._faults.recovered(DEVICE_LOST, name)
+        inputs += self._missed(missing)
+        self._devices = devices
+        self._faults.forget_all_but({NODE, SOURCE, *devices})
         inputs += self._count()
         return [*inputs, *(self._settle() if isinstance(said, protocol.Devices) else ())]
 
@@ -170,7 +149,8 @@ class Observation:
         inputs: list[Input] = []
         if batch.lost:
             reason = f"{batch.lost} records were overwritten before they could be read"
-            inputs.append(self._fault(LOG_GAP, NODE, Assertion.ONCE, reason, count=batch.lost))
+            gap = fault(LOG_GAP, NODE, Assertion.ONCE, source=self._source, reason=reason, count=batch.lost)
+            inputs.append(gap)
         inputs += [skipped(self._source, record) for record in batch.skipped]
         heard = signals(self._source, batch, self._clock)
         return [*inputs, *(signal for signal in heard if part_of(signal.device)[0] not in self._resting)]
@@ -178,7 +158,7 @@ class Observation:
     def reply(self, reply: protocol.Reply) -> list[Input]:
         """A device answered, be it with a failure."""
         device = reply.device
-        self._awaited.discard(device)
+        self._no_longer_owed(device)
         inputs: list[Input] = []
         if device in self._resting:
             return self._settle()
@@ -186,145 +166,131 @@ class Observation:
             if device != SOURCE:
                 inputs += self._unobserve(device, f"the driver answers: {reply.error}")
             return [*inputs, *self._settle()]
-        inputs += self._recovered(DRIVER_UNRESPONSIVE, device, stood=device in self._unresponsive)
-        self._unresponsive.discard(device)
-        held, has_come = self._new_holders(reply)
-        inputs += held if has_come else []
+        inputs += self._faults.recovered(DRIVER_UNRESPONSIVE, device)
+        holders, has_come = self._holders.changed(reply)
+        inputs += holders if has_come else []
         # What is active goes first: once it is back, time-outs run on, also of what has gone meanwhile.
         if (active := active_set(self._source, reply, self._clock)) is not None:
             inputs.append(active)
-        if self._unobserved.pop(device, None) is not None and self._observing:
+        if self._unobserved.pop(device, None) is not None and self.observing:
             inputs.append(SourceBack(source=self._source, device=device))
-        inputs += [] if has_come else held
+        inputs += [] if has_come else holders
         return [*inputs, *self._settle()]
 
     def caught_up(self, said: protocol.CaughtUp) -> list[Input]:
-        self._caught_up = said
-        self._is_open = True
-        if self._observing:
+        if self.observing:
             # Of a worker that goes on in place of another: it heals what that one missed.
-            active = active_set(self._source, said, self._clock)
-            return [] if active is None else [active]
+            return self._active(said)
+        if self._first_read is None:
+            # The worker lost its source and has found it again.
+            self._first_read = FirstRead(follows=True)
+        self._first_read.caught_up = said
         return self._settle()
 
     def late(self, devices: Collection[str], reason: str) -> list[Input]:
         """These devices owe an answer for too long."""
         inputs: list[Input] = []
         for device in devices:
-            self._awaited.discard(device)
-            if device not in self._unresponsive:
-                self._unresponsive.add(device)
-                inputs.append(self._fault(DRIVER_UNRESPONSIVE, device, Assertion.OCCUR, reason))
+            self._no_longer_owed(device)
+            inputs += self._faults.began(DRIVER_UNRESPONSIVE, device, reason)
             if device != SOURCE:
                 inputs += self._unobserve(device, reason)
         return [*inputs, *self._settle()]
 
-    def lost(self, reason: str, on_purpose: bool = False) -> list[Input]:
-        """Nothing of the source is observed any more. After it was ``on_purpose``, another reason is news."""
-        self._is_open = self._observing = False
-        self._caught_up = None
-        if self._lost and not self._on_purpose:
+    def lost(self, reason: str) -> list[Input]:
+        """Nothing of the source is observed any more."""
+        self._first_read = None
+        return self._lose(SourceTrigger.FAILED, reason)
+
+    def let_go(self, reason: str) -> list[Input]:
+        """Nobody observes it, on purpose. Where there never was anything to observe nothing is lost."""
+        is_heard = self.observing or self.is_lost or self._first_read is not None
+        if not is_heard and not self._parts.any:
             return []
-        self._lost, self._on_purpose = True, on_purpose
-        return [SourceLost(source=self._source, reason=reason, required=self._required)]
+        self._first_read = None
+        self._take(SourceTrigger.RELEASED)
+        return self._source_lost(reason) if self.state is SourceState.LET_GO else []
 
     def unavailable(self, said: protocol.Unavailable) -> list[Input]:
         """It cannot be opened. Where nothing is to be expected, nothing is lost."""
-        is_empty = said.absent and not said.missing and not self._required and not self._observed_before
-        self._absent = is_empty and not self.chips.number
-        if is_empty:
-            gone = self._parts.vanished((), spared=self._resting, reason=said.reason)
-            return [*gone, *self.chips.counted(())]
+        self._first_read = None
         missing = {lost.device: lost.reason for lost in said.missing}
-        inputs = [*self._miss(missing), *self.lost(said.reason)]
-        self._missing |= missing
-        if said.code is not None and said.code != self._lost_by:
+        is_expected = bool(missing) or self._required or not said.absent
+        trigger = SourceTrigger.FAILED if is_expected else SourceTrigger.NOT_FOUND
+        inputs = [*self._missed(missing), *self._lose(trigger, said.reason)]
+        if self.state is SourceState.ABSENT:
+            inputs += self._parts.vanished((), spared=self._resting, reason=said.reason)
+            inputs += self.chips.counted(())
+        elif said.code is not None and said.code != self._lost_by:
             self._lost_by = said.code
             inputs.append(node_fault(self._source, said.code, said.reason))
         return inputs
 
     def crashed(self, reason: str) -> list[Input]:
-        self._crashed = True
-        return [self._fault(WORKER_CRASHED, NODE, Assertion.OCCUR, reason), *self.lost(f"worker {reason}")]
+        return [*self._faults.occurred(WORKER_CRASHED, NODE, reason), *self.lost(f"worker {reason}")]
 
     # ------------------------------------------------------------------ in pieces
 
+    def _take(self, trigger: SourceTrigger) -> SourceState:
+        """Go on in the table; the state before."""
+        before, self.state = self.state, TRANSITIONS[self.state, trigger]
+        return before
+
+    def _lose(self, trigger: SourceTrigger, reason: str) -> list[Input]:
+        """Emitted once, on the way into *lost*."""
+        before = self._take(trigger)
+        return self._source_lost(reason) if SourceState.LOST is self.state is not before else []
+
+    def _source_lost(self, reason: str) -> list[Input]:
+        return [SourceLost(source=self._source, reason=reason, required=self._required)]
+
     def _count(self) -> Sequence[Input]:
         """Before each device was asked once the list may be short: chips that start are listed late."""
-        return self.chips.counted(self._devices.values(), self._missing) if self._observing else ()
+        if not self.observing:
+            return ()
+        return self.chips.counted(self._devices.values(), self._faults.on(DEVICE_LOST))
 
-    def _new_holders(self, reply: protocol.Reply) -> tuple[list[Input], bool]:
-        """Who holds it now, where they are others than before, and whether one of them may have come.
+    def _active(self, said: protocol.CaughtUp) -> list[Input]:
+        active = active_set(self._source, said, self._clock)
+        return [] if active is None else [active]
 
-        A reset may wait for nothing but to see its fault once more: a process that has come must be known by
-        then. Where processes have only left, it must be known first whether the fault is still there.
-        """
-        held, before = holders(reply), self._holders.get(reply.device)
-        if not held.known:
-            return ([], False) if self._holders.pop(reply.device, None) is None else ([held], True)
-        if held.holders == before:
-            return [], False
-        self._holders[reply.device] = held.holders
-        return [held], not set(held.holders) <= set(before or ())
+    def _no_longer_owed(self, *devices: str) -> None:
+        if self._first_read is not None:
+            self._first_read.devices.difference_update(devices)
 
     def _settle(self) -> list[Input]:
         """The first complete read: every device has answered or failed to, and the history is read.
 
         What a worker that has to go still owes does not complete it.
         """
-        if not self._is_open or self._observing or self._awaited:
-            return []
-        if self._follows and self._caught_up is None:
+        read = self._first_read
+        if self.observing or read is None or not read.is_complete:
             return []
         if self._devices and self._unobserved.keys() >= self._devices.keys():
-            return self._all_unobserved()
-        self._observing = self._observed_before = True
-        self._lost, self._lost_by, self._on_purpose = False, None, False
-        inputs: list[Input] = []
-        if self._caught_up is not None:
-            active = active_set(self._source, self._caught_up, self._clock)
-            inputs += [] if active is None else [active]
+            why = ", ".join(f"{name}: {reason}" for name, reason in self._unobserved.items())
+            return self._lose(SourceTrigger.FAILED, f"no device can be read; {why}"[:1024])
+        self._take(SourceTrigger.READ)
+        self._first_read = self._lost_by = None
+        inputs = [] if read.caught_up is None else self._active(read.caught_up)
         inputs += self._count()
         inputs.append(SourceBack(source=self._source, required=self._required))
         for device, reason in self._unobserved.items():
             inputs.append(SourceLost(source=self._source, reason=reason, device=device))
-        inputs += self._recovered(WORKER_CRASHED, NODE, stood=self._crashed)
-        self._crashed = False
-        return inputs
-
-    def _all_unobserved(self) -> list[Input]:
-        if self._lost:
-            return []
-        self._lost = True
-        why = ", ".join(f"{name}: {reason}" for name, reason in self._unobserved.items())
-        reason = f"no device can be read; {why}"
-        return [SourceLost(source=self._source, reason=reason[:1024], required=self._required)]
+        return [*inputs, *self._faults.recovered(WORKER_CRASHED, NODE)]
 
     def _unobserve(self, device: str, reason: str) -> list[Input]:
         if self._unobserved.get(device) == reason:
             return []
         self._unobserved[device] = reason
-        return [SourceLost(source=self._source, reason=reason, device=device)] if self._observing else []
+        return [SourceLost(source=self._source, reason=reason, device=device)] if self.observing else []
 
-    def _miss(self, missing: Mapping[str, str]) -> list[Input]:
-        return [
-            self._fault(DEVICE_LOST, name, Assertion.OCCUR, reason)
-            for name, reason in missing.items()
-            if name not in self._missing
-        ]
+    def _missed(self, missing: Mapping[str, str]) -> list[Input]:
+        begun = (self._faults.began(DEVICE_LOST, name, reason) for name, reason in missing.items())
+        return [raised for each in begun for raised in each]
 
-    def _forget(self, device: str) -> list[Input]:
-        self._awaited.discard(device)
+    def _forget(self, device: str) -> Iterable[Input]:
+        self._no_longer_owed(device)
         self._unobserved.pop(device, None)
-        self._holders.pop(device, None)
-        stood = device in self._unresponsive
-        self._unresponsive.discard(device)
-        return [self._fault(DRIVER_UNRESPONSIVE, device, Assertion.RECOVER)] if stood else []
-
-    def _recovered(self, code: str, device: str, *, stood: bool) -> list[Input]:
-        first = (code, device) not in self._vouched
-        self._vouched.add((code, device))
-        return [self._fault(code, device, Assertion.RECOVER)] if stood or first else []
-
-    def _fault(self, code: str, device: str, assertion: Assertion, reason: str = "", count: int = 1) -> Input:
-        return fault(code, device, assertion, source=self._source, reason=reason, count=count)
+        self._holders.forget(device)
+        stood = self._faults.stands(DRIVER_UNRESPONSIVE, device)
+        return self._faults.recovered(DRIVER_UNRESPONSIVE, device) if stood else ()

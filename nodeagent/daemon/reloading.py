@@ -85,13 +85,14 @@ class Reloading:
                     await self._reject(wrong, reason)
                 raise TablesRefused(reason) from error
             left = left_for_a_start(self._started_with, config)
+            idle = config.without_effect()
             if not dry_run:
                 await self._take(config, loaded)
-                for each in left:
+                for each in (*idle, *left):
                     log.warning("%s", each)
                 if not left:
                     await self.keep(config)
-            warnings = (*loaded.warnings, *left)
+            warnings = (*loaded.warnings, *idle, *left)
             return Reloaded(digest=loaded.catalog.digest, warnings=warnings, preview=preview)
 
     async def keep(self, config: Config) -> None:

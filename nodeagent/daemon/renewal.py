@@ -9,16 +9,14 @@ It delivers nothing; what a successor says of the source from its hello on is th
 
 import asyncio
 import logging
-import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Final
 
-from nodeagent.core.catalog import Pattern
+from nodeagent.daemon import loop_clock
 from nodeagent.daemon.child import Exited, Garbled, Happening, Said
 from nodeagent.daemon.crew import Crew
 from nodeagent.daemon.lifecycle import State
 from nodeagent.daemon.running import Worker
-from nodeagent.store.records import Cursor
 from nodeagent.worker.protocol import SOURCE, Hello, Renew, Unavailable
 
 log = logging.getLogger(__name__)
@@ -74,57 +72,53 @@ class Renewal:
         """A worker begins that is no successor: it sees all that there is."""
         self._wanted = None
 
-    async def begin_wanted(
-        self, resting: Collection[str], patterns: Iterable[Pattern], cursor: Cursor | None
-    ) -> None:
+    async def begin_wanted(self, resting: Collection[str]) -> None:
         """It stays wanted until one that has begun for it has taken over."""
         if self._wanted is not None:
-            await self.ask(self._wanted, resting, patterns, cursor)
+            await self.ask(self._wanted, resting)
 
-    async def ask(
-        self, asked: Renew, resting: Collection[str], patterns: Iterable[Pattern], cursor: Cursor | None
-    ) -> None:
+    async def ask(self, asked: Renew, resting: Collection[str]) -> None:
         """A successor of the worker in use, which goes on until that one is ready.
 
         None begins while a device is late or at rest, for it would be asked too, nor while an earlier process
         has not ended.
         """
-        crew, now_s = self._crew, time.monotonic()
+        crew, now_s = self._crew, loop_clock.now_s()
         if not self._pace.is_due(now_s) or crew.worker is None or crew.worker.lateness.late or resting:
             return
         if crew.successor or crew.abandoned or crew.retired:
             return
         self._pace.done(now_s)
         self._asked = asked
-        log.info("%s: a further worker begins: %s", self._source, asked.reason)
+        log.info("%s: starting a second worker: %s", self._source, asked.reason)
         try:
             child = await self._crew.start(self._queue, log)
         except OSError as error:
-            log.warning("%s: cannot start a further worker: %s", self._source, error)
+            log.warning("%s: cannot start a second worker: %s", self._source, error)
             return
-        crew.begin_beside(child).configure(patterns, cursor)
+        crew.begin_beside(child)
 
     def call_off_if_late(self, now_s: float) -> None:
         """A successor that has not said hello in time ends."""
         if self._crew.successor is not None and self._crew.successor.due_s <= now_s:
-            self._call_off("it did not say hello in time")
+            self._call_off("it was not ready in time")
 
     async def take(self, worker: Worker, happening: Happening) -> Hello | None:
         """What one that this ``concerns`` said or did. The hello of a successor that is in use now."""
         match happening:
             case Exited(how=how):
                 if worker is self._crew.successor:
-                    log.warning("%s: the further worker ended by itself: %s", self._source, how)
+                    log.warning("%s: the second worker ended by itself: %s", self._source, how)
                 self._crew.let_go_of(worker)
                 await worker.child.release()
             case Said(report=Hello() as hello) if worker is self._crew.successor and self._sees_enough(hello):
-                log.info("%s: worker %d goes on", self._source, worker.child.pid)
+                log.info("%s: worker %d takes over", self._source, worker.child.pid)
                 self._crew.replace_by_successor()
                 if self._wanted is self._asked:
                     self._wanted = None
                 return hello
             case Said(report=Hello()) if worker is self._crew.successor:
-                self._call_off("it does not see more than the one in use")
+                self._call_off("it lists no more devices than the first")
             case Said(report=Unavailable(reason=reason)) | Garbled(reason=reason):
                 if worker is self._crew.successor:
                     self._call_off(reason)
@@ -140,5 +134,5 @@ class Renewal:
         return asked.lists == "any" or (seen < listed if asked.lists == "more" else seen <= listed)
 
     def _call_off(self, reason: str) -> None:
-        log.info("%s: the further worker is not needed: %s", self._source, reason)
+        log.info("%s: stopping the second worker: %s", self._source, reason)
         self._crew.call_off_successor()

@@ -5,11 +5,11 @@ It decides how a worker ends, never whether, nor what comes after; that is the s
 
 import logging
 import signal
-import time
 from collections.abc import Collection, Iterable
 from typing import Final
 
 from nodeagent.core.catalog import Pattern
+from nodeagent.daemon import loop_clock
 from nodeagent.daemon.caution import Caution
 from nodeagent.daemon.child import Child
 from nodeagent.daemon.lateness import Lateness
@@ -21,7 +21,6 @@ from nodeagent.worker.protocol import SOURCE, Device, Poll, Unavailable
 
 log = logging.getLogger(__name__)
 
-NO_ANSWER: Final = "no device answers"
 SIGKILL_LIMIT_S: Final = 5.0
 """A process that outlives SIGKILL for this long is stuck in the kernel."""
 
@@ -97,14 +96,15 @@ class Worker:
             told = (self._spec.source, self.child.pid, self.ended_by)
             log.error("%s: worker %d ended over record %d, which the next one skips", *told)
 
-    async def accuse(self) -> str:
-        """Why no device answers, as far as its threads show it; names the suspect."""
+    async def accuse(self, limit_s: float) -> str:
+        """Why no device answered in time, as far as its threads show it; names the suspect."""
         stuck = await self.child.stuck_threads()
         self.suspect = self._suspect(stuck)
+        why = f"no device answered within {limit_s:g} s"
         if not self.suspect:
-            return NO_ANSWER
+            return why
         where = "hangs in the kernel" if self.suspect[:15] in stuck else "has waited longest"
-        return f"{NO_ANSWER}; {self.suspect} {where}"
+        return f"{why}; {self.suspect} {where}"
 
     async def dismiss(self) -> None:
         """It must go: by SIGTERM, or, if it is stuck in the driver, by being abandoned."""
@@ -113,7 +113,7 @@ class Worker:
             return
         self.take(Trigger.DISMISSED)
         self.child.signal(signal.SIGTERM)
-        self.due_s = time.monotonic() + self._spec.terminate_grace_s
+        self.due_s = loop_clock.now_s() + self._spec.terminate_grace_s
 
     async def kill(self) -> None:
         """SIGTERM did not help in time: SIGKILL; when that has not helped in time either, abandon it."""
@@ -123,14 +123,14 @@ class Worker:
             return
         self._killed = True
         self.child.signal(signal.SIGKILL)
-        self.due_s = time.monotonic() + SIGKILL_LIMIT_S
+        self.due_s = loop_clock.now_s() + SIGKILL_LIMIT_S
 
     def abandon(self, stuck: Collection[str]) -> None:
         """Leave it behind, with these of its threads in the kernel, and name the device that it hangs in."""
         self.suspect = self._suspect(stuck)
         self.take(Trigger.STUCK)
         log.error(
-            "worker %d hangs in the kernel (%s) and is left behind",
+            "worker %d hangs in the kernel (%s): it cannot be stopped before its call returns",
             self.child.pid,
             ", ".join(sorted(stuck)) or "it outlived SIGKILL",
         )

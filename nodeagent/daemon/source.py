@@ -3,13 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 from nodeagent.core.catalog import CounterRule, Pattern, ThresholdRule
 from nodeagent.store.records import Cursor
+from nodeagent.vendors import HELLO_DEADLINE_S
 from nodeagent.worker.protocol import Device
-
-HELLO_DEADLINE_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +17,7 @@ class WorkerSpec:
     A worker that ends is started again after ``backoff_first_s``, doubled each time up to the limit; where
     a source that is not required is absent, it is looked for again after ``absent_retry_s``.
     The first one starts after ``start_delay_s``; one that has not said hello ``hello_deadline_s`` later has
-    to go: that is the driver's where it has one (``drivers.HELLO_DEADLINES_S``). ``stall_deadline_s`` is
+    to go. ``stall_deadline_s`` is
     how long all devices together may owe an answer, where that is longer than a call may take.
     ``command`` empty: this interpreter's ``nodeagent.worker`` for ``source``. With ``host`` a unit hosts it
     in place of that, and listens there. ``cursor`` is the stored one; later workers go on from what was

@@ -10,7 +10,7 @@ def health_of(source: str, crew: Crew, observation: Observation, statistics: Sta
     worker = crew.worker
     late = worker.lateness.late if worker else ()
     answers = tuple(statistics.answers.values())
-    is_well = not late and not observation.is_missed and all(ok for _, ok in answers)
+    is_well = not late and not observation.is_lost and all(ok for _, ok in answers)
     return SourceHealth(
         source=source,
         state=crew.state,

@@ -16,18 +16,19 @@ touches a device, never judges a fault, and waits for no child longer than a lim
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
 from nodeagent.core.catalog import Catalog
-from nodeagent.core.model import Input
+from nodeagent.daemon import loop_clock
 from nodeagent.daemon.child import Exited, Garbled, Happening, Said
-from nodeagent.daemon.crew import Crew
+from nodeagent.daemon.crew import Crew, Start, start_process
 from nodeagent.daemon.delivery import Delivery
-from nodeagent.daemon.heard import MAX_HEARD, Heard
+from nodeagent.daemon.heard import Heard
 from nodeagent.daemon.hearing import Hearing, Nonsense
 from nodeagent.daemon.lifecycle import State, Trigger
 from nodeagent.daemon.observation import Observation
+from nodeagent.daemon.outgoing import Outgoing
 from nodeagent.daemon.readings import Readings
 from nodeagent.daemon.renewal import Renewal
 from nodeagent.daemon.running import Worker
@@ -44,16 +45,19 @@ TOLD_GARBLED: Final = 3
 
 
 class Supervisor:
-    """``deliver`` may wait; ``to_rule_ns`` turns CLOCK_BOOTTIME stamps into rule time."""
+    """``deliver`` may wait, ``to_rule_ns`` turns CLOCK_BOOTTIME stamps into rule time, ``start`` starts the
+    process of a worker. ``name`` is that of the source.
+    """
 
     def __init__(
         self,
         spec: WorkerSpec,
         deliver: Callable[[Delivery], Awaitable[None]],
         to_rule_ns: Callable[[int], int],
+        start: Start = start_process,
     ) -> None:
+        self.name: Final = spec.source
         self._spec = spec
-        self._deliver_to = deliver
         self._statistics = Statistics()
         clock = Clock(boottime_ns=lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME), to_rule_ns=to_rule_ns)
         self._observation = Observation(spec.source, spec.required, clock, spec.known, spec.expected_chips)
@@ -61,9 +65,8 @@ class Supervisor:
         self._hearing = Hearing(
             spec.source, spec.boot_id, self._observation, self._readings, self._statistics
         )
-        self._patterns = tuple(spec.patterns)
-        self._cursor = spec.cursor
-        self._crew = Crew(spec)
+        self._crew = Crew(spec, start)
+        self._outgoing = Outgoing(spec.source, deliver, self._crew)
         self._heard = Heard(self._crew)
         self._renewal = Renewal(spec.source, self._crew, self._heard.queue)
         self._poll_id = 0
@@ -72,22 +75,17 @@ class Supervisor:
         self._task: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
 
-    @property
-    def name(self) -> str:
-        """Of the source."""
-        return self._spec.source
-
     async def run(self) -> None:
         """Until ``stop`` or cancelled; ends every worker that can be ended."""
         self._task = asyncio.current_task()
-        self._crew.spawn_at_s = time.monotonic() + self._spec.start_delay_s
+        self._crew.spawn_at_s = loop_clock.now_s() + self._spec.start_delay_s
         try:
             while not self._stopping:
                 async with self._turn:
                     await self._do_due()
                 if (happening := await self._heard.next()) is not None:
                     async with self._turn:
-                        await self._take_waiting(happening)
+                        await self._take(happening)
         except asyncio.CancelledError:
             if not self._stopping:
                 raise
@@ -108,12 +106,12 @@ class Supervisor:
         self._crew.call_off_successor()
         inputs = self._observation.rest(devices, reason)
         self._let_alone()
-        await self._deliver(inputs)
+        await self._outgoing.deliver(inputs)
 
     async def wake(self, devices: Collection[str]) -> None:
         inputs = self._observation.wake(devices)
         self._let_alone()
-        await self._deliver(inputs)
+        await self._outgoing.deliver(inputs)
 
     def begin_at_rest(self, devices: Collection[str], reason: str) -> None:
         """Before ``run``: as ``rest``."""
@@ -129,20 +127,9 @@ class Supervisor:
         It is told as lost; of a library that was never here nothing is lost.
         """
         async with self._turn:
-            self._crew.has_let_go = True
-            self._crew.call_off_successor()
-            worker, self._crew.worker = self._crew.worker, None
-            if self._observation.is_known:
-                await self._deliver(self._observation.lost(reason, on_purpose=True))
-            if worker is not None:
-                await worker.end()
-                if await worker.child.wait(0.0):
-                    await worker.child.release()
-                else:
-                    worker.abandon(await worker.child.stuck_threads())
-                    self._crew.replace_if_abandoned(worker)
-            await self._crew.end_retired()
-            return not (self._crew.abandoned or self._crew.retired)
+            worker = self._crew.let_go()
+            await self._outgoing.deliver(self._observation.let_go(reason))
+            return await self._crew.end_for_good(worker)
 
     def take_up(self) -> None:
         """Start a worker again, after ``let_go`` or ``hold_off``."""
@@ -152,10 +139,7 @@ class Supervisor:
     def reload(self, catalog: Catalog) -> None:
         """From now on match its patterns, and tell of readings what its rules ask."""
         self._readings.judge_by(catalog.threshold, catalog.counter)
-        self._patterns = tuple(catalog.patterns)
-        for worker in (self._crew.worker, self._crew.successor):
-            if worker is not None and worker.state in (State.STARTING, State.READY):
-                worker.reload(self._patterns)
+        self._crew.reload(catalog.patterns)
 
     def renew(self, reason: str) -> None:
         """Soon another process has to go on in place of the worker in use, without a gap."""
@@ -163,16 +147,16 @@ class Supervisor:
 
     async def expect(self, chips: int | None) -> None:
         """From now on it ought to list so many (see ``ExpectedChips``)."""
-        await self._deliver(self._observation.expect(chips))
+        await self._outgoing.deliver(self._observation.expect(chips))
 
     def health(self) -> SourceHealth:
         """As of now; from any thread."""
-        return health_of(self._spec.source, self._crew, self._observation, self._statistics)
+        return health_of(self.name, self._crew, self._observation, self._statistics)
 
     # ------------------------------------------------------------------ what is due
 
     async def _do_due(self) -> None:
-        now_s = time.monotonic()
+        now_s = loop_clock.now_s()
         self._renewal.call_off_if_late(now_s)
         worker = self._crew.worker
         if worker is None:
@@ -187,12 +171,12 @@ class Supervisor:
             return
         match worker.state:
             case State.READY:
-                await self._renewal.begin_wanted(self._observation.resting, self._patterns, self._cursor)
+                await self._renewal.begin_wanted(self._observation.resting)
                 self._poll_id += 1
                 worker.poll(self._poll_id, now_s)
             case State.STARTING:
-                reason = f"its worker did not say hello within {self._spec.hello_deadline_s:g} s"
-                await self._deliver(self._observation.late([SOURCE], reason))
+                reason = f"its worker was not ready within {self._spec.hello_deadline_s:g} s"
+                await self._outgoing.deliver(self._observation.late([SOURCE], reason))
                 await self._dismiss(worker, reason)
             case State.KILLING:
                 await worker.kill()
@@ -205,15 +189,17 @@ class Supervisor:
         limit_s = self._spec.call_deadline_s
         if worker.lateness.all_late:
             limit_s = max(limit_s, self._spec.stall_deadline_s)
-        reason = f"a call has not come back within {limit_s:g} s"
-        log.warning("%s: %s: %s", self._spec.source, ", ".join(late), reason)
+        reason = f"no answer within {limit_s:g} s"
+        log.warning("%s: %s: %s", self.name, ", ".join(late), reason)
         if worker.lateness.all_late:
-            accusation = await worker.accuse()
-            await self._deliver([*self._observation.lost(accusation), *self._observation.late(late, reason)])
+            accusation = await worker.accuse(limit_s)
+            await self._outgoing.deliver(
+                [*self._observation.lost(accusation), *self._observation.late(late, reason)]
+            )
             worker.ended_unasked()
             await self._dismiss(worker, accusation)
         else:
-            await self._deliver(self._observation.late(late, reason))
+            await self._outgoing.deliver(self._observation.late(late, reason))
 
     # ------------------------------------------------------------------ workers come and go
 
@@ -221,22 +207,21 @@ class Supervisor:
         try:
             child = await self._crew.start(self._heard.queue, log)
         except OSError as error:
-            await self._deliver(self._observation.lost(f"cannot start its worker: {error}"))
+            await self._outgoing.deliver(self._observation.lost(f"cannot start its worker: {error}"))
             self._crew.spawn_after_a_failure()
             return
         self._statistics.spawned += 1
         self._renewal.has_begun_anew()
-        worker = self._crew.begin(child)
+        self._crew.begin(child)
         self._let_alone()
-        worker.configure(self._patterns, self._cursor)
 
     def _let_alone(self) -> None:
         if self._crew.worker is not None:
-            self._crew.worker.lateness.let_alone(self._observation.resting, time.monotonic())
+            self._crew.worker.lateness.let_alone(self._observation.resting, loop_clock.now_s())
 
     async def _dismiss(self, worker: Worker, reason: str) -> None:
-        log.warning("%s: worker %d has to go: %s", self._spec.source, worker.child.pid, reason)
-        await self._deliver(self._observation.lost(reason))
+        log.warning("%s: stopping worker %d: %s", self.name, worker.child.pid, reason)
+        await self._outgoing.deliver(self._observation.lost(reason))
         await worker.dismiss()
         self._crew.replace_if_abandoned(worker)
 
@@ -252,12 +237,12 @@ class Supervisor:
         if before is not State.KILLING and not worker.unavailable:
             words = worker.child.last_words
             reason = f"ended by itself: {how}" + (f"; its last words: {words}" if words else "")
-            log.error("%s: worker %d %s", self._spec.source, worker.child.pid, reason)
+            log.error("%s: worker %d %s", self.name, worker.child.pid, reason)
             worker.ended_unasked()
-            await self._deliver(self._observation.crashed(reason))
+            await self._outgoing.deliver(self._observation.crashed(reason))
         self._crew.forgive(worker)
         if worker.unavailable and self._observation.absent:
-            self._crew.spawn_at_s = time.monotonic() + self._spec.absent_retry_s
+            self._crew.spawn_at_s = loop_clock.now_s() + self._spec.absent_retry_s
         elif worker.ended_by is not None and not self._crew.abandoned:
             self._crew.spawn_soon()
         elif before is not State.KILLING or not self._crew.abandoned:
@@ -271,19 +256,9 @@ class Supervisor:
         if worker is None:
             self._crew.spawn_soon()
         elif worker.skip and worker.state is not State.KILLING:
-            await self._dismiss(worker, "it gives way to a worker for all devices")
+            await self._dismiss(worker, "another one takes its place, for all devices")
 
     # ------------------------------------------------------------------ what was heard
-
-    async def _take_waiting(self, happening: Happening | None) -> None:
-        """It, and those that wait behind it: devices that are polled together answer together. Bounded, for
-        what is due must not wait for one who never stops talking.
-        """
-        left = MAX_HEARD
-        while happening is not None:
-            await self._take(happening)
-            left -= 1
-            happening = self._heard.waiting() if left and not self._stopping else None
 
     async def _take(self, happening: Happening) -> None:
         worker = self._crew.of(happening.child)
@@ -292,7 +267,7 @@ class Supervisor:
         if self._renewal.concerns(worker):
             if (hello := await self._renewal.take(worker, happening)) is not None:
                 self._let_alone()
-                await self._hand_over(self._hearing.take_over(worker, hello))
+                await self._outgoing.hand_over(self._hearing.take_over(worker, hello))
             return
         match happening:
             case Exited(how=how):
@@ -304,36 +279,21 @@ class Supervisor:
             case Garbled(reason=reason):
                 await self._garbled(worker, reason)
             case Said(report=Renew() as asked) if worker.state is State.READY:
-                await self._renewal.ask(asked, self._observation.resting, self._patterns, self._cursor)
+                await self._renewal.ask(asked, self._observation.resting)
             case Said(report=report):
                 try:
                     delivery = self._hearing.take(worker, report)
                 except Nonsense as error:
                     await self._garbled(worker, str(error))
                 else:
-                    await self._hand_over(delivery)
+                    await self._outgoing.hand_over(delivery)
 
     async def _garbled(self, worker: Worker, reason: str) -> None:
         self._statistics.garbled += 1
         worker.garbled += 1
         if worker.garbled <= TOLD_GARBLED:
-            log.warning("%s: worker %d: %s", self._spec.source, worker.child.pid, reason)
+            log.warning("%s: worker %d: %s", self.name, worker.child.pid, reason)
         if worker.garbled >= MAX_GARBLED:
-            told = f"was ended: {MAX_GARBLED} of its lines made no sense, the last: {reason}"
-            await self._deliver(self._observation.crashed(told))
+            told = f"was stopped after {MAX_GARBLED} invalid messages, the last: {reason}"
+            await self._outgoing.deliver(self._observation.crashed(told))
             await self._dismiss(worker, told)
-
-    async def _deliver(self, inputs: Sequence[Input]) -> None:
-        await self._hand_over(Delivery(source=self._spec.source, inputs=tuple(inputs)))
-
-    async def _hand_over(self, delivery: Delivery) -> None:
-        """The time it takes is not the driver's."""
-        if not delivery.inputs and delivery.cursor is None:
-            return
-        begun_s = time.monotonic()
-        await self._deliver_to(delivery)
-        if delivery.cursor is not None:
-            self._cursor = delivery.cursor
-            self._crew.caution.accounted_for(delivery.cursor.seq)
-        if self._crew.worker is not None:
-            self._crew.worker.lateness.excuse(time.monotonic() - begun_s)

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from nodeagent.config import ChipsConfig, Config, DriverConfig, NvidiaConfig, VendorConfig
+from nodeagent.config import Config
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.model import Source, SourceLost, View
 from nodeagent.daemon import losses
@@ -14,12 +14,13 @@ from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.launching import runs_as_unit
 from nodeagent.daemon.parts import parts_of
 from nodeagent.daemon.pump import QUEUE_DELIVERIES, Pump
-from nodeagent.daemon.source import HELLO_DEADLINE_S, WorkerSpec
+from nodeagent.daemon.source import WorkerSpec
 from nodeagent.daemon.supervisor import Supervisor
-from nodeagent.drivers import DRIVERS, HELLO_DEADLINES_S, HOSTED
+from nodeagent.driver_config import ChipsConfig, DriverConfig, NvidiaConfig, VendorConfig
 from nodeagent.outlets.health import Health
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Cursor
+from nodeagent.vendors import DRIVERS
 from nodeagent.worker.hosted import SOCKET
 from nodeagent.worker.protocol import Device
 
@@ -113,6 +114,7 @@ def spec_of(
     known: tuple[Device, ...],
 ) -> WorkerSpec:
     """``section`` is the driver's, ``known`` are its parts of earlier lives."""
+    traits = DRIVERS[name]
     return WorkerSpec(
         source=name,
         boot_id=clock.boot_id,
@@ -127,9 +129,9 @@ def spec_of(
         poll_interval_s=section.poll_interval_ns / 1e9,
         call_deadline_s=section.call_deadline_ns / 1e9,
         stall_deadline_s=section.stall_deadline_ns / 1e9 if isinstance(section, NvidiaConfig) else 0.0,
-        hello_deadline_s=HELLO_DEADLINES_S.get(name, HELLO_DEADLINE_S),
+        hello_deadline_s=traits.hello_deadline_s,
         start_delay_s=0.0 if section.required else AFTER_REQUIRED_S,
-        host=SOCKET if name in HOSTED and runs_as_unit(os.environ) else None,
+        host=SOCKET if traits.has_unit and runs_as_unit(os.environ) else None,
     )
 
 

@@ -263,7 +263,7 @@ class Scene:
     def source(self, value: Source) -> pb.Source:
         return pb.Source(
             name=value.name,
-            observing=value.lost_ns is None and not value.unread,
+            observing=value.observes,
             lost_at=None if value.lost_ns is None else self.at(value.lost_ns),
             reason=value.reason or ("not read since the start" if value.unread else ""),
             required=value.required,

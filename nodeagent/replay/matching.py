@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Final
 
 from nodeagent.core.catalog import Pattern
+from nodeagent.core.model import KERNEL_LOG
 from nodeagent.drivers.kmsg.coalesce import Coalescer
 from nodeagent.drivers.kmsg.evidence import line_of
 from nodeagent.drivers.kmsg.match import Matcher
@@ -19,7 +20,7 @@ from nodeagent.replay.signal_line import Moment
 from nodeagent.worker import protocol
 from nodeagent.worker.signals import as_input
 
-SOURCE: Final = "kmsg"
+SOURCE: Final = KERNEL_LOG
 _BATCH_LINES: Final = 512
 
 

@@ -18,15 +18,13 @@ from nodeagent.replay.formats import Log, Signals
 from nodeagent.replay.matching import matched
 from nodeagent.replay.signal_line import Moment
 from nodeagent.store.records import StoredEvent
+from nodeagent.vendors import DRIVERS
 
 SEQ: Final = 0
 """No store numbers these events."""
 
-_KIND_OF_SOURCE: Final = {
-    "ascend": Kind.CHIP,
-    "nvidia": Kind.CHIP,
-    "unifiedbus": Kind.UNIFIEDBUS,
-    "link": Kind.LINK,
+_KIND_OF_SOURCE: Final = {name: traits.lists for name, traits in DRIVERS.items() if traits.lists} | {
+    "link": Kind.LINK
 }
 _PCI: Final = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _KIND_OF_DEVICE: Final = {Kind.HOST: Kind.NODE, Kind.PUBLIC: Kind.CHIP}

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from nodeagent.config import DEFAULT_PATH, PATH_VARIABLE, Config, ConfigError, VendorConfig, load_config
+from nodeagent.config import DEFAULT_PATH, PATH_VARIABLE, Config, ConfigError, load_config
 from nodeagent.core.model import ResetMode
-from nodeagent.drivers import RESETS
+from nodeagent.driver_config import VendorConfig
 from nodeagent.drivers.resetting import ResetRefused
 from nodeagent.reset import trusted
+from nodeagent.vendors import RESETS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, Literal
 
-from nodeagent.drivers import RESETS
 from nodeagent.drivers.resetting import Order, ResetFailed, ResetRefused, ResetTimedOut
 from nodeagent.reset import allowed, command, ending, evidence, looking, record
 from nodeagent.reset.bug_report import BugReport
@@ -25,6 +24,7 @@ from nodeagent.reset.files import Locked
 from nodeagent.reset.folder import Folder
 from nodeagent.reset.plan import Plan, plan_of
 from nodeagent.reset.request import Request, Result, Step, printable
+from nodeagent.vendors import RESETS
 
 GROUP_WAIT_S: Final = 2.0
 MARGIN_S: Final = 40.0
@@ -182,7 +182,7 @@ def _left_s(plan: Plan) -> float:
 
 def _call_vendor(vendor: str, order: Order) -> tuple[State, str]:
     try:
-        importlib.import_module(RESETS[vendor]).reset(order)
+        importlib.import_module(RESETS[vendor].module).reset(order)
     except ResetRefused as error:
         return "refused", str(error)
     except ResetFailed as error:

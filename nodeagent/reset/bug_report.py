@@ -11,18 +11,14 @@ import os
 import resource
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from nodeagent.reset import files
 from nodeagent.reset.command import CommandFailed, run
-
-TOOLS: Final[Mapping[str, tuple[str, ...]]] = {
-    "nvidia": ("nvidia-bug-report.sh", "--safe-mode", "--output-file"),
-}
-"""Vendor -> the command, which the path of a log follows; it adds ".gz" where it can compress."""
+from nodeagent.vendors import RESETS
 
 FOLDER: Final = "bug-report"
 LOG: Final = "report.log"
@@ -45,9 +41,13 @@ class BugReport:
     driver_root: str = ""
 
     @property
+    def _command(self) -> tuple[str, ...]:
+        return RESETS[self.vendor].bug_report if self.vendor in RESETS else ()
+
+    @property
     def is_known(self) -> bool:
         """Whether the vendor has a tool for it."""
-        return self.vendor in TOOLS
+        return bool(self._command)
 
     @property
     def folder(self) -> Path:
@@ -58,7 +58,7 @@ class BugReport:
         if not self.limit_s:
             return "reset.bug_report_timeout is 0s"
         if not self._tool():
-            return f"{TOOLS[self.vendor][0]} is not installed"
+            return f"{self._command[0]} is not installed"
         return ""
 
     def make(self, tell: Callable[[str], None]) -> None:
@@ -83,7 +83,7 @@ class BugReport:
         for old in _newest_first(self.evidence.parent)[MAX_REPORTS - 1 :]:
             shutil.rmtree(old)
         self.folder.mkdir(mode=0o700, parents=True)
-        command = (self._tool(), *TOOLS[self.vendor][1:], str(self.folder / LOG))
+        command = (self._tool(), *self._command[1:], str(self.folder / LOG))
         begun_s = time.monotonic()
         try:
             run(command, self.limit_s, cwd=self.folder)
@@ -97,7 +97,7 @@ class BugReport:
 
     def _tool(self) -> str:
         """That of a driver in a root of its own is run outside of it, where the logs are. "": none."""
-        name = TOOLS[self.vendor][0]
+        name = self._command[0]
         inside = Path(self.driver_root or "/", "usr/bin", name)
         return str(inside) if self.driver_root and inside.exists() else shutil.which(name) or ""
 

@@ -6,7 +6,7 @@ It reads what an administrator left to forbid resets, and where the state lies; 
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from msgspec import Meta, Struct, field
 
@@ -14,6 +14,7 @@ from nodeagent.core.catalog import SECOND_NS, ResetSettings
 from nodeagent.core.model import ResetMode
 from nodeagent.toml.quantities import duration
 from nodeagent.toml.texts import FilePath, Word
+from nodeagent.vendors import RESETS
 
 RUN_DIRECTORY: Final = "/run/nodeagent/reset"
 """Where the unit of a reset looks."""
@@ -46,6 +47,13 @@ Commands = Annotated[
     ),
 ]
 
+_VENDORS = " or ".join(f'"{vendor}"' for vendor in RESETS)
+if TYPE_CHECKING:
+    Vendor = str
+else:
+    # A type checker cannot know them.
+    Vendor = Literal[tuple(RESETS)]
+
 
 class ResetConfig(Struct, frozen=True, kw_only=True):
     """``[reset]``. ``modes`` is by vendor, ``mode`` for the others.
@@ -59,8 +67,8 @@ class ResetConfig(Struct, frozen=True, kw_only=True):
 
     mode: ResetMode = ResetMode.DRY_RUN
     modes: Annotated[
-        Mapping[Literal["ascend", "nvidia"], ResetMode],
-        Meta(description='a table that gives "ascend" or "nvidia" one of off, dry-run, ask, on'),
+        Mapping[Vendor, ResetMode],
+        Meta(description=f"a table that gives {_VENDORS} one of off, dry-run, ask, on"),
     ] = field(default_factory=dict)
     announce_ns: Announce = field(default=30 * SECOND_NS, name="announce")
     verify_timeout_ns: VerifyTimeout = field(default=150 * SECOND_NS, name="verify_timeout")

@@ -8,7 +8,7 @@ fails for it.
 import os
 import shutil
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -19,6 +19,7 @@ from nodeagent.core.codes import root
 from nodeagent.drivers.resetting import in_root
 from nodeagent.reset.command import CommandFailed, run
 from nodeagent.reset.request import Request
+from nodeagent.vendors import RESETS
 from nodeagent.worker.protocol import Device
 
 MAX_FOLDERS: Final = 20
@@ -26,19 +27,6 @@ MAX_FILE_BYTES: Final = 1 << 20
 KERNEL_LINES: Final = 1000
 MAX_RECORD_BYTES: Final = 8192
 REPORT_LIMIT_S: Final = 20.0
-
-REPORTS: Final[Mapping[str, tuple[str, ...]]] = {
-    "ascend": ("npu-smi", "info"),
-    "nvidia": ("nvidia-smi", "-q"),
-}
-"""Vendor -> the tool that shows all it knows within seconds."""
-
-NOT_FOR: Final[Mapping[str, frozenset[str]]] = {
-    "nvidia": frozenset({"XID_62", "XID_109", "XID_119", "XID_120"}),
-}
-"""Vendor -> the codes, without what refines them, for which no tool is run: a controller of the chip does not
-answer, so that it would hang in the kernel, with the device open that is to be reset.
-"""
 
 
 def collect(
@@ -100,13 +88,13 @@ def _record(descriptor: int) -> bytes:
 
 
 def _report(request: Request, driver_root: str, folder: Path) -> None:
-    known = REPORTS.get(request.vendor)
-    if known is None:
+    traits = RESETS.get(request.vendor)
+    if traits is None:
         return
-    command = in_root(driver_root, known)
+    command = in_root(driver_root, traits.report)
     if shutil.which(command[0]) is None:
         return
-    if unfit := NOT_FOR.get(request.vendor, frozenset()) & set(map(root, request.reasons)):
+    if unfit := traits.no_report_for & set(map(root, request.reasons)):
         raise CommandFailed(f"{' '.join(command)} may hang with {', '.join(sorted(unfit))}")
     report = folder / "report.txt"
     try:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Final, cast
 
-from nodeagent.config import VendorConfig
+from nodeagent.driver_config import VendorConfig
 from nodeagent.drivers.resetting import ResetRefused
 from nodeagent.worker import protocol
 from nodeagent.worker.protocol import Device, Holder, LineSplitter, ProtocolError

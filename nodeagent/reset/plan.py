@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from nodeagent.config import Config, NvidiaConfig, VendorConfig
-from nodeagent.drivers import RESETS
+from nodeagent.config import Config
+from nodeagent.driver_config import NvidiaConfig, VendorConfig
 from nodeagent.drivers.resetting import Member, Order, ResetRefused
 from nodeagent.reset import allowed, group, looking, record
 from nodeagent.reset.bug_report import BugReport
 from nodeagent.reset.config import ResetConfig
 from nodeagent.reset.looking import Seen
 from nodeagent.reset.request import Device, Request
+from nodeagent.vendors import RESETS
 
 FREE_LIMIT_S: Final = 2.0
 LOOK_EACH_S: Final = 0.5
@@ -94,7 +95,7 @@ def plan_of(request: Request, config_path: Path | None) -> Plan:
         raise ResetRefused('jobs are to be ended for it, and reset.terminate_holders is "never"')
     seen = _seen(request, section)
     attributes = {name: device.attributes for name, device in seen.devices.items()}
-    vendor = importlib.import_module(RESETS[request.vendor])
+    vendor = importlib.import_module(RESETS[request.vendor].module)
     groups: Mapping[str, str] = vendor.groups(attributes)
     unlisted = vendor.unlisted(attributes)
     members = group.members(request.devices, seen.devices, groups, seen.missing, unlisted)

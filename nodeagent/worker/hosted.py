@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from nodeagent.drivers import HOSTED
+from nodeagent.vendors import DRIVERS
 
 SOCKET: Final = Path("/run/nodeagent-ascend/socket")
 USER: Final = "nodeagent-ascend"
@@ -72,8 +72,9 @@ def take_order(connection: socket.socket) -> tuple[str, Sequence[int]]:
         raise Nonsense(f"the daemon did not say which one: {error}") from error
     connection.settimeout(None)
     name = said.decode(errors="replace")
-    if name not in HOSTED or len(descriptors) != PIPES:
-        right = f"one of {', '.join(sorted(HOSTED))}, with {PIPES} pipes, is right"
+    known = [driver for driver, traits in DRIVERS.items() if traits.has_unit]
+    if name not in known or len(descriptors) != PIPES:
+        right = f"one of {', '.join(known)}, with {PIPES} pipes, is right"
         raise Nonsense(f"{name!r} with {len(descriptors)} pipes; {right}")
     return name, descriptors
 

@@ -31,8 +31,8 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn, cast
 
-from nodeagent.drivers import DRIVERS
 from nodeagent.drivers.api import CallFailed, Create, Driver, Follower, Population, Reading, Unavailable
+from nodeagent.vendors import DRIVERS
 from nodeagent.worker import protocol
 from nodeagent.worker.outlet import Outlet, SourceLink
 from nodeagent.worker.protocol import (
@@ -64,9 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     parser.add_argument("name", help=f"driver: {', '.join(DRIVERS)}")
     parser.add_argument("--module", help="a driver module in place of the listed one; for contract tests")
     options = parser.parse_args(arguments)
-    module = options.module or DRIVERS.get(options.name)
-    if module is None:
+    if not options.module and options.name not in DRIVERS:
         parser.error(f"no driver {options.name!r}; there are: {', '.join(DRIVERS)}")
+    module = options.module or DRIVERS[options.name].module
     faulthandler.enable(all_threads=False)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.setswitchinterval(SWITCH_INTERVAL_S)

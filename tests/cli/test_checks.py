@@ -96,6 +96,17 @@ def test_a_wrong_key_of_the_configuration_is_told_with_the_nearest(
     assert (run.status, run.out, run.err) == (78, "", f"nodeagent: {check.out}")
 
 
+def test_a_number_of_chips_that_nobody_counts_is_warned_of(nodeagent: Nodeagent, configuration: Path) -> None:
+    configuration.write_text("[drivers.nvidia]\nenabled = false\nexpected_chips = 8\n")
+    warning = "drivers.nvidia.expected_chips = 8 has no effect: drivers.nvidia.enabled is false"
+
+    text, form = nodeagent("config", "check"), nodeagent("config", "check", "-o", "json")
+
+    assert (text.status, text.out) == (0, f"warning: {warning}\n{configuration}: ok\n")
+    (told,) = form.json
+    assert (form.status, told["ok"], told["warnings"]) == (0, True, [warning])
+
+
 def test_a_code_is_explained_from_the_tables_on_disk_where_no_daemon_answers(nodeagent: Nodeagent) -> None:
     ran = nodeagent("explain", "-o", "json", "xid_79", "XID_9999", "NO_SUCH")
 

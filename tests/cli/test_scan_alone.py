@@ -37,7 +37,7 @@ def test_a_device_that_does_not_answer_is_waited_for_and_then_not_good(
 
     ran = nodeagent_process("scan")
 
-    why = "Driver does not answer; nvidia: a call has not come back within 2 s"
+    why = "Driver does not answer; nvidia: no answer within 2 s"
     assert (ran.status, ran.out, ran.err) == (2, f"could not tell: gpu1: {why}\n", "")
 
 

@@ -65,7 +65,7 @@ async def silent_mcus(npus: Acting) -> Seen:
     await npus.start()
     await npus.daemon.comes(lambda: all_may_be_used(npus), "verdicts")
     took_s = time.monotonic() - began_s
-    restarts = npus.daemon.log.count("has to go")
+    restarts = npus.daemon.log.count("stopping worker")
     return Seen(
         story="all MCUs are silent",
         words=f"8 of 8 chips ALLOW after {took_s:.1f} s; {restarts} workers killed",

@@ -51,3 +51,33 @@ def test_a_source_is_back_though_the_last_device_that_it_awaits_is_let_alone() -
         SourceBack(source="ascend", required=True),
         SourceLost(source="ascend", reason="it is reset", device="npu0"),
     ]
+
+
+def test_a_source_whose_driver_is_gone_before_its_first_read_is_not_back_with_an_answer_that_comes_late() -> (
+    None
+):
+    observation = Observation("nvidia", False, CLOCK)
+    observation.hello(protocol.Hello(devices=devices("gpu0", "gpu1")), ())
+    observation.reply(answer("gpu0"))
+    observation.unavailable(protocol.Unavailable(reason="the library was removed", absent=True))
+
+    inputs = observation.reply(answer("gpu1"))
+
+    assert not any(isinstance(given, SourceBack) for given in inputs)
+    assert not observation.observing
+
+
+def test_a_source_that_was_let_go_and_cannot_be_read_afterwards_is_lost_for_that_reason() -> None:
+    observation = Observation("nvidia", True, CLOCK)
+    observation.hello(protocol.Hello(devices=devices("gpu0")), ())
+    observation.reply(answer("gpu0"))
+    observation.let_go("quiesced by uid:0: driver upgrade")
+    observation.hello(protocol.Hello(devices=devices("gpu0")), ())
+
+    assert observation.reply(answer("gpu0", error="driver not loaded")) == [
+        SourceLost(
+            source="nvidia",
+            reason="no device can be read; gpu0: the driver answers: driver not loaded",
+            required=True,
+        )
+    ]

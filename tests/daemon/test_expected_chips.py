@@ -85,7 +85,7 @@ def test_while_the_library_is_let_go_of_nothing_is_missed_and_no_time_runs() -> 
     engine = begin(TABLES)
     observation = expecting(3)
     judged(engine, 1, read(observation, listed(0, 1)))
-    judged(engine, 60, observation.lost("quiesced", on_purpose=True))
+    judged(engine, 60, observation.let_go("quiesced"))
     wait(engine, 4000)
     assert (device_view(engine, NODE).level, stands(engine)[1]) == (Level.NOT_HANDLE, [FEWER])
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from nodeagent.config import DriverConfig
 from nodeagent.core.catalog import Catalog
 from nodeagent.daemon.clock import carry_on
 from nodeagent.daemon.workers import spec_of
+from nodeagent.driver_config import DriverConfig
 
 SLEEP_IN_THE_KERNEL_S = 150.0
 SILENT_MCUS_S = 8 * 2.0

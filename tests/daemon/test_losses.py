@@ -8,7 +8,6 @@ import pytest
 
 from nodeagent.core.model import KERNEL_LOG, NODE, Assertion, Signal
 from nodeagent.daemon import losses
-from nodeagent.drivers import DRIVERS, EVENTS_LOST
 from tests.daemon.staged import is_alive, put, staged
 from tests.daemon.test_renewal import in_use, lost
 from tests.daemon.test_supervisor_devices import fake
@@ -24,7 +23,6 @@ def opened(control: Path) -> list[int]:
 
 def test_the_line_of_the_switches_driver_is_of_their_source() -> None:
     assert list(losses.told([LINE])) == [("unifiedbus", "ASC_LQ_QUEUE_FULL")]
-    assert set(EVENTS_LOST.values()) <= DRIVERS.keys()
 
 
 @pytest.mark.parametrize(

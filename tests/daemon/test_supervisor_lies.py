@@ -30,7 +30,7 @@ async def test_babbling_worker_is_ended_past_a_bound(way: str, complaint: str) -
         told = await stage.signal("worker_crashed.fake", "node", "occur")
         await stage.until(lambda: stage.health.state == "waiting", "its end")
         assert told.evidence["reason"].startswith(
-            f"was ended: {MAX_GARBLED} of its lines made no sense, the last: "
+            f"was stopped after {MAX_GARBLED} invalid messages, the last: "
         )
         assert complaint in told.evidence["reason"] or way == "garbage"
         assert stage.health.garbled == MAX_GARBLED
@@ -41,7 +41,7 @@ async def test_babbling_worker_is_ended_past_a_bound(way: str, complaint: str) -
 async def test_line_without_an_end_is_not_kept_and_the_silence_is_noticed() -> None:
     async with staged(lying("endless", call_deadline_s=0.5)) as stage:
         told = await stage.signal("driver_unresponsive.fake", "node", "occur")
-        assert told.evidence["reason"] == "a call has not come back within 0.5 s"
+        assert told.evidence["reason"] == "no answer within 0.5 s"
 
 
 async def test_worker_that_ends_at_once_is_a_crash_with_back_off() -> None:

@@ -1,10 +1,8 @@
-"""What hangs again and again leaves nothing behind: no thread, no process, no descriptor."""
+"""What hangs more than once leaves nothing behind: no thread, no process, no descriptor."""
 
 import gc
 import os
 from pathlib import Path
-
-import pytest
 
 from nodeagent.core.model import ActiveSet, SourceBack, SourceLost
 from nodeagent.daemon.source import WorkerSpec
@@ -12,7 +10,7 @@ from tests.daemon.staged import HANG_S, Staged, is_alive, release_fifo, staged, 
 
 FAKE = "tests.daemon.fake_driver"
 EIGHT = [f"chip{number}" for number in range(8)]
-REPETITIONS = 8
+REPETITIONS = 2
 
 
 def fake(control: Path, devices: str, **given: object) -> WorkerSpec:
@@ -39,7 +37,6 @@ def answers(stage: Staged, device: str, after: int) -> int:
     return sum(isinstance(given, ActiveSet) and given.device == device for given in stage.inputs[after:])
 
 
-@pytest.mark.slow
 async def test_one_of_eight_hangs_again_and_again_and_the_others_keep_their_period(control: Path) -> None:
     spec = fake(control, " ".join(EIGHT), call_deadline_s=HANG_S, poll_interval_s=0.05)
     hang = control / "hang-chip5"
@@ -68,7 +65,6 @@ async def test_one_of_eight_hangs_again_and_again_and_the_others_keep_their_peri
         assert descriptors_of(os.getpid()) == ours
 
 
-@pytest.mark.slow
 async def test_a_driver_that_wedges_again_and_again_is_left_replaced_and_restored_without_a_trace(
     control: Path,
 ) -> None:
@@ -77,7 +73,7 @@ async def test_a_driver_that_wedges_again_and_again_is_left_replaced_and_restore
     async with staged(fake(control, "chip0 chip1", call_deadline_s=HANG_S)) as stage:
         await stage.back()
         ours = descriptors_of(os.getpid())
-        for _ in range(5):
+        for _ in range(REPETITIONS):
             begun = len(stage.inputs)
             os.mkfifo(stuck)
             os.mkfifo(control / "hang-chip0")
@@ -93,22 +89,5 @@ async def test_a_driver_that_wedges_again_and_again_is_left_replaced_and_restore
         assert descriptors_of(os.getpid()) == ours
         assert children() - before == {stage.health.pid}
         whole = [given for given in stage.inputs if isinstance(given, SourceBack) and not given.device]
-        assert stage.health.restarts == 2 * 5
-        assert len(whole) == 1 + 2 * 5
-
-
-async def test_all_late_names_the_first_that_was_asked_and_tells_the_whole_source_once(control: Path) -> None:
-    """A global lock in the driver: the call that holds it hangs, every other waits for it."""
-    for device in EIGHT:
-        os.mkfifo(control / f"hang-{device}")
-    async with staged(fake(control, " ".join(EIGHT), call_deadline_s=HANG_S)) as stage:
-        await stage.lost()
-        await stage.until(lambda: stage.health.restarts >= 2, "a second try")
-        lost = [given for given in stage.inputs if isinstance(given, SourceLost) and not given.device]
-        assert lost == [SourceLost(source="fake", reason="no device answers; chip0 has waited longest")]
-        assert sorted(stage.faults("driver_unresponsive")) == [(device, "occur") for device in EIGHT]
-        for device in EIGHT:
-            let_go(control / f"hang-{device}")
-        await stage.back()
-        for device in EIGHT:
-            await stage.signal("driver_unresponsive", device, "recover")
+        assert stage.health.restarts == 2 * REPETITIONS
+        assert len(whole) == 1 + 2 * REPETITIONS

@@ -6,13 +6,13 @@ again. Nothing here is what clients usually do.
 
 from typing import Final
 
-from nodeagent.drivers import DRIVERS, HOSTED
 from nodeagent.outlets import limits
 from nodeagent.outlets.history import PAGE_EVENTS, PAGES_KEPT
 from nodeagent.outlets.metrics_http import MAX_CONNECTIONS as METRICS_CONNECTIONS
 from nodeagent.outlets.metrics_http import MAX_HEAD_BYTES
 from nodeagent.outlets.relay import CHUNK_BYTES
 from nodeagent.outlets.relayed import SEND_BUFFER_BYTES
+from nodeagent.vendors import DRIVERS
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
@@ -20,7 +20,7 @@ MIB: Final = 1024 * KIB
 DAEMON: Final = 96 * MIB
 """The daemon without clients, in a storm: 65 MiB were measured after 60,000 events."""
 
-WORKERS: Final = (len(DRIVERS) - len(HOSTED) + 1) * 25 * MIB
+WORKERS: Final = (sum(not traits.has_unit for traits in DRIVERS.values()) + 1) * 25 * MIB
 """One process for each driver that no unit of its own hosts, with its library, and one left behind."""
 
 CONNECTION: Final = 80 * KIB

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.config import VendorConfig
+from nodeagent.driver_config import VendorConfig
 from nodeagent.drivers.resetting import ResetRefused
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.reset import looking

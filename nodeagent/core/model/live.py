@@ -277,6 +277,11 @@ class Source:
     stale: bool = False
     unread: bool = False
 
+    @property
+    def observes(self) -> bool:
+        """It was read whole, and not lost since: what is known of it holds."""
+        return self.lost_ns is None and not self.unread
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:

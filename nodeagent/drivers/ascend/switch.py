@@ -6,7 +6,8 @@ callback; that of a port seen for the first time waits until the next poll of th
 Every five minutes, at the start, and for a new port at once, all faults are asked for, which heals what
 was lost on the way from the library. What the library itself missed, only another process learns: so it asks
 for one every ten minutes, and the daemon begins one as soon as the kernel log tells of a loss
-(``drivers.EVENTS_LOST``). It judges nothing; what a fault means for the node is the table's to say.
+(``events_lost_code`` in ``vendors``). It judges nothing; what a fault means for the node is the table's to
+say.
 """
 
 import sys

@@ -111,7 +111,7 @@ async def test_a_driver_that_locks_up_as_a_whole_costs_the_worker_and_no_more(h1
         assert pid is not None
         h100.node.hang(lock=True)
         lost = await stage.lost()
-        assert "no device answers" in lost.reason
+        assert "no device answered within" in lost.reason
         before = len(stage.inputs)
         h100.node.release()
         await stage.back(after=before)
