@@ -106,16 +106,16 @@ def _write(told: pb.CodeExplanation) -> None:
         write_field("driver   ", "where it says that the chip needs no recovery: ALLOW, RESTART_JOB")
     write_field("closed by", ", or ".join(_CLOSED_BY.get(each, f"{each} of quiet") for each in told.clear_on))
     for rule in told.rule_details:
-        write_field("rule     ", f"{rule.id} ({rule.sort}): {rule.text} [{rule.file}]")
+        write_field("rule     ", f"{rule.id} ({rule.kind}): {rule.text} [{rule.file}]")
     if not told.rule_details:
         write_field("rule     ", "none")
     write_field("table    ", told.file)
 
 
-def _phases(mode: pb.ModeStances) -> str:
+def _phases(mode: pb.ModePhases) -> str:
     said = []
     for phase in mode.phases:
-        lasts = f" for {phase.lasts.ToNanoseconds() / 1e9:g}s" if phase.HasField("lasts") else ""
+        lasts = f" for {phase.duration.ToNanoseconds() / 1e9:g}s" if phase.HasField("duration") else ""
         verdict, handling = (
             word(messages.VERDICT_OF, phase.verdict),
             word(messages.HANDLING_OF, phase.handling),

@@ -145,7 +145,7 @@ def action(told: types_pb2.Reset) -> Form:
         "reason": told.reason,
         "attempt": told.attempt,
         "approved": told.approved,
-        "hindered_by": list(told.hindered_by),
+        "blocked_by": list(told.blocked_by),
         "proposed_at": _time(told.proposed_at),
         "due_at": _time(told.due_at),
         "started_at": _time(told.started_at),
@@ -156,13 +156,13 @@ def action(told: types_pb2.Reset) -> Form:
     }
 
 
-def rehearsal(told: control_service_pb2.ResetRehearsal) -> Form:
+def plan(told: control_service_pb2.ResetPlan) -> Form:
     """What a reset would do. ``refused`` is "" where it would begin, ``after`` null where others decide."""
     return {
         "devices": list(told.devices),
         "mode": _word(messages.RESET_MODE_OF, told.mode),
         "refused": told.refused,
-        "hindered_by": list(told.hindered_by),
+        "blocked_by": list(told.blocked_by),
         "used": [{"device": each.device, "resets": each.resets, "limit": each.limit} for each in told.used],
         "window": _length(told.window),
         "steps": [
@@ -222,9 +222,9 @@ def explanation(told: fault_service_pb2.CodeExplanation) -> Form:
         "family": told.family,
         "affects": told.affects,
         "recovery": told.recovery,
-        "modes": {each.mode: [stance(phase) for phase in each.phases] for each in told.modes},
+        "modes": {each.mode: [phase(one) for one in each.phases] for each in told.modes},
         "rule_details": [
-            {"id": each.id, "sort": each.sort, "text": each.text, "file": each.file}
+            {"id": each.id, "kind": each.kind, "text": each.text, "file": each.file}
             for each in told.rule_details
         ],
         "level_source": told.level_source,
@@ -232,10 +232,10 @@ def explanation(told: fault_service_pb2.CodeExplanation) -> Form:
     }
 
 
-def stance(told: fault_service_pb2.Stance) -> Form:
-    """``lasts`` is null where it holds as long as the fault stands."""
+def phase(told: fault_service_pb2.Phase) -> Form:
+    """``duration`` is null where it holds as long as the fault stands."""
     return {
-        "lasts": _length(told.lasts) if told.HasField("lasts") else None,
+        "duration": _length(told.duration) if told.HasField("duration") else None,
         "verdict": _word(messages.VERDICT_OF, told.verdict),
         "handling": _word(messages.HANDLING_OF, told.handling),
     }

@@ -175,7 +175,7 @@ def _write_action(reset: types_pb2.Reset) -> None:
     if reset.HasField("due_at"):
         times.append(f"{_DUE.get(reset.stage, 'at the latest')} {for_people(reset.due_at)}")
     write_field(" times:", ", ".join(times))
-    for each in reset.hindered_by:
+    for each in reset.blocked_by:
         write_field(" waited:" if reset.stage == types_pb2.RESET_STAGE_ENDED else " waits:", each)
     if reset.report:
         write_field(" report:", reset.report)

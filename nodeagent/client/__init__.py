@@ -1,7 +1,7 @@
 """The library schedulers use: follow a node's faults, across restarts, without loss.
 
     with Client() as client:
-        for told in client.watch(after=position):
+        for update in client.watch(after=position):
             ...
 
 ``Client`` blocks, ``AsyncClient`` is the same for asyncio.
@@ -23,7 +23,7 @@ from nodeagent.client.values import (
     Promotion,
     Reason,
     Snapshot,
-    Told,
+    Update,
 )
 from nodeagent.core.model import EventKind, Handling, HoldKind, Kind, Level, ResetMode, ResetStage, Verdict
 
@@ -50,6 +50,6 @@ __all__ = [
     "ResetMode",
     "ResetStage",
     "Snapshot",
-    "Told",
+    "Update",
     "Verdict",
 ]

@@ -15,7 +15,7 @@ from nodeagent.outlets.pb import types_pb2
 class Reset:
     """The reset of a group of devices (names), the one that asked first.
 
-    ``who`` is the person who asked, "" where the faults ``codes`` did. ``hindered_by`` says in words what
+    ``who`` is the person who asked, "" where the faults ``codes`` did. ``blocked_by`` says in words what
     stands in its way. ``due_at`` is when its stage ends by itself. ``result`` begins with done, failed,
     timed_out, interrupted or refused, and is "" until it has ended; ``report`` is how it was done. An unknown
     mode or stage is None.
@@ -32,7 +32,7 @@ class Reset:
     reason: str
     attempt: int
     approved: bool
-    hindered_by: tuple[str, ...]
+    blocked_by: tuple[str, ...]
     proposed_at: datetime
     due_at: datetime | None
     started_at: datetime | None
@@ -55,7 +55,7 @@ def reset(message: types_pb2.Reset) -> Reset:
         reason=message.reason,
         attempt=message.attempt,
         approved=message.approved,
-        hindered_by=tuple(message.hindered_by),
+        blocked_by=tuple(message.blocked_by),
         proposed_at=moment(message.proposed_at),
         due_at=_moment_if_set(message.due_at),
         started_at=_moment_if_set(message.started_at),

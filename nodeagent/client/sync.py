@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from nodeagent.client import calls, received
 from nodeagent.client.course import Course
 from nodeagent.client.errors import ClientError
-from nodeagent.client.values import Condition, Consumer, Device, Position, Told
+from nodeagent.client.values import Condition, Consumer, Device, Position, Update
 from nodeagent.core.model import EventKind, Level
 from nodeagent.outlets import messages
 from nodeagent.outlets.pb import fault_service_pb2 as pb
@@ -55,10 +55,10 @@ class Client:
         kinds: Iterable[EventKind] = (),
         devices: Iterable[str] = (),
         minimum_level: Level | None = None,
-    ) -> Iterator[Told]:
+    ) -> Iterator[Update]:
         """Follows the node without end, across restarts of the daemon, each event once and in order.
 
-        Store ``told.position`` together with its effect and give it as ``after`` the next time. With
+        Store ``update.position`` together with its effect and give it as ``after`` the next time. With
         a ``consumer`` and no ``after`` it goes on after the last ``ack``. ``snapshot`` is always,
         if_needed or never. Raises ``ClientError`` only where trying again cannot help.
         """
@@ -79,7 +79,7 @@ class Client:
             )(request)
             try:
                 for response in stream:
-                    yield from course.told(response)
+                    yield from course.updates(response)
                 ended = ClientError("UNAVAILABLE", "the daemon ended the stream")
             except grpc.RpcError as failure:
                 ended = calls.error_of(failure)

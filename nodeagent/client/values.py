@@ -197,4 +197,4 @@ class Bookmark:
     durable: bool
 
 
-Told = Snapshot | Event | Bookmark
+Update = Snapshot | Event | Bookmark

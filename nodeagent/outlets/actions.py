@@ -39,7 +39,7 @@ class Actions:
             message = pb.ResetDeviceResponse(
                 node=self._node,
                 devices=rehearsal.devices,
-                rehearsal=messages_of_actions.rehearsal(rehearsal),
+                plan=messages_of_actions.plan(rehearsal),
             )
             return Done(message=message, result=rehearsal.refused or "it would be proposed")
         reason = request_fields.reason(request.reason)
@@ -58,7 +58,7 @@ class Actions:
             action_id=action_id,
             devices=rehearsal.devices,
             reset=self._message_of(action_id),
-            rehearsal=messages_of_actions.rehearsal(rehearsal),
+            plan=messages_of_actions.plan(rehearsal),
         )
         result = f"proposed {action_id} ({rehearsal.mode}): {reason}"
         return Done(message=message, result=result, taken=taken)

@@ -30,7 +30,7 @@ def explanation(lookup: Lookup, code: str) -> pb.CodeExplanation:
         code=facts.code,
         rules=[rule.id for rule in found],
         rule_details=[
-            pb.RuleExplanation(id=rule.id, sort=SORTS[type(rule)], text=words.rule(rule), file=rule.file)
+            pb.RuleExplanation(id=rule.id, kind=SORTS[type(rule)], text=words.rule(rule), file=rule.file)
             for rule in found
         ],
     )
@@ -61,7 +61,7 @@ def explanation(lookup: Lookup, code: str) -> pb.CodeExplanation:
     return told
 
 
-def _modes(row: Row, settings: Settings) -> list[pb.ModeStances]:
+def _modes(row: Row, settings: Settings) -> list[pb.ModePhases]:
     """What the level means in each mode; what restarts its job alone means the same in both, at first."""
     told = []
     for mode in Mode:
@@ -71,7 +71,7 @@ def _modes(row: Row, settings: Settings) -> list[pb.ModeStances]:
         elif row.recovery is Recovery.VENDOR and row.level is Level.FREE_RESTART_NPU:
             steps = ((None, WHEN_IDLE),)
         told.append(
-            pb.ModeStances(
+            pb.ModePhases(
                 mode=mode,
                 in_force=mode is settings.mode,
                 phases=[_phase(ends_ns, stance) for ends_ns, stance in _lasting(steps)],
@@ -88,10 +88,10 @@ def _lasting(steps: Phases) -> Iterator[tuple[int | None, Stance]]:
         begun_ns = ends_ns or begun_ns
 
 
-def _phase(lasts_ns: int | None, stance: Stance) -> pb.Stance:
-    told = pb.Stance(verdict=messages.VERDICTS[stance[0]], handling=messages.HANDLINGS[stance[1]])
+def _phase(lasts_ns: int | None, stance: Stance) -> pb.Phase:
+    told = pb.Phase(verdict=messages.VERDICTS[stance[0]], handling=messages.HANDLINGS[stance[1]])
     if lasts_ns is not None:
-        told.lasts.FromNanoseconds(lasts_ns)
+        told.duration.FromNanoseconds(lasts_ns)
     return told
 
 

@@ -30,7 +30,7 @@ def reset(scene: Scene, value: Reset) -> types_pb2.Reset:
         reason=value.reason,
         attempt=value.attempt,
         approved=value.approved,
-        hindered_by=value.hindered,
+        blocked_by=value.hindered,
         proposed_at=scene.at(value.proposed_ns),
         due_at=None if value.due_ns is None else scene.at(value.due_ns),
         started_at=None if value.started_ns is None else scene.at(value.started_ns),
@@ -41,12 +41,12 @@ def reset(scene: Scene, value: Reset) -> types_pb2.Reset:
     )
 
 
-def rehearsal(value: Rehearsal) -> control_service_pb2.ResetRehearsal:
-    return control_service_pb2.ResetRehearsal(
+def plan(value: Rehearsal) -> control_service_pb2.ResetPlan:
+    return control_service_pb2.ResetPlan(
         devices=value.devices,
         mode=RESET_MODES[value.mode],
         refused=value.refused,
-        hindered_by=value.hindered,
+        blocked_by=value.hindered,
         used=[
             control_service_pb2.ResetsUsed(device=each.device, resets=each.resets, limit=each.limit)
             for each in value.used

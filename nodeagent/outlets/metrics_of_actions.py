@@ -38,7 +38,7 @@ class ActionCounts:
 
 def actions_that_go_on(view: View) -> Iterator[Metric]:
     going_on = GaugeMetricFamily(
-        "nodeagent_actions_going_on", "Actions that have not ended.", labels=["kind", "mode", "stage"]
+        "nodeagent_actions_in_progress", "Actions that have not ended.", labels=["kind", "mode", "stage"]
     )
     stages = Counter((each.mode, each.stage) for each in view.resets if each.stage is not ResetStage.ENDED)
     for (mode, stage), number in stages.items():

@@ -1,4 +1,4 @@
-"""Messages of the API with a value in every field, each another one, so that none can be taken for the next."""
+"""Messages of the API with a value in every field, each another one: none can be taken for the next."""
 
 from itertools import count
 from typing import Any, TypeVar
@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
 
 M = TypeVar("M", bound=Message)
@@ -20,7 +21,7 @@ def filled(kind: type[M], counter: "count[int] | None" = None) -> M:
     return message
 
 
-def _fill(message: Message, field: FieldDescriptor, counter: "count[int]") -> None:
+def _fill(message: Message, field: Any, counter: "count[int]") -> None:
     own: Any = getattr(message, field.name)
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
         own.update({f"z{next(counter)}": "after", f"a{next(counter)}": "before"})
@@ -34,18 +35,17 @@ def _fill(message: Message, field: FieldDescriptor, counter: "count[int]") -> No
         setattr(message, field.name, _scalar(field, counter))
 
 
-def _part(field: FieldDescriptor, counter: "count[int]") -> Message:
-    match kind := field.message_type._concrete_class:
+def _part(field: Any, counter: "count[int]") -> Message:
+    match kind := GetMessageClass(field.message_type):
         case _ if kind is Timestamp:
             return Timestamp(seconds=1_700_000_000 + next(counter), nanos=123_456_789)
         case _ if kind is Duration:
             return Duration(seconds=next(counter), nanos=500_000_000)
         case _:
-            part: Message = filled(kind, counter)
-            return part
+            return filled(kind, counter)
 
 
-def _scalar(field: FieldDescriptor, counter: "count[int]") -> Any:
+def _scalar(field: Any, counter: "count[int]") -> Any:
     number = next(counter)
     if field.enum_type is not None:
         return 1 + number % (len(field.enum_type.values) - 1)

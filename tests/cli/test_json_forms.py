@@ -11,7 +11,9 @@ from nodeagent.cli import forms
 from nodeagent.outlets.pb import control_service_pb2, fault_service_pb2, types_pb2
 from tests.cli.filled import filled
 
-GOLDEN = dict(line.split(" ", 1) for line in (Path(__file__).parent / "json_forms.txt").read_text().splitlines())
+GOLDEN = dict(
+    line.split(" ", 1) for line in (Path(__file__).parent / "json_forms.txt").read_text().splitlines()
+)
 
 FORMS: dict[Any, Callable[[Any], forms.Form]] = {
     types_pb2.Event: forms.event,
@@ -25,7 +27,7 @@ FORMS: dict[Any, Callable[[Any], forms.Form]] = {
     fault_service_pb2.Consumer: forms.consumer,
     fault_service_pb2.CodeExplanation: forms.explanation,
     fault_service_pb2.Contribution: forms.contribution,
-    control_service_pb2.ResetRehearsal: forms.rehearsal,
+    control_service_pb2.ResetPlan: forms.plan,
     control_service_pb2.AuditEntry: forms.audit_entry,
 }
 

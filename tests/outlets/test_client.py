@@ -175,7 +175,7 @@ def test_pauses_between_attempts_grow_to_a_bound_and_begin_anew_after_an_answer(
     pauses = [course.pause_s(away) for _ in range(12)]
     assert pauses[0] <= 0.1
     assert LONGEST_PAUSE_S / 2 <= pauses[-1] <= LONGEST_PAUSE_S
-    assert list(course.told(pb.WatchResponse(bookmark=pb.Bookmark(seq=1)))) != []
+    assert list(course.updates(pb.WatchResponse(bookmark=pb.Bookmark(seq=1)))) != []
     assert course.pause_s(away) <= 0.1
 
 
@@ -184,7 +184,7 @@ def test_that_nobody_answers_is_said_once_until_somebody_does(caplog: pytest.Log
     course, away = Course(), ClientError("UNAVAILABLE", "nobody there")
     for _ in range(3):
         course.pause_s(away)
-    list(course.told(pb.WatchResponse(bookmark=pb.Bookmark(seq=1))))
+    list(course.updates(pb.WatchResponse(bookmark=pb.Bookmark(seq=1))))
     course.pause_s(away)
     assert [record.message for record in caplog.records] == [
         "nodeagent does not answer, waiting for it: UNAVAILABLE: nobody there",
@@ -195,7 +195,7 @@ def test_that_nobody_answers_is_said_once_until_somebody_does(caplog: pytest.Log
 
 def test_a_number_that_this_library_does_not_know_becomes_the_careful_choice() -> None:
     newer = pb.WatchResponse.FromString(b"\x2a\x06\x0a\x04\x18\x63\x40\x63")  # kind 99, verdict 99
-    (told,) = Course().told(newer)
+    (told,) = Course().updates(newer)
     assert isinstance(told, Event)
     assert (told.kind, told.verdict) == (EventKind.NOTICE, Verdict.UNKNOWN)
 
