@@ -17,7 +17,7 @@ from nodeagent.cli.options import Output, asking_socket, output_option, public_s
 from nodeagent.cli.output import note, write_json
 from nodeagent.core.catalog import canonical
 from nodeagent.core.model import EventKind, Level
-from nodeagent.outlets import messages
+from nodeagent.outlets import enums
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.outlets.pb import types_pb2
 
@@ -75,8 +75,8 @@ def command(
         raise click.UsageError("--after and --newest exclude each other")
     wanted = pb.EventFilter(
         devices=devices,
-        kinds=[messages.EVENT_KINDS[EventKind(kind)] for kind in kinds],
-        minimum_level=messages.level_number(Level(min_level) if min_level else None),
+        kinds=[enums.EVENT_KINDS[EventKind(kind)] for kind in kinds],
+        minimum_level=enums.level_number(Level(min_level) if min_level else None),
     )
     path = (public_socket if follow else asking_socket)(socket, config_path)
     follower = Follower(path, wanted, codes, output, follow)

@@ -10,7 +10,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from nodeagent.cli.times import rfc3339
-from nodeagent.outlets import messages
+from nodeagent.outlets import enums
 from nodeagent.outlets.pb import control_service_pb2, fault_service_pb2, types_pb2
 
 Form = dict[str, Any]
@@ -21,14 +21,14 @@ def event(told: types_pb2.Event) -> Form:
     return {
         "seq": told.seq,
         "at": rfc3339(told.at),
-        "kind": _word(messages.EVENT_KIND_OF, told.kind),
+        "kind": _word(enums.EVENT_KIND_OF, told.kind),
         "code": told.code,
         "name": told.name,
         "device": told.device,
-        "level": _word(messages.LEVEL_OF, told.level),
-        "condition_level": _word(messages.LEVEL_OF, told.condition_level),
-        "verdict": _word(messages.VERDICT_OF, told.verdict),
-        "handling": _word(messages.HANDLING_OF, told.handling),
+        "level": _word(enums.LEVEL_OF, told.level),
+        "condition_level": _word(enums.LEVEL_OF, told.condition_level),
+        "verdict": _word(enums.VERDICT_OF, told.verdict),
+        "handling": _word(enums.HANDLING_OF, told.handling),
         "condition_id": told.condition_id,
         "user_induced": told.user_induced,
         "evidence": dict(sorted(told.evidence.items())),
@@ -38,7 +38,7 @@ def event(told: types_pb2.Event) -> Form:
         "source": told.source,
         "count": told.count,
         "device_id": told.device_id,
-        "device_kind": _word(messages.KIND_OF, told.device_kind),
+        "device_kind": _word(enums.KIND_OF, told.device_kind),
         "subhealthy": told.subhealthy,
         "observed": told.observed,
         "unknown": told.unknown,
@@ -49,10 +49,10 @@ def event(told: types_pb2.Event) -> Form:
 
 def reason(told: types_pb2.Reason) -> Form:
     return {
-        "kind": _word(messages.REASON_KIND_OF, told.kind),
+        "kind": _word(enums.REASON_KIND_OF, told.kind),
         "id": told.id,
         "code": told.code,
-        "level": _word(messages.LEVEL_OF, told.level),
+        "level": _word(enums.LEVEL_OF, told.level),
         "text": told.text,
     }
 
@@ -61,11 +61,11 @@ def device(told: types_pb2.Device) -> Form:
     return {
         "name": told.name,
         "id": told.id,
-        "kind": _word(messages.KIND_OF, told.kind),
+        "kind": _word(enums.KIND_OF, told.kind),
         "vendor": told.vendor,
-        "level": _word(messages.LEVEL_OF, told.level),
-        "verdict": _word(messages.VERDICT_OF, told.verdict),
-        "handling": _word(messages.HANDLING_OF, told.handling),
+        "level": _word(enums.LEVEL_OF, told.level),
+        "verdict": _word(enums.VERDICT_OF, told.verdict),
+        "handling": _word(enums.HANDLING_OF, told.handling),
         "subhealthy": told.subhealthy,
         "observed": told.observed,
         "observed_at": _time(told.observed_at),
@@ -88,8 +88,8 @@ def condition(told: types_pb2.Condition) -> Form:
         "device": told.device,
         "device_id": told.device_id,
         "source": told.source,
-        "level": _word(messages.LEVEL_OF, told.level),
-        "base_level": _word(messages.LEVEL_OF, told.base_level),
+        "level": _word(enums.LEVEL_OF, told.level),
+        "base_level": _word(enums.LEVEL_OF, told.base_level),
         "opened_at": _time(told.opened_at),
         "last_at": _time(told.last_at),
         "count": told.count,
@@ -109,7 +109,7 @@ def promotion(told: types_pb2.Promotion) -> Form:
         "name": told.name,
         "device": told.device,
         "device_id": told.device_id,
-        "level": _word(messages.LEVEL_OF, told.level),
+        "level": _word(enums.LEVEL_OF, told.level),
         "fired_at": _time(told.fired_at),
         "effective": told.effective,
         "occurrences": [rfc3339(each) for each in told.occurrences],
@@ -121,7 +121,7 @@ def hold(told: types_pb2.Hold) -> Form:
         "id": told.id,
         "device": told.device,
         "device_id": told.device_id,
-        "kind": _word(messages.HOLD_KIND_OF, told.kind),
+        "kind": _word(enums.HOLD_KIND_OF, told.kind),
         "owner": told.owner,
         "set_by": told.set_by,
         "reason": told.reason,
@@ -137,8 +137,8 @@ def action(told: types_pb2.Reset) -> Form:
         "kind": "reset",
         "devices": list(told.devices),
         "device_ids": list(told.device_ids),
-        "mode": _word(messages.RESET_MODE_OF, told.mode),
-        "stage": _word(messages.RESET_STAGE_OF, told.stage),
+        "mode": _word(enums.RESET_MODE_OF, told.mode),
+        "stage": _word(enums.RESET_STAGE_OF, told.stage),
         "codes": list(told.codes),
         "condition_ids": list(told.condition_ids),
         "who": told.who,
@@ -160,7 +160,7 @@ def plan(told: control_service_pb2.ResetPlan) -> Form:
     """What a reset would do. ``refused`` is "" where it would begin, ``after`` null where others decide."""
     return {
         "devices": list(told.devices),
-        "mode": _word(messages.RESET_MODE_OF, told.mode),
+        "mode": _word(enums.RESET_MODE_OF, told.mode),
         "refused": told.refused,
         "blocked_by": list(told.blocked_by),
         "used": [{"device": each.device, "resets": each.resets, "limit": each.limit} for each in told.used],
@@ -208,10 +208,10 @@ def explanation(told: fault_service_pb2.CodeExplanation) -> Form:
     """What the tables say of a code; ``known`` is false where no row covers it."""
     return {
         "code": told.code,
-        "kind": _word(messages.KIND_OF, told.kind),
+        "kind": _word(enums.KIND_OF, told.kind),
         "vendor": told.vendor,
         "name": told.name,
-        "level": _word(messages.LEVEL_OF, told.level),
+        "level": _word(enums.LEVEL_OF, told.level),
         "user_induced": told.user_induced,
         "clear_on": list(told.clear_on),
         "description": told.description,
@@ -236,8 +236,8 @@ def phase(told: fault_service_pb2.Phase) -> Form:
     """``duration`` is null where it holds as long as the fault stands."""
     return {
         "duration": _length(told.duration) if told.HasField("duration") else None,
-        "verdict": _word(messages.VERDICT_OF, told.verdict),
-        "handling": _word(messages.HANDLING_OF, told.handling),
+        "verdict": _word(enums.VERDICT_OF, told.verdict),
+        "handling": _word(enums.HANDLING_OF, told.handling),
     }
 
 

@@ -49,10 +49,10 @@ def command(
 
 def _write(plan: "pb.ResetPlan") -> None:
     from nodeagent.cli.lines import word
-    from nodeagent.outlets import messages
+    from nodeagent.outlets import enums
 
     write(f"reset together: {', '.join(plan.devices)}")
-    write(f"mode: {word(messages.RESET_MODE_OF, plan.mode)}")
+    write(f"mode: {word(enums.RESET_MODE_OF, plan.mode)}")
     hours = plan.window.ToNanoseconds() / 3.6e12
     if plan.used:
         used = ", ".join(f"{each.device} {each.resets} of {each.limit}" for each in plan.used)

@@ -62,26 +62,26 @@ def _form(told: "pb.ReloadTablesResponse", dry_run: bool) -> dict[str, Any]:
 
 def _level(change: "pb.LevelChange") -> dict[str, Any]:
     """``after`` is null where it ends."""
-    from nodeagent.outlets import messages
+    from nodeagent.outlets import enums
 
     return {
         "id": change.id,
         "device": change.device,
         "code": change.code,
-        "before": messages.LEVEL_OF[change.before],
-        "after": messages.LEVEL_OF.get(change.after),
+        "before": enums.LEVEL_OF[change.before],
+        "after": enums.LEVEL_OF.get(change.after),
     }
 
 
 def _device(change: "pb.DeviceChange") -> dict[str, Any]:
-    from nodeagent.outlets import messages
+    from nodeagent.outlets import enums
 
     return {
         "device": change.device,
-        "verdict_before": messages.VERDICT_OF[change.verdict_before],
-        "handling_before": messages.HANDLING_OF[change.handling_before],
-        "verdict": messages.VERDICT_OF[change.verdict],
-        "handling": messages.HANDLING_OF[change.handling],
+        "verdict_before": enums.VERDICT_OF[change.verdict_before],
+        "handling_before": enums.HANDLING_OF[change.handling_before],
+        "verdict": enums.VERDICT_OF[change.verdict],
+        "handling": enums.HANDLING_OF[change.handling],
     }
 
 

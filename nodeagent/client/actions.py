@@ -7,7 +7,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from nodeagent.client.times import moment
 from nodeagent.core.model import ResetMode, ResetStage
-from nodeagent.outlets import messages
+from nodeagent.outlets import enums
 from nodeagent.outlets.pb import types_pb2
 
 
@@ -47,8 +47,8 @@ def reset(message: types_pb2.Reset) -> Reset:
         id=message.id,
         devices=tuple(message.devices),
         device_ids=tuple(message.device_ids),
-        mode=messages.RESET_MODE_OF.get(message.mode),
-        stage=messages.RESET_STAGE_OF.get(message.stage),
+        mode=enums.RESET_MODE_OF.get(message.mode),
+        stage=enums.RESET_STAGE_OF.get(message.stage),
         codes=tuple(message.codes),
         condition_ids=tuple(message.condition_ids),
         who=message.who,

@@ -14,7 +14,7 @@ from nodeagent.client.course import Course
 from nodeagent.client.errors import ClientError
 from nodeagent.client.values import Condition, Consumer, Device, Position, Update
 from nodeagent.core.model import EventKind, Level
-from nodeagent.outlets import messages
+from nodeagent.outlets import enums
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.outlets.pb import types_pb2
 
@@ -107,7 +107,7 @@ class AsyncClient:
         self, devices: Iterable[str] = (), minimum_level: Level | None = None
     ) -> tuple[Condition, ...]:
         """As ``Client.conditions``."""
-        level = messages.level_number(minimum_level)
+        level = enums.level_number(minimum_level)
         answer = await self.call(pb.ListConditionsRequest(devices=devices, minimum_level=level))
         return tuple(received.condition(each) for each in answer.conditions)
 

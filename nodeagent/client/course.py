@@ -12,7 +12,7 @@ from nodeagent.client import received
 from nodeagent.client.errors import ClientError
 from nodeagent.client.values import Bookmark, Position, Update
 from nodeagent.core.model import EventKind, Level
-from nodeagent.outlets import messages
+from nodeagent.outlets import enums
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.outlets.pb import types_pb2
 
@@ -59,9 +59,9 @@ class Course:
         self._consumer = consumer
         self._snapshot = _SNAPSHOTS[snapshot]
         self._filter = pb.EventFilter(
-            kinds=[messages.EVENT_KINDS[each] for each in kinds],
+            kinds=[enums.EVENT_KINDS[each] for each in kinds],
             devices=devices,
-            minimum_level=messages.level_number(minimum_level),
+            minimum_level=enums.level_number(minimum_level),
         )
         self._pause_s = FIRST_PAUSE_S
         self._is_away = False

@@ -19,7 +19,7 @@ from nodeagent.client.values import (
     Snapshot,
 )
 from nodeagent.core.model import EventKind, Handling, Verdict
-from nodeagent.outlets import messages
+from nodeagent.outlets import enums
 from nodeagent.outlets.pb import fault_service_pb2, types_pb2
 
 
@@ -29,10 +29,10 @@ def position(store_id: types_pb2.StoreId, seq: int) -> Position:
 
 def reason(message: types_pb2.Reason) -> Reason:
     return Reason(
-        kind=messages.REASON_KIND_OF.get(message.kind, ""),
+        kind=enums.REASON_KIND_OF.get(message.kind, ""),
         id=message.id,
         code=message.code,
-        level=messages.LEVEL_OF.get(message.level),
+        level=enums.LEVEL_OF.get(message.level),
         text=message.text,
     )
 
@@ -41,19 +41,19 @@ def event(message: types_pb2.Event, store_id: types_pb2.StoreId) -> Event:
     return Event(
         position=position(store_id, message.seq),
         at=moment(message.at),
-        kind=messages.EVENT_KIND_OF.get(message.kind, EventKind.NOTICE),
+        kind=enums.EVENT_KIND_OF.get(message.kind, EventKind.NOTICE),
         device=message.device,
         device_id=message.device_id,
-        device_kind=messages.KIND_OF.get(message.device_kind),
-        level=messages.LEVEL_OF.get(message.level),
-        verdict=messages.VERDICT_OF.get(message.verdict, Verdict.UNKNOWN),
-        handling=messages.HANDLING_OF.get(message.handling, Handling.NONE),
+        device_kind=enums.KIND_OF.get(message.device_kind),
+        level=enums.LEVEL_OF.get(message.level),
+        verdict=enums.VERDICT_OF.get(message.verdict, Verdict.UNKNOWN),
+        handling=enums.HANDLING_OF.get(message.handling, Handling.NONE),
         subhealthy=message.subhealthy,
         observed=message.observed,
         code=message.code,
         name=message.name,
         condition_id=message.condition_id,
-        condition_level=messages.LEVEL_OF.get(message.condition_level),
+        condition_level=enums.LEVEL_OF.get(message.condition_level),
         rule=message.rule,
         source=message.source,
         count=message.count,
@@ -71,11 +71,11 @@ def device(message: types_pb2.Device) -> Device:
     return Device(
         id=message.id,
         name=message.name,
-        kind=messages.KIND_OF.get(message.kind),
+        kind=enums.KIND_OF.get(message.kind),
         vendor=message.vendor,
-        level=messages.LEVEL_OF.get(message.level),
-        verdict=messages.VERDICT_OF.get(message.verdict, Verdict.UNKNOWN),
-        handling=messages.HANDLING_OF.get(message.handling, Handling.NONE),
+        level=enums.LEVEL_OF.get(message.level),
+        verdict=enums.VERDICT_OF.get(message.verdict, Verdict.UNKNOWN),
+        handling=enums.HANDLING_OF.get(message.handling, Handling.NONE),
         subhealthy=message.subhealthy,
         observed=message.observed,
         observed_at=moment(message.observed_at) if message.HasField("observed_at") else None,
@@ -100,8 +100,8 @@ def condition(message: types_pb2.Condition) -> Condition:
         code=message.code,
         name=message.name,
         source=message.source,
-        level=messages.LEVEL_OF.get(message.level),
-        base_level=messages.LEVEL_OF.get(message.base_level),
+        level=enums.LEVEL_OF.get(message.level),
+        base_level=enums.LEVEL_OF.get(message.base_level),
         opened_at=moment(message.opened_at),
         last_at=moment(message.last_at),
         count=message.count,
@@ -121,7 +121,7 @@ def promotion(message: types_pb2.Promotion) -> Promotion:
         rule=message.rule,
         code=message.code,
         name=message.name,
-        level=messages.LEVEL_OF.get(message.level),
+        level=enums.LEVEL_OF.get(message.level),
         fired_at=moment(message.fired_at),
         effective=message.effective,
     )
@@ -130,7 +130,7 @@ def promotion(message: types_pb2.Promotion) -> Promotion:
 def hold(message: types_pb2.Hold) -> Hold:
     return Hold(
         id=message.id,
-        kind=messages.HOLD_KIND_OF.get(message.kind),
+        kind=enums.HOLD_KIND_OF.get(message.kind),
         device_id=message.device_id,
         device=message.device,
         owner=message.owner,

@@ -15,7 +15,7 @@ from nodeagent.core.verdict import (
     phases,
     user_induced_stance,
 )
-from nodeagent.outlets import messages
+from nodeagent.outlets import enums, messages
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.store.records import StoredEvent
 from nodeagent.tables import words
@@ -41,10 +41,10 @@ def explanation(lookup: Lookup, code: str) -> pb.CodeExplanation:
     told.MergeFrom(
         pb.CodeExplanation(
             known=True,
-            kind=messages.KINDS[row.kind],
+            kind=enums.KINDS[row.kind],
             vendor=row.vendor,
             name=row.name,
-            level=messages.LEVELS[row.level],
+            level=enums.LEVELS[row.level],
             user_induced=row.user_induced,
             clear_on=words.clear_on(row.clear_on),
             description=row.description,
@@ -89,7 +89,7 @@ def _lasting(steps: Phases) -> Iterator[tuple[int | None, Stance]]:
 
 
 def _phase(lasts_ns: int | None, stance: Stance) -> pb.Phase:
-    told = pb.Phase(verdict=messages.VERDICTS[stance[0]], handling=messages.HANDLINGS[stance[1]])
+    told = pb.Phase(verdict=enums.VERDICTS[stance[0]], handling=enums.HANDLINGS[stance[1]])
     if lasts_ns is not None:
         told.duration.FromNanoseconds(lasts_ns)
     return told

@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.model import DeviceView, EventKind, HoldKind, Input, Level, Operator
 from nodeagent.core.verdict import PRECEDENCE
-from nodeagent.outlets import holds, messages, request_fields
+from nodeagent.outlets import holds, mapping, messages, request_fields
 from nodeagent.outlets.credentials import Caller
 from nodeagent.outlets.known import known_device
 from nodeagent.outlets.node import NodeFacts
@@ -103,7 +103,7 @@ class Orders:
         if not request.HasField("until"):
             return None
         current = self._board.current
-        until_ns = messages.wall_ns(request.until) - current.wall_offset_ns
+        until_ns = mapping.wall_ns(request.until) - current.wall_offset_ns
         if until_ns <= current.view.now_ns:
             told = request.until.ToJsonString()
             raise Refusal(Status.INVALID_ARGUMENT, f"until: {told} is not in the future")

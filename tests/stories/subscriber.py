@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from nodeagent.client import AsyncClient, Event, EventKind, Snapshot
 from nodeagent.client.values import Position, Update
-from nodeagent.outlets import messages
+from nodeagent.outlets import enums
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from tests.stories.daemon import Daemon
 from tests.waiting import WAIT_LIMIT_S
@@ -139,7 +139,7 @@ async def stored_events(daemon: Daemon) -> list[tuple[int, EventKind, str, str, 
     while more:
         page = await daemon.asked(lambda client: client.call(request))
         found += [
-            (one.seq, messages.EVENT_KIND_OF[one.kind], one.device, one.code, one.condition_id)
+            (one.seq, enums.EVENT_KIND_OF[one.kind], one.device, one.code, one.condition_id)
             for one in page.events
         ]
         request.after_seq, more = page.next_after_seq, page.more
