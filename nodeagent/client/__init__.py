@@ -7,7 +7,6 @@
 ``Client`` blocks, ``AsyncClient`` is the same for asyncio.
 """
 
-from nodeagent.client.actions import Reset
 from nodeagent.client.aio import AsyncClient
 from nodeagent.client.errors import ClientError
 from nodeagent.client.sync import Client
@@ -19,10 +18,13 @@ from nodeagent.client.values import (
     Event,
     Hold,
     Holder,
+    JobClaim,
     Position,
     Promotion,
     Reason,
+    Reset,
     Snapshot,
+    Source,
     Update,
 )
 from nodeagent.core.model import EventKind, Handling, HoldKind, Kind, Level, ResetMode, ResetStage, Verdict
@@ -41,6 +43,7 @@ __all__ = [
     "Hold",
     "HoldKind",
     "Holder",
+    "JobClaim",
     "Kind",
     "Level",
     "Position",
@@ -50,6 +53,7 @@ __all__ = [
     "ResetMode",
     "ResetStage",
     "Snapshot",
+    "Source",
     "Update",
     "Verdict",
 ]

@@ -9,7 +9,7 @@ import pytest
 
 from nodeagent.cli import forms
 from nodeagent.outlets.pb import control_service_pb2, fault_service_pb2, types_pb2
-from tests.cli.filled import filled
+from tests.outlets.filled import filled
 
 GOLDEN = dict(
     line.split(" ", 1) for line in (Path(__file__).parent / "json_forms.txt").read_text().splitlines()

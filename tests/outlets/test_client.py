@@ -3,6 +3,8 @@
 import asyncio
 import json
 import threading
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -19,10 +21,15 @@ from nodeagent.client import (
     Snapshot,
     Verdict,
     calls,
+    received,
 )
 from nodeagent.client.calls import target
 from nodeagent.client.course import LONGEST_PAUSE_S, Course
+from nodeagent.outlets import enums
+from nodeagent.outlets.mapping import MappingError
 from nodeagent.outlets.pb import fault_service_pb2 as pb
+from nodeagent.outlets.pb import types_pb2
+from tests.outlets.filled import filled
 from tests.outlets.samples import event
 from tests.outlets.stage import Stage
 from tests.outlets.wire import Wire
@@ -198,6 +205,47 @@ def test_a_number_that_this_library_does_not_know_becomes_the_careful_choice() -
     (told,) = Course().updates(newer)
     assert isinstance(told, Event)
     assert (told.kind, told.verdict) == (EventKind.NOTICE, Verdict.UNKNOWN)
+
+
+@pytest.mark.parametrize("kind", ["reason", "device", "condition", "promotion", "hold", "source", "reset"])
+def test_every_field_of_a_message_arrives(kind: str) -> None:
+    sent = filled(getattr(types_pb2, kind.capitalize()))
+    value = getattr(received, kind)(sent)
+    words = {
+        field.name: enums.WORDS[field.enum_type.name] for field in sent.DESCRIPTOR.fields if field.enum_type
+    }
+    for field in sent.DESCRIPTOR.fields:
+        arrived, as_sent = getattr(value, field.name), getattr(sent, field.name)
+        if field.name in words:
+            assert arrived == words[field.name][as_sent]
+        elif field.message_type is None:
+            assert arrived == (tuple(as_sent) if field.is_repeated else as_sent)
+        else:
+            assert arrived  # of its own kind
+
+
+def test_an_event_arrives_with_its_position_and_all_it_holds() -> None:
+    event = received.event(filled(types_pb2.Event), types_pb2.StoreId(uuid="u", epoch=2))
+    assert (event.position, event.seq) == (Position(uuid="u", epoch=2, seq=1), 1)
+    assert event.at == datetime(2023, 11, 14, 22, 13, 22, 123456, tzinfo=UTC)
+    assert [reason.kind for reason in event.reasons] == ["device", "device"]
+    assert event.evidence == {"z34": "after", "a35": "before"}
+
+
+def test_a_field_that_the_library_does_not_offer_stops_its_import() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Older:
+        kind: str
+        id: str
+        code: str
+        level: Level | None
+
+    with pytest.raises(MappingError) as refused:
+        received.Reader(types_pb2.Reason, Older)
+    assert str(refused.value) == (
+        "Older.text: only one of the client's class and the proto's message has it;"
+        " add it to the other, or name it in computed or unread where its Reader is made"
+    )
 
 
 def test_where_to_connect_is_given_or_in_the_environment_or_the_daemons_default(
