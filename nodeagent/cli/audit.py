@@ -39,7 +39,7 @@ def command(
     with door.opened(control_socket(socket, config_path)) as daemon:
         for entry in _newest(daemon, newest or NEWEST_SHOWN) if after is None else _all(daemon, after):
             if output == Output.JSON:
-                write_json(forms.audit_entry(entry))
+                write_json(forms.form(entry))
             else:
                 _write(entry)
 

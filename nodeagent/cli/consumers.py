@@ -25,7 +25,7 @@ def command(context: click.Context, socket: Path | None, config_path: Path | Non
         listed = daemon.call(pb.ListConsumersRequest(), pb.ListConsumersResponse).consumers
     if output == Output.JSON:
         for consumer in listed:
-            write_json(forms.consumer(consumer))
+            write_json(forms.form(consumer))
         return
     rows = [
         [each.name, each.owner, str(each.seq), str(each.lag), for_people(each.acked_at)] for each in listed

@@ -31,7 +31,7 @@ def command(devices: tuple[str, ...], socket: Path | None, config_path: Path | N
         unknown = unknown_devices(daemon, devices) if len(listed) < len(set(devices)) else []
     if output == Output.JSON:
         for device in listed:
-            write_json(forms.device(device))
+            write_json(forms.form(device))
     elif listed:
         _write(listed)
     if unknown:

@@ -209,6 +209,6 @@ class Follower:
         self._position = max(self._position, event.seq)
         self._has_shown = True
         if self._output == Output.JSON:
-            write_json(forms.event(event))
+            write_json(forms.form(event))
         else:
             write_event(event)

@@ -43,7 +43,7 @@ def command(codes: tuple[str, ...], socket: Path | None, config_path: Path | Non
         note("nodeagent: no daemon answers; this is what the tables on disk say")
     for number, explanation in enumerate(told):
         if output == Output.JSON:
-            write_json(forms.explanation(explanation))
+            write_json(forms.form(explanation))
         else:
             if number:
                 write()

@@ -50,7 +50,7 @@ def command(
         told = daemon.call(request, pb.IsolateDeviceResponse)
     hold = told.hold
     if output == Output.JSON:
-        write_json({**forms.hold(hold), "durable": told.durable})
+        write_json({**forms.form(hold), "durable": told.durable})
         return
     end = f"until {for_people(hold.until)}" if hold.HasField("until") else "until it is released"
     write(f"isolated {hold.device} for {hold.owner}, {end}: {hold.reason}")

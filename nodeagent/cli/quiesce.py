@@ -49,7 +49,7 @@ def command(
     if output == Output.JSON:
         write_json(
             {
-                **forms.hold(hold),
+                **forms.form(hold),
                 "under_way": [each.id for each in under_way],
                 "durable": told.durable,
             }

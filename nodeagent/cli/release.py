@@ -39,7 +39,7 @@ def command(
     with door.opened(control_socket(socket, config_path)) as daemon:
         told = daemon.call(request, pb.ReleaseDeviceResponse)
     if output == Output.JSON:
-        others = [forms.hold(each) for each in told.others]
+        others = [forms.form(each) for each in told.others]
         form = {"device": device, "released": list(told.released), "others": others}
         write_json({**form, "durable": told.durable})
         return

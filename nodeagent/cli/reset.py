@@ -36,9 +36,9 @@ def command(
         told = daemon.call(request, pb.ResetDeviceResponse)
     if output == Output.JSON:
         form = {"device": device, "dry_run": dry_run, "action_id": told.action_id}
-        action = forms.action(told.reset) if told.HasField("reset") else None
+        action = forms.form(told.reset) if told.HasField("reset") else None
         durable = None if dry_run else told.durable
-        plan = forms.plan(told.plan)
+        plan = forms.form(told.plan)
         write_json({**form, "action": action, "plan": plan, "durable": durable})
         return
     if told.action_id:

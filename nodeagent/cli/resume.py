@@ -33,7 +33,7 @@ def command(
         request = pb.ResumeRequest(reason=reason, owner=owner, id=only, force=force)
         told = daemon.call(request, pb.ResumeResponse)
     if output == Output.JSON:
-        others = [forms.hold(each) for each in told.others]
+        others = [forms.form(each) for each in told.others]
         form = {"resumed": True, "ids": list(told.resumed), "others": others}
         write_json({**form, "durable": told.durable})
         return

@@ -69,8 +69,8 @@ def command(socket: Path | None, config_path: Path | None, output: Output) -> No
             {
                 "result": _WORDS[answer.status],
                 "by": answer.by,
-                "faulty": [forms.device(each) for each in answer.faulty],
-                "devices": [forms.device(each) for each in answer.devices],
+                "faulty": [forms.form(each) for each in answer.faulty],
+                "devices": [forms.form(each) for each in answer.devices],
                 "reasons": list(answer.reasons),
             }
         )

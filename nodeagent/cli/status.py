@@ -70,16 +70,16 @@ def _form(state: pb.WatchResponse, node: pb.GetNodeResponse) -> forms.Form:
             "boot_id": state.node.boot_id,
             **{
                 key: value
-                for key, value in forms.device(_node_device(told)).items()
+                for key, value in forms.form(_node_device(told)).items()
                 if key not in ("name", "id", "attributes")
             },
         },
-        "devices": [forms.device(each) for each in told.devices],
-        "conditions": [forms.condition(each) for each in told.conditions],
-        "promotions": [forms.promotion(each) for each in told.promotions],
-        "holds": [forms.hold(each) for each in told.holds],
-        "actions": [forms.action(each) for each in told.resets],
-        "sources": [forms.source(each) for each in told.sources],
+        "devices": [forms.form(each) for each in told.devices],
+        "conditions": [forms.form(each) for each in told.conditions],
+        "promotions": [forms.form(each) for each in told.promotions],
+        "holds": [forms.form(each) for each in told.holds],
+        "actions": [forms.form(each) for each in told.resets],
+        "sources": [forms.form(each) for each in told.sources],
         "at": rfc3339(told.at),
         "seq": told.seq,
         "store_id": {"uuid": state.store_id.uuid, "epoch": state.store_id.epoch},

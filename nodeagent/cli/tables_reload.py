@@ -49,48 +49,27 @@ def command(dry_run: bool, socket: Path | None, config_path: Path | None, output
 
 
 def _form(told: "pb.ReloadTablesResponse", dry_run: bool) -> dict[str, Any]:
+    from nodeagent.cli import forms
+
     return {
         "ok": True,
         "dry_run": dry_run,
         "problems": [],
         "warnings": list(told.warnings),
         "digest": told.catalog_digest,
-        "levels": [_level(change) for change in told.levels],
-        "devices": [_device(change) for change in told.devices],
-    }
-
-
-def _level(change: "pb.LevelChange") -> dict[str, Any]:
-    """``after`` is null where it ends."""
-    from nodeagent.outlets import enums
-
-    return {
-        "id": change.id,
-        "device": change.device,
-        "code": change.code,
-        "before": enums.LEVEL_OF[change.before],
-        "after": enums.LEVEL_OF.get(change.after),
-    }
-
-
-def _device(change: "pb.DeviceChange") -> dict[str, Any]:
-    from nodeagent.outlets import enums
-
-    return {
-        "device": change.device,
-        "verdict_before": enums.VERDICT_OF[change.verdict_before],
-        "handling_before": enums.HANDLING_OF[change.handling_before],
-        "verdict": enums.VERDICT_OF[change.verdict],
-        "handling": enums.HANDLING_OF[change.handling],
+        "levels": [forms.form(change) for change in told.levels],
+        "devices": [forms.form(change) for change in told.devices],
     }
 
 
 def _show(told: "pb.ReloadTablesResponse", dry_run: bool) -> None:
+    from nodeagent.cli import forms
+
     for warning in told.warnings:
         note(f"warning: {warning}")
     write(f"{'sound' if dry_run else 'in force'}: tables {told.catalog_digest[:12]}")
-    levels = [_level(change) for change in told.levels]
-    devices = [_device(change) for change in told.devices]
+    levels = [forms.form(change) for change in told.levels]
+    devices = [forms.form(change) for change in told.devices]
     if not levels and not devices:
         write("nothing that is open " + ("would change" if dry_run else "changed"))
     if levels:

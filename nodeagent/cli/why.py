@@ -24,8 +24,8 @@ def command(device: str, socket: Path | None, config_path: Path | None, output: 
     if output == Output.JSON:
         write_json(
             {
-                "device": forms.device(told.device),
-                "contributions": [forms.contribution(each) for each in told.contributions],
+                "device": forms.form(told.device),
+                "contributions": [forms.form(each) for each in told.contributions],
                 "seq": told.seq,
             }
         )

@@ -1,11 +1,10 @@
 """What ``-o json`` shows of each message, byte for byte: programs read it."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
+from google.protobuf.message import Message
 
 from nodeagent.cli import forms
 from nodeagent.outlets.pb import control_service_pb2, fault_service_pb2, types_pb2
@@ -15,24 +14,37 @@ GOLDEN = dict(
     line.split(" ", 1) for line in (Path(__file__).parent / "json_forms.txt").read_text().splitlines()
 )
 
-FORMS: dict[Any, Callable[[Any], forms.Form]] = {
-    types_pb2.Event: forms.event,
-    types_pb2.Reason: forms.reason,
-    types_pb2.Device: forms.device,
-    types_pb2.Condition: forms.condition,
-    types_pb2.Promotion: forms.promotion,
-    types_pb2.Hold: forms.hold,
-    types_pb2.Reset: forms.action,
-    types_pb2.Source: forms.source,
-    fault_service_pb2.Consumer: forms.consumer,
-    fault_service_pb2.CodeExplanation: forms.explanation,
-    fault_service_pb2.Contribution: forms.contribution,
-    control_service_pb2.ResetPlan: forms.plan,
-    control_service_pb2.AuditEntry: forms.audit_entry,
-}
+SHOWN = (
+    types_pb2.Event,
+    types_pb2.Reason,
+    types_pb2.Device,
+    types_pb2.Condition,
+    types_pb2.Promotion,
+    types_pb2.Hold,
+    types_pb2.Reset,
+    types_pb2.Source,
+    fault_service_pb2.Consumer,
+    fault_service_pb2.CodeExplanation,
+    fault_service_pb2.Contribution,
+    control_service_pb2.ResetPlan,
+    control_service_pb2.AuditEntry,
+    control_service_pb2.LevelChange,
+    control_service_pb2.DeviceChange,
+)
 
 
-@pytest.mark.parametrize("kind", FORMS, ids=lambda kind: str(kind.DESCRIPTOR.name))
-def test_the_form_of_a_message_is_as_it_was_written_down(kind: Any) -> None:
-    shown = FORMS[kind](filled(kind))
+@pytest.mark.parametrize("kind", SHOWN, ids=lambda kind: str(kind.DESCRIPTOR.name))
+def test_the_form_of_a_message_is_as_it_was_written_down(kind: type[Message]) -> None:
+    shown = forms.form(filled(kind))
     assert msgspec.json.encode(shown).decode() == GOLDEN[kind.DESCRIPTOR.name]
+
+
+def test_what_is_not_set_is_null_and_never_left_out() -> None:
+    shown = forms.form(types_pb2.Hold(id="h1"))
+    assert shown["until"] is None
+    assert list(shown) == list(msgspec.json.decode(GOLDEN["Hold"]))
+
+
+def test_a_device_that_nobody_holds_is_told_apart_from_one_of_which_nothing_is_known() -> None:
+    free = types_pb2.Device(holders=types_pb2.Holders())
+    assert (forms.form(free)["holders"], forms.form(types_pb2.Device())["holders"]) == ([], None)
