@@ -1,6 +1,8 @@
 """What ``-o json`` shows of each message, byte for byte: programs read it."""
 
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -34,9 +36,20 @@ SHOWN = (
 
 
 @pytest.mark.parametrize("kind", SHOWN, ids=lambda kind: str(kind.DESCRIPTOR.name))
-def test_the_form_of_a_message_is_as_it_was_written_down(kind: type[Message]) -> None:
+def test_no_key_of_a_form_goes_moves_or_changes_though_others_may_follow(kind: type[Message]) -> None:
     shown = forms.form(filled(kind))
-    assert msgspec.json.encode(shown).decode() == GOLDEN[kind.DESCRIPTOR.name]
+    golden = GOLDEN[kind.DESCRIPTOR.name]
+    assert msgspec.json.encode(_without_new(shown, msgspec.json.decode(golden))).decode() == golden
+
+
+def _without_new(shown: Any, golden: Any) -> Any:
+    """What is shown, without the keys that follow those written down."""
+    if isinstance(golden, dict) and isinstance(shown, dict):
+        kept = islice(shown.items(), len(golden))
+        return {key: _without_new(value, golden.get(key)) for key, value in kept}
+    if isinstance(golden, list) and isinstance(shown, list) and len(golden) == len(shown):
+        return [_without_new(*pair) for pair in zip(shown, golden, strict=True)]
+    return shown
 
 
 def test_what_is_not_set_is_null_and_never_left_out() -> None:

@@ -227,9 +227,9 @@ def test_every_field_of_a_message_arrives(kind: str) -> None:
 def test_an_event_arrives_with_its_position_and_all_it_holds() -> None:
     event = received.event(filled(types_pb2.Event), types_pb2.StoreId(uuid="u", epoch=2))
     assert (event.position, event.seq) == (Position(uuid="u", epoch=2, seq=1), 1)
-    assert event.at == datetime(2023, 11, 14, 22, 13, 22, 123456, tzinfo=UTC)
-    assert [reason.kind for reason in event.reasons] == ["device", "device"]
-    assert event.evidence == {"z34": "after", "a35": "before"}
+    assert event.at == datetime(2023, 11, 14, 22, 16, 40, 123456, tzinfo=UTC)
+    assert [reason.kind for reason in event.reasons] == ["promotion", "promotion"]
+    assert event.evidence == {"z25": "after", "a25": "before"}
 
 
 def test_a_field_that_the_library_does_not_offer_stops_its_import() -> None:
