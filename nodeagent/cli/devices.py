@@ -27,7 +27,7 @@ def command(devices: tuple[str, ...], socket: Path | None, config_path: Path | N
     """
     request = pb.ListDevicesRequest(devices=devices)
     with door.opened(asking_socket(socket, config_path)) as daemon:
-        listed = daemon.call(request, pb.ListDevicesResponse).devices
+        listed = daemon.call(request).devices
         unknown = unknown_devices(daemon, devices) if len(listed) < len(set(devices)) else []
     if output == Output.JSON:
         for device in listed:

@@ -61,7 +61,7 @@ def _ask(codes: tuple[str, ...], socket: Path) -> list[pb.CodeExplanation] | Non
         with door.opened(socket) as daemon:
             for begin in range(0, len(codes), _CODES_AT_ONCE):
                 request = pb.ExplainCodeRequest(codes=codes[begin : begin + _CODES_AT_ONCE])
-                told += daemon.call(request, pb.ExplainCodeResponse).explanations
+                told += daemon.call(request).explanations
     except door.Unreachable:
         return None
     return told

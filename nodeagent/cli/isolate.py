@@ -47,7 +47,7 @@ def command(
     if length is not None:
         request.until.FromDatetime(datetime.now(UTC) + length)
     with door.opened(control_socket(socket, config_path)) as daemon:
-        told = daemon.call(request, pb.IsolateDeviceResponse)
+        told: pb.IsolateDeviceResponse = daemon.call(request)
     hold = told.hold
     if output == Output.JSON:
         write_json({**forms.form(hold), "durable": told.durable})

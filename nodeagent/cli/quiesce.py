@@ -43,7 +43,7 @@ def command(
     if length is not None:
         request.duration.FromTimedelta(length)
     with door.opened(control_socket(socket, config_path)) as daemon:
-        told = daemon.call(request, pb.QuiesceResponse)
+        told: pb.QuiesceResponse = daemon.call(request)
         under_way = _under_way(snapshot.take(daemon).snapshot)
     hold = told.hold
     if output == Output.JSON:

@@ -33,7 +33,7 @@ def command(
         raise click.UsageError("--reason is needed, but for a --dry-run")
     request = pb.ResetDeviceRequest(device=device, reason=reason, dry_run=dry_run)
     with door.opened(control_socket(socket, config_path)) as daemon:
-        told = daemon.call(request, pb.ResetDeviceResponse)
+        told: pb.ResetDeviceResponse = daemon.call(request)
     if output == Output.JSON:
         form = {"device": device, "dry_run": dry_run, "action_id": told.action_id}
         action = forms.form(told.reset) if told.HasField("reset") else None

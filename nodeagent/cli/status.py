@@ -54,7 +54,7 @@ def command(every: bool, socket: Path | None, config_path: Path | None, output: 
     """Show what takes work and what does not, and why: verdicts, holds, open conditions, actions."""
     with door.opened(asking_socket(socket, config_path)) as daemon:
         state = snapshot.take(daemon)
-        node = daemon.call(pb.GetNodeRequest(), pb.GetNodeResponse)
+        node: pb.GetNodeResponse = daemon.call(pb.GetNodeRequest())
     if output == Output.JSON:
         write_json(_form(state, node))
     else:

@@ -34,14 +34,14 @@ def command(dry_run: bool, socket: Path | None, config_path: Path | None, output
     from nodeagent.outlets.pb import control_service_pb2 as pb
 
     request = pb.ReloadTablesRequest(dry_run=dry_run)
-    with door.opened(control_socket(socket, config_path)) as daemon:
-        try:
-            told = daemon.call(request, pb.ReloadTablesResponse, timeout_s=RELOAD_LIMIT_S)
-        except door.Refused as refused:
-            if output != Output.JSON:
-                raise
-            write_json({"ok": False, "dry_run": dry_run, "problems": refused.message.splitlines()})
-            raise SystemExit(EXIT_FAILED) from None
+    try:
+        with door.opened(control_socket(socket, config_path), RELOAD_LIMIT_S) as daemon:
+            told: pb.ReloadTablesResponse = daemon.call(request)
+    except door.Refused as refused:
+        if output != Output.JSON:
+            raise
+        write_json({"ok": False, "dry_run": dry_run, "problems": refused.message.splitlines()})
+        raise SystemExit(EXIT_FAILED) from None
     if output == Output.JSON:
         write_json(_form(told, dry_run))
     else:

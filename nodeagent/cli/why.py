@@ -20,7 +20,7 @@ from nodeagent.outlets.pb import fault_service_pb2 as pb
 def command(device: str, socket: Path | None, config_path: Path | None, output: Output) -> None:
     """Say why DEVICE has its verdict; "node" is the node itself."""
     with door.opened(asking_socket(socket, config_path)) as daemon:
-        told = daemon.call(pb.WhyDeviceRequest(device=device), pb.WhyDeviceResponse)
+        told: pb.WhyDeviceResponse = daemon.call(pb.WhyDeviceRequest(device=device))
     if output == Output.JSON:
         write_json(
             {
