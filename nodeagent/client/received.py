@@ -84,6 +84,10 @@ def _read(field: Any, hint: Any, within: dict[Any, Reader[Any]]) -> tuple[Read |
     kinds = get_args(hint) or (hint,)
     optional = NoneType in kinds
     if field.enum_type is not None:
+        if not optional and hint not in (str, *_CAREFUL):
+            raise MappingError(
+                f"{field.full_name} of the proto: an unknown number needs a careful choice, or None"
+            )
         return _word(enums.WORDS[field.enum_type.name], hint), False
     if field.message_type is None:
         return (tuple if field.is_repeated else None), False

@@ -27,7 +27,7 @@ Place = Callable[[Any, int], Any]
 
 
 class MappingError(Exception):
-    """A field has no counterpart, or an exception names no field: the message says which, and what to do."""
+    """A field has no counterpart, or an exception is none: the message says which, and what to do."""
 
 
 def timestamp(wall_ns: int) -> Timestamp:
@@ -139,7 +139,7 @@ def _check(
     unsent: set[str],
     excepted: set[str],
 ) -> None:
-    """Raises ``MappingError`` where a field of the value goes nowhere, or an exception has no field."""
+    """Raises ``MappingError`` where a field of the value goes nowhere, or an exception is none."""
     own = {field.name for field in fields(value)}
     what = message.DESCRIPTOR.name
     for name in own - {*sources.values()} - unsent:
@@ -148,8 +148,12 @@ def _check(
             " or name it in unsent where its Writer is made"
         )
     known = {*message.DESCRIPTOR.fields_by_name}
-    for name in sorted((unsent - own) | ((computed | excepted) - known)):
-        raise MappingError(f"the Writer from {value.__name__} to {what} names {name}, and neither has it")
+    stale = (unsent - own) | (unsent & {*sources.values()}) | ((computed | excepted) - known)
+    for name in sorted(stale):
+        raise MappingError(
+            f"{value.__name__} to {what}: {name} is named as an exception, and is none;"
+            " take it out where their Writer is made"
+        )
 
 
 def _place(field: Any, within: Mapping[str, Writer[Any, Any]]) -> Place:

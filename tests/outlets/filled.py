@@ -1,4 +1,4 @@
-"""Messages of the API with a value in every field, made of its name and number: a new one changes no other."""
+"""Messages with a value in every field, made of its name and number: one more changes no other."""
 
 from typing import Any, TypeVar
 

@@ -68,10 +68,16 @@ def test_a_field_of_the_class_that_the_proto_lacks_is_named() -> None:
     )
 
 
-@pytest.mark.parametrize("exception", ["computed", "unsent"])
-def test_an_exception_that_has_lost_its_field_is_named(exception: str) -> None:
-    with pytest.raises(MappingError, match="names lost, and neither has it"):
-        Writer(Change, control_service_pb2.LevelChange, **{exception: ["lost"]})  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("exception", "name"), [("computed", "lost"), ("unsent", "lost"), ("unsent", "code")]
+)
+def test_an_exception_that_is_none_any_more_is_named(exception: str, name: str) -> None:
+    with pytest.raises(MappingError) as refused:
+        Writer(Change, control_service_pb2.LevelChange, **{exception: [name]})  # type: ignore[arg-type]
+    assert str(refused.value) == (
+        f"Change to LevelChange: {name} is named as an exception, and is none;"
+        " take it out where their Writer is made"
+    )
 
 
 def test_a_message_within_another_needs_its_writer() -> None:
