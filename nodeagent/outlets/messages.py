@@ -20,7 +20,7 @@ from nodeagent.core.model import (
     Source,
 )
 from nodeagent.core.verdict import PRECEDENCE
-from nodeagent.outlets.mapping import Writer, timestamp
+from nodeagent.outlets.mapping import timestamp, writer
 from nodeagent.outlets.node import NodeFacts
 from nodeagent.outlets.pb import types_pb2 as pb
 from nodeagent.store.records import Publication, StoredEvent, StoreId
@@ -36,7 +36,7 @@ def node_identity(facts: NodeFacts) -> pb.NodeIdentity:
 
 
 def store_id(value: StoreId) -> pb.StoreId:
-    return _STORE_ID(value)
+    return _store_id(value)
 
 
 def core_store_id(message: pb.StoreId) -> StoreId:
@@ -44,26 +44,26 @@ def core_store_id(message: pb.StoreId) -> StoreId:
 
 
 def _holders(value: Sequence[Holder] | None) -> pb.Holders | None:
-    return None if value is None else pb.Holders(holders=map(_HOLDER, value))
+    return None if value is None else pb.Holders(holders=map(_holder, value))
 
 
 def _claims(value: Iterable[tuple[str, str]]) -> list[pb.JobClaim]:
     return [pb.JobClaim(job=job, kind=kind) for job, kind in value]
 
 
-_STORE_ID = Writer(StoreId, pb.StoreId)
-_HOLDER = Writer(Holder, pb.Holder)
-reason = Writer(Reason, pb.Reason)
-_EVENT = Writer(Event, pb.Event, computed=["seq", "at"], unsent=["at_ns"], parts=[reason])
-_DEVICE = Writer(
+_store_id = writer(StoreId, pb.StoreId)
+_holder = writer(Holder, pb.Holder)
+reason = writer(Reason, pb.Reason)
+_event = writer(Event, pb.Event, computed=["seq", "at"], unsent=["at_ns"], parts={pb.Reason: reason})
+_device = writer(
     DeviceView,
     pb.Device,
     computed=["observed_at"],
     unsent=["observed_ns", "source"],
     converted={"holders": _holders, "claims": _claims},
-    parts=[reason],
+    parts={pb.Reason: reason},
 )
-_CONDITION = Writer(
+_condition = writer(
     Condition,
     pb.Condition,
     computed=["device"],
@@ -74,14 +74,14 @@ _CONDITION = Writer(
         *("rule", "backing", "believed_ns", "once_ns"),
     ],
 )
-_PROMOTION = Writer(
+_promotion = writer(
     Promotion,
     pb.Promotion,
     computed=["device"],
     unsent=["source", "level_since_ns", "phase", "quiet_since_ns", "capped"],
 )
-_HOLD = Writer(Hold, pb.Hold, computed=["device"])
-_SOURCE = Writer(
+_hold = writer(Hold, pb.Hold, computed=["device"])
+_source = writer(
     Source,
     pb.Source,
     computed=["observing", "reason"],
@@ -90,7 +90,7 @@ _SOURCE = Writer(
 
 
 def event(stored: StoredEvent) -> pb.Event:
-    return _EVENT(stored.event, seq=stored.seq, at=timestamp(stored.wall_ns))
+    return _event(stored.event, seq=stored.seq, at=timestamp(stored.wall_ns))
 
 
 class Scene:
@@ -135,19 +135,19 @@ class Scene:
 
     def device(self, value: DeviceView) -> pb.Device:
         observed_at = self.at(value.observed_ns) if value.observed_ns else None
-        return _DEVICE(value, self._offset_ns, observed_at=observed_at)
+        return _device(value, self._offset_ns, observed_at=observed_at)
 
     def condition(self, value: Condition) -> pb.Condition:
-        return _CONDITION(value, self._offset_ns, device=self.name_of(value.device_id))
+        return _condition(value, self._offset_ns, device=self.name_of(value.device_id))
 
     def promotion(self, value: Promotion) -> pb.Promotion:
-        return _PROMOTION(value, self._offset_ns, device=self.name_of(value.device_id))
+        return _promotion(value, self._offset_ns, device=self.name_of(value.device_id))
 
     def hold(self, value: Hold) -> pb.Hold:
-        return _HOLD(value, self._offset_ns, device=self.name_of(value.device_id))
+        return _hold(value, self._offset_ns, device=self.name_of(value.device_id))
 
     def source(self, value: Source) -> pb.Source:
-        return _SOURCE(
+        return _source(
             value,
             self._offset_ns,
             observing=value.lost_ns is None and not value.unread,

@@ -2,21 +2,24 @@
 
 from nodeagent.core.model import Reset
 from nodeagent.core.rehearsal import Rehearsal, Step, Used
-from nodeagent.outlets.mapping import Writer
+from nodeagent.outlets.mapping import writer
 from nodeagent.outlets.messages import Scene
 from nodeagent.outlets.pb import control_service_pb2, types_pb2
 
-_RESET = Writer(
+_reset = writer(
     Reset,
     types_pb2.Reset,
     computed=["devices", "verified"],
     renamed={"device_ids": "members", "condition_ids": "conditions", "blocked_by": "hindered"},
     unsent=["asker_id", "confirmed", "verified"],
 )
-_USED = Writer(Used, control_service_pb2.ResetsUsed)
-_STEP = Writer(Step, control_service_pb2.ResetStep)
-plan = Writer(
-    Rehearsal, control_service_pb2.ResetPlan, renamed={"blocked_by": "hindered"}, parts=[_USED, _STEP]
+_used = writer(Used, control_service_pb2.ResetsUsed)
+_step = writer(Step, control_service_pb2.ResetStep)
+plan = writer(
+    Rehearsal,
+    control_service_pb2.ResetPlan,
+    renamed={"blocked_by": "hindered"},
+    parts={control_service_pb2.ResetsUsed: _used, control_service_pb2.ResetStep: _step},
 )
 
 
@@ -28,7 +31,7 @@ def resets(scene: Scene) -> list[types_pb2.Reset]:
 
 
 def reset(scene: Scene, value: Reset) -> types_pb2.Reset:
-    return _RESET(
+    return _reset(
         value,
         scene.publication.wall_offset_ns,
         devices=[scene.name_of(each) for each in value.members],

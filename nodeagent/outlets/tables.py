@@ -7,7 +7,7 @@ from typing import Final
 from nodeagent.core.preview import LevelChange, Preview, StanceChange
 from nodeagent.outlets import enums, messages
 from nodeagent.outlets.credentials import Caller
-from nodeagent.outlets.mapping import Writer
+from nodeagent.outlets.mapping import writer
 from nodeagent.outlets.node import NodeFacts
 from nodeagent.outlets.orders import Done
 from nodeagent.outlets.pb import control_service_pb2 as pb
@@ -78,7 +78,7 @@ def _told_lines(lines: Sequence[str]) -> str:
     return "\n".join(told)
 
 
-_level_change = Writer(LevelChange, pb.LevelChange)
+_level_change = writer(LevelChange, pb.LevelChange)
 
 
 def _device_change(change: StanceChange) -> pb.DeviceChange:

@@ -8,7 +8,7 @@ import pytest
 from nodeagent.core.model import Level
 from nodeagent.outlets import enums
 from nodeagent.outlets.enums import EnumError
-from nodeagent.outlets.mapping import MappingError, Writer
+from nodeagent.outlets.mapping import MappingError, writer
 from nodeagent.outlets.pb import control_service_pb2, types_pb2
 
 
@@ -32,7 +32,7 @@ class Step:
 
 
 def test_fields_of_one_name_go_to_each_other_and_what_is_none_is_not_set() -> None:
-    write = Writer(Change, control_service_pb2.LevelChange)
+    write = writer(Change, control_service_pb2.LevelChange)
     change = Change(id="c1", device="gpu0", code="XID_79", before=Level.SEPARATE_NPU, after=None)
     assert write(change) == control_service_pb2.LevelChange(
         id="c1", device="gpu0", code="XID_79", before=types_pb2.LEVEL_SEPARATE_NPU
@@ -40,7 +40,7 @@ def test_fields_of_one_name_go_to_each_other_and_what_is_none_is_not_set() -> No
 
 
 def test_a_length_of_time_of_nothing_is_set_and_none_is_not() -> None:
-    write = Writer(Step, control_service_pb2.ResetStep, renamed={"what": "done"})
+    write = writer(Step, control_service_pb2.ResetStep, renamed={"what": "done"})
     begun, at_once = write(Step(after_ns=None, done="reset")), write(Step(after_ns=0, done="announce"))
     assert (begun.HasField("after"), at_once.HasField("after")) == (False, True)
     assert begun.what == "reset"
@@ -48,10 +48,10 @@ def test_a_length_of_time_of_nothing_is_set_and_none_is_not() -> None:
 
 def test_a_field_of_the_proto_that_nothing_fills_is_named() -> None:
     with pytest.raises(MappingError) as refused:
-        Writer(Step, control_service_pb2.ResetStep)
+        writer(Step, control_service_pb2.ResetStep)
     assert str(refused.value) == (
         "ResetStep.what of the proto: Step has no such field;"
-        " add it there, or name it in computed or renamed where its Writer is made"
+        " add it there, or name it in computed or renamed where its writer is made"
     )
 
 
@@ -61,10 +61,10 @@ def test_a_field_of_the_class_that_the_proto_lacks_is_named() -> None:
         times: int
 
     with pytest.raises(MappingError) as refused:
-        Writer(Repeated, control_service_pb2.LevelChange)
+        writer(Repeated, control_service_pb2.LevelChange)
     assert str(refused.value) == (
         "Repeated.times: LevelChange of the proto has no such field;"
-        " add it there, or name it in unsent where its Writer is made"
+        " add it there, or name it in unsent where its writer is made"
     )
 
 
@@ -73,10 +73,10 @@ def test_a_field_of_the_class_that_the_proto_lacks_is_named() -> None:
 )
 def test_an_exception_that_is_none_any_more_is_named(exception: str, name: str) -> None:
     with pytest.raises(MappingError) as refused:
-        Writer(Change, control_service_pb2.LevelChange, **{exception: [name]})  # type: ignore[arg-type]
+        writer(Change, control_service_pb2.LevelChange, **{exception: [name]})  # type: ignore[arg-type]
     assert str(refused.value) == (
         f"Change to LevelChange: {name} is named as an exception, and is none;"
-        " take it out where their Writer is made"
+        " take it out where their writer is made"
     )
 
 
@@ -85,8 +85,8 @@ def test_a_message_within_another_needs_its_writer() -> None:
     class Everyone:
         holders: tuple[str, ...]
 
-    with pytest.raises(MappingError, match="nothing makes a Holder; name its Writer in parts"):
-        Writer(Everyone, types_pb2.Holders)
+    with pytest.raises(MappingError, match="nothing makes a Holder; name it in parts"):
+        writer(Everyone, types_pb2.Holders)
 
 
 def test_a_word_without_a_number_is_named() -> None:
