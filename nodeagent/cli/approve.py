@@ -26,9 +26,9 @@ def command(
 
     request = pb.ApproveActionRequest(action_id=action, approved=not refuse, reason=reason)
     with door.opened(control_socket(socket, config_path)) as daemon:
-        told = daemon.call(request, pb.ApproveActionResponse)
+        told: pb.ApproveActionResponse = daemon.call(request)
     if output == Output.JSON:
-        form = forms.action(told.reset) if told.HasField("reset") else None
+        form = forms.form(told.reset) if told.HasField("reset") else None
         answer = {"action_id": told.reset.id or action, "approved": not refuse, "action": form}
         write_json({**answer, "durable": told.durable})
         return

@@ -10,7 +10,7 @@ from nodeagent.cli.options import Output, control_socket, control_socket_option,
 from nodeagent.cli.output import write_continued, write_json
 
 if TYPE_CHECKING:
-    from nodeagent.cli.door import Door
+    from nodeagent.client import Client
     from nodeagent.outlets.pb import control_service_pb2 as pb
 
 NEWEST_SHOWN: Final = 20
@@ -39,25 +39,25 @@ def command(
     with door.opened(control_socket(socket, config_path)) as daemon:
         for entry in _newest(daemon, newest or NEWEST_SHOWN) if after is None else _all(daemon, after):
             if output == Output.JSON:
-                write_json(forms.audit_entry(entry))
+                write_json(forms.form(entry))
             else:
                 _write(entry)
 
 
-def _newest(daemon: "Door", count: int) -> Iterator["pb.AuditEntry"]:
+def _newest(daemon: "Client", count: int) -> Iterator["pb.AuditEntry"]:
     from nodeagent.outlets.pb import control_service_pb2 as pb
 
     request = pb.ListAuditRequest(newest=True, limit=count)
-    yield from daemon.call(request, pb.ListAuditResponse).entries
+    yield from daemon.call(request).entries
 
 
-def _all(daemon: "Door", after: int) -> Iterator["pb.AuditEntry"]:
+def _all(daemon: "Client", after: int) -> Iterator["pb.AuditEntry"]:
     """Every entry there was when it began: looking adds one for each page."""
     from nodeagent.outlets.pb import control_service_pb2 as pb
 
     last = next((entry.number for entry in _newest(daemon, 1)), 0)
     while after < last:
-        told = daemon.call(pb.ListAuditRequest(after_number=after, limit=_PAGE), pb.ListAuditResponse)
+        told: pb.ListAuditResponse = daemon.call(pb.ListAuditRequest(after_number=after, limit=_PAGE))
         yield from (entry for entry in told.entries if entry.number <= last)
         if not told.entries:
             return

@@ -10,7 +10,7 @@ from nodeagent.cli.options import Output, control_socket, control_socket_option,
 from nodeagent.cli.output import write, write_json
 
 if TYPE_CHECKING:
-    from nodeagent.cli.door import Door
+    from nodeagent.client import Client
 
 
 @click.command("claim")
@@ -47,7 +47,7 @@ def command(
         claims = [pb.Claim(device=each, job=job, kind=kind, claimed=not left) for each in named]
         told = pb.SetClaimsResponse(durable=True)
         if claims:
-            told = daemon.call(pb.SetClaimsRequest(claims=claims), pb.SetClaimsResponse)
+            told = daemon.call(pb.SetClaimsRequest(claims=claims))
     if output == Output.JSON:
         write_json({"job": job, "claimed": not left, "devices": list(named), "durable": told.durable})
         return
@@ -56,11 +56,11 @@ def command(
     durability.warn(told)
 
 
-def _chips(daemon: "Door", claimed_by: str) -> Sequence[str]:
+def _chips(daemon: "Client", claimed_by: str) -> Sequence[str]:
     """The chips of this node; with a job, those that it claims."""
     from nodeagent.outlets.pb import fault_service_pb2, types_pb2
 
-    told = daemon.call(fault_service_pb2.ListDevicesRequest(), fault_service_pb2.ListDevicesResponse)
+    told: fault_service_pb2.ListDevicesResponse = daemon.call(fault_service_pb2.ListDevicesRequest())
     return [
         device.name
         for device in told.devices

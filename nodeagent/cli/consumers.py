@@ -22,10 +22,10 @@ def command(context: click.Context, socket: Path | None, config_path: Path | Non
         _refuse_options(context)
         return
     with door.opened(asking_socket(socket, config_path)) as daemon:
-        listed = daemon.call(pb.ListConsumersRequest(), pb.ListConsumersResponse).consumers
+        listed = daemon.call(pb.ListConsumersRequest()).consumers
     if output == Output.JSON:
         for consumer in listed:
-            write_json(forms.consumer(consumer))
+            write_json(forms.form(consumer))
         return
     rows = [
         [each.name, each.owner, str(each.seq), str(each.lag), for_people(each.acked_at)] for each in listed
@@ -40,7 +40,7 @@ def command(context: click.Context, socket: Path | None, config_path: Path | Non
 def delete(name: str, socket: Path | None, config_path: Path | None, output: Output) -> None:
     """Forget a consumer: one of your own, or, as an operator, any."""
     with door.opened(asking_socket(socket, config_path)) as daemon:
-        daemon.call(pb.DeleteConsumerRequest(consumer=name), pb.DeleteConsumerResponse)
+        daemon.delete_consumer(name)
     if output == Output.JSON:
         write_json({"consumer": name, "deleted": True})
     else:

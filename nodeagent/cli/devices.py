@@ -11,7 +11,7 @@ from nodeagent.cli.known import unknown_devices
 from nodeagent.cli.lines import word
 from nodeagent.cli.options import Output, asking_socket, output_option, socket_option
 from nodeagent.cli.output import write_json, write_table
-from nodeagent.outlets import messages
+from nodeagent.outlets import enums
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.outlets.pb import types_pb2
 
@@ -27,11 +27,11 @@ def command(devices: tuple[str, ...], socket: Path | None, config_path: Path | N
     """
     request = pb.ListDevicesRequest(devices=devices)
     with door.opened(asking_socket(socket, config_path)) as daemon:
-        listed = daemon.call(request, pb.ListDevicesResponse).devices
+        listed = daemon.call(request).devices
         unknown = unknown_devices(daemon, devices) if len(listed) < len(set(devices)) else []
     if output == Output.JSON:
         for device in listed:
-            write_json(forms.device(device))
+            write_json(forms.form(device))
     elif listed:
         _write(listed)
     if unknown:
@@ -42,10 +42,10 @@ def _write(listed: Iterable[types_pb2.Device]) -> None:
     rows = [
         [
             device.name,
-            word(messages.KIND_OF, device.kind),
+            word(enums.KIND_OF, device.kind),
             device.vendor or "-",
-            word(messages.VERDICT_OF, device.verdict),
-            word(messages.HANDLING_OF, device.handling),
+            word(enums.VERDICT_OF, device.verdict),
+            word(enums.HANDLING_OF, device.handling),
             "yes" if device.observed else "no",
             device.id,
         ]

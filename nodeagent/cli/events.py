@@ -9,15 +9,16 @@ from typing import Final
 import click
 
 from nodeagent.cli import forms
-from nodeagent.cli.door import Door, Unreachable, opened
+from nodeagent.cli.door import Unreachable, opened
 from nodeagent.cli.failure import EXIT_INTERRUPTED, EXIT_NOT_ALLOWED, Failure
 from nodeagent.cli.known import unknown_codes, unknown_devices
 from nodeagent.cli.lines import write_event
 from nodeagent.cli.options import Output, asking_socket, output_option, public_socket, socket_option
 from nodeagent.cli.output import note, write_json
+from nodeagent.client import Client
 from nodeagent.core.catalog import canonical
 from nodeagent.core.model import EventKind, Level
-from nodeagent.outlets import messages
+from nodeagent.outlets import enums
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.outlets.pb import types_pb2
 
@@ -75,8 +76,8 @@ def command(
         raise click.UsageError("--after and --newest exclude each other")
     wanted = pb.EventFilter(
         devices=devices,
-        kinds=[messages.EVENT_KINDS[EventKind(kind)] for kind in kinds],
-        minimum_level=messages.level_number(Level(min_level) if min_level else None),
+        kinds=[enums.EVENT_KINDS[EventKind(kind)] for kind in kinds],
+        minimum_level=enums.level_number(Level(min_level) if min_level else None),
     )
     path = (public_socket if follow else asking_socket)(socket, config_path)
     follower = Follower(path, wanted, codes, output, follow)
@@ -111,24 +112,24 @@ class Follower:
 
     def show_kept(self, after: int | None, newest: int) -> None:
         """All after a number, or else the newest that match."""
-        with opened(self._socket) as door:
+        with opened(self._socket) as daemon:
             if after is not None:
-                kept = self._pages(door, after)
+                kept = self._pages(daemon, after)
             elif self._codes or newest > _PAGE:
-                kept = iter(deque(self._pages(door, 0), maxlen=newest))
+                kept = iter(deque(self._pages(daemon, 0), maxlen=newest))
             else:
-                kept = self._newest(door, newest)
+                kept = self._newest(daemon, newest)
             for event in kept:
                 self._show(event)
             if not self._has_shown and newest:
-                self._check_known(door)
+                self._check_known(daemon)
 
-    def _check_known(self, door: Door) -> None:
+    def _check_known(self, daemon: Client) -> None:
         """Nothing was found: raises Failure where nothing could be, of what nobody knows.
 
         Who follows is only told so: it may come yet.
         """
-        unknown = [*unknown_devices(door, self._wanted.devices), *unknown_codes(door, self._named)]
+        unknown = [*unknown_devices(daemon, self._wanted.devices), *unknown_codes(daemon, self._named)]
         if unknown and not self._follows:
             raise Failure("\n".join(unknown))
         for each in unknown:
@@ -138,8 +139,8 @@ class Follower:
         """Until interrupted. A daemon that goes away is waited for, and continued where it was left."""
         while True:
             try:
-                with opened(self._socket) as door:
-                    self._watch(door)
+                with opened(self._socket) as daemon:
+                    self._watch(daemon)
             except Unreachable as error:
                 if error.exit_code == EXIT_NOT_ALLOWED:
                     raise
@@ -148,14 +149,14 @@ class Follower:
                     self._waiting = True
             time.sleep(_PAUSE_S)
 
-    def _watch(self, door: Door) -> None:
+    def _watch(self, daemon: Client) -> None:
         request = pb.WatchRequest(
             store_id=self._store_id,
             after_seq=self._position,
             snapshot=pb.SNAPSHOT_MODE_IF_NEEDED,
             filter=self._wanted,
         )
-        for answer in door.stream(request, pb.WatchResponse):
+        for answer in daemon.stream(request):
             if self._waiting:
                 note("nodeagent: the daemon answers again")
                 self._waiting = False
@@ -176,22 +177,22 @@ class Follower:
             self._position = max(self._position, answer.bookmark.seq)
         self._store_id = answer.store_id
 
-    def _newest(self, door: Door, count: int) -> Iterator[types_pb2.Event]:
+    def _newest(self, daemon: Client, count: int) -> Iterator[types_pb2.Event]:
         request = pb.ListEventsRequest(newest=True, limit=max(count, 1), filter=self._wanted)
-        page = self._page(door, request)
+        page = self._page(daemon, request)
         self._position = page.next_after_seq
         yield from page.events if count else ()
 
-    def _pages(self, door: Door, after: int) -> Iterator[types_pb2.Event]:
+    def _pages(self, daemon: Client, after: int) -> Iterator[types_pb2.Event]:
         more = True
         while more:
-            page = self._page(door, pb.ListEventsRequest(after_seq=after, limit=_PAGE, filter=self._wanted))
+            page = self._page(daemon, pb.ListEventsRequest(after_seq=after, limit=_PAGE, filter=self._wanted))
             yield from filter(self._has_code, page.events)
             after, more = page.next_after_seq, page.more
             self._position = after
 
-    def _page(self, door: Door, request: pb.ListEventsRequest) -> pb.ListEventsResponse:
-        page = door.call(request, pb.ListEventsResponse)
+    def _page(self, daemon: Client, request: pb.ListEventsRequest) -> pb.ListEventsResponse:
+        page: pb.ListEventsResponse = daemon.call(request)
         self._store_id = page.store_id
         return page
 
@@ -209,6 +210,6 @@ class Follower:
         self._position = max(self._position, event.seq)
         self._has_shown = True
         if self._output == Output.JSON:
-            write_json(forms.event(event))
+            write_json(forms.form(event))
         else:
             write_event(event)

@@ -11,7 +11,7 @@ from nodeagent.cli.options import Output, asking_socket, output_option, read_con
 from nodeagent.cli.output import note, write, write_field, write_json
 from nodeagent.core.model import Recovery
 from nodeagent.core.verdict import JOB_LEVELS
-from nodeagent.outlets import messages
+from nodeagent.outlets import enums
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.tables.levels import IN_WORDS
 
@@ -43,7 +43,7 @@ def command(codes: tuple[str, ...], socket: Path | None, config_path: Path | Non
         note("nodeagent: no daemon answers; this is what the tables on disk say")
     for number, explanation in enumerate(told):
         if output == Output.JSON:
-            write_json(forms.explanation(explanation))
+            write_json(forms.form(explanation))
         else:
             if number:
                 write()
@@ -61,7 +61,7 @@ def _ask(codes: tuple[str, ...], socket: Path) -> list[pb.CodeExplanation] | Non
         with door.opened(socket) as daemon:
             for begin in range(0, len(codes), _CODES_AT_ONCE):
                 request = pb.ExplainCodeRequest(codes=codes[begin : begin + _CODES_AT_ONCE])
-                told += daemon.call(request, pb.ExplainCodeResponse).explanations
+                told += daemon.call(request).explanations
     except door.Unreachable:
         return None
     return told
@@ -89,36 +89,36 @@ def _write(told: pb.CodeExplanation) -> None:
     induced = ", of the application: the device is not blamed" if told.user_induced else ""
     family = f" (as {told.family}: it has no row of its own)" if told.family else ""
     write(f"{told.code}: {told.name}{family}")
-    write_field("level    ", f"{word(messages.LEVEL_OF, told.level)}{induced}")
+    write_field("level    ", f"{word(enums.LEVEL_OF, told.level)}{induced}")
     if told.level_source:
         write_field("level by ", IN_WORDS.get(told.level_source, told.level_source))
     if told.level_reason:
         write_field("why      ", told.level_reason)
     affects = "" if told.affects == "self" else f", affects {told.affects.replace('_', ' ')}"
-    write_field("kind     ", f"{word(messages.KIND_OF, told.kind)}, {told.vendor}{affects}")
+    write_field("kind     ", f"{word(enums.KIND_OF, told.kind)}, {told.vendor}{affects}")
     write_field("means    ", told.description)
     write_field("do       ", told.action)
     again = ", from the third in 24h RESCHEDULE" if told.user_induced else ""
     for mode in told.modes:
         here = " (in force)" if mode.in_force else ""
         write_field("mode     ", f"{mode.mode}{here}: {_phases(mode)}{again}")
-    if told.recovery == Recovery.VENDOR and messages.LEVEL_OF.get(told.level) in JOB_LEVELS:
+    if told.recovery == Recovery.VENDOR and enums.LEVEL_OF.get(told.level) in JOB_LEVELS:
         write_field("driver   ", "where it says that the chip needs no recovery: ALLOW, RESTART_JOB")
     write_field("closed by", ", or ".join(_CLOSED_BY.get(each, f"{each} of quiet") for each in told.clear_on))
     for rule in told.rule_details:
-        write_field("rule     ", f"{rule.id} ({rule.sort}): {rule.text} [{rule.file}]")
+        write_field("rule     ", f"{rule.id} ({rule.kind}): {rule.text} [{rule.file}]")
     if not told.rule_details:
         write_field("rule     ", "none")
     write_field("table    ", told.file)
 
 
-def _phases(mode: pb.ModeStances) -> str:
+def _phases(mode: pb.ModePhases) -> str:
     said = []
     for phase in mode.phases:
-        lasts = f" for {phase.lasts.ToNanoseconds() / 1e9:g}s" if phase.HasField("lasts") else ""
+        lasts = f" for {phase.duration.ToNanoseconds() / 1e9:g}s" if phase.HasField("duration") else ""
         verdict, handling = (
-            word(messages.VERDICT_OF, phase.verdict),
-            word(messages.HANDLING_OF, phase.handling),
+            word(enums.VERDICT_OF, phase.verdict),
+            word(enums.HANDLING_OF, phase.handling),
         )
         said.append(f"{verdict}, {handling}{lasts}")
     return "; then ".join(said)

@@ -1,278 +1,112 @@
-"""The JSON forms: what ``-o json`` shows of an event, a device, a condition. Others read these fields.
+"""The JSON forms: what ``-o json`` shows of a message of the API. Others read these fields.
 
-Each form is a plain dict made from the API's message, whether the message came from the daemon or
-was made by a replay. A field that has nothing to say is "" or null; none is ever left out.
+A form has each field of its message under the proto's name, whether the message came from the daemon or was
+made by a replay; what differs stands in the tables here. A field that has nothing to say is "" or null; none
+is ever left out.
 """
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import cache
+from operator import attrgetter
+from typing import Any, Final
 
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from nodeagent.cli.times import rfc3339
-from nodeagent.outlets import messages
-from nodeagent.outlets.pb import control_service_pb2, fault_service_pb2, types_pb2
+from nodeagent.outlets import enums
+from nodeagent.outlets.pb import fault_service_pb2, types_pb2
 
 Form = dict[str, Any]
+Show = Callable[[Any], Any]
+
+_FIRST: Final[Mapping[str, str]] = {
+    "Event": "seq at kind code name device level condition_level verdict handling condition_id user_induced"
+    " evidence reasons why rule source count",
+    "Device": "name id kind vendor level verdict handling subhealthy observed observed_at reasons attributes"
+    " claims",
+    "Condition": "id code name device",
+    "Promotion": "id rule code name device",
+    "Hold": "id device device_id kind owner set_by",
+    "Reset": "id kind",
+    "Source": "name observing required",
+    "CodeExplanation": "code kind vendor name level user_induced clear_on description action rules file known"
+    " family affects recovery",
+    "Contribution": "advice",
+}
+"""The keys that come first, where their order is not the proto's; the others follow in that."""
 
 
-def event(told: types_pb2.Event) -> Form:
-    """The one form of an event. ``seq`` is 0 in a replay; ``condition_level`` may be null."""
-    return {
-        "seq": told.seq,
-        "at": rfc3339(told.at),
-        "kind": _word(messages.EVENT_KIND_OF, told.kind),
-        "code": told.code,
-        "name": told.name,
-        "device": told.device,
-        "level": _word(messages.LEVEL_OF, told.level),
-        "condition_level": _word(messages.LEVEL_OF, told.condition_level),
-        "verdict": _word(messages.VERDICT_OF, told.verdict),
-        "handling": _word(messages.HANDLING_OF, told.handling),
-        "condition_id": told.condition_id,
-        "user_induced": told.user_induced,
-        "evidence": dict(sorted(told.evidence.items())),
-        "reasons": [reason(each) for each in told.reasons],
-        "why": told.why,
-        "rule": told.rule,
-        "source": told.source,
-        "count": told.count,
-        "device_id": told.device_id,
-        "device_kind": _word(messages.KIND_OF, told.device_kind),
-        "subhealthy": told.subhealthy,
-        "observed": told.observed,
-        "unknown": told.unknown,
-        "injected": told.injected,
-        "userspace": told.userspace,
-    }
+def form(message: Message) -> Form:
+    return {key: show(message) for key, show in _keys(message.DESCRIPTOR)}
 
 
-def reason(told: types_pb2.Reason) -> Form:
-    return {
-        "kind": _word(messages.REASON_KIND_OF, told.kind),
-        "id": told.id,
-        "code": told.code,
-        "level": _word(messages.LEVEL_OF, told.level),
-        "text": told.text,
-    }
-
-
-def device(told: types_pb2.Device) -> Form:
-    return {
-        "name": told.name,
-        "id": told.id,
-        "kind": _word(messages.KIND_OF, told.kind),
-        "vendor": told.vendor,
-        "level": _word(messages.LEVEL_OF, told.level),
-        "verdict": _word(messages.VERDICT_OF, told.verdict),
-        "handling": _word(messages.HANDLING_OF, told.handling),
-        "subhealthy": told.subhealthy,
-        "observed": told.observed,
-        "observed_at": _time(told.observed_at),
-        "reasons": [reason(each) for each in told.reasons],
-        "attributes": dict(sorted(told.attributes.items())),
-        "claims": [{"job": each.job, "kind": each.kind} for each in told.claims],
-        "holders": [_holder(each) for each in told.holders.holders] if told.HasField("holders") else None,
-    }
-
-
-def _holder(told: types_pb2.Holder) -> Form:
-    return {"pid": told.pid, "start_time": told.start_time, "command": told.command, "job": told.job}
-
-
-def condition(told: types_pb2.Condition) -> Form:
-    return {
-        "id": told.id,
-        "code": told.code,
-        "name": told.name,
-        "device": told.device,
-        "device_id": told.device_id,
-        "source": told.source,
-        "level": _word(messages.LEVEL_OF, told.level),
-        "base_level": _word(messages.LEVEL_OF, told.base_level),
-        "opened_at": _time(told.opened_at),
-        "last_at": _time(told.last_at),
-        "count": told.count,
-        "user_induced": told.user_induced,
-        "unknown": told.unknown,
-        "injected": told.injected,
-        "affects_verdict": told.affects_verdict,
-        "evidence": dict(sorted(told.evidence.items())),
-    }
-
-
-def promotion(told: types_pb2.Promotion) -> Form:
-    return {
-        "id": told.id,
-        "rule": told.rule,
-        "code": told.code,
-        "name": told.name,
-        "device": told.device,
-        "device_id": told.device_id,
-        "level": _word(messages.LEVEL_OF, told.level),
-        "fired_at": _time(told.fired_at),
-        "effective": told.effective,
-        "occurrences": [rfc3339(each) for each in told.occurrences],
-    }
-
-
-def hold(told: types_pb2.Hold) -> Form:
-    return {
-        "id": told.id,
-        "device": told.device,
-        "device_id": told.device_id,
-        "kind": _word(messages.HOLD_KIND_OF, told.kind),
-        "owner": told.owner,
-        "set_by": told.set_by,
-        "reason": told.reason,
-        "since": _time(told.since),
-        "until": _time(told.until),
-    }
-
-
-def action(told: types_pb2.Reset) -> Form:
-    """An action that goes on or ended of late; ``result`` is "" until it has ended."""
-    return {
-        "id": told.id,
-        "kind": "reset",
-        "devices": list(told.devices),
-        "device_ids": list(told.device_ids),
-        "mode": _word(messages.RESET_MODE_OF, told.mode),
-        "stage": _word(messages.RESET_STAGE_OF, told.stage),
-        "codes": list(told.codes),
-        "condition_ids": list(told.condition_ids),
-        "who": told.who,
-        "reason": told.reason,
-        "attempt": told.attempt,
-        "approved": told.approved,
-        "hindered_by": list(told.hindered_by),
-        "proposed_at": _time(told.proposed_at),
-        "due_at": _time(told.due_at),
-        "started_at": _time(told.started_at),
-        "ended_at": _time(told.ended_at),
-        "verified": list(told.verified),
-        "result": told.result,
-        "report": told.report,
-    }
-
-
-def rehearsal(told: control_service_pb2.ResetRehearsal) -> Form:
-    """What a reset would do. ``refused`` is "" where it would begin, ``after`` null where others decide."""
-    return {
-        "devices": list(told.devices),
-        "mode": _word(messages.RESET_MODE_OF, told.mode),
-        "refused": told.refused,
-        "hindered_by": list(told.hindered_by),
-        "used": [{"device": each.device, "resets": each.resets, "limit": each.limit} for each in told.used],
-        "window": _length(told.window),
-        "steps": [
-            {"after": _length(each.after) if each.HasField("after") else None, "what": each.what}
-            for each in told.steps
-        ],
-    }
-
-
-def audit_entry(told: control_service_pb2.AuditEntry) -> Form:
-    return {
-        "number": told.number,
-        "at": rfc3339(told.at),
-        "who": told.who,
-        "what": told.what,
-        "target": told.target,
-        "result": told.result,
-    }
-
-
-def consumer(told: fault_service_pb2.Consumer) -> Form:
-    return {
-        "name": told.name,
-        "owner": told.owner,
-        "seq": told.seq,
-        "lag": told.lag,
-        "acked_at": rfc3339(told.acked_at),
-    }
-
-
-def source(told: types_pb2.Source) -> Form:
-    return {
-        "name": told.name,
-        "observing": told.observing,
-        "required": told.required,
-        "lost_at": _time(told.lost_at),
-        "reason": told.reason,
-        "device_id": told.device_id,
-    }
-
-
-def explanation(told: fault_service_pb2.CodeExplanation) -> Form:
-    """What the tables say of a code; ``known`` is false where no row covers it."""
-    return {
-        "code": told.code,
-        "kind": _word(messages.KIND_OF, told.kind),
-        "vendor": told.vendor,
-        "name": told.name,
-        "level": _word(messages.LEVEL_OF, told.level),
-        "user_induced": told.user_induced,
-        "clear_on": list(told.clear_on),
-        "description": told.description,
-        "action": told.action,
-        "rules": list(told.rules),
-        "file": told.file,
-        "known": told.known,
-        "family": told.family,
-        "affects": told.affects,
-        "recovery": told.recovery,
-        "modes": {each.mode: [stance(phase) for phase in each.phases] for each in told.modes},
-        "rule_details": [
-            {"id": each.id, "sort": each.sort, "text": each.text, "file": each.file}
-            for each in told.rule_details
-        ],
-        "level_source": told.level_source,
-        "level_reason": told.level_reason,
-    }
-
-
-def stance(told: fault_service_pb2.Stance) -> Form:
-    """``lasts`` is null where it holds as long as the fault stands."""
-    return {
-        "lasts": _length(told.lasts) if told.HasField("lasts") else None,
-        "verdict": _word(messages.VERDICT_OF, told.verdict),
-        "handling": _word(messages.HANDLING_OF, told.handling),
-    }
-
-
-def advice(told: fault_service_pb2.Contribution) -> str:
+def advice(contribution: fault_service_pb2.Contribution) -> str:
     """What a person should do. What a rule promoted is not over with the fault that it counted."""
-    if told.HasField("promotion"):
-        device = told.promotion.device
+    if contribution.HasField("promotion"):
+        device = contribution.promotion.device
         return f"It repeats: have {device} examined, or replaced, before you release it."
-    return told.explanation.action
+    return contribution.explanation.action
 
 
-def contribution(told: fault_service_pb2.Contribution) -> Form:
-    """One reason of a verdict and what stands behind it; null for what it is not."""
-    return {
-        "advice": advice(told),
-        "reason": reason(told.reason),
-        "condition": condition(told.condition) if told.HasField("condition") else None,
-        "promotion": promotion(told.promotion) if told.HasField("promotion") else None,
-        "hold": hold(told.hold) if told.HasField("hold") else None,
-        "source": source(told.source) if told.HasField("source") else None,
-        "explanation": explanation(told.explanation) if told.HasField("explanation") else None,
-        "events": [event(each) for each in told.events],
-    }
+def _holders(device: types_pb2.Device) -> list[Form] | None:
+    """Null where no source tells them."""
+    return [form(each) for each in device.holders.holders] if device.HasField("holders") else None
 
 
-def _word(words: dict[Any, Any], number: int) -> str | None:
-    """The word of an enum's number; null for one that is not set or that this version does not know."""
-    word = words.get(number)
-    return None if word is None else str(word)
+def _modes(explanation: fault_service_pb2.CodeExplanation) -> dict[str, list[Form]]:
+    return {each.mode: [form(phase) for phase in each.phases] for each in explanation.modes}
 
 
-def _length(told: Duration) -> str:
-    return f"{told.ToNanoseconds() / 1e9:g}s"
+_OTHERWISE: Final[Mapping[str, Mapping[str, Show]]] = {
+    "Device": {"holders": _holders},
+    "Reset": {"kind": lambda _reset: "reset"},
+    "CodeExplanation": {"modes": _modes},
+    "Contribution": {"advice": advice},
+}
+"""Keys that the message does not have, or not so."""
 
 
-def _time(stamp: Timestamp) -> str | None:
-    """Null where it was not set."""
-    return rfc3339(stamp) if stamp.seconds or stamp.nanos else None
+@cache
+def _keys(kind: Descriptor) -> list[tuple[str, Show]]:
+    """For one kind of message: the keys of its form in their order, each with what shows it of a message."""
+    name = kind.name
+    shown = {field.name: _show(field) for field in kind.fields} | dict(_OTHERWISE.get(name, {}))
+    first = _FIRST.get(name, "").split()
+    return [(key, shown[key]) for key in (*first, *(each for each in shown if each not in first))]
+
+
+def _show(field: Any) -> Show:
+    """Null for a message within that is not set, and for a number that no word stands for."""
+    name, get = field.name, attrgetter(field.name)
+    one: Show | None = None
+    if field.enum_type is not None:
+        one = _word(enums.WORDS[field.enum_type.name])
+    elif field.message_type is not None and field.message_type.GetOptions().map_entry:
+        return lambda message: dict(sorted(get(message).items()))
+    elif field.message_type is not None:
+        one = _WELL_KNOWN.get(field.message_type.full_name, form)
+    if field.is_repeated:
+        return lambda message: list(get(message)) if one is None else [one(each) for each in get(message)]
+    if one is None:
+        return get
+    if field.message_type is None:
+        return lambda message: one(get(message))
+    return lambda message: one(get(message)) if message.HasField(name) else None
+
+
+def _word(words: Mapping[int, str]) -> Show:
+    named = {number: str(word) for number, word in words.items()}
+    return named.get
+
+
+def _length(duration: Duration) -> str:
+    return f"{duration.ToNanoseconds() / 1e9:g}s"
+
+
+_WELL_KNOWN: Final[Mapping[str, Show]] = {
+    Timestamp.DESCRIPTOR.full_name: rfc3339,
+    Duration.DESCRIPTOR.full_name: _length,
+}

@@ -10,7 +10,7 @@ from typing import Final
 
 from nodeagent.core.model import Handling, Verdict
 from nodeagent.core.names import natural
-from nodeagent.outlets import messages
+from nodeagent.outlets import enums
 from nodeagent.outlets.pb import types_pb2
 
 ALLOW: Final = types_pb2.VERDICT_ALLOW
@@ -52,8 +52,8 @@ def headline(node: types_pb2.Device, devices: Iterable[types_pb2.Device]) -> str
 
 def stance(device: types_pb2.Device) -> str:
     """Verdict, and handling where that says anything."""
-    verdict = messages.VERDICT_OF.get(device.verdict, Verdict.UNKNOWN)
-    handling = messages.HANDLING_OF.get(device.handling, Handling.NONE)
+    verdict = enums.VERDICT_OF.get(device.verdict, Verdict.UNKNOWN)
+    handling = enums.HANDLING_OF.get(device.handling, Handling.NONE)
     return str(verdict) if handling is Handling.NONE else f"{verdict}, {handling}"
 
 

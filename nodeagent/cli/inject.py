@@ -28,7 +28,7 @@ def command(
     """Make a fault for a rehearsal. It ends by itself and never causes an action."""
     request = pb.InjectRequest(device=device, code=code, affect_verdict=affect_verdict)
     with door.opened(control_socket(socket, config_path)) as daemon:
-        told = daemon.call(request, pb.InjectResponse)
+        told: pb.InjectResponse = daemon.call(request)
         unknown = unknown_codes(daemon, (code,))
     if output == Output.JSON:
         write_json({"device": device, "code": code, "condition_id": told.condition_id})

@@ -47,10 +47,10 @@ def command(
     if length is not None:
         request.until.FromDatetime(datetime.now(UTC) + length)
     with door.opened(control_socket(socket, config_path)) as daemon:
-        told = daemon.call(request, pb.IsolateDeviceResponse)
+        told: pb.IsolateDeviceResponse = daemon.call(request)
     hold = told.hold
     if output == Output.JSON:
-        write_json({**forms.hold(hold), "durable": told.durable})
+        write_json({**forms.form(hold), "durable": told.durable})
         return
     end = f"until {for_people(hold.until)}" if hold.HasField("until") else "until it is released"
     write(f"isolated {hold.device} for {hold.owner}, {end}: {hold.reason}")

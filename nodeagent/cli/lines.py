@@ -5,7 +5,7 @@ from typing import Any
 
 from nodeagent.cli.output import coloured, on_terminal, width, wrapped, write
 from nodeagent.cli.times import for_people
-from nodeagent.outlets import messages
+from nodeagent.outlets import enums
 from nodeagent.outlets.pb import types_pb2
 
 _STEPS = (("started_after_s", "started"), ("ended_after_s", "ended"))
@@ -24,7 +24,7 @@ _INDENT = " " * 25
 
 def write_event(event: types_pb2.Event) -> None:
     """Time, kind, device, code; then what it is and what follows from it."""
-    kind = messages.EVENT_KIND_OF.get(event.kind, "?")
+    kind = enums.EVENT_KIND_OF.get(event.kind, "?")
     head = [for_people(event.at), f"{kind:<15}", event.device, *filter(None, [event.code])]
     rest = _what(event)
     verdict = _verdict(event)
@@ -40,7 +40,7 @@ def write_event(event: types_pb2.Event) -> None:
 
 
 def _verdict(event: types_pb2.Event) -> str:
-    verdict, handling = messages.VERDICT_OF.get(event.verdict), messages.HANDLING_OF.get(event.handling)
+    verdict, handling = enums.VERDICT_OF.get(event.verdict), enums.HANDLING_OF.get(event.handling)
     return f"{verdict}" if handling in (None, "NONE") else f"{verdict} {handling}"
 
 
@@ -50,7 +50,7 @@ def _coloured_words(text: str) -> str:
 
 def _what(event: types_pb2.Event) -> str:
     """The fault's name and level, why it is told, and what a reader must know of it."""
-    level = messages.LEVEL_OF.get(event.condition_level)
+    level = enums.LEVEL_OF.get(event.condition_level)
     fault = f"{event.name} ({level})" if level else event.name
     marks = [
         word
@@ -83,7 +83,7 @@ def _is_repeated(event: types_pb2.Event) -> bool:
 def level_of(device: types_pb2.Device, but: Container[str] = ()) -> str:
     """The level of its faults, "-" where it has none, but for those conditions."""
     faulty = any(reason.level and reason.id not in but for reason in device.reasons)
-    return word(messages.LEVEL_OF, device.level) if faulty else "-"
+    return word(enums.LEVEL_OF, device.level) if faulty else "-"
 
 
 def word(words: Mapping[Any, object], number: int) -> str:

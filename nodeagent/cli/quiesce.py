@@ -43,13 +43,13 @@ def command(
     if length is not None:
         request.duration.FromTimedelta(length)
     with door.opened(control_socket(socket, config_path)) as daemon:
-        told = daemon.call(request, pb.QuiesceResponse)
+        told: pb.QuiesceResponse = daemon.call(request)
         under_way = _under_way(snapshot.take(daemon).snapshot)
     hold = told.hold
     if output == Output.JSON:
         write_json(
             {
-                **forms.hold(hold),
+                **forms.form(hold),
                 "under_way": [each.id for each in under_way],
                 "durable": told.durable,
             }

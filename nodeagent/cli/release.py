@@ -37,9 +37,9 @@ def command(
 
     request = pb.ReleaseDeviceRequest(device=device, reason=reason, id=only, force=force, owner=owner)
     with door.opened(control_socket(socket, config_path)) as daemon:
-        told = daemon.call(request, pb.ReleaseDeviceResponse)
+        told: pb.ReleaseDeviceResponse = daemon.call(request)
     if output == Output.JSON:
-        others = [forms.hold(each) for each in told.others]
+        others = [forms.form(each) for each in told.others]
         form = {"device": device, "released": list(told.released), "others": others}
         write_json({**form, "durable": told.durable})
         return

@@ -174,7 +174,7 @@ def _uncollected() -> Iterator[None]:
 
 def _show(event: types_pb2.Event, output: Output) -> None:
     if output == Output.JSON:
-        write_json(forms.event(event))
+        write_json(forms.form(event))
     else:
         write_event(event)
 
@@ -203,9 +203,9 @@ def _show_differences(
 
 
 def _only(these: Iterable[types_pb2.Event], those: Iterable[types_pb2.Event]) -> list[forms.Form]:
-    there = Counter(msgspec.json.encode(forms.event(each)) for each in those)
+    there = Counter(msgspec.json.encode(forms.form(each)) for each in those)
     left = []
-    for form in map(forms.event, these):
+    for form in map(forms.form, these):
         key = msgspec.json.encode(form)
         if there[key]:
             there[key] -= 1

@@ -33,39 +33,39 @@ def command(
         raise click.UsageError("--reason is needed, but for a --dry-run")
     request = pb.ResetDeviceRequest(device=device, reason=reason, dry_run=dry_run)
     with door.opened(control_socket(socket, config_path)) as daemon:
-        told = daemon.call(request, pb.ResetDeviceResponse)
+        told: pb.ResetDeviceResponse = daemon.call(request)
     if output == Output.JSON:
         form = {"device": device, "dry_run": dry_run, "action_id": told.action_id}
-        action = forms.action(told.reset) if told.HasField("reset") else None
+        action = forms.form(told.reset) if told.HasField("reset") else None
         durable = None if dry_run else told.durable
-        rehearsal = forms.rehearsal(told.rehearsal)
-        write_json({**form, "action": action, "rehearsal": rehearsal, "durable": durable})
+        plan = forms.form(told.plan)
+        write_json({**form, "action": action, "plan": plan, "durable": durable})
         return
     if told.action_id:
         write(f"proposed {told.action_id}")
-    _write(told.rehearsal)
+    _write(told.plan)
     durability.warn(told)
 
 
-def _write(rehearsal: "pb.ResetRehearsal") -> None:
+def _write(plan: "pb.ResetPlan") -> None:
     from nodeagent.cli.lines import word
-    from nodeagent.outlets import messages
+    from nodeagent.outlets import enums
 
-    write(f"reset together: {', '.join(rehearsal.devices)}")
-    write(f"mode: {word(messages.RESET_MODE_OF, rehearsal.mode)}")
-    hours = rehearsal.window.ToNanoseconds() / 3.6e12
-    if rehearsal.used:
-        used = ", ".join(f"{each.device} {each.resets} of {each.limit}" for each in rehearsal.used)
+    write(f"reset together: {', '.join(plan.devices)}")
+    write(f"mode: {word(enums.RESET_MODE_OF, plan.mode)}")
+    hours = plan.window.ToNanoseconds() / 3.6e12
+    if plan.used:
+        used = ", ".join(f"{each.device} {each.resets} of {each.limit}" for each in plan.used)
         write(f"resets in {hours:g} h:")
         write_field(" ", used)
-    if rehearsal.refused:
+    if plan.refused:
         write("it would be refused:")
-        write_field(" ", rehearsal.refused)
+        write_field(" ", plan.refused)
         return
-    write("blocked by:" if rehearsal.hindered_by else "blocked by: nothing")
-    for each in rehearsal.hindered_by:
+    write("blocked by:" if plan.blocked_by else "blocked by: nothing")
+    for each in plan.blocked_by:
         write_field(" ", each)
     write("steps:")
-    for step in rehearsal.steps:
+    for step in plan.steps:
         after = f"after {step.after.seconds} s:" if step.HasField("after") else "then:"
         write_field(f"{after:<12}", step.what)

@@ -31,9 +31,9 @@ def command(
 
     with door.opened(control_socket(socket, config_path)) as daemon:
         request = pb.ResumeRequest(reason=reason, owner=owner, id=only, force=force)
-        told = daemon.call(request, pb.ResumeResponse)
+        told: pb.ResumeResponse = daemon.call(request)
     if output == Output.JSON:
-        others = [forms.hold(each) for each in told.others]
+        others = [forms.form(each) for each in told.others]
         form = {"resumed": True, "ids": list(told.resumed), "others": others}
         write_json({**form, "durable": told.durable})
         return

@@ -19,7 +19,7 @@ from nodeagent.cli.headline import counted, noun
 from nodeagent.cli.lines import word
 from nodeagent.cli.options import Output, asking_socket, output_option, read_config, socket_option
 from nodeagent.cli.output import note, write, write_json
-from nodeagent.outlets import messages
+from nodeagent.outlets import enums
 from nodeagent.outlets.pb import types_pb2
 
 GOOD: Final = 0
@@ -69,8 +69,8 @@ def command(socket: Path | None, config_path: Path | None, output: Output) -> No
             {
                 "result": _WORDS[answer.status],
                 "by": answer.by,
-                "faulty": [forms.device(each) for each in answer.faulty],
-                "devices": [forms.device(each) for each in answer.devices],
+                "faulty": [forms.form(each) for each in answer.faulty],
+                "devices": [forms.form(each) for each in answer.devices],
                 "reasons": list(answer.reasons),
             }
         )
@@ -114,7 +114,7 @@ def _look_without_daemon(config_path: Path | None) -> Answer:
 def _write(answer: Answer) -> None:
     for device in answer.faulty:
         why = "; ".join(dict.fromkeys(f"{reason.code} {reason.text}".strip() for reason in device.reasons))
-        write(f"faulty: {device.name} {word(messages.VERDICT_OF, device.verdict)}: {why}")
+        write(f"faulty: {device.name} {word(enums.VERDICT_OF, device.verdict)}: {why}")
     for reason in (*answer.reasons, *_unknown(answer)):
         write(f"could not tell: {reason}")
     if answer.status == GOOD:

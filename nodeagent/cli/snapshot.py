@@ -1,16 +1,16 @@
 """The state of the node at one moment: the Snapshot with which a Watch begins. One call, one moment."""
 
-from nodeagent.cli.door import Door
 from nodeagent.cli.failure import EXIT_UNAVAILABLE, Failure
+from nodeagent.client import Client
 from nodeagent.client.calls import CALL_TIMEOUT_S
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 
 
-def take(door: Door) -> pb.WatchResponse:
+def take(daemon: Client) -> pb.WatchResponse:
     """The response that holds the Snapshot, and with it node, store and durability."""
     request = pb.WatchRequest(snapshot=pb.SNAPSHOT_MODE_ALWAYS)
-    answers = door.stream(request, pb.WatchResponse, timeout_s=CALL_TIMEOUT_S)
-    for answer in answers:
-        if answer.HasField("snapshot"):
-            return answer
+    response: pb.WatchResponse
+    for response in daemon.stream(request, timeout_s=CALL_TIMEOUT_S):
+        if response.HasField("snapshot"):
+            return response
     raise Failure("the daemon ended the stream before it told its state", EXIT_UNAVAILABLE)

@@ -23,7 +23,7 @@ from nodeagent.cli.times import for_people, in_short, rfc3339
 from nodeagent.core.model import NODE
 from nodeagent.core.names import natural
 from nodeagent.core.verdict import PRECEDENCE
-from nodeagent.outlets import messages
+from nodeagent.outlets import enums
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.outlets.pb import types_pb2
 
@@ -54,7 +54,7 @@ def command(every: bool, socket: Path | None, config_path: Path | None, output: 
     """Show what takes work and what does not, and why: verdicts, holds, open conditions, actions."""
     with door.opened(asking_socket(socket, config_path)) as daemon:
         state = snapshot.take(daemon)
-        node = daemon.call(pb.GetNodeRequest(), pb.GetNodeResponse)
+        node: pb.GetNodeResponse = daemon.call(pb.GetNodeRequest())
     if output == Output.JSON:
         write_json(_form(state, node))
     else:
@@ -70,16 +70,16 @@ def _form(state: pb.WatchResponse, node: pb.GetNodeResponse) -> forms.Form:
             "boot_id": state.node.boot_id,
             **{
                 key: value
-                for key, value in forms.device(_node_device(told)).items()
+                for key, value in forms.form(_node_device(told)).items()
                 if key not in ("name", "id", "attributes")
             },
         },
-        "devices": [forms.device(each) for each in told.devices],
-        "conditions": [forms.condition(each) for each in told.conditions],
-        "promotions": [forms.promotion(each) for each in told.promotions],
-        "holds": [forms.hold(each) for each in told.holds],
-        "actions": [forms.action(each) for each in told.resets],
-        "sources": [forms.source(each) for each in told.sources],
+        "devices": [forms.form(each) for each in told.devices],
+        "conditions": [forms.form(each) for each in told.conditions],
+        "promotions": [forms.form(each) for each in told.promotions],
+        "holds": [forms.form(each) for each in told.holds],
+        "actions": [forms.form(each) for each in told.resets],
+        "sources": [forms.form(each) for each in told.sources],
         "at": rfc3339(told.at),
         "seq": told.seq,
         "store_id": {"uuid": state.store_id.uuid, "epoch": state.store_id.epoch},
@@ -160,8 +160,8 @@ def _write_holds(told: pb.Snapshot) -> None:
 
 
 def _write_action(reset: types_pb2.Reset) -> None:
-    stage = word(messages.RESET_STAGE_OF, reset.stage)
-    mode = word(messages.RESET_MODE_OF, reset.mode)
+    stage = word(enums.RESET_STAGE_OF, reset.stage)
+    mode = word(enums.RESET_MODE_OF, reset.mode)
     write()
     write(f"action {reset.id}")
     write_field(" is:", f"{stage}, mode {mode}, attempt {reset.attempt}")
@@ -175,7 +175,7 @@ def _write_action(reset: types_pb2.Reset) -> None:
     if reset.HasField("due_at"):
         times.append(f"{_DUE.get(reset.stage, 'at the latest')} {for_people(reset.due_at)}")
     write_field(" times:", ", ".join(times))
-    for each in reset.hindered_by:
+    for each in reset.blocked_by:
         write_field(" waited:" if reset.stage == types_pb2.RESET_STAGE_ENDED else " waits:", each)
     if reset.report:
         write_field(" report:", reset.report)
@@ -193,8 +193,8 @@ def _write_devices(told: pb.Snapshot, every: bool) -> None:
     rows = [
         [
             device.name,
-            word(messages.VERDICT_OF, device.verdict),
-            word(messages.HANDLING_OF, device.handling),
+            word(enums.VERDICT_OF, device.verdict),
+            word(enums.HANDLING_OF, device.handling),
             level_of(device, unobserved),
         ]
         for device in sorted(shown, key=_worst_first)
@@ -223,7 +223,7 @@ def _worst_first(device: types_pb2.Device) -> tuple[int, int, object]:
 def _write_promotions(told: pb.Snapshot) -> None:
     for promotion in sorted(told.promotions, key=lambda each: natural(each.device)):
         waits = "" if promotion.effective else ", not yet in force"
-        level = word(messages.LEVEL_OF, promotion.level)
+        level = word(enums.LEVEL_OF, promotion.level)
         write_continued(
             f"promoted: {promotion.device} by rule {promotion.rule} ({promotion.code}) to {level}",
             f"at {for_people(promotion.fired_at)}{waits}",
@@ -239,7 +239,7 @@ def _write_conditions(told: pb.Snapshot) -> None:
         [
             condition.device,
             condition.code,
-            word(messages.LEVEL_OF, condition.level),
+            word(enums.LEVEL_OF, condition.level),
             in_short(condition.opened_at, told.at) if on_terminal() else for_people(condition.opened_at),
             condition.name,
         ]
@@ -249,7 +249,7 @@ def _write_conditions(told: pb.Snapshot) -> None:
 
 
 def _highest_first(condition: types_pb2.Condition) -> tuple[int, object, int]:
-    level = messages.LEVEL_OF.get(condition.level)
+    level = enums.LEVEL_OF.get(condition.level)
     return (
         -PRECEDENCE[level] if level else -len(PRECEDENCE),
         natural(condition.device),

@@ -85,7 +85,7 @@ def _row_form(change: "RowChange") -> dict[str, object]:
 
 def _rule_form(change: "RuleChange") -> dict[str, object]:
     return {
-        "sort": change.sort,
+        "kind": change.sort,
         "id": change.id,
         "before": dict(change.before) or None,
         "after": dict(change.after) or None,

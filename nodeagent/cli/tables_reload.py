@@ -34,14 +34,14 @@ def command(dry_run: bool, socket: Path | None, config_path: Path | None, output
     from nodeagent.outlets.pb import control_service_pb2 as pb
 
     request = pb.ReloadTablesRequest(dry_run=dry_run)
-    with door.opened(control_socket(socket, config_path)) as daemon:
-        try:
-            told = daemon.call(request, pb.ReloadTablesResponse, timeout_s=RELOAD_LIMIT_S)
-        except door.Refused as refused:
-            if output != Output.JSON:
-                raise
-            write_json({"ok": False, "dry_run": dry_run, "problems": refused.message.splitlines()})
-            raise SystemExit(EXIT_FAILED) from None
+    try:
+        with door.opened(control_socket(socket, config_path), RELOAD_LIMIT_S) as daemon:
+            told: pb.ReloadTablesResponse = daemon.call(request)
+    except door.Refused as refused:
+        if output != Output.JSON:
+            raise
+        write_json({"ok": False, "dry_run": dry_run, "problems": refused.message.splitlines()})
+        raise SystemExit(EXIT_FAILED) from None
     if output == Output.JSON:
         write_json(_form(told, dry_run))
     else:
@@ -49,48 +49,27 @@ def command(dry_run: bool, socket: Path | None, config_path: Path | None, output
 
 
 def _form(told: "pb.ReloadTablesResponse", dry_run: bool) -> dict[str, Any]:
+    from nodeagent.cli import forms
+
     return {
         "ok": True,
         "dry_run": dry_run,
         "problems": [],
         "warnings": list(told.warnings),
         "digest": told.catalog_digest,
-        "levels": [_level(change) for change in told.levels],
-        "devices": [_device(change) for change in told.devices],
-    }
-
-
-def _level(change: "pb.LevelChange") -> dict[str, Any]:
-    """``after`` is null where it ends."""
-    from nodeagent.outlets import messages
-
-    return {
-        "id": change.id,
-        "device": change.device,
-        "code": change.code,
-        "before": messages.LEVEL_OF[change.before],
-        "after": messages.LEVEL_OF.get(change.after),
-    }
-
-
-def _device(change: "pb.DeviceChange") -> dict[str, Any]:
-    from nodeagent.outlets import messages
-
-    return {
-        "device": change.device,
-        "verdict_before": messages.VERDICT_OF[change.verdict_before],
-        "handling_before": messages.HANDLING_OF[change.handling_before],
-        "verdict": messages.VERDICT_OF[change.verdict],
-        "handling": messages.HANDLING_OF[change.handling],
+        "levels": [forms.form(change) for change in told.levels],
+        "devices": [forms.form(change) for change in told.devices],
     }
 
 
 def _show(told: "pb.ReloadTablesResponse", dry_run: bool) -> None:
+    from nodeagent.cli import forms
+
     for warning in told.warnings:
         note(f"warning: {warning}")
     write(f"{'sound' if dry_run else 'in force'}: tables {told.catalog_digest[:12]}")
-    levels = [_level(change) for change in told.levels]
-    devices = [_device(change) for change in told.devices]
+    levels = [forms.form(change) for change in told.levels]
+    devices = [forms.form(change) for change in told.devices]
     if not levels and not devices:
         write("nothing that is open " + ("would change" if dry_run else "changed"))
     if levels:

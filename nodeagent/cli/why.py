@@ -9,7 +9,7 @@ from nodeagent.cli.lines import word, write_event
 from nodeagent.cli.options import Output, asking_socket, output_option, socket_option
 from nodeagent.cli.output import coloured, write, write_field, write_json
 from nodeagent.cli.times import for_people
-from nodeagent.outlets import messages
+from nodeagent.outlets import enums
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 
 
@@ -20,12 +20,12 @@ from nodeagent.outlets.pb import fault_service_pb2 as pb
 def command(device: str, socket: Path | None, config_path: Path | None, output: Output) -> None:
     """Say why DEVICE has its verdict; "node" is the node itself."""
     with door.opened(asking_socket(socket, config_path)) as daemon:
-        told = daemon.call(pb.WhyDeviceRequest(device=device), pb.WhyDeviceResponse)
+        told: pb.WhyDeviceResponse = daemon.call(pb.WhyDeviceRequest(device=device))
     if output == Output.JSON:
         write_json(
             {
-                "device": forms.device(told.device),
-                "contributions": [forms.contribution(each) for each in told.contributions],
+                "device": forms.form(told.device),
+                "contributions": [forms.form(each) for each in told.contributions],
                 "seq": told.seq,
             }
         )
@@ -35,8 +35,8 @@ def command(device: str, socket: Path | None, config_path: Path | None, output: 
 
 def _write(told: pb.WhyDeviceResponse) -> None:
     device = told.device
-    verdict = coloured(word(messages.VERDICT_OF, device.verdict))
-    write(f"{device.name}: {verdict}, handling {word(messages.HANDLING_OF, device.handling)}")
+    verdict = coloured(word(enums.VERDICT_OF, device.verdict))
+    write(f"{device.name}: {verdict}, handling {word(enums.HANDLING_OF, device.handling)}")
     if not told.contributions:
         write("nothing is open on it" + ("" if device.observed else "; it is not observed"))
     for contribution in told.contributions:
@@ -46,8 +46,8 @@ def _write(told: pb.WhyDeviceResponse) -> None:
 
 def _write_contribution(contribution: pb.Contribution) -> None:
     reason = contribution.reason
-    level = messages.LEVEL_OF.get(reason.level)
-    kind = word(messages.REASON_KIND_OF, reason.kind)
+    level = enums.LEVEL_OF.get(reason.level)
+    kind = word(enums.REASON_KIND_OF, reason.kind)
     write(f"because of the {kind} {reason.id}" + (f" at {level}" if level else ""))
     write(f"  {' '.join(filter(None, (reason.code, reason.text)))}")
     if contribution.HasField("promotion"):

@@ -1,13 +1,12 @@
 """The library schedulers use: follow a node's faults, across restarts, without loss.
 
     with Client() as client:
-        for told in client.watch(after=position):
+        for update in client.watch(after=position):
             ...
 
 ``Client`` blocks, ``AsyncClient`` is the same for asyncio.
 """
 
-from nodeagent.client.actions import Reset
 from nodeagent.client.aio import AsyncClient
 from nodeagent.client.errors import ClientError
 from nodeagent.client.sync import Client
@@ -19,11 +18,14 @@ from nodeagent.client.values import (
     Event,
     Hold,
     Holder,
+    JobClaim,
     Position,
     Promotion,
     Reason,
+    Reset,
     Snapshot,
-    Told,
+    Source,
+    Update,
 )
 from nodeagent.core.model import EventKind, Handling, HoldKind, Kind, Level, ResetMode, ResetStage, Verdict
 
@@ -41,6 +43,7 @@ __all__ = [
     "Hold",
     "HoldKind",
     "Holder",
+    "JobClaim",
     "Kind",
     "Level",
     "Position",
@@ -50,6 +53,7 @@ __all__ = [
     "ResetMode",
     "ResetStage",
     "Snapshot",
-    "Told",
+    "Source",
+    "Update",
     "Verdict",
 ]

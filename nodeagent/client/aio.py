@@ -12,9 +12,9 @@ from google.protobuf.message import Message
 from nodeagent.client import calls, received
 from nodeagent.client.course import Course
 from nodeagent.client.errors import ClientError
-from nodeagent.client.values import Condition, Consumer, Device, Position, Told
+from nodeagent.client.values import Condition, Consumer, Device, Position, Update
 from nodeagent.core.model import EventKind, Level
-from nodeagent.outlets import messages
+from nodeagent.outlets import enums
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.outlets.pb import types_pb2
 
@@ -55,7 +55,7 @@ class AsyncClient:
         kinds: Iterable[EventKind] = (),
         devices: Iterable[str] = (),
         minimum_level: Level | None = None,
-    ) -> AsyncGenerator[Told, None]:
+    ) -> AsyncGenerator[Update, None]:
         """As ``Client.watch``."""
         course = Course(
             after=after,
@@ -74,8 +74,8 @@ class AsyncClient:
             )(request)
             try:
                 async for response in stream:
-                    for told in course.told(response):
-                        yield told
+                    for update in course.updates(response):
+                        yield update
                 ended = ClientError("UNAVAILABLE", "the daemon ended the stream")
             except grpc.aio.AioRpcError as failure:
                 ended = calls.error_of(failure)
@@ -107,7 +107,7 @@ class AsyncClient:
         self, devices: Iterable[str] = (), minimum_level: Level | None = None
     ) -> tuple[Condition, ...]:
         """As ``Client.conditions``."""
-        level = messages.level_number(minimum_level)
+        level = enums.level_number(minimum_level)
         answer = await self.call(pb.ListConditionsRequest(devices=devices, minimum_level=level))
         return tuple(received.condition(each) for each in answer.conditions)
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 
 from nodeagent.client import received
 from nodeagent.client.errors import ClientError
-from nodeagent.client.values import Bookmark, Position, Told
+from nodeagent.client.values import Bookmark, Position, Update
 from nodeagent.core.model import EventKind, Level
-from nodeagent.outlets import messages
+from nodeagent.outlets import enums
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.outlets.pb import types_pb2
 
@@ -41,7 +41,7 @@ _SNAPSHOTS = {
 
 
 class Course:
-    """One watch. Make each stream with ``request``, feed ``told`` with what it answers."""
+    """One watch. Make each stream with ``request``, feed ``updates`` with what it answers."""
 
     def __init__(
         self,
@@ -59,9 +59,9 @@ class Course:
         self._consumer = consumer
         self._snapshot = _SNAPSHOTS[snapshot]
         self._filter = pb.EventFilter(
-            kinds=[messages.EVENT_KINDS[each] for each in kinds],
+            kinds=[enums.EVENT_KINDS[each] for each in kinds],
             devices=devices,
-            minimum_level=messages.level_number(minimum_level),
+            minimum_level=enums.level_number(minimum_level),
         )
         self._pause_s = FIRST_PAUSE_S
         self._is_away = False
@@ -79,7 +79,7 @@ class Course:
             filter=self._filter,
         )
 
-    def told(self, response: pb.WatchResponse) -> Iterator[Told]:
+    def updates(self, response: pb.WatchResponse) -> Iterator[Update]:
         """The values of one message; the position moves on with each one taken."""
         self._pause_s = FIRST_PAUSE_S
         if self._is_away:
@@ -91,8 +91,8 @@ class Course:
             self._position = value.position
             yield value
 
-    def _values(self, response: pb.WatchResponse) -> Iterator[Told]:
-        match response.WhichOneof("told"):
+    def _values(self, response: pb.WatchResponse) -> Iterator[Update]:
+        match response.WhichOneof("payload"):
             case "snapshot":
                 yield received.snapshot(response)
             case "batch":

@@ -2,7 +2,8 @@
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
 from types import TracebackType
 from typing import Any, Self
 
@@ -12,24 +13,30 @@ from google.protobuf.message import Message
 from nodeagent.client import calls, received
 from nodeagent.client.course import Course
 from nodeagent.client.errors import ClientError
-from nodeagent.client.values import Condition, Consumer, Device, Position, Told
+from nodeagent.client.values import Condition, Consumer, Device, Position, Update
 from nodeagent.core.model import EventKind, Level
-from nodeagent.outlets import messages
+from nodeagent.outlets import enums
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.outlets.pb import types_pb2
 
 
 class Client:
-    """One daemon. ``socket`` is a path, or ``HOST:PORT`` with ``credentials`` for mutual TLS."""
+    """One daemon. ``socket`` is a path, or ``HOST:PORT`` with ``credentials`` for mutual TLS.
+
+    ``wait_for_ready``: where nobody answers, what has a time limit ends with that, and not at once.
+    """
 
     def __init__(
         self,
         socket: str | os.PathLike[str] | None = None,
         credentials: grpc.ChannelCredentials | None = None,
         timeout_s: float = calls.CALL_TIMEOUT_S,
+        *,
+        wait_for_ready: bool = False,
     ) -> None:
         target = calls.target(socket)
         self._timeout_s = timeout_s
+        self._wait_for_ready = wait_for_ready
         if credentials is None:
             self._channel = grpc.insecure_channel(target, options=calls.OPTIONS)
         else:
@@ -55,10 +62,10 @@ class Client:
         kinds: Iterable[EventKind] = (),
         devices: Iterable[str] = (),
         minimum_level: Level | None = None,
-    ) -> Iterator[Told]:
+    ) -> Iterator[Update]:
         """Follows the node without end, across restarts of the daemon, each event once and in order.
 
-        Store ``told.position`` together with its effect and give it as ``after`` the next time. With
+        Store ``update.position`` together with its effect and give it as ``after`` the next time. With
         a ``consumer`` and no ``after`` it goes on after the last ``ack``. ``snapshot`` is always,
         if_needed or never. Raises ``ClientError`` only where trying again cannot help.
         """
@@ -71,20 +78,13 @@ class Client:
             minimum_level=minimum_level,
         )
         while True:
-            request = course.request()
-            stream = self._channel.unary_stream(
-                calls.path_of(request),
-                request_serializer=pb.WatchRequest.SerializeToString,
-                response_deserializer=pb.WatchResponse.FromString,
-            )(request)
             try:
-                for response in stream:
-                    yield from course.told(response)
+                with closing(self.stream(course.request())) as responses:
+                    for response in responses:
+                        yield from course.updates(response)
                 ended = ClientError("UNAVAILABLE", "the daemon ended the stream")
-            except grpc.RpcError as failure:
-                ended = calls.error_of(failure)
-            finally:
-                stream.cancel()
+            except ClientError as failure:
+                ended = failure
             time.sleep(course.pause_s(ended))
 
     def ack(self, consumer: str, position: Position) -> int:
@@ -111,7 +111,7 @@ class Client:
         self, devices: Iterable[str] = (), minimum_level: Level | None = None
     ) -> tuple[Condition, ...]:
         """The open conditions."""
-        level = messages.level_number(minimum_level)
+        level = enums.level_number(minimum_level)
         answer = self.call(pb.ListConditionsRequest(devices=devices, minimum_level=level))
         return tuple(received.condition(each) for each in answer.conditions)
 
@@ -123,6 +123,22 @@ class Client:
             response_deserializer=calls.response_class(request).FromString,
         )
         try:
-            return method(request, timeout=self._timeout_s)
+            return method(request, timeout=self._timeout_s, wait_for_ready=self._wait_for_ready)
         except grpc.RpcError as failure:
             raise calls.error_of(failure) from failure
+
+    def stream(self, request: Message, *, timeout_s: float | None = None) -> Generator[Any, None, None]:
+        """Any method that answers with a stream, until it ends or is closed. Raises ``ClientError``."""
+        method = self._channel.unary_stream(
+            calls.path_of(request),
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=calls.response_class(request).FromString,
+        )
+        wait_for_ready = self._wait_for_ready and timeout_s is not None
+        answers = method(request, timeout=timeout_s, wait_for_ready=wait_for_ready)
+        try:
+            yield from answers
+        except grpc.RpcError as failure:
+            raise calls.error_of(failure) from failure
+        finally:
+            answers.cancel()

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
 
-from nodeagent.client.actions import Reset
-from nodeagent.core.model import EventKind, Handling, HoldKind, Kind, Level, Verdict
+from nodeagent.core.model import EventKind, Handling, HoldKind, Kind, Level, ResetMode, ResetStage, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +83,14 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobClaim:
+    """A job that said it uses a device; ``kind`` is in the words of its hook."""
+
+    job: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
     """A device as it stands; the node itself is ``node``. ``holders`` None: unknown, (): it is free."""
 
@@ -100,6 +107,7 @@ class Device:
     reasons: tuple[Reason, ...]
     attributes: Mapping[str, str]
     holders: tuple[Holder, ...] | None
+    claims: tuple[JobClaim, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +145,7 @@ class Promotion:
     level: Level | None
     fired_at: datetime
     effective: bool
+    occurrences: tuple[datetime, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +168,52 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reset:
+    """The reset of a group of devices (names), the one that asked first.
+
+    ``who`` is the person who asked, "" where the faults ``codes`` did. ``blocked_by`` says in words what
+    stands in its way. ``due_at`` is when its stage ends by itself. ``result`` begins with done, failed,
+    timed_out, interrupted or refused, and is "" until it has ended; ``report`` is how it was done. An unknown
+    mode or stage is None.
+    """
+
+    id: str
+    devices: tuple[str, ...]
+    device_ids: tuple[str, ...]
+    mode: ResetMode | None
+    stage: ResetStage | None
+    codes: tuple[str, ...]
+    condition_ids: tuple[str, ...]
+    who: str
+    reason: str
+    attempt: int
+    approved: bool
+    blocked_by: tuple[str, ...]
+    proposed_at: datetime
+    due_at: datetime | None
+    started_at: datetime | None
+    ended_at: datetime | None
+    verified: tuple[str, ...]
+    result: str
+    report: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What is known of a source of signals. Losing one that is ``required`` makes the node UNKNOWN.
+
+    ``device_id`` is the one device it cannot observe, "" where it is about all of the source.
+    """
+
+    name: str
+    observing: bool
+    lost_at: datetime | None
+    reason: str
+    required: bool
+    device_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Consumer:
     """A durable name: whose it is, what it acknowledged last and when; ``lag`` is how many events follow."""
 
@@ -173,19 +228,22 @@ class Consumer:
 class Snapshot:
     """The whole state: forget what was known before. ``durable`` false: a restart may forget its number.
 
-    ``missed_from_seq`` is the first event left out before it, 0 if none that was asked for.
+    ``missed_from_seq`` is the first event left out before it, 0 if none that was asked for; ``oldest_seq`` is
+    the first that is still kept, 0 if none.
     """
 
     position: Position
     reason: str
     durable: bool
     missed_from_seq: int
+    oldest_seq: int
     at: datetime
     catalog_digest: str
     devices: tuple[Device, ...]
     conditions: tuple[Condition, ...]
     promotions: tuple[Promotion, ...]
     holds: tuple[Hold, ...]
+    sources: tuple[Source, ...]
     resets: tuple[Reset, ...]
 
 
@@ -197,4 +255,4 @@ class Bookmark:
     durable: bool
 
 
-Told = Snapshot | Event | Bookmark
+Update = Snapshot | Event | Bookmark

@@ -21,7 +21,7 @@ async def reset_device(context: Context, caller: Caller, request: pb.ResetDevice
     message = pb.ResetDeviceResponse(
         node=context.node,
         devices=rehearsal.devices,
-        rehearsal=messages_of_actions.rehearsal(rehearsal),
+        plan=messages_of_actions.plan(rehearsal),
     )
     if request.dry_run:
         return Done(message=message, result=rehearsal.refused or "it would be proposed")

@@ -1,6 +1,6 @@
 """ListAudit: what was asked of ControlService, by whom, and what came of it."""
 
-from nodeagent.outlets import messages
+from nodeagent.outlets import mapping, messages
 from nodeagent.outlets.context import Done
 from nodeagent.outlets.credentials import Caller
 from nodeagent.outlets.listing import limit_of
@@ -31,7 +31,7 @@ class Audit:
             entries=[
                 pb.AuditEntry(
                     number=number,
-                    at=messages.timestamp(wall_ns),
+                    at=mapping.timestamp(wall_ns),
                     who=who,
                     what=what,
                     target=target,

@@ -11,6 +11,7 @@ import grpc
 from nodeagent.outlets import messages
 from nodeagent.outlets.audit_log import AuditLog
 from nodeagent.outlets.credentials import Identify, Role, reader
+from nodeagent.outlets.mapping import writer
 from nodeagent.outlets.node import NodeFacts
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.outlets.refusal import Refusal, Status
@@ -97,11 +98,8 @@ def checked_name(name: str) -> str:
     return name
 
 
+_consumer = writer(Consumer, pb.Consumer, computed=["lag"], renamed={"acked_at": "acked_wall_ns"})
+
+
 def _message(consumer: Consumer, last_seq: int) -> pb.Consumer:
-    return pb.Consumer(
-        name=consumer.name,
-        owner=consumer.owner,
-        seq=consumer.seq,
-        lag=max(0, last_seq - consumer.seq),
-        acked_at=messages.timestamp(consumer.acked_wall_ns),
-    )
+    return _consumer(consumer, lag=max(0, last_seq - consumer.seq))

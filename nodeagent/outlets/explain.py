@@ -15,7 +15,7 @@ from nodeagent.core.verdict import (
     phases,
     user_induced_stance,
 )
-from nodeagent.outlets import messages
+from nodeagent.outlets import enums, messages
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.store.records import StoredEvent
 from nodeagent.tables import words
@@ -37,10 +37,10 @@ def explanation(lookup: Lookup, code: str) -> pb.CodeExplanation:
     told.MergeFrom(
         pb.CodeExplanation(
             known=True,
-            kind=messages.KINDS[row.kind],
+            kind=enums.KINDS[row.kind],
             vendor=row.vendor,
             name=row.name,
-            level=messages.LEVELS[row.level],
+            level=enums.LEVELS[row.level],
             user_induced=row.user_induced,
             clear_on=words.clear_on(row.clear_on),
             description=row.description,
@@ -59,10 +59,10 @@ def explanation(lookup: Lookup, code: str) -> pb.CodeExplanation:
 
 def _rule(rule: Rule) -> pb.RuleExplanation:
     sort = sort_of(rule)
-    return pb.RuleExplanation(id=rule.id, sort=sort.key, text=sort.words(rule), file=rule.file)
+    return pb.RuleExplanation(id=rule.id, kind=sort.key, text=sort.words(rule), file=rule.file)
 
 
-def _modes(row: Row, settings: Settings) -> list[pb.ModeStances]:
+def _modes(row: Row, settings: Settings) -> list[pb.ModePhases]:
     """What the level means in each mode; what restarts its job alone means the same in both, at first."""
     told = []
     for mode in Mode:
@@ -72,7 +72,7 @@ def _modes(row: Row, settings: Settings) -> list[pb.ModeStances]:
         elif row.recovery is Recovery.VENDOR and row.level is Level.FREE_RESTART_NPU:
             steps = ((None, WHEN_IDLE),)
         told.append(
-            pb.ModeStances(
+            pb.ModePhases(
                 mode=mode,
                 in_force=mode is settings.mode,
                 phases=[_phase(ends_ns, stance) for ends_ns, stance in _lasting(steps)],
@@ -89,10 +89,10 @@ def _lasting(steps: Phases) -> Iterator[tuple[int | None, Stance]]:
         begun_ns = ends_ns or begun_ns
 
 
-def _phase(lasts_ns: int | None, stance: Stance) -> pb.Stance:
-    told = pb.Stance(verdict=messages.VERDICTS[stance[0]], handling=messages.HANDLINGS[stance[1]])
+def _phase(lasts_ns: int | None, stance: Stance) -> pb.Phase:
+    told = pb.Phase(verdict=enums.VERDICTS[stance[0]], handling=enums.HANDLINGS[stance[1]])
     if lasts_ns is not None:
-        told.lasts.FromNanoseconds(lasts_ns)
+        told.duration.FromNanoseconds(lasts_ns)
     return told
 
 

@@ -8,7 +8,7 @@ import grpc
 from nodeagent.core.catalog import Catalog
 from nodeagent.core.lookup import Lookup
 from nodeagent.core.model import NODE
-from nodeagent.outlets import explain, messages, messages_of_actions
+from nodeagent.outlets import explain, mapping, messages, messages_of_actions
 from nodeagent.outlets.consumers import checked_name
 from nodeagent.outlets.credentials import Caller, Identify, reader
 from nodeagent.outlets.filters import Filter, device_names, level_of
@@ -153,7 +153,7 @@ class FaultService:
             device=None if node is None else scene.device(node),
             sources=scene.sources(self._shown.sources(current.view)),
             version=self._shown.facts.version,
-            started_at=messages.timestamp(self._shown.facts.started_wall_ns),
+            started_at=mapping.timestamp(self._shown.facts.started_wall_ns),
             catalog_digest=current.view.digest,
         )
 

@@ -7,7 +7,7 @@ stream, since it remembers the level each device had.
 from collections.abc import Iterable
 
 from nodeagent.core.model import EventKind, Level
-from nodeagent.outlets import messages
+from nodeagent.outlets import enums, messages
 from nodeagent.outlets.limits import MAX_FILTER_DEVICES, MAX_NAME_LENGTH
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from nodeagent.outlets.pb import types_pb2
@@ -34,7 +34,7 @@ def level_of(number: types_pb2.Level, field: str) -> Level | None:
     """The level a request names; None where it names none. Refuses numbers that are no level."""
     if number == types_pb2.LEVEL_UNSPECIFIED:
         return None
-    level = messages.LEVEL_OF.get(number)
+    level = enums.LEVEL_OF.get(number)
     if level is None:
         raise Refusal(Status.INVALID_ARGUMENT, f"{field}: {number} is not a Level of nodeagent.v1")
     return level
@@ -96,7 +96,7 @@ class Filter:
 
 
 def _kind(number: types_pb2.EventKind, field: str) -> EventKind:
-    kind = messages.EVENT_KIND_OF.get(number)
+    kind = enums.EVENT_KIND_OF.get(number)
     if kind is None:
         raise Refusal(Status.INVALID_ARGUMENT, f"{field}: {number} is not an EventKind of nodeagent.v1")
     return kind

@@ -111,7 +111,7 @@ _SOURCE_GAUGES: Final[_OfSource] = (
 )
 _SOURCE_COUNTERS: Final[_OfSource] = (
     ("nodeagent_source_polls", "Answers to polls of the source's devices.", lambda source: source.polls),
-    ("nodeagent_source_poll_failures", "Those that told a failure.", lambda source: source.poll_failures),
+    ("nodeagent_source_poll_failures", "Those that reported a failure.", lambda source: source.poll_failures),
     ("nodeagent_source_restarts", "Restarts of the source's worker.", lambda source: source.restarts),
     (
         "nodeagent_source_garbled",

@@ -5,7 +5,7 @@ caller's.
 """
 
 from nodeagent.core.model import HoldKind, Operator
-from nodeagent.outlets import holds, messages, request_fields
+from nodeagent.outlets import holds, mapping, request_fields
 from nodeagent.outlets.context import Context, Done
 from nodeagent.outlets.credentials import Caller
 from nodeagent.outlets.known import known_device
@@ -58,7 +58,7 @@ def _until_ns(context: Context, request: pb.IsolateDeviceRequest) -> int | None:
     if not request.HasField("until"):
         return None
     current = context.board.current
-    until_ns = messages.wall_ns(request.until) - current.wall_offset_ns
+    until_ns = mapping.wall_ns(request.until) - current.wall_offset_ns
     if until_ns <= current.view.now_ns:
         given = request.until.ToJsonString()
         raise Refusal(Status.INVALID_ARGUMENT, f"until: {given} is not in the future")

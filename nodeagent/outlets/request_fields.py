@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from nodeagent.core.model import Assertion
-from nodeagent.outlets import messages
+from nodeagent.outlets import enums
 from nodeagent.outlets.pb import types_pb2
 from nodeagent.outlets.refusal import Refusal, Status
 
@@ -68,8 +68,8 @@ def assertion(number: types_pb2.Assertion, where_not_set: Assertion | None) -> A
     """``where_not_set`` None: it must be set."""
     if number == types_pb2.ASSERTION_UNSPECIFIED and where_not_set is not None:
         return where_not_set
-    given = messages.ASSERTION_OF.get(number)
+    given = enums.ASSERTION_OF.get(number)
     if given is None:
-        words = ", ".join(types_pb2.Assertion.Name(known) for known in messages.ASSERTION_OF)
+        words = ", ".join(types_pb2.Assertion.Name(known) for known in enums.ASSERTION_OF)
         raise Refusal(Status.INVALID_ARGUMENT, f"assertion: {number} is not one of {words}")
     return given

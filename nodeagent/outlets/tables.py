@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from nodeagent.core.preview import LevelChange, Preview, StanceChange
-from nodeagent.outlets import messages
+from nodeagent.outlets import enums, messages
 from nodeagent.outlets.context import Done
 from nodeagent.outlets.credentials import Caller
+from nodeagent.outlets.mapping import writer
 from nodeagent.outlets.node import NodeFacts
 from nodeagent.outlets.pb import control_service_pb2 as pb
 from nodeagent.outlets.refusal import Refusal, Status
@@ -77,22 +78,15 @@ def _told_lines(lines: Sequence[str]) -> str:
     return "\n".join(told)
 
 
-def _level_change(change: LevelChange) -> pb.LevelChange:
-    return pb.LevelChange(
-        id=change.id,
-        device=change.device,
-        code=change.code,
-        before=messages.level_number(change.before),
-        after=messages.level_number(change.after),
-    )
+_level_change = writer(LevelChange, pb.LevelChange)
 
 
 def _device_change(change: StanceChange) -> pb.DeviceChange:
     (verdict_before, handling_before), (verdict, handling) = change.before, change.after
     return pb.DeviceChange(
         device=change.device,
-        verdict_before=messages.VERDICTS[verdict_before],
-        handling_before=messages.HANDLINGS[handling_before],
-        verdict=messages.VERDICTS[verdict],
-        handling=messages.HANDLINGS[handling],
+        verdict_before=enums.VERDICTS[verdict_before],
+        handling_before=enums.HANDLINGS[handling_before],
+        verdict=enums.VERDICTS[verdict],
+        handling=enums.HANDLINGS[handling],
     )

@@ -20,16 +20,16 @@ def test_every_code_of_mindclusters_lists_is_explained_with_its_level(nodeagent:
 
 def test_a_level_with_a_tolerance_has_two_phases_in_each_mode(nodeagent: Nodeagent) -> None:
     (told,) = nodeagent("explain", "-o", "json", "80CB8009").json
-    tolerance = {"lasts": "60s", "verdict": "NO_NEW_JOBS", "handling": "RERUN_REQUEST"}
+    tolerance = {"duration": "60s", "verdict": "NO_NEW_JOBS", "handling": "RERUN_REQUEST"}
     assert told["modes"] == {
-        "rescheduling": [tolerance, {"lasts": None, "verdict": "ISOLATE", "handling": "RESCHEDULE"}],
-        "graceful": [tolerance, {"lasts": None, "verdict": "ISOLATE", "handling": "STOP_RESET_RESTART"}],
+        "rescheduling": [tolerance, {"duration": None, "verdict": "ISOLATE", "handling": "RESCHEDULE"}],
+        "graceful": [tolerance, {"duration": None, "verdict": "ISOLATE", "handling": "STOP_RESET_RESTART"}],
     }
 
 
 def test_self_healing_and_restart_follow_each_other_in_graceful_mode(nodeagent: Nodeagent) -> None:
     (told,) = nodeagent("explain", "-o", "json", "80E01801").json
-    assert [(phase["lasts"], phase["handling"]) for phase in told["modes"]["graceful"]] == [
+    assert [(phase["duration"], phase["handling"]) for phase in told["modes"]["graceful"]] == [
         ("15s", "NONE"),
         ("45s", "RESTART_JOB"),
         (None, "STOP_RESET_RESTART"),
@@ -38,7 +38,7 @@ def test_self_healing_and_restart_follow_each_other_in_graceful_mode(nodeagent: 
 
 def test_a_fault_of_the_application_never_isolates(nodeagent: Nodeagent) -> None:
     (told,) = nodeagent("explain", "-o", "json", "80C98002").json
-    stance = {"lasts": None, "verdict": "ALLOW", "handling": "RESTART_JOB"}
+    stance = {"duration": None, "verdict": "ALLOW", "handling": "RESTART_JOB"}
     assert told["modes"] == {"rescheduling": [stance], "graceful": [stance]}
 
 
@@ -50,7 +50,7 @@ def test_rules_are_told_in_words_with_their_place(nodeagent: Nodeagent) -> None:
         "ascend-link-down-retried",
         "ascend-link-down-retry-failed",
     ]
-    assert [(rule["sort"], rule["text"]) for rule in told["rule_details"]] == [
+    assert [(rule["kind"], rule["text"]) for rule in told["rule_details"]] == [
         ("frequency", "5 times in 1d: ManuallySeparateNPU, released once it stayed away for 2d"),
         ("duration", "there for longer than 20s: PreSeparateNPU; over once gone for longer than 1m"),
         ("relation", "81078603 within 5m of 8C1F8609 on the same job: level SubHealthFault"),

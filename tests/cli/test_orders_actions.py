@@ -46,12 +46,12 @@ def rehearsed(nodeagent: Nodeagent, in_the_way: str) -> dict[str, Any]:
     """What a reset of npu3 would do, once a poll has told the daemon who is in its way."""
 
     def found() -> dict[str, Any] | None:
-        rehearsal: dict[str, Any] = nodeagent("reset", "npu3", "--dry-run", "-o", "json").json[0]["rehearsal"]
-        return rehearsal if any(in_the_way in each for each in rehearsal["hindered_by"]) else None
+        plan: dict[str, Any] = nodeagent("reset", "npu3", "--dry-run", "-o", "json").json[0]["plan"]
+        return plan if any(in_the_way in each for each in plan["blocked_by"]) else None
 
-    rehearsal = wait_until(found, in_the_way)
-    assert rehearsal is not None
-    return rehearsal
+    plan = wait_until(found, in_the_way)
+    assert plan is not None
+    return plan
 
 
 def test_a_dry_run_shows_group_holders_claims_limits_and_steps_and_changes_nothing(
@@ -70,7 +70,7 @@ def test_a_dry_run_shows_group_holders_claims_limits_and_steps_and_changes_nothi
         "",
         "21600s",
     )
-    assert "npu1 is claimed by the training slurm:7" in told["hindered_by"]
+    assert "npu1 is claimed by the training slurm:7" in told["blocked_by"]
     assert {(each["device"], each["resets"], each["limit"]) for each in told["used"]} == {
         *((name, 0, 3) for name in CHIPS),
         ("node", 0, 12),

@@ -103,7 +103,7 @@ def test_diff_says_which_levels_rows_and_rules_change(nodeagent: Nodeagent, tmp_
         }
     ]
     (rule,) = form["rules"]
-    assert (rule["sort"], rule["id"], rule["before"]["times"], rule["after"]["times"]) == (
+    assert (rule["kind"], rule["id"], rule["before"]["times"], rule["after"]["times"]) == (
         "frequency",
         "again",
         3,

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import threading
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -19,10 +21,15 @@ from nodeagent.client import (
     Snapshot,
     Verdict,
     calls,
+    received,
 )
 from nodeagent.client.calls import target
 from nodeagent.client.course import LONGEST_PAUSE_S, Course
+from nodeagent.outlets import enums
+from nodeagent.outlets.mapping import MappingError
 from nodeagent.outlets.pb import fault_service_pb2 as pb
+from nodeagent.outlets.pb import types_pb2
+from tests.outlets.filled import filled
 from tests.outlets.samples import event
 from tests.outlets.stage import Stage
 from tests.outlets.wire import Wire
@@ -175,7 +182,7 @@ def test_pauses_between_attempts_grow_to_a_bound_and_begin_anew_after_an_answer(
     pauses = [course.pause_s(away) for _ in range(12)]
     assert pauses[0] <= 0.1
     assert LONGEST_PAUSE_S / 2 <= pauses[-1] <= LONGEST_PAUSE_S
-    assert list(course.told(pb.WatchResponse(bookmark=pb.Bookmark(seq=1)))) != []
+    assert list(course.updates(pb.WatchResponse(bookmark=pb.Bookmark(seq=1)))) != []
     assert course.pause_s(away) <= 0.1
 
 
@@ -184,7 +191,7 @@ def test_that_nobody_answers_is_said_once_until_somebody_does(caplog: pytest.Log
     course, away = Course(), ClientError("UNAVAILABLE", "nobody there")
     for _ in range(3):
         course.pause_s(away)
-    list(course.told(pb.WatchResponse(bookmark=pb.Bookmark(seq=1))))
+    list(course.updates(pb.WatchResponse(bookmark=pb.Bookmark(seq=1))))
     course.pause_s(away)
     assert [record.message for record in caplog.records] == [
         "nodeagent does not answer, waiting for it: UNAVAILABLE: nobody there",
@@ -195,9 +202,50 @@ def test_that_nobody_answers_is_said_once_until_somebody_does(caplog: pytest.Log
 
 def test_a_number_that_this_library_does_not_know_becomes_the_careful_choice() -> None:
     newer = pb.WatchResponse.FromString(b"\x2a\x06\x0a\x04\x18\x63\x40\x63")  # kind 99, verdict 99
-    (told,) = Course().told(newer)
+    (told,) = Course().updates(newer)
     assert isinstance(told, Event)
     assert (told.kind, told.verdict) == (EventKind.NOTICE, Verdict.UNKNOWN)
+
+
+@pytest.mark.parametrize("kind", ["reason", "device", "condition", "promotion", "hold", "source", "reset"])
+def test_every_field_of_a_message_arrives(kind: str) -> None:
+    sent = filled(getattr(types_pb2, kind.capitalize()))
+    value = getattr(received, kind)(sent)
+    words = {
+        field.name: enums.WORDS[field.enum_type.name] for field in sent.DESCRIPTOR.fields if field.enum_type
+    }
+    for field in sent.DESCRIPTOR.fields:
+        arrived, as_sent = getattr(value, field.name), getattr(sent, field.name)
+        if field.name in words:
+            assert arrived == words[field.name][as_sent]
+        elif field.message_type is None:
+            assert arrived == (tuple(as_sent) if field.is_repeated else as_sent)
+        else:
+            assert arrived  # of its own kind
+
+
+def test_an_event_arrives_with_its_position_and_all_it_holds() -> None:
+    event = received.event(filled(types_pb2.Event), types_pb2.StoreId(uuid="u", epoch=2))
+    assert (event.position, event.seq) == (Position(uuid="u", epoch=2, seq=1), 1)
+    assert event.at == datetime(2023, 11, 14, 22, 16, 40, 123456, tzinfo=UTC)
+    assert [reason.kind for reason in event.reasons] == ["promotion", "promotion"]
+    assert event.evidence == {"z25": "after", "a25": "before"}
+
+
+def test_a_field_that_the_library_does_not_offer_stops_its_import() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Older:
+        kind: str
+        id: str
+        code: str
+        level: Level | None
+
+    with pytest.raises(MappingError) as refused:
+        received.Reader(types_pb2.Reason, Older)
+    assert str(refused.value) == (
+        "Older.text: only one of the client's class and the proto's message has it;"
+        " add it to the other, or name it in computed or unread where its Reader is made"
+    )
 
 
 def test_where_to_connect_is_given_or_in_the_environment_or_the_daemons_default(

@@ -56,7 +56,7 @@ async def test_an_event_told_while_the_stream_enters_the_epoch_is_not_swallowed_
         told.append(await anext(responses))
 
     first, batch, second, snapshot = map(pb.WatchResponse.FromString, told)
-    assert first.WhichOneof("told") == "snapshot"
+    assert first.WhichOneof("payload") == "snapshot"
     assert [[each.seq for each in one.batch.events] for one in (batch, second)] == [[2], [3]]
     assert (snapshot.snapshot.seq, snapshot.snapshot.missed_from_seq) == (3, 0)
 

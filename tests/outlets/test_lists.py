@@ -104,7 +104,7 @@ async def test_the_node_tells_its_verdict_its_sources_and_its_store(stage: Stage
     assert node.started_at.ToNanoseconds() == FACTS.started_wall_ns
 
 
-OUT = pb.Stance(verdict=types_pb2.VERDICT_ISOLATE, handling=types_pb2.HANDLING_RESCHEDULE)
+OUT = pb.Phase(verdict=types_pb2.VERDICT_ISOLATE, handling=types_pb2.HANDLING_RESCHEDULE)
 
 
 async def test_a_code_is_explained_in_the_words_of_the_tables(stage: Stage) -> None:
@@ -126,13 +126,13 @@ async def test_a_code_is_explained_in_the_words_of_the_tables(stage: Stage) -> N
         affects="self",
         recovery="level",
         modes=[
-            pb.ModeStances(mode="rescheduling", in_force=True, phases=[OUT]),
-            pb.ModeStances(mode="graceful", phases=[OUT]),
+            pb.ModePhases(mode="rescheduling", in_force=True, phases=[OUT]),
+            pb.ModePhases(mode="graceful", phases=[OUT]),
         ],
         rule_details=[
             pb.RuleExplanation(
                 id="bus-repeat",
-                sort="frequency",
+                kind="frequency",
                 text="3 times in 1d: ManuallySeparateNPU, until a person releases it",
             )
         ],

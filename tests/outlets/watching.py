@@ -30,17 +30,17 @@ class Watching:
 
     async def snapshot(self) -> pb.Snapshot:
         response = await self.next()
-        assert response.WhichOneof("told") == "snapshot"
+        assert response.WhichOneof("payload") == "snapshot"
         return response.snapshot
 
     async def bookmark(self) -> int:
         response = await self.next()
-        assert response.WhichOneof("told") == "bookmark"
+        assert response.WhichOneof("payload") == "bookmark"
         return response.bookmark.seq
 
     async def batch(self) -> list[types_pb2.Event]:
         response = await self.next()
-        assert response.WhichOneof("told") == "batch"
+        assert response.WhichOneof("payload") == "batch"
         return list(response.batch.events)
 
     async def numbers(self, count: int) -> list[int]:

@@ -7,13 +7,13 @@ from dataclasses import replace
 from itertools import pairwise
 
 from nodeagent.client import AsyncClient, Event, EventKind, Snapshot
-from nodeagent.client.values import Position, Told
-from nodeagent.outlets import messages
+from nodeagent.client.values import Position, Update
+from nodeagent.outlets import enums
 from nodeagent.outlets.pb import fault_service_pb2 as pb
 from tests.stories.daemon import Daemon
 from tests.waiting import WAIT_LIMIT_S
 
-Wanted = Callable[[Told], bool]
+Wanted = Callable[[Update], bool]
 
 PAGE = 1000
 
@@ -25,7 +25,7 @@ class Subscriber:
         self._daemon = daemon
         self._following: asyncio.Task[None] | None = None
         self._heard = asyncio.Condition()
-        self.told: list[Told] = []
+        self.told: list[Update] = []
         self.position: Position | None = None
 
     @property
@@ -61,7 +61,7 @@ class Subscriber:
             with suppress(asyncio.CancelledError):
                 await following
 
-    async def until(self, wanted: Wanted, after: int = 0) -> Told:
+    async def until(self, wanted: Wanted, after: int = 0) -> Update:
         """The first told value wanted, from the ``after``-th on; waits for it. Fails if the daemon ends."""
         ended = asyncio.create_task(self._daemon.running.wait())
         search = asyncio.create_task(self._search(wanted, after))
@@ -78,7 +78,7 @@ class Subscriber:
     async def event(self, kind: EventKind, code: str, device: str = "", after: int = 0) -> Event:
         """The first such event, from the ``after``-th told value on."""
 
-        def wanted(told: Told) -> bool:
+        def wanted(told: Update) -> bool:
             return (
                 isinstance(told, Event)
                 and (told.kind, told.code) == (kind, code)
@@ -109,7 +109,7 @@ class Subscriber:
                     self.told.append(told)
                     self._heard.notify_all()
 
-    async def _search(self, wanted: Wanted, after: int) -> Told:
+    async def _search(self, wanted: Wanted, after: int) -> Update:
         async with self._heard:
             while True:
                 while after < len(self.told):
@@ -122,11 +122,11 @@ class Subscriber:
         return "\n".join(map(_line, self.told[-20:]))
 
 
-def _anything(_: Told) -> bool:
+def _anything(_: Update) -> bool:
     return True
 
 
-def _line(told: Told) -> str:
+def _line(told: Update) -> str:
     if isinstance(told, Event):
         return f"{told.seq} {told.kind} {told.device} {told.code} {told.why}"
     return f"{type(told).__name__} at {told.position}, durable: {told.durable}"
@@ -139,7 +139,7 @@ async def stored_events(daemon: Daemon) -> list[tuple[int, EventKind, str, str, 
     while more:
         page = await daemon.asked(lambda client: client.call(request))
         found += [
-            (one.seq, messages.EVENT_KIND_OF[one.kind], one.device, one.code, one.condition_id)
+            (one.seq, enums.EVENT_KIND_OF[one.kind], one.device, one.code, one.condition_id)
             for one in page.events
         ]
         request.after_seq, more = page.next_after_seq, page.more

@@ -21,7 +21,7 @@ async def test_a_virtual_gpu_stays_out_of_service_and_nobody_tries_to_reset_it(
 
     _, told = await daemon.command("reset", "gpu0", "--dry-run", "--socket", daemon.folder / "c.sock")
     why = "it is a virtual GPU of this guest (vGPU), and only its host can reset it"
-    assert json.loads(told)["rehearsal"]["refused"] == f"gpu0 cannot be reset: {why}"
+    assert json.loads(told)["plan"]["refused"] == f"gpu0 cannot be reset: {why}"
     assert {event.device for event in subscriber.of(EventKind.ACTION_PROPOSED)} == {"gpu1"}
     (raised,) = [event for event in subscriber.of(EventKind.RAISED) if event.device == "gpu0"]
     assert (raised.code, raised.verdict) == ("XID_154.1", Verdict.ISOLATE)
