@@ -111,8 +111,8 @@ async def test_a_hold_that_is_over_before_it_is_shown_is_told_so(node: Node) -> 
 
 async def test_a_release_says_what_it_ended_and_whose_holds_stay(node: Node) -> None:
     for owner in ("alice", "bob"):
-        isolation = pb.IsolateDeviceRequest(device="npu0", owner=owner, reason="fan swap")
-        await orders.isolate_device(node.context, CALLER, isolation)
+        order = pb.IsolateDeviceRequest(device="npu0", owner=owner, reason="fan swap")
+        await orders.isolate_device(node.context, CALLER, order)
     request = pb.ReleaseDeviceRequest(device="npu0", owner="alice", reason="done", force=False)
     done = await orders.release_device(node.context, CALLER, request)
     assert isinstance(done.message, pb.ReleaseDeviceResponse)
