@@ -14,7 +14,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 PLACE = re.compile(r"/usr/(?:bin|lib|share)/(?:doc/)?nodeagent[\w./-]*\w")
 """A path of the package in a text, without the stop of its sentence."""
-NAMES_PLACES = re.compile(r"/etc/nodeagent/|/systemd/system/|/nodeagent/hooks/|/examples/")
+NAMES_PLACES = re.compile(r"/etc/nodeagent/|/systemd/system/|/nodeagent/hooks/|/doc/nodeagent/")
+DOCUMENTS = Path("/usr/share/doc/nodeagent")
+PAGE = re.compile(rf"{DOCUMENTS}/.*\.md")
 HOOKS = "/usr/lib/nodeagent/hooks/"
 
 
@@ -50,3 +52,18 @@ def test_every_place_in_the_package_that_its_own_files_name_is_there(held: Mappi
 def test_hooks_can_be_run_and_only_root_can_change_them(held: Mapping[str, Held]) -> None:
     hooks = {path: (each.mode, each.owner) for path, each in held.items() if path.startswith(HOOKS)}
     assert hooks == {f"{HOOKS}nvidia-clients": (0o755, (0, 0))}
+
+
+def test_the_documents_are_there_and_lead_to_each_other(held: Mapping[str, Held]) -> None:
+    documents = {
+        Path(path): each.content.decode()
+        for path, each in held.items()
+        if re.match(f"{DOCUMENTS}.*md$", path)
+    }
+    links = {
+        (path.parent / link).resolve()
+        for path, text in documents.items()
+        for link in re.findall(r"\]\(([^)#\s]+\.md)", text)
+    }
+    assert DOCUMENTS / "docs" / "operating.md" in links
+    assert sorted(links - documents.keys()) == []
