@@ -1,15 +1,14 @@
 """The fields that docs/commands.md lists are those that the commands print, against a real daemon."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pytest
+from click.testing import CliRunner
 
+from nodeagent.cli.main import main
 from nodeagent.client import Client
 from tests.cli.live import ROOT, Node
 
@@ -61,13 +60,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 def printed(node: Node, words: Sequence[str]) -> Mapping[str, Any]:
     """The first object that the command prints; the exit status is not looked at."""
-    done = subprocess.run(
-        [sys.executable, "-m", "nodeagent.cli", *words, "-o", "json"],
-        env={**os.environ, "NODEAGENT_CONFIG": str(node.configuration), "PYTHONPATH": str(ROOT)},
-        check=False,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    done = CliRunner().invoke(main, [*words, "-o", "json"], env={"NODEAGENT_CONFIG": str(node.configuration)})
     said: Mapping[str, Any] = json.loads(done.stdout.splitlines()[0])
     return said
 
