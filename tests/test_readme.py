@@ -1,5 +1,6 @@
 """What the documents show is what works: programs, tables, configurations, commands, as they stand there."""
 
+import inspect
 import os
 import re
 import subprocess
@@ -14,6 +15,8 @@ import pytest
 from nodeagent.cli.main import COMMANDS, main
 from nodeagent.config import load_config
 from nodeagent.core.catalog import Settings
+from nodeagent.outlets import metrics
+from nodeagent.outlets.telemetry_help import HELP
 from nodeagent.tables.load import load_catalog
 from tests.cli.live import Node
 from tests.documents import (
@@ -212,6 +215,18 @@ def test_every_code_that_is_explained_or_raised_has_a_row() -> None:
 
     assert {"XID_79", "80E01801"} <= named
     assert named - rows.keys() == set()
+
+
+def test_every_metric_that_is_shown_exists() -> None:
+    shown = {
+        name
+        for text in blocks("text")
+        for name in re.findall(r"^nodeagent_(\w+)\{", text, flags=re.MULTILINE)
+    }
+    families = set(re.findall(r'"nodeagent_(\w+)"', inspect.getsource(metrics)))
+
+    assert "device_verdict" in shown
+    assert shown - families - HELP.keys() == set()
 
 
 @each_document
