@@ -1,36 +1,61 @@
-"""What the README shows is what works: its client program and its table run here as they stand there."""
+"""What the documents show is what works: programs, tables, configurations, commands, as they stand there."""
 
+import inspect
 import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+from typing import Final
 
-from nodeagent.cli.main import COMMANDS
+import click
+import pytest
+
+from nodeagent.cli.main import COMMANDS, main
+from nodeagent.config import load_config
 from nodeagent.core.catalog import Settings
+from nodeagent.outlets import metrics
+from nodeagent.outlets.telemetry_help import HELP
 from nodeagent.tables.load import load_catalog
-from tests.cli.live import ROOT, Node
+from tests.cli.live import Node
+from tests.documents import (
+    BLOCK,
+    DOCUMENTS,
+    INLINE,
+    PROGRAM,
+    PROSE_LINK,
+    ROOT,
+    block,
+    blocks,
+    called,
+    name_of,
+    orders,
+    prose,
+    shell_lines,
+)
 from tests.waiting import Lines
 
-README = (ROOT / "README.md").read_text()
 XID = "NVRM: Xid (PCI:0000:3b:00): {xid}, pid=1234, name=python, and so on."
+SUBSCRIBING: Final = ROOT / "docs" / "subscribing.md"
+SHIPPED_CONFIGURATION: Final = ROOT / "packaging" / "nodeagent.toml"
+LANGUAGES: Final = {"sh", "toml", "python", "text"}
+"""Of a block; each has its check here. ``text`` is a drawing or output: test_walk_through makes a status."""
 
+TABLES: Final = [each for each in blocks("toml") if "kind" in tomllib.loads(each)]
+CONFIGURATIONS: Final = [each for each in blocks("toml") if each not in TABLES]
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+SYSTEM_COMMANDS: Final = {"apt", "cp", "curl", "git", "printf", "systemctl"}
 
-
-def block(language: str) -> str:
-    (found,) = blocks(language)
-    return found
+each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 
 
 class Subscriber:
-    """The program of the README, started as a newcomer would."""
+    """The client program of the documents, started as a newcomer would."""
 
     def __init__(self, folder: Path, node: Node) -> None:
         program = folder / "subscriber.py"
-        program.write_text(block("python"))
+        program.write_text(block("python", SUBSCRIBING))
         self._process = subprocess.Popen(
             [sys.executable, program, folder / "position"],
             env={**os.environ, "NODEAGENT_SOCKET": str(node.socket), "PYTHONPATH": str(ROOT)},
@@ -78,11 +103,18 @@ def test_the_client_program_says_so_where_no_daemon_answers(tmp_path: Path) -> N
 
 
 def test_the_client_program_has_twenty_lines() -> None:
-    assert len(block("python").splitlines()) <= 20
+    assert len(block("python", SUBSCRIBING).splitlines()) <= 20
+
+
+def test_every_block_is_of_a_language_that_is_checked() -> None:
+    shown = {found["language"] for document in DOCUMENTS for found in BLOCK.finditer(document.read_text())}
+
+    assert shown == LANGUAGES
+    assert blocks("python") == [block("python", SUBSCRIBING)]
 
 
 def test_the_tables_are_sound_over_the_shipped_ones(tmp_path: Path) -> None:
-    for number, table in enumerate(blocks("toml")):
+    for number, table in enumerate(TABLES):
         (tmp_path / f"{number}.toml").write_text(table)
 
     loaded = load_catalog([ROOT / "fault_codes", tmp_path], Settings())
@@ -92,15 +124,137 @@ def test_the_tables_are_sound_over_the_shipped_ones(tmp_path: Path) -> None:
     assert "ACME_DEAD" in {pattern.id for pattern in loaded.catalog.patterns}
 
 
-def test_every_command_that_is_shown_exists() -> None:
-    code = " ".join(re.findall(r"^```sh\n.*?^```$|`[^`\n]+`", README, flags=re.MULTILINE | re.DOTALL))
-    shown = set(re.findall(r"\bnodeagent ([a-z]+)", code))
+@pytest.mark.parametrize("shown", CONFIGURATIONS)
+def test_the_configurations_are_sound(shown: str, tmp_path: Path) -> None:
+    configuration = tmp_path / "nodeagent.toml"
+    configuration.write_text(shown)
 
-    assert {"status", "events", "replay"} <= shown
-    assert shown - set(COMMANDS) == set()
+    load_config(configuration, {})
 
 
-def test_every_file_that_is_named_exists() -> None:
-    named = re.findall(r"\]\(([^)]+)\)", README)
+def test_every_key_of_the_configuration_that_is_named_exists() -> None:
+    """Such as `[agent] once_hold`; where no value is shown with it."""
+    known = set()
+    section = ""
+    for line in SHIPPED_CONFIGURATION.read_text().splitlines():
+        if found := re.match(r"\[([\w.]+)\]", line):
+            section = found[1]
+        elif found := re.match(r"# (\w+) = ", line):
+            known.add((section, found[1]))
+    named = {
+        (found[1], found[2])
+        for document in DOCUMENTS
+        for code in INLINE.findall(prose(document))
+        if (found := re.match(r"\[([a-z.]+)\] (\w+)", code))
+    }
 
-    assert [name for name in named if not (ROOT / name).exists()] == []
+    assert ("agent", "kernel_line_hold") in named
+    assert named - known == set()
+
+
+@each_document
+def test_every_command_line_is_taken(document: Path, tmp_path: Path) -> None:
+    """By the parser of the command that it calls: command, options and arguments exist. Files may have to."""
+    (tmp_path / "kern.log").touch()
+    for words in orders(document):
+        if words[0] != "COMMAND":
+            _parse([_file_here(word, tmp_path) for word in words])
+
+
+def _file_here(word: str, folder: Path) -> str:
+    """In place of one that only an installed node has."""
+    if not word.startswith("/"):
+        return word
+    return str(folder / Path(word).name if Path(word).suffix else folder)
+
+
+def _parse(words: list[str]) -> None:
+    command: click.Command = main
+    context = click.Context(main, info_name="nodeagent")
+    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        found = command.get_command(context, words[0])
+        assert found is not None, f"there is no command {words[0]!r} in {context.command_path}"
+        context = click.Context(found, info_name=words[0], parent=context)
+        command, words = found, words[1:]
+    if not {"-h", "-V", "-o"} & set(words):
+        try:
+            command.make_context(context.info_name, words, parent=context.parent)
+        except click.MissingParameter:
+            assert words == [], words
+
+
+@each_document
+def test_every_other_shell_line_calls_what_there_is(document: Path) -> None:
+    offered = set(re.findall(r"^  ([a-z-]+) ", (ROOT / "dev").read_text(), flags=re.MULTILINE))
+    for line in shell_lines(document):
+        words = called(line)
+        if words[0] == "./dev":
+            assert words[1] in offered, line
+        elif words[0] != PROGRAM:
+            assert words[0] in SYSTEM_COMMANDS or (ROOT / words[0]).exists(), line
+
+
+def test_the_documents_show_the_commands_that_matter() -> None:
+    shown = {words[0] for document in DOCUMENTS for words in orders(document)}
+
+    assert {"status", "events", "replay", "scan", "claim", "reset"} <= shown
+    assert shown - set(COMMANDS) == {"COMMAND"}
+
+
+def test_every_code_that_is_explained_or_raised_has_a_row() -> None:
+    rows = load_catalog([ROOT / "fault_codes"], Settings()).catalog.rows
+    named = {
+        word
+        for document in DOCUMENTS
+        for words in orders(document)
+        for word in words
+        if words[0] == "explain" or words[:2] == ["emulator", "raise"]
+        if re.fullmatch(r"XID_\d+|NV_\w+|[0-9A-F]{8}", word)
+        and not any(each.startswith("ub") for each in words)
+    }
+
+    assert {"XID_79", "80E01801"} <= named
+    assert named - rows.keys() == set()
+
+
+def test_every_metric_that_is_shown_exists() -> None:
+    shown = {
+        name
+        for text in blocks("text")
+        for name in re.findall(r"^nodeagent_(\w+)\{", text, flags=re.MULTILINE)
+    }
+    families = set(re.findall(r'"nodeagent_(\w+)"', inspect.getsource(metrics)))
+
+    assert "device_verdict" in shown
+    assert shown - families - HELP.keys() == set()
+
+
+@each_document
+def test_every_link_leads_to_a_file_and_to_a_heading_in_it(document: Path) -> None:
+    for link in PROSE_LINK.findall(prose(document)):
+        if link.startswith("https://"):
+            continue
+        path, _, heading = link.partition("#")
+        target = (document.parent / path).resolve() if path else document
+        assert target.exists(), link
+        if heading:
+            assert heading in _anchors(target), link
+
+
+def _anchors(document: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", prose(document), flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+def test_every_document_is_reached_from_the_readme() -> None:
+    reached: set[Path] = set()
+    to_read = [ROOT / "README.md"]
+    while to_read:
+        document = to_read.pop()
+        if document in reached:
+            continue
+        reached.add(document)
+        links = [link.partition("#")[0] for link in PROSE_LINK.findall(prose(document))]
+        to_read += [(document.parent / link).resolve() for link in links if link.endswith(".md")]
+
+    assert set(DOCUMENTS) - reached == set()

@@ -10,14 +10,14 @@ from nodeagent.cli.output import write, write_json
 
 @click.command("approve")
 @click.argument("action")
-@click.option("--refuse", is_flag=True, help="Refuse it instead; possible in every mode until it begins.")
+@click.option("--refuse", is_flag=True, help="Refuse the action. Possible in every mode until it begins.")
 @click.option("--reason", default="", help="Why; for the audit log and the events.")
 @control_socket_option
 @output_option
 def command(
     action: str, refuse: bool, reason: str, socket: Path | None, config_path: Path | None, output: Output
 ) -> None:
-    """Approve ACTION, which waits for that in mode ask.
+    """Approve ACTION, which waits for an approval in mode ask.
 
     It is named by its id, as "nodeagent status" shows it, or by a device of it.
     """

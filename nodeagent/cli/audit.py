@@ -31,7 +31,7 @@ _PAGE: Final = 1000
 def command(
     after: int | None, newest: int | None, socket: Path | None, config_path: Path | None, output: Output
 ) -> None:
-    """Show the newest calls of operators, oldest first, refused ones too. Looking is noted as well."""
+    """Show the newest calls of operators, oldest first, also refused ones. Each look is an entry, too."""
     from nodeagent.cli import door, forms
 
     if after is not None and newest is not None:

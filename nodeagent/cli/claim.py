@@ -33,9 +33,9 @@ def command(
     config_path: Path | None,
     output: Output,
 ) -> None:
-    """Say that a job uses DEVICES, which are not reset until it has left.
+    """Say that a job uses DEVICES. They are not reset until the job has left.
 
-    Put it into the scheduler's hooks: a device that nobody claims and no process holds is free for a reset.
+    Call it in job hooks. A device that no job claims and no process holds is free for a reset.
     """
     from nodeagent.cli import door, durability
     from nodeagent.outlets.pb import control_service_pb2 as pb

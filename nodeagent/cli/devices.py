@@ -21,9 +21,9 @@ from nodeagent.outlets.pb import types_pb2
 @socket_option
 @output_option
 def command(devices: tuple[str, ...], socket: Path | None, config_path: Path | None, output: Output) -> None:
-    """List the devices with verdict and handling; all, or those of these names or ids.
+    """List the devices with verdict and handling: all, or those with these names or ids.
 
-    Exit status 1 where one of them is not known.
+    Exit status 1 if one of them is unknown.
     """
     request = pb.ListDevicesRequest(devices=devices)
     with door.opened(asking_socket(socket, config_path)) as daemon:

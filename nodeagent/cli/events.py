@@ -29,7 +29,7 @@ _PAUSE_S: Final = 0.5
 
 
 @click.command("events")
-@click.option("-f", "--follow", is_flag=True, help="Go on with what comes, also over restarts of the daemon.")
+@click.option("-f", "--follow", is_flag=True, help="Show events as they come, over restarts of the daemon.")
 @click.option("--after", metavar="N", type=click.IntRange(min=0), help="All kept events after number N.")
 @click.option(
     "-n",
@@ -70,7 +70,7 @@ def command(
 ) -> None:
     """Show the newest events, or all after a number, oldest first.
 
-    Exit status 1 where none is kept of a device or code that nobody knows.
+    Exit status 1 if a device or code is unknown and no event of it is kept.
     """
     if after is not None and newest is not None:
         raise click.UsageError("--after and --newest exclude each other")

@@ -14,7 +14,7 @@ from nodeagent.outlets.pb import control_service_pb2 as pb
 @click.command("inject")
 @click.option("--device", required=True, help="Name or id of the device.")
 @click.option("--code", required=True, help="The fault code.")
-@click.option("--affect-verdict", is_flag=True, help="Let it change the verdict; else it is only shown.")
+@click.option("--affect-verdict", is_flag=True, help="Let it change the verdict. Otherwise it is only shown.")
 @control_socket_option
 @output_option
 def command(

@@ -20,7 +20,7 @@ _CLOCKS_DIFFER_NS: Final = 10**9
 
 @click.command("isolate")
 @click.argument("device")
-@click.option("--reason", required=True, help="Why; everybody who is told of the verdict is told this.")
+@click.option("--reason", required=True, help="Why. Everybody who sees the verdict sees this.")
 @length_option("How long, such as 2h; else until released.")
 @owner_option
 @control_socket_option
@@ -36,8 +36,8 @@ def command(
 ) -> None:
     """Isolate DEVICE ("node": the whole node) until you release it, or for a while.
 
-    The hold is yours: nobody else's release lifts it, but by its id or by force. Another reason makes another
-    hold. Isolating again for the same reason only ever makes it longer; to shorten it, release it first.
+    The hold is yours. Another person can end it only by its id or with --force. Another reason makes another
+    hold. Isolating again for the same reason can only make it longer; to shorten it, release it first.
     """
     from nodeagent.cli import door, durability, forms
     from nodeagent.cli.times import for_people

@@ -20,20 +20,20 @@ COMMANDS: Final[Mapping[str, str]] = {
     "devices": "List the devices with verdict and handling.",
     "why": "Say why a device has its verdict.",
     "explain": "Say what fault codes mean.",
-    "tables": "Check or reload the fault tables.",
+    "tables": "Check, import, compare or reload the fault tables.",
     "config": "Check the configuration.",
     "replay": "Run a kernel log or a file of signals through the tables.",
     "isolate": "Take a device out of service.",
-    "release": "End your hold on a device, and what only a person may end.",
+    "release": "End your hold on a device, and faults that only a person may end.",
     "reset": "Reset a device, or say what that would do.",
     "approve": "Approve or refuse an action that is proposed.",
-    "quiesce": "Hold off all actions on this node.",
+    "quiesce": "Let no action begin on this node, and close the drivers.",
     "resume": "Allow actions again.",
-    "claim": "Say which jobs use which devices: for job hooks.",
+    "claim": "Say which job uses which devices; for job hooks.",
     "consumers": "List the named consumers, or delete one.",
     "audit": "Show who asked for what, and what came of it.",
     "inject": "Make a fault for a rehearsal.",
-    "emulator": "Play a node with accelerators where there are none.",
+    "emulator": "Emulate a node with accelerators.",
     "probe": "Run one source by hand.",
     "version": "Show the version.",
     "help": "Show the help of a command.",
@@ -82,7 +82,7 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", message="nodeagent %(version)s")
 def main() -> None:
-    """Finds out which chip, link or host part of this node is faulty, and tells everybody.
+    """Find out which chip, link or host part of this node is faulty, and report it.
 
     Every command but run has "-o json": one JSON object, or one a line for lists and streams.
     """

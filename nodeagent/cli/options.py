@@ -48,7 +48,7 @@ def config_option(command: Command) -> Command:
         "config_path",
         type=click.Path(path_type=Path),
         metavar="PATH",
-        help="Configuration; else $NODEAGENT_CONFIG, else /etc/nodeagent/nodeagent.toml.",
+        help="Configuration. Default: $NODEAGENT_CONFIG, else /etc/nodeagent/nodeagent.toml.",
     )(command)
 
 
@@ -60,7 +60,7 @@ def socket_option(command: Command) -> Command:
         envvar="NODEAGENT_SOCKET",
         show_envvar=True,
         metavar="PATH",
-        help="The daemon's socket; else as configured.",
+        help="The daemon's socket. Default: as configured.",
     )
     return option(config_option(command))
 
@@ -73,7 +73,7 @@ def control_socket_option(command: Command) -> Command:
         envvar="NODEAGENT_CONTROL_SOCKET",
         show_envvar=True,
         metavar="PATH",
-        help="The daemon's control socket; else as configured.",
+        help="The daemon's control socket. Default: as configured.",
     )
     return option(config_option(command))
 

@@ -27,7 +27,7 @@ def owner_option(command: Command) -> Command:
         envvar="NODEAGENT_OWNER",
         show_envvar=True,
         metavar="NAME",
-        help="In whose name; else of who is behind sudo or su, else of who calls.",
+        help="In whose name. Default: the person behind sudo or su, else the caller.",
     )(command)
 
 

@@ -26,7 +26,7 @@ _POLL_ID: Final = 1
 
 @click.command("probe")
 @click.argument("name", type=click.Choice(list(DRIVERS)))
-@click.option("--follow", is_flag=True, help="Go on with what comes, until interrupted.")
+@click.option("--follow", is_flag=True, help="Show further reports as they come, until interrupted.")
 @config_option
 @output_option
 def command(name: str, follow: bool, config_path: Path | None, output: Output) -> None:

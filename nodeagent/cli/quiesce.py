@@ -30,10 +30,11 @@ def command(
     config_path: Path | None,
     output: Output,
 ) -> None:
-    """Hold off all actions on this node until you resume, or for a while.
+    """Let no action begin on this node until you resume, or for a while.
 
-    It outlives the daemon and the boot, and is yours: nobody else's resume ends it, but by its id or force. A
-    reset that has begun is called off if the vendor has not been asked yet, and named: wait for its end.
+    It outlives the daemon and a reboot. Another person can end it only by its id or with --force. A reset
+    that has begun is called off if the vendor's library has not been asked yet. It is named: wait for its end
+    before you touch the driver.
     """
     from nodeagent.cli import door, durability, forms, snapshot
     from nodeagent.cli.times import for_people

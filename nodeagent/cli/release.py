@@ -12,8 +12,12 @@ from nodeagent.cli.owners import owner_option
 @click.command("release")
 @click.argument("device")
 @click.option("--reason", required=True, help="Why; for the audit log and the events.")
-@click.option("--id", "only", default="", help="End only this hold, promotion or condition, whosever it is.")
-@click.option("--force", is_flag=True, help="Others' holds too, and although it is faulty or not observed.")
+@click.option("--id", "only", default="", help="End only this hold, promotion or condition, whoever owns it.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Also others' holds, and a device that is faulty or not observed.",
+)
 @owner_option
 @control_socket_option
 @output_option
@@ -29,8 +33,8 @@ def command(
 ) -> None:
     """End your holds on DEVICE, its promotions, and the faults that only a person may clear.
 
-    Another owner's hold stays, and is named: --id or --force ends it. A device that is still faulty, or is
-    not observed, is not released without --force.
+    The hold of another owner stays, and is named. To end it, use --id or --force. To release a device that is
+    still faulty or is not observed, use --force.
     """
     from nodeagent.cli import door, durability, forms
     from nodeagent.outlets.pb import control_service_pb2 as pb

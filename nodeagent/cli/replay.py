@@ -61,7 +61,7 @@ class Time(click.ParamType[int]):
     type=Time(),
     default=0,
     metavar="TIME",
-    help="When seconds since boot began, for logs without a date; else 1970-01-01T00:00:00Z.",
+    help="When the node booted, for logs without a date. Default: 1970-01-01T00:00:00Z.",
 )
 @click.option(
     "--trust-userspace", is_flag=True, help="Take lines that user space wrote for faults, not for notices."
@@ -81,8 +81,8 @@ def command(
 
     FILE is a kernel log (dmesg in its forms, syslog, journalctl and its exports, /dev/kmsg; plain or gzip),
     JSON lines of signals, or a daemon's store: its state folder, also while it runs. Times without a zone
-    are taken as UTC. What a store has kept is judged under the tables of its time, unless others are given.
-    Exit status: 0, also where nothing would be told; 1 where FILE cannot be read or is none of these.
+    are taken as UTC. A store is judged by the tables of its time, unless others are given.
+    Exit status: 0, also if no event would be shown; 1 if FILE cannot be read or is none of these.
     """
     config = read_config(config_path)
     trusted = trust_userspace or config.kmsg.trust_userspace

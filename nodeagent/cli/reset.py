@@ -23,8 +23,8 @@ def command(
 ) -> None:
     """Reset DEVICE, with all that are reset together with it, once nobody uses them.
 
-    It is announced first, and done when no process holds and no job claims any of them. Follow it with
-    "nodeagent status" and "nodeagent events --follow".
+    The reset is announced first. It begins when no process holds and no job claims any of them. Follow it
+    with "nodeagent status" and "nodeagent events --follow".
     """
     from nodeagent.cli import door, durability, forms
     from nodeagent.outlets.pb import control_service_pb2 as pb

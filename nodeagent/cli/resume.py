@@ -11,8 +11,8 @@ from nodeagent.cli.owners import owner_option
 
 @click.command("resume")
 @click.option("--reason", default="", help="Why; for the audit log and the events.")
-@click.option("--id", "only", default="", help="End only this quiesce, whosever it is.")
-@click.option("--force", is_flag=True, help="Others' quiesces too.")
+@click.option("--id", "only", default="", help="End only this quiesce, whoever owns it.")
+@click.option("--force", is_flag=True, help="End others' quiesces too.")
 @owner_option
 @control_socket_option
 @output_option

@@ -16,13 +16,13 @@ from nodeagent.last_config import choose
 @click.option(
     "--stream/--no-stream",
     default=None,
-    help="Print events as readable lines. Without either: unless systemd's journal takes them.",
+    help="Print events as readable lines. Default: only if systemd's journal does not take them.",
 )
 def command(config_path: Path | None, stream: bool | None) -> None:
     """Start the daemon in the foreground; Ctrl-C or SIGTERM stops it.
 
-    Where the configuration is wrong a service ($STATE_DIRECTORY is set) goes on with the one that it last ran
-    with, and says so by a condition of the node. Else it ends with status 78.
+    If the configuration is wrong, a service ($STATE_DIRECTORY is set) goes on with the one that it last ran
+    with, and reports this as a condition of the node. Otherwise it ends with status 78.
     """
     try:
         chosen = choose(config_path, os.environ)

@@ -56,9 +56,9 @@ class Answer:
 def command(socket: Path | None, config_path: Path | None, output: Output) -> None:
     """Answer with the exit status whether this node is good: 0 good, 1 faulty, 2 could not tell.
 
-    Faulty is a device, or the node, that may get no new work. The daemon is asked. Where none answers, its
-    store and the sources are read once without it: what was isolated stays so. A driver that takes long to
-    open is waited for, a minute at most. Who may not ask the daemon gets 2.
+    A device, or the node, is faulty if it may get no new work. The daemon is asked. If no daemon answers, its
+    store and the sources are read once without it; what was isolated stays isolated. A driver that is slow to
+    open is waited for, up to a minute. Without permission to ask the daemon the exit status is 2.
     """
     try:
         answer = _look(socket, config_path)

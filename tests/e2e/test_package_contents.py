@@ -14,7 +14,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 PLACE = re.compile(r"/usr/(?:bin|lib|share)/(?:doc/)?nodeagent[\w./-]*\w")
 """A path of the package in a text, without the stop of its sentence."""
-NAMES_PLACES = re.compile(r"/etc/nodeagent/|/systemd/system/|/nodeagent/hooks/|/examples/")
+NAMES_PLACES = re.compile(r"/etc/nodeagent/|/systemd/system/|/nodeagent/hooks/|/doc/nodeagent/")
+DOCUMENTS = Path("/usr/share/doc/nodeagent")
+PAGE = re.compile(rf"{DOCUMENTS}/.*\.md")
 HOOKS = "/usr/lib/nodeagent/hooks/"
 
 
@@ -56,3 +58,18 @@ def test_no_double_of_a_vendors_library_is_in_the_daemons_package(held: Mapping[
     doubles = ("libdcmi.so", "liblingqu-dcmi.so", "libnvidia-ml.so.1")
 
     assert [path for path in held if "/nodeagent/emulator" in path or path.endswith(doubles)] == []
+
+
+def test_the_documents_are_there_and_lead_to_each_other(held: Mapping[str, Held]) -> None:
+    documents = {
+        Path(path): each.content.decode()
+        for path, each in held.items()
+        if re.match(f"{DOCUMENTS}.*md$", path)
+    }
+    links = {
+        (path.parent / link).resolve()
+        for path, text in documents.items()
+        for link in re.findall(r"\]\(([^)#\s]+\.md)", text)
+    }
+    assert DOCUMENTS / "docs" / "operating.md" in links
+    assert sorted(links - documents.keys()) == []

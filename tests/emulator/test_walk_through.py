@@ -1,4 +1,4 @@
-"""The README's way through the emulator, command by command, with a real daemon on the emulated chips."""
+"""The documents' way through the emulator, command by command, with a real daemon on the emulated chips."""
 
 import os
 import re
@@ -12,11 +12,10 @@ from nodeagent.cli.emulator import command, configuration_of
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.server import Server
 from tests.cli.live import ROOT, Node
+from tests.documents import DOCUMENTS, block, orders
 from tests.waiting import Lines
 
-SHOWN = re.findall(
-    r"^\./dev nodeagent (.*?)(?: +#.*)?$", (ROOT / "README.md").read_text(), flags=re.MULTILINE
-)
+SHOWN = {" ".join(words) for document in DOCUMENTS for words in orders(document)}
 IMPATIENT = 'poll_interval = "100ms"\ncall_deadline = "3s"\n'
 
 
@@ -36,7 +35,7 @@ def emulated(tmp_path: Path, description: str = "8x910B") -> Iterator[tuple[Node
 
 def say(node: Node, chips: EmulatedNode, words: str) -> str:
     """What a command prints; the words are those after ``./dev nodeagent``."""
-    assert words in SHOWN, f"the README does not show {words!r}"
+    assert words in SHOWN, f"no document shows {words!r}"
     environment = {
         **os.environ,
         "NODEAGENT_SOCKET": str(node.socket),
@@ -99,7 +98,26 @@ def test_a_chip_drops_and_a_switch_breaks_on_an_emulated_a3(tmp_path: Path) -> N
         assert " node         verdict_changed ALLOW " in stream.until(" verdict_changed ")
 
 
+def test_the_status_in_the_readme_is_what_a_daemon_shows(tmp_path: Path) -> None:
+    with emulated(tmp_path) as (node, chips), node.daemon() as stream:
+        seen(stream, 9)
+        say(node, chips, "emulator raise npu3 80E01801")
+        stream.until(" action_proposed ")
+        say(node, chips, "emulator hang --device npu5")
+        stream.until(" source_lost ")
+
+        assert without_times(say(node, chips, "status")) == without_times(block("text", ROOT / "README.md"))
+
+
+def without_times(status: str) -> list[str]:
+    """What is the same whenever and wherever it is shown."""
+    lines = status.removeprefix("$ nodeagent status\n").splitlines()
+    lines[0] = re.sub(r"^[^:]+:", "NODE:", lines[0])
+    lines[-1] = re.sub(r"\d+ events, tables \w+", "EVENTS", lines[-1])
+    return [re.sub(r"within \d+ s", "LATE", re.sub(r"20\S+Z", "TIME", line)) for line in lines]
+
+
 def test_every_command_of_the_emulator_that_is_shown_exists() -> None:
-    shown = set(re.findall(r"\bnodeagent emulator ([a-z][a-z-]*)", (ROOT / "README.md").read_text()))
+    shown = {words.split()[1] for words in SHOWN if words.startswith("emulator ")} - {"-h"}
 
     assert {"start", "raise", "hang"} <= shown <= set(command.commands)
