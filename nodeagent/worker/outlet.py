@@ -8,7 +8,6 @@ until the next one is made, for each line that is written wakes the daemon.
 import math
 import os
 import queue
-import select
 import threading
 import time
 from collections import deque
@@ -153,13 +152,6 @@ class SourceLink:
         while self._asked:
             polls.append(self._asked.popleft())
         return polls
-
-    def wait(self) -> Sequence[Poll]:
-        """The same, after waiting for it."""
-        poller = select.poll()
-        poller.register(self._event, select.POLLIN)
-        poller.poll()
-        return self.asked()
 
     def answer(self, poll: Poll, reading: Reading, *, begun_ns: int) -> None:
         self._reply(poll.id, SOURCE, begun_ns, reading)
