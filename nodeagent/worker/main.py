@@ -158,7 +158,8 @@ class Host:
                 self._link.ask(poll)
             else:
                 self._outlet.reply(poll.id, device, 0, CallFailed(f"no device {device!r} here"))
-        self._pollers.ask(poll.id, here)
+        if here:
+            self._pollers.ask(poll.id, here)
 
     def _thread(self, name: str, target: Callable[[], None]) -> None:
         def run() -> None:

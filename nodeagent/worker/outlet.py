@@ -81,8 +81,10 @@ class Outlet:
                 errno=outcome.errno,
             )
         else:
-            # JSON has no word for the others; a driver ought to have refused them.
-            readings = {name: value for name, value in outcome.readings.items() if math.isfinite(value)}
+            readings = dict(outcome.readings)
+            if not math.isfinite(sum(readings.values())):
+                # JSON has no word for some of them; a driver ought to have refused them.
+                readings = {name: value for name, value in readings.items() if math.isfinite(value)}
             if device == SOURCE and self._sender is not None:
                 readings["dropped_callbacks_total"] = float(self._dropped)
             reply = protocol.Reply(

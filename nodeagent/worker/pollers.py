@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-QUICK_S: Final = 0.005
-"""Longer than a poll computes; one that takes longer waits for its device, and others may go on meanwhile."""
+QUICK_S: Final = 0.01
+"""Longer than a poll computes, also where other processes keep it from a processor for a while."""
 
 MAX_THREAD_NAME: Final = 15
 """TASK_COMM_LEN of the kernel (include/linux/sched.h), less the zero at the end."""
