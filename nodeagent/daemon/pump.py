@@ -192,6 +192,8 @@ class Pump:
         self.statistics.inputs += 1
 
     def _gather(self, turn: _Turn, now_ns: int, outcome: Outcome) -> None:
+        if not (outcome.records or outcome.events or outcome.actions):
+            return
         offset_ns = self._clock.wall_offset_ns()
         turn.actions.extend(outcome.actions)
         for record in outcome.records:
