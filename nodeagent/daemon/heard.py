@@ -8,7 +8,9 @@ from nodeagent.daemon import loop_clock
 from nodeagent.daemon.child import Happening
 from nodeagent.daemon.crew import Crew
 
-MAX_HEARD: Final = 8
+MAX_HEARD: Final = 32
+"""More than the devices of a node that are polled together: what they answer is taken in one turn."""
+
 OVERSLEPT_S: Final = 0.5
 """A loop that wakes later than this was itself held up; the drivers are not late by it."""
 

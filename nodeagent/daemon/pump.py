@@ -196,6 +196,8 @@ class Pump:
         return outcome.answer
 
     def _gather(self, turn: _Turn, now_ns: int, outcome: Outcome) -> None:
+        if not (outcome.records or outcome.events or outcome.actions):
+            return
         offset_ns = self._clock.wall_offset_ns()
         turn.actions.extend(outcome.actions)
         for record in outcome.records:

@@ -9,9 +9,10 @@ make no sense); everything that may fail or hang for the machine's sake belongs 
 
 Threads, which the worker makes and the driver may rely on:
 
-- ``open``, ``devices`` and ``follow`` run in the *source thread*, in this order;
-- ``poll(device)`` runs in that device's own thread, never twice at a time for one device, and at the
-  same time as another device's poll only where that takes longer than it should (see ``worker.turns``);
+- ``open``, the first ``devices`` and ``follow`` run in the *source thread*, in this order;
+- ``poll(device)`` and every later ``devices`` run in a *poller*, maybe another one each time: one after the
+  other, at the same time as another only where that takes longer than it should (see ``worker.pollers``),
+  and never twice at a time for one device;
 - ``reload`` runs in a thread of its own; ``close`` runs at the end, whatever else still hangs.
 
 A call into a vendor's library is made in the thread that will answer for it; if it never returns,

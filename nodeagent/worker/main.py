@@ -1,13 +1,12 @@
-"""The worker process: hosts one driver, one thread per device, and speaks ``protocol`` on its pipes.
+"""The worker process: hosts one driver, polls its devices, and speaks ``protocol`` on its pipes.
 
     stdin ──> main thread ──┬─> source thread   create, open, devices, follow   ──┐
-       Configure, Poll      ├─> thread of npu0  poll("npu0")                      ├──> stdout
-                            └─> thread of npu1  poll("npu1")                    ──┘   (one lock)
+       Configure, Poll      ├─> poller          poll("npu0"), poll("npu1") ...    ├──> stdout
+                            └─> poller          if a poll takes too long        ──┘   (one lock)
 
-The main thread only reads stdin, so it always notices its end; then it ends the process with
-``os._exit``, whatever hangs in a library. The threads take turns, past any that stays too long. A reply
-is written by the thread that made the call, so a thread that hangs is a reply that never comes. The daemon
-judges that; nothing here has a time-out.
+The main thread waits for stdin alone, so it always notices its end; then it ends the process with
+``os._exit``, whatever hangs in a library. A reply is written by the thread that made the call, so a call that
+hangs is a reply that never comes, and others go on. The daemon judges that; nothing here gives a call up.
 
 It restarts nothing, filters nothing and knows no rule clock. Exit status: 0 told to end, 69 the
 source is unavailable (said before), 70 a bug (the traceback is on stderr), 65 the daemon made no sense.
@@ -16,9 +15,10 @@ source is unavailable (said before), 70 a bug (the traceback is on stderr), 65 t
 import argparse
 import faulthandler
 import importlib
+import math
 import os
-import queue
 import resource
+import select
 import signal
 import sys
 import threading
@@ -26,8 +26,6 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
-from pathlib import Path
 from types import FrameType
 from typing import NoReturn, cast
 
@@ -35,6 +33,7 @@ from nodeagent.drivers.api import CallFailed, Create, Driver, Follower, Populati
 from nodeagent.vendors import DRIVERS
 from nodeagent.worker import protocol
 from nodeagent.worker.outlet import Outlet, SourceLink
+from nodeagent.worker.pollers import Pollers, name_thread
 from nodeagent.worker.protocol import (
     MAX_TEXT,
     SOURCE,
@@ -45,7 +44,6 @@ from nodeagent.worker.protocol import (
     Poll,
     ProtocolError,
 )
-from nodeagent.worker.turns import Turns
 
 EXIT_UNAVAILABLE = 69
 EXIT_BUG = 70
@@ -71,8 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     orders, reports = _take_over_pipes()
-    turns = Turns()
-    Host(module, Outlet(reports, may_hold=lambda: turns.awaited), turns).serve(orders)
+    Host(module, reports).serve(orders)
 
 
 def _take_over_pipes() -> tuple[int, int]:
@@ -90,15 +87,17 @@ class _End(Exception):
 
 
 class Host:
-    """One driver and its threads."""
+    """One driver, asked what the daemon wants to know."""
 
-    def __init__(self, module: str, outlet: Outlet, turns: Turns) -> None:
+    def __init__(self, module: str, reports: int) -> None:
         self._module = module
-        self._outlet = outlet
-        self._turns = turns
-        self._link = SourceLink(outlet.reply)
+        self._outlet = Outlet(reports, may_hold=lambda: self._pollers.is_more)
+        self._pollers = Pollers(self._poll, self._outlet.flush)
+        self._link = SourceLink(self._outlet.reply)
         self._driver: Driver | None = None
-        self._devices: dict[str, queue.SimpleQueue[int]] = {}
+        self._follows = False
+        self._known = Population()
+        self._devices: set[str] = set()
         self._skip: frozenset[str] = frozenset()
         self._patterns: Sequence[Pattern] | None = None
         self._reloading = threading.Lock()
@@ -109,7 +108,7 @@ class Host:
         splitter = LineSplitter()
         status = 0
         try:
-            while chunk := os.read(orders, 65536):
+            for chunk in self._read(orders):
                 for line in splitter.feed(chunk):
                     self._obey(protocol.decode_order(line))
         except _End:
@@ -118,6 +117,18 @@ class Host:
             print(f"cannot make sense of the daemon: {error}", file=sys.stderr, flush=True)
             status = EXIT_NONSENSE
         self._end(status)
+
+    def _read(self, orders: int) -> Iterator[bytes]:
+        """What comes by that pipe, until its end; meanwhile no poll holds up others."""
+        readable = select.poll()
+        readable.register(orders, select.POLLIN)
+        while True:
+            again_s = self._pollers.relieve()
+            if not readable.poll(None if again_s is None else math.ceil(again_s * 1000)):
+                continue
+            if not (chunk := os.read(orders, 65536)):
+                return
+            yield chunk
 
     def _end(self, status: int) -> NoReturn:
         self._link.close()
@@ -133,21 +144,26 @@ class Host:
                 self._skip = frozenset(order.skip)
                 self._thread("source", lambda: self._run_source(order))
             case Poll():
-                for device in order.devices:
-                    if device == SOURCE:
-                        self._link.ask(order)
-                    elif (asked := self._devices.get(device)) is not None:
-                        asked.put(order.id)
-                    else:
-                        self._outlet.reply(order.id, device, 0, CallFailed(f"no device {device!r} here"))
+                self._ask(order)
             case Patterns():
                 self._patterns = order.patterns
                 self._thread("reload", _or_report(self._reload))
 
+    def _ask(self, poll: Poll) -> None:
+        here = []
+        for device in poll.devices:
+            if device in self._devices:
+                here.append(device)
+            elif device == SOURCE and self._follows:
+                self._link.ask(poll)
+            else:
+                self._outlet.reply(poll.id, device, 0, CallFailed(f"no device {device!r} here"))
+        if here:
+            self._pollers.ask(poll.id, here)
+
     def _thread(self, name: str, target: Callable[[], None]) -> None:
         def run() -> None:
-            # The daemon reads it in /proc to tell which device's call is stuck; the kernel keeps 15 bytes.
-            Path(f"/proc/self/task/{threading.get_native_id()}/comm").write_text(name[:15])
+            name_thread(threading.get_native_id(), name)
             target()
 
         threading.Thread(target=run, name=name, daemon=True).start()
@@ -163,23 +179,31 @@ class Host:
             self._say_unavailable(error)
         except Exception:  # noqa: BLE001  the rim of the source thread; the daemon reports the exit
             _give_up()
-        try:
+        with self._or_end():
             self._settle(population)
-            follows = isinstance(driver, Follower)
+            self._follows = isinstance(driver, Follower)
+            if not self._follows:
+                self._devices.add(SOURCE)
             self._outlet.send(
                 protocol.Hello(
-                    devices=tuple(population.devices), missing=tuple(population.missing), follows=follows
+                    devices=tuple(population.devices),
+                    missing=tuple(population.missing),
+                    follows=self._follows,
                 )
             )
             if isinstance(driver, Follower):
                 driver.follow(self._link)
-            else:
-                self._list_devices(driver, population)
-            if not self._link.closed:
-                raise RuntimeError("the driver stopped following its source")
+                if not self._link.closed:
+                    raise RuntimeError("the driver stopped following its source")
+
+    @contextmanager
+    def _or_end(self) -> Iterator[None]:
+        """The rim of what is done for the source as a whole: where it fails, the process ends."""
+        try:
+            yield
         except Unavailable as error:
             self._say_unavailable(error)
-        except Exception:  # noqa: BLE001  the rim of the source thread; the daemon reports the exit
+        except Exception:  # noqa: BLE001  this is the rim; the daemon reports the exit
             _give_up()
 
     def _say_unavailable(self, error: Exception) -> NoReturn:
@@ -208,62 +232,45 @@ class Host:
                 self._driver.reload(self._patterns)
 
     def _settle(self, population: Population) -> None:
-        """A thread for each device that has none yet, but for those to be skipped."""
-        for device in population.devices:
-            name = device.device
-            if name not in self._devices and name not in self._skip:
-                self._devices[name] = queue.SimpleQueue()
-                self._thread(name, partial(self._run_device, name, self._devices[name]))
+        """These are polled from now on, but for those to be skipped."""
+        self._known = population
+        self._devices |= {device.device for device in population.devices} - self._skip
+        self._pollers.suffice_for(len(self._devices | {SOURCE}))
 
-    def _list_devices(self, driver: Driver, known: Population) -> None:
-        """The source's polls of a driver that only polls: enumerate again, tell what changed."""
-        while not self._link.closed:
-            for poll in self._link.wait():
-                with self._turn():
-                    known = self._list_anew(driver, known, poll)
+    # ------------------------------------------------------------------ pollers
 
-    def _list_anew(self, driver: Driver, known: Population, poll: Poll) -> Population:
+    def _poll(self, poll_id: int, device: str) -> None:
+        if device == SOURCE:
+            with self._or_end():
+                self._list_anew(poll_id)
+            return
         begun_ns = _now_ns()
-        outcome: Reading | CallFailed = Reading()
+        outcome: Reading | CallFailed
         try:
-            population = driver.devices()
+            outcome = cast(Driver, self._driver).poll(device)
         except CallFailed as error:
-            population, outcome = known, error
+            outcome = error
+        except Exception as error:  # noqa: BLE001  the rim of the device's poll; the reply reports it
+            traceback.print_exc()
+            outcome = CallFailed(f"the driver failed: {error!r}")
+        self._outlet.reply(poll_id, device, begun_ns, outcome)
+
+    def _list_anew(self, poll_id: int) -> None:
+        """The poll of the source, of a driver that only polls: enumerate again, tell what changed."""
+        begun_ns = _now_ns()
+        outcome: Reading | CallFailed
+        try:
+            population = cast(Driver, self._driver).devices()
+        except CallFailed as error:
+            outcome = error
         else:
             outcome = Reading(readings=population.readings)
-        if population != known:
-            self._settle(population)
-            self._outlet.send(
-                protocol.Devices(devices=tuple(population.devices), missing=tuple(population.missing))
-            )
-        self._outlet.reply(poll.id, SOURCE, begun_ns, outcome)
-        return population
-
-    # ------------------------------------------------------------------ device threads
-
-    def _run_device(self, device: str, asked: "queue.SimpleQueue[int]") -> None:
-        driver = cast(Driver, self._driver)
-        while True:
-            poll_id = asked.get()
-            with self._turn():
-                begun_ns = _now_ns()
-                outcome: Reading | CallFailed
-                try:
-                    outcome = driver.poll(device)
-                except CallFailed as error:
-                    outcome = error
-                except Exception as error:  # noqa: BLE001  the rim of the device's thread; the reply reports it
-                    traceback.print_exc()
-                    outcome = CallFailed(f"the driver failed: {error!r}")
-                self._outlet.reply(poll_id, device, begun_ns, outcome)
-
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """The last one in a row may hang: what others have said by then is sent before."""
-        with self._turns.one():
-            if not self._turns.awaited:
-                self._outlet.flush()
-            yield
+            if population != self._known:
+                self._settle(population)
+                self._outlet.send(
+                    protocol.Devices(devices=tuple(population.devices), missing=tuple(population.missing))
+                )
+        self._outlet.reply(poll_id, SOURCE, begun_ns, outcome)
 
 
 def _or_report(call: Callable[[], None]) -> Callable[[], None]:

@@ -8,7 +8,6 @@ until the next one is made, for each line that is written wakes the daemon.
 import math
 import os
 import queue
-import select
 import threading
 import time
 from collections import deque
@@ -82,8 +81,10 @@ class Outlet:
                 errno=outcome.errno,
             )
         else:
-            # JSON has no word for the others; a driver ought to have refused them.
-            readings = {name: value for name, value in outcome.readings.items() if math.isfinite(value)}
+            readings = dict(outcome.readings)
+            if not math.isfinite(sum(readings.values())):
+                # JSON has no word for some of them; a driver ought to have refused them.
+                readings = {name: value for name, value in readings.items() if math.isfinite(value)}
             if device == SOURCE and self._sender is not None:
                 readings["dropped_callbacks_total"] = float(self._dropped)
             reply = protocol.Reply(
@@ -153,13 +154,6 @@ class SourceLink:
         while self._asked:
             polls.append(self._asked.popleft())
         return polls
-
-    def wait(self) -> Sequence[Poll]:
-        """The same, after waiting for it."""
-        poller = select.poll()
-        poller.register(self._event, select.POLLIN)
-        poller.poll()
-        return self.asked()
 
     def answer(self, poll: Poll, reading: Reading, *, begun_ns: int) -> None:
         self._reply(poll.id, SOURCE, begun_ns, reading)

@@ -1,7 +1,7 @@
 """The driver ``ascend``: the NPUs of the machine, by libdcmi.so.
 
 The source thread finds the chips by what the host's own driver answers, which no stuck chip can hold up;
-a chip itself is asked in its own thread, at the start too. Events come by the library's callback, as a
+a chip itself is asked in another thread, at the start too. Events come by the library's callback, as a
 short cut: what is active is what each poll lists. It raises no command and resets nothing.
 """
 

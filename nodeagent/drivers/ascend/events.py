@@ -51,7 +51,7 @@ def code_of(event_id: int) -> str:
 
 
 class ChipEvents:
-    """What the events of one chip leave behind. Written by the callback, read by the chip's own thread.
+    """What the events of one chip leave behind. Written by the callback, read by the thread that polls it.
 
     One fault comes in two ways, by its event and by the list, and counts once: the event tells it.
     """

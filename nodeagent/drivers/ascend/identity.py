@@ -1,6 +1,6 @@
 """Which part sits in a place: its die id, and what else the library knows of it that does not change.
 
-Read by the chip's own thread, for any of these calls may hang. What cannot be read is left out; only the
+Read when the chip is polled, for any of these calls may hang. What cannot be read is left out; only the
 die id makes the identity, since a serial number (see ``label``) stands for a card of one, two or four chips.
 """
 

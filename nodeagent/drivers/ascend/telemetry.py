@@ -47,9 +47,9 @@ _PROFILED: Final = 0xEF
 """Of a core: it is profiled (``dms_calculate_average_utilization`` of the driver's dms_ts_info.c)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Gauge:
-    """``seldom``: asked only in the slow round."""
+    """``seldom``: asked only in the slow round. Known by itself: it is looked up often."""
 
     read: Read
     seldom: bool = False

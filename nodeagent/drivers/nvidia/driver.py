@@ -1,10 +1,10 @@
 """NVIDIA GPUs as a driver: load NVML, list the GPUs, compare with PCI, poll each, hear their Xids.
 
     NVML ──list──> population (and what of PCI is missing)
-      ├──poll, a thread a GPU──> codes that are active, readings, holders
+      ├──poll of a GPU──> codes that are active, readings, holders
       └──event set, a thread a GPU──> Xids, handed over at once
 
-Listing asks no GPU anything: each says who it is in its own thread, so that one that hangs leaves the
+Listing asks no GPU anything: each says who it is when it is polled, so that one that hangs leaves the
 others listed; the first listing waits for as long as one GPU after the other is opened. When the driver
 behind the library goes or changes, every handle of the process is void: the source is given up with the
 reason, the process ends, and the next one begins anew.
