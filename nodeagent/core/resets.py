@@ -19,7 +19,6 @@ that asked, with the reset's id.
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any, Final
 
 from nodeagent.core import clearing, grounds, hindrances, signals
@@ -66,25 +65,23 @@ class Happened(StrEnum):
 
 FIRST_STAGE: Final = ResetStage.ANNOUNCED
 
-TRANSITIONS: Final[Mapping[tuple[ResetStage, Happened], ResetStage]] = MappingProxyType(
-    {
-        (ResetStage.ANNOUNCED, Happened.NEEDS_APPROVAL): ResetStage.ASKING,
-        (ResetStage.ANNOUNCED, Happened.ANNOUNCED): ResetStage.WAITING,
-        (ResetStage.ANNOUNCED, Happened.CALLED_OFF): ResetStage.ENDED,
-        (ResetStage.ASKING, Happened.APPROVED): ResetStage.WAITING,
-        (ResetStage.ASKING, Happened.CALLED_OFF): ResetStage.ENDED,
-        (ResetStage.WAITING, Happened.STARTED): ResetStage.RUNNING,
-        (ResetStage.WAITING, Happened.CALLED_OFF): ResetStage.ENDED,
-        (ResetStage.RUNNING, Happened.DRY_RUN): ResetStage.ENDED,
-        (ResetStage.RUNNING, Happened.DONE): ResetStage.VERIFYING,
-        (ResetStage.RUNNING, Happened.REFUSED): ResetStage.ENDED,
-        (ResetStage.RUNNING, Happened.ONCE_MORE): ResetStage.WAITING,
-        (ResetStage.RUNNING, Happened.GIVEN_UP): ResetStage.ENDED,
-        (ResetStage.VERIFYING, Happened.VERIFIED): ResetStage.ENDED,
-        (ResetStage.VERIFYING, Happened.ONCE_MORE): ResetStage.WAITING,
-        (ResetStage.VERIFYING, Happened.GIVEN_UP): ResetStage.ENDED,
-    }
-)
+TRANSITIONS: Final[Mapping[tuple[ResetStage, Happened], ResetStage]] = {
+    (ResetStage.ANNOUNCED, Happened.NEEDS_APPROVAL): ResetStage.ASKING,
+    (ResetStage.ANNOUNCED, Happened.ANNOUNCED): ResetStage.WAITING,
+    (ResetStage.ANNOUNCED, Happened.CALLED_OFF): ResetStage.ENDED,
+    (ResetStage.ASKING, Happened.APPROVED): ResetStage.WAITING,
+    (ResetStage.ASKING, Happened.CALLED_OFF): ResetStage.ENDED,
+    (ResetStage.WAITING, Happened.STARTED): ResetStage.RUNNING,
+    (ResetStage.WAITING, Happened.CALLED_OFF): ResetStage.ENDED,
+    (ResetStage.RUNNING, Happened.DRY_RUN): ResetStage.ENDED,
+    (ResetStage.RUNNING, Happened.DONE): ResetStage.VERIFYING,
+    (ResetStage.RUNNING, Happened.REFUSED): ResetStage.ENDED,
+    (ResetStage.RUNNING, Happened.ONCE_MORE): ResetStage.WAITING,
+    (ResetStage.RUNNING, Happened.GIVEN_UP): ResetStage.ENDED,
+    (ResetStage.VERIFYING, Happened.VERIFIED): ResetStage.ENDED,
+    (ResetStage.VERIFYING, Happened.ONCE_MORE): ResetStage.WAITING,
+    (ResetStage.VERIFYING, Happened.GIVEN_UP): ResetStage.ENDED,
+}
 """What is not here does not happen: ``advance`` then changes nothing."""
 
 
