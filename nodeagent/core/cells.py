@@ -57,14 +57,18 @@ come last (``keys_of``).
 """
 
 
-def tag(of: type) -> str:
-    """What the keys of these cells begin with."""
-    return of.__name__.lower()
+class _Tags(dict[type, str]):
+    def __missing__(self, of: type) -> str:
+        return self.setdefault(of, of.__name__.lower())
+
+
+TAGS = _Tags()
+"""What the keys of cells begin with, by their type."""
 
 
 def keys_of(of: type[RuleCell]) -> Callable[[RuleCell], Key]:
     """The keys of the cells of one kind of rules."""
-    name = tag(of)
+    name = TAGS[of]
     return lambda cell: (name, cell.device_id, cell.rule)
 
 

@@ -57,13 +57,10 @@ def _is_once_held(lookup: Lookup, facts: Facts, source: str) -> bool:
     """Whether a ``once`` that nothing else shows is taken as recovered after ``once_hold``."""
     if not facts.clear_on.recover:
         return False
-    match lookup.source(source).once_hold:
-        case OnceHold.ALWAYS:
-            return True
-        case OnceHold.NO_QUIET_TIME:
-            return facts.row is None or facts.clear_on.quiet_ns is None
-        case OnceHold.NO_ROW:
-            return facts.row is None
+    once_hold = lookup.source(source).once_hold
+    if once_hold is OnceHold.ALWAYS or facts.row is None:
+        return True
+    return once_hold is OnceHold.NO_QUIET_TIME and facts.clear_on.quiet_ns is None
 
 
 def timeout_ns(lookup: Lookup, condition: Condition) -> int | None:

@@ -32,7 +32,7 @@ from nodeagent.core import (
     sources,
 )
 from nodeagent.core.catalog import Catalog
-from nodeagent.core.cells import tag
+from nodeagent.core.cells import TAGS
 from nodeagent.core.model import (
     NODE,
     ActionResult,
@@ -143,7 +143,7 @@ _DUE: dict[str, tuple[type, Callable[[State, Any], None]]] = {
     "source": (Source, sources.due),
     "hold": (Hold, holds.due),
     "reset": (Reset, proposals.due),
-    **{tag(kind.cell): (kind.cell, kind.due) for kind in RULE_KINDS},
+    **{TAGS[kind.cell]: (kind.cell, kind.due) for kind in RULE_KINDS},
 }
 
 

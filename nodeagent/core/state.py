@@ -13,11 +13,11 @@ from nodeagent.core.catalog import Catalog
 from nodeagent.core.cells import (
     KEYS,
     NEWEST_LAST,
+    TAGS,
     Key,
     judged_alike,
     keys_of,
     shown_alike,
-    tag,
     weighed_alike,
 )
 from nodeagent.core.groups import Groups
@@ -71,7 +71,6 @@ class State:
         self.events: list[Event] = []
         self.timers = Timers()
         self._keys = KEYS | {of: keys_of(of) for of in self.rule_cells}
-        self._tags = {of: tag(of) for of in self._keys}
         self._timed: dict[type, Callable[[Lookup, Any], int | None]] = {
             Condition: deadlines.of_condition,
             Promotion: deadlines.of_promotion,
@@ -108,7 +107,7 @@ class State:
     # ------------------------------------------------------------------ cells
 
     def get(self, of: type[C], *key: str) -> C | None:
-        found: C | None = self.cells[of].get((self._tags[of], *key))
+        found: C | None = self.cells[of].get((TAGS[of], *key))
         return found
 
     def all(self, of: type[C]) -> list[C]:
