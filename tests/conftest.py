@@ -1,6 +1,7 @@
 """What every test may ask for: the kernel log for itself, and to be skipped where it lacks root.
 
-What is tried at random is the same in each run, and no example is too slow for a slow machine.
+What is tried at random is the same in each run, and no example is too slow for a slow machine. Tests run
+several at once, in processes of pytest-xdist; what there is but once is kept to one process here.
 """
 
 import fcntl
@@ -11,24 +12,80 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import computed_once
+
 settings.register_profile(
     "nodeagent", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("nodeagent")
 
+MACHINES = Path(__file__).parent / "e2e"
 KMSG = Path("/dev/kmsg")
 KMSG_RATE = Path("/proc/sys/kernel/printk_devkmsg")
 KMSG_LOCK = Path("/run/lock/nodeagent-tests-kmsg")
 
 WriteKernelLine = Callable[[str], None]
 
+_patch = pytest.MonkeyPatch()
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if os.geteuid() == 0:
+
+def pytest_configure() -> None:
+    computed_once.remember(_patch)
+
+
+def pytest_unconfigure() -> None:
+    _patch.undo()
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Before xdist reads the groups and -m the markers, which they do once all is collected."""
+    assert isinstance(item, pytest.Function)
+    if item.path.is_relative_to(MACHINES):
+        item.add_marker("systemd")
+    if "kmsg_lock" in item.fixturenames:
+        item.add_marker("kmsg")
+    if (group := _group(item)) is not None:
+        item.add_marker(pytest.mark.xdist_group(group))
+    if os.geteuid() != 0 and item.get_closest_marker("root"):
+        item.add_marker(pytest.mark.skip(reason="needs root"))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """xdist 3.8.0 appends a test's group to its name where pytest 9.2 does not read it (``_nodeid``, see
+    xdist/remote.py): without this no test has a group, and nobody says so.
+    """
+    if not getattr(config.option, "loadgroup", False):
         return
     for item in items:
-        if item.get_closest_marker("root"):
-            item.add_marker(pytest.mark.skip(reason="needs root"))
+        mark = item.get_closest_marker("xdist_group")
+        if mark is not None and not item.nodeid.endswith(f"@{mark.args[0]}"):
+            item._id = item.id.parse(f"{item.nodeid}@{mark.args[0]}")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """A test is told by the name under which it can be run again: without the group that xdist appends."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return  # the process that runs them all knows them with the group
+    name, bracket, group = report.nodeid.rpartition("]")
+    report.nodeid = f"{name}{bracket}{group.partition('@')[0]}"
+
+
+def _group(item: pytest.Function) -> str | None:
+    """The tests of one group run one after another in one process: those of the kernel log, those that boot
+    machines, and those that share a fixture of their file or folder, which so is made once.
+    """
+    for resource in ("systemd", "kmsg"):
+        if item.get_closest_marker(resource):
+            return resource
+    shared = (
+        definition.baseid
+        for definitions in item._fixtureinfo.name2fixturedefs.values()
+        for definition in definitions
+        if definition.scope in ("module", "package", "session")
+    )
+    return min(filter(None, shared), default=None)
 
 
 @pytest.fixture

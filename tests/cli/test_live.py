@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import ROOT, Nodeagent
+from tests.cli.conftest import Nodeagent
 from tests.cli.live import Node, running
 
 ONCE_IS_TOO_OFTEN = """
@@ -135,7 +135,7 @@ def test_why_leads_from_the_verdict_to_the_line_of_the_log_and_of_the_table(
     first = why["contributions"][0]
     assert (why["device"]["verdict"], first["reason"]["code"]) == ("ISOLATE", "XID_79")
     assert first["condition"]["evidence"]["line"] == XID.format(xid=79)
-    assert first["explanation"]["file"].startswith(f"{ROOT}/fault_codes/xid.toml:")
+    assert first["explanation"]["file"].startswith(f"{node.tables}/xid.toml:")
     assert [event["kind"] for event in first["events"]] == ["raised"]
     assert "because of the condition slot:0000:3b:00.0/XID_79#1 at SeparateNPU" in text
     assert (unknown.status, unknown.err) == (
@@ -148,7 +148,7 @@ def test_why_says_how_a_person_ends_what_a_rule_raised(node: Node, nodeagent: No
     site = node.configuration.parent / "site"
     site.mkdir()
     (site / "site.toml").write_text(ONCE_IS_TOO_OFTEN)
-    shipped = f'tables = ["{ROOT}/fault_codes"'
+    shipped = f'tables = ["{node.tables}"'
     text = node.configuration.read_text().replace(shipped, f'{shipped}, "{site}"')
     node.configuration.write_text(text)
     with node.daemon() as stream:

@@ -184,9 +184,9 @@ def test_a_device_that_is_not_seen_to_be_well_is_released_by_force_only(
 @pytest.mark.usefixtures("node")
 def test_an_injected_fault_is_shown_and_changes_a_verdict_only_when_it_is_to(nodeagent: Nodeagent) -> None:
     unknown = nodeagent("inject", "--device", "node", "--code", "NOPE")
-    shown = nodeagent("inject", "--device", "node", "--code", "PANIC", "-o", "json").json[0]
+    shown = nodeagent("inject", "--device", "node", "--code", "HBA_FAULT", "-o", "json").json[0]
     unchanged = verdict_of(nodeagent, "node")
-    other = nodeagent("inject", "--device", "node", "--code", "SOFT_LOCKUP", "--affect-verdict")
+    other = nodeagent("inject", "--device", "node", "--code", "SCSI_OFFLINE", "--affect-verdict")
     conditions = nodeagent("status", "-o", "json").json[0]["conditions"]
 
     assert (unknown.status, unknown.err) == (
@@ -194,13 +194,13 @@ def test_an_injected_fault_is_shown_and_changes_a_verdict_only_when_it_is_to(nod
         "warning: code 'NOPE' is in no table: it was judged as one that nobody knows\n",
     )
     assert other.err == ""
-    assert shown["condition_id"].endswith("/PANIC!injected#1")
+    assert shown["condition_id"].endswith("/HBA_FAULT!injected#1")
     assert unchanged == "ALLOW"
-    assert other.out.startswith("injected SOFT_LOCKUP on node: ")
+    assert other.out.startswith("injected SCSI_OFFLINE on node: ")
     assert [(each["code"], each["injected"], each["affects_verdict"]) for each in conditions] == [
         ("NOPE", True, False),
-        ("PANIC", True, False),
-        ("SOFT_LOCKUP", True, True),
+        ("HBA_FAULT", True, False),
+        ("SCSI_OFFLINE", True, True),
     ]
 
 

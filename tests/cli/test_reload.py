@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import ROOT, Nodeagent
+from tests.cli.conftest import Nodeagent
 from tests.cli.live import Node, wait_for
 
 SITE = """
@@ -38,7 +38,7 @@ def node(tmp_path: Path) -> Iterator[Site]:
     """With one fault open, by a row at PreSeparateFault."""
     site = Site.within(tmp_path)
     text = site.configuration.read_text()
-    shipped = f'tables = ["{ROOT}/fault_codes"'
+    shipped = f'tables = ["{site.tables}"'
     site.configuration.write_text(text.replace(shipped, f'{shipped}, "{tmp_path}/site"'))
     site.say(SITE.format(level="PreSeparateFault"))
     with site.daemon() as stream:

@@ -14,7 +14,7 @@ import pytest
 
 from nodeagent.cli.emulator import configuration_of
 from nodeagent.emulator.node import EmulatedNode
-from tests.cli.conftest import ROOT, Nodeagent
+from tests.cli.conftest import Nodeagent
 from tests.cli.live import Node, daemon_of
 
 SITE = """
@@ -72,7 +72,7 @@ def chips(tmp_path: Path) -> Iterator[EmulatedNode]:
 @pytest.fixture
 def site(tmp_path: Path, chips: EmulatedNode) -> Site:
     site = Site.within(tmp_path)
-    shipped = f'tables = ["{ROOT}/fault_codes"'
+    shipped = f'tables = ["{site.tables}"'
     text = site.configuration.read_text().replace(shipped, f'{shipped}, "{tmp_path}/site"')
     site.configuration.write_text(f"{text}\n{configuration_of(chips)}\n")
     (tmp_path / "site").mkdir()

@@ -14,7 +14,7 @@ from nodeagent.outlets.pb import fault_service_pb2
 
 GET_NODE = "/nodeagent.v1.FaultService/GetNode"
 LIST_EVENTS = "/nodeagent.v1.FaultService/ListEvents"
-LIMIT_S = 60.0
+LIMIT_S = 120.0
 
 
 @asynccontextmanager

@@ -1,19 +1,14 @@
 """A mutation: a named defect, put into the core for a while; and who catches it."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
-from importlib import import_module
-from multiprocessing import get_context
 from typing import Any
 from unittest.mock import patch
 
 from nodeagent.core import engine
 from nodeagent.core.state import State
 from tests.simulation.run import simulate
-from tests.simulation.seeds import quiet
 
 Replacement = tuple[Any, str, Any]
 """Where, what, by what."""
@@ -56,23 +51,3 @@ def catching_seed(
             if result.broken:
                 return seed, result.invariant
     return None
-
-
-def catch_all(module: str, seeds: Sequence[int], hours: float, life: str = "rules") -> list[Caught | None]:
-    """What catches each of the ``MUTATIONS`` of the module, in their order."""
-    numbers = range(len(import_module(module).MUTATIONS))
-    with ProcessPoolExecutor(mp_context=get_context("spawn"), initializer=quiet) as pool:
-        return list(pool.map(partial(_catch, module, seeds, hours, life), numbers))
-
-
-def _catch(module: str, seeds: Sequence[int], hours: float, life: str, number: int) -> Caught | None:
-    mutation: Mutation = import_module(module).MUTATIONS[number]
-    return catching_seed(mutation, seeds, hours, life)
-
-
-def caught_lines(mutations: Sequence[Mutation], found: Sequence[Caught | None]) -> list[str]:
-    """A line for each, for people."""
-    return [
-        f"{mutation.name:60} {f'seed {caught[0]}: {caught[1]}' if caught else 'NOT CAUGHT'}"
-        for mutation, caught in zip(mutations, found, strict=True)
-    ]

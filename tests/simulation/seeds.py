@@ -11,12 +11,23 @@ from pathlib import Path
 from tests.simulation.run import Result, simulate
 
 KEPT = {name: Path(__file__).with_name(f"seeds_{name}.txt") for name in ("rules", "acting")}
+SHOWING = Path(__file__).with_name("seeds_mutations.txt")
 
 
 def kept_seeds(life: str = "rules") -> list[int]:
-    """Those that once found something, oldest first. A line is a number and why; # begins a comment."""
-    lines = (line.partition("#")[0].split() for line in KEPT[life].read_text().splitlines())
-    return [int(words[0]) for words in lines if words]
+    """Those that once found something, oldest first."""
+    return [seed for seed, _ in _lines(KEPT[life])]
+
+
+def shown_by(mutation: str) -> list[int]:
+    """The seed known to show a mutation that the first kept one leaves hidden; [] for every other."""
+    return [seed for seed, name in _lines(SHOWING) if name == mutation]
+
+
+def _lines(path: Path) -> list[tuple[int, str]]:
+    """A line is a number and what it is for; # begins a comment."""
+    lines = (line.partition("#")[0].split(maxsplit=1) for line in path.read_text().splitlines())
+    return [(int(words[0]), "".join(words[1:]).strip()) for words in lines if words]
 
 
 def with_kept(first: int, last: int, life: str = "rules") -> list[int]:

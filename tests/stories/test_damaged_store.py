@@ -52,6 +52,7 @@ def flip(file: Path, at: int) -> None:
     file.write_bytes(content)
 
 
+@pytest.mark.timeout(900)  # a dozen starts, one after another
 async def test_whatever_byte_of_it_is_wrong_the_daemon_starts_and_isolations_stand(
     launch_gpus: LaunchGpus,
 ) -> None:
