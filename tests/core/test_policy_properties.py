@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +28,8 @@ from nodeagent.core.model import (
 )
 from tests.core.build import active, back, held, lost, ns, order, seen, signal
 from tests.core.ring import BROKEN, ring_catalog
+
+pytestmark = pytest.mark.slow
 
 SHORT = {
     "announce_ns": ns(2),

@@ -128,6 +128,7 @@ def catalog() -> Catalog:
     return load_catalog([REPOSITORY / "fault_codes"], Settings()).catalog
 
 
+@pytest.mark.slow
 def test_shipped_patterns_take_bounded_steps_on_hostile_lines_as_long_as_a_record(catalog: Catalog) -> None:
     """From where a match begins; a line of the kernel itself has about 1,000 characters."""
     steps = dict[str, int]()
