@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from nodeagent.config.drivers import ChipsConfig, DriverConfig, KmsgConfig, NvidiaConfig, VendorConfig
 from nodeagent.core.model import KERNEL_LOG, Kind
-from nodeagent.driver_config import ChipsConfig, DriverConfig, KmsgConfig, NvidiaConfig, VendorConfig
 
 HELLO_DEADLINE_S: Final = 60.0
 
@@ -20,7 +20,7 @@ class ResetTraits:
     """How the devices of a vendor are reset, and what is asked of its tools around that."""
 
     module: str
-    """Imported only in the process of a reset: see ``drivers.resetting``."""
+    """Imported only in the process of a reset: see ``drivers.shared.resetting``."""
 
     needs_closed: bool
     """Nobody may have the devices open meanwhile, so the worker ends; else it lets them alone."""
@@ -62,18 +62,18 @@ class DriverTraits:
 
 
 _ASCEND = DriverTraits(
-    module="nodeagent.drivers.ascend.driver",
+    module="nodeagent.drivers.ascend.npu.driver",
     section=ChipsConfig,
     lists=Kind.CHIP,
     library="libdcmi.so",
-    # See drivers.ascend.namespace.
+    # See drivers.ascend.library.namespace.
     has_unit=True,
     # While chips start, the first call into the driver sleeps for up to 150 s in the kernel
     # (sdk_driver/pbl/uda/uda_access.c, uda_wait_all_phy_startup); then dcmi_init waits about two seconds for
     # the MCU of each card that is silent.
     hello_deadline_s=180.0,
     reset=ResetTraits(
-        module="nodeagent.drivers.ascend.reset",
+        module="nodeagent.drivers.ascend.npu.reset",
         needs_closed=False,
         report=("npu-smi", "info"),
     ),
@@ -101,12 +101,12 @@ _NVIDIA = DriverTraits(
 )
 
 _UNIFIEDBUS = DriverTraits(
-    module="nodeagent.drivers.ascend.switch",
+    module="nodeagent.drivers.ascend.unifiedbus.driver",
     section=VendorConfig,
     lists=Kind.UNIFIEDBUS,
     library="liblingqu-dcmi.so",
     has_unit=True,
-    # Only another process asks its library for all that stands: see drivers.ascend.switch.
+    # Only another process asks its library for all that stands: see drivers.ascend.unifiedbus.driver.
     events_lost_code="ASC_LQ_QUEUE_FULL",
 )
 

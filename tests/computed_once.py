@@ -14,7 +14,8 @@ import hyperscan
 import pytest
 
 from nodeagent.drivers.kmsg import match
-from nodeagent.tables import anchored, backtracking, layers
+from nodeagent.tables import layers
+from nodeagent.tables.patterns import anchored, backtracking
 from nodeagent.toml.problem import Problem
 from nodeagent.toml.source import Source, read_source
 

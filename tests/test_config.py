@@ -9,15 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeagent import config as config_module
-from nodeagent.config import (
-    Config,
-    ConfigError,
-    load_config,
-)
-from nodeagent.core.catalog import SECOND_NS, Mode, ResetSettings, Settings
+from nodeagent.config import agent as config_module
+from nodeagent.config.agent import Config, ConfigError, load_config
+from nodeagent.config.drivers import ChipsConfig, KmsgConfig, NvidiaConfig, VendorConfig
+from nodeagent.core.catalog.catalog import SECOND_NS, Mode, ResetSettings, Settings
 from nodeagent.core.model import Level, ResetMode
-from nodeagent.driver_config import ChipsConfig, KmsgConfig, NvidiaConfig, VendorConfig
 from nodeagent.toml.limits import TOO_LARGE
 
 SHIPPED = Path(__file__).parents[1] / "packaging/nodeagent.toml"

@@ -11,10 +11,10 @@ ROOT = Path(__file__).parent.parent
 CORE = ROOT / "nodeagent/core"
 ALLOWED_OF_THE_STANDARD_LIBRARY = {"bisect", "collections", "dataclasses", "enum", "heapq", "typing"}
 VOCABULARY = (
-    "nodeagent.core.catalog",
-    "nodeagent.core.codes",
+    "nodeagent.core.catalog.catalog",
+    "nodeagent.core.catalog.codes",
     "nodeagent.core.model",
-    "nodeagent.core.source_traits",
+    "nodeagent.core.catalog.source_traits",
 )
 
 

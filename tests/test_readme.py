@@ -13,10 +13,10 @@ import click
 import pytest
 
 from nodeagent.cli.main import COMMANDS, main
-from nodeagent.config import load_config
-from nodeagent.core.catalog import Settings
-from nodeagent.outlets import metrics
-from nodeagent.outlets.telemetry_help import HELP
+from nodeagent.config.agent import load_config
+from nodeagent.core.catalog.catalog import Settings
+from nodeagent.metrics import collector
+from nodeagent.metrics.telemetry_help import HELP
 from nodeagent.tables.load import load_catalog
 from tests.cli.live import Node
 from tests.documents import (
@@ -223,7 +223,7 @@ def test_every_metric_that_is_shown_exists() -> None:
         for text in blocks("text")
         for name in re.findall(r"^nodeagent_(\w+)\{", text, flags=re.MULTILINE)
     }
-    families = set(re.findall(r'"nodeagent_(\w+)"', inspect.getsource(metrics)))
+    families = set(re.findall(r'"nodeagent_(\w+)"', inspect.getsource(collector)))
 
     assert "device_verdict" in shown
     assert shown - families - HELP.keys() == set()
@@ -244,6 +244,22 @@ def test_every_link_leads_to_a_file_and_to_a_heading_in_it(document: Path) -> No
 def _anchors(document: Path) -> set[str]:
     headings = re.findall(r"^#+ (.*)$", prose(document), flags=re.MULTILINE)
     return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+EXAMPLES: Final = ("uptime", "driver.py", "client.py")
+"""Of files that a reader is shown how to make."""
+
+
+@each_document
+def test_every_source_file_that_is_named_exists(document: Path) -> None:
+    """From the root, from ``nodeagent/``, or beside the file that is named before it."""
+    folders = [ROOT, ROOT / "nodeagent"]
+    for name in INLINE.findall(prose(document)):
+        if not re.fullmatch(r"[a-z][\w/]*(\.py|(?<=\w)/)", name) or any(each in name for each in EXAMPLES):
+            continue
+        found = [folder / name for folder in folders if (folder / name).exists()]
+        assert found, name
+        folders[2:] = [found[0].parent]
 
 
 def test_every_document_is_reached_from_the_readme() -> None:

@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from nodeagent import __version__
-from nodeagent.cli.failure import Failure
+from nodeagent.cli.shared.errors import Failure
 
 COMMANDS: Final[Mapping[str, str]] = {
     "run": "Start the daemon in the foreground.",
@@ -38,7 +38,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "version": "Show the version.",
     "help": "Show the help of a command.",
 }
-"""Name -> one line of help; the command of that name in ``nodeagent.cli.NAME`` is imported when called."""
+"""Name -> one line of help; ``nodeagent.cli.commands.NAME`` has the command and is imported when called."""
 
 
 PACKAGES: Final[Mapping[str, str]] = {"emulator": "nodeagent-emulator"}
@@ -55,7 +55,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         try:
-            module = importlib.import_module(f"nodeagent.cli.{cmd_name}")
+            module = importlib.import_module(f"nodeagent.cli.commands.{cmd_name}")
         except ModuleNotFoundError as error:
             package = PACKAGES.get(cmd_name)
             if package is None or (error.name or "").split(".")[:2] != ["nodeagent", cmd_name]:
@@ -63,7 +63,7 @@ class LazyGroup(click.Group):
             raise Failure(f"{cmd_name}: not installed here; install the package {package}") from None
         command = module.command
         if not isinstance(command, click.Command):
-            raise TypeError(f"nodeagent.cli.{cmd_name}.command is no command")
+            raise TypeError(f"nodeagent.cli.commands.{cmd_name}.command is no command")
         return command
 
     def resolve_command(

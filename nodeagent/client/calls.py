@@ -8,7 +8,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from nodeagent.client.errors import ClientError
-from nodeagent.outlets.pb import control_service_pb2, fault_service_pb2
+from nodeagent.messages.pb import control_service_pb2, fault_service_pb2
 
 DEFAULT_SOCKET = "/run/nodeagent/nodeagent.sock"
 SOCKET_VARIABLE = "NODEAGENT_SOCKET"

@@ -17,9 +17,9 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from nodeagent.client import values
 from nodeagent.core.model import EventKind, Handling, Verdict
-from nodeagent.outlets import enums
-from nodeagent.outlets.mapping import MappingError
-from nodeagent.outlets.pb import fault_service_pb2, types_pb2
+from nodeagent.messages import enums
+from nodeagent.messages.mapping import MappingError
+from nodeagent.messages.pb import fault_service_pb2, types_pb2
 
 V = TypeVar("V")
 Read = Callable[[Any], Any]

@@ -11,13 +11,13 @@ import grpc
 from google.protobuf.message import Message
 
 from nodeagent.client import calls, received
-from nodeagent.client.course import Course
 from nodeagent.client.errors import ClientError
+from nodeagent.client.session import Course
 from nodeagent.client.values import Condition, Consumer, Device, Position, Update
 from nodeagent.core.model import EventKind, Level
-from nodeagent.outlets import enums
-from nodeagent.outlets.pb import fault_service_pb2 as pb
-from nodeagent.outlets.pb import types_pb2
+from nodeagent.messages import enums
+from nodeagent.messages.pb import fault_service_pb2 as pb
+from nodeagent.messages.pb import types_pb2
 
 
 class Client:

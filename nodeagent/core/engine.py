@@ -13,26 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from nodeagent.core import (
-    attempts,
-    charges,
-    condition_deadline,
-    devices,
-    frequency,
-    holds,
-    identity,
-    orders,
-    policy,
-    polls,
-    processes,
-    proposals,
-    reload,
-    resets,
-    signals,
-    sources,
-)
-from nodeagent.core.catalog import Catalog
-from nodeagent.core.cells import TAGS
+from nodeagent.core import reload
+from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.devices import identity, processes, registry, sources
+from nodeagent.core.faults import condition_deadline, polls, signals
 from nodeagent.core.model import (
     NODE,
     ActionResult,
@@ -63,13 +47,17 @@ from nodeagent.core.model import (
     TablesRejected,
     View,
 )
-from nodeagent.core.names import natural
+from nodeagent.core.orders import holds, orders
 from nodeagent.core.preview import Preview, compare
-from nodeagent.core.rebuilt import Told, reconcile
-from nodeagent.core.rehearsal import Rehearsal, rehearse
-from nodeagent.core.rule_kinds import RULE_KINDS
-from nodeagent.core.state import State
-from nodeagent.core.telling import judgement, observed_ns, settle, show_as_told
+from nodeagent.core.reconcile import Told, reconcile
+from nodeagent.core.resets import attempts, charges, lifecycle, policy, proposals
+from nodeagent.core.resets.dry_run import Rehearsal, rehearse
+from nodeagent.core.rules import frequency
+from nodeagent.core.rules.kinds import RULE_KINDS
+from nodeagent.core.state.cell_keys import TAGS
+from nodeagent.core.state.names import natural
+from nodeagent.core.state.state import State
+from nodeagent.core.verdicts.emit import judgement, observed_ns, settle, show_as_told
 
 _MAX_FIRINGS = 1_000_000
 
@@ -95,7 +83,7 @@ def _carried(state: State, given: Carried) -> bool:
     """Put the cell back. The node that every engine is born with gives way to the one that is carried."""
     if isinstance(given.cell, Device) and given.cell.name == NODE:
         state.drop(state.device(state.node_id))
-    state.put(resets.as_of_now(given.cell) if isinstance(given.cell, Reset) else given.cell)
+    state.put(lifecycle.as_of_now(given.cell) if isinstance(given.cell, Reset) else given.cell)
     state.unreviewed.clear()
     return False
 
@@ -163,7 +151,7 @@ class Engine:
 
     def __init__(self, catalogs: Mapping[str, Catalog]) -> None:
         self._state = State(catalogs, (kind.cell for kind in RULE_KINDS))
-        devices.resolve(self._state, NODE, None)
+        registry.resolve(self._state, NODE, None)
 
     @property
     def now_ns(self) -> int:
@@ -252,7 +240,7 @@ class Engine:
 
     def rehearse_reset(self, device: str) -> Rehearsal | None:
         """What a person's order to reset it would do now; None: no such device."""
-        found = devices.find(self._state, device)
+        found = registry.find(self._state, device)
         return None if found is None else rehearse(self._state, found)
 
     def view(self) -> View:

@@ -2,20 +2,15 @@
 
 from dataclasses import replace
 
-from nodeagent.core import (
-    clearing,
-    companions,
-    condition_level,
-    deadlines,
-    promotions,
-    readings,
-)
-from nodeagent.core.catalog import FrequencyRule
-from nodeagent.core.classify import classify
-from nodeagent.core.lookup import Facts
+from nodeagent.core.catalog.catalog import FrequencyRule
+from nodeagent.core.catalog.classify import classify
+from nodeagent.core.catalog.lookup import Facts
+from nodeagent.core.faults import closing, companions, condition_level
 from nodeagent.core.model import CatalogChanged, Condition, EventKind, Promotion, TablesRejected
-from nodeagent.core.state import State
-from nodeagent.core.telling import tell
+from nodeagent.core.rules import promotions, reload
+from nodeagent.core.state import deadlines
+from nodeagent.core.state.state import State
+from nodeagent.core.verdicts.emit import tell
 
 
 def changed(state: State, given: CatalogChanged) -> bool:
@@ -38,12 +33,12 @@ def changed(state: State, given: CatalogChanged) -> bool:
         if (other := state.stand_in(condition)) is not None:
             companions.follow(state, condition, other)
             why = "by the new tables it is the same fault as another that is open"
-            clearing.close(state, condition, why)
+            closing.close(state, condition, why)
         else:
             _reword(state, condition, same_unknown_level)
     for promotion in state.all(Promotion):
         _review(state, promotion)
-    readings.review(state, judged_by)
+    reload.review(state, judged_by)
     state.rearm(not_before_ns=state.moment_ns)
     return True
 

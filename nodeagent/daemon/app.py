@@ -12,37 +12,37 @@ import signal
 import sys
 from pathlib import Path
 
-from nodeagent import __version__
-from nodeagent.config import Config
+from nodeagent import __version__, journal
+from nodeagent.api.access.addresses import open_or_keep_trying
+from nodeagent.api.access.sockets import OutletError
+from nodeagent.api.control.audit import Audit
+from nodeagent.api.control.context import Context
+from nodeagent.api.control.service import served
+from nodeagent.api.control.tables import Tables
+from nodeagent.api.node import NodeFacts
+from nodeagent.api.server import GrpcServer
+from nodeagent.config.agent import Config
+from nodeagent.config.last import Chosen
+from nodeagent.config.reset import VOLATILE, file_system_of
 from nodeagent.core.model import NODE, DeviceSeen, Kind, Signal, Started, View
-from nodeagent.daemon import identity, refusals, systemd, workers
-from nodeagent.daemon.actuator import Actuator
+from nodeagent.daemon import host_ids, refusals, systemd
 from nodeagent.daemon.catalogs import Catalogs, NoTables, stand_in
 from nodeagent.daemon.clock import carry_on
 from nodeagent.daemon.pump import Pump, RestartNeeded
-from nodeagent.daemon.quiescence import Quiescence
 from nodeagent.daemon.rebuild import Rebuilt, load_catalogs, rebuild
-from nodeagent.daemon.recorded import resets_recorded
-from nodeagent.daemon.reloading import Reloading, table_folders
-from nodeagent.daemon.translate import store_damaged
-from nodeagent.last_config import Chosen
+from nodeagent.daemon.reload import Reloading, table_folders
+from nodeagent.daemon.resets.actuator import Actuator
+from nodeagent.daemon.resets.past_resets import resets_recorded
+from nodeagent.daemon.resets.quiesce import Quiescence
+from nodeagent.daemon.sources import configured
+from nodeagent.daemon.sources.translate import store_damaged
 from nodeagent.memory import give_back
-from nodeagent.outlets import journal
-from nodeagent.outlets.addresses import open_or_keep_trying
-from nodeagent.outlets.audit import Audit
-from nodeagent.outlets.context import Context
-from nodeagent.outlets.control_service import served
-from nodeagent.outlets.grpc_server import GrpcServer
-from nodeagent.outlets.metrics import NodeMetrics
-from nodeagent.outlets.metrics_http import MetricsServer
-from nodeagent.outlets.node import NodeFacts
-from nodeagent.outlets.sockets import OutletError
-from nodeagent.outlets.tables import Tables
-from nodeagent.reset.config import VOLATILE, file_system_of
-from nodeagent.store.board import Board
+from nodeagent.metrics.collector import NodeMetrics
+from nodeagent.metrics.http import MetricsServer
+from nodeagent.store.disk.upkeep import Keep
 from nodeagent.store.errors import StoreInUseError
+from nodeagent.store.event_feed import Board
 from nodeagent.store.ledger import Ledger
-from nodeagent.store.upkeep import Keep
 from nodeagent.vendors import DRIVERS
 
 log = logging.getLogger(__name__)
@@ -88,13 +88,13 @@ class Daemon:
         gc.disable()
         async with contextlib.AsyncExitStack() as parts:
             keep = Keep(retention_ns=config.store.retention_ns, max_size=config.store.max_size_bytes)
-            ledger = Ledger(Path(config.agent.state_dir), identity.machine_id(), keep=keep)
+            ledger = Ledger(Path(config.agent.state_dir), host_ids.machine_id(), keep=keep)
             recovery = await ledger.open()
             parts.push_async_callback(ledger.close)
             volatile = _is_volatile(Path(config.agent.state_dir))
 
             folders = table_folders(config)
-            clock = carry_on(recovery.anchor, identity.boot_id())
+            clock = carry_on(recovery.anchor, host_ids.boot_id())
             known = await load_catalogs(
                 ledger, recovery, lambda: stand_in(ledger, folders, config.settings())
             )
@@ -110,7 +110,7 @@ class Daemon:
                 # What was put back is on the disk before the damage counts as told.
                 await pump.compact()
             started = Started(boot_id=clock.boot_id, version=__version__, doubt=clock.doubt)
-            switched_off = workers.switched_off(config, engine.view())
+            switched_off = configured.switched_off(config, engine.view())
             refused = {refusals.CONFIGURATION: self._refused, refusals.TABLES: catalogs.refused}
             conditions = (*refusals.standing(engine.view(), refused), *_damages(rebuilt))
             resets = await resets_recorded(config.record_dir, clock.rule_ns())
@@ -120,7 +120,7 @@ class Daemon:
                 told=rebuilt.damages,
             )
 
-            sources = workers.supervisors(
+            sources = configured.supervisors(
                 config, catalogs.current, clock, recovery.cursors, pump.submit, board.current.view
             )
             actuator = Actuator(
@@ -134,11 +134,11 @@ class Daemon:
             )
             actuator.adopt(board.current.view)
             pump.act = actuator.act
-            quiescence = Quiescence(board, workers.of_vendors(config, sources))
+            quiescence = Quiescence(board, configured.of_vendors(config, sources))
             quiescence.begin()
             reloading = Reloading(config, self._config_path, catalogs, pump, board, sources, actuator.reload)
             facts = NodeFacts(
-                node_id=identity.machine_id(),
+                node_id=host_ids.machine_id(),
                 node_name=config.agent.name(),
                 boot_id=clock.boot_id,
                 version=__version__,
@@ -161,13 +161,13 @@ class Daemon:
                     Tables(facts, reloading.reload),
                     Audit(ledger, facts),
                 ),
-                sources=lambda view: workers.known_sources(view, sources),
+                sources=lambda view: configured.known_sources(view, sources),
             )
             metrics = NodeMetrics(
                 board=board,
                 ledger=ledger,
                 facts=facts,
-                health=lambda: workers.health(pump, ledger, sources, volatile),
+                health=lambda: configured.health(pump, ledger, sources, volatile),
             )
             await grpc.start()
             parts.push_async_callback(grpc.stop)
@@ -266,7 +266,7 @@ def _node(config: Config) -> DeviceSeen:
         device=NODE,
         kind=Kind.NODE,
         vendor="",
-        identity=identity.machine_id(),
+        identity=host_ids.machine_id(),
         attributes={"hostname": config.agent.name()},
     )
 

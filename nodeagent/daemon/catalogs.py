@@ -8,8 +8,8 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from nodeagent.config import ConfigError
-from nodeagent.core.catalog import Catalog, Settings
+from nodeagent.config.agent import ConfigError
+from nodeagent.core.catalog.catalog import Catalog, Settings
 from nodeagent.core.model import CatalogChanged, Input, TablesRejected
 from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
 from nodeagent.store.ledger import Ledger

@@ -12,15 +12,15 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from nodeagent.core.catalog import Catalog
+from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import Action, Answer, Assertion, Event, Input, Outcome, Signal, Tick, View
 from nodeagent.core.preview import Preview
-from nodeagent.core.rehearsal import Rehearsal
+from nodeagent.core.resets.dry_run import Rehearsal
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.delivery import Delivery
-from nodeagent.daemon.translate import store_damaged
-from nodeagent.store.board import Board
+from nodeagent.daemon.sources.translate import store_damaged
+from nodeagent.store.event_feed import Board
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Committed, Cursor, Damage, Publication, Stamped, Taken, Transaction
 

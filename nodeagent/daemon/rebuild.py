@@ -9,12 +9,12 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from nodeagent.core import restoring
-from nodeagent.core.catalog import Catalog
+from nodeagent.core import restore
+from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import Carried, CatalogChanged, Era, Event, Hold, Ordinal, Outcome
-from nodeagent.core.rebuilt import Told, told_by
-from nodeagent.core.restoring import Restorable
+from nodeagent.core.reconcile import Told, told_by
+from nodeagent.core.restore import Restorable
 from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Damage, Recovery
@@ -95,12 +95,12 @@ async def _of_what_is_left(
     ledger: Ledger, recovery: Recovery, catalogs: Mapping[str, Catalog], damages: tuple[Damage, ...]
 ) -> Rebuilt:
     """The most of it that can be replayed, and beside it what the history says is open."""
-    history = restoring.History(cell for damage in damages for cell in damage.doubtful)
+    history = restore.History(cell for damage in damages for cell in damage.doubtful)
     told = told_by(recovery.carried)
     async for events in _pages(ledger, 0, recovery.last_seq):
         history.add(events)
         told.add(events)
-    whole = replace(recovery, carried=restoring.fit(recovery.carried))
+    whole = replace(recovery, carried=restore.fit(recovery.carried))
     holds = replace(recovery, carried=_holds_of(recovery.carried), inputs=())
     nothing = replace(holds, carried=())
     for attempt in (whole, replace(whole, inputs=()), holds, nothing):
@@ -108,7 +108,7 @@ async def _of_what_is_left(
             engine = replayed(attempt, catalogs)
             restored = history.missing(engine.carry())
             if restored:
-                left = restoring.fit(engine.carry(), restored)
+                left = restore.fit(engine.carry(), restored)
                 engine = replayed(
                     replace(attempt, carried=left, carried_at_ns=engine.now_ns, inputs=()), catalogs
                 )
@@ -123,7 +123,7 @@ async def _of_what_is_left(
 
 def _holds_of(carried: Iterable[Carried]) -> tuple[Carried, ...]:
     """And the numbers that were given: no id may come twice."""
-    return restoring.fit(one for one in carried if isinstance(one.cell, Hold | Era | Ordinal))
+    return restore.fit(one for one in carried if isinstance(one.cell, Hold | Era | Ordinal))
 
 
 def replayed(recovery: Recovery, catalogs: Mapping[str, Catalog]) -> Engine:

@@ -28,17 +28,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from nodeagent.worker.protocol import (
-    Active,
-    Batch,
-    Configure,
-    Device,
-    Following,
-    Holder,
-    Missing,
-    Pattern,
-    Poll,
-)
+from nodeagent.wire import Active, Batch, Configure, Device, Following, Holder, Missing, Pattern, Poll
 
 
 class Emit(Protocol):

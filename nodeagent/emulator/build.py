@@ -13,12 +13,12 @@ from typing import Final
 SOURCES: Final = Path(__file__).parent / "c"
 LIBRARIES: Final = Path(__file__).parent / "lib"
 SOURCES_OF: Final[Mapping[str, str]] = {
-    "libdcmi.so": "dcmi",
-    "liblingqu-dcmi.so": "lingqu",
-    "libnvidia-ml.so.1": "nvml",
+    "libdcmi.so": "ascend",
+    "liblingqu-dcmi.so": "unifiedbus",
+    "libnvidia-ml.so.1": "nvidia",
 }
-"""Library -> how the names of its own sources begin. A package has the libraries, and no sources."""
-COMMON: Final = ("shared.c", "override.c", "under_way.c", "listener.c")
+"""Library -> the folder of its own sources. A package has the libraries, and no sources."""
+COMMON: Final = "shared"
 OPTIONS: Final = (
     *("-std=c11", "-O2", "-g1", "-pthread", "-Wall", "-Wextra", "-Werror"),
     *("-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,now", "-Wl,-z,defs"),
@@ -29,14 +29,14 @@ class BuildFailed(RuntimeError):
     """The compiler is missing or refused; its own words are the text."""
 
 
-def _sources(prefix: str) -> list[Path]:
-    own = sorted([*SOURCES.glob(f"{prefix}_*.c"), *SOURCES.glob(f"{prefix}.c")])
-    return [*(SOURCES / name for name in COMMON), *own] if own else []
+def _sources(folder: str) -> list[Path]:
+    own = sorted((SOURCES / folder).glob("*.c"))
+    return [*sorted((SOURCES / COMMON).glob("*.c")), *own] if own else []
 
 
 def _fingerprint(sources: Sequence[Path], command: Sequence[str]) -> str:
     digest = hashlib.sha256(" ".join(command).encode())
-    for source in (*sources, *sorted([*SOURCES.glob("*.h"), *SOURCES.glob("*.def")])):
+    for source in (*sources, *sorted([*SOURCES.rglob("*.h"), *SOURCES.rglob("*.def")])):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     return digest.hexdigest()
 
@@ -62,7 +62,7 @@ def build(folder: Path = LIBRARIES, names: Collection[str] = SOURCES_OF.keys()) 
                 raise BuildFailed(f"{library} is not installed, nor is what it is built from")
             built.append(library)
             continue
-        command = [os.environ.get("CC", "cc"), *OPTIONS, f"-Wl,-soname,{name}"]
+        command = [os.environ.get("CC", "cc"), *OPTIONS, f"-I{SOURCES / COMMON}", f"-Wl,-soname,{name}"]
         fingerprint = _fingerprint(sources, command)
         if not library.exists() or not stamp.exists() or stamp.read_text() != fingerprint:
             fresh = folder / f".{name}.{os.getpid()}"

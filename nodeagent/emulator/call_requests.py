@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.request import Request
-from nodeagent.emulator.symbols import expect_function
+from nodeagent.emulator.shared.symbols import expect_function
 
 
 class _OfCalls(Request):

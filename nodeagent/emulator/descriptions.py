@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from nodeagent.emulator.dcmi_chips import fill_npus
-from nodeagent.emulator.layout import LIMITS
-from nodeagent.emulator.nvml_chips import fill_gpus
-from nodeagent.emulator.state import State
+from nodeagent.emulator.ascend.chips import fill_npus
+from nodeagent.emulator.nvidia.chips import fill_gpus
+from nodeagent.emulator.shared.layout import LIMITS
+from nodeagent.emulator.shared.state import State
 
 PRODUCTS: Final[Mapping[str, Mapping[str, Any]]] = tomllib.loads(
     (Path(__file__).parent / "products.toml").read_text()

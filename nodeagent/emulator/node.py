@@ -10,16 +10,24 @@ from pathlib import Path
 from typing import Any, Final
 
 from nodeagent.emulator import build
-from nodeagent.emulator.dcmi_chips import matching, set_die
-from nodeagent.emulator.dcmi_codes import OCCUR, RECOVER, Fault, add_standing, remove_standing, standing, tell
+from nodeagent.emulator.ascend.chips import matching, set_die
+from nodeagent.emulator.ascend.codes import (
+    OCCUR,
+    RECOVER,
+    Fault,
+    add_standing,
+    remove_standing,
+    standing,
+    tell,
+)
 from nodeagent.emulator.descriptions import describe, libraries_for
-from nodeagent.emulator.fields import FieldError, set_field
-from nodeagent.emulator.gpus import Gpus
-from nodeagent.emulator.layout import LIMITS
-from nodeagent.emulator.lingqu_faults import FabricFault, clear_fabric, raise_fabric, tell_fabric
+from nodeagent.emulator.nvidia.gpus import Gpus
 from nodeagent.emulator.pci_tree import write_pci_tree
-from nodeagent.emulator.state import FILE, State
-from nodeagent.emulator.symbols import take_away
+from nodeagent.emulator.shared.fields import FieldError, set_field
+from nodeagent.emulator.shared.layout import LIMITS
+from nodeagent.emulator.shared.state import FILE, State
+from nodeagent.emulator.shared.symbols import take_away
+from nodeagent.emulator.unifiedbus.faults import FabricFault, clear_fabric, raise_fabric, tell_fabric
 
 
 class UnknownDevice(LookupError):

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from nodeagent.emulator.layout import LIMITS
-from nodeagent.emulator.state import State
+from nodeagent.emulator.shared.layout import LIMITS
+from nodeagent.emulator.shared.state import State
 
 _CLASS: Final[Mapping[int, int]] = {LIMITS["KIND_NPU"]: 0x120000, LIMITS["KIND_GPU"]: 0x030200}
 _DRIVER: Final[Mapping[int, str]] = {LIMITS["KIND_NPU"]: "devdrv_device_driver", LIMITS["KIND_GPU"]: "nvidia"}

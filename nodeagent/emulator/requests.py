@@ -10,14 +10,14 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Meta
 
 from nodeagent.emulator.call_requests import CALL_REQUESTS
-from nodeagent.emulator.fields import FieldError, field_names, set_text
-from nodeagent.emulator.gpu_requests import GPU_REQUESTS
-from nodeagent.emulator.layout import LIMITS
-from nodeagent.emulator.lingqu_faults import CHIP_LEVEL, NO_SUB_TYPE, FabricFault, fabric_standing
 from nodeagent.emulator.node import EmulatedNode
+from nodeagent.emulator.nvidia.requests import GPU_REQUESTS
 from nodeagent.emulator.pci_tree import address_of
 from nodeagent.emulator.request import Deliver, EventName, Part, Severity
 from nodeagent.emulator.request import Request as Request
+from nodeagent.emulator.shared.fields import FieldError, field_names, set_text
+from nodeagent.emulator.shared.layout import LIMITS
+from nodeagent.emulator.unifiedbus.faults import CHIP_LEVEL, NO_SUB_TYPE, FabricFault, fabric_standing
 
 PEERS: Final = {"cpu": 0, "npu": 1, "l2": 2}
 _SWITCH: Final = re.compile(r"ub(\d+)(?:/(\d+))?", re.ASCII)

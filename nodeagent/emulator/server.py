@@ -16,7 +16,7 @@ import msgspec
 
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.requests import REQUESTS, Request
-from nodeagent.emulator.state import StateError
+from nodeagent.emulator.shared.state import StateError
 
 SOCKET: Final = "control.sock"
 LONGEST_LINE: Final = 1 << 16

@@ -9,7 +9,8 @@ from itertools import islice
 from operator import attrgetter
 from typing import Final
 
-from nodeagent.core.catalog import Pattern
+from nodeagent import wire
+from nodeagent.core.catalog.catalog import Pattern
 from nodeagent.core.model import KERNEL_LOG
 from nodeagent.drivers.kmsg.coalesce import Coalescer
 from nodeagent.drivers.kmsg.evidence import line_of
@@ -17,7 +18,6 @@ from nodeagent.drivers.kmsg.match import Matcher
 from nodeagent.drivers.kmsg.signals import signal_of
 from nodeagent.replay.kernel_text import LogLine
 from nodeagent.replay.signal_line import Moment
-from nodeagent.worker import protocol
 from nodeagent.worker.signals import as_input
 
 SOURCE: Final = KERNEL_LOG
@@ -28,9 +28,9 @@ def matched(
     lines: Iterable[LogLine], patterns: Sequence[Pattern], *, trust_userspace: bool
 ) -> Iterator[Moment]:
     """One moment for each signal, in order of time, and a last one for the end of the log."""
-    matcher = Matcher(protocol.as_told(patterns))
+    matcher = Matcher(wire.as_told(patterns))
     remaining = iter(lines)
-    signals: list[protocol.Signal] = []
+    signals: list[wire.Signal] = []
     end_ns: int | None = None
     while batch := list(islice(remaining, _BATCH_LINES)):
         newest_ns = max(line.at_ns for line in batch)
@@ -48,7 +48,7 @@ def matched(
         yield Moment(end_ns)
 
 
-def _coalesced(signals: Iterable[protocol.Signal], end_ns: int) -> Iterator[Moment]:
+def _coalesced(signals: Iterable[wire.Signal], end_ns: int) -> Iterator[Moment]:
     """What is still counted at the end of the log is told there, as time goes no further."""
     coalescer = Coalescer()
     for signal in signals:
@@ -59,6 +59,6 @@ def _coalesced(signals: Iterable[protocol.Signal], end_ns: int) -> Iterator[Mome
         yield from _moments(coalescer.flush(end_ns), min(due_ns, end_ns))
 
 
-def _moments(told: Iterable[protocol.Signal], at_ns: int) -> Iterator[Moment]:
+def _moments(told: Iterable[wire.Signal], at_ns: int) -> Iterator[Moment]:
     """The rule clock is that of the log."""
     return (Moment(at_ns, as_input(SOURCE, said, lambda stamp_ns: stamp_ns)) for said in told)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from nodeagent.core.catalog import Catalog
-from nodeagent.core.devices import identity_of
+from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.devices.registry import identity_of
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
     NODE,

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from nodeagent.core.catalog import Catalog
+from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import NODE, CatalogChanged, DeviceSeen, Kind, Signal, SourceBack, Tick
-from nodeagent.core.names import part_of
+from nodeagent.core.state.names import part_of
 from nodeagent.replay.formats import Log, Signals
 from nodeagent.replay.matching import matched
 from nodeagent.replay.signal_line import Moment

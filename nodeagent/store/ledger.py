@@ -17,7 +17,8 @@ from nodeagent.core.model import Carried
 from nodeagent.store import codec, reader
 from nodeagent.store.change import AuditRow, Base, CatalogRow, Change, Numbers
 from nodeagent.store.consumers import Consumer, Consumers, Numbering
-from nodeagent.store.durability import Durability, Limits
+from nodeagent.store.disk.durability import Durability, Limits
+from nodeagent.store.disk.upkeep import Keep, Upkeep
 from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
 from nodeagent.store.opening import FILE_NAME, Identity
 from nodeagent.store.records import (
@@ -29,7 +30,6 @@ from nodeagent.store.records import (
     StoreId,
     Transaction,
 )
-from nodeagent.store.upkeep import Keep, Upkeep
 
 T = TypeVar("T")
 

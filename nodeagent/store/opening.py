@@ -14,8 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nodeagent.store import reader
-from nodeagent.store.carving import behind, frames_taken, schema_version
 from nodeagent.store.change import ConsumerRow
+from nodeagent.store.damage.carving import behind, frames_taken, schema_version
+from nodeagent.store.damage.repair import Begin, create, finish, in_memory, repair
+from nodeagent.store.damage.salvage import salvage
+from nodeagent.store.disk.writer import Database, index_of, is_full, is_trouble, log_of
 from nodeagent.store.errors import (
     CutShortError,
     NewerSchemaError,
@@ -36,9 +39,6 @@ from nodeagent.store.layout import (
 from nodeagent.store.migrations import MIGRATIONS
 from nodeagent.store.reader import State
 from nodeagent.store.records import Damage, Recovery
-from nodeagent.store.repair import Begin, create, finish, in_memory, repair
-from nodeagent.store.salvage import salvage
-from nodeagent.store.writer import Database, index_of, is_full, is_trouble, log_of
 
 _log = logging.getLogger(__name__)
 

@@ -14,6 +14,9 @@ from typing import Any, TypeVar
 from nodeagent.core.model import Carried
 from nodeagent.store import codec
 from nodeagent.store.change import AuditRow, ConsumerRow, Numbers
+from nodeagent.store.damage.repair import damage_of
+from nodeagent.store.disk.thread import AbandonedError, DiskThread
+from nodeagent.store.disk.writer import as_ours, is_trouble
 from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
 from nodeagent.store.layout import (
     AUDIT,
@@ -29,9 +32,6 @@ from nodeagent.store.layout import (
     Table,
 )
 from nodeagent.store.records import ClockAnchor, Cursor, Damage, Stamped, StoredEvent, StoreId
-from nodeagent.store.repair import damage_of
-from nodeagent.store.thread import AbandonedError, DiskThread
-from nodeagent.store.writer import as_ours, is_trouble
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from nodeagent.core import model
-from nodeagent.core.rule_kinds import RULE_KINDS
+from nodeagent.core.rules.kinds import RULE_KINDS
 
 INPUTS: Final[Mapping[str, type[Any]]] = {
     "Signal": model.Signal,

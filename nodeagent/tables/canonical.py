@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import msgspec
 
-from nodeagent.core.catalog import Catalog
+from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.tables.sources import UNTOLD
 
 _ENCODER = msgspec.json.Encoder(order="sorted")

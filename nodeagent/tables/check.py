@@ -3,20 +3,14 @@
 import re
 from collections.abc import Callable, Iterable
 
-from nodeagent.core.attributed import PLACE
-from nodeagent.core.catalog import (
-    Catalog,
-    FrequencyRule,
-    Pattern,
-    Row,
-    canonical,
-)
+from nodeagent.core.catalog.catalog import Catalog, FrequencyRule, Pattern, Row, canonical
 from nodeagent.core.model import Assertion, CountedBy, Kind, Level
+from nodeagent.core.rules.attributed_window import PLACE
 from nodeagent.tables.entry import Entry
 from nodeagent.tables.layers import Merged
 from nodeagent.tables.levels import is_stricter, objection
+from nodeagent.tables.patterns.templates import produces
 from nodeagent.tables.sorts import SORTS, Rule, Sort, sort_of
-from nodeagent.tables.templates import produces
 from nodeagent.toml.problem import Problem
 
 _CODES_TOLD = 4

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nodeagent.core.catalog import Catalog, Row
+from nodeagent.core.catalog.catalog import Catalog, Row
 from nodeagent.core.model import Level
 from nodeagent.tables.export import row_values, rule_values
 from nodeagent.tables.sorts import SORTS

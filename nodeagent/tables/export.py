@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import msgspec
 
-from nodeagent.core.catalog import Row
+from nodeagent.core.catalog.catalog import Row
 from nodeagent.core.model import Recovery
 from nodeagent.tables import words
 from nodeagent.tables.schema import RowForm

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nodeagent.core.catalog import Decoding, Row, canonical
+from nodeagent.core.catalog.catalog import Decoding, Row, canonical
 from nodeagent.tables import decoding, sources
 from nodeagent.tables.entry import Entry
 from nodeagent.tables.levels import is_stricter
-from nodeagent.tables.mindcluster import VendorLayer, lay_over, read_vendor_files, warn_of_rules_left
+from nodeagent.tables.mindcluster.files import VendorLayer, lay_over, read_vendor_files, warn_of_rules_left
 from nodeagent.tables.rows import read_rows
 from nodeagent.tables.rules import read_rules
 from nodeagent.tables.schema import FileForm

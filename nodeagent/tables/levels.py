@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from nodeagent.core.model import Kind, Level
-from nodeagent.core.verdict import PRECEDENCE
+from nodeagent.core.verdicts.judge import PRECEDENCE
 
 
 class LevelSource(StrEnum):

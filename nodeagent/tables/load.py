@@ -8,10 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nodeagent.core.catalog import (
-    Catalog,
-    Settings,
-)
+from nodeagent.core.catalog.catalog import Catalog, Settings
 from nodeagent.tables import size
 from nodeagent.tables.canonical import with_digest
 from nodeagent.tables.check import check

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from nodeagent.core.catalog import Pattern
+from nodeagent.core.catalog.catalog import Pattern
 from nodeagent.tables.entry import Entry
 from nodeagent.tables.layers import Merged
 from nodeagent.toml.problem import Problem
@@ -26,7 +26,7 @@ MAX_PATTERNS: Final = 500
 """All of them are tried on each kernel line that Hyperscan does not rule out, and compiled at each start."""
 
 MAX_PATTERNS_BYTES: Final = 1024 * 1024
-"""As a worker is told of them: in one line (``worker.protocol.MAX_LINE_BYTES``)."""
+"""As a worker is told of them: in one line (``wire.MAX_LINE_BYTES``)."""
 
 
 def too_many_bytes(files: Iterable[Path]) -> Iterator[Problem]:

@@ -1,6 +1,6 @@
 """Values of the catalog in words, as tables say them: durations, and what closes a fault."""
 
-from nodeagent.core.catalog import ClearOn
+from nodeagent.core.catalog.catalog import ClearOn
 
 _UNITS = (
     (86_400_000_000_000, "d"),

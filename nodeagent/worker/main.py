@@ -1,4 +1,4 @@
-"""The worker process: hosts one driver, polls its devices, and speaks ``protocol`` on its pipes.
+"""The worker process: hosts one driver, polls its devices, and speaks ``wire`` on its pipes.
 
     stdin ──> main thread ──┬─> source thread   create, open, devices, follow   ──┐
        Configure, Poll      ├─> poller          poll("npu0"), poll("npu1") ...    ├──> stdout
@@ -29,21 +29,12 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn, cast
 
+from nodeagent import wire
 from nodeagent.drivers.api import CallFailed, Create, Driver, Follower, Population, Reading, Unavailable
 from nodeagent.vendors import DRIVERS
-from nodeagent.worker import protocol
-from nodeagent.worker.outlet import Outlet, SourceLink
+from nodeagent.wire import MAX_TEXT, SOURCE, Configure, LineSplitter, Pattern, Patterns, Poll, ProtocolError
 from nodeagent.worker.pollers import Pollers, name_thread
-from nodeagent.worker.protocol import (
-    MAX_TEXT,
-    SOURCE,
-    Configure,
-    LineSplitter,
-    Pattern,
-    Patterns,
-    Poll,
-    ProtocolError,
-)
+from nodeagent.worker.reports import Outlet, SourceLink
 
 EXIT_UNAVAILABLE = 69
 EXIT_BUG = 70
@@ -110,7 +101,7 @@ class Host:
         try:
             for chunk in self._read(orders):
                 for line in splitter.feed(chunk):
-                    self._obey(protocol.decode_order(line))
+                    self._obey(wire.decode_order(line))
         except _End:
             pass
         except ProtocolError as error:
@@ -138,7 +129,7 @@ class Host:
             closer.join(CLOSE_LIMIT_S)
         os._exit(status)
 
-    def _obey(self, order: protocol.Order) -> None:
+    def _obey(self, order: wire.Order) -> None:
         match order:
             case Configure():
                 self._skip = frozenset(order.skip)
@@ -185,7 +176,7 @@ class Host:
             if not self._follows:
                 self._devices.add(SOURCE)
             self._outlet.send(
-                protocol.Hello(
+                wire.Hello(
                     devices=tuple(population.devices),
                     missing=tuple(population.missing),
                     follows=self._follows,
@@ -209,7 +200,7 @@ class Host:
     def _say_unavailable(self, error: Exception) -> NoReturn:
         missing = error.missing if isinstance(error, Unavailable) else ()
         self._outlet.send(
-            protocol.Unavailable(
+            wire.Unavailable(
                 reason=str(error)[:MAX_TEXT],
                 errno=getattr(error, "errno", 0),
                 absent=isinstance(error, Unavailable) and error.absent,
@@ -268,7 +259,7 @@ class Host:
             if population != self._known:
                 self._settle(population)
                 self._outlet.send(
-                    protocol.Devices(devices=tuple(population.devices), missing=tuple(population.missing))
+                    wire.Devices(devices=tuple(population.devices), missing=tuple(population.missing))
                 )
         self._outlet.reply(poll_id, SOURCE, begun_ns, outcome)
 

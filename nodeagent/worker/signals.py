@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
+from nodeagent import wire
 from nodeagent.core.model import Signal
-from nodeagent.worker import protocol
 
 
-def as_input(source: str, said: protocol.Signal, rule_ns: Callable[[int], int]) -> Signal:
+def as_input(source: str, said: wire.Signal, rule_ns: Callable[[int], int]) -> Signal:
     """``rule_ns`` turns the worker's stamps into rule time."""
     return Signal(
         source=source,

@@ -19,7 +19,7 @@ hold_off_resets() {
 
 # The lock of a reset that is under way; nothing where there is none.
 held_lock() {
-    for lock in /run/nodeagent/reset/*.lock; do
+    for lock in /run/nodeagent/reset_unit/*.lock; do
         if [ -e "$lock" ] && ! flock --nonblock "$lock" true; then
             echo "$lock"
             return

@@ -7,12 +7,12 @@ obvious loop in place of Hyperscan: each rule's own ``re`` over each line.
 import time
 from collections.abc import Callable, Iterator
 
-from nodeagent.config import load_config
+from nodeagent.config.agent import load_config
 from nodeagent.drivers.kmsg.match import Matcher
 from nodeagent.drivers.kmsg.parse import parse
 from nodeagent.drivers.kmsg.reader import CHUNK_RECORDS, Account, KernelLog
 from nodeagent.tables.load import load_catalog
-from nodeagent.worker.protocol import Pattern, as_told
+from nodeagent.wire import Pattern, as_told
 from tests.bench import kernel_log
 from tests.bench.daemon import ROOT
 from tests.bench.figures import Figure, median, spread

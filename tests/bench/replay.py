@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from nodeagent.config import load_config
+from nodeagent.config.agent import load_config
 from nodeagent.tables.load import load_catalog
 from tests.bench.daemon import ROOT, scratch
 from tests.bench.figures import Figure, median, spread

@@ -8,8 +8,8 @@ import asyncio
 import sys
 from pathlib import Path
 
-from tests.outlets.samples import event
-from tests.outlets.stage import Stage
+from tests.api.samples import event
+from tests.api.stage import Stage
 
 A_COMMIT = 512
 

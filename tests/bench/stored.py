@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from nodeagent.config import load_config
+from nodeagent.config.agent import load_config
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import Assertion, CatalogChanged, Event, Input, Signal, Started
-from nodeagent.daemon.identity import boot_id, machine_id
+from nodeagent.daemon.host_ids import boot_id, machine_id
 from nodeagent.daemon.pump import COMPACT_BEYOND_INPUTS
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import ClockAnchor, Stamped, Transaction

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import grpc
 
-from nodeagent.outlets.pb import fault_service_pb2 as pb
-from nodeagent.outlets.watch import MAX_BATCH
+from nodeagent.api.faults.watch import MAX_BATCH
+from nodeagent.messages.pb import fault_service_pb2 as pb
+from tests.api.watching import WATCH
 from tests.bench import bare_server
 from tests.bench.daemon import scratch
 from tests.bench.figures import Figure, median, percentile, spread
-from tests.outlets.watching import WATCH
 
 TITLE = "one event to 100 subscribers, and the stream in batches"
 SUBSCRIBERS = 100

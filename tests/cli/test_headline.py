@@ -2,8 +2,8 @@
 
 import pytest
 
-from nodeagent.cli.headline import headline
-from nodeagent.outlets.pb import types_pb2 as pb
+from nodeagent.cli.shared.headline import headline
+from nodeagent.messages.pb import types_pb2 as pb
 
 ALLOW, UNKNOWN = pb.VERDICT_ALLOW, pb.VERDICT_UNKNOWN
 NO_NEW_JOBS, ISOLATE = pb.VERDICT_NO_NEW_JOBS, pb.VERDICT_ISOLATE

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from google.protobuf.message import Message
 
-from nodeagent.cli import forms
-from nodeagent.outlets.pb import control_service_pb2, fault_service_pb2, types_pb2
-from tests.outlets.filled import filled
+from nodeagent.cli.shared import json_forms
+from nodeagent.messages.pb import control_service_pb2, fault_service_pb2, types_pb2
+from tests.api.filled import filled
 
 GOLDEN = dict(
     line.split(" ", 1) for line in (Path(__file__).parent / "json_forms.txt").read_text().splitlines()
@@ -37,7 +37,7 @@ SHOWN = (
 
 @pytest.mark.parametrize("kind", SHOWN, ids=lambda kind: str(kind.DESCRIPTOR.name))
 def test_no_key_of_a_form_goes_moves_or_changes_though_others_may_follow(kind: type[Message]) -> None:
-    shown = forms.form(filled(kind))
+    shown = json_forms.form(filled(kind))
     golden = GOLDEN[kind.DESCRIPTOR.name]
     assert msgspec.json.encode(_without_new(shown, msgspec.json.decode(golden))).decode() == golden
 
@@ -53,11 +53,11 @@ def _without_new(shown: Any, golden: Any) -> Any:
 
 
 def test_what_is_not_set_is_null_and_never_left_out() -> None:
-    shown = forms.form(types_pb2.Hold(id="h1"))
+    shown = json_forms.form(types_pb2.Hold(id="h1"))
     assert shown["until"] is None
     assert list(shown) == list(msgspec.json.decode(GOLDEN["Hold"]))
 
 
 def test_a_device_that_nobody_holds_is_told_apart_from_one_of_which_nothing_is_known() -> None:
     free = types_pb2.Device(holders=types_pb2.Holders())
-    assert (forms.form(free)["holders"], forms.form(types_pb2.Device())["holders"]) == ([], None)
+    assert (json_forms.form(free)["holders"], json_forms.form(types_pb2.Device())["holders"]) == ([], None)

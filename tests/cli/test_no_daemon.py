@@ -60,5 +60,5 @@ def test_status_does_not_load_the_daemon(nodeagent_process: Nodeagent) -> None:
     loaded = {
         line.rsplit("|")[-1].strip() for line in ran.err.splitlines() if line.startswith("import time:")
     }
-    assert "nodeagent.cli.door" in loaded
+    assert "nodeagent.cli.shared.connection" in loaded
     assert not {name for name in loaded if name.startswith(("nodeagent.daemon", "nodeagent.drivers", "rich"))}

@@ -8,8 +8,8 @@ from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from nodeagent.client import Client, ClientError
-from nodeagent.outlets.pb import control_service_pb2 as pb
-from nodeagent.outlets.pb import types_pb2
+from nodeagent.messages.pb import control_service_pb2 as pb
+from nodeagent.messages.pb import types_pb2
 from tests.cli.conftest import Nodeagent
 from tests.cli.live import Node
 

@@ -10,7 +10,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 
 from nodeagent.client import Client, ClientError, Snapshot
-from nodeagent.outlets.pb import control_service_pb2 as pb
+from nodeagent.messages.pb import control_service_pb2 as pb
 from tests.cli.acting import CHIPS, Acting, acting
 from tests.cli.conftest import Nodeagent
 from tests.cli.live import Node

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.cli import owners
+from nodeagent.cli.shared import owners
 
 NOBODY = pwd.getpwnam("nobody")
 

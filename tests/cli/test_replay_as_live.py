@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.catalog import Catalog, Settings
+from nodeagent.core.catalog.catalog import Catalog, Settings
 from nodeagent.drivers.kmsg.coalesce import Coalescer
 from nodeagent.replay import formats
 from nodeagent.replay.formats import Log
 from nodeagent.replay.matching import matched
 from nodeagent.tables.load import load_catalog
-from nodeagent.worker.protocol import Signal, as_told
+from nodeagent.wire import Signal, as_told
 from tests.drivers.following import followed
 from tests.drivers.kernel_log_double import KernelLogDouble
 

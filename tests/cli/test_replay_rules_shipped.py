@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.catalog import SECOND_NS, Row, Settings
+from nodeagent.core.catalog.catalog import SECOND_NS, Row, Settings
 from nodeagent.core.model import Kind, Level, Recovery
-from nodeagent.core.verdict import PRECEDENCE
+from nodeagent.core.verdicts.judge import PRECEDENCE
 from nodeagent.tables.load import load_catalog
 from tests.cli.conftest import ROOT, Ran, Replay, advance, moved, signal, told
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from nodeagent.config import load_config
-from nodeagent.core.catalog import Catalog
+from nodeagent.config.agent import load_config
+from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
     NODE,

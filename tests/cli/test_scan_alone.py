@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.cli import patience
-from nodeagent.cli.emulator import configuration_of
+from nodeagent.cli.commands.emulator import configuration_of
+from nodeagent.cli.offline import patience
 from nodeagent.emulator.node import EmulatedNode
 from tests.cli.conftest import Nodeagent
 from tests.cli.live import Node

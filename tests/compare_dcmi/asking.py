@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from ctypes import byref, c_int, c_uint
 from typing import Any, Final
 
-from nodeagent.drivers.ascend import abi
-from nodeagent.drivers.ascend.functions import Generation, bind_chip_calls, bind_library_calls
+from nodeagent.drivers.ascend.library import abi
+from nodeagent.drivers.ascend.library.functions import Generation, bind_chip_calls, bind_library_calls
 
 CARDS: Final = 64
 UNKNOWN_CARD: Final = 99

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from nodeagent.emulator.build import SOURCES as EMULATOR
+from nodeagent.emulator.build import COMMON, SOURCES
 
 HERE: Final = Path(__file__).parent
+EMULATOR: Final = SOURCES / COMMON
 DCMI: Final = Path("src/custom/dev_prod/user/dcmi")
 INCLUDED: Final = (
     "src/ascend_hal/msnpureport/inc/libc_sec",

@@ -16,7 +16,7 @@ from nodeagent.client import EventKind
 from nodeagent.client.values import Device
 from tests.compare_dcmi import trace
 from tests.compare_dcmi.resets import all_may_be_used
-from tests.reset.acting import Acting, acting
+from tests.reset_unit.acting import Acting, acting
 
 DEVICE: Final = "npu3"
 SILENT_LIMIT_S: Final = 60.0

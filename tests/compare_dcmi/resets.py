@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from nodeagent.client import Event, EventKind
-from nodeagent.drivers.ascend.reset import TRY_PAUSES_S
+from nodeagent.drivers.ascend.npu.reset import TRY_PAUSES_S
 from tests.compare_dcmi import trace
 from tests.compare_dcmi.trace import BOOT_STATUS, CODES, PROCESSES, RESET, Call, roles
-from tests.reset.acting import Acting, acting
+from tests.reset_unit.acting import Acting, acting
 
 GRACE_S: Final = 5
 STARTED: Final = 16

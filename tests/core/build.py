@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from nodeagent.core.catalog import (
+from nodeagent.core.catalog.catalog import (
     SECOND_NS,
     Catalog,
     ClearOn,

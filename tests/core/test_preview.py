@@ -1,6 +1,6 @@
 """A rehearsal of other tables says what a reload would change, and changes nothing."""
 
-from nodeagent.core.catalog import ClearOn
+from nodeagent.core.catalog.catalog import ClearOn
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import Handling, Level, Verdict
 from nodeagent.core.preview import LevelChange, Preview, StanceChange

@@ -18,7 +18,7 @@ from nodeagent.core.model import (
     Verdict,
 )
 from nodeagent.core.preview import compare
-from nodeagent.core.rebuilt import Told
+from nodeagent.core.reconcile import Told
 from tests.core.build import verdicts
 from tests.core.worlds import CATALOGS, FUTURE, histories, inputs, starts
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from nodeagent.core.catalog import Catalog, ClearOn, Row
+from nodeagent.core.catalog.catalog import Catalog, ClearOn, Row
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import CatalogChanged, Event, EventKind, Level, TablesRejected, Verdict
 from tests.core.build import (

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from nodeagent.core.catalog import SECOND_NS, Catalog, ClearOn
+from nodeagent.core.catalog.catalog import SECOND_NS, Catalog, ClearOn
 from nodeagent.core.model import (
     ALL_DEVICES,
     ActiveCode,

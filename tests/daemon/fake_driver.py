@@ -31,17 +31,7 @@ from pathlib import Path
 
 from nodeagent.core.model import Assertion, Kind
 from nodeagent.drivers.api import CallFailed, Driver, Emit, Population, Reading, Unavailable
-from nodeagent.worker.protocol import (
-    Active,
-    Batch,
-    Configure,
-    Device,
-    Holder,
-    Missing,
-    Pattern,
-    Renew,
-    Signal,
-)
+from nodeagent.wire import Active, Batch, Configure, Device, Holder, Missing, Pattern, Renew, Signal
 
 MUTTERED_LINES = 2000
 BURSTING_THREADS = 4

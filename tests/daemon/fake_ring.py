@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nodeagent.drivers.api import CallFailed, Driver, Emit, Link, Population, Reading
-from nodeagent.worker.protocol import Batch, CaughtUp, Configure, LookingAt, Pattern, Signal, Skipped
+from nodeagent.wire import Batch, CaughtUp, Configure, LookingAt, Pattern, Signal, Skipped
 
 LOOK_AGAIN_MS = 10
 

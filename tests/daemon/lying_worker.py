@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from nodeagent.core.model import Kind
-from nodeagent.worker.protocol import MAX_LINE_BYTES, Batch, Device, Hello, Reply, Report, encode
+from nodeagent.wire import MAX_LINE_BYTES, Batch, Device, Hello, Reply, Report, encode
 
 
 def say(data: bytes) -> None:

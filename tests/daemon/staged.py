@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 from nodeagent.core.model import ActiveSet, Input, Signal, SourceBack, SourceLost
 from nodeagent.daemon.delivery import Delivery
-from nodeagent.daemon.source import WorkerSpec
-from nodeagent.daemon.supervisor import Supervisor
-from nodeagent.outlets.health import SourceHealth
+from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.sources.supervisor import Supervisor
+from nodeagent.metrics.health_values import SourceHealth
 
 ROOT = Path(__file__).parents[2]
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from nodeagent.core.catalog import Catalog
+from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.daemon.rebuild import Rebuilt, load_catalogs, rebuild
 from nodeagent.store import tags
 from nodeagent.store.layout import SCHEMA_VERSION

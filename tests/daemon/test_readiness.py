@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.api.watching import watching
 from tests.bench.daemon import running
-from tests.outlets.watching import watching
 
 
 @pytest.mark.root

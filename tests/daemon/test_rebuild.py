@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.catalog import Catalog
+from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.model import Assertion, CatalogChanged, Input, Level, Signal, Started
 from nodeagent.daemon.rebuild import load_catalogs, rebuild
 from nodeagent.store.ledger import Ledger

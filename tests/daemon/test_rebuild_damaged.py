@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.catalog import Catalog, ClearOn
+from nodeagent.core.catalog.catalog import Catalog, ClearOn
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import CatalogChanged, Input, Kind, Level, Started, Verdict
 from nodeagent.daemon.clock import carry_on
 from nodeagent.daemon.pump import Pump
 from nodeagent.daemon.rebuild import Rebuilt, load_catalogs, rebuild
-from nodeagent.store.board import Board
 from nodeagent.store.errors import StoreUnreadableError
+from nodeagent.store.event_feed import Board
 from nodeagent.store.layout import CARRIED, EVENT, INPUT, Table
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Stamped, Transaction

@@ -7,15 +7,15 @@ from typing import cast
 
 import pytest
 
-from nodeagent.config import load_config
-from nodeagent.core.catalog import Catalog, Settings
+from nodeagent.api.control.tables import TablesRefused
+from nodeagent.config.agent import load_config
+from nodeagent.core.catalog.catalog import Catalog, Settings
 from nodeagent.core.model import NODE, Assertion, Input, Signal, TablesRejected
 from nodeagent.core.preview import Preview
 from nodeagent.daemon.catalogs import Catalogs
 from nodeagent.daemon.pump import Pump
-from nodeagent.daemon.reloading import Reloading
-from nodeagent.outlets.tables import TablesRefused
-from nodeagent.store.board import Board
+from nodeagent.daemon.reload import Reloading
+from nodeagent.store.event_feed import Board
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Taken
 from tests.store.samples import PATIENT

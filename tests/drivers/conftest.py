@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.catalog import Pattern
+from nodeagent.core.catalog.catalog import Pattern
 from tests.drivers.kernel_log_double import KernelLogDouble, VanishingKernelLog
 
 

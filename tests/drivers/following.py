@@ -7,17 +7,8 @@ from typing import Any, TypeVar
 
 from nodeagent.drivers.api import CallFailed, Reading
 from nodeagent.drivers.kmsg.driver import KernelLogDriver, create
-from nodeagent.worker.outlet import SourceLink
-from nodeagent.worker.protocol import (
-    Batch,
-    CaughtUp,
-    Configure,
-    Cursor,
-    Following,
-    Pattern,
-    Poll,
-    Signal,
-)
+from nodeagent.wire import Batch, CaughtUp, Configure, Cursor, Following, Pattern, Poll, Signal
+from nodeagent.worker.reports import SourceLink
 
 PATIENCE_S = 60.0
 BOOT = "this-boot"

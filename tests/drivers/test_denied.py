@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.drivers.denied import denials
+from nodeagent.drivers.shared.denied import denials
 
 NOBODY = 65534
 
@@ -40,7 +40,8 @@ def closed_group() -> Iterator[Path]:
 
 @pytest.mark.root
 def test_a_device_that_the_unit_does_not_hold_asks_for_its_directive(closed_group: Path) -> None:
-    program = "import os, sys\nfrom pathlib import Path\nfrom nodeagent.drivers.denied import denials\n"
+    program = "import os, sys\nfrom pathlib import Path\n"
+    program += "from nodeagent.drivers.shared.denied import denials\n"
     program += "Path(sys.argv[1]).write_text(str(os.getpid()))\nprint(denials([Path('/dev/kmsg')]))\n"
     told = subprocess.run(
         [sys.executable, "-c", program, str(closed_group / "cgroup.procs")],
@@ -64,7 +65,7 @@ def test_a_device_without_a_driver_asks_for_its_module(tmp_path: Path) -> None:
 @pytest.mark.root
 def test_a_file_of_another_user_asks_for_the_user() -> None:
     """In a process of its own: a user that was given up cannot be taken again."""
-    program = "from pathlib import Path\nfrom nodeagent.drivers.denied import denials\n"
+    program = "from pathlib import Path\nfrom nodeagent.drivers.shared.denied import denials\n"
     program += f"import os\nos.setuid({NOBODY})\nprint(denials([Path('/dev/kmsg'), Path('/dev/null')]))\n"
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert told.stdout == (

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.drivers.holders import cpu_time_s, holder_of, job_of
-from nodeagent.worker.protocol import Holder
+from nodeagent.drivers.shared.holders import cpu_time_s, holder_of, job_of
+from nodeagent.wire import Holder
 
 CONTAINER = "3f1c9a7be02d" + "5" * 52
 POD = "1d2c3b4a-0011-2233-4455-66778899aabb"

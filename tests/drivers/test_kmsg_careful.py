@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from nodeagent.core.catalog import Pattern
+from nodeagent.core.catalog.catalog import Pattern
 from nodeagent.core.model import Signal
-from nodeagent.worker.protocol import Batch, CaughtUp, Cursor, LookingAt, Skipped
+from nodeagent.wire import Batch, CaughtUp, Cursor, LookingAt, Skipped
 from tests.daemon.staged import command, staged, worker_spec
 from tests.drivers.conftest import KernelLogWriter
 from tests.drivers.following import BOOT, followed

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from nodeagent.core.model import Assertion
 from nodeagent.drivers.kmsg.coalesce import Coalescer
-from nodeagent.worker.protocol import Signal
+from nodeagent.wire import Signal
 
 SECOND_NS = 1_000_000_000
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from nodeagent.core.catalog import Pattern
-from nodeagent.daemon.source import WorkerSpec
+from nodeagent.core.catalog.catalog import Pattern
+from nodeagent.daemon.sources.source import WorkerSpec
 from tests.daemon.staged import worker_spec
 from tests.drivers.contract import DriverContract, Inapplicable, Scene
 from tests.drivers.kernel_log_double import VanishingKernelLog

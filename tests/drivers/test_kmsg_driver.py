@@ -9,7 +9,7 @@ import pytest
 from nodeagent.drivers.api import Unavailable
 from nodeagent.drivers.kmsg import driver as driver_module
 from nodeagent.drivers.kmsg.reader import KernelLog
-from nodeagent.worker.protocol import Batch, CaughtUp, Cursor, Lost, Pattern
+from nodeagent.wire import Batch, CaughtUp, Cursor, Lost, Pattern
 from tests.drivers.following import BOOT, FAULT, followed
 from tests.drivers.kernel_log_double import KernelLogDouble, VanishingKernelLog
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nodeagent.core.model import Assertion
 from nodeagent.drivers.kmsg import match as match_module
 from nodeagent.drivers.kmsg.match import Match, Matcher, device_name
-from nodeagent.worker.protocol import Pattern
+from nodeagent.wire import Pattern
 
 REPOSITORY = Path(__file__).parents[2]
 FIELD: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_lines.toml").read_text())

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.drivers.pci import (
+from nodeagent.drivers.shared.pci import (
     CONTROLLER_3D,
     HUAWEI,
     NVIDIA,

@@ -175,8 +175,8 @@ def test_without_a_configuration_that_ever_worked_a_mended_one_is_taken_by_itsel
 
 
 def test_a_removal_does_not_begin_while_a_reset_does_not_end(node: Machine) -> None:
-    lock = "/run/nodeagent/reset/npu3.1.lock"
-    node.run("mkdir", "--parents", "/run/nodeagent/reset")
+    lock = "/run/nodeagent/reset_unit/npu3.1.lock"
+    node.run("mkdir", "--parents", "/run/nodeagent/reset_unit")
     node.run("systemd-run", "--unit=reset", "flock", lock, "sleep", "600")
     until(
         lambda: node.run("flock", "--nonblock", lock, "true", check=False).returncode, lambda held: held == 1

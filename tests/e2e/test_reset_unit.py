@@ -44,7 +44,7 @@ import json, os, pathlib, socket, subprocess, time
 from nodeagent.reset.folder import Folder
 from nodeagent.reset.request import Device, Request, name_of
 
-FOLDER = Folder(pathlib.Path("/run/nodeagent/reset"))
+FOLDER = Folder(pathlib.Path("/run/nodeagent/reset_unit"))
 
 def try_to(act):
     try:
@@ -184,7 +184,7 @@ def test_one_goes_on_while_the_package_is_upgraded_and_its_result_is_adopted(nod
     upgraded = node.run("dpkg", "--install", "/root/nodeagent.deb")
     assert node.property_of(UNIT, "MainPID") != before
     assert "quiesced for dpkg, until " in upgraded.stderr
-    assert "nodeagent: waiting for a reset that is under way: /run/nodeagent/reset/" in upgraded.stderr
+    assert "nodeagent: waiting for a reset that is under way: /run/nodeagent/reset_unit/" in upgraded.stderr
     holds = json.loads(node.read("nodeagent", "status", "-o", "json"))["holds"]
     assert [hold for hold in holds if hold["kind"] == "quiesce"] == []
     told = until(lambda: actions(node), lambda told: len(told) == 2)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nodeagent.emulator.dcmi_codes import OCCUR, ONCE, RECOVER
+from nodeagent.emulator.ascend.codes import OCCUR, ONCE, RECOVER
 from nodeagent.emulator.node import EmulatedNode
 from tests.emulator.conftest import Program
 

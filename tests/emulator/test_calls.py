@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.symbols import NoSuchFunction
+from nodeagent.emulator.shared.symbols import NoSuchFunction
 from tests.waiting import wait_until
 
 MakeNode = Callable[[str], EmulatedNode]

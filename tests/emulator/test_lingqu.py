@@ -5,8 +5,8 @@ import queue
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from nodeagent.emulator.lingqu_faults import CHIP_LEVEL, FabricFault
 from nodeagent.emulator.node import EmulatedNode
+from nodeagent.emulator.unifiedbus.faults import CHIP_LEVEL, FabricFault
 from tests.waiting import wait_until
 
 MakeNode = Callable[[str], EmulatedNode]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nodeagent.client import Client, Event, Snapshot
-from nodeagent.outlets.pb import control_service_pb2 as pb
+from nodeagent.messages.pb import control_service_pb2 as pb
 from tests.cli.acting import Acting, acting
 from tests.waiting import wait_until
 

@@ -19,7 +19,7 @@ and where the wall clock shows another, that beside it.
 
 from collections.abc import Sequence
 
-from nodeagent.core.catalog import Catalog
+from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
     Carried,
@@ -32,7 +32,7 @@ from nodeagent.core.model import (
     Tick,
     Verdict,
 )
-from nodeagent.core.rebuilt import Told, told_by
+from nodeagent.core.reconcile import Told, told_by
 from tests.scenarios.clocks import Clocks
 from tests.scenarios.inputs import read, seen
 from tests.scenarios.tables import Tables

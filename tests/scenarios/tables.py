@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal, cast
 
-from nodeagent.core.catalog import (
+from nodeagent.core.catalog.catalog import (
     Catalog,
     ClearOn,
     CounterRule,

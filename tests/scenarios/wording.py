@@ -3,7 +3,7 @@
 import re
 
 from nodeagent.core.model import Event, EventKind
-from nodeagent.core.rebuilt import REBUILT
+from nodeagent.core.reconcile import REBUILT
 
 _UNITS = {"ns": 1, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9, "d": 86400 * 10**9}
 _SAYS_WHY = (EventKind.NOTICE, EventKind.TABLES_REJECTED)

@@ -4,22 +4,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from nodeagent.core import (
-    clearing,
-    deadlines,
-    devices,
-    duration,
-    engine,
-    frequency,
-    holds,
-    identity,
-    promotions,
-    signals,
-    telling,
-    windows,
-)
-from nodeagent.core.catalog import FrequencyRule
+from nodeagent.core import engine
+from nodeagent.core.catalog.catalog import FrequencyRule
+from nodeagent.core.devices import identity, registry
 from nodeagent.core.engine import Engine
+from nodeagent.core.faults import closing, signals
 from nodeagent.core.model import (
     ActiveSet,
     Assertion,
@@ -42,8 +31,12 @@ from nodeagent.core.model import (
     Verdict,
     Window,
 )
-from nodeagent.core.state import State
-from nodeagent.core.verdict import Contribution, Judgement, judge
+from nodeagent.core.orders import holds
+from nodeagent.core.rules import duration, frequency, promotions, windows
+from nodeagent.core.state import deadlines
+from nodeagent.core.state.state import State
+from nodeagent.core.verdicts import emit
+from nodeagent.core.verdicts.judge import Contribution, Judgement, judge
 from tests.simulation.mutating import Replacement
 
 # ---------------------------------------------------------------------- frequency
@@ -113,7 +106,7 @@ def never(*_: Any) -> None:
 
 # ---------------------------------------------------------------------- presence, polls, closing
 
-_recover, _after_reboot = clearing.recover, clearing.close_after_reboot
+_recover, _after_reboot = closing.recover, closing.close_after_reboot
 _polled, _signalled = engine._HANDLERS[ActiveSet], engine._HANDLERS[Signal]
 _started = engine._HANDLERS[Started]
 
@@ -174,7 +167,7 @@ def once_leaves(change: Callable[[Condition, int], Condition]) -> Callable[[Stat
 
     def signalled(state: State, given: Signal) -> bool:
         changed = _signalled(state, given)
-        device, facts = devices.find(state, given.device), state.lookup.facts(given.code)
+        device, facts = registry.find(state, given.device), state.lookup.facts(given.code)
         is_once = given.assertion is Assertion.ONCE and given.trusted and not given.injected
         if device is None or facts.duration is None or not is_once:
             return changed
@@ -196,7 +189,7 @@ once_ends = once_leaves(
 
 def once_interrupts_recovery(state: State, given: Signal) -> bool:
     changed = _signalled(state, given)
-    device = devices.find(state, given.device)
+    device = registry.find(state, given.device)
     condition = state.condition(device.id, state.lookup.facts(given.code).key) if device else None
     if given.assertion is Assertion.ONCE and condition is not None and condition.recovered_ns is not None:
         state.put(replace(condition, recovered_ns=state.moment_ns))
@@ -210,7 +203,7 @@ def judging(change: Callable[[list[Contribution]], list[Contribution]]) -> Repla
     def changed(contributions: Iterable[Contribution], unobserved: Reason | None, unknown: bool) -> Judgement:
         return judge(change(list(contributions)), unobserved, unknown)
 
-    return telling, "judge", changed
+    return emit, "judge", changed
 
 
 def without_reset(contributions: list[Contribution]) -> list[Contribution]:
@@ -272,7 +265,7 @@ def reload_raises(state: State, given: CatalogChanged) -> bool:
     changed = _changed(state, given)
     for condition in state.all(Condition)[:1]:
         device = state.device(condition.device_id)
-        telling.tell(state, EventKind.RAISED, device, about=condition, why="the tables changed")
+        emit.tell(state, EventKind.RAISED, device, about=condition, why="the tables changed")
     return changed
 
 
@@ -302,7 +295,7 @@ def resume_forgetting(self: Engine, now_ns: int) -> None:
 
 
 def resume_unfired(self: Engine, now_ns: int) -> None:
-    telling.show_as_told(self._state)
+    emit.show_as_told(self._state)
     self._state.muted = False
 
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from nodeagent.core.model import Carried
 from nodeagent.store import codec
-from nodeagent.store.board import Board
 from nodeagent.store.codec import CellRow, EventRow, InputRow
+from nodeagent.store.event_feed import Board
 from nodeagent.store.records import (
     ClockAnchor,
     Committed,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from nodeagent.core.catalog import SECOND_NS, DurationRule, canonical
+from nodeagent.core.catalog.catalog import SECOND_NS, DurationRule, canonical
 from nodeagent.core.model import ALL_DEVICES, ActiveSet, Assertion, CatalogChanged, EventKind, Signal, Started
 from tests.simulation.history import Step
 from tests.simulation.observed import Observed, device_id

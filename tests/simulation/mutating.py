@@ -7,7 +7,7 @@ from typing import Any
 from unittest.mock import patch
 
 from nodeagent.core import engine
-from nodeagent.core.state import State
+from nodeagent.core.state.state import State
 from tests.simulation.run import simulate
 
 Replacement = tuple[Any, str, Any]

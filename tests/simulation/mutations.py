@@ -6,25 +6,10 @@ A mutation is what a slip of the pen would make of a rule. New rules bring their
 
 from dataclasses import replace
 
-from nodeagent.core import (
-    clearing,
-    correlation,
-    deadlines,
-    duration,
-    engine,
-    frequency,
-    holding,
-    holds,
-    limits,
-    polls,
-    promotions,
-    recovery,
-    reload,
-    signals,
-    telling,
-    timers,
-)
+from nodeagent.core import engine, reload
+from nodeagent.core.devices import occupancy
 from nodeagent.core.engine import Engine
+from nodeagent.core.faults import closing, polls, signals
 from nodeagent.core.model import (
     ActiveSet,
     CatalogChanged,
@@ -35,7 +20,11 @@ from nodeagent.core.model import (
     Started,
     Window,
 )
-from nodeagent.core.state import State
+from nodeagent.core.orders import holds
+from nodeagent.core.rules import correlation, duration, frequency, promotions
+from nodeagent.core.state import deadlines, limits, timers
+from nodeagent.core.state.state import State
+from nodeagent.core.verdicts import emit, recovery
 from nodeagent.daemon.clock import Clock
 from tests.simulation.defects import (
     FOURTH,
@@ -101,11 +90,11 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("only the first occurrence of a fault counts", ((frequency, "occurred", count_first_only),)),
     Mutation("what repeats while promoted is counted anew", ((frequency, "_standing", never),)),
     Mutation("correlation is not waited for", ((correlation, "has_siblings", lambda *_: False),)),
-    Mutation("correlation asks for no job", ((holding, "same_job", lambda *_: True),)),
+    Mutation("correlation asks for no job", ((occupancy, "same_job", lambda *_: True),)),
     Mutation("correlation finds nothing", ((correlation, "_shown_elsewhere", never),)),
     Mutation("a duration ends at its time-out, not past it", (earlier("timeout_ns", 1),)),
     Mutation("a duration never times out", ((deadlines, "timeout_ns", never),)),
-    Mutation("a presence shorter than its time-out counts", ((clearing, "recover", short_presence_counts),)),
+    Mutation("a presence shorter than its time-out counts", ((closing, "recover", short_presence_counts),)),
     Mutation(
         "further presences within its recovery time count",
         ((duration, "timed_out", each_presence_counts),),
@@ -113,26 +102,26 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a once prolongs a presence", handlers={Signal: once_prolongs}),
     Mutation("a once ends a presence", handlers={Signal: once_ends}),
     Mutation("a once prolongs the recovery time", handlers={Signal: once_interrupts_recovery}),
-    Mutation("the recovery time-out is ignored", ((clearing, "recover", recover_at_once),)),
+    Mutation("the recovery time-out is ignored", ((closing, "recover", recover_at_once),)),
     Mutation("a tolerance ends at its time, not past it", (earlier("phase_ns", 1),)),
     Mutation("a tolerance never ends", ((deadlines, "phase_ns", never),)),
     Mutation("a once does not close", ((deadlines, "clearing_ns", once_stays),)),
     Mutation("a once closes a nanosecond early", (earlier("clearing_ns", 1),)),
     Mutation("a once is taken for a presence", handlers={Signal: once_is_occur}),
     Mutation("a recovery is not heard", handlers={Signal: ignores_recovery}),
-    Mutation("a recovery ends the code on every device", ((clearing, "recover", recover_everywhere),)),
+    Mutation("a recovery ends the code on every device", ((closing, "recover", recover_everywhere),)),
     Mutation("an incomplete active set closes", handlers={ActiveSet: taken_complete}),
     Mutation("an active set closes what came since it began", handlers={ActiveSet: begun_now}),
     Mutation("an active set opens nothing", ((polls, "_shown", lambda *_: False),)),
     Mutation("an active set closes nothing", ((polls, "_close_absent", lambda *_: False),)),
     Mutation("a reboot clears before anything is read", handlers={Started: reboot_clears_unread}),
-    Mutation("a reboot clears nothing", ((clearing, "close_after_reboot", lambda *_: False),)),
+    Mutation("a reboot clears nothing", ((closing, "close_after_reboot", lambda *_: False),)),
     Mutation("timers run while nothing is observed", ((State, "awaits", lambda *_: False),)),
     Mutation("a start fires what is held", ((Engine, "_advance", start_fires),)),
     Mutation("the last verdict counts, not the strictest", (judging(lambda every: every[-1:]),)),
     Mutation("PreSeparateNPU hides RestartNPU", (judging(without_reset),)),
-    Mutation("UNKNOWN hides what is stricter", ((telling, "judge", unknown_hides),)),
-    Mutation("an unobserved device is ALLOW", ((telling, "judge", never_unknown),)),
+    Mutation("UNKNOWN hides what is stricter", ((emit, "judge", unknown_hides),)),
+    Mutation("an unobserved device is ALLOW", ((emit, "judge", never_unknown),)),
     Mutation("a fault of the application isolates", ((recovery, "user_induced_stance", isolates),)),
     Mutation("the third fault of the application counts as the first", ((signals, "_USER_INDUCED", FOURTH),)),
     Mutation("a change of verdict is not told", ((engine, "settle", settles_silently),)),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from nodeagent.core.catalog import SECOND_NS, FrequencyRule, canonical
+from nodeagent.core.catalog.catalog import SECOND_NS, FrequencyRule, canonical
 from nodeagent.core.model import (
     Assertion,
     Backing,

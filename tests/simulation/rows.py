@@ -2,7 +2,7 @@
 
 from fnmatch import fnmatchcase
 
-from nodeagent.core.catalog import Catalog, DurationRule, FrequencyRule, Row, canonical
+from nodeagent.core.catalog.catalog import Catalog, DurationRule, FrequencyRule, Row, canonical
 from nodeagent.core.model import Assertion, Kind, Signal
 
 

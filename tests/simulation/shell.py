@@ -7,7 +7,7 @@ the board name, and a new one begins with what was durable.
 from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar, cast
 
-from nodeagent.core.catalog import Catalog
+from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
     NODE,

@@ -12,7 +12,7 @@ from nodeagent.core.model import (
     Tick,
     View,
 )
-from nodeagent.core.resets import OUTCOME
+from nodeagent.core.resets.lifecycle import OUTCOME
 from tests.simulation.history import Step
 from tests.simulation.watch import Invariant
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from nodeagent.core.model import Carried
-from nodeagent.store.durability import Limits
+from nodeagent.store.disk.durability import Limits
+from nodeagent.store.disk.upkeep import Keep
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Committed, Transaction
-from nodeagent.store.upkeep import Keep
 from tests.store.samples import MACHINE, anchor, condition, transaction
 
 

@@ -17,7 +17,7 @@ from nodeagent.core.model import (
     Signal,
     Verdict,
 )
-from nodeagent.store.durability import Limits
+from nodeagent.store.disk.durability import Limits
 from nodeagent.store.records import ClockAnchor, Cursor, Stamped, Transaction
 
 MACHINE = "machine-a"

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from nodeagent.core.model import Carried
-from nodeagent.store.durability import Limits
+from nodeagent.store.disk.durability import Limits
 from nodeagent.store.errors import StoreUnreadableError
 from nodeagent.store.layout import SCHEMA_VERSION
 from nodeagent.store.ledger import Ledger

@@ -3,7 +3,7 @@
 import asyncio
 
 from nodeagent.core.model import View
-from nodeagent.store.board import Board
+from nodeagent.store.event_feed import Board
 from nodeagent.store.records import Publication, StoredEvent, StoreId
 from tests.store.samples import event
 

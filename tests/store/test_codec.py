@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeagent.core.model import Carried, Cell, Event, Input, RuleCell
-from nodeagent.core.rule_kinds import RULE_KINDS
+from nodeagent.core.rules.kinds import RULE_KINDS
 from nodeagent.store import codec
 from nodeagent.store.errors import StoreDamagedError
 from tests.store.samples import event, signal

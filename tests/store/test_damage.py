@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.model import Carried, Hold, Tick
+from nodeagent.store.damage.repair import finish
+from nodeagent.store.disk.writer import as_ours
 from nodeagent.store.layout import CARRIED, DAMAGE, EVENT, INPUT, STATE, Table
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Recovery
-from nodeagent.store.repair import finish
-from nodeagent.store.writer import as_ours
 from tests.store.conftest import StartChild
 from tests.store.samples import (
     MACHINE,

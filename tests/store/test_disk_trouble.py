@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from nodeagent.core.model import Signal
+from nodeagent.store.disk.upkeep import Keep
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Recovery, StoredEvent
-from nodeagent.store.upkeep import Keep
 from tests.store.conftest import Process, StartChild
 from tests.store.preload import DiskFault
 from tests.store.samples import MACHINE, PATIENT, condition

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from nodeagent.core.model import Signal
+from nodeagent.store.disk.upkeep import Keep
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import StoredEvent
-from nodeagent.store.upkeep import Keep
 from tests.store.conftest import Process, StartChild
 from tests.store.preload import LosableCache
 from tests.store.samples import MACHINE, PATIENT

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.model import CatalogChanged
+from nodeagent.store.disk.upkeep import Keep
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Stamped, Transaction
-from nodeagent.store.upkeep import Keep
 from tests.store.samples import MACHINE, PATIENT, WALL_NS, condition, signal, transaction
 
 DAY_NS = 24 * 3600 * 1_000_000_000

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from nodeagent.client import Event, EventKind
-from nodeagent.emulator.gpus import Gpus
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.nvrm import xid_line
+from nodeagent.emulator.nvidia.gpus import Gpus
+from nodeagent.emulator.nvidia.kernel_lines import xid_line
 from tests.drivers.kernel_log_double import KernelLogDouble
 from tests.stories.daemon import ROOT, Daemon
 from tests.stories.subscriber import Subscriber

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.outlets import limits
-from nodeagent.outlets.pb import fault_service_pb2 as pb
-from tests.outlets import http2, limits_sum
-from tests.outlets.callers import GET_NODE, LIST_EVENTS, crowd, hoarding
-from tests.outlets.certificates import Authority, Certificate
-from tests.outlets.watching import WATCH
+from nodeagent.api.access import limits
+from nodeagent.messages.pb import fault_service_pb2 as pb
+from tests.api import http2, limits_sum
+from tests.api.callers import GET_NODE, LIST_EVENTS, crowd, hoarding
+from tests.api.certificates import Authority, Certificate
+from tests.api.watching import WATCH
 from tests.stories.conftest import Follow, Launch
 from tests.stories.daemon import Daemon, free_port
 from tests.stories.kernel_log import FakeKernelLog

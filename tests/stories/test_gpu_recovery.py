@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.client import EventKind, Handling, Verdict
-from nodeagent.emulator.nvrm import Instance
+from nodeagent.emulator.nvidia.kernel_lines import Instance
 from nodeagent.emulator.pci_tree import write_pci_tree
 from tests.stories.conftest import Follow, LaunchGpus
 from tests.stories.gpu_bench import GpuDaemon, last_of

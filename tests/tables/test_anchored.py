@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from nodeagent.tables.anchored import NOT_ANCHORED, objection
+from nodeagent.tables.patterns.anchored import NOT_ANCHORED, objection
 
 SOUND = [
     r"^NVRM: Xid \(PCI:(?P<pci>[0-9a-f:.]{7,16})\): (?P<code>\d+), (?P<text>.*)",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.catalog import Catalog, Settings
+from nodeagent.core.catalog.catalog import Catalog, Settings
 from nodeagent.core.model import Kind, Level
 from nodeagent.tables.load import load_catalog
 from tests.core.build import begin, condition, held, open_codes, run, signal

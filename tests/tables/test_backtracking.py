@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodeagent.core.catalog import Catalog, Settings
-from nodeagent.tables.automaton import OTHER, Automaton, automaton_of, tree_of
-from nodeagent.tables.backtracking import (
+from nodeagent.core.catalog.catalog import Catalog, Settings
+from nodeagent.tables.load import TablesError, load_catalog
+from nodeagent.tables.patterns.automaton import OTHER, Automaton, automaton_of, tree_of
+from nodeagent.tables.patterns.backtracking import (
     CUBIC,
     EMPTY,
     EXPONENTIAL,
@@ -21,7 +22,6 @@ from nodeagent.tables.backtracking import (
     must_part,
     objections,
 )
-from nodeagent.tables.load import TablesError, load_catalog
 from tests.tables.backtracker import Backtracker
 
 REPOSITORY = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.catalog import Catalog, Mode, Settings
+from nodeagent.core.catalog.catalog import Catalog, Mode, Settings
 from nodeagent.tables.canonical import decode_catalog, encode_catalog
 from nodeagent.tables.load import load_catalog
 

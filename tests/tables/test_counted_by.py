@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodeagent.core.catalog import FrequencyRule
+from nodeagent.core.catalog.catalog import FrequencyRule
 from nodeagent.core.model import CountedBy
 from nodeagent.tables.export import to_toml
 from nodeagent.tables.sorts import sort_of

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from nodeagent.core.catalog import Catalog, Settings
-from nodeagent.tables.importing import import_files
+from nodeagent.core.catalog.catalog import Catalog, Settings
 from nodeagent.tables.load import TablesError, load_catalog
+from nodeagent.tables.mindcluster.importing import import_files
 
 TESTS = Path(__file__).parents[1]
 SHIPPED = TESTS.parent / "fault_codes"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nodeagent.core.catalog import Catalog, ClearOn, Settings
+from nodeagent.core.catalog.catalog import Catalog, ClearOn, Settings
 from nodeagent.core.model import Affects, Kind
 from nodeagent.tables.load import load_catalog
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from nodeagent.core.catalog import Catalog, DurationRule, FrequencyRule, Settings
-from nodeagent.core.lookup import Lookup
+from nodeagent.core.catalog.catalog import Catalog, DurationRule, FrequencyRule, Settings
+from nodeagent.core.catalog.lookup import Lookup
 from nodeagent.core.model import Level
 from nodeagent.tables.load import Loaded, TablesError, load_catalog
 

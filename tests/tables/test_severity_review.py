@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from nodeagent.core.catalog import Catalog, Row, Settings
-from nodeagent.core.lookup import Lookup
+from nodeagent.api.faults.explain import explanation
+from nodeagent.core.catalog.catalog import Catalog, Row, Settings
+from nodeagent.core.catalog.lookup import Lookup
 from nodeagent.core.model import Kind, Level
-from nodeagent.core.verdict import PRECEDENCE
-from nodeagent.outlets.explain import explanation
-from nodeagent.outlets.pb import types_pb2 as pb
+from nodeagent.core.verdicts.judge import PRECEDENCE
+from nodeagent.messages.pb import types_pb2 as pb
 from nodeagent.tables.levels import IN_WORDS, LevelSource
 from nodeagent.tables.load import load_catalog
 from tests.tables.test_mindcluster_levels import KINDS

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from nodeagent.core.catalog import Catalog, Settings
+from nodeagent.core.catalog.catalog import Catalog, Settings
 from nodeagent.core.model import Assertion
 from nodeagent.drivers.kmsg.match import Match, Matcher
 from nodeagent.replay.kernel_text import KernelText, LogLine
 from nodeagent.replay.reading import Reports
 from nodeagent.tables.load import load_catalog
 from nodeagent.toml.problem import Problems
-from nodeagent.worker.protocol import as_told
+from nodeagent.wire import as_told
 
 REPOSITORY = Path(__file__).parents[2]
 LINES: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_lines.toml").read_text())

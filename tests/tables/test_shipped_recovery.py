@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.catalog import SECOND_NS, Catalog, Settings
+from nodeagent.core.catalog.catalog import SECOND_NS, Catalog, Settings
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
     Assertion,
@@ -21,11 +21,11 @@ from nodeagent.core.model import (
     Started,
     Verdict,
 )
-from nodeagent.core.verdict import BELOW_RESET
+from nodeagent.core.verdicts.judge import BELOW_RESET
 from nodeagent.drivers.kmsg.match import Matcher
-from nodeagent.emulator.nvrm import Instance, xid_line
+from nodeagent.emulator.nvidia.kernel_lines import Instance, xid_line
 from nodeagent.tables.load import load_catalog
-from nodeagent.worker.protocol import as_told
+from nodeagent.wire import as_told
 from tests.core.build import active
 
 REPOSITORY = Path(__file__).parents[2]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.core.catalog import Catalog, Settings
+from nodeagent.core.catalog.catalog import Catalog, Settings
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import Event, EventKind, Handling, Level, Signal, Verdict
 from nodeagent.tables.load import load_catalog

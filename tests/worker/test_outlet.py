@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from nodeagent.drivers.api import Reading
-from nodeagent.worker.outlet import MAX_ENQUEUED, Outlet
-from nodeagent.worker.protocol import SOURCE, Batch, Signal
+from nodeagent.wire import SOURCE, Batch, Signal
+from nodeagent.worker.reports import MAX_ENQUEUED, Outlet
 
 THREADS = 4
 REPORTS_EACH = 2000

@@ -6,8 +6,46 @@ Times are integers of nanoseconds on the *rule clock* (it never steps back and i
 line across daemon restarts and boots); only the store and the outlets turn them into wall time.
 """
 
-from nodeagent.core.model.acting import Charge, Claimed, Hold, Reset
 from nodeagent.core.model.carried import Carried, Input
+from nodeagent.core.model.cells import (
+    Absorbed,
+    Cell,
+    Condition,
+    Device,
+    Era,
+    Held,
+    Noticed,
+    Occurrence,
+    Ordinal,
+    Promotion,
+    RuleCell,
+    Severity,
+    Shown,
+    Sighting,
+    Source,
+    Trace,
+    Window,
+)
+from nodeagent.core.model.enums import (
+    ALL_DEVICES,
+    KERNEL_LOG,
+    NODE,
+    ActionState,
+    Affects,
+    Assertion,
+    Backing,
+    CountedBy,
+    EventKind,
+    Handling,
+    HoldKind,
+    Kind,
+    Level,
+    Recovery,
+    Refused,
+    ResetMode,
+    ResetStage,
+    Verdict,
+)
 from nodeagent.core.model.inputs import (
     ActionResult,
     ActionStarted,
@@ -30,46 +68,8 @@ from nodeagent.core.model.inputs import (
     TablesRejected,
     Tick,
 )
-from nodeagent.core.model.live import (
-    Absorbed,
-    Cell,
-    Condition,
-    Device,
-    Era,
-    Held,
-    Noticed,
-    Occurrence,
-    Ordinal,
-    Promotion,
-    RuleCell,
-    Severity,
-    Shown,
-    Sighting,
-    Source,
-    Trace,
-    Window,
-)
 from nodeagent.core.model.outputs import Action, Answer, DeviceView, Event, Outcome, Reason, View
-from nodeagent.core.model.words import (
-    ALL_DEVICES,
-    KERNEL_LOG,
-    NODE,
-    ActionState,
-    Affects,
-    Assertion,
-    Backing,
-    CountedBy,
-    EventKind,
-    Handling,
-    HoldKind,
-    Kind,
-    Level,
-    Recovery,
-    Refused,
-    ResetMode,
-    ResetStage,
-    Verdict,
-)
+from nodeagent.core.model.reset_cells import Charge, Claimed, Hold, Reset
 
 __all__ = [
     "ALL_DEVICES",

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from nodeagent.core.model.cells import Cell
 from nodeagent.core.model.inputs import (
     ActionResult,
     ActionStarted,
@@ -22,7 +23,6 @@ from nodeagent.core.model.inputs import (
     TablesRejected,
     Tick,
 )
-from nodeagent.core.model.live import Cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nodeagent.core.model.words import ActionState, Assertion, Kind
+from nodeagent.core.model.enums import ActionState, Assertion, Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +159,7 @@ class TablesRejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
-    """A person's order: ``what`` is the verb, one of ``core.orders``.
+    """A person's order: ``what`` is the verb, one of ``core.orders.orders``.
 
     ``device`` is the name or id of a device; an approval or refusal may name a reset instead. ``who``
     called, as the daemon knows the caller; ``owner`` is in whose name, as the caller says, "" in orders that

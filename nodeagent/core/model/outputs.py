@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from nodeagent.core.model.acting import Hold, Reset
 from nodeagent.core.model.carried import Input
+from nodeagent.core.model.cells import Condition, Promotion, Source
+from nodeagent.core.model.enums import EventKind, Handling, Kind, Level, Refused, Verdict
 from nodeagent.core.model.inputs import Holder
-from nodeagent.core.model.live import Condition, Promotion, Source
-from nodeagent.core.model.words import EventKind, Handling, Kind, Level, Refused, Verdict
+from nodeagent.core.model.reset_cells import Hold, Reset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from nodeagent.core.model import Assertion
-from nodeagent.worker.protocol import Signal
+from nodeagent.wire import Signal
 
 WINDOW_NS = 1_000_000_000
 MAX_KEYS = 256

@@ -27,17 +27,7 @@ from nodeagent.drivers.kmsg.match import Match, Matcher
 from nodeagent.drivers.kmsg.parse import KERNEL, Record
 from nodeagent.drivers.kmsg.reader import CHUNK_RECORDS, Account, KernelLog, SourceGone
 from nodeagent.drivers.kmsg.signals import signal_of
-from nodeagent.worker.protocol import (
-    Batch,
-    CaughtUp,
-    Configure,
-    Cursor,
-    LookingAt,
-    Lost,
-    Pattern,
-    Signal,
-    Skipped,
-)
+from nodeagent.wire import Batch, CaughtUp, Configure, Cursor, LookingAt, Lost, Pattern, Signal, Skipped
 
 CURSOR_INTERVAL_NS: Final = 5_000_000_000
 LOSS_INTERVAL_NS: Final = 50_000_000

@@ -5,7 +5,7 @@ from typing import Final
 
 from nodeagent.drivers.kmsg.match import Match, as_name
 from nodeagent.drivers.kmsg.parse import Record, printable
-from nodeagent.worker.protocol import MAX_EVIDENCE
+from nodeagent.wire import MAX_EVIDENCE
 
 MAX_LINE: Final = 1024
 MAX_VALUE: Final = 256

@@ -20,7 +20,7 @@ from typing import Any, Final
 from nodeagent.core.model import NODE, Assertion
 from nodeagent.drivers.kmsg.quoting import begins_with_a_long_name
 from nodeagent.memory import give_back
-from nodeagent.worker.protocol import Pattern
+from nodeagent.wire import Pattern
 
 try:
     import hyperscan

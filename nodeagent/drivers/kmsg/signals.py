@@ -8,7 +8,7 @@ from typing import Final
 
 from nodeagent.drivers.kmsg.evidence import evidence_of
 from nodeagent.drivers.kmsg.match import Match
-from nodeagent.worker.protocol import Signal
+from nodeagent.wire import Signal
 
 _NOTHING: Final[Mapping[str, str]] = {}
 

@@ -25,12 +25,12 @@ from nodeagent.core.model import NODE, Assertion
 from nodeagent.drivers.api import CallFailed, Driver, Emit, Population, Reading, Unavailable
 from nodeagent.drivers.nvidia import identity, library
 from nodeagent.drivers.nvidia.calls import STALE, DriverGone, GpuFault, name_of
+from nodeagent.drivers.nvidia.checks.fabric_manager import DOWN, Manager
+from nodeagent.drivers.nvidia.checks.imex import Imex
+from nodeagent.drivers.nvidia.checks.nvlink import Peers
 from nodeagent.drivers.nvidia.gpu import Gpu, Surroundings
-from nodeagent.drivers.nvidia.imex import Imex
-from nodeagent.drivers.nvidia.manager import DOWN, Manager
 from nodeagent.drivers.nvidia.missing import Slots, taken
-from nodeagent.drivers.nvidia.nvlink import Peers
-from nodeagent.worker.protocol import MAX_DEVICES, Batch, Configure, Device, Pattern, Signal
+from nodeagent.wire import MAX_DEVICES, Batch, Configure, Device, Pattern, Signal
 
 DISCOVERY_LIMIT_S: Final = 4.0
 """Once no GPU was opened, nor said who it is, for so long, those that have not are listed without.

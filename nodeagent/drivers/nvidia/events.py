@@ -14,7 +14,7 @@ from typing import Any, Final
 import pynvml
 
 from nodeagent.drivers.nvidia.calls import STALE, name_of
-from nodeagent.worker.protocol import Signal
+from nodeagent.wire import Signal
 
 WAIT_MS: Final = 5000
 WINDOW_NS: Final = 1_000_000_000

@@ -20,23 +20,24 @@ import pynvml
 from msgspec.structs import replace
 
 from nodeagent.drivers.api import CallFailed, Reading
-from nodeagent.drivers.nvidia import fabric, identity, persistence
-from nodeagent.drivers.nvidia.c2c import C2C_CODES, C2c
+from nodeagent.drivers.nvidia import identity
 from nodeagent.drivers.nvidia.calls import Calls, GpuFault, GpuHung, Readings
-from nodeagent.drivers.nvidia.ecc import ROW_CODES, Flag, Memory
+from nodeagent.drivers.nvidia.checks import fabric, persistence
+from nodeagent.drivers.nvidia.checks.c2c import C2C_CODES, C2c
+from nodeagent.drivers.nvidia.checks.ecc import ROW_CODES, Flag, Memory
+from nodeagent.drivers.nvidia.checks.fabric import FABRIC_CODES
+from nodeagent.drivers.nvidia.checks.inforom import INFOROM_CODES, Inforom
+from nodeagent.drivers.nvidia.checks.nvlink import LINK_CODES, Links, Peers
+from nodeagent.drivers.nvidia.checks.pcie import PciExpress
+from nodeagent.drivers.nvidia.checks.persistence import PERSISTENCE_CODES
+from nodeagent.drivers.nvidia.checks.telemetry import SlowdownMinutes, Telemetry
+from nodeagent.drivers.nvidia.checks.thermal import Thermal
 from nodeagent.drivers.nvidia.events import Events, Tell
-from nodeagent.drivers.nvidia.fabric import FABRIC_CODES
 from nodeagent.drivers.nvidia.groups import LINKED
-from nodeagent.drivers.nvidia.inforom import INFOROM_CODES, Inforom
-from nodeagent.drivers.nvidia.nvlink import LINK_CODES, Links, Peers
-from nodeagent.drivers.nvidia.pcie import PciExpress
-from nodeagent.drivers.nvidia.persistence import PERSISTENCE_CODES
 from nodeagent.drivers.nvidia.processes import Processes
 from nodeagent.drivers.nvidia.state import RECOVERY_ACTION, RECOVERY_CODES, Recovery
-from nodeagent.drivers.nvidia.telemetry import SlowdownMinutes, Telemetry
-from nodeagent.drivers.nvidia.thermal import Thermal
-from nodeagent.drivers.pci import PciFunction
-from nodeagent.worker.protocol import Active, Device, Signal
+from nodeagent.drivers.shared.pci import PciFunction
+from nodeagent.wire import Active, Device, Signal
 
 SELDOM: Final = 5
 """Polls from one that asks for everything to the next; those of the GPUs take turns."""

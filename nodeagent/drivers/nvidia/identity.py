@@ -14,8 +14,8 @@ import pynvml
 from nodeagent.core.model import Kind
 from nodeagent.drivers.nvidia.calls import Calls
 from nodeagent.drivers.nvidia.groups import reset_group
-from nodeagent.drivers.pci import PciFunction, normal
-from nodeagent.worker.protocol import Device
+from nodeagent.drivers.shared.pci import PciFunction, normal
+from nodeagent.wire import Device
 
 VENDOR: Final = "nvidia"
 UUID: Final = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -14,9 +14,9 @@ from typing import Final
 import pynvml
 
 from nodeagent.drivers.api import Unavailable
-from nodeagent.drivers.denied import denials
 from nodeagent.drivers.nvidia.calls import name_of
-from nodeagent.worker.protocol import Missing
+from nodeagent.drivers.shared.denied import denials
+from nodeagent.wire import Missing
 
 SONAME: Final = "libnvidia-ml.so.1"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from nodeagent.drivers.api import CallFailed
-from nodeagent.drivers.pci import CONTROLLER_3D, NVIDIA, VGA_CONTROLLER, Bus, PciFunction
-from nodeagent.worker.protocol import Device, Missing
+from nodeagent.drivers.shared.pci import CONTROLLER_3D, NVIDIA, VGA_CONTROLLER, Bus, PciFunction
+from nodeagent.wire import Device, Missing
 
 LOOK_S: Final = 5.0
 """PCI is read this often, and when a GPU is gone; all of sysfs each second would be much for nothing."""

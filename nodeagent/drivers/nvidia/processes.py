@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import pynvml
 
-from nodeagent.drivers.holders import holder_of
 from nodeagent.drivers.nvidia.calls import Calls
-from nodeagent.worker.protocol import Holder
+from nodeagent.drivers.shared.holders import holder_of
+from nodeagent.wire import Holder
 
 MAX_HOLDERS: Final = 1024
 

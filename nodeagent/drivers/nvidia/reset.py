@@ -15,7 +15,14 @@ from typing import Final
 
 from nodeagent.drivers.nvidia.groups import settled
 from nodeagent.drivers.nvidia.identity import UUID
-from nodeagent.drivers.resetting import Member, Order, ResetFailed, ResetRefused, ResetTimedOut, in_root
+from nodeagent.drivers.shared.resetting import (
+    Member,
+    Order,
+    ResetFailed,
+    ResetRefused,
+    ResetTimedOut,
+    in_root,
+)
 
 TOOL: Final = "nvidia-smi"
 RESET_WORDS: Final = "successfully reset"

@@ -2,7 +2,7 @@
 
 from msgspec import field
 
-from nodeagent.core.catalog import DurationRule
+from nodeagent.core.catalog.catalog import DurationRule
 from nodeagent.core.model import Level
 from nodeagent.tables.schema import Codes, RuleForm, UpToOneDay, UpToTenMinutes
 from nodeagent.tables.sorts.sort import Objections, Sort, codes_of_list, manual_separation

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from nodeagent.core.catalog import SECOND_NS, FrequencyRule
+from nodeagent.core.catalog.catalog import SECOND_NS, FrequencyRule
 from nodeagent.core.model import CountedBy, Kind, Level
 from nodeagent.tables.levels import objection
 from nodeagent.tables.schema import (

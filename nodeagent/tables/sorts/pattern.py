@@ -4,11 +4,11 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from nodeagent.core.catalog import Pattern
+from nodeagent.core.catalog.catalog import Pattern
 from nodeagent.core.model import Assertion
+from nodeagent.tables.patterns.templates import pattern_objections
 from nodeagent.tables.schema import RuleForm
 from nodeagent.tables.sorts.sort import Named, Objections, Sort
-from nodeagent.tables.templates import pattern_objections
 
 
 class PatternForm(RuleForm, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import field
 
-from nodeagent.core.catalog import RelationRule
+from nodeagent.core.catalog.catalog import RelationRule
 from nodeagent.core.model import Level
 from nodeagent.tables.schema import Code, Codes, RuleForm, UpToOneDay
 from nodeagent.tables.sorts.sort import Named, Objections, Sort, manual_separation

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from nodeagent.core.catalog import DurationRule, FrequencyRule, Pattern, RaisingRule, RelationRule
+from nodeagent.core.catalog.catalog import DurationRule, FrequencyRule, Pattern, RaisingRule, RelationRule
 from nodeagent.core.model import Level
 from nodeagent.tables.schema import RuleForm
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from nodeagent.core.catalog import Catalog, Settings
+from nodeagent.core.catalog.catalog import Catalog, Settings
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import CatalogChanged, Condition, DeviceView, Event, Input, Started
 from nodeagent.daemon.delivery import Delivery
-from nodeagent.daemon.source import WorkerSpec
-from nodeagent.daemon.supervisor import Supervisor
+from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.sources.supervisor import Supervisor
 from nodeagent.tables.load import load_catalog
 from tests.daemon.staged import BOOT, Staged
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from nodeagent.core.model import NODE
-from nodeagent.worker.protocol import Batch, Following, Signal
+from nodeagent.wire import Batch, Following, Signal
 
 PATIENCE_S = 60.0
 

@@ -1,8 +1,8 @@
 """The driver of UnifiedBus switches, which asks for another process as soon as it has told all faults."""
 
 from nodeagent.drivers.api import Driver, Emit
-from nodeagent.drivers.ascend.switch import SwitchDriver
-from nodeagent.worker.protocol import Configure
+from nodeagent.drivers.ascend.unifiedbus.driver import SwitchDriver
+from nodeagent.wire import Configure
 
 
 def create(configure: Configure, emit: Emit) -> Driver:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from nodeagent.drivers.ascend import abi, lingqu
-from nodeagent.drivers.ascend.functions import CHIP_CALLS, LIBRARY_CALLS, Generation
+from nodeagent.drivers.ascend.library import abi
+from nodeagent.drivers.ascend.library.functions import CHIP_CALLS, LIBRARY_CALLS, Generation
+from nodeagent.drivers.ascend.unifiedbus import lingqu
 
 FACTS: dict[str, Any] = json.loads((Path(__file__).parents[2] / "fixtures/dcmi_abi.json").read_text())
 

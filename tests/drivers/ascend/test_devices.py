@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from nodeagent.drivers.api import Unavailable
-from nodeagent.drivers.ascend.devices import explained
-from nodeagent.drivers.ascend.loading import NotLoaded
+from nodeagent.drivers.ascend.library.device_files import explained
+from nodeagent.drivers.ascend.library.loading import NotLoaded
 
 FAILED = Unavailable("dcmi_init: inner error (INNER_ERR, -8005)", errno=8005)
 
@@ -28,7 +28,8 @@ def test_root_outside_their_group_is_told_who_keeps_it_out(devices: Path) -> Non
         os.chown(path, 65534, 65534)
     script = (
         "import sys; from pathlib import Path; from tests.drivers.ascend.test_devices import FAILED;"
-        "from nodeagent.drivers.ascend.devices import explained; print(explained(FAILED, Path(sys.argv[1])))"
+        "from nodeagent.drivers.ascend.library.device_files import explained;"
+        "print(explained(FAILED, Path(sys.argv[1])))"
     )
     command = ["setpriv", "--bounding-set=-all", sys.executable, "-c", script, str(devices)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)

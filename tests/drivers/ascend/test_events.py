@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from nodeagent.core.model import Assertion
-from nodeagent.drivers.ascend.abi import Event
-from nodeagent.drivers.ascend.events import (
+from nodeagent.drivers.ascend.library.abi import Event
+from nodeagent.drivers.ascend.npu.events import (
     MAX_PARTS_REMEMBERED,
     ON_ITS_WAY_NS,
     SETTLES_NS,

@@ -5,18 +5,18 @@ import ctypes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodeagent.drivers.ascend.abi import Event, SwitchEvent
-from nodeagent.drivers.ascend.events import ChipEvents, Listener
-from nodeagent.drivers.ascend.switch_fault import read_fault, signal_of
-from nodeagent.worker import protocol
-from nodeagent.worker.protocol import Batch
+from nodeagent import wire
+from nodeagent.drivers.ascend.library.abi import Event, SwitchEvent
+from nodeagent.drivers.ascend.npu.events import ChipEvents, Listener
+from nodeagent.drivers.ascend.unifiedbus.fault import read_fault, signal_of
+from nodeagent.wire import Batch
 from tests.drivers.ascend.recorder import Recorder
 
 EVENT_BYTES, SWITCH_EVENT_BYTES = ctypes.sizeof(Event), ctypes.sizeof(SwitchEvent)
 
 
-def taken(batch: protocol.Report) -> protocol.Report:
-    return protocol.decode_report(protocol.encode(batch).rstrip(b"\n"))
+def taken(batch: wire.Report) -> wire.Report:
+    return wire.decode_report(wire.encode(batch).rstrip(b"\n"))
 
 
 @settings(max_examples=300, deadline=None)

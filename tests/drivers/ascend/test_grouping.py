@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from nodeagent.drivers.ascend.dcmi import Place
-from nodeagent.drivers.ascend.grouping import Sitting, reset_groups
-from nodeagent.drivers.ascend.product import Series, series_of
+from nodeagent.drivers.ascend.library.dcmi import Place
+from nodeagent.drivers.ascend.npu.grouping import Sitting, reset_groups
+from nodeagent.drivers.ascend.npu.product import Series, series_of
 
 INFERENCE_CARD, NO_HCCS, TRAINING_BOARD = 0x28, 0x37, 0x30
 NONE = -1

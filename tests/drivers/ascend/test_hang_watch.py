@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.drivers.ascend.driver import AscendDriver
-from nodeagent.drivers.ascend.hang import SUSPECTED_HANG, HangRule, HangWatch, Sample, sample_of
+from nodeagent.drivers.ascend.npu.driver import AscendDriver
+from nodeagent.drivers.ascend.npu.hang import SUSPECTED_HANG, HangRule, HangWatch, Sample, sample_of
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.worker.protocol import Holder
+from nodeagent.wire import Holder
 from tests.drivers.ascend.recorder import Recorder
 
 MINUTE_NS = 60_000_000_000

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.drivers.ascend.killed import listed
+from nodeagent.drivers.ascend.npu.killed import listed
 
 KEY = "AllowKilledWhenResetNPU"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from nodeagent.drivers.api import Unavailable
-from nodeagent.drivers.ascend import loading
-from nodeagent.drivers.ascend.loading import load
+from nodeagent.drivers.ascend.library import loading
+from nodeagent.drivers.ascend.library.loading import load
 from nodeagent.emulator.node import EmulatedNode
 
 NAME = "libdcmi.so"

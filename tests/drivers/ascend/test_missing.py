@@ -7,10 +7,10 @@ import pytest
 
 from nodeagent.core.model import SourceLost
 from nodeagent.drivers.api import Unavailable
-from nodeagent.drivers.ascend import missing as missing_chips
-from nodeagent.drivers.ascend.driver import AscendDriver
-from nodeagent.drivers.ascend.missing import listed_by_pci, missing
-from nodeagent.drivers.pci import HUAWEI, Bus, PciFunction
+from nodeagent.drivers.ascend.npu import missing as missing_chips
+from nodeagent.drivers.ascend.npu.driver import AscendDriver
+from nodeagent.drivers.ascend.npu.missing import listed_by_pci, missing
+from nodeagent.drivers.shared.pci import HUAWEI, Bus, PciFunction
 from nodeagent.emulator.node import EmulatedNode
 from tests.drivers.ascend.conftest import Emulate
 from tests.drivers.ascend.judged import judged

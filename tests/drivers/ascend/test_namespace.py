@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from nodeagent import wire
 from nodeagent.drivers.api import Unavailable
-from nodeagent.drivers.ascend import namespace
+from nodeagent.drivers.ascend.library import namespace
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.worker import protocol
 
 FIRST = namespace.FIRST_PID_NAMESPACE
 ALL, NO_CAPABILITIES = "000001ffffffffff", "0000000000000000"
@@ -105,18 +105,18 @@ def test_a_worker_in_a_sandbox_beside_the_devices_never_asks_the_library(
         (devices / name).touch()
     sandbox = f'mount --bind /dev/null {devices}/null && mount --bind {devices} /dev && exec "$@"'
     worker = (sys.executable, "-m", "nodeagent.worker", "ascend")
-    configure = protocol.Configure(
+    configure = wire.Configure(
         driver="ascend", boot_id="b", config={"library": str(node.dcmi), "sysfs": str(node.sysfs)}
     )
     command = ["unshare", "--mount", "sh", "-c", sandbox, "sh", "setpriv", "--bounding-set=-all", *worker]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(protocol.encode(configure))
+        process.stdin.write(wire.encode(configure))
         process.stdin.flush()
-        said = protocol.decode_report(process.stdout.readline())
+        said = wire.decode_report(process.stdout.readline())
         process.stdin.close()
-    assert isinstance(said, protocol.Unavailable), said
+    assert isinstance(said, wire.Unavailable), said
     assert said.code == "private_mount_namespace"
     assert said.reason == (
         "the NPUs are let alone, for this process would take them from all containers:"

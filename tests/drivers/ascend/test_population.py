@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.model import SourceLost
-from nodeagent.daemon.source import WorkerSpec
-from nodeagent.drivers.ascend.chip import REMOVED
-from nodeagent.drivers.ascend.driver import ENUMERATE_EACH, AscendDriver
+from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.drivers.ascend.npu.chip import REMOVED
+from nodeagent.drivers.ascend.npu.driver import ENUMERATE_EACH, AscendDriver
 from nodeagent.emulator.node import EmulatedNode
 from tests.daemon.staged import HANG_S
 from tests.drivers.ascend.conftest import Emulate

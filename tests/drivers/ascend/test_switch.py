@@ -8,12 +8,12 @@ import pytest
 
 from nodeagent.core.model import Assertion
 from nodeagent.drivers.api import CallFailed, Unavailable
-from nodeagent.drivers.ascend import lingqu
-from nodeagent.drivers.ascend.errors import SWITCH_STATUS
-from nodeagent.drivers.ascend.switch import SwitchDriver
-from nodeagent.emulator.lingqu_faults import FabricFault
+from nodeagent.drivers.ascend.library.errors import SWITCH_STATUS
+from nodeagent.drivers.ascend.unifiedbus import lingqu
+from nodeagent.drivers.ascend.unifiedbus.driver import SwitchDriver
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.worker.protocol import CaughtUp, Following
+from nodeagent.emulator.unifiedbus.faults import FabricFault
+from nodeagent.wire import CaughtUp, Following
 from tests.drivers.ascend.recorder import Recorder
 
 LINK_DOWN, LINK_FAILED, BROKEN = 0x08520003, 0x00F1FEF5, 0x00F103B0

@@ -1,9 +1,9 @@
 """Faults of UnifiedBus switches in the core: what they do to the node, and what an earlier life left open."""
 
-from nodeagent.core.catalog import Row
+from nodeagent.core.catalog.catalog import Row
 from nodeagent.core.model import Assertion, DeviceSeen, Level, Signal, Verdict
-from nodeagent.emulator.lingqu_faults import FabricFault
 from nodeagent.emulator.node import EmulatedNode
+from nodeagent.emulator.unifiedbus.faults import FabricFault
 from tests.drivers.ascend.judged import judged, shipped
 from tests.drivers.ascend.test_unifiedbus_contract import switch_spec
 

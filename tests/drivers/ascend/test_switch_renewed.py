@@ -3,9 +3,9 @@
 import pytest
 
 from nodeagent.core.model import SourceLost
-from nodeagent.daemon.source import WorkerSpec
-from nodeagent.emulator.lingqu_faults import FabricFault
+from nodeagent.daemon.sources.source import WorkerSpec
 from nodeagent.emulator.node import EmulatedNode
+from nodeagent.emulator.unifiedbus.faults import FabricFault
 from tests.daemon.staged import command
 from tests.drivers.ascend.judged import judged
 from tests.drivers.ascend.test_unifiedbus_contract import switch_spec

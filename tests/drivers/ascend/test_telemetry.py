@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from nodeagent.drivers.ascend import dcmi
-from nodeagent.drivers.ascend.telemetry import Telemetry
+from nodeagent.drivers.ascend.library import dcmi
+from nodeagent.drivers.ascend.npu.telemetry import Telemetry
 from nodeagent.emulator.node import EmulatedNode
 from tests.drivers.ascend.conftest import Emulate
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from nodeagent.daemon.source import WorkerSpec
-from nodeagent.emulator.lingqu_faults import FabricFault
+from nodeagent.daemon.sources.source import WorkerSpec
 from nodeagent.emulator.node import EmulatedNode
+from nodeagent.emulator.unifiedbus.faults import FabricFault
 from tests.daemon.staged import command, worker_spec
 from tests.drivers.ascend.conftest import Emulate
 from tests.drivers.contract import DriverContract, Inapplicable, Scene

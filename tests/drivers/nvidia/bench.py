@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from nodeagent.core.catalog import SECOND_NS, Catalog, Settings
+from nodeagent.core.catalog.catalog import SECOND_NS, Catalog, Settings
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
     Assertion,
@@ -22,14 +22,14 @@ from nodeagent.core.model import (
     Tick,
 )
 from nodeagent.daemon.delivery import Delivery
-from nodeagent.daemon.source import WorkerSpec
-from nodeagent.daemon.supervisor import Supervisor
+from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.sources.supervisor import Supervisor
 from nodeagent.drivers.kmsg.match import Matcher
 from nodeagent.drivers.nvidia.identity import VENDOR
-from nodeagent.emulator.gpus import Gpus
 from nodeagent.emulator.node import EmulatedNode
+from nodeagent.emulator.nvidia.gpus import Gpus
 from nodeagent.tables.load import load_catalog
-from nodeagent.worker.protocol import Pattern
+from nodeagent.wire import Pattern
 from tests.daemon.staged import BOOT, ROOT, Staged, command, worker_spec
 
 

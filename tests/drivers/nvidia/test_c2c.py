@@ -4,8 +4,8 @@ import pynvml
 import pytest
 
 from nodeagent.core.model import Assertion, Signal, Verdict
-from nodeagent.drivers.nvidia.c2c import DOWN, EACH_S, C2c
 from nodeagent.drivers.nvidia.calls import Calls, Readings
+from nodeagent.drivers.nvidia.checks.c2c import DOWN, EACH_S, C2c
 from nodeagent.drivers.nvidia.gpu import SELDOM
 from nodeagent.emulator.node import EmulatedNode
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from nodeagent.core.model import Assertion, DeviceSeen, Kind, Signal, Verdict
-from nodeagent.daemon.readings import Readings
-from nodeagent.daemon.translate import node_fault
+from nodeagent.daemon.sources.telemetry_edges import Readings
+from nodeagent.daemon.sources.translate import node_fault
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 
 BringAbout = Callable[[GpuNode, str], Any]

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.model import Verdict
-from nodeagent.drivers.nvidia import imex
-from nodeagent.drivers.nvidia.imex import CODES, DEGRADED, DOWN, NOT_READY, Imex
+from nodeagent.drivers.nvidia.checks import imex
+from nodeagent.drivers.nvidia.checks.imex import CODES, DEGRADED, DOWN, NOT_READY, Imex
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 
 NOT_CONFIGURED = "Failed to read node configuration file /etc/nvidia-imex/nodes_config.cfg"

@@ -4,8 +4,8 @@ import pynvml
 
 from nodeagent.core.model import Verdict
 from nodeagent.drivers.nvidia.calls import Calls, Readings
+from nodeagent.drivers.nvidia.checks.inforom import CORRUPT, EACH_S, Inforom
 from nodeagent.drivers.nvidia.gpu import SELDOM
-from nodeagent.drivers.nvidia.inforom import CORRUPT, EACH_S, Inforom
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 from tests.emulator.nvml.conftest import Opened
 

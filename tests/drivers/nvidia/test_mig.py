@@ -3,7 +3,7 @@
 import pytest
 
 from nodeagent.core.model import Handling, Kind, Verdict
-from nodeagent.emulator.nvrm import Instance, xid_line
+from nodeagent.emulator.nvidia.kernel_lines import Instance, xid_line
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 
 PROGRAMS = (13, 31, 43, 45, 68, 69, 94)

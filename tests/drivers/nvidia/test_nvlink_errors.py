@@ -7,8 +7,8 @@ import pynvml
 import pytest
 
 from nodeagent.core.model import DeviceSeen, Kind, Verdict
-from nodeagent.daemon.readings import Readings
-from nodeagent.drivers.nvidia.nvlink_errors import bit_error_ratio
+from nodeagent.daemon.sources.telemetry_edges import Readings
+from nodeagent.drivers.nvidia.checks.nvlink_errors import bit_error_ratio
 from tests.daemon.staged import staged
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 

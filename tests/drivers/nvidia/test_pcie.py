@@ -3,8 +3,8 @@
 import pytest
 
 from nodeagent.core.model import Verdict
+from nodeagent.drivers.nvidia.checks.pcie import Generation, ReplayMinutes, replays_a_minute
 from nodeagent.drivers.nvidia.gpu import SELDOM
-from nodeagent.drivers.nvidia.pcie import Generation, ReplayMinutes, replays_a_minute
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
 
 SLOW = "NV_PCIE_GENERATION"

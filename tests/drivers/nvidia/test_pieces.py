@@ -6,13 +6,14 @@ import pytest
 
 from nodeagent.core.model import Kind
 from nodeagent.drivers.api import Unavailable
-from nodeagent.drivers.nvidia import calls, ecc, fabric, imex, library, manager, nvlink
+from nodeagent.drivers.nvidia import calls, library
+from nodeagent.drivers.nvidia.checks import ecc, fabric, fabric_manager, imex, nvlink
+from nodeagent.drivers.nvidia.checks.fabric import Fabric, faults
+from nodeagent.drivers.nvidia.checks.telemetry import HARDWARE_SLOWDOWN, SlowdownMinutes
 from nodeagent.drivers.nvidia.events import WAIT_MS, WINDOW_NS, Storm
-from nodeagent.drivers.nvidia.fabric import Fabric, faults
 from nodeagent.drivers.nvidia.missing import Slots
 from nodeagent.drivers.nvidia.state import RECOVERY_ACTION
-from nodeagent.drivers.nvidia.telemetry import HARDWARE_SLOWDOWN, SlowdownMinutes
-from nodeagent.worker.protocol import Device, Signal
+from nodeagent.wire import Device, Signal
 from tests.drivers.nvidia.bench import shipped
 
 
@@ -219,7 +220,7 @@ def test_every_state_that_is_told_has_its_row_and_ends_with_the_state_or_by_a_pe
         *calls.FAULTS.values(),
         *library.CODES.values(),
         *(ecc.REMAP_PENDING, ecc.REMAP_FAILED, ecc.SRAM_THRESHOLD, ecc.CHANNEL_REPAIR, ecc.TPC_REPAIR),
-        *(ecc.BANK_REMAP, ecc.UNREPAIRABLE, nvlink.INACTIVE, manager.DOWN),
+        *(ecc.BANK_REMAP, ecc.UNREPAIRABLE, nvlink.INACTIVE, fabric_manager.DOWN),
         *(fabric.NOT_READY, fabric.FAILED, fabric.UNHEALTHY, fabric.MISCONFIGURED, *fabric.FLAGS),
         *(fabric.LIMITED, fabric.UNSUPPORTED, *imex.CODES),
         *(f"XID_{RECOVERY_ACTION}.{action}" for action in range(1, 8)),

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from nodeagent.core.model import Assertion, Signal
 from nodeagent.drivers.kmsg.match import Matcher
-from nodeagent.emulator.nvrm import xid_line
-from nodeagent.worker.protocol import Pattern
+from nodeagent.emulator.nvidia.kernel_lines import xid_line
+from nodeagent.wire import Pattern
 from tests.drivers.nvidia.bench import Judge, shipped
 
 PCI: Final = "0000:1b:00"

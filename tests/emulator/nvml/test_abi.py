@@ -92,7 +92,7 @@ def c_layout(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
             lines.append(f'printf("{name}.{field} %zu\\n", offsetof({name}, {field}));')
     source = folder / "layout.c"
     source.write_text("\n".join([*lines, "}"]))
-    program = compile_program(source, folder / "layout", f"-I{build.SOURCES}")
+    program = compile_program(source, folder / "layout", f"-I{build.SOURCES / 'nvidia'}")
     printed = subprocess.run([program], check=True, capture_output=True, text=True).stdout
     return {name: int(number) for name, number in (line.split() for line in printed.splitlines())}
 

@@ -12,8 +12,8 @@ from typing import Any
 import pynvml
 import pytest
 
-from nodeagent.emulator.gpus import Client, Gpus
 from nodeagent.emulator.node import EmulatedNode
+from nodeagent.emulator.nvidia.gpus import Client, Gpus
 
 DescribeNode = Callable[..., tuple[EmulatedNode, Gpus]]
 

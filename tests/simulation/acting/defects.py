@@ -4,19 +4,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from nodeagent.core import (
-    attempts,
-    charges,
-    clearing,
-    grounds,
-    hindrances,
-    identity,
-    policy,
-    proposals,
-    resets,
-)
-from nodeagent.core.catalog import ResetSettings
+from nodeagent.core.catalog.catalog import ResetSettings
+from nodeagent.core.devices import identity
 from nodeagent.core.engine import Engine
+from nodeagent.core.faults import closing
 from nodeagent.core.model import (
     ActionResult,
     ActionState,
@@ -30,7 +21,8 @@ from nodeagent.core.model import (
     ResetMode,
     ResetStage,
 )
-from nodeagent.core.state import State
+from nodeagent.core.resets import attempts, blockers, charges, eligibility, lifecycle, policy, proposals
+from nodeagent.core.state.state import State
 from tests.simulation.mutating import Replacement
 
 # ---------------------------------------------------------------------- limits
@@ -38,7 +30,7 @@ from tests.simulation.mutating import Replacement
 _replace_part = identity._replace_part
 _exhausted, _of_start, _charge, _resume = (
     charges.exhausted,
-    hindrances.of_start,
+    blockers.of_start,
     charges.charge,
     Engine.resume,
 )
@@ -75,7 +67,7 @@ def cooled_at_once(state: State, settings: ResetSettings) -> int:
 
 # ---------------------------------------------------------------------- what stands in the way
 
-_users, _why_withdrawn = hindrances.users, policy._why_withdrawn
+_users, _why_withdrawn = blockers.users, policy._why_withdrawn
 
 
 def users_without(words: str) -> Replacement:
@@ -84,14 +76,14 @@ def users_without(words: str) -> Replacement:
     def users(*arguments: Any) -> Iterator[str]:
         return (user for user in _users(*arguments) if words not in user)
 
-    return hindrances, "users", users
+    return blockers, "users", users
 
 
 def starting_despite(words: str) -> Replacement:
     def of_start(*arguments: Any) -> tuple[str, ...]:
         return tuple(found for found in _of_start(*arguments) if words not in found)
 
-    return hindrances, "of_start", of_start
+    return blockers, "of_start", of_start
 
 
 def kept_despite(words: str) -> Replacement:
@@ -116,18 +108,18 @@ def nothing(*_: Any, **__: Any) -> None:
 
 # ---------------------------------------------------------------------- grounds
 
-_wants = grounds.wants
+_wants = eligibility.wants
 
 
 def wanting(change: Callable[[Condition], Condition]) -> Replacement:
     def wants(state: State, condition: Condition) -> bool:
         return _wants(state, change(condition))
 
-    return grounds, "wants", wants
+    return eligibility, "wants", wants
 
 
 def asks_after_a_reload(state: State, condition: Condition) -> bool:
-    live = grounds.wants(state, condition) and grounds.is_live(state, condition)
+    live = eligibility.wants(state, condition) and eligibility.is_live(state, condition)
     return live and policy._wants_one_now(state, condition)
 
 
@@ -139,11 +131,11 @@ def is_always_live(*_: Any) -> bool:
 
 _start, _end, _verified, _resulted, _propose, _raise = (
     attempts.start,
-    resets.end,
+    lifecycle.end,
     attempts.verified,
     attempts.resulted,
     proposals.propose,
-    resets.raise_own,
+    lifecycle.raise_own,
 )
 
 
@@ -155,7 +147,7 @@ def start_in_earnest(state: State, reset: Reset, settings: ResetSettings) -> Non
 def start_and_let_go(state: State, reset: Reset, settings: ResetSettings) -> None:
     _start(state, reset, settings)
     for hold in _holds_of(state, reset):
-        clearing.lift(state, hold, "it has started")
+        closing.lift(state, hold, "it has started")
 
 
 def end_holding(state: State, reset: Reset, *rest: Any, **more: Any) -> None:

@@ -2,19 +2,10 @@
 
 from dataclasses import replace
 
-from nodeagent.core import (
-    attempts,
-    charges,
-    grounds,
-    hindrances,
-    identity,
-    policy,
-    processes,
-    proposals,
-    resets,
-)
+from nodeagent.core.devices import identity, processes
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import ActionResult, Charge, Claimed
+from nodeagent.core.resets import attempts, blockers, charges, eligibility, lifecycle, policy, proposals
 from tests.simulation.acting.defects import (
     asks_after_a_reload,
     charge_the_asker,
@@ -48,7 +39,7 @@ from tests.simulation.mutating import Mutation
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a chip's limit is one more", ((charges, "exhausted", one_more),)),
-    Mutation("the node's limit is one more", ((hindrances, "of_start", one_more_for_the_node),)),
+    Mutation("the node's limit is one more", ((blockers, "of_start", one_more_for_the_node),)),
     Mutation("only the chip that asks is charged", ((charges, "charge", charge_the_asker),)),
     Mutation("nothing is charged", ((charges, "charge", nothing),)),
     Mutation("a restart loses the resets that count", ((Engine, "resume", resume_uncharged),)),
@@ -56,19 +47,19 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a compaction loses the claims", (carrying_no(Claimed),)),
     Mutation("a part that comes back was never reset", ((identity, "_replace_part", replace_uncharged),)),
     Mutation("a reset counts from its start", ((charges, "recharge", nothing),)),
-    Mutation("the cool-down is ignored", ((hindrances, "cooled_ns", cooled_at_once),)),
-    Mutation("a second group is reset meanwhile", ((hindrances, "_is_under_way", no),)),
+    Mutation("the cool-down is ignored", ((blockers, "cooled_ns", cooled_at_once),)),
+    Mutation("a second group is reset meanwhile", ((blockers, "_is_under_way", no),)),
     Mutation("a holder is ignored", (users_without("is held by"),)),
     Mutation("a claim is ignored", (users_without("is claimed by"),)),
     Mutation("a chip is free if nobody knows who holds it", (users_without("is not known"),)),
     Mutation("a process list is trusted", (users_without("no job hook has called"),)),
     Mutation("who held a chip before a start holds it now", ((processes, "began_again", nothing),)),
     Mutation("a member that is not observed is no hindrance", (starting_despite("is not observed"),)),
-    Mutation("isolation and separation are ignored", ((hindrances, "barrier", no_words),)),
+    Mutation("isolation and separation are ignored", ((blockers, "barrier", no_words),)),
     Mutation("a quiesce is ignored", (starting_despite("quiesced by"),)),
     Mutation("a store that is not durable is ignored", (starting_despite("the store"),)),
     Mutation("no poll has to confirm the fault", (starting_despite("no poll has shown"),)),
-    Mutation("a fault of an earlier life is a reason", ((grounds, "is_live", is_always_live),)),
+    Mutation("a fault of an earlier life is a reason", ((eligibility, "is_live", is_always_live),)),
     Mutation(
         "the application's fault asks for a reset", (wanting(lambda one: replace(one, user_induced=False)),)
     ),
@@ -80,15 +71,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a group that grew is reset as it was", (kept_despite("other devices"),)),
     Mutation("a dry run acts", ((attempts, "start", start_in_earnest),)),
     Mutation("an approval is not waited for", ((proposals, "propose", propose_approved),)),
-    Mutation("a hold is not lifted", ((resets, "end", end_holding),)),
+    Mutation("a hold is not lifted", ((lifecycle, "end", end_holding),)),
     Mutation("a hold is lifted at the start", ((attempts, "start", start_and_let_go),)),
     Mutation("no poll has to verify", handlers={ActionResult: done_at_once}),
     Mutation("a poll begun before the result verifies", ((attempts, "verified", verified_by_any_poll),)),
     Mutation("a poll that shows the fault verifies", ((attempts, "verified", verified_whatever_it_shows),)),
-    Mutation("a reset ends what the polls still show", ((grounds, "is_shown", no),)),
+    Mutation("a reset ends what the polls still show", ((eligibility, "is_shown", no),)),
     Mutation("it is tried for ever", ((attempts, "_MOST_ATTEMPTS", 99),)),
-    Mutation("one that failed and is not tried again is let go", ((resets, "has_failed", no),)),
-    Mutation("a failed reset is not told", ((resets, "raise_own", raise_no_failure),)),
+    Mutation("one that failed and is not tried again is let go", ((lifecycle, "has_failed", no),)),
+    Mutation("a failed reset is not told", ((lifecycle, "raise_own", raise_no_failure),)),
     Mutation("a limit that is reached is not told", ((proposals, "_tell_limit", no),)),
     Mutation("the result of another action is taken", handlers={ActionResult: takes_anyones_result}),
     Mutation("the late result of an attempt is taken", handlers={ActionResult: takes_a_late_result}),

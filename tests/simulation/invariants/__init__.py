@@ -5,7 +5,7 @@ What must hold of resets is in ``tests.simulation.acting.invariants``.
 
 from collections.abc import Mapping
 
-from nodeagent.core.catalog import Catalog
+from nodeagent.core.catalog.catalog import Catalog
 from tests.simulation.catalogs import catalogs
 from tests.simulation.invariants.clocks import RuleClock
 from tests.simulation.invariants.devices import NoOtherDevice, StartsClean

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from nodeagent.core.catalog import Catalog
+from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import Cell, Event, Outcome, Shown
 from nodeagent.store.records import Publication, StoredEvent

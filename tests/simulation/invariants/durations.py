@@ -1,6 +1,6 @@
 """The duration rule against its twin: open or not, in force or not, after every step."""
 
-from nodeagent.core.catalog import Catalog, canonical
+from nodeagent.core.catalog.catalog import Catalog, canonical
 from tests.simulation.history import Broken, Step
 from tests.simulation.lasting import DurationTwin
 from tests.simulation.rows import duration_rule, is_related

@@ -1,6 +1,6 @@
 """A ``once`` is no presence: it closes by itself, its time begun anew by each, neither early nor late."""
 
-from nodeagent.core.catalog import SECOND_NS, canonical
+from nodeagent.core.catalog.catalog import SECOND_NS, canonical
 from nodeagent.core.model import Assertion, Condition, EventKind, Signal, Tick
 from tests.simulation.history import Broken, Step
 from tests.simulation.observed import Observed, device_id

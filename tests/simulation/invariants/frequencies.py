@@ -1,6 +1,6 @@
 """The frequency rule against its twin: which promotions stand, pending or in force, after every step."""
 
-from nodeagent.core.catalog import canonical
+from nodeagent.core.catalog.catalog import canonical
 from nodeagent.core.model import Kind
 from tests.simulation.catalogs import is_tangled
 from tests.simulation.history import Broken, Step

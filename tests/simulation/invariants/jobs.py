@@ -1,6 +1,6 @@
 """A fault of the application: from the third in a day the job moves; a twin that counts them all anew."""
 
-from nodeagent.core.catalog import SECOND_NS, canonical
+from nodeagent.core.catalog.catalog import SECOND_NS, canonical
 from nodeagent.core.model import Assertion, EventKind, Signal
 from tests.simulation.history import Broken, Step
 from tests.simulation.observed import device_id

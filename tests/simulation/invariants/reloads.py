@@ -1,8 +1,8 @@
 """New tables reword what is open and end what has no rule; they begin nothing."""
 
-from nodeagent.core.catalog import FrequencyRule, canonical
+from nodeagent.core.catalog.catalog import FrequencyRule, canonical
 from nodeagent.core.model import Backing, CatalogChanged, Condition, EventKind, Level, Promotion
-from nodeagent.core.verdict import milder
+from nodeagent.core.verdicts.judge import milder
 from tests.simulation.history import Broken, Step
 from tests.simulation.rows import duration_rule, is_related, row_of
 from tests.simulation.watch import Invariant

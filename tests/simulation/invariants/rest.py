@@ -1,9 +1,9 @@
 """What holds whenever the shell waits: nothing is overdue, nothing grows; and in the end all is over."""
 
-from nodeagent.core import limits
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import NODE, Verdict, Window
-from nodeagent.core.rule_kinds import RULE_KINDS
+from nodeagent.core.rules.kinds import RULE_KINDS
+from nodeagent.core.state import limits
 from tests.simulation.history import Broken
 from tests.simulation.watch import Invariant
 from tests.simulation.world import World

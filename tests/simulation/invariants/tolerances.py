@@ -1,6 +1,6 @@
 """RestartRequest, and RestartBusiness in the graceful mode: how long each is tolerated."""
 
-from nodeagent.core.catalog import SECOND_NS, Catalog, Mode
+from nodeagent.core.catalog.catalog import SECOND_NS, Catalog, Mode
 from nodeagent.core.model import Condition, Level
 from tests.simulation.history import Broken, Step
 from tests.simulation.observed import Observed

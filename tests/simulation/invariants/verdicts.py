@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from nodeagent.core.catalog import Catalog, Mode, Settings
+from nodeagent.core.catalog.catalog import Catalog, Mode, Settings
 from nodeagent.core.model import (
     NODE,
     Affects,

@@ -1,6 +1,6 @@
 """What a reset leaves behind: holds, the faults that asked for it, and what is said if it did not help."""
 
-from nodeagent.core.catalog import canonical
+from nodeagent.core.catalog.catalog import canonical
 from nodeagent.core.model import (
     ActionResult,
     ActiveSet,
@@ -14,7 +14,7 @@ from nodeagent.core.model import (
     ResetMode,
     ResetStage,
 )
-from nodeagent.core.resets import OUTCOME
+from nodeagent.core.resets.lifecycle import OUTCOME
 from tests.simulation.acting.invariants.limits import LIMIT, WINDOW_NS
 from tests.simulation.acting.invariants.records import AGAIN
 from tests.simulation.acting.invariants.starts import is_going_on

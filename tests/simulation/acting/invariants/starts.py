@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from nodeagent.core.catalog import canonical
+from nodeagent.core.catalog.catalog import canonical
 from nodeagent.core.model import (
     Condition,
     DeviceView,

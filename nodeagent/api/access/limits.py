@@ -1,0 +1,120 @@
+"""How much of the daemon its clients may use at once: every such number, with its reason.
+
+Each limit has a part that one identity may take (a user on a local socket, a name in a certificate over TCP)
+and one for all together, of which some is kept for operators. On the public socket nobody is an operator, and
+a user has another part there than on the control socket: whatever anybody does there, root's `status` and
+orders find a place on the control socket. `tests/api/limits_sum.py` adds up what all of it can hold in
+memory.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """``what`` in the plural, as a refusal names it. ``kept`` of ``total`` are for operators alone.
+
+    ``line`` more of each identity wait until there is room; who comes then is refused.
+    """
+
+    what: str
+    each: int
+    total: int
+    kept: int
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimit:
+    """So many a second for long; for a while those of ``burst_s`` seconds at once."""
+
+    each: float
+    total: float
+    burst_s: float
+
+
+PUBLIC_CONNECTIONS: Final = Limit(what="connections", each=112, total=224, kept=0)
+"""A hundred subscribers of one user, each on its own connection, are served. None are kept for operators, who
+have the control socket.
+"""
+
+CONTROL_CONNECTIONS: Final = Limit(what="connections", each=32, total=64, kept=16)
+"""All who became root count as one. Their commands come and go: the oldest connection that is idle makes way,
+so that a script that leaks connections does not lock the next operator out.
+"""
+
+TCP_CONNECTIONS: Final = Limit(what="connections", each=32, total=96, kept=16)
+"""By address. Nobody is known before the first call, so that all are open to everybody until then: a reader
+who turns out to be one too many ends, and of those without a call the oldest makes way for the next one.
+"""
+
+STREAMS: Final = Limit(what="streams", each=128, total=512, kept=64)
+"""Watch, health and reflection together."""
+
+CALLS: Final = Limit(what="calls", each=16, total=48, kept=16, line=112)
+"""Calls that answer once and are being answered. Each takes milliseconds, so that few are ever under way; who
+wait have not been read yet, and cost next to nothing.
+"""
+
+OPEN_CALLS: Final = Limit(what="calls and streams", each=384, total=1024, kept=192)
+"""All there are: being answered, in line, and refused but not yet told so. Who goes beyond has his connection
+ended, since a refusal that is not read costs as much as an answer.
+"""
+
+ANSWER_BYTES: Final = Limit(what="bytes of answers", each=4 << 20, total=16 << 20, kept=4 << 20, line=256)
+"""Answers and snapshots that were made and not yet taken: gRPC keeps them for as long as the client likes.
+
+A snapshot of a node with sixteen chips has 20 KiB. One that needs more than its part is made where its caller
+has no other waiting. All calls and streams of an identity fit in the line.
+"""
+
+SMALL_ANSWER_BYTES: Final = 64 * 1024
+"""Needs no room: an order is not put off because its giver does not read what he asked before."""
+
+MAX_BATCH_BYTES: Final = 32 * 1024
+"""Of the events in one response of a stream, which then takes no further one: 64 events of the usual size."""
+
+MAX_FILTER_DEVICES: Final = 256
+MAX_NAME_LENGTH: Final = 256
+"""A stream keeps its filter for as long as it lasts."""
+
+MAX_LISTED_BYTES: Final = 512 * 1024
+"""Of the events in one answer: a thousand events of the usual size. A larger one goes alone."""
+
+CALL_RATE: Final = RateLimit(each=200, total=500, burst_s=2.0)
+"""Calls and streams that readers begin, root on the public socket too: 500 a second take about a third of a
+core. Who is faster is not read from for as long as he is ahead.
+"""
+
+MAX_REST_S: Final = 2.0
+"""Shorter than the time after which a peer that does not answer is given up."""
+
+CONNECTION_RATE: Final = RateLimit(each=50, total=1000, burst_s=5.0)
+"""A command makes two; 64 that begin at once are no matter. Who is faster is refused."""
+
+REFUSED_PAUSE_S: Final = 0.002
+"""Nobody is accepted for so long after a refusal: who only connects, all the time, takes little time."""
+
+IDENTITIES_KNOWN: Final = 1024
+"""Beyond so many, those are forgotten that did nothing of late."""
+
+MAX_REQUEST_BYTES: Final = 256 * 1024
+"""The largest request is 1,024 claims, about 120 KiB."""
+
+REQUEST_LIMIT_S: Final = 10.0
+"""How long a call may be without its request: until then it takes a place."""
+
+ANSWER_LIMIT_S: Final = 30.0
+"""How long an answer may be taken: a client that is alive takes milliseconds. Streams may wait for ever."""
+
+HANDSHAKE_LIMIT_S: Final = 5.0
+"""From a connection to the end of TLS and HTTP/2 settings."""
+
+PENDING_CALLS: Final = 256
+"""That gRPC keeps until the daemon takes them, for each socket; beyond so many it ends some by itself, with
+CANCELLED, and from twice as many on all.
+"""
+
+STREAMS_ON_CONNECTION: Final = 128
+"""All streams that one identity may have fit on one connection: clients share connections."""

@@ -1,0 +1,134 @@
+"""Unix sockets as files: permissions from the first moment on, groups, leftovers of an earlier daemon.
+
+It never removes a socket that somebody answers on, nor a file that is no socket, and changes nothing of a
+file that somebody else has put in a socket's place: what it gives to a group it holds by a descriptor
+first.
+"""
+
+import logging
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from nodeagent.api.access.credentials import group_id
+from nodeagent.own_directory import NotOwnError, make_own
+
+SOCKET_MODE = 0o660
+
+_MAX_PATH_BYTES = 107
+_OWNER_ONLY_UMASK = 0o177
+
+_log = logging.getLogger(__name__)
+
+
+class OutletError(Exception):
+    """An outlet cannot be opened; the message names what and what would be right."""
+
+
+def prepare(path: Path, key: str) -> None:
+    """Makes way for a new socket. Raises ``OutletError`` if it cannot be; ``key`` is the config's."""
+    if len(os.fsencode(path)) > _MAX_PATH_BYTES:
+        raise OutletError(
+            f"{key}: {path} is longer than the {_MAX_PATH_BYTES} bytes a socket's path may have"
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise OutletError(f"{key}: {path}: {error.strerror}") from error
+    if not stat.S_ISSOCK(mode):
+        raise OutletError(f"{key}: {path} exists and is no socket; remove it or choose another path")
+    if _answers(path):
+        raise OutletError(f"{key}: another process answers on {path}; stop it or choose another path")
+    path.unlink(missing_ok=True)
+
+
+def _answers(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+        return True
+
+
+@contextmanager
+def owner_only() -> Iterator[None]:
+    """Files made within are for their owner only. The umask is the process's: await nothing within."""
+    before = os.umask(_OWNER_ONLY_UMASK)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def bound(path: Path, key: str) -> socket.socket:
+    """A socket for its owner only, that nobody can connect to yet: see ``open_to``, then listen."""
+    prepare(path, key)
+    bound_socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    try:
+        with owner_only():
+            bound_socket.bind(str(path))
+    except OSError as error:
+        bound_socket.close()
+        raise OutletError(f"{key}: {path}: {error.strerror}") from error
+    return bound_socket
+
+
+def open_to(path: Path, group: str, key: str) -> None:
+    """Lets a group use a socket: 0660, and the group where it exists and may be given.
+
+    Raises ``OutletError`` where the path leads to anything but a socket of this user.
+    """
+    try:
+        with _held(path, key) as socket_file:
+            _give_to(socket_file, path, group)
+            socket_file.chmod(SOCKET_MODE)
+    except OSError as error:
+        raise OutletError(f"{key}: {path}: {error.strerror}") from error
+
+
+@contextmanager
+def _held(path: Path, key: str) -> Iterator[Path]:
+    """The file itself, whatever its name leads to later. A symlink is no socket, and not followed."""
+    descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.geteuid():
+            raise OutletError(f"{key}: {path} was replaced by somebody else; choose a folder of your own")
+        # O_PATH descriptors take no fchmod; this link leads to the file and nowhere else.
+        yield Path(f"/proc/self/fd/{descriptor}")
+    finally:
+        os.close(descriptor)
+
+
+def _give_to(socket_file: Path, path: Path, group: str) -> None:
+    gid = group_id(group)
+    if gid is None:
+        _log.info("%s: there is no group %s; only the daemon's own user and group may connect", path, group)
+        return
+    try:
+        os.chown(socket_file, -1, gid)
+    except PermissionError:
+        _log.info("%s: may not be given to the group %s; it keeps the daemon's own group", path, group)
+
+
+def private_directory(path: Path, key: str) -> Path:
+    """A directory that nobody else may enter. Raises ``OutletError`` where it cannot be."""
+    try:
+        make_own(path, 0o700)
+    except NotOwnError as error:
+        raise OutletError(f"{key}: {error}") from error
+    except OSError as error:
+        raise OutletError(f"{key}: {path}: {error.strerror}") from error
+    return path
+
+
+def remove(path: Path) -> None:
+    """Takes a socket's file away; one that is gone already is fine."""
+    path.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""ControlService: the orders of operators, each audited."""

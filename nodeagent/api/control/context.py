@@ -1,0 +1,71 @@
+"""What the functions that serve operators' calls are given, and what they give back.
+
+Each serves one method of ControlService, which audits what is returned or refused.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, Protocol
+
+from google.protobuf.message import Message
+
+from nodeagent.api import messages
+from nodeagent.api.node import NodeFacts
+from nodeagent.api.refusal import Refusal, Status
+from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.model import Answer, Input, Operator, Refused
+from nodeagent.core.resets.dry_run import Rehearsal
+from nodeagent.messages.pb import types_pb2
+from nodeagent.store.event_feed import Board
+from nodeagent.store.records import Taken
+
+_STATUS: Final = {
+    Refused.UNKNOWN: Status.NOT_FOUND,
+    Refused.NO_ROOM: Status.RESOURCE_EXHAUSTED,
+    Refused.NOT_POSSIBLE: Status.FAILED_PRECONDITION,
+}
+
+
+class Ask(Protocol):
+    """Steps inputs in one commit and returns what became of them, once that is published."""
+
+    def __call__(self, *inputs: Input) -> Awaitable[Taken]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """``message`` is the answer, ``result`` what the audit log says. ``taken`` is what became of an order:
+    its answer has the fields ``durable`` and ``not_durable_reason``, which are filled in from it.
+    """
+
+    message: Message
+    result: str
+    taken: Taken | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """``catalog`` gives the one in force. ``rehearse`` says what an order to reset the device of that id
+    would do now; None: it is no longer there.
+    """
+
+    board: Board
+    catalog: Callable[[], Catalog]
+    facts: NodeFacts
+    ask: Ask
+    rehearse: Callable[[str], Rehearsal | None]
+
+    @cached_property
+    def node(self) -> types_pb2.NodeIdentity:
+        return messages.node_identity(self.facts)
+
+    async def order(self, order: Operator) -> tuple[Answer, Taken]:
+        """Give a person's order to the core. Raises Refusal with the core's own words."""
+        taken = await self.ask(order)
+        answer = taken.answer
+        if answer is None:
+            raise AssertionError(f"the core does not answer {order.what!r}")
+        if answer.refused is not None:
+            raise Refusal(_STATUS[answer.refused], answer.reason)
+        return answer, taken

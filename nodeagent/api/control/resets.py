@@ -1,0 +1,59 @@
+"""ResetDevice and ApproveAction: an operator asks for a reset, and approves or refuses what is proposed.
+
+Whether a reset may be done is the core's to say, and its words are passed on.
+"""
+
+from nodeagent.api import messages, request_fields, reset_messages
+from nodeagent.api.access.credentials import Caller
+from nodeagent.api.control.context import Context, Done
+from nodeagent.api.named_devices import known_device
+from nodeagent.api.refusal import Refusal, Status
+from nodeagent.core.model import Operator
+from nodeagent.core.resets.dry_run import Rehearsal
+from nodeagent.messages.pb import control_service_pb2 as pb
+from nodeagent.messages.pb import types_pb2
+
+
+async def reset_device(context: Context, caller: Caller, request: pb.ResetDeviceRequest) -> Done:
+    device = known_device(context.board.current, request.device)
+    reason = request_fields.reason(request.reason) if not request.dry_run else ""
+    rehearsal = _rehearsed(context, device.id, device.name)
+    message = pb.ResetDeviceResponse(
+        node=context.node,
+        devices=rehearsal.devices,
+        plan=reset_messages.plan(rehearsal),
+    )
+    if request.dry_run:
+        return Done(message=message, result=rehearsal.refused or "it would be proposed")
+    order = Operator(who=caller.identity, what="reset", device=device.id, reason=reason)
+    answer, taken = await context.order(order)
+    (message.action_id,) = answer.ids
+    message.MergeFrom(pb.ResetDeviceResponse(reset=_shown(context, message.action_id)))
+    result = f"proposed {message.action_id} ({rehearsal.mode}): {reason}"
+    return Done(message=message, result=result, taken=taken)
+
+
+async def approve_action(context: Context, caller: Caller, request: pb.ApproveActionRequest) -> Done:
+    reason = request_fields.optional_reason(request.reason)
+    what = "approve" if request.approved else "refuse"
+    order = Operator(who=caller.identity, what=what, device=request.action_id, reason=reason)
+    answer, taken = await context.order(order)
+    (action_id,) = answer.ids
+    message = pb.ApproveActionResponse(node=context.node, reset=_shown(context, action_id))
+    decided = f"{'approved' if request.approved else 'refused'} {action_id}"
+    result = f"{decided}: {reason}" if reason else decided
+    return Done(message=message, result=result, taken=taken)
+
+
+def _rehearsed(context: Context, device_id: str, name: str) -> Rehearsal:
+    rehearsal = context.rehearse(device_id)
+    if rehearsal is None:
+        raise Refusal(Status.NOT_FOUND, f"device: {name} is no longer there")
+    return rehearsal
+
+
+def _shown(context: Context, action_id: str) -> types_pb2.Reset | None:
+    """None where it has ended and is no longer kept."""
+    scene = messages.Scene(context.board.current)
+    found = (each for each in scene.publication.view.resets if each.id == action_id)
+    return next((reset_messages.reset(scene, each) for each in found), None)

@@ -1,0 +1,93 @@
+"""ReloadTables: values that the daemon fills in, what an operator is told of them, and of refused tables."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from nodeagent.api import messages
+from nodeagent.api.access.credentials import Caller
+from nodeagent.api.control.context import Done
+from nodeagent.api.node import NodeFacts
+from nodeagent.api.refusal import Refusal, Status
+from nodeagent.core.preview import LevelChange, Preview, StanceChange
+from nodeagent.messages import enums
+from nodeagent.messages.mapping import writer
+from nodeagent.messages.pb import control_service_pb2 as pb
+
+MAX_REASON_BYTES: Final = 6000
+"""Of a status on the wire: gRPC takes 8 KiB of metadata by default."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reloaded:
+    """The tables are sound: ``digest`` is theirs, ``preview`` what they change of what is open."""
+
+    digest: str
+    warnings: tuple[str, ...] = ()
+    preview: Preview
+
+
+class TablesRefused(Exception):
+    """Nothing was changed; str() is one line for each thing that is wrong."""
+
+
+Reload = Callable[[bool], Awaitable[Reloaded]]
+"""Called with whether it is a dry run. Raises TablesRefused."""
+
+
+class Tables:
+    """Serves ReloadTables."""
+
+    def __init__(self, facts: NodeFacts, reload: Reload) -> None:
+        self._facts = facts
+        self._reload = reload
+
+    async def reload_tables(self, _caller: Caller, request: pb.ReloadTablesRequest) -> Done:
+        try:
+            reloaded = await self._reload(request.dry_run)
+        except TablesRefused as refused:
+            reason = _told_lines(str(refused).splitlines())
+            raise Refusal(Status.FAILED_PRECONDITION, reason) from refused
+        result = "would change" if request.dry_run else "in force"
+        return Done(message=_response(self._facts, reloaded), result=f"{result}: {reloaded.digest}")
+
+
+def _response(facts: NodeFacts, reloaded: Reloaded) -> pb.ReloadTablesResponse:
+    return pb.ReloadTablesResponse(
+        node=messages.node_identity(facts),
+        catalog_digest=reloaded.digest,
+        warnings=reloaded.warnings,
+        levels=[_level_change(change) for change in reloaded.preview.levels],
+        devices=[_device_change(change) for change in reloaded.preview.devices],
+    )
+
+
+def _escaped_length(line: str) -> int:
+    """On the wire: what is not printable ASCII takes three bytes for each of its own."""
+    return sum(1 if 0x20 <= byte <= 0x7E and byte != ord("%") else 3 for byte in line.encode())
+
+
+def _told_lines(lines: Sequence[str]) -> str:
+    """As many whole lines as a status takes, and how many more there are."""
+    told, size = list[str](), 0
+    for line in lines:
+        size += _escaped_length(line) + len("%0A")
+        if size > MAX_REASON_BYTES:
+            told.append(f'and {len(lines) - len(told)} more; "nodeagent tables check" tells them all')
+            break
+        told.append(line)
+    return "\n".join(told)
+
+
+_level_change = writer(LevelChange, pb.LevelChange)
+
+
+def _device_change(change: StanceChange) -> pb.DeviceChange:
+    (verdict_before, handling_before), (verdict, handling) = change.before, change.after
+    return pb.DeviceChange(
+        device=change.device,
+        verdict_before=enums.VERDICTS[verdict_before],
+        handling_before=enums.HANDLINGS[handling_before],
+        verdict=enums.VERDICTS[verdict],
+        handling=enums.HANDLINGS[handling],
+    )

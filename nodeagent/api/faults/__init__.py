@@ -1,0 +1,1 @@
+"""FaultService: the published state, the stored events and the stream of new ones."""

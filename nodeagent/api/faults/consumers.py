@@ -1,0 +1,105 @@
+"""Named consumers, as far as callers have to do with them: acknowledge, list, delete.
+
+Each coroutine serves the method of that name of FaultService. What a name means, and when it is forgotten, is
+the store's.
+"""
+
+from typing import Final
+
+import grpc
+
+from nodeagent.api import messages
+from nodeagent.api.access.credentials import Identify, Role, reader
+from nodeagent.api.control.audit_log import AuditLog
+from nodeagent.api.node import NodeFacts
+from nodeagent.api.refusal import Refusal, Status
+from nodeagent.messages.mapping import writer
+from nodeagent.messages.pb import fault_service_pb2 as pb
+from nodeagent.store.consumers import Consumer
+from nodeagent.store.errors import (
+    BeyondLastError,
+    ConsumerError,
+    OtherOwnerError,
+    OtherStoreError,
+    TooManyConsumersError,
+)
+from nodeagent.store.ledger import Ledger
+
+MAX_NAME_CHARACTERS: Final = 128
+
+_DELETE: Final = "DeleteConsumer"
+
+_STATUSES: Final = {
+    OtherStoreError: Status.FAILED_PRECONDITION,
+    BeyondLastError: Status.INVALID_ARGUMENT,
+    OtherOwnerError: Status.PERMISSION_DENIED,
+    TooManyConsumersError: Status.RESOURCE_EXHAUSTED,
+}
+
+
+class ConsumerService:
+    """Behind one socket; ``identify`` tells who calls."""
+
+    def __init__(self, ledger: Ledger, facts: NodeFacts, identify: Identify, audit: AuditLog) -> None:
+        self._ledger = ledger
+        self._node = messages.node_identity(facts)
+        self._identify = identify
+        self._audit = audit
+
+    async def ack(self, request: pb.AckRequest, context: grpc.aio.ServicerContext) -> pb.AckResponse:
+        caller = reader(self._identify, context)
+        name = checked_name(request.consumer)
+        store_id = messages.core_store_id(request.store_id)
+        try:
+            kept = await self._ledger.ack(
+                name, caller.identity, store_id, request.seq, is_operator=caller.is_operator
+            )
+        except ConsumerError as error:
+            raise Refusal(_STATUSES[type(error)], str(error)) from error
+        return pb.AckResponse(
+            node=self._node, store_id=messages.store_id(self._ledger.store_id), seq=kept.seq
+        )
+
+    async def list_consumers(
+        self, _request: pb.ListConsumersRequest, context: grpc.aio.ServicerContext
+    ) -> pb.ListConsumersResponse:
+        reader(self._identify, context)
+        last_seq = self._ledger.last_seq
+        return pb.ListConsumersResponse(
+            node=self._node,
+            store_id=messages.store_id(self._ledger.store_id),
+            last_seq=last_seq,
+            consumers=[_message(each, last_seq) for each in self._ledger.consumers()],
+        )
+
+    async def delete_consumer(
+        self, request: pb.DeleteConsumerRequest, context: grpc.aio.ServicerContext
+    ) -> pb.DeleteConsumerResponse:
+        caller = reader(self._identify, context)
+        name = checked_name(request.consumer)
+        consumer = self._ledger.consumer(name)
+        if consumer is None:
+            raise Refusal(Status.NOT_FOUND, f"consumer: there is none of the name {name!r}")
+        if caller.role is not Role.OPERATOR and consumer.owner != caller.identity:
+            told = f"consumer {name!r} belongs to {consumer.owner}"
+            await self._audit.note_refusal(caller, _DELETE, name, told)
+            raise Refusal(Status.PERMISSION_DENIED, f"{told}: only its owner, or an operator, deletes it")
+        await self._ledger.delete_consumer(name)
+        await self._audit.note(caller.who, _DELETE, name, f"deleted: {consumer.owner}'s, at {consumer.seq}")
+        return pb.DeleteConsumerResponse(node=self._node)
+
+
+def checked_name(name: str) -> str:
+    """A consumer's name as a request gives it. Refuses what is none."""
+    if not 0 < len(name) <= MAX_NAME_CHARACTERS or not name.isprintable():
+        raise Refusal(
+            Status.INVALID_ARGUMENT, f"consumer: 1 to {MAX_NAME_CHARACTERS} printable characters are needed"
+        )
+    return name
+
+
+_consumer = writer(Consumer, pb.Consumer, computed=["lag"], renamed={"acked_at": "acked_wall_ns"})
+
+
+def _message(consumer: Consumer, last_seq: int) -> pb.Consumer:
+    return _consumer(consumer, lag=max(0, last_seq - consumer.seq))

@@ -1,0 +1,39 @@
+"""Follows the committed events inside the daemon: what the journal and the metrics listen to.
+
+Like a subscriber it keeps a number and no queue. Where retention has overtaken it, it goes on with the
+oldest event that is kept.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Sequence
+
+from nodeagent.api.faults.history import History
+from nodeagent.api.refusal import Refusal
+from nodeagent.store.event_feed import Board
+from nodeagent.store.ledger import Ledger
+from nodeagent.store.records import StoredEvent
+
+RETRY_S = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+async def follow(board: Board, ledger: Ledger, after_seq: int) -> AsyncGenerator[Sequence[StoredEvent], None]:
+    """All events after a number, in order, without end; never an empty sequence."""
+    history = History(board, ledger)
+    position = after_seq
+    while True:
+        await board.wait_beyond(position)
+        try:
+            events = await history.read(position)
+        except Refusal as unreadable:
+            _log.warning("%s; retrying", unreadable.reason)
+            await asyncio.sleep(RETRY_S)
+            continue
+        if events:
+            position = events[-1].seq
+            yield events
+        else:
+            position = max(position, history.oldest_seq - 1)
+            await asyncio.sleep(RETRY_S)

@@ -1,0 +1,81 @@
+"""Pages of stored events, from the board's ring where it reaches back far enough, else from the ledger.
+
+A page that was read is kept for a while, so that many who read the same history have it read once.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Final
+
+from nodeagent.api.refusal import Refusal, Status
+from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
+from nodeagent.store.event_feed import Board
+from nodeagent.store.ledger import Ledger
+from nodeagent.store.records import StoredEvent, StoreId
+
+PAGE_EVENTS: Final = 64
+"""To read and to serialise so many takes some milliseconds, in which nothing else happens."""
+
+PAGES_KEPT: Final = 32
+
+
+class History:
+    """Used from one event loop."""
+
+    def __init__(self, board: Board, ledger: Ledger) -> None:
+        self._board = board
+        self._ledger = ledger
+        self._kept: OrderedDict[int, Sequence[StoredEvent]] = OrderedDict()
+        self._store_id: StoreId | None = None
+
+    @property
+    def oldest_seq(self) -> int:
+        """The lowest number that can surely be read."""
+        return self._ledger.oldest_seq
+
+    @property
+    def last_seq(self) -> int:
+        return self._board.current.seq
+
+    async def read(self, after_seq: int) -> Sequence[StoredEvent]:
+        """Published events after a number, oldest first, a page at most; none where there are none.
+
+        They begin later where the next ones are no longer kept. Refuses with UNAVAILABLE while the store
+        cannot be read.
+        """
+        last_seq = self.last_seq
+        recent = self._board.recent(after_seq, PAGE_EVENTS)
+        if recent is not None:
+            return recent
+        try:
+            events = await self._stored(max(after_seq, self.oldest_seq - 1))
+        except (StoreUnreadableError, StoreDamagedError) as error:
+            raise Refusal(Status.UNAVAILABLE, f"events after {after_seq}: {error}") from error
+        return [each for each in events if after_seq < each.seq <= last_seq]
+
+    async def newest(self, count: int) -> Sequence[StoredEvent]:
+        """The last ``count`` events; see ``read``."""
+        last_seq = self.last_seq
+        found: list[StoredEvent] = []
+        position = max(0, last_seq - count)
+        while position < last_seq and (events := await self.read(position)):
+            found += events
+            position = events[-1].seq
+        return found
+
+    async def _stored(self, after_seq: int) -> Sequence[StoredEvent]:
+        """From the page with the next number on; pages that are full and without a hole are kept."""
+        if self._store_id != self._ledger.store_id:
+            self._store_id = self._ledger.store_id
+            self._kept.clear()
+        begin = after_seq - after_seq % PAGE_EVENTS
+        if begin in self._kept:
+            self._kept.move_to_end(begin)
+            return self._kept[begin]
+        found = await self._ledger.read_events(begin, PAGE_EVENTS)
+        page = [each for each in found if each.seq <= begin + PAGE_EVENTS]
+        if len(page) == PAGE_EVENTS:
+            self._kept[begin] = page
+            while len(self._kept) > PAGES_KEPT:
+                self._kept.popitem(last=False)
+        return page or found

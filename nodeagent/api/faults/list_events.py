@@ -1,0 +1,133 @@
+"""ListEvents: looks through stored events page by page and answers with what passes.
+
+It keeps the bytes of what it found, up to a number and a size, and nothing of what it looked at: a filter
+that nothing passes costs turns, and no memory.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from nodeagent.api.access.limits import MAX_LISTED_BYTES
+from nodeagent.api.access.turns import Turns
+from nodeagent.api.faults.filters import Filter
+from nodeagent.api.faults.frames import Frames
+from nodeagent.api.faults.history import History
+from nodeagent.api.refusal import Refusal, Status
+from nodeagent.store.records import StoredEvent
+
+DEFAULT_LIMIT: Final = 100
+MAX_LIMIT: Final = 1000
+MAX_SCANNED: Final = 20_000
+"""One call looks at about so many events; a filter that passes little gives a short answer with ``more``."""
+
+_WINDOW_EVENTS: Final = 1024
+"""Newest events are looked for so many at a time, backwards. A filter forgets what it knew before each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """``events`` are serialised, oldest first; ``more`` is to be looked at after ``next_after_seq``."""
+
+    events: tuple[bytes, ...]
+    next_after_seq: int
+    more: bool
+
+
+def limit_of(asked: int) -> int:
+    """What a request's limit means. Refuses one beyond ``MAX_LIMIT``."""
+    if asked > MAX_LIMIT:
+        raise Refusal(Status.INVALID_ARGUMENT, f"limit: {asked}; it must be 1 to {MAX_LIMIT}, or 0")
+    return asked or DEFAULT_LIMIT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """What one call of ``identity`` looks for: at most ``limit`` events that are ``wanted``."""
+
+    history: History
+    frames: Frames
+    turns: Turns
+    identity: str
+    wanted: Filter
+    limit: int
+    after_seq: int
+
+    async def oldest(self) -> Listing:
+        """The first ones."""
+        found = _Found(self.limit)
+        position, scanned = self.after_seq, 0
+        while scanned < MAX_SCANNED and not found.is_full:
+            async with self.turns.turn(self.identity):
+                events = await self.history.read(position)
+                position = self._take(events, found, position)
+            if not events:
+                return Listing(events=found.events, next_after_seq=position, more=False)
+            scanned += len(events)
+        return Listing(events=found.events, next_after_seq=position, more=position < self.history.last_seq)
+
+    def _take(self, events: Sequence[StoredEvent], found: "_Found", position: int) -> int:
+        """What passes, until it is full; the answer is how far it has looked."""
+        for stored in events:
+            if found.is_full or (self.wanted.passes(stored) and not found.add(self.frames.event(stored))):
+                break
+            position = stored.seq
+        return position
+
+    async def newest(self) -> Listing:
+        """The last ones."""
+        last_seq = begin = self.history.last_seq
+        floor = max(self.after_seq, self.history.oldest_seq - 1, last_seq - MAX_SCANNED)
+        found = _Found(self.limit)
+        while begin > floor and not found.is_full:
+            end, begin = begin, max(floor, begin - _WINDOW_EVENTS)
+            for event in reversed(await self._passing(begin, end)):
+                if not found.add(event):
+                    break
+        return Listing(events=found.events[::-1], next_after_seq=last_seq, more=False)
+
+    async def _passing(self, after_seq: int, until_seq: int) -> Sequence[bytes]:
+        """The last ones of these that pass, as many as an answer may hold."""
+        self.wanted.forget()
+        passing: deque[bytes] = deque()
+        size, position = 0, after_seq
+        while position < until_seq:
+            async with self.turns.turn(self.identity):
+                events = await self.history.read(position)
+                for stored in events:
+                    position = stored.seq
+                    if position <= until_seq and self.wanted.passes(stored):
+                        passing.append(self.frames.event(stored))
+                        size += len(passing[-1])
+                    while size > MAX_LISTED_BYTES and len(passing) > 1:
+                        size -= len(passing.popleft())
+            if not events:
+                break
+        return passing
+
+
+class _Found:
+    """Takes events until there are ``limit`` of them, or ``MAX_LISTED_BYTES``."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._events: list[bytes] = []
+        self._size = 0
+        self._is_refused = False
+
+    @property
+    def events(self) -> tuple[bytes, ...]:
+        return tuple(self._events)
+
+    @property
+    def is_full(self) -> bool:
+        return self._is_refused or len(self._events) == self._limit
+
+    def add(self, event: bytes) -> bool:
+        """False where there is no room for it."""
+        self._is_refused = self.is_full or (bool(self._events) and self._size + len(event) > MAX_LISTED_BYTES)
+        if not self._is_refused:
+            self._events.append(event)
+            self._size += len(event)
+        return not self._is_refused

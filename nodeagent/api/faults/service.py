@@ -1,0 +1,213 @@
+"""FaultService, but for consumers (``consumers.py``): reads what is published and what is stored."""
+
+from collections.abc import Callable
+from contextlib import aclosing
+
+import grpc
+
+from nodeagent.api import messages, reset_messages
+from nodeagent.api.access.credentials import Caller, Identify, reader
+from nodeagent.api.access.quota import Quota
+from nodeagent.api.access.turns import Turns
+from nodeagent.api.faults import explain
+from nodeagent.api.faults.consumers import checked_name
+from nodeagent.api.faults.filters import Filter, device_names, level_of
+from nodeagent.api.faults.frames import Frames
+from nodeagent.api.faults.history import History
+from nodeagent.api.faults.list_events import Search, limit_of
+from nodeagent.api.faults.watch import Pace, Position, Sources, Subscription
+from nodeagent.api.named_devices import known_device
+from nodeagent.api.node import NodeFacts
+from nodeagent.api.refusal import Refusal, Status
+from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.catalog.lookup import Lookup
+from nodeagent.core.model import NODE
+from nodeagent.messages import mapping
+from nodeagent.messages.pb import fault_service_pb2 as pb
+from nodeagent.store.event_feed import Board
+from nodeagent.store.ledger import Ledger
+from nodeagent.store.records import Publication
+
+LOOKED_AT = 1000
+"""So many of the newest events are looked through for those about a device's condition."""
+
+MAX_CODES = 100
+
+
+class Shown:
+    """What all sockets show: one board, one store, one set of serialised events, one row of turns."""
+
+    def __init__(
+        self,
+        *,
+        board: Board,
+        ledger: Ledger,
+        catalog: Callable[[], Catalog],
+        facts: NodeFacts,
+        pace: Pace,
+        sources: Sources,
+    ) -> None:
+        self.board = board
+        self.ledger = ledger
+        self.catalog = catalog
+        self.facts = facts
+        self.node = messages.node_identity(facts)
+        self.frames = Frames(facts)
+        self.history = History(board, ledger)
+        self.turns = Turns()
+        self.pace = pace
+        self.sources = sources
+
+
+class FaultService:
+    """The service behind one socket; ``identify`` tells who calls."""
+
+    def __init__(self, shown: Shown, identify: Identify, answers: Quota) -> None:
+        self._shown = shown
+        self._answers = answers
+        self._identify = identify
+
+    async def watch(self, request: pb.WatchRequest, context: grpc.aio.ServicerContext) -> None:
+        caller = reader(self._identify, context)
+        shown = self._shown
+        subscription = Subscription(
+            board=shown.board,
+            history=shown.history,
+            turns=shown.turns,
+            frames=shown.frames,
+            answers=self._answers,
+            caller=caller,
+            request=request,
+            position=self._position(request, caller),
+            pace=shown.pace,
+            sources=shown.sources,
+        )
+        async with aclosing(subscription.responses()) as responses:
+            async for response in responses:
+                await context.write(response)
+
+    async def list_conditions(
+        self, request: pb.ListConditionsRequest, context: grpc.aio.ServicerContext
+    ) -> pb.ListConditionsResponse:
+        reader(self._identify, context)
+        current = self._current()
+        minimum = level_of(request.minimum_level, "minimum_level")
+        scene = messages.Scene(current, device_names(request.devices, "devices"))
+        return pb.ListConditionsResponse(
+            node=self._shown.node,
+            store_id=messages.store_id(current.store_id),
+            seq=current.seq,
+            conditions=scene.conditions(minimum),
+            promotions=scene.promotions(minimum),
+            holds=scene.holds(),
+            resets=reset_messages.resets(scene),
+        )
+
+    async def list_devices(
+        self, request: pb.ListDevicesRequest, context: grpc.aio.ServicerContext
+    ) -> pb.ListDevicesResponse:
+        reader(self._identify, context)
+        current = self._current()
+        scene = messages.Scene(current, device_names(request.devices, "devices"))
+        return pb.ListDevicesResponse(
+            node=self._shown.node,
+            store_id=messages.store_id(current.store_id),
+            seq=current.seq,
+            devices=scene.devices(),
+        )
+
+    async def list_events(self, request: pb.ListEventsRequest, context: grpc.aio.ServicerContext) -> bytes:
+        caller = reader(self._identify, context)
+        current = self._current()
+        search = Search(
+            history=self._shown.history,
+            frames=self._shown.frames,
+            turns=self._shown.turns,
+            identity=caller.counted_as,
+            wanted=Filter(request.filter),
+            limit=limit_of(request.limit),
+            after_seq=request.after_seq,
+        )
+        found = await (search.newest() if request.newest else search.oldest())
+        response = pb.ListEventsResponse(
+            node=self._shown.node,
+            store_id=messages.store_id(current.store_id),
+            next_after_seq=found.next_after_seq,
+            more=found.more,
+            oldest_seq=self._shown.history.oldest_seq,
+            last_seq=current.seq,
+        )
+        return self._shown.frames.listed(response, found.events)
+
+    async def get_node(
+        self, _request: pb.GetNodeRequest, context: grpc.aio.ServicerContext
+    ) -> pb.GetNodeResponse:
+        reader(self._identify, context)
+        current = self._current()
+        scene = messages.Scene(current)
+        node = next((each for each in current.view.devices if each.name == NODE), None)
+        return pb.GetNodeResponse(
+            node=self._shown.node,
+            store_id=messages.store_id(current.store_id),
+            last_seq=current.seq,
+            oldest_seq=self._shown.ledger.oldest_seq,
+            durable=current.durable,
+            device=None if node is None else scene.device(node),
+            sources=scene.sources(self._shown.sources(current.view)),
+            version=self._shown.facts.version,
+            started_at=mapping.timestamp(self._shown.facts.started_wall_ns),
+            catalog_digest=current.view.digest,
+        )
+
+    async def explain_code(
+        self, request: pb.ExplainCodeRequest, context: grpc.aio.ServicerContext
+    ) -> pb.ExplainCodeResponse:
+        reader(self._identify, context)
+        if not 0 < len(request.codes) <= MAX_CODES:
+            raise Refusal(Status.INVALID_ARGUMENT, f"codes: 1 to {MAX_CODES}, not {len(request.codes)}")
+        lookup = Lookup(self._shown.catalog())
+        return pb.ExplainCodeResponse(
+            node=self._shown.node,
+            catalog_digest=lookup.catalog.digest,
+            explanations=[explain.explanation(lookup, code) for code in request.codes],
+        )
+
+    async def why_device(
+        self, request: pb.WhyDeviceRequest, context: grpc.aio.ServicerContext
+    ) -> pb.WhyDeviceResponse:
+        caller = reader(self._identify, context)
+        current = self._current()
+        device = known_device(current, request.device)
+        scene = messages.Scene(current)
+        async with self._shown.turns.turn(caller.counted_as):
+            events = await self._shown.history.newest(LOOKED_AT)
+        return pb.WhyDeviceResponse(
+            node=self._shown.node,
+            store_id=messages.store_id(current.store_id),
+            seq=current.seq,
+            device=scene.device(device),
+            contributions=explain.contributions(scene, device, Lookup(self._shown.catalog()), events),
+        )
+
+    def _current(self) -> Publication:
+        current = self._shown.board.current
+        if current.store_id.uuid == "":
+            raise Refusal(Status.UNAVAILABLE, "the daemon is still starting; retry")
+        return current
+
+    def _position(self, request: pb.WatchRequest, caller: Caller) -> Position | None:
+        """What the request says, else what the consumer has acknowledged, else nothing."""
+        if request.consumer:
+            checked_name(request.consumer)
+        if request.HasField("store_id"):
+            return Position(store_id=messages.core_store_id(request.store_id), seq=request.after_seq)
+        if request.after_seq:
+            raise Refusal(Status.INVALID_ARGUMENT, "after_seq: a number needs the store_id it belongs to")
+        if not request.consumer:
+            return None
+        kept = self._shown.ledger.consumer(request.consumer)
+        if kept is None:
+            return None
+        if not kept.belongs_to(caller.identity):
+            raise Refusal(Status.PERMISSION_DENIED, f"consumer {kept.name!r} belongs to {kept.owner}")
+        return Position(store_id=self._current().store_id, seq=kept.seq)

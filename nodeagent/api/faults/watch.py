@@ -1,0 +1,297 @@
+"""The stream of one subscriber: snapshot, resume, batches, bookmarks. Knows protobuf, not gRPC.
+
+It keeps a number, never a queue: each response is made when the one before it was taken, from events that are
+read by number. While a subscriber takes nothing, its stream holds that one response, and neither events nor a
+view: a slow subscriber costs little memory.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from nodeagent.api import messages, reset_messages
+from nodeagent.api.access.limits import MAX_BATCH_BYTES
+from nodeagent.api.access.quota import Quota, Taker
+from nodeagent.api.access.turns import Turns
+from nodeagent.api.faults.filters import Filter
+from nodeagent.api.faults.frames import Frames
+from nodeagent.api.faults.history import PAGE_EVENTS, History
+from nodeagent.api.refusal import Refusal, Status
+from nodeagent.core.model import Source, View
+from nodeagent.messages.pb import fault_service_pb2 as pb
+from nodeagent.store.event_feed import Board
+from nodeagent.store.records import Publication, StoredEvent, StoreId
+
+MAX_BATCH = 64
+HELD_BACK_EVENTS = 16_000
+"""After so many events that the filter held back, a stream that is still catching up tells its position."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """Everything up to ``seq`` of this store has been seen."""
+
+    store_id: StoreId
+    seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """When a stream without events to send tells how far it has come, seconds."""
+
+    after_held_back_s: float = 1.0
+    quiet_s: float = 30.0
+
+
+Sources = Callable[[View], Sequence[Source]]
+"""The sources to show beside a view."""
+
+
+def of_view(view: View) -> Sequence[Source]:
+    return view.sources
+
+
+class _Due(Enum):
+    """What a stream goes on with."""
+
+    EVENTS = auto()
+    SNAPSHOT = auto()
+    BOOKMARK = auto()
+
+
+class Subscription:
+    """One call of Watch. ``position`` is where to continue, None if the subscriber gave none.
+
+    Raises ``Refusal`` for a request out of range, and OUT_OF_RANGE where it may send no Snapshot.
+    """
+
+    def __init__(
+        self,
+        *,
+        board: Board,
+        history: History,
+        turns: Turns,
+        frames: Frames,
+        answers: Quota,
+        caller: Taker,
+        request: pb.WatchRequest,
+        position: Position | None,
+        pace: Pace,
+        sources: Sources = of_view,
+    ) -> None:
+        self._board = board
+        self._sources = sources
+        self._history = history
+        self._turns = turns
+        self._frames = frames
+        self._answers = answers
+        self._caller = caller
+        self._asked = position
+        self._mode = _mode(request)
+        self._filter = Filter(request.filter)
+        self._batch = _batch(request)
+        self._pace = pace
+        self._store_id = StoreId(uuid="", epoch=0)
+        self._durable = True
+        self._seq = 0
+        self._told = 0
+        self._is_entering = False
+        self._has_lost = False
+
+    async def responses(self) -> AsyncGenerator[bytes, None]:
+        """Serialised WatchResponses, without end. Each is made when the one before it was taken."""
+        while self._board.current.store_id.uuid == "":
+            await self._board.wait_change(self._board.current)
+        async with self._room_for_snapshot():
+            yield self._opening(self._board.current)
+        while True:
+            due = await self._due()
+            if due is _Due.SNAPSHOT:
+                async with self._room_for_snapshot():
+                    yield self._snapshot_due()
+            elif due is _Due.BOOKMARK:
+                yield self._bookmark(self._board.current)
+            elif batch := await self._batch_due():
+                yield batch
+
+    def _room_for_snapshot(self) -> AbstractAsyncContextManager[None]:
+        return self._answers.held(self._caller, self._frames.snapshot_size)
+
+    async def _due(self) -> _Due:
+        """What the stream goes on with; waits until there is something."""
+        while True:
+            current = self._board.current
+            if self._enters(current):
+                return _Due.EVENTS if self._unsent(current) else _Due.SNAPSHOT
+            if self._has_lost:
+                return _Due.SNAPSHOT
+            if current.seq > self._seq:
+                return _Due.EVENTS
+            if current.durable != self._durable or not await self._wait():
+                return _Due.BOOKMARK
+
+    def _opening(self, current: Publication) -> bytes:
+        asked = self._asked
+        if asked is None:
+            if self._mode == pb.SNAPSHOT_MODE_NEVER:
+                return self._continue_from(current.seq, current)
+            always = self._mode == pb.SNAPSHOT_MODE_ALWAYS
+            return self._snapshot(
+                pb.SNAPSHOT_REASON_REQUESTED if always else pb.SNAPSHOT_REASON_NO_POSITION, missed_from_seq=0
+            )
+        obstacle = self._obstacle(asked, current)
+        if obstacle is None and self._mode != pb.SNAPSHOT_MODE_ALWAYS:
+            return self._continue_from(asked.seq, current)
+        if obstacle is not None and self._mode == pb.SNAPSHOT_MODE_NEVER:
+            raise Refusal(Status.OUT_OF_RANGE, self._why_not(obstacle, asked, current))
+        follows = obstacle in (None, pb.SNAPSHOT_REASON_BEFORE_RETENTION) and asked.seq < current.seq
+        return self._snapshot(
+            obstacle or pb.SNAPSHOT_REASON_REQUESTED, missed_from_seq=asked.seq + 1 if follows else 0
+        )
+
+    def _obstacle(self, asked: Position, current: Publication) -> pb.SnapshotReason | None:
+        """Why the stream cannot go on after this position; None if it can."""
+        if asked.store_id != current.store_id:
+            return pb.SNAPSHOT_REASON_OTHER_STORE
+        if asked.seq > current.seq:
+            return pb.SNAPSHOT_REASON_FROM_FUTURE
+        if asked.seq < current.seq and asked.seq + 1 < self._history.oldest_seq:
+            return pb.SNAPSHOT_REASON_BEFORE_RETENTION
+        return None
+
+    def _why_not(self, obstacle: pb.SnapshotReason, asked: Position, current: Publication) -> str:
+        told = {
+            pb.SNAPSHOT_REASON_OTHER_STORE: f"store_id {asked.store_id} is not {current.store_id}",
+            pb.SNAPSHOT_REASON_FROM_FUTURE: f"after_seq {asked.seq} is beyond the last event {current.seq}",
+            pb.SNAPSHOT_REASON_BEFORE_RETENTION: (
+                f"event {asked.seq + 1} is no longer kept; the oldest is {self._history.oldest_seq}"
+            ),
+        }
+        return f"{told[obstacle]}; ask with snapshot IF_NEEDED or ALWAYS"
+
+    def _continue_from(self, seq: int, current: Publication) -> bytes:
+        self._store_id = current.store_id
+        self._seq = seq
+        if seq == current.seq:
+            self._filter.learn(current)
+        return self._bookmark(current)
+
+    def _snapshot(self, reason: pb.SnapshotReason, missed_from_seq: int) -> bytes:
+        """The whole state as now published; the stream goes on from there."""
+        current = self._board.current
+        self._filter.learn(current)
+        self._store_id, self._durable = current.store_id, current.durable
+        self._seq = self._told = current.seq
+        self._has_lost = False
+        scene = messages.Scene(current, self._filter.devices)
+        snapshot = pb.Snapshot(
+            seq=current.seq,
+            reason=reason,
+            missed_from_seq=missed_from_seq,
+            oldest_seq=self._history.oldest_seq,
+            at=scene.at(current.view.now_ns),
+            catalog_digest=current.view.digest,
+            devices=scene.devices(),
+            conditions=scene.conditions(),
+            promotions=scene.promotions(),
+            holds=scene.holds(),
+            sources=scene.sources(self._sources(current.view)),
+            resets=reset_messages.resets(scene),
+        )
+        return self._frames.snapshot(current.store_id, current.durable, snapshot)
+
+    def _fallen_behind(self) -> bytes:
+        if self._mode == pb.SNAPSHOT_MODE_NEVER:
+            raise Refusal(
+                Status.OUT_OF_RANGE,
+                f"read too slowly: event {self._seq + 1} is no longer kept;"
+                f" the oldest is {self._history.oldest_seq}; ask with snapshot IF_NEEDED or ALWAYS",
+            )
+        return self._snapshot(pb.SNAPSHOT_REASON_FELL_BEHIND, missed_from_seq=self._seq + 1)
+
+    def _bookmark(self, current: Publication) -> bytes:
+        self._durable = current.durable
+        self._told = self._seq
+        return self._frames.bookmark(self._store_id, current.durable, self._seq)
+
+    def _enters(self, current: Publication) -> bool:
+        """Whether the stream is between one store id and the next."""
+        return self._is_entering or current.store_id != self._store_id
+
+    def _unsent(self, current: Publication) -> Sequence[StoredEvent] | None:
+        """Events not yet sent that were made on the same line of numbers; None: the next one is lost."""
+        if current.store_id.uuid != self._store_id.uuid or current.seq <= self._seq:
+            return ()
+        return self._board.recent(self._seq, PAGE_EVENTS)
+
+    async def _batch_due(self) -> bytes:
+        """The next events that pass; "" where none of those looked at does, or the next one is lost."""
+        current = self._board.current
+        if self._enters(current):
+            return self._batch_entering(self._unsent(current) or (), current)
+        recent = self._board.recent(self._seq, PAGE_EVENTS)
+        if recent is not None:
+            return self._batch_of(recent, current)
+        async with self._turns.turn(self._caller.counted_as):
+            return self._batch_of(await self._history.read(self._seq), current)
+
+    def _batch_entering(self, unsent: Sequence[StoredEvent], current: Publication) -> bytes:
+        """They are sent under the new id before its Snapshot, so that none is skipped."""
+        self._store_id, self._is_entering = current.store_id, True
+        return self._batch_of(unsent, current)
+
+    def _snapshot_due(self) -> bytes:
+        """Or events that were told meanwhile: between the last look and the Snapshot nothing is awaited."""
+        current = self._board.current
+        if not self._enters(current):
+            return self._fallen_behind()
+        while unsent := self._unsent(current):
+            if batch := self._batch_entering(unsent, current):
+                return batch
+        self._is_entering = False
+        missed_from_seq = self._seq + 1 if unsent is None else 0
+        return self._snapshot(pb.SNAPSHOT_REASON_EPOCH_CHANGED, missed_from_seq)
+
+    def _batch_of(self, events: Sequence[StoredEvent], current: Publication) -> bytes:
+        """The next ones that pass, as many as one response holds; the position is then after the last one."""
+        passing: list[bytes] = []
+        size = 0
+        self._has_lost = not events or events[0].seq != self._seq + 1
+        for stored in events:
+            if stored.seq != self._seq + 1 or len(passing) == self._batch or size > MAX_BATCH_BYTES:
+                break
+            if self._filter.passes(stored):
+                passing.append(self._frames.event(stored))
+                size += len(passing[-1])
+                self._told = stored.seq
+            self._seq = stored.seq
+        self._durable = current.durable
+        if passing:
+            return self._frames.batch(self._store_id, current.durable, passing)
+        return self._bookmark(current) if self._seq - self._told >= HELD_BACK_EVENTS else b""
+
+    async def _wait(self) -> bool:
+        """False when it is time to tell how far the stream has come."""
+        held_back = self._told < self._seq
+        try:
+            async with asyncio.timeout(self._pace.after_held_back_s if held_back else self._pace.quiet_s):
+                await self._board.wait_beyond(self._seq, self._store_id)
+        except TimeoutError:
+            return False
+        return True
+
+
+def _mode(request: pb.WatchRequest) -> pb.SnapshotMode:
+    if request.snapshot not in pb.SnapshotMode.values():
+        raise Refusal(
+            Status.INVALID_ARGUMENT, f"snapshot: {request.snapshot} is not a SnapshotMode of nodeagent.v1"
+        )
+    return request.snapshot
+
+
+def _batch(request: pb.WatchRequest) -> int:
+    if request.batch > MAX_BATCH:
+        raise Refusal(Status.INVALID_ARGUMENT, f"batch: {request.batch}; it must be 1 to {MAX_BATCH}, or 0")
+    return request.batch or MAX_BATCH

@@ -1,0 +1,161 @@
+"""Values of the core as messages of the API: which goes to which, and where their fields differ.
+
+A field of the same name on both sides stands nowhere here: ``mapping`` sees to it, and stops the import where
+one side lacks it. It decides nothing and reads nothing.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from nodeagent.api.node import NodeFacts
+from nodeagent.core.model import (
+    Condition,
+    DeviceView,
+    Event,
+    Hold,
+    Holder,
+    Level,
+    Promotion,
+    Reason,
+    Source,
+)
+from nodeagent.core.verdicts.judge import PRECEDENCE
+from nodeagent.messages.mapping import timestamp, writer
+from nodeagent.messages.pb import types_pb2 as pb
+from nodeagent.store.records import Publication, StoredEvent, StoreId
+
+
+def at_least(level: Level, minimum: Level | None) -> bool:
+    """Whether a level is this or worse, by the order of display; no minimum passes all."""
+    return minimum is None or PRECEDENCE[level] >= PRECEDENCE[minimum]
+
+
+def node_identity(facts: NodeFacts) -> pb.NodeIdentity:
+    return pb.NodeIdentity(node_id=facts.node_id, node_name=facts.node_name, boot_id=facts.boot_id)
+
+
+def store_id(value: StoreId) -> pb.StoreId:
+    return _store_id(value)
+
+
+def core_store_id(message: pb.StoreId) -> StoreId:
+    return StoreId(uuid=message.uuid, epoch=message.epoch)
+
+
+def _holders(value: Sequence[Holder] | None) -> pb.Holders | None:
+    return None if value is None else pb.Holders(holders=map(_holder, value))
+
+
+def _claims(value: Iterable[tuple[str, str]]) -> list[pb.JobClaim]:
+    return [pb.JobClaim(job=job, kind=kind) for job, kind in value]
+
+
+_store_id = writer(StoreId, pb.StoreId)
+_holder = writer(Holder, pb.Holder)
+reason = writer(Reason, pb.Reason)
+_event = writer(Event, pb.Event, computed=["seq", "at"], unsent=["at_ns"], parts={pb.Reason: reason})
+_device = writer(
+    DeviceView,
+    pb.Device,
+    computed=["observed_at"],
+    unsent=["observed_ns", "source"],
+    converted={"holders": _holders, "claims": _claims},
+    parts={pb.Reason: reason},
+)
+_condition = writer(
+    Condition,
+    pb.Condition,
+    computed=["device"],
+    renamed={"last_at": "heard_ns", "affects_verdict": "affect_verdict"},
+    unsent=[
+        *("last_ns", "present_ns", "recovered_ns", "judged", "timed_out", "phase", "level_since_ns"),
+        *("held_by", "severity", "affects", "rescheduling", "boot_id", "occurred_ns", "relations"),
+        *("rule", "backing", "believed_ns", "once_ns"),
+    ],
+)
+_promotion = writer(
+    Promotion,
+    pb.Promotion,
+    computed=["device"],
+    unsent=["source", "level_since_ns", "phase", "quiet_since_ns", "capped"],
+)
+_hold = writer(Hold, pb.Hold, computed=["device"])
+_source = writer(
+    Source,
+    pb.Source,
+    computed=["observing", "reason"],
+    unsent=["reason", "awaited", "awaited_since_ns", "stale", "unread"],
+)
+
+
+def event(stored: StoredEvent) -> pb.Event:
+    return _event(stored.event, seq=stored.seq, at=timestamp(stored.wall_ns))
+
+
+class Scene:
+    """One publication as messages: rule times become wall times, device ids get their names.
+
+    ``devices`` (names or ids; empty: all) leaves out everything about other devices.
+    """
+
+    def __init__(self, publication: Publication, devices: Iterable[str] = ()) -> None:
+        self.publication = publication
+        self._view = publication.view
+        self._offset_ns = publication.wall_offset_ns
+        self._names = {device.id: device.name for device in self._view.devices}
+        self._wanted = frozenset(devices)
+
+    def at(self, rule_ns: int) -> Timestamp:
+        return timestamp(rule_ns + self._offset_ns)
+
+    def devices(self) -> list[pb.Device]:
+        return [self.device(each) for each in self._view.devices if self.wants(each.id)]
+
+    def conditions(self, minimum: Level | None = None) -> list[pb.Condition]:
+        return [
+            self.condition(each)
+            for each in self._view.conditions
+            if self.wants(each.device_id) and at_least(each.level, minimum)
+        ]
+
+    def promotions(self, minimum: Level | None = None) -> list[pb.Promotion]:
+        return [
+            self.promotion(each)
+            for each in self._view.promotions
+            if self.wants(each.device_id) and at_least(each.level, minimum)
+        ]
+
+    def holds(self) -> list[pb.Hold]:
+        return [self.hold(each) for each in self._view.holds if self.wants(each.device_id)]
+
+    def sources(self, known: Iterable[Source] | None = None) -> list[pb.Source]:
+        """``known``: all that there are, where others are than those of the view."""
+        return [self.source(each) for each in (self._view.sources if known is None else known)]
+
+    def device(self, value: DeviceView) -> pb.Device:
+        observed_at = self.at(value.observed_ns) if value.observed_ns else None
+        return _device(value, self._offset_ns, observed_at=observed_at)
+
+    def condition(self, value: Condition) -> pb.Condition:
+        return _condition(value, self._offset_ns, device=self.name_of(value.device_id))
+
+    def promotion(self, value: Promotion) -> pb.Promotion:
+        return _promotion(value, self._offset_ns, device=self.name_of(value.device_id))
+
+    def hold(self, value: Hold) -> pb.Hold:
+        return _hold(value, self._offset_ns, device=self.name_of(value.device_id))
+
+    def source(self, value: Source) -> pb.Source:
+        return _source(
+            value,
+            self._offset_ns,
+            observing=value.observes,
+            reason=value.reason or ("not read since the start" if value.unread else ""),
+        )
+
+    def name_of(self, device_id: str) -> str:
+        return self._names.get(device_id, device_id)
+
+    def wants(self, device_id: str) -> bool:
+        return not self._wanted or device_id in self._wanted or self.name_of(device_id) in self._wanted

@@ -1,0 +1,39 @@
+"""Resets as protobuf messages: those that go on or ended of late, and what one would do."""
+
+from nodeagent.api.messages import Scene
+from nodeagent.core.model import Reset
+from nodeagent.core.resets.dry_run import Rehearsal, Step, Used
+from nodeagent.messages.mapping import writer
+from nodeagent.messages.pb import control_service_pb2, types_pb2
+
+_reset = writer(
+    Reset,
+    types_pb2.Reset,
+    computed=["devices", "verified"],
+    renamed={"device_ids": "members", "condition_ids": "conditions", "blocked_by": "hindered"},
+    unsent=["asker_id", "confirmed", "verified", "outcome", "may_ask_again"],
+)
+_used = writer(Used, control_service_pb2.ResetsUsed)
+_step = writer(Step, control_service_pb2.ResetStep)
+plan = writer(
+    Rehearsal,
+    control_service_pb2.ResetPlan,
+    renamed={"blocked_by": "hindered"},
+    parts={control_service_pb2.ResetsUsed: _used, control_service_pb2.ResetStep: _step},
+)
+
+
+def resets(scene: Scene) -> list[types_pb2.Reset]:
+    """Every one that touches a device of the scene."""
+    return [
+        reset(scene, each) for each in scene.publication.view.resets if any(map(scene.wants, each.members))
+    ]
+
+
+def reset(scene: Scene, value: Reset) -> types_pb2.Reset:
+    return _reset(
+        value,
+        scene.publication.wall_offset_ns,
+        devices=[scene.name_of(each) for each in value.members],
+        verified=[scene.name_of(each) for each in value.verified],
+    )

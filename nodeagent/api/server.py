@@ -1,0 +1,254 @@
+"""The gRPC sockets: the public one, the control one, and TCP with mutual TLS, each behind a relay of its own.
+
+The same services stand behind each; who calls, and so what he may do, is told by the relay, and by TLS. It
+opens and closes, and holds no state of its own.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import grpc
+
+from nodeagent.api import rpc_binding
+from nodeagent.api.access import credentials, limits
+from nodeagent.api.access.addresses import listen_at, open_or_keep_trying
+from nodeagent.api.access.admission import Admission, Places
+from nodeagent.api.access.credentials import (
+    OPERATOR_GROUP,
+    READER_GROUP,
+    Caller,
+    Identify,
+    Recognise,
+    TellCaller,
+)
+from nodeagent.api.access.quota import Quota
+from nodeagent.api.access.relay import Relay
+from nodeagent.api.access.sockets import OutletError, bound, open_to, owner_only, prepare, private_directory
+from nodeagent.api.control.audit_log import AuditLog
+from nodeagent.api.control.service import ControlService, Serve
+from nodeagent.api.faults.consumers import ConsumerService
+from nodeagent.api.faults.service import FaultService, Shown
+from nodeagent.api.faults.watch import Pace, Sources, of_view
+from nodeagent.api.health import HEALTH_SERVICE, HealthService
+from nodeagent.api.node import NodeFacts
+from nodeagent.api.reflection import add_reflection
+from nodeagent.config.agent import Config
+from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.messages.pb import control_service_pb2, fault_service_pb2
+from nodeagent.store.event_feed import Board
+from nodeagent.store.ledger import Ledger
+
+FAULT_SERVICE = fault_service_pb2.DESCRIPTOR.services_by_name["FaultService"]
+CONTROL_SERVICE = control_service_pb2.DESCRIPTOR.services_by_name["ControlService"]
+
+END_LIMIT_S = 1.0
+"""How long the ending of calls may take beyond their grace."""
+
+
+class GrpcServer:
+    """All sockets of one daemon. ``catalog`` gives the one in force, ``served`` is what serves
+    operators' calls, ``sources`` are those to show beside a view, if others than its own.
+    """
+
+    def __init__(
+        self,
+        *,
+        board: Board,
+        ledger: Ledger,
+        catalog: Callable[[], Catalog],
+        facts: NodeFacts,
+        config: Config,
+        pace: Pace | None = None,
+        served: Mapping[str, Serve] | None = None,
+        sources: Sources = of_view,
+    ) -> None:
+        self._config = config
+        self._shown = Shown(
+            board=board,
+            ledger=ledger,
+            catalog=catalog,
+            facts=facts,
+            pace=pace or Pace(),
+            sources=sources,
+        )
+        self._served = served or {}
+        self._audit = AuditLog(ledger)
+        self.places = Places()
+        self._health = HealthService(("", FAULT_SERVICE.full_name, CONTROL_SERVICE.full_name))
+        self._servers: list[grpc.aio.Server] = []
+        self._relays: list[Relay] = []
+        self._trying: asyncio.Task[None] | None = None
+        self.tcp_port = 0
+
+    async def start(self) -> None:
+        """Opens every socket, not yet serving. Raises ``OutletError``; then none stays open.
+
+        TCP comes later where its address cannot be had yet: ``tcp_port`` is 0 until then.
+        """
+        agent = self._config.agent
+        try:
+            await self._open_local(_PUBLIC, Path(agent.socket))
+            await self._open_local(_CONTROL, Path(agent.control_socket))
+            if self._config.grpc.listen:
+                await self._open_tcp(self._config.grpc.listen)
+        except OutletError:
+            await self.stop()
+            raise
+
+    def set_serving(self, serving: bool) -> None:
+        """What ``grpc.health.v1`` answers, for the daemon and for each service."""
+        self._health.set_serving(serving)
+
+    async def stop(self, grace_s: float = 0.5) -> None:
+        """Says NOT_SERVING, lets calls end for a while, then ends them, and every connection."""
+        self._health.set_serving(False)
+        if self._trying is not None:
+            self._trying.cancel()
+        stopping = [asyncio.create_task(server.stop(grace_s)) for server in self._servers]
+        if stopping:
+            await asyncio.wait(stopping, timeout=grace_s + END_LIMIT_S)
+        # gRPC waits for ever for a peer that takes nothing: the end of its connection ends that too.
+        for relay in self._relays:
+            await relay.stop()
+        await asyncio.gather(*stopping)
+        self._servers.clear()
+        self._relays.clear()
+
+    async def _open_local(self, kind: "_LocalSocket", path: Path) -> None:
+        prepare(path, kind.key)
+        relay = await self._serve_behind_relay(path, kind.key, kind.recognise, kind.tell, kind.limit)
+        relay.start([bound(path, kind.key)])
+        open_to(path, kind.group, kind.key)
+
+    async def _open_tcp(self, address: str) -> None:
+        from nodeagent.api.access.tls import (  # only where TCP is configured
+            CertificateFiles,
+            server_credentials,
+        )
+
+        grpc_config = self._config.grpc
+        files = CertificateFiles(
+            certificate=Path(grpc_config.tls_cert),
+            key=Path(grpc_config.tls_key),
+            client_ca=Path(grpc_config.tls_client_ca),
+        )
+        beside = Path(self._config.agent.control_socket)
+        relay = await self._serve_behind_relay(
+            beside.with_name(f"{beside.name}.tcp"),
+            "agent.control_socket",
+            credentials.tcp_peer,
+            credentials.certificate_caller(grpc_config.roles),
+            limits.TCP_CONNECTIONS,
+            server_credentials(files),
+        )
+
+        async def listen() -> None:
+            listeners = await asyncio.to_thread(listen_at, address, "grpc.listen")
+            relay.start(listeners)
+            self.tcp_port = listeners[0].getsockname()[1]
+
+        self._trying = await open_or_keep_trying(listen, "no TCP")
+
+    async def _serve_behind_relay(
+        self,
+        name: Path,
+        key: str,
+        recognise: Recognise,
+        tell: TellCaller,
+        limit: limits.Limit,
+        tls: grpc.ServerCredentials | None = None,
+    ) -> Relay:
+        """A gRPC server on a private socket beside ``name``, and its relay, which does not listen yet."""
+        private = private_directory(name.with_name(f".{name.name}.private"), key) / "grpc.sock"
+        prepare(private, key)
+        # Over TCP nobody is known to be an operator before the first call.
+        kept_later = 0 if tls is None else limit.kept
+        relay = Relay(private, recognise, Quota(replace(limit, kept=limit.kept - kept_later)), kept_later)
+        server = self._server(relay, _identify(relay, tell))
+        with owner_only():
+            try:
+                if tls is None:
+                    server.add_insecure_port(f"unix:{private}")
+                else:
+                    server.add_secure_port(f"unix:{private}", tls)
+            except RuntimeError as error:
+                raise OutletError(f"{key}: cannot listen on {private}: {error}") from error
+        await server.start()
+        self._servers.append(server)
+        self._relays.append(relay)
+        return relay
+
+    def _server(self, relay: Relay, identify: Identify) -> grpc.aio.Server:
+        admission = Admission(identify, self.places, relay)
+        server = grpc.aio.server(options=_options(), interceptors=(admission,))
+        faults = FaultService(self._shown, identify, self.places.answers)
+        consumers = ConsumerService(self._shown.ledger, self._shown.facts, identify, self._audit)
+        control = ControlService(self._audit, identify, self._served)
+        server.add_generic_rpc_handlers(
+            (
+                rpc_binding.handlers(FAULT_SERVICE, rpc_binding.methods_of(faults, consumers)),
+                rpc_binding.handlers(CONTROL_SERVICE, control.behaviour_of),
+                rpc_binding.handlers(HEALTH_SERVICE, rpc_binding.methods_of(self._health)),
+            )
+        )
+        add_reflection(server, (FAULT_SERVICE.full_name, CONTROL_SERVICE.full_name), identify)
+        return server
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LocalSocket:
+    """What tells the two local sockets apart. ``key`` is the config's."""
+
+    key: str
+    group: str
+    recognise: Recognise
+    tell: TellCaller
+    limit: limits.Limit
+
+
+_PUBLIC = _LocalSocket(
+    key="agent.socket",
+    group=READER_GROUP,
+    recognise=credentials.public_peer,
+    tell=credentials.public_caller,
+    limit=limits.PUBLIC_CONNECTIONS,
+)
+_CONTROL = _LocalSocket(
+    key="agent.control_socket",
+    group=OPERATOR_GROUP,
+    recognise=credentials.control_peer,
+    tell=credentials.control_caller,
+    limit=limits.CONTROL_CONNECTIONS,
+)
+
+
+def _options() -> Sequence[tuple[str, int]]:
+    """gRPC's own limits, by connection; each was tried against a peer that goes beyond it."""
+    return (
+        ("grpc.max_receive_message_length", limits.MAX_REQUEST_BYTES),
+        ("grpc.max_send_message_length", 64 << 20),
+        ("grpc.max_concurrent_streams", limits.STREAMS_ON_CONNECTION),
+        ("grpc.server.max_pending_requests", limits.PENDING_CALLS),
+        ("grpc.server.max_pending_requests_hard_limit", 2 * limits.PENDING_CALLS),
+        ("grpc.server_handshake_timeout_ms", int(limits.HANDSHAKE_LIMIT_S * 1000)),
+        ("grpc.keepalive_time_ms", 30_000),
+        ("grpc.keepalive_timeout_ms", 10_000),
+        ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+    )
+
+
+def _identify(relay: Relay, tell: TellCaller) -> Identify:
+    """The caller of a connection is told once, by its first call."""
+
+    def identify(context: grpc.aio.ServicerContext) -> Caller:
+        grpc_peer = context.peer()
+        peer = relay.peer(grpc_peer)
+        if peer is None:
+            return credentials.STRANGER
+        if peer.caller is None:
+            relay.know(grpc_peer, tell(peer, context))
+        return peer.caller or credentials.STRANGER
+
+    return identify

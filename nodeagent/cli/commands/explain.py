@@ -1,0 +1,124 @@
+"""``nodeagent explain CODE...``: from the daemon's tables in force, else from those on disk."""
+
+from pathlib import Path
+
+import click
+
+from nodeagent.cli.shared import json_forms
+from nodeagent.cli.shared.errors import EXIT_CONFIG, EXIT_FAILED, Failure
+from nodeagent.cli.shared.options import Output, asking_socket, output_option, read_config, socket_option
+from nodeagent.cli.shared.output import note, write, write_field, write_json
+from nodeagent.cli.shared.text_lines import word
+from nodeagent.core.model import Recovery
+from nodeagent.core.verdicts.judge import JOB_LEVELS
+from nodeagent.messages import enums
+from nodeagent.messages.pb import fault_service_pb2 as pb
+from nodeagent.tables.levels import IN_WORDS
+
+_CODES_AT_ONCE = 100
+"""As many as the daemon answers at a time."""
+
+_CLOSED_BY = {
+    "recover": "the driver says that it is over",
+    "reset": "a reset that was seen to help",
+    "reboot": "a reboot after which it is gone",
+    "job_end": "the end of the processes that held the device",
+    "operator": "a person",
+}
+
+
+@click.command("explain")
+@click.argument("codes", metavar="CODE...", nargs=-1, required=True)
+@socket_option
+@output_option
+def command(codes: tuple[str, ...], socket: Path | None, config_path: Path | None, output: Output) -> None:
+    """Say what fault codes mean, how they are handled, and what to do.
+
+    Hexadecimal codes compare by value. Without a daemon the configured tables are read. Exit status 1 where a
+    code is in no table.
+    """
+    told = _ask(codes, asking_socket(socket, config_path))
+    if told is None:
+        told = _look_up(codes, config_path)
+        note("nodeagent: no daemon answers; this is what the tables on disk say")
+    for number, explanation in enumerate(told):
+        if output == Output.JSON:
+            write_json(json_forms.form(explanation))
+        else:
+            if number:
+                write()
+            _write(explanation)
+    if not all(explanation.known for explanation in told):
+        raise SystemExit(EXIT_FAILED)
+
+
+def _ask(codes: tuple[str, ...], socket: Path) -> list[pb.CodeExplanation] | None:
+    """None where no daemon answers."""
+    from nodeagent.cli.shared import connection
+
+    told = list[pb.CodeExplanation]()
+    try:
+        with connection.opened(socket) as daemon:
+            for begin in range(0, len(codes), _CODES_AT_ONCE):
+                request = pb.ExplainCodeRequest(codes=codes[begin : begin + _CODES_AT_ONCE])
+                told += daemon.call(request).explanations
+    except connection.Unreachable:
+        return None
+    return told
+
+
+def _look_up(codes: tuple[str, ...], config_path: Path | None) -> list[pb.CodeExplanation]:
+    from nodeagent.api.faults.explain import explanation
+    from nodeagent.cli.shared.folders import configured
+    from nodeagent.core.catalog.lookup import Lookup
+    from nodeagent.tables.load import TablesError, load_catalog
+
+    config = read_config(config_path)
+    try:
+        catalog = load_catalog(configured(config), config.settings()).catalog
+    except TablesError as refused:
+        raise Failure(str(refused), EXIT_CONFIG) from refused
+    lookup = Lookup(catalog)
+    return [explanation(lookup, code) for code in codes]
+
+
+def _write(told: pb.CodeExplanation) -> None:
+    if not told.known:
+        write(f"{told.code}: in no table{', ' if told.name else ''}{told.name}")
+        return
+    induced = ", of the application: the device is not blamed" if told.user_induced else ""
+    family = f" (as {told.family}: it has no row of its own)" if told.family else ""
+    write(f"{told.code}: {told.name}{family}")
+    write_field("level    ", f"{word(enums.LEVEL_OF, told.level)}{induced}")
+    if told.level_source:
+        write_field("level by ", IN_WORDS.get(told.level_source, told.level_source))
+    if told.level_reason:
+        write_field("why      ", told.level_reason)
+    affects = "" if told.affects == "self" else f", affects {told.affects.replace('_', ' ')}"
+    write_field("kind     ", f"{word(enums.KIND_OF, told.kind)}, {told.vendor}{affects}")
+    write_field("means    ", told.description)
+    write_field("do       ", told.action)
+    again = ", from the third in 24h RESCHEDULE" if told.user_induced else ""
+    for mode in told.modes:
+        here = " (in force)" if mode.in_force else ""
+        write_field("mode     ", f"{mode.mode}{here}: {_phases(mode)}{again}")
+    if told.recovery == Recovery.VENDOR and enums.LEVEL_OF.get(told.level) in JOB_LEVELS:
+        write_field("driver   ", "where it says that the chip needs no recovery: ALLOW, RESTART_JOB")
+    write_field("closed by", ", or ".join(_CLOSED_BY.get(each, f"{each} of quiet") for each in told.clear_on))
+    for rule in told.rule_details:
+        write_field("rule     ", f"{rule.id} ({rule.kind}): {rule.text} [{rule.file}]")
+    if not told.rule_details:
+        write_field("rule     ", "none")
+    write_field("table    ", told.file)
+
+
+def _phases(mode: pb.ModePhases) -> str:
+    said = []
+    for phase in mode.phases:
+        lasts = f" for {phase.duration.ToNanoseconds() / 1e9:g}s" if phase.HasField("duration") else ""
+        verdict, handling = (
+            word(enums.VERDICT_OF, phase.verdict),
+            word(enums.HANDLING_OF, phase.handling),
+        )
+        said.append(f"{verdict}, {handling}{lasts}")
+    return "; then ".join(said)

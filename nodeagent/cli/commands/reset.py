@@ -1,0 +1,71 @@
+"""``nodeagent reset``: order the reset of a device and its group, or see what that would do."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nodeagent.cli.shared.options import Output, control_socket, control_socket_option, output_option
+from nodeagent.cli.shared.output import write, write_field, write_json
+
+if TYPE_CHECKING:
+    from nodeagent.messages.pb import control_service_pb2 as pb
+
+
+@click.command("reset")
+@click.argument("device")
+@click.option("--dry-run", is_flag=True, help="Change nothing; say what would happen.")
+@click.option("--reason", default="", help="Why; for the audit log and the events. A dry run needs none.")
+@control_socket_option
+@output_option
+def command(
+    device: str, dry_run: bool, reason: str, socket: Path | None, config_path: Path | None, output: Output
+) -> None:
+    """Reset DEVICE, with all that are reset together with it, once nobody uses them.
+
+    The reset is announced first. It begins when no process holds and no job claims any of them. Follow it
+    with "nodeagent status" and "nodeagent events --follow".
+    """
+    from nodeagent.cli.shared import connection, durability, json_forms
+    from nodeagent.messages.pb import control_service_pb2 as pb
+
+    if not reason and not dry_run:
+        raise click.UsageError("--reason is needed, but for a --dry-run")
+    request = pb.ResetDeviceRequest(device=device, reason=reason, dry_run=dry_run)
+    with connection.opened(control_socket(socket, config_path)) as daemon:
+        told: pb.ResetDeviceResponse = daemon.call(request)
+    if output == Output.JSON:
+        form = {"device": device, "dry_run": dry_run, "action_id": told.action_id}
+        action = json_forms.form(told.reset) if told.HasField("reset") else None
+        durable = None if dry_run else told.durable
+        plan = json_forms.form(told.plan)
+        write_json({**form, "action": action, "plan": plan, "durable": durable})
+        return
+    if told.action_id:
+        write(f"proposed {told.action_id}")
+    _write(told.plan)
+    durability.warn(told)
+
+
+def _write(plan: "pb.ResetPlan") -> None:
+    from nodeagent.cli.shared.text_lines import word
+    from nodeagent.messages import enums
+
+    write(f"reset together: {', '.join(plan.devices)}")
+    write(f"mode: {word(enums.RESET_MODE_OF, plan.mode)}")
+    hours = plan.window.ToNanoseconds() / 3.6e12
+    if plan.used:
+        used = ", ".join(f"{each.device} {each.resets} of {each.limit}" for each in plan.used)
+        write(f"resets in {hours:g} h:")
+        write_field(" ", used)
+    if plan.refused:
+        write("it would be refused:")
+        write_field(" ", plan.refused)
+        return
+    write("blocked by:" if plan.blocked_by else "blocked by: nothing")
+    for each in plan.blocked_by:
+        write_field(" ", each)
+    write("steps:")
+    for step in plan.steps:
+        after = f"after {step.after.seconds} s:" if step.HasField("after") else "then:"
+        write_field(f"{after:<12}", step.what)

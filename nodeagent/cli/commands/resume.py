@@ -1,0 +1,43 @@
+"""``nodeagent resume``: end your own quiesces."""
+
+from pathlib import Path
+
+import click
+
+from nodeagent.cli.shared.options import Output, control_socket, control_socket_option, output_option
+from nodeagent.cli.shared.output import write, write_json
+from nodeagent.cli.shared.owners import owner_option
+
+
+@click.command("resume")
+@click.option("--reason", default="", help="Why; for the audit log and the events.")
+@click.option("--id", "only", default="", help="End only this quiesce, whoever owns it.")
+@click.option("--force", is_flag=True, help="End others' quiesces too.")
+@owner_option
+@control_socket_option
+@output_option
+def command(
+    reason: str,
+    only: str,
+    force: bool,
+    owner: str,
+    socket: Path | None,
+    config_path: Path | None,
+    output: Output,
+) -> None:
+    """Allow actions again, as far as your quiesces held them off. Others' quiesces go on, and are named."""
+    from nodeagent.cli.shared import connection, durability, json_forms
+    from nodeagent.messages.pb import control_service_pb2 as pb
+
+    with connection.opened(control_socket(socket, config_path)) as daemon:
+        request = pb.ResumeRequest(reason=reason, owner=owner, id=only, force=force)
+        told: pb.ResumeResponse = daemon.call(request)
+    if output == Output.JSON:
+        others = [json_forms.form(each) for each in told.others]
+        form = {"resumed": True, "ids": list(told.resumed), "others": others}
+        write_json({**form, "durable": told.durable})
+        return
+    write("resumed")
+    for hold in told.others:
+        write(f"still quiesced by {hold.owner}: {hold.reason} (id {hold.id})")
+    durability.warn(told)

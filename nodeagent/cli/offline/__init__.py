@@ -1,0 +1,1 @@
+"""What a command can say of the node without a daemon."""

@@ -1,0 +1,91 @@
+"""One event, reason or device as text for people: a line in a pipe, a line or two on a terminal."""
+
+from collections.abc import Container, Mapping
+from typing import Any
+
+from nodeagent.cli.shared.output import coloured, on_terminal, width, wrapped, write
+from nodeagent.cli.shared.times import for_people
+from nodeagent.messages import enums
+from nodeagent.messages.pb import types_pb2
+
+_STEPS = (("started_after_s", "started"), ("ended_after_s", "ended"))
+"""When a reset came to a step, counted from its proposal: the key in an event's evidence, and the word."""
+
+_OF_ACTIONS = frozenset(
+    (
+        types_pb2.EVENT_KIND_ACTION_PROPOSED,
+        types_pb2.EVENT_KIND_ACTION_STARTED,
+        types_pb2.EVENT_KIND_ACTION_FINISHED,
+    )
+)
+_INDENT = " " * 25
+"""The length of a time and a space: what goes on is told below the first line's kind."""
+
+
+def write_event(event: types_pb2.Event) -> None:
+    """Time, kind, device, code; then what it is and what follows from it."""
+    kind = enums.EVENT_KIND_OF.get(event.kind, "?")
+    head = [for_people(event.at), f"{kind:<15}", event.device, *filter(None, [event.code])]
+    rest = _what(event)
+    verdict = _verdict(event)
+    plain = " ".join([*head, verdict, rest]).rstrip()
+    if not on_terminal() or len(plain) <= width():
+        head[1] = coloured(head[1].strip()) + " " * (15 - len(kind))
+        write(" ".join([*head, _coloured_words(verdict), rest]).rstrip())
+        return
+    head[1] = coloured(head[1].strip())
+    write(" ".join([*head, _coloured_words(verdict)]))
+    for line in wrapped(rest, _INDENT, _INDENT):
+        write(line)
+
+
+def _verdict(event: types_pb2.Event) -> str:
+    verdict, handling = enums.VERDICT_OF.get(event.verdict), enums.HANDLING_OF.get(event.handling)
+    return f"{verdict}" if handling in (None, "NONE") else f"{verdict} {handling}"
+
+
+def _coloured_words(text: str) -> str:
+    return " ".join(map(coloured, text.split(" ")))
+
+
+def _what(event: types_pb2.Event) -> str:
+    """The fault's name and level, why it is told, and what a reader must know of it."""
+    level = enums.LEVEL_OF.get(event.condition_level)
+    fault = f"{event.name} ({level})" if level else event.name
+    marks = [
+        word
+        for word, is_set in (
+            ("user-induced", event.user_induced),
+            ("unknown code", event.unknown),
+            ("injected", event.injected),
+            ("userspace", event.userspace),
+            ("not observed", not event.observed),
+            (f"{event.count} times", event.count > 1),
+            (f"mode {event.evidence.get('mode', '?')}", event.kind in _OF_ACTIONS),
+            (f"attempt {event.evidence.get('attempt', '?')}", _is_repeated(event)),
+            *(
+                (f"{what} after {event.evidence.get(key, '?')} s", key in event.evidence)
+                for key, what in _STEPS
+            ),
+        )
+        if is_set
+    ]
+    of = event.evidence.get("devices", "") if event.kind == types_pb2.EVENT_KIND_ACTION_FINISHED else ""
+    report = event.evidence.get("report", "") if of else ""
+    told = "; ".join(filter(None, (fault, f"reset of {of}" if of else "", event.why, report)))
+    return f"{told} [{', '.join(marks)}]" if marks else told
+
+
+def _is_repeated(event: types_pb2.Event) -> bool:
+    return event.kind in _OF_ACTIONS and event.evidence.get("attempt", "1") != "1"
+
+
+def level_of(device: types_pb2.Device, but: Container[str] = ()) -> str:
+    """The level of its faults, "-" where it has none, but for those conditions."""
+    faulty = any(reason.level and reason.id not in but for reason in device.reasons)
+    return word(enums.LEVEL_OF, device.level) if faulty else "-"
+
+
+def word(words: Mapping[Any, object], number: int) -> str:
+    """The word of an enum's number, "-" where none is set."""
+    return str(words.get(number, "-"))

@@ -1,0 +1,170 @@
+"""``[reset]`` of nodeagent.toml: how far resets go, their limits, and what switches them off from outside.
+
+It reads what an administrator left to forbid resets, and where the state lies; it resets nothing.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+from msgspec import Meta, Struct, field
+
+from nodeagent.core.catalog.catalog import SECOND_NS, ResetSettings
+from nodeagent.core.model import ResetMode
+from nodeagent.toml.quantities import duration
+from nodeagent.toml.texts import FilePath, Word
+from nodeagent.vendors import RESETS
+
+RUN_DIRECTORY: Final = "/run/nodeagent/reset_unit"
+"""Where the unit of a reset looks."""
+
+UNIT_SOCKET: Final = "/run/nodeagent-reset/socket"
+"""Of nodeagent-reset.socket, which starts the unit."""
+
+KERNEL_WORD: Final = "nodeagent.reset_unit=off"
+VOLATILE: Final = frozenset({"tmpfs", "ramfs"})
+
+_SLACK_NS: Final = 120 * SECOND_NS
+"""Of the time for one reset: what the evidence and the pauses between its steps may take."""
+
+
+Announce = Annotated[int, duration(5 * SECOND_NS, 90 * SECOND_NS, '"5s" to "90s"')]
+VerifyTimeout = Annotated[int, duration(60 * SECOND_NS, 180 * SECOND_NS, '"60s" to "180s"')]
+Approval = Annotated[int, duration(10 * SECOND_NS, 86_400 * SECOND_NS, '"10s" to "1d"')]
+Validity = Annotated[int, duration(60 * SECOND_NS, 604_800 * SECOND_NS, '"1m" to "7d"')]
+CoolDown = Annotated[int, duration(0, 3600 * SECOND_NS, '"0s" to "1h"')]
+LimitWindow = Annotated[int, duration(600 * SECOND_NS, 604_800 * SECOND_NS, '"10m" to "7d"')]
+BugReportTimeout = Annotated[int, duration(0, 900 * SECOND_NS, '"0s" to "15m"')]
+HookTimeout = Annotated[int, duration(SECOND_NS, 60 * SECOND_NS, '"1s" to "60s"')]
+Grace = Annotated[int, duration(SECOND_NS, 300 * SECOND_NS, '"1s" to "300s"')]
+Limit = Annotated[int, Meta(ge=1, le=100, description="a whole number from 1 to 100")]
+Commands = Annotated[
+    tuple[Annotated[tuple[Word, ...], Meta(min_length=1, max_length=64)], ...],
+    Meta(
+        max_length=8,
+        description='a list of at most 8 commands, each a list of words, such as [["logger", "reset"]]',
+    ),
+]
+
+_VENDORS = " or ".join(f'"{vendor}"' for vendor in RESETS)
+if TYPE_CHECKING:
+    Vendor = str
+else:
+    # A type checker cannot know them.
+    Vendor = Literal[tuple(RESETS)]
+
+
+class ResetConfig(Struct, frozen=True, kw_only=True):
+    """``[reset]``. ``modes`` is by vendor, ``mode`` for the others.
+
+    ``before`` and ``after`` are commands run around a reset, each for at most ``hook_timeout``. Resets are
+    off while the file ``do_not_touch`` is there, or ``kernel_command_line`` holds the ``KERNEL_WORD``.
+    ``terminate_holders`` registered: the processes of a job that claimed the faulty chip get SIGTERM, and
+    after ``terminate_grace`` SIGKILL, in place of being waited for. ``bug_report_timeout``: how long the
+    report for a vendor's support may take that follows a reset that failed, 0: none is made.
+    """
+
+    mode: ResetMode = ResetMode.DRY_RUN
+    modes: Annotated[
+        Mapping[Vendor, ResetMode],
+        Meta(description=f"a table that gives {_VENDORS} one of off, dry-run, ask, on"),
+    ] = field(default_factory=dict)
+    announce_ns: Announce = field(default=30 * SECOND_NS, name="announce")
+    verify_timeout_ns: VerifyTimeout = field(default=150 * SECOND_NS, name="verify_timeout")
+    approval_ns: Approval = field(default=600 * SECOND_NS, name="approval")
+    validity_ns: Validity = field(default=3600 * SECOND_NS, name="validity")
+    cool_down_ns: CoolDown = field(default=30 * SECOND_NS, name="cool_down")
+    limit: Limit = 3
+    node_limit: Limit = 12
+    limit_window_ns: LimitWindow = field(default=6 * 3600 * SECOND_NS, name="limit_window")
+    trust_process_list: bool = False
+    allow_volatile_store: bool = False
+    terminate_holders: Literal["never", "registered"] = "never"
+    terminate_grace_ns: Grace = field(default=30 * SECOND_NS, name="terminate_grace")
+    before: Commands = ()
+    after: Commands = ()
+    hook_timeout_ns: HookTimeout = field(default=10 * SECOND_NS, name="hook_timeout")
+    bug_report_timeout_ns: BugReportTimeout = field(default=300 * SECOND_NS, name="bug_report_timeout")
+    run_dir: FilePath = RUN_DIRECTORY
+    do_not_touch: FilePath = "/etc/nodeagent/do-not-touch"
+    kernel_command_line: FilePath = "/proc/cmdline"
+
+    def settings(self) -> ResetSettings:
+        """What the core decides by, as things stand now: off where resets are forbidden."""
+        is_off = bool(self.forbidden())
+        return ResetSettings(
+            mode=ResetMode.OFF if is_off else self.mode,
+            modes={} if is_off else {str(vendor): mode for vendor, mode in self.modes.items()},
+            announce_ns=self.announce_ns,
+            approval_ns=self.approval_ns,
+            validity_ns=self.validity_ns,
+            run_ns=self.run_ns,
+            verify_ns=self.verify_timeout_ns,
+            cool_down_ns=self.cool_down_ns,
+            limit=self.limit,
+            node_limit=self.node_limit,
+            limit_window_ns=self.limit_window_ns,
+            trust_process_list=self.trust_process_list,
+            terminate_registered=self.terminate_holders == "registered",
+        )
+
+    def of_vendor(self, vendor: str) -> ResetMode:
+        """As configured, whatever forbids resets besides."""
+        return next((mode for of, mode in self.modes.items() if of == vendor), self.mode)
+
+    @property
+    def run_ns(self) -> int:
+        """How long one reset may take: its hooks, the end of a job, two waits for the chips, and the rest."""
+        hooks_ns = (len(self.before) + len(self.after)) * self.hook_timeout_ns
+        ending_ns = 0 if self.terminate_holders == "never" else self.terminate_grace_ns
+        return hooks_ns + ending_ns + 2 * self.verify_timeout_ns + _SLACK_NS
+
+    def forbidden(self) -> str:
+        """What forbids resets now, "" if nothing does."""
+        return forbidden(self.do_not_touch, self.kernel_command_line)
+
+    @property
+    def acts(self) -> bool:
+        """Whether it may come to a reset of some vendor's devices."""
+        return any(mode in (ResetMode.ASK, ResetMode.ON) for mode in (self.mode, *self.modes.values()))
+
+    def check(self, state_dir: str, report: Callable[[str, str], None]) -> None:
+        """What no single key can tell: ``report(key, reason)``."""
+        on = [
+            key
+            for key, mode in (("mode", self.mode), *((f"modes.{v}", m) for v, m in self.modes.items()))
+            if mode is ResetMode.ON
+        ]
+        if on and not self.allow_volatile_store and (kind := file_system_of(Path(state_dir))) in VOLATILE:
+            report(
+                on[0],
+                f'"on" needs a store that outlives a reboot, and agent.state_dir {state_dir} lies on {kind};'
+                " reset.allow_volatile_store = true allows it",
+            )
+
+
+def forbidden(do_not_touch: str, kernel_command_line: str) -> str:
+    """What forbids resets now, "" if nothing does. What cannot be looked at forbids them too."""
+    try:
+        if os.path.lexists(do_not_touch):
+            return f"{do_not_touch} is there"
+        words = Path(kernel_command_line).read_text(errors="replace").split()
+    except OSError as error:
+        return f"{error.filename}: {error.strerror}"
+    return f"the kernel was started with {KERNEL_WORD}" if KERNEL_WORD in words else ""
+
+
+def file_system_of(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str:
+    """The type of the file system that the path is on or would be made on, "" where that cannot be read."""
+    try:
+        wanted, lines = path.resolve(), mounts.read_text().splitlines()
+    except OSError:
+        return ""
+    best, kind = -1, ""
+    for line in lines:
+        fields, _, rest = line.partition(" - ")
+        mounted = Path(fields.split()[4].encode().decode("unicode_escape"))
+        if wanted.is_relative_to(mounted) and len(mounted.parts) >= best:
+            best, kind = len(mounted.parts), rest.split()[0]
+    return kind

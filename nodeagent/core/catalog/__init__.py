@@ -1,0 +1,1 @@
+"""What the tables say, as the core asks it: rows, rules, codes, and what codes without a row become."""

@@ -1,0 +1,164 @@
+"""The catalog's rows and rules, indexed by code: what the engine asks many thousand times a second.
+
+It adds nothing to the catalog and holds no state of its own but the indexes.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from nodeagent.core.catalog.catalog import (
+    Catalog,
+    ClearOn,
+    DurationRule,
+    FrequencyRule,
+    RaisingRule,
+    RelationRule,
+    Row,
+    SourceTraits,
+    canonical,
+    is_hexadecimal,
+)
+from nodeagent.core.model import Kind, Level
+from nodeagent.core.verdicts.judge import phases
+
+_REMEMBERED_CODES = 8192
+
+Side = tuple[str, str, str]
+"""Where a fault stands in a relation rule: ``code`` or ``with``, the rule, and the device if that matters."""
+
+
+def side(name: str, rule: RelationRule, device_id: str) -> Side:
+    return name, rule.id, device_id if rule.same == "device" else ""
+
+
+_WITHOUT_TRAITS = SourceTraits()
+_WITHOUT_ROW = ClearOn(recover=True, reset=True, reboot=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relations:
+    """The relation rules in which a code stands as ``code`` and those in which it stands in ``with``, also
+    by what they do: the code is ``absorbed``, or is the root; it has its level from one, or gives one."""
+
+    as_code: tuple[RelationRule, ...]
+    absorbed: tuple[RelationRule, ...]
+    levelled: tuple[RelationRule, ...]
+    cancelling: tuple[RelationRule, ...]
+    as_with: tuple[RelationRule, ...]
+    absorbing: tuple[RelationRule, ...]
+    levelling: tuple[RelationRule, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What the catalog says of one code. ``key`` is how it is compared, ``code`` how it is written.
+
+    ``row`` may be its family's (``is_family``); a code with neither closes as the driver says and is
+    called what its digits say, if anything (``decoded``).
+    ``frequency`` is the first rule that names the code, ``relations`` None where none names it.
+    """
+
+    key: str
+    code: str
+    row: Row | None
+    is_family: bool
+    clear_on: ClearOn
+    decoded: str | None
+    duration: DurationRule | None
+    frequency: FrequencyRule | None
+    relations: Relations | None
+
+
+class Lookup:
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self.settings = catalog.settings
+        self.phases = {level: phases(level, catalog.settings) for level in Level}
+        self._facts: dict[str, Facts] = {}
+        self._frequency_by_id = {rule.id: rule for rule in catalog.frequency}
+        self._frequency: dict[str, FrequencyRule] = {}
+        self._frequency_for_all: dict[Kind, FrequencyRule] = {}
+        self._duration: dict[str, DurationRule] = {}
+        self._related = tuple(
+            (rule, canonical(rule.code), tuple(map(canonical, rule.with_codes))) for rule in catalog.relation
+        )
+        self._raising = {rule.id: rule for rule in catalog.raising}
+        self._watching: dict[str, tuple[RaisingRule, ...]] = {}
+        for raising in catalog.raising:
+            self._watching[raising.watches] = (*self.watching(raising.watches), raising)
+        for rule in catalog.frequency:
+            for code in rule.codes:
+                if code == "*":
+                    self._frequency_for_all.setdefault(rule.kind, rule)
+                else:
+                    self._frequency.setdefault(canonical(code), rule)
+        for duration in catalog.duration:
+            for code in duration.codes:
+                self._duration.setdefault(canonical(code), duration)
+
+    def facts(self, code: str) -> Facts:
+        facts = self._facts.get(code)
+        if facts is None:
+            if len(self._facts) >= _REMEMBERED_CODES:
+                self._facts.clear()
+            facts = self._facts[code] = self._find(code)
+        return facts
+
+    def source(self, name: str) -> SourceTraits:
+        return self.catalog.sources.get(name, _WITHOUT_TRAITS)
+
+    def frequency_rule(self, facts: Facts, kind: Kind) -> FrequencyRule | None:
+        """The first rule that names the code, as the vendor does, else the kind's rule for every code."""
+        return facts.frequency or self._frequency_for_all.get(kind)
+
+    def frequency_by_id(self, rule_id: str) -> FrequencyRule | None:
+        return self._frequency_by_id.get(rule_id)
+
+    def raising_by_id(self, rule_id: str) -> RaisingRule | None:
+        return self._raising.get(rule_id)
+
+    def watching(self, what: str) -> tuple[RaisingRule, ...]:
+        """The rules that raise a fault of their own from it."""
+        return self._watching.get(what, ())
+
+    def _find(self, code: str) -> Facts:
+        key, row = canonical(code), self.catalog.row(code)
+        is_family = row is not None and row.code.endswith("*")
+        if row is not None and not is_family:
+            key = canonical(row.code)
+        written = key if is_hexadecimal(code.strip()) else code.strip()
+        return Facts(
+            key=key,
+            code=row.code if row is not None and not is_family else written,
+            row=row,
+            is_family=is_family,
+            clear_on=row.clear_on if row is not None else _WITHOUT_ROW,
+            decoded=self.catalog.decoding.name(code) if row is None else None,
+            duration=self._duration.get(key),
+            frequency=self._frequency.get(key),
+            relations=self._relations(key),
+        )
+
+    def _relations(self, key: str) -> Relations | None:
+        as_code = tuple(rule for rule, code, _ in self._related if _names(code, key))
+        as_with = tuple(rule for rule, _, codes in self._related if any(_names(code, key) for code in codes))
+        if not as_code and not as_with:
+            return None
+        return Relations(
+            as_code=as_code,
+            absorbed=_that(as_code, "absorb"),
+            levelled=_that(as_code, "level"),
+            cancelling=_that(as_code, "cancel"),
+            as_with=as_with,
+            absorbing=_that(as_with, "absorb"),
+            levelling=_that(as_with, "level"),
+        )
+
+
+def _that(rules: Iterable[RelationRule], then: str) -> tuple[RelationRule, ...]:
+    return tuple(rule for rule in rules if rule.then == then)
+
+
+def _names(named: str, key: str) -> bool:
+    """Whether a code of a rule, which may be a family, is or holds the other; both as they are compared."""
+    return key.startswith(named[:-1]) if named.endswith("*") else named == key

@@ -1,0 +1,1 @@
+"""Which devices there are, which sources watch them, and who uses them."""

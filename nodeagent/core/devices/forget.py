@@ -1,0 +1,79 @@
+"""A device is known no longer: what is open on it closes, what was kept of it goes."""
+
+from nodeagent.core.faults import closing, companions
+from nodeagent.core.model import (
+    KERNEL_LOG,
+    Cell,
+    Claimed,
+    Condition,
+    Device,
+    EventKind,
+    Hold,
+    Kind,
+    Ordinal,
+    Promotion,
+)
+from nodeagent.core.rules import promotions
+from nodeagent.core.state import limits
+from nodeagent.core.state.state import State
+from nodeagent.core.verdicts.emit import tell
+
+
+def forget(state: State, device: Device, why: str, *kept: type[Cell]) -> None:
+    """Its ordinals stay, for it may come back, and so do cells of these types."""
+    for part in state.parts(device.id):
+        forget(state, part, why, *kept)
+    companions.forget(state, device.id)
+    for condition in state.on(Condition, device.id):
+        closing.close(state, condition, why)
+    for promotion in state.on(Promotion, device.id):
+        promotions.release(state, promotion, why)
+    for hold in state.on(Hold, device.id):
+        closing.lift(state, hold, why)
+    for cell in state.about(device.id):
+        if not isinstance(cell, (Ordinal, *kept)):
+            state.drop(cell)
+    state.drop(device)
+
+
+def forget_named(state: State, device: Device, why: str, source: str = "") -> None:
+    """One that only faults have named: the node is told, whose event ends the id (``was``)."""
+    forget(state, device, why)
+    told = f"only faults had named {device.name}: {why}"
+    node = state.device(state.node_id)
+    tell(state, EventKind.NOTICE, node, source=source, why=told, evidence={"was": device.id})
+
+
+def forget_unlisted(state: State, source: str) -> bool:
+    """The driver has listed and read all its chips: those that only kernel lines named are none."""
+    changed = False
+    for device in state.all(Device):
+        conditions = state.on(Condition, device.id)
+        if device.source or device.kind is not Kind.CHIP or not conditions or state.on(Hold, device.id):
+            continue
+        if all(each.source == KERNEL_LOG and _vendor(state, each) == source for each in conditions):
+            forget_named(state, device, f"{source} lists no such chip", source)
+            changed = True
+    return changed
+
+
+def _vendor(state: State, condition: Condition) -> str:
+    row = state.lookup.facts(condition.code).row
+    return row.vendor if row is not None else ""
+
+
+def room_for_listed(state: State) -> bool:
+    """Whether there is room for one that a driver lists: one that only lines have named makes way."""
+    if limits.room_for_device(state):
+        return True
+    for device in state.all(Device):
+        if not device.seen and not device.source and _is_nobodys(state, device):
+            forget_named(state, device, "it makes way for one that a driver lists")
+            return True
+    return False
+
+
+def _is_nobodys(state: State, device: Device) -> bool:
+    return (
+        device.id != state.node_id and not state.on(Hold, device.id) and state.get(Claimed, device.id) is None
+    )

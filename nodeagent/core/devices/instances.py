@@ -1,0 +1,49 @@
+"""Parts of a chip that are given to jobs by themselves: MIG instances, devices named ``gpu3/gi5``.
+
+A driver lists the chip. Of its parts those are known that a fault was ever told of, as with the ports of a
+switch. A part is observed as its chip is. What concerns the chip concerns each part of it, never the other
+way; what only a reset of the chip mends is a fault of the chip, whichever part it was told of.
+"""
+
+from dataclasses import replace
+
+from nodeagent.core.catalog.classify import classify
+from nodeagent.core.catalog.lookup import Facts
+from nodeagent.core.model import Device, Kind, Signal
+from nodeagent.core.state import names
+from nodeagent.core.state.state import PART_OF, State
+from nodeagent.core.verdicts.judge import BELOW_RESET
+
+
+def addressed(state: State, signal: Signal, facts: Facts) -> Signal:
+    """The signal as one of the chip, where it names a part and does not concern that alone."""
+    chip, part = names.part_of(signal.device)
+    if not part:
+        return signal
+    level = classify(state.lookup, signal.source, facts, signal.severity).level
+    is_of_the_part = level in BELOW_RESET and not (facts.row is not None and facts.row.notice)
+    return signal if is_of_the_part else replace(signal, device=chip)
+
+
+def new(chip: Device, part: str) -> Device:
+    """A part that nobody knew before."""
+    return Device(
+        id=f"{chip.id}/{part}",
+        name=f"{chip.name}/{part}",
+        kind=Kind.INSTANCE,
+        vendor=chip.vendor,
+        source=chip.source,
+        attributes={PART_OF: chip.id},
+        seen=True,
+    )
+
+
+def follow(state: State, chip: Device) -> None:
+    """The chip is described anew: its parts are named by it."""
+    for part in state.parts(chip.id):
+        _, suffix = names.part_of(part.id)
+        after = replace(
+            part, name=f"{chip.name}/{suffix}", vendor=chip.vendor, source=chip.source, seen=chip.seen
+        )
+        if after != part:
+            state.put(after)

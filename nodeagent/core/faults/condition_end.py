@@ -1,0 +1,38 @@
+"""A condition ends: it goes, it is told, and what counts on it is told too.
+
+It ends that one alone: what went with it and is still there, ``closing.close`` sees to.
+"""
+
+from nodeagent.core.model import Condition, EventKind
+from nodeagent.core.rules import promotions, relation_pairs
+from nodeagent.core.state.state import State
+from nodeagent.core.verdicts.emit import tell
+
+
+def end(state: State, condition: Condition, why: str) -> None:
+    """What went with it is left to the next poll: a reload raises nothing, nor does what makes way."""
+    if has_ended(state, condition):
+        return
+    state.drop(condition)
+    if condition.rule:
+        _measure_anew(state, condition)
+    relation_pairs.remember(state, condition)
+    tell(state, EventKind.CLEARED, state.device(condition.device_id), about=condition, why=why)
+    if not condition.injected:
+        promotions.recovered(state, condition, state.moment_ns)
+
+
+def has_ended(state: State, condition: Condition) -> bool:
+    """Where many end together, what one of them hid may have needed the place of another."""
+    return state.get(Condition, condition.id) is None
+
+
+def _measure_anew(state: State, condition: Condition) -> None:
+    """A person or a reset ended what a rule had raised: a reading that goes on as before shows it once more.
+
+    Where the rule itself says that it is over, nothing of this is left.
+    """
+    for of in state.rule_cells:
+        cell = state.get(of, condition.device_id, condition.rule)
+        if cell is not None and (anew := cell.anew(state.moment_ns)) is not cell:
+            state.put(anew)

@@ -1,0 +1,148 @@
+"""What a kernel line is worth where a driver speaks for the chip itself.
+
+A line of the kernel isolates a chip at once: nothing is faster, and often nothing else tells. But the driver
+reads the chip each second and tells of its faults; where it does not confirm what the line says, and calls
+the chip well, the line is disregarded after a while, however often it comes. It never counts towards
+repetition by itself, and asks for no reset. A chip that only lines name, and that its vendor's driver does
+not list, is none.
+
+What is disregarded stays so while lines of it go on. After a silence of more than ten times that while the
+next line is believed once more, for as long: one false line must not hide a true one for ever, and lines
+that come again and again must not take the chip out each time.
+
+    alone --read by its driver, and not shown--> contradicted --for too long--> disregarded
+      any of them --the driver tells the same--> own
+      disregarded --a line after a long silence--> alone
+"""
+
+from dataclasses import replace
+
+from nodeagent.core.catalog.catalog import SECOND_NS
+from nodeagent.core.catalog.codes import root
+from nodeagent.core.catalog.lookup import Facts
+from nodeagent.core.faults import condition_level
+from nodeagent.core.model import (
+    KERNEL_LOG,
+    NODE,
+    Backing,
+    Condition,
+    Device,
+    Kind,
+    Noticed,
+    Signal,
+    Source,
+)
+from nodeagent.core.state.state import State
+from nodeagent.core.verdicts.emit import unobserved_reason
+
+EVENTS = "events"
+NO_EVENTS = "none"
+"""An attribute of a chip whose driver tells of no fault as it happens: there the kernel log has the word."""
+
+
+NEAR_NS = 180 * SECOND_NS
+"""Driver and kernel tell of one fault this close together at most."""
+
+_CHIPS = (Kind.CHIP, Kind.INSTANCE)
+
+SILENCE_HOLDS = 10
+"""Longer than so many times its hold, a disregarded line must be silent to be believed again."""
+
+
+def backing(state: State, device: Device, facts: Facts, source: str, at_ns: int) -> Backing:
+    """Of a fault that the source tells first."""
+    told_by = state.chip_of(device)
+    speaks_for_itself = told_by.source and told_by.attributes.get(EVENTS) != NO_EVENTS
+    is_line = source == KERNEL_LOG and device.kind in _CHIPS and device.source != source
+    if not is_line or not speaks_for_itself or _told_by_driver(state, device, facts.code, at_ns):
+        return Backing.OWN
+    return Backing.ALONE
+
+
+def heard(state: State, device: Device, facts: Facts, source: str) -> bool:
+    """Its driver tells of a code: lines of it that say more, or other, than the code are confirmed too."""
+    changed = False
+    for condition in state.on(Condition, device.id) if source == device.source else ():
+        is_near = abs(state.moment_ns - condition.occurred_ns) <= NEAR_NS
+        if condition.backing is not Backing.OWN and is_near and root(condition.code) == root(facts.code):
+            state.put(confirmed(state, condition, source))
+            changed = True
+    return changed
+
+
+def _told_by_driver(state: State, device: Device, code: str, at_ns: int) -> bool:
+    """Just now, the same code or a refined form of it."""
+    told = [
+        (each.code, each.told_ns)
+        for each in state.all(Noticed)
+        if each.device_id == device.id and each.source == device.source
+    ]
+    told += [
+        (each.code, each.occurred_ns)
+        for each in state.on(Condition, device.id)
+        if each.source == device.source
+    ]
+    return any(root(each) == root(code) and abs(at_ns - told_ns) <= NEAR_NS for each, told_ns in told)
+
+
+def confirmed(state: State, condition: Condition, source: str) -> Condition:
+    """The fault as it is once the source tells it too; it may not be put yet."""
+    if condition.backing is Backing.OWN or source != state.device(condition.device_id).source:
+        return condition
+    after = replace(condition, backing=Backing.OWN)
+    return condition_level.relevel(state, condition, after, f"{source} confirms it")
+
+
+def contradicted(state: State, device: Device, shown: frozenset[str], begun_ns: int) -> bool:
+    """Its driver has read all of the chip, and shows these codes (as they are compared). True: it is news."""
+    changed = False
+    for condition in state.on_chip(device.id):
+        if condition.backing is not Backing.ALONE or _first_ns(condition) >= begun_ns:
+            continue
+        if state.lookup.facts(condition.code).key not in shown:
+            since_ns = min(condition.occurred_ns, begun_ns)
+            state.put(replace(condition, backing=Backing.CONTRADICTED, believed_ns=since_ns))
+            changed = True
+    return changed
+
+
+def _first_ns(condition: Condition) -> int:
+    """Its first occurrence since it is believed: the newest is always newer than a poll where many come."""
+    return max(min(condition.opened_ns, condition.occurred_ns), condition.believed_ns)
+
+
+def again(state: State, before: Condition, after: Condition, source: str) -> Condition:
+    """Another line of an open condition, which is ``after`` with it; it may not be put yet."""
+    silence_ns = SILENCE_HOLDS * state.lookup.settings.kernel_line_hold_ns
+    is_new = source == KERNEL_LOG and after.occurred_ns - before.occurred_ns > silence_ns
+    if before.backing is not Backing.DISREGARDED or not is_new:
+        return after
+    believed = replace(after, backing=Backing.ALONE, believed_ns=after.occurred_ns)
+    return condition_level.relevel(state, before, believed, "it comes again after a long silence")
+
+
+def disregard(state: State, condition: Condition) -> None:
+    """Its time is over. A chip that is not read just now is not called well by anybody."""
+    if unobserved_reason(state, state.device(condition.device_id)) is not None:
+        state.put(replace(condition, backing=Backing.ALONE))
+        return
+    after = replace(condition, backing=Backing.DISREGARDED)
+    condition_level.relevel(state, condition, after, "its driver reads the chip and does not confirm it")
+
+
+def listed(state: State, device: Device) -> None:
+    """A driver lists it for the first time: what lines have told of it until now is theirs alone."""
+    for condition in state.on(Condition, device.id):
+        if condition.source == KERNEL_LOG:
+            facts = state.lookup.facts(condition.code)
+            of_line = backing(state, device, facts, KERNEL_LOG, condition.occurred_ns)
+            state.put(replace(condition, backing=of_line))
+
+
+def is_of_no_chip(state: State, signal: Signal, facts: Facts) -> bool:
+    """Whether a line names a chip that nobody knows, though its vendor's driver lists all that there are."""
+    row = facts.row
+    if signal.source != KERNEL_LOG or signal.device == NODE or row is None or row.kind is not Kind.CHIP:
+        return False
+    driver = state.get(Source, row.vendor, "")
+    return driver is not None and driver.observes

@@ -1,0 +1,227 @@
+"""What a signal does: open a condition, keep it alive, or let it recover."""
+
+from dataclasses import replace
+
+from nodeagent.core.catalog import unknown_codes
+from nodeagent.core.catalog.catalog import SECOND_NS, FrequencyRule, canonical
+from nodeagent.core.catalog.classify import classify
+from nodeagent.core.catalog.lookup import Facts
+from nodeagent.core.devices import instances, occupancy, registry
+from nodeagent.core.faults import (
+    attribution,
+    closing,
+    companions,
+    condition_level,
+    kernel_lines,
+    opening,
+    unopened,
+)
+from nodeagent.core.model import (
+    NODE,
+    Assertion,
+    Condition,
+    CountedBy,
+    Device,
+    Kind,
+    Level,
+    Signal,
+)
+from nodeagent.core.orders import acknowledge
+from nodeagent.core.rules import frequency, promotions, relation, relation_pairs, windows
+from nodeagent.core.state import room
+from nodeagent.core.state.cell_keys import changed
+from nodeagent.core.state.names import part_of
+from nodeagent.core.state.state import State
+from nodeagent.core.verdicts import recovery
+
+_TOO_MANY = "too_many_faults"
+_TOO_MANY_KEY = canonical(_TOO_MANY)
+_TOO_MANY_AGAIN_NS = 60 * SECOND_NS
+_USER_INDUCED = FrequencyRule(
+    id="(user-induced)", codes=(), times=3, time_window_ns=24 * 3600 * SECOND_NS, level=Level.NOT_HANDLE
+)
+_USER_INDUCED_OF_JOB = replace(_USER_INDUCED, counted_by=CountedBy.JOB)
+"""Where the rule that names the code counts by job or place: what one job does moves no other."""
+
+
+def signalled(state: State, signal: Signal, rule: str = "") -> bool:
+    """Judge one signal. True if anything changed. ``rule`` is the threshold or counter rule that makes it.
+
+    With a duration rule ``duration`` counts the fault, and a ``once`` is none.
+    """
+    facts = state.lookup.facts(signal.code)
+    signal = instances.addressed(state, signal, facts)
+    if not signal.trusted:
+        return unopened.from_user_space(state, signal, facts)
+    device = registry.find(state, signal.device)
+    confirms = device is not None and kernel_lines.heard(state, device, facts, signal.source)
+    if facts.row is not None and facts.row.notice:
+        return unopened.told_only(state, signal, facts, _occurred_ns(state, signal)) or confirms
+    learnt = (
+        signal.severity is not None
+        and not signal.injected
+        and unknown_codes.learn(state, facts, signal.severity)
+    )
+    condition = None
+    chip_name, _ = part_of(signal.device)
+    if registry.find(state, chip_name) is None and kernel_lines.is_of_no_chip(state, signal, facts):
+        return unopened.of_no_chip(state, signal, facts)
+    if device is not None:
+        condition = state.condition(device.id, facts.key, signal.injected)
+    if signal.assertion is Assertion.RECOVER:
+        return _recovered(state, device, condition, signal, facts) or learnt
+    at_ns = _occurred_ns(state, signal)
+    if _is_absorbed(state, device, condition, signal, facts, at_ns):
+        return True
+    is_held = _was_held(signal, condition, at_ns)
+    if condition is not None:
+        condition = _renew(state, condition, signal, facts, at_ns)
+    else:
+        condition = _opened(state, device, signal, facts, at_ns, rule)
+    if condition is None:
+        return learnt or (device is None and registry.find(state, signal.device) is not None)
+    if facts.relations is not None:
+        condition = relation.occurred(state, condition)
+    if condition.user_induced and is_held and frequency.counts_by_device(state, condition):
+        frequency.was_held(state, condition, at_ns, kernel_lines.NEAR_NS)
+    elif facts.duration is None:
+        frequency.occurred(state, condition, at_ns, signal.count)
+    return True
+
+
+def _was_held(signal: Signal, before: Condition | None, at_ns: int) -> bool:
+    """Whether the kernel's line names the process that it hit, be it this signal or one shortly before."""
+    if occupancy.names_holder(signal.evidence):
+        return True
+    if before is None or at_ns - before.occurred_ns > kernel_lines.NEAR_NS:
+        return False
+    return occupancy.names_holder(before.evidence)
+
+
+def _recovered(
+    state: State, device: Device | None, condition: Condition | None, signal: Signal, facts: Facts
+) -> bool:
+    if condition is not None:
+        return closing.recover(state, condition)
+    return device is not None and not signal.injected and companions.end(state, device.id, facts.key)
+
+
+def overflowed(state: State) -> bool:
+    """A bound was reached: a fault of the agent, renewed once a minute. Nothing is kept of the signal."""
+    why, state.overflow = state.overflow, ""
+    node = registry.resolve(state, NODE, Kind.NODE)
+    if node is None:
+        return False
+    standing = state.condition(node.id, _TOO_MANY_KEY)
+    if standing is not None and state.moment_ns - standing.last_ns < _TOO_MANY_AGAIN_NS:
+        return False
+    once = Signal(
+        source="agent", device=NODE, code=_TOO_MANY, assertion=Assertion.ONCE, evidence={"why": why}
+    )
+    return signalled(state, once)
+
+
+def _is_absorbed(
+    state: State,
+    device: Device | None,
+    condition: Condition | None,
+    signal: Signal,
+    facts: Facts,
+    at_ns: int,
+) -> bool:
+    """Whether the signal goes with a fault that was there first, and was counted there."""
+    if facts.relations is None or signal.injected or not facts.relations.absorbed:
+        return False
+    level, kind = condition.level if condition is not None else None, None
+    if level is None:
+        fault = classify(state.lookup, signal.source, facts, unknown_codes.of_signal(state, signal, facts))
+        level, kind = fault.level, fault.kind
+    device = device or registry.resolve(state, signal.device, kind)
+    if device is None:
+        return False
+    if condition is None:
+        level = relation_pairs.level_of_new(state, facts, device.id, at_ns) or level
+    return relation.absorb(state, device, signal, facts, level, at_ns)
+
+
+def _opened(
+    state: State, device: Device | None, signal: Signal, facts: Facts, at_ns: int, rule: str
+) -> Condition | None:
+    """A new condition; None where a bound was reached, or the signal names no device."""
+    fault = classify(state.lookup, signal.source, facts, unknown_codes.of_signal(state, signal, facts))
+    is_own = facts.key == _TOO_MANY_KEY
+    if not is_own and not room.for_condition(state, device, fault.level, signal.injected):
+        state.overflow = f"{signal.code} on {signal.device} is one too many"
+        return None
+    device = registry.resolve(state, signal.device, fault.kind)
+    if device is None:
+        return None
+    condition = opening.condition_of(
+        state, device, signal, facts, fault, at_ns=at_ns, occurred_ns=at_ns, rule=rule
+    )
+    condition = _count_user_induced(state, condition, signal, facts, at_ns)
+    opening.begin(state, device, condition, f"{signal.assertion} from {signal.source}")
+    return condition
+
+
+def _renew(state: State, condition: Condition, signal: Signal, facts: Facts, at_ns: int) -> Condition:
+    """Another signal of an open condition. An ``occur`` begins a presence where there was none."""
+    is_once = signal.assertion is Assertion.ONCE
+    is_beside_presence = is_once and facts.duration is not None
+    after = changed(
+        condition,
+        count=condition.count + signal.count,
+        last_ns=condition.last_ns if is_beside_presence else max(condition.last_ns, at_ns),
+        once_ns=max(condition.once_ns or 0, at_ns) if is_once else condition.once_ns,
+        occurred_ns=max(condition.occurred_ns, at_ns),
+        boot_id=state.era.boot_id,
+    )
+    after = kernel_lines.confirmed(state, after, signal.source)
+    after = kernel_lines.again(state, condition, after, signal.source)
+    after = acknowledge.told_again(state, after, signal, facts)
+    if condition.user_induced:
+        goes_on = at_ns - condition.occurred_ns <= kernel_lines.NEAR_NS
+        gathered = attribution.gathered(after.evidence, signal.evidence, goes_on=goes_on)
+        after = changed(after, evidence=gathered)
+    if recovery.is_of_the_job(state, condition):
+        after = _count_user_induced(state, after, signal, facts, at_ns)
+    if condition.unknown and (lowered := unknown_codes.shared(state, after)) is not after:
+        after = condition_level.relevel(state, condition, lowered, unknown_codes.ONE_CAUSE)
+    if signal.assertion is Assertion.OCCUR:
+        return appear(state, after, signal.source, at_ns)
+    state.put(after)
+    return after
+
+
+def appear(state: State, condition: Condition, source: str, at_ns: int) -> Condition:
+    """The fault is present: from now on, where it was not already. Whoever shows that can say it is over."""
+    condition = kernel_lines.confirmed(state, condition, source)
+    if condition.present_ns is None or condition.recovered_ns is not None:
+        condition = replace(condition, source=source, present_ns=at_ns, recovered_ns=None, judged=False)
+        promotions.present(state, condition)
+    state.put(condition)
+    return condition
+
+
+def _count_user_induced(
+    state: State, condition: Condition, signal: Signal, facts: Facts, at_ns: int
+) -> Condition:
+    """From the third in 24 h the job moves instead of restarting in place."""
+    if condition.injected or not recovery.is_of_the_job(state, condition):
+        return condition
+    by_device = frequency.counts_by_device(state, condition)
+    rule = _USER_INDUCED if by_device else _USER_INDUCED_OF_JOB
+    before = windows.window_of(state, condition.device_id, facts.key, rule.id)
+    window, third = windows.add(state, rule, condition, signal.source, at_ns, signal.count)
+    is_same_burst = by_device and not third and window.occurrences_ns == before.occurrences_ns
+    if is_same_burst or condition.rescheduling is third:
+        # Of a burst the beginning was counted.
+        return condition
+    return replace(condition, rescheduling=third)
+
+
+def _occurred_ns(state: State, signal: Signal) -> int:
+    """The time of receipt; the source's own stamp only where it is read late, and never the future."""
+    if signal.backdated and signal.last_ns is not None:
+        return min(signal.last_ns, state.moment_ns)
+    return state.moment_ns

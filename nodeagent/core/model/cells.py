@@ -1,0 +1,319 @@
+"""The live cells: all that the engine remembers is a set of these values.
+
+A cell is replaced, never changed. A stored ``Carried`` holds one, so compaction needs no knowledge
+of any rule.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from nodeagent.core.model.enums import Affects, Backing, Handling, Kind, Level, Verdict
+from nodeagent.core.model.inputs import Holder
+from nodeagent.core.model.reset_cells import Charge, Claimed, Hold, Reset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """One part, keyed by ``id``: the part's own id, or ``slot:NAME`` while that was never read.
+
+    ``seen``: a driver lists it. ``unread``: it does, and has not read it since it first did.
+    """
+
+    id: str
+    name: str
+    kind: Kind
+    vendor: str
+    source: str
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    gone: str = ""
+    seen: bool = False
+    unread: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """A fault open on a device. ``id`` = device id, code, ordinal.
+
+    ``level`` is the level in force (after duration and relation rules), ``base_level`` the row's.
+    ``present_ns`` is the start of the uninterrupted presence that an ``occur`` or an ActiveSet showed,
+    None where only ``once`` signals came; only a presence is closed by an ActiveSet.
+    ``recovered_ns`` is set while a recovery must still last, ``judged`` once this presence reached its
+    duration rule's time-out, ``timed_out`` while that rule's level is in force. ``phase`` counts the
+    steps a level takes with time (RestartRequest after its tolerance). ``held_by`` are the processes
+    on the device when it opened, None where unknown. ``heard_ns`` is the last that was heard of it:
+    ``last_ns``, or ``once_ns``, its newest ``once``, which ``last_ns`` leaves out where the code has a
+    duration rule. ``occurred_ns`` is its newest occurrence. ``relations`` are the relation rules that found
+    their pair and give it their level. ``rule`` is the threshold or counter rule that raised it, "" for a
+    signal.
+    ``backing`` is whose word it stands on; ``believed_ns`` is from when a kernel line alone is believed, and
+    once it is contradicted, from when the time runs for which it still is.
+    """
+
+    id: str
+    device_id: str
+    code: str
+    name: str
+    source: str
+    base_level: Level
+    level: Level
+    opened_ns: int
+    last_ns: int
+    count: int = 1
+    present_ns: int | None = None
+    recovered_ns: int | None = None
+    judged: bool = False
+    timed_out: bool = False
+    phase: int = 0
+    level_since_ns: int = 0
+    held_by: tuple[Holder, ...] | None = None
+    severity: int | None = None
+    unknown: bool = False
+    affects: Affects = Affects.SELF
+    user_induced: bool = False
+    rescheduling: bool = False
+    injected: bool = False
+    affect_verdict: bool = True
+    boot_id: str = ""
+    evidence: Mapping[str, str] = field(default_factory=dict)
+    occurred_ns: int = 0
+    relations: tuple[str, ...] = ()
+    rule: str = ""
+    backing: Backing = Backing.OWN
+    believed_ns: int = 0
+    once_ns: int | None = None
+
+    @property
+    def heard_ns(self) -> int:
+        return self.last_ns if self.once_ns is None else max(self.last_ns, self.once_ns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ordinal:
+    """How many conditions or promotions a (device, code or rule) has had: ids are never reused.
+
+    ``recovered_ns`` is when the driver last said that one was over.
+    """
+
+    device_id: str
+    key: str
+    last: int
+    recovered_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occurrence:
+    """One of a job, at a place of the device ("" where nobody says), from ``at_ns`` until ``last_ns``."""
+
+    at_ns: int
+    last_ns: int
+    job: str
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Occurrences of one code on one device that a rule still counts, oldest first.
+
+    ``burst_last_ns`` is the last signal of the burst that the newest occurrence stands for. ``attributed``
+    are those of a rule that counts by job or place, in the order in which they were last told.
+    """
+
+    device_id: str
+    code: str
+    rule: str
+    occurrences_ns: tuple[int, ...] = ()
+    burst_last_ns: int | None = None
+    attributed: tuple[Occurrence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promotion:
+    """A condition that a rule raised; it outlives the fault. Not ``effective`` while it may be correlated.
+
+    ``phase`` counts the steps its level takes with time since ``level_since_ns``. ``capped``: at the
+    rule's level it would have isolated one chip more than the configuration lets repetition isolate.
+    """
+
+    id: str
+    device_id: str
+    rule: str
+    code: str
+    name: str
+    source: str
+    level: Level
+    fired_ns: int
+    effective: bool
+    occurrences_ns: tuple[int, ...] = ()
+    level_since_ns: int = 0
+    phase: int = 0
+    quiet_since_ns: int | None = None
+    capped: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """When a (device, code) last occurred, for correlation across chips.
+
+    ``suppressed_ns`` is the occurrence that last fired here and was found correlated.
+    """
+
+    device_id: str
+    code: str
+    occurrences_ns: tuple[int, ...]
+    suppressed_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """The newest occurrence of a fault that has no open condition, which may still meet another fault's.
+
+    ``root`` is false for a companion, which was absorbed and takes no companions of its own.
+    """
+
+    device_id: str
+    code: str
+    level: Level
+    occurred_ns: int
+    root: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Absorbed:
+    """A companion that its source shows as present; it opens nothing while its root is open.
+
+    ``root_id`` is the id of the root's condition, ``last_ns`` its newest occurrence.
+    """
+
+    device_id: str
+    code: str
+    source: str
+    root_id: str
+    last_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleCell:
+    """What a rule that raises a fault of its own has seen on a device, told by ``source``.
+
+    Each kind of such rules has a type of these (``core.rules.kinds``). ``rule``, in what follows, is the
+    rule as the tables in force have it.
+    """
+
+    device_id: str
+    rule: str
+    source: str
+
+    def due_ns(self, rule: Any, /) -> int | None:
+        """When its kind wants to look at it again, None for not by time."""
+        raise NotImplementedError
+
+    def anew(self, _at_ns: int, /) -> Self:
+        """After a person or a reset ended what it raised: what goes on as before shows that once more."""
+        return self
+
+    def goes_on(self, _before: Any, _rule: Any, /) -> bool:
+        """Whether it still says something by a rule that raises the same, though its bounds may differ."""
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noticed:
+    """A notice given for (device, code), first by ``source``: at most once a minute, then with the count."""
+
+    device_id: str
+    code: str
+    told_ns: int
+    untold: int = 0
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Severity:
+    """Ascend severity learnt for a code."""
+
+    code: str
+    severity: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """The holders of a device as last told, and those that were the last to leave, at ``left_ns``.
+
+    ``is_current``: told since the daemon's last start, and readable since.
+    """
+
+    device_id: str
+    holders: tuple[Holder, ...]
+    left: tuple[Holder, ...] = ()
+    left_ns: int = 0
+    is_current: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What is known of a source, or of one device of it (``device_id``).
+
+    ``lost_ns`` is set while it is known not to observe, ``unread`` from ``Started`` until its first
+    complete read. ``awaited`` is true from either until that read or the start deadline: timers of its
+    conditions are held meanwhile. ``stale`` is true once it was unread for so long that the last
+    verdict no longer stands.
+    """
+
+    name: str
+    device_id: str = ""
+    lost_ns: int | None = None
+    reason: str = ""
+    required: bool = False
+    awaited: bool = False
+    awaited_since_ns: int = 0
+    stale: bool = False
+    unread: bool = False
+
+    @property
+    def observes(self) -> bool:
+        """It was read whole, and not lost since: what is known of it holds."""
+        return self.lost_ns is None and not self.unread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What the last event about a device said of it: the fold of events, kept to find changes."""
+
+    device_id: str
+    verdict: Verdict
+    handling: Handling
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Era:
+    """What the engine is living in: boot, catalog and since when, start of this daemon."""
+
+    boot_id: str
+    started_ns: int
+    digest: str
+    rebooted: bool = False
+    catalog_ns: int = 0
+
+
+Cell = (
+    Device
+    | Condition
+    | Ordinal
+    | Window
+    | Promotion
+    | Sighting
+    | Trace
+    | Absorbed
+    | RuleCell
+    | Noticed
+    | Hold
+    | Reset
+    | Charge
+    | Claimed
+    | Severity
+    | Held
+    | Source
+    | Shown
+    | Era
+)

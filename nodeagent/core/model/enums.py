@@ -1,0 +1,186 @@
+"""The words of design and code: one meaning each, no synonyms."""
+
+from enum import StrEnum
+
+ALL_DEVICES = "*"
+"""In an ``ActiveSet``: the set speaks for every device of its source."""
+
+NODE = "node"
+"""The name of the device that stands for the node itself."""
+
+
+KERNEL_LOG = "kmsg"
+"""The name of the source that reads the kernel's lines: they name devices of others."""
+
+
+class Assertion(StrEnum):
+    """What a signal claims of its fault (Ascend's words; an Xid or a kernel line is ``once``)."""
+
+    OCCUR = "occur"
+    RECOVER = "recover"
+    ONCE = "once"
+
+
+class Kind(StrEnum):
+    """What sort of part a code speaks of; each kind has its own set of levels.
+
+    An instance is a part of a chip, with the codes and levels of its chip: no code is of that kind.
+    """
+
+    CHIP = "chip"
+    UNIFIEDBUS = "unifiedbus"
+    NODE = "node"
+    PUBLIC = "public"
+    LINK = "link"
+    HOST = "host"
+    INSTANCE = "instance"
+
+
+class Level(StrEnum):
+    """How a fault is to be handled."""
+
+    NOT_HANDLE = "NotHandleFault"
+    SUB_HEALTH = "SubHealthFault"
+    RESTART_REQUEST = "RestartRequest"
+    RESTART_BUSINESS = "RestartBusiness"
+    FREE_RESTART_NPU = "FreeRestartNPU"
+    RESTART_NPU = "RestartNPU"
+    PRE_SEPARATE_NPU = "PreSeparateNPU"
+    SEPARATE_NPU = "SeparateNPU"
+    MANUALLY_SEPARATE_NPU = "ManuallySeparateNPU"
+    RESTART_REQUEST_FAULT = "RestartRequestFault"
+    RESET_FAULT = "ResetFault"
+    PRE_SEPARATE_FAULT = "PreSeparateFault"
+    SEPARATE_FAULT = "SeparateFault"
+
+
+class Verdict(StrEnum):
+    """May new work be placed on the device."""
+
+    ALLOW = "ALLOW"
+    UNKNOWN = "UNKNOWN"
+    NO_NEW_JOBS = "NO_NEW_JOBS"
+    ISOLATE = "ISOLATE"
+
+
+class Handling(StrEnum):
+    """What is to become of the work that runs on the device."""
+
+    NONE = "NONE"
+    JOB_STRATEGY = "JOB_STRATEGY"
+    RERUN_REQUEST = "RERUN_REQUEST"
+    RESTART_JOB = "RESTART_JOB"
+    RESET_WHEN_IDLE = "RESET_WHEN_IDLE"
+    STOP_RESET_RESTART = "STOP_RESET_RESTART"
+    RESCHEDULE = "RESCHEDULE"
+
+
+class Backing(StrEnum):
+    """Whose word a fault stands on: that of the device's own driver (or of whoever else there is), or a
+    kernel line alone; then what has become of it is in ``core.faults.kernel_lines``.
+    """
+
+    OWN = "own"
+    ALONE = "alone"
+    CONTRADICTED = "contradicted"
+    DISREGARDED = "disregarded"
+
+
+class Affects(StrEnum):
+    """Whose verdict a condition changes besides its own device's: nobody schedules onto a port."""
+
+    SELF = "self"
+    CHIPS_BEHIND = "chips_behind"
+    NODE = "node"
+
+
+class CountedBy(StrEnum):
+    """What the occurrences that a frequency rule counts together have in common, beside device and code.
+
+    Nothing more; the job whose they are; or one place on the device, as different jobs met it.
+    """
+
+    DEVICE = "device"
+    JOB = "job"
+    PLACE = "place"
+
+
+class Recovery(StrEnum):
+    """What a row's level means for the work on a chip: see ``core.verdicts.recovery``.
+
+    ``level``: what the level says. ``vendor``: the level names the recovery that the vendor asks for.
+    ``none``: the chip needs none, whatever hit its job.
+    """
+
+    LEVEL = "level"
+    VENDOR = "vendor"
+    NONE = "none"
+
+
+class EventKind(StrEnum):
+    RAISED = "raised"
+    LEVEL_CHANGED = "level_changed"
+    VERDICT_CHANGED = "verdict_changed"
+    CLEARED = "cleared"
+    NOTICE = "notice"
+    PROMOTED = "promoted"
+    RELEASED = "released"
+    SUPPRESSED = "suppressed"
+    ISOLATED = "isolated"
+    ACTION_PROPOSED = "action_proposed"
+    ACTION_STARTED = "action_started"
+    ACTION_FINISHED = "action_finished"
+    DEVICE_SEEN = "device_seen"
+    DEVICE_GONE = "device_gone"
+    DEVICE_REPLACED = "device_replaced"
+    SOURCE_LOST = "source_lost"
+    SOURCE_BACK = "source_back"
+    QUIESCED = "quiesced"
+    RESUMED = "resumed"
+    TABLES_RELOADED = "tables_reloaded"
+    TABLES_REJECTED = "tables_rejected"
+    STARTED = "started"
+
+
+class ActionState(StrEnum):
+    DONE = "done"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    INTERRUPTED = "interrupted"
+    REFUSED = "refused"
+
+
+class Refused(StrEnum):
+    """Why an order is not taken: it names what is not there, there is no room, or not as things stand."""
+
+    UNKNOWN = "unknown"
+    NO_ROOM = "no_room"
+    NOT_POSSIBLE = "not_possible"
+
+
+class HoldKind(StrEnum):
+    """Why a device is held: what that means for its verdict is in ``core.verdicts.emit``."""
+
+    ISOLATION = "isolation"
+    RESET_PENDING = "reset_pending"
+    QUIESCE = "quiesce"
+
+
+class ResetMode(StrEnum):
+    """How far resets go: not at all, on paper, after a person's approval, by themselves."""
+
+    OFF = "off"
+    DRY_RUN = "dry-run"
+    ASK = "ask"
+    ON = "on"
+
+
+class ResetStage(StrEnum):
+    """Where a reset is. ``announced`` runs for a fixed time, ``waiting`` until nothing blocks it."""
+
+    ANNOUNCED = "announced"
+    ASKING = "asking"
+    WAITING = "waiting"
+    RUNNING = "running"
+    VERIFYING = "verifying"
+    ENDED = "ended"

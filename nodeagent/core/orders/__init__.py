@@ -1,0 +1,1 @@
+"""What people order: dispatched by verb, and answered."""

@@ -1,0 +1,40 @@
+"""A person's orders, by their verb, and the answer to each. Each verb's meaning is elsewhere."""
+
+from collections.abc import Callable
+from typing import Final
+
+from nodeagent.core.devices import registry
+from nodeagent.core.model import Operator
+from nodeagent.core.orders import answers, holds, release
+from nodeagent.core.orders.answers import Answered
+from nodeagent.core.resets import approval, blockers, proposals
+from nodeagent.core.state.state import State
+
+
+def ordered(state: State, given: Operator) -> Answered:
+    verb = _VERBS.get(given.what)
+    return answers.unknown(f"{given.what!r} is no order") if verb is None else verb(state, given)
+
+
+def _reset(state: State, given: Operator) -> Answered:
+    """A person asks for it: the same steps, without a fault."""
+    device = registry.find(state, given.device)
+    if device is None:
+        return answers.unknown_device(given.device)
+    if why := blockers.refusal(state, device):
+        return answers.not_possible(why)
+    members = blockers.group_of(state, device)
+    proposals.propose(state, device, members, [], given.who, given.reason)
+    proposed = blockers.covering(state, members)
+    return answers.accepted() if proposed is None else answers.accepted(proposed.id)
+
+
+_VERBS: Final[dict[str, Callable[[State, Operator], Answered]]] = {
+    "isolate": holds.isolate,
+    "release": release.release,
+    "approve": approval.approve,
+    "refuse": approval.refuse,
+    "reset": _reset,
+    "quiesce": holds.quiesce,
+    "resume": holds.resume,
+}

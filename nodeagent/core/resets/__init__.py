@@ -1,0 +1,1 @@
+"""Resets from the proposal to the verified end."""

@@ -1,0 +1,226 @@
+"""What blocks a reset: users of its members, barriers on them, limits, other resets.
+
+It answers in words that name who or what, and changes nothing.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from nodeagent.core.catalog.catalog import ResetSettings
+from nodeagent.core.model import (
+    Claimed,
+    Condition,
+    Device,
+    Held,
+    Hold,
+    HoldKind,
+    Kind,
+    Promotion,
+    Reset,
+    ResetMode,
+)
+from nodeagent.core.resets import charges, eligibility, registered_jobs
+from nodeagent.core.state import limits
+from nodeagent.core.state.names import natural
+from nodeagent.core.state.state import State
+from nodeagent.core.verdicts.emit import unobserved_reason
+from nodeagent.core.verdicts.judge import SEPARATING_LEVELS
+
+MAX_NAMED = 16
+"""Of those who use the members; a job may have a process for each core on each chip."""
+
+_NO_HOOK = (
+    'no job hook has called "nodeagent claim" on this node, and an empty process list is not trusted '
+    "(reset.trust_process_list = false)"
+)
+
+NO_RESET = "no_reset"
+"""An attribute of a device that nothing on this node can reset: why."""
+
+
+def group_of(state: State, device: Device) -> tuple[str, ...]:
+    """The ids of the devices that are reset together, the device first, then by name. A driver names the
+    group; one that it lists no longer is in it as before, for as long as it sits in its slot.
+    """
+    group = device.attributes.get("group", "")
+    if not group:
+        return (device.id,)
+    others = [
+        other
+        for other in state.all(Device)
+        if (other.vendor, other.attributes.get("group")) == (device.vendor, group)
+        and (not other.gone or _is_in_its_slot(state, other))
+        and other.id != device.id
+    ]
+    others.sort(key=lambda other: natural(other.name))
+    return (device.id, *(other.id for other in others))
+
+
+def never(state: State, members: tuple[str, ...]) -> str:
+    """Why the group can be reset by nobody here, "" where it can."""
+    for device_id in members:
+        device = state.get(Device, device_id)
+        if device is not None and (why := device.attributes.get(NO_RESET)):
+            return f"{device.name} cannot be reset: {why}"
+    return ""
+
+
+def barrier(state: State, members: tuple[str, ...]) -> str:
+    """What a person has to see to before any reset may touch the group; "" where there is nothing."""
+    for device_id in members:
+        device = state.get(Device, device_id)
+        if device is None or (device.gone and not _is_in_its_slot(state, device)):
+            return f"{device_id} is no longer there"
+        for condition in state.on(Condition, device_id):
+            if condition.level in SEPARATING_LEVELS and not condition.injected:
+                return f"{device.name} is at {condition.level} by {condition.code}"
+        for promotion in state.on(Promotion, device_id):
+            if promotion.effective and promotion.level in SEPARATING_LEVELS:
+                return f"{device.name} is at {promotion.level} by the rule {promotion.rule}"
+        for hold in state.on(Hold, device_id):
+            if hold.kind is HoldKind.ISOLATION:
+                return f"{device.name} is isolated by {hold.owner}: {hold.reason}"
+    return ""
+
+
+def excludes(state: State, members: tuple[str, ...]) -> str:
+    """Why no reset may touch the group, whoever asks for it; "" where nothing says so."""
+    return never(state, members) or barrier(state, members)
+
+
+def users(
+    state: State,
+    members: tuple[str, ...],
+    settings: ResetSettings,
+    ended_first: frozenset[str] = frozenset(),
+) -> Iterator[str]:
+    """Who uses the members: processes and claims, but for those of jobs that are ``ended_first``.
+
+    What is not known since the start counts as used.
+    """
+    for device_id in members:
+        name = state.device(device_id).name
+        if state.device(device_id).gone:
+            yield (
+                f"{name} is reset together with the others, and its driver no longer lists it: "
+                "nobody can tell who is on it; power-cycle the node"
+            )
+            continue
+        held = state.get(Held, device_id)
+        if held is None or not held.is_current:
+            yield f"who holds {name} is not known"
+        for holder in held.holders if held is not None else ():
+            if registered_jobs.has(ended_first, holder.job):
+                continue
+            job = f", job {holder.job}" if holder.job else ""
+            yield f"{name} is held by {holder.command or 'a process'} (pid {holder.pid}{job})"
+        claimed = state.get(Claimed, device_id)
+        for job, kind in claimed.jobs if claimed is not None else ():
+            if job in ended_first:
+                continue
+            yield f"{name} is claimed by the {kind or 'job'} {job}"
+    if not state.cells[Claimed] and not settings.trust_process_list:
+        yield _NO_HOOK
+
+
+def are_known(state: State, members: tuple[str, ...]) -> bool:
+    """Whether they, all of them there, are observed, and who is on them."""
+    held = [state.get(Held, device_id) for device_id in members]
+    observed = (unobserved_reason(state, state.device(device_id)) is None for device_id in members)
+    return all(each is not None and each.is_current for each in held) and all(observed)
+
+
+def answers(state: State, device_id: str) -> bool:
+    """Whether it is there, and not known to be unable to answer: after a start nobody has asked yet."""
+    device = state.get(Device, device_id)
+    if device is None or device.gone:
+        return False
+    source = state.source_of(device.source, device_id)
+    return source is None or source.lost_ns is None
+
+
+def cooled_ns(state: State, settings: ResetSettings) -> int:
+    """When the next reset may start."""
+    ended = (reset.ended_ns for reset in state.all(Reset) if reset.mode is not ResetMode.DRY_RUN)
+    return (
+        max((at_ns for at_ns in ended if at_ns is not None), default=-settings.cool_down_ns)
+        + settings.cool_down_ns
+    )
+
+
+def of_start(state: State, reset: Reset, settings: ResetSettings) -> tuple[str, ...]:
+    """All that blocks its start now, and may go away by itself."""
+    found = list(users(state, reset.members, settings, registered_jobs.jobs(state, reset, settings)))
+    if len(found) > MAX_NAMED:
+        found[MAX_NAMED:] = [f"{len(found) - MAX_NAMED} more"]
+    for device_id in reset.members:
+        device = state.device(device_id)
+        reason = unobserved_reason(state, device)
+        if reason is not None and not device.gone:
+            found.append(f"{device.name} is not observed: {reason.text}")
+    if reset.conditions and not any(
+        eligibility.is_live(state, each) for each in eligibility.asking(state, reset)
+    ):
+        found.append("no fault that asked for it is seen now")
+    if not reset.confirmed:
+        found.append("no poll has shown the fault since it was proposed")
+    others = (other for other in state.all(Reset) if other.id != reset.id)
+    found += [f"{other.id} is under way" for other in others if _is_under_way(other)]
+    if charges.charged(state, state.node_id, settings) >= settings.node_limit:
+        hours = settings.limit_window_ns / 3.6e12
+        found.append(f"this node had {settings.node_limit} resets within {hours:g} h")
+    found += [
+        f"quiesced by {hold.owner}: {hold.reason}"
+        for hold in state.on(Hold, state.node_id)
+        if hold.kind is HoldKind.QUIESCE
+    ]
+    if state.condition(state.node_id, state.lookup.facts("store_degraded").key) is not None:
+        found.append("the store is not durable")
+    if any(each.code.partition(".")[0] == "store_damaged" for each in state.on(Condition, state.node_id)):
+        found.append("the store was damaged and nobody has acknowledged it (nodeagent release node)")
+    return tuple(found)
+
+
+def covering(state: State, members: Iterable[str]) -> Reset | None:
+    """The reset of any of them that has not ended."""
+    wanted = set(members)
+    in_progress = (reset for reset in state.all(Reset) if not reset.has_ended)
+    return next((reset for reset in in_progress if not wanted.isdisjoint(reset.members)), None)
+
+
+def refusal(state: State, device: Device) -> str:
+    """Why a person's order to reset it begins nothing, and what would help; "" where it begins."""
+    settings = state.lookup.settings.reset
+    if device.kind is not Kind.CHIP:
+        return f"{device.name} is not a chip: only NPUs and GPUs are reset"
+    if settings.of_vendor(device.vendor) is ResetMode.OFF:
+        by = "by reset.mode, the do-not-touch file or the kernel's command line"
+        return f"resets of {device.vendor} chips are switched off: {by}"
+    if device.gone:
+        return f"{device.name} is no longer there: {device.gone}"
+    members = group_of(state, device)
+    if (other := covering(state, members)) is not None:
+        return f"{other.id} of {names(state, other.members)} is in progress already ({other.stage})"
+    if why := never(state, members):
+        return why
+    if reason := barrier(state, members):
+        return f"{reason}; clear that and release it first"
+    spent = charges.exhausted(state, members, settings)
+    if spent and settings.of_vendor(device.vendor) is not ResetMode.DRY_RUN:
+        return charges.limit_words(state, spent, settings)
+    if len(state.cells[Reset]) >= limits.MAX_RESETS:
+        return f"{limits.MAX_RESETS} resets are kept already"
+    return ""
+
+
+def names(state: State, device_ids: tuple[str, ...]) -> str:
+    found = (state.get(Device, device_id) for device_id in device_ids)
+    return ", ".join(device.name if device is not None else "a device that is gone" for device in found)
+
+
+def _is_in_its_slot(state: State, device: Device) -> bool:
+    """Of one that is gone: PCI still shows it, so that what is done to its slot is done to it."""
+    return state.condition(device.id, state.lookup.facts("device_lost").key) is not None
+
+
+def _is_under_way(reset: Reset) -> bool:
+    return reset.is_under_way and reset.mode is not ResetMode.DRY_RUN

@@ -1,0 +1,246 @@
+"""A reset before it starts: proposed, held, announced, approved, and waiting until nothing blocks it.
+
+A dry run takes the same steps and holds nothing. Which stage follows which is in ``lifecycle``; what is done
+from the start on is in ``attempts``.
+"""
+
+from dataclasses import replace
+
+from nodeagent.core.catalog.catalog import ResetSettings
+from nodeagent.core.model import (
+    ActiveSet,
+    Condition,
+    Device,
+    EventKind,
+    Hold,
+    HoldKind,
+    Reset,
+    ResetMode,
+    ResetStage,
+)
+from nodeagent.core.resets import attempts, blockers, charges, lifecycle
+from nodeagent.core.resets.lifecycle import Happened
+from nodeagent.core.state import limits
+from nodeagent.core.state.state import State
+from nodeagent.core.verdicts.emit import tell
+
+OWNER = "nodeagent"
+"""Of the holds of a pending reset; no person has this name."""
+
+_OF_RESET = f"/hold:{OWNER}!"
+
+
+def propose(
+    state: State,
+    device: Device,
+    members: tuple[str, ...],
+    asking: list[Condition],
+    who: str = "",
+    reason: str = "",
+) -> bool:
+    """Announce it and hold the group; where a member has had all its resets, say that instead."""
+    settings = state.lookup.settings.reset
+    mode = settings.of_vendor(device.vendor)
+    if mode is not ResetMode.DRY_RUN and (spent := charges.exhausted(state, members, settings)):
+        return _tell_limit(state, device, spent, settings)
+    if len(state.cells[Reset]) >= limits.MAX_RESETS:
+        return False
+    codes = tuple(dict.fromkeys(condition.code for condition in asking))
+    reset = Reset(
+        id=limits.next_id(state, Reset, device.id, "reset"),
+        asker_id=device.id,
+        members=members,
+        mode=mode,
+        stage=lifecycle.FIRST_STAGE,
+        proposed_ns=state.moment_ns,
+        due_ns=state.moment_ns + settings.announce_ns,
+        conditions=tuple(condition.id for condition in asking),
+        codes=codes,
+        who=who,
+        reason=reason,
+        approved=bool(who),
+    )
+    state.put(reset)
+    asked_by = f"{who}: {reason}" if who else ", ".join(codes)
+    lifecycle.tell_step(
+        state, EventKind.ACTION_PROPOSED, reset, f"reset of {blockers.names(state, members)} for {asked_by}"
+    )
+    _hold(state, reset)
+    return True
+
+
+def is_of_reset(hold_id: str) -> bool:
+    """Whether a hold of that id waits for a reset."""
+    return _OF_RESET in hold_id
+
+
+def reset_of(hold_id: str) -> str:
+    """The id of the reset that a hold waits for."""
+    return hold_id.partition(_OF_RESET)[2]
+
+
+def look_again(state: State, reset: Reset) -> bool:
+    """Something changed while it waits: start it, or tell what blocks it now."""
+    return reset.stage is ResetStage.WAITING and _start_or_wait(state, reset)
+
+
+def due(state: State, reset: Reset) -> None:
+    """The time of its stage is over."""
+    settings = state.lookup.settings.reset
+    if reset.stage is ResetStage.ANNOUNCED:
+        if reset.mode is ResetMode.ASK and not reset.approved:
+            due_ns = state.moment_ns + settings.approval_ns
+            asking = lifecycle.advance(state, reset, Happened.NEEDS_APPROVAL, due_ns=due_ns)
+            if asking is not None:
+                why = "it waits for an operator to approve it"
+                lifecycle.tell_step(state, EventKind.ACTION_PROPOSED, asking, why)
+        else:
+            _wait(state, reset, Happened.ANNOUNCED)
+    elif reset.stage is ResetStage.ASKING:
+        refuse(state, reset, "nobody approved it in time")
+    elif reset.stage is ResetStage.WAITING:
+        if state.moment_ns < _valid_until_ns(reset, settings):
+            _start_or_wait(state, reset)
+        else:
+            _refuse_in_vain(state, reset)
+    else:
+        attempts.due(state, reset)
+
+
+def approve(state: State, reset: Reset, by: str) -> bool:
+    """A person lets it go on."""
+    if reset.approved or reset.mode is not ResetMode.ASK or not reset.is_pending:
+        return False
+    approved = replace(reset, approved=True)
+    state.put(approved)
+    lifecycle.tell_step(state, EventKind.ACTION_PROPOSED, approved, f"approved by {by}")
+    if approved.stage is ResetStage.ASKING:
+        _wait(state, approved, Happened.APPROVED)
+    return True
+
+
+def refuse(state: State, reset: Reset, why: str) -> None:
+    """It will not be done, whatever blocked it."""
+    lifecycle.call_off(state, replace(reset, hindered=()), Happened.CALLED_OFF, why)
+
+
+def withdraw(state: State, reset: Reset, why: str) -> None:
+    """It will not be done as it was proposed: the faults that asked for it may ask again."""
+    called_off = replace(reset, hindered=())
+    lifecycle.call_off(state, called_off, Happened.CALLED_OFF, why, may_ask_again=True)
+
+
+def polled(state: State, given: ActiveSet) -> bool:
+    """A poll confirms a proposal before, and a reset after. True if that was news.
+
+    One that is not complete proves only what it shows: that is enough before a reset, never after it.
+    """
+    changed = False
+    for reset in state.all(Reset):
+        for device_id in reset.members:
+            device = state.get(Device, device_id)
+            if device is None or device.source != given.source:
+                continue
+            if state.names.get(given.device, given.device) != device_id:
+                continue
+            if reset.stage is ResetStage.VERIFYING and given.complete:
+                changed = attempts.verified(state, reset, device_id, given) or changed
+            elif reset.is_pending and device_id == reset.asker_id and _tells(state, reset, given):
+                changed = _confirmed(state, reset, given) or changed
+    return changed
+
+
+def _tells(state: State, reset: Reset, given: ActiveSet) -> bool:
+    """Whether a poll of the device that asked says if a fault that it asked for is there."""
+    if given.complete:
+        return True
+    keys = (state.lookup.facts(active.code).key for active in given.codes)
+    shown = (state.condition(reset.asker_id, key) for key in keys)
+    return any(condition is not None and condition.id in reset.conditions for condition in shown)
+
+
+def _confirmed(state: State, reset: Reset, given: ActiveSet) -> bool:
+    """The asker was read since: whether its fault is there is then known."""
+    since_ns = max(reset.proposed_ns, reset.ended_ns or 0, state.era.started_ns)
+    if reset.confirmed or given.begun_ns < since_ns or attempts.asks_in_vain(reset, given):
+        return False
+    state.put(replace(reset, confirmed=True))
+    return True
+
+
+def began_again(state: State) -> None:
+    """After a start of the daemon: a fault must be seen anew before anything is done about it."""
+    for reset in state.all(Reset):
+        if reset.is_pending:
+            state.put(replace(reset, confirmed=False))
+        else:
+            attempts.began_again(state, reset)
+
+
+# ---------------------------------------------------------------------- steps
+
+
+def _refuse_in_vain(state: State, reset: Reset) -> None:
+    """What blocked it to the last is kept: once that has gone, the fault may ask again."""
+    hindered = reset.hindered or ("the last reset was to cool down",)
+    why = "; ".join(("it could not be done in time", *hindered))
+    in_vain = replace(reset, hindered=hindered)
+    lifecycle.call_off(state, in_vain, Happened.CALLED_OFF, why, may_ask_again=True)
+
+
+def _valid_until_ns(reset: Reset, settings: ResetSettings) -> int:
+    """A second attempt has as long as the first."""
+    since_ns = reset.proposed_ns if reset.ended_ns is None else reset.ended_ns
+    return since_ns + settings.validity_ns
+
+
+def _wait(state: State, reset: Reset, happened: Happened) -> None:
+    due_ns = max(_valid_until_ns(reset, state.lookup.settings.reset), state.moment_ns)
+    waiting = lifecycle.advance(state, reset, happened, due_ns=due_ns)
+    if waiting is not None:
+        _start_or_wait(state, waiting)
+
+
+def _start_or_wait(state: State, reset: Reset) -> bool:
+    settings = state.lookup.settings.reset
+    cooled_ns = blockers.cooled_ns(state, settings)
+    if state.moment_ns < cooled_ns:
+        after = replace(reset, due_ns=min(cooled_ns, _valid_until_ns(reset, settings)))
+        if after != reset:
+            state.put(after)
+        return after != reset
+    found = blockers.of_start(state, reset, settings)
+    if not found:
+        attempts.start(state, reset, settings)
+        return True
+    waiting = replace(reset, hindered=found, due_ns=_valid_until_ns(reset, settings))
+    if waiting == reset:
+        return False
+    state.put(waiting)
+    if found != reset.hindered:
+        lifecycle.tell_step(state, EventKind.ACTION_PROPOSED, waiting, "it waits: " + "; ".join(found))
+    return True
+
+
+def _hold(state: State, reset: Reset) -> None:
+    if reset.mode is ResetMode.DRY_RUN:
+        return
+    for device_id in reset.members:
+        hold = Hold(
+            id=f"{device_id}{_OF_RESET}{reset.id}",
+            device_id=device_id,
+            owner=OWNER,
+            reason=f"reset pending: {reset.id}",
+            since_ns=state.moment_ns,
+            kind=HoldKind.RESET_PENDING,
+        )
+        state.put(hold)
+        tell(state, EventKind.ISOLATED, state.device(device_id), condition_id=hold.id, why=hold.reason)
+
+
+def _tell_limit(state: State, device: Device, spent: str, settings: ResetSettings) -> bool:
+    code = "reset_limit_reached"
+    if state.condition(device.id, state.lookup.facts(code).key) is not None:
+        return False
+    lifecycle.raise_own(state, device.id, code, charges.limit_words(state, spent, settings))
+    return True

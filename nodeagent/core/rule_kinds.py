@@ -1,8 +1,0 @@
-"""The kinds of rules that raise a fault of their own: a new one is its file and a line here."""
-
-from typing import Final
-
-from nodeagent.core import counter, threshold
-from nodeagent.core.rule_kind import RuleKind
-
-RULE_KINDS: Final[tuple[RuleKind, ...]] = (threshold.KIND, counter.KIND)

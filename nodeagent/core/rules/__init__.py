@@ -1,0 +1,1 @@
+"""The rules that tables can name, one file for each kind, and what several of them share."""

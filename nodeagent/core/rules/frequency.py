@@ -1,0 +1,204 @@
+"""The frequency rule: repetition promotes; a promotion outlives its fault until it is released.
+
+An occurrence is told to ``occurred`` by whoever sees one (a signal, a duration's time-out). It is counted
+in ``windows``; what several chips show at once is ``correlation``'s, what becomes of a promotion that
+stands is in ``promotions``.
+"""
+
+from dataclasses import replace
+
+from nodeagent.core.catalog.catalog import FrequencyRule
+from nodeagent.core.catalog.lookup import Facts
+from nodeagent.core.devices import occupancy
+from nodeagent.core.model import (
+    Backing,
+    Condition,
+    CountedBy,
+    Device,
+    EventKind,
+    Level,
+    Promotion,
+    Window,
+)
+from nodeagent.core.rules import attributed_window, correlation, promotions, windows
+from nodeagent.core.state import deadlines, limits, room
+from nodeagent.core.state.cell_keys import changed
+from nodeagent.core.state.state import State
+from nodeagent.core.verdicts import recovery
+from nodeagent.core.verdicts.emit import tell
+from nodeagent.core.verdicts.judge import PRECEDENCE, SEPARATING_LEVELS
+
+
+def counts_by_device(state: State, condition: Condition) -> bool:
+    """Whether occurrences of its fault count whosever they are."""
+    device = state.device(condition.device_id)
+    rule = state.lookup.frequency_rule(state.lookup.facts(condition.code), device.kind)
+    return rule is None or rule.counted_by is CountedBy.DEVICE
+
+
+def occurred(state: State, condition: Condition, at_ns: int, occurrences: int = 1) -> None:
+    """Its fault occurred: count it, and promote where a rule says so. A kernel line alone counts nothing."""
+    if condition.injected or condition.backing is not Backing.OWN:
+        return
+    device = state.device(condition.device_id)
+    facts = state.lookup.facts(condition.code)
+    rule = state.lookup.frequency_rule(facts, device.kind)
+    if rule is None:
+        return
+    if rule.at_least is not None and PRECEDENCE[condition.level] < PRECEDENCE[rule.at_least]:
+        return
+    if recovery.blames_nobody(state, condition):
+        return
+    by_device = rule.counted_by is CountedBy.DEVICE
+    if by_device and condition.user_induced and not occupancy.is_free(state, device.id):
+        return
+    if rule.in_use and occupancy.is_idle(state, device.id):
+        return
+    if rule.correlation_ns:
+        correlation.sight(state, device.id, facts.key, rule, at_ns)
+    standing = _standing(state, device.id, rule, facts)
+    if standing is None:
+        _count(state, device, condition, rule, at_ns, occurrences)
+    elif by_device:
+        # Of the others nobody knows whether they are what was accused.
+        _keep_alive(state, standing, condition, at_ns)
+    if rule.correlation_ns:
+        correlation.review(state, device.id, facts.key, rule, at_ns)
+
+
+def _count(
+    state: State,
+    device: Device,
+    condition: Condition,
+    rule: FrequencyRule,
+    at_ns: int,
+    occurrences: int,
+) -> None:
+    window, fired = windows.add(state, rule, condition, condition.source, at_ns, occurrences)
+    if not fired:
+        return
+    if rule.counted_by is CountedBy.DEVICE:
+        limits.remember(state, replace(window, occurrences_ns=()))
+        _fire(state, device, condition, rule, at_ns, window.occurrences_ns)
+    else:
+        # What fires stays counted until it takes effect: others may yet show that it was the job's.
+        _fire(state, device, condition, rule, at_ns, ())
+
+
+def _fire(
+    state: State,
+    device: Device,
+    condition: Condition,
+    rule: FrequencyRule,
+    at_ns: int,
+    occurrences_ns: tuple[int, ...],
+) -> None:
+    if not room.for_promotion(state, device, rule.level):
+        state.overflow = f"a promotion of {condition.code} on {device.name} is one too many"
+        return
+    promotion = Promotion(
+        id=limits.next_id(state, Promotion, device.id, rule.id, limits.number_of_rule(rule.id)),
+        device_id=device.id,
+        rule=rule.id,
+        code=condition.code,
+        name=condition.name,
+        source=condition.source,
+        level=rule.level,
+        fired_ns=at_ns,
+        effective=False,
+        occurrences_ns=occurrences_ns,
+        quiet_since_ns=at_ns if condition.present_ns is None else None,
+    )
+    # Of what is told late, others may tell later still, and of devices that nobody has named yet.
+    told_late = at_ns < state.moment_ns
+    if rule.correlation_ns and (told_late or correlation.has_siblings(state, device)):
+        state.put(promotion)
+    else:
+        _take_effect(state, promotion)
+
+
+def _take_effect(state: State, promotion: Promotion) -> None:
+    effective = replace(promotion, effective=True, occurrences_ns=(), level_since_ns=state.moment_ns)
+    rule = state.lookup.frequency_by_id(promotion.rule)
+    why = f"{rule.times} times within the time window of rule {rule.id}" if rule else ""
+    if _is_one_too_many(state, promotion):
+        effective = replace(effective, level=Level.PRE_SEPARATE_NPU, capped=True)
+        most = state.lookup.settings.max_isolated_chips
+        why += f"; not {promotion.level}: repetition isolates {most} chips here at most"
+    state.put(effective)
+    _empty_of_attributed(state, effective)
+    tell(state, EventKind.PROMOTED, state.device(promotion.device_id), about=effective, why=why)
+
+
+def _empty_of_attributed(state: State, promotion: Promotion) -> None:
+    """What has taken effect is not counted again."""
+    key = state.lookup.facts(promotion.code).key
+    window = state.get(Window, promotion.device_id, key, promotion.rule)
+    if window is not None and window.attributed:
+        limits.remember(state, replace(window, attributed=()))
+
+
+def _is_one_too_many(state: State, promotion: Promotion) -> bool:
+    """Whether it would isolate a chip beyond those that repetition may: its cause is hardly the chip's."""
+    most = state.lookup.settings.max_isolated_chips
+    if not most or promotion.level not in SEPARATING_LEVELS:
+        return False
+    isolated = {
+        other.device_id
+        for other in state.all(Promotion)
+        if other.effective and other.level in SEPARATING_LEVELS and other.device_id != promotion.device_id
+    }
+    return len(isolated) >= most
+
+
+def _keep_alive(state: State, promotion: Promotion, condition: Condition, at_ns: int) -> None:
+    quiet_since_ns = None
+    if condition.present_ns is None:
+        quiet_since_ns = max(at_ns, promotion.quiet_since_ns or at_ns)
+    if quiet_since_ns != promotion.quiet_since_ns:
+        state.put(changed(promotion, quiet_since_ns=quiet_since_ns))
+
+
+def uncount(state: State, condition: Condition, around_ns: int, within_ns: int) -> None:
+    """Take back what was counted of the condition's fault near a time: those occurrences were another's.
+
+    What they have already promoted stands.
+    """
+    key = state.lookup.facts(condition.code).key
+    for window in state.all(Window):
+        if window.device_id != condition.device_id or window.code != key:
+            continue
+        kept = tuple(at_ns for at_ns in window.occurrences_ns if abs(at_ns - around_ns) > within_ns)
+        left = attributed_window.without(window, around_ns, within_ns)
+        if (kept, left) != (window.occurrences_ns, window.attributed):
+            after = replace(window, occurrences_ns=kept, attributed=left, burst_last_ns=None)
+            limits.remember(state, after)
+
+
+def was_held(state: State, condition: Condition, at_ns: int, within_ns: int) -> None:
+    """A line names the process that the application's fault hit: what another source told of it was counted
+    as on a free device, and is taken back, but for what has taken effect.
+    """
+    for promotion in promotions.of(state, condition):
+        if not promotion.effective:
+            promotions.requeue(state, promotion)
+    uncount(state, condition, at_ns, within_ns)
+
+
+def due(state: State, promotion: Promotion) -> None:
+    """The promotion's deadline: it takes effect uncorrelated, its quiet time is over, or its phase is."""
+    rule = state.lookup.frequency_by_id(promotion.rule)
+    release_ns = deadlines.release_ns(rule, promotion) if rule is not None else None
+    if not promotion.effective:
+        _take_effect(state, promotion)
+    elif release_ns is not None and release_ns <= state.moment_ns:
+        promotions.release(state, promotion, "quiet for the rule's release time")
+    else:
+        state.put(replace(promotion, phase=promotion.phase + 1))
+
+
+def _standing(state: State, device_id: str, rule: FrequencyRule, facts: Facts) -> Promotion | None:
+    for promotion in state.promotions(device_id, facts.key):
+        if promotion.rule == rule.id:
+            return promotion
+    return None

@@ -1,0 +1,155 @@
+"""The relation rule: two faults near each other are one incident, or a worse one, or one ends the other.
+
+``code``, ``with`` (families too) and ``same`` say which faults; ``within`` how far apart their newest
+occurrences may lie (``relation_pairs``). Nothing is paired with itself, nor by what is not an occurrence.
+
+- ``absorb``: ``code`` is a companion of ``with``, its root (Xid 45 after whatever stopped the GPU; an
+  AI-core error that a memory error brings about). It opens nothing, counts for no rule of its own, and is
+  counted in the root's condition and named in its evidence. Where it came first, its condition closes as
+  absorbed when the root comes, and what a frequency rule had counted of it near the root is taken back.
+  The worse of two is never hidden: a root is at least as strict as its companion. Of several roots the
+  open goes before the closed, then the strictest, then the newest. An absorbed fault is nobody's root,
+  so that windows do not chain. Of a root that has closed nothing is left to count in: a notice is told.
+  What is there, as its source shows, goes with an open root only (see ``companions``).
+- ``level``: beside ``with``, in whichever order they came, ``code`` has the rule's level in place of its
+  row's, be that stricter or not, until its condition closes; of several such rules the strictest counts.
+  A duration rule's level still goes on top. An absorbed fault makes a pair as any other does.
+- ``cancel``: ``code`` closes the conditions of ``with`` that occurred before it. It has a direction, so
+  ``with`` that comes later is a new fault. ``within = "0s"``: however long ago they occurred.
+
+The order at one occurrence: absorbed or opened, levels, companions that came first, cancelled ones, and
+only then frequency rules count it.
+"""
+
+from nodeagent.core.catalog.catalog import RelationRule
+from nodeagent.core.catalog.lookup import Facts, Relations
+from nodeagent.core.faults import closing, companions, condition_level
+from nodeagent.core.faults.notices import notice
+from nodeagent.core.model import Assertion, Condition, Device, Level, Signal, Trace
+from nodeagent.core.rules import frequency, relation_pairs
+from nodeagent.core.state import limits
+from nodeagent.core.state.cell_keys import changed
+from nodeagent.core.state.state import State
+from nodeagent.core.verdicts.judge import PRECEDENCE
+
+
+def absorb(state: State, device: Device, signal: Signal, facts: Facts, level: Level, at_ns: int) -> bool:
+    """Attach an occurrence to its root. False where it has none: it is a fault of its own.
+
+    ``level`` is what the condition has, or would have if it opened.
+    """
+    condition = state.condition(device.id, facts.key)
+    newest_ns = max(at_ns, condition.occurred_ns if condition is not None else at_ns)
+    is_there = signal.assertion is Assertion.OCCUR or (condition is not None and _is_there(condition))
+    root = companions.root_of(state, device.id, facts, level, newest_ns, is_there=is_there)
+    if root is None:
+        return False
+    if condition is not None:
+        after = changed(condition, occurred_ns=newest_ns, count=condition.count + signal.count)
+        if signal.assertion is Assertion.OCCUR:
+            after = changed(after, present_ns=at_ns, recovered_ns=None)
+        _close_as_absorbed(state, after, root)
+    else:
+        _attach(state, device, root, facts.code, signal)
+        if signal.assertion is Assertion.OCCUR and isinstance(root, Condition):
+            companions.keep(state, device.id, facts.key, signal.source, root, newest_ns)
+    passed(state, device, facts, level, newest_ns)
+    return True
+
+
+def occurred(state: State, condition: Condition) -> Condition:
+    """An occurrence was put in its condition: all that follows for it and for others. Returns it anew."""
+    facts = state.lookup.facts(condition.code)
+    if facts.relations is None or condition.injected:
+        return condition
+    device_id, at_ns = condition.device_id, condition.occurred_ns
+    companions.end(state, device_id, facts.key)
+    if facts.relations.levelled:
+        _join(state, condition)
+    _join_others(state, device_id, facts.key, facts.relations, at_ns)
+    for rule in facts.relations.absorbing:
+        for companion in relation_pairs.subjects(state, rule, device_id, facts.key, at_ns):
+            _absorb_earlier(state, rule, condition.id, companion)
+    _cancel(state, device_id, facts, at_ns)
+    return state.get(Condition, condition.id) or condition
+
+
+def passed(state: State, device: Device, facts: Facts, level: Level, at_ns: int) -> bool:
+    """What an occurrence that opens nothing still does to others: it makes pairs, and it cancels.
+
+    True if it was remembered or changed anything.
+    """
+    assert facts.relations is not None, "asked of a code that no relation rule names"
+    if facts.relations.as_with:
+        trace = Trace(device_id=device.id, code=facts.key, level=level, occurred_ns=at_ns, root=False)
+        limits.remember(state, trace)
+    _join_others(state, device.id, facts.key, facts.relations, at_ns)
+    cancelled = _cancel(state, device.id, facts, at_ns)
+    return bool(facts.relations.as_with) or cancelled
+
+
+# --------------------------------------------------------------------------- companions
+
+
+def _attach(state: State, device: Device, root: Condition | Trace, code: str, signal: Signal) -> None:
+    if isinstance(root, Condition):
+        companions.count_in(state, root.id, code, signal.count)
+        return
+    notice(
+        state,
+        device,
+        code=code,
+        why=f"goes with {root.code} on {state.device(root.device_id).name}, which is over",
+        source=signal.source,
+        count=signal.count,
+        evidence=signal.evidence,
+    )
+
+
+def _absorb_earlier(state: State, rule: RelationRule, root_id: str, companion: Condition) -> None:
+    """The root has come: a companion that came first is no fault of its own."""
+    root = state.get(Condition, root_id)
+    assert root is not None, f"no root {root_id}"
+    if PRECEDENCE[root.level] >= PRECEDENCE[companion.level]:
+        frequency.uncount(state, companion, root.occurred_ns, rule.within_ns)
+        _close_as_absorbed(state, companion, root)
+
+
+def _close_as_absorbed(state: State, companion: Condition, root: Condition | Trace) -> None:
+    device = state.device(root.device_id)
+    closing.close(state, companion, f"absorbed: it goes with {root.code} on {device.name}")
+    relation_pairs.remember(state, companion, root=False)
+    if isinstance(root, Condition):
+        companions.count_in(state, root.id, companion.code, companion.count)
+        if _is_there(companion):
+            key = state.lookup.facts(companion.code).key
+            companions.keep(state, companion.device_id, key, companion.source, root, companion.occurred_ns)
+
+
+def _is_there(condition: Condition) -> bool:
+    return condition.present_ns is not None and condition.recovered_ns is None
+
+
+# --------------------------------------------------------------------------- levels and ends
+
+
+def _join_others(state: State, device_id: str, key: str, relations: Relations, at_ns: int) -> None:
+    for rule in relations.levelling:
+        for subject in relation_pairs.subjects(state, rule, device_id, key, at_ns):
+            _join(state, subject)
+
+
+def _join(state: State, condition: Condition) -> None:
+    after = relation_pairs.joined(state, condition)
+    if after is not condition:
+        condition_level.relevel(state, condition, after, f"beside a related fault, by {after.relations[-1]}")
+
+
+def _cancel(state: State, device_id: str, facts: Facts, at_ns: int) -> bool:
+    assert facts.relations is not None, "asked of a code that no relation rule names"
+    cancelled = False
+    for rule in facts.relations.cancelling:
+        for fault in relation_pairs.ended(state, rule, device_id, facts.key, at_ns):
+            closing.close(state, fault, f"cancelled by {facts.code}")
+            cancelled = True
+    return cancelled

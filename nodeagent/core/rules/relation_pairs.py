@@ -1,0 +1,134 @@
+"""Which faults stand near which: what a relation rule pairs. It closes nothing and tells nothing.
+
+Two faults are near where their newest occurrences lie at most ``within`` apart, on one device, on two
+that a job shares, or anywhere on the node. Of a fault whose condition has closed a ``Trace`` keeps the
+newest occurrence. Injected faults pair with nothing.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from nodeagent.core.catalog.catalog import RelationRule
+from nodeagent.core.catalog.classify import is_undecided
+from nodeagent.core.catalog.lookup import Facts, Lookup, Side, side
+from nodeagent.core.devices import occupancy
+from nodeagent.core.model import Absorbed, Condition, Level, Trace
+from nodeagent.core.state import limits
+from nodeagent.core.state.state import State
+from nodeagent.core.verdicts.judge import stricter
+
+
+def near(rule: RelationRule, one_ns: int, other_ns: int) -> bool:
+    return abs(one_ns - other_ns) <= rule.within_ns
+
+
+def partners(
+    state: State, rule: RelationRule, device_id: str, key: str, at_ns: int
+) -> list[Condition | Trace]:
+    """The faults of ``with`` in the rule's reach, near an occurrence of ``key``, which is of ``code``."""
+    return [
+        fault
+        for fault in _others(state, side("with", rule, device_id), rule, device_id, key)
+        if near(rule, fault.occurred_ns, at_ns)
+    ]
+
+
+def subjects(state: State, rule: RelationRule, device_id: str, key: str, at_ns: int) -> list[Condition]:
+    """The open conditions of ``code`` in the rule's reach, near an occurrence of ``key`` of ``with``."""
+    place = side("code", rule, device_id)
+    if place not in state.standing.paired:
+        return []
+    return [
+        fault
+        for fault in _others(state, place, rule, device_id, key)
+        if isinstance(fault, Condition) and near(rule, fault.occurred_ns, at_ns)
+    ]
+
+
+def ended(state: State, rule: RelationRule, device_id: str, key: str, at_ns: int) -> list[Condition]:
+    """The open conditions of ``with`` in the rule's reach that an occurrence of ``key`` ends."""
+    return [
+        fault
+        for fault in _others(state, side("with", rule, device_id), rule, device_id, key)
+        if isinstance(fault, Condition)
+        and fault.occurred_ns <= at_ns
+        and (not rule.within_ns or near(rule, fault.occurred_ns, at_ns))
+    ]
+
+
+def joined(state: State, condition: Condition) -> Condition:
+    """With the rules noted that find a partner near it and so give it their level."""
+    facts = state.lookup.facts(condition.code)
+    if facts.relations is None or condition.injected:
+        return condition
+    found = [
+        rule.id
+        for rule in _joining(state, facts, condition.device_id, condition.occurred_ns)
+        if rule.id not in condition.relations
+    ]
+    return replace(condition, relations=(*condition.relations, *found)) if found else condition
+
+
+def level_of_new(state: State, facts: Facts, device_id: str, at_ns: int) -> Level | None:
+    """The level that relation rules would give to a condition that opened on this occurrence, else None."""
+    return _strictest(_joining(state, facts, device_id, at_ns))
+
+
+def _joining(state: State, facts: Facts, device_id: str, at_ns: int) -> list[RelationRule]:
+    levelled = facts.relations.levelled if facts.relations is not None else ()
+    return [rule for rule in levelled if partners(state, rule, device_id, facts.key, at_ns)]
+
+
+def level(lookup: Lookup, condition: Condition) -> Level | None:
+    """The strictest level of the rules that found their pair and that the tables still have, else None."""
+    relations = lookup.facts(condition.code).relations
+    if not condition.relations or relations is None:
+        return None
+    return _strictest(rule for rule in relations.levelled if rule.id in condition.relations)
+
+
+def _strictest(rules: Iterable[RelationRule]) -> Level | None:
+    found: Level | None = None
+    for rule in rules:
+        if rule.level is not None:
+            found = rule.level if found is None else stricter(found, rule.level)
+    return found
+
+
+def remember(state: State, condition: Condition, *, root: bool = True) -> None:
+    """Keep the newest occurrence of a condition that is no longer open, where another's may meet it."""
+    facts = state.lookup.facts(condition.code)
+    is_partner = facts.relations is not None and bool(facts.relations.as_with)
+    if condition.injected or not (is_partner or is_undecided(state.lookup, condition)):
+        return
+    trace = Trace(
+        device_id=condition.device_id,
+        code=facts.key,
+        level=condition.level,
+        occurred_ns=condition.occurred_ns,
+        root=root,
+    )
+    limits.remember(state, trace)
+
+
+def standing(state: State, device_id: str, key: str) -> Absorbed | None:
+    """The companion that the source shows and whose root is open: that explains it. Else None."""
+    absorbed = state.get(Absorbed, device_id, key)
+    if absorbed is None or state.get(Condition, absorbed.root_id) is None:
+        return None
+    return absorbed
+
+
+def _others(
+    state: State, place: Side, rule: RelationRule, device_id: str, key: str
+) -> Iterator[Condition | Trace]:
+    """Whatever stands on that side of the rule, in its reach of the device; none of the code itself."""
+    conditions, traces, facts = state.cells[Condition], state.cells[Trace], state.lookup.facts
+    for fault_key in state.standing.paired.get(place, ()):
+        fault: Condition | Trace = conditions.get(fault_key) or traces[fault_key]
+        if facts(fault.code).key != key and (rule.same != "job" or _is_of_the_job(state, device_id, fault)):
+            yield fault
+
+
+def _is_of_the_job(state: State, device_id: str, fault: Condition | Trace) -> bool:
+    return fault.device_id == device_id or occupancy.same_job(state, device_id, fault.device_id)

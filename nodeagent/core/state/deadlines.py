@@ -1,0 +1,157 @@
+"""When each live cell wants to be looked at again: pure functions of the cell and the lookup.
+
+They say when, never what then. A deadline is start + time-out + 1 ns, because "strictly longer" is
+the vendor's wording. Because deadlines follow from cells, putting cells back restores every timer.
+"""
+
+from nodeagent.core.catalog.catalog import SECOND_NS, FrequencyRule, OnceHold
+from nodeagent.core.catalog.lookup import Facts, Lookup
+from nodeagent.core.model import Backing, Condition, Hold, Promotion, RuleCell, Source
+
+INJECTED_NS = 600 * SECOND_NS
+"""An injected condition ends by itself after ten minutes."""
+
+
+def clearing_ns(lookup: Lookup, condition: Condition) -> int | None:
+    """When the condition closes if nothing more is heard, None if time does not close it.
+
+    Where it recovers that is when its recovery has lasted; a ``once`` may hold it then (``is_held_by_once``).
+    """
+    if condition.injected:
+        return condition.opened_ns + INJECTED_NS
+    facts = lookup.facts(condition.code)
+    if condition.recovered_ns is not None:
+        return condition.recovered_ns + (facts.duration.recover_timeout_ns + 1 if facts.duration else 0)
+    if condition.present_ns is not None:
+        return None
+    quiet_ns = _quiet_ns(lookup, condition, facts)
+    if quiet_ns is None:
+        return None
+    since_ns = condition.heard_ns
+    if condition.once_ns is not None and facts.duration is not None and facts.clear_on.recover:
+        # A presence that has ended holds nothing where its end closes: only the once does.
+        since_ns = condition.once_ns
+    return since_ns + quiet_ns + 1
+
+
+def is_held_by_once(lookup: Lookup, condition: Condition, at_ns: int) -> bool:
+    """Whether, with a duration rule, the newest ``once`` holds the condition though its presence is over."""
+    facts = lookup.facts(condition.code)
+    if facts.duration is None or condition.injected or condition.once_ns is None:
+        return False
+    quiet_ns = _quiet_ns(lookup, condition, facts)
+    return quiet_ns is None or condition.once_ns + quiet_ns + 1 > at_ns
+
+
+def _quiet_ns(lookup: Lookup, condition: Condition, facts: Facts) -> int | None:
+    """How long nothing must be heard of what is not present to close it, None if that does not."""
+    quiet_ns = facts.clear_on.quiet_ns
+    waits_for_no_job = facts.clear_on.job_end and condition.held_by == ()
+    if waits_for_no_job or _is_once_held(lookup, facts, condition.source):
+        hold_ns = lookup.settings.once_hold_ns
+        return hold_ns if quiet_ns is None else min(quiet_ns, hold_ns)
+    return quiet_ns
+
+
+def _is_once_held(lookup: Lookup, facts: Facts, source: str) -> bool:
+    """Whether a ``once`` that nothing else shows is taken as recovered after ``once_hold``."""
+    if not facts.clear_on.recover:
+        return False
+    once_hold = lookup.source(source).once_hold
+    if once_hold is OnceHold.ALWAYS or facts.row is None:
+        return True
+    return once_hold is OnceHold.NO_QUIET_TIME and facts.clear_on.quiet_ns is None
+
+
+def timeout_ns(lookup: Lookup, condition: Condition) -> int | None:
+    """When this presence reaches its duration rule's time-out, None if it has or there is no rule."""
+    if condition.present_ns is None or condition.judged or condition.injected:
+        return None
+    if condition.recovered_ns is not None:
+        return None
+    rule = lookup.facts(condition.code).duration
+    return condition.present_ns + rule.fault_timeout_ns + 1 if rule else None
+
+
+def phase_ns(lookup: Lookup, condition: Condition) -> int | None:
+    """When the level's present phase ends, None in its last, and while the fault is gone.
+
+    A phase runs while the fault is present; being no presence, a ``once`` begins it anew.
+    """
+    if condition.user_induced or condition.injected or condition.recovered_ns is not None:
+        return None
+    if condition.present_ns is None:
+        return _phase_end_ns(lookup, condition, condition.heard_ns)
+    return _phase_end_ns(lookup, condition, max(condition.level_since_ns, condition.present_ns))
+
+
+def _phase_end_ns(lookup: Lookup, cell: Condition | Promotion, since_ns: int) -> int | None:
+    steps = lookup.phases[cell.level]
+    length_ns = steps[cell.phase][0] if cell.phase < len(steps) - 1 else None
+    return None if length_ns is None else since_ns + length_ns + 1
+
+
+def disregard_ns(lookup: Lookup, condition: Condition) -> int | None:
+    """When a kernel line that the chip's driver contradicts no longer counts, however often it comes."""
+    if condition.backing is not Backing.CONTRADICTED:
+        return None
+    return condition.believed_ns + lookup.settings.kernel_line_hold_ns + 1
+
+
+def of_condition(lookup: Lookup, condition: Condition) -> int | None:
+    due = clearing_ns(lookup, condition)
+    for at_ns in (
+        timeout_ns(lookup, condition),
+        phase_ns(lookup, condition),
+        disregard_ns(lookup, condition),
+    ):
+        if at_ns is not None and (due is None or at_ns < due):
+            due = at_ns
+    return due
+
+
+def of_promotion(lookup: Lookup, promotion: Promotion) -> int | None:
+    """When it takes effect (after correlation), is released after its quiet time, or its phase ends."""
+    rule = lookup.frequency_by_id(promotion.rule)
+    if rule is None:
+        return None
+    if not promotion.effective:
+        return promotion.fired_ns + rule.correlation_ns + 1
+    ends = (release_ns(rule, promotion), _phase_end_ns(lookup, promotion, promotion.level_since_ns))
+    return min((at_ns for at_ns in ends if at_ns is not None), default=None)
+
+
+def release_ns(rule: FrequencyRule, promotion: Promotion) -> int | None:
+    """When it will have been quiet for longer than its rule asks."""
+    if promotion.quiet_since_ns is None or rule.release_ns is None:
+        return None
+    return promotion.quiet_since_ns + rule.release_ns + 1
+
+
+def of_source(lookup: Lookup, source: Source) -> int | None:
+    """After a start: when ALLOW turns UNKNOWN, and when held timers run on though nothing was read."""
+    ends = (held_until_ns(lookup, source), stale_ns(lookup, source))
+    return min((at_ns for at_ns in ends if at_ns is not None), default=None)
+
+
+def held_until_ns(lookup: Lookup, source: Source) -> int | None:
+    """After a start only: a source lost in this life of the daemon holds them until it is back."""
+    if not source.awaited or not source.unread:
+        return None
+    return source.awaited_since_ns + lookup.settings.start_deadline_ns + 1
+
+
+def stale_ns(lookup: Lookup, source: Source) -> int | None:
+    if not source.unread or source.stale:
+        return None
+    return source.awaited_since_ns + lookup.settings.stale_after_ns + 1
+
+
+def of_rule_cell(lookup: Lookup, cell: RuleCell) -> int | None:
+    """None where its rule is gone."""
+    rule = lookup.raising_by_id(cell.rule)
+    return None if rule is None else cell.due_ns(rule)
+
+
+def of_hold(hold: Hold) -> int | None:
+    return None if hold.until_ns is None else max(hold.until_ns, hold.since_ns)

@@ -1,0 +1,62 @@
+"""Which faults stand where, by their codes: all the indexes over cells that hang on the catalog.
+
+A new catalog compares codes in other ways and has other rules, so it takes a new one of these. Nothing
+here judges.
+"""
+
+from nodeagent.core.catalog.lookup import Lookup, Side, side
+from nodeagent.core.model import Condition, Promotion, Trace
+from nodeagent.core.state.groups import Groups
+from nodeagent.core.state.timers import Key
+
+Coded = Condition | Promotion | Trace
+Place = tuple[str, str, bool]
+"""The device, the code as it is compared, and whether the condition was injected."""
+
+
+class Standing:
+    """``open``: the condition at each place; where two would be, the one that came first.
+
+    ``paired``: the conditions and traces on each side of each relation rule. ``promoted``: the promotions
+    by device and code.
+    """
+
+    def __init__(self, lookup: Lookup) -> None:
+        self._lookup = lookup
+        self.open: dict[Place, Key] = {}
+        self.paired = Groups[Side]()
+        self.promoted = Groups[tuple[str, str]]()
+
+    def place(self, condition: Condition) -> Place:
+        return condition.device_id, self._lookup.facts(condition.code).key, condition.injected
+
+    def add(self, key: Key, cell: Coded) -> None:
+        if isinstance(cell, Promotion):
+            self.promoted.add(self._code_of(cell), key)
+            return
+        if isinstance(cell, Condition):
+            self.open.setdefault(self.place(cell), key)
+        for each in self._sides(cell):
+            self.paired.add(each, key)
+
+    def remove(self, key: Key, cell: Coded) -> None:
+        if isinstance(cell, Promotion):
+            self.promoted.remove(self._code_of(cell), key)
+            return
+        if isinstance(cell, Condition) and self.open.get(self.place(cell)) == key:
+            del self.open[self.place(cell)]
+        for each in self._sides(cell):
+            self.paired.remove(each, key)
+
+    def _code_of(self, promotion: Promotion) -> tuple[str, str]:
+        return promotion.device_id, self._lookup.facts(promotion.code).key
+
+    def _sides(self, cell: Condition | Trace) -> list[Side]:
+        """A trace is of a fault that is over: it makes pairs, and nothing becomes of it."""
+        relations = self._lookup.facts(cell.code).relations
+        if relations is None or (isinstance(cell, Condition) and cell.injected):
+            return []
+        sides = [side("with", rule, cell.device_id) for rule in relations.as_with]
+        if isinstance(cell, Condition):
+            sides += [side("code", rule, cell.device_id) for rule in relations.as_code]
+        return sides

@@ -1,0 +1,123 @@
+"""What bounds the core's memory: how many of each thing it keeps, and what it forgets first.
+
+What changes a verdict is never forgotten: beyond its cap it is refused, or something milder makes way
+(``room``), and ``too_many_faults`` says so. What only counts (windows, sightings, traces, notices) is
+forgotten, the longest unused first.
+"""
+
+from dataclasses import replace
+
+from nodeagent.core.model import (
+    Absorbed,
+    Cell,
+    Condition,
+    Device,
+    Hold,
+    Ordinal,
+    Promotion,
+    Reset,
+    RuleCell,
+    Severity,
+    Sighting,
+    Trace,
+    Window,
+)
+from nodeagent.core.state.state import State
+
+MAX_DEVICES = 1024
+MAX_PARTS_ON_CHIP = 32
+MAX_CONDITIONS = 4096
+MAX_CONDITIONS_ON_DEVICE = 256
+MAX_INJECTED = 256
+MAX_PROMOTIONS = 4096
+MAX_HOLDS = 1024
+MAX_HOLDS_OF_OWNER = 16
+"""On one device."""
+
+MAX_CLAIMS_ON_DEVICE = 64
+MAX_RESETS = 256
+MAX_NOTICED = 1024
+MAX_ORDINALS = 8192
+
+MAX_RULE_CELLS = 8192
+"""Of each kind of rules."""
+
+_REMEMBERED: dict[type[Cell], int] = {
+    Window: 4096,
+    Sighting: 4096,
+    Severity: 4096,
+    Trace: 4096,
+    Absorbed: 4096,
+}
+
+INJECTED = "!injected"
+"""Ends the name of a condition that is rehearsed."""
+
+_FORGOTTEN = ""
+"""The key of the ordinal that stands for all of a device's that were forgotten."""
+_NO_DEVICE = ""
+"""Of the ordinal that stands for those of all devices."""
+
+
+def room_for_device(state: State) -> bool:
+    return len(state.cells[Device]) < MAX_DEVICES
+
+
+def room_for_part(state: State, chip: Device) -> bool:
+    return room_for_device(state) and len(state.parts(chip.id)) < MAX_PARTS_ON_CHIP
+
+
+def room_for_promotion(state: State) -> bool:
+    return len(state.cells[Promotion]) < MAX_PROMOTIONS
+
+
+def room_for_rule_cell(state: State, of: type[RuleCell]) -> bool:
+    return len(state.cells[of]) < MAX_RULE_CELLS
+
+
+def remember(state: State, cell: Window | Sighting | Severity | Trace | Absorbed) -> None:
+    """Put it; where there are too many of its type, the one not put for longest goes."""
+    state.put(cell)
+    cells = state.cells[type(cell)]
+    if len(cells) > _REMEMBERED[type(cell)]:
+        state.drop(next(iter(cells.values())))
+
+
+def number_of_code(key: str, injected: bool = False) -> str:
+    """Under what the conditions of a code (as codes are compared) are numbered."""
+    return f"{key}{INJECTED}" if injected else key
+
+
+def number_of_rule(rule: str) -> str:
+    """Under what the promotions of a rule are."""
+    return f"rule:{rule}"
+
+
+def next_id(
+    state: State, of: type[Condition | Promotion | Hold | Reset], device_id: str, name: str, key: str = ""
+) -> str:
+    """The id of a new one of that name, numbered under ``key`` (``name`` if empty): no id comes twice, even
+    where a number was forgotten, nor one that is there though damage has lost its number.
+    """
+    key = key or name
+    before = state.get(Ordinal, device_id, key) or Ordinal(device_id=device_id, key=key, last=0)
+    last = 1 + max(before.last, _last_forgotten(state, device_id), _last_forgotten(state, _NO_DEVICE))
+    while state.get(of, f"{device_id}/{name}#{last}") is not None:
+        last += 1
+    state.put(replace(before, last=last))
+    while len(state.cells[Ordinal]) > MAX_ORDINALS:
+        _forget(state, next(iter(state.cells[Ordinal].values())))
+    return f"{device_id}/{name}#{last}"
+
+
+def _forget(state: State, oldest: Ordinal) -> None:
+    """First into its device's, then into that of all: so it becomes less, however many devices there were."""
+    state.drop(oldest)
+    device_id = oldest.device_id if oldest.key != _FORGOTTEN else _NO_DEVICE
+    last = max(oldest.last, _last_forgotten(state, device_id))
+    state.put(Ordinal(device_id=device_id, key=_FORGOTTEN, last=last))
+
+
+def _last_forgotten(state: State, device_id: str) -> int:
+    forgotten = state.get(Ordinal, device_id, _FORGOTTEN)
+    return forgotten.last if forgotten is not None else 0

@@ -1,0 +1,355 @@
+"""All that the engine remembers: cells by key, the indexes over them, and the timers that follow from them.
+
+Putting a cell replaces its predecessor, moves its deadline and marks whose verdict may have changed.
+Everything here is a function of the cells and their order, so putting them back restores everything.
+Nothing here judges or tells.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.catalog.lookup import Lookup
+from nodeagent.core.model import (
+    NODE,
+    Action,
+    Affects,
+    Answer,
+    Cell,
+    Condition,
+    Device,
+    Era,
+    Event,
+    Hold,
+    Kind,
+    Promotion,
+    Reset,
+    RuleCell,
+    Sighting,
+    Source,
+    Trace,
+)
+from nodeagent.core.state import deadlines
+from nodeagent.core.state.cell_keys import (
+    KEYS,
+    NEWEST_LAST,
+    TAGS,
+    Key,
+    judged_alike,
+    keys_of,
+    shown_alike,
+    weighed_alike,
+)
+from nodeagent.core.state.groups import Groups
+from nodeagent.core.state.indexes import Coded, Standing
+from nodeagent.core.state.names import Names
+from nodeagent.core.state.timers import Timers
+from nodeagent.core.verdicts.judge import RESET_LEVELS, Contribution, Judgement
+
+PART_OF = "part_of"
+"""The attribute of a part that holds the id of its chip: see ``core.devices.instances``."""
+
+C = TypeVar("C", bound=Cell)
+Timed = Condition | Promotion | RuleCell
+OnDevice = Condition | Promotion | Hold
+
+
+class State:
+    """``catalogs`` is the shell's: every digest that an input may name must be in it before that input.
+
+    ``rule_cells`` are the types of cells that kinds of rules bring.
+    """
+
+    def __init__(self, catalogs: Mapping[str, Catalog], rule_cells: Iterable[type[RuleCell]] = ()) -> None:
+        self.catalogs = catalogs
+        self.rule_cells = tuple(rule_cells)
+        self.lookup = Lookup(Catalog(digest=""))
+        self.now_ns = 0
+        self.moment_ns = 0
+        self.muted = False
+        self.overflow = ""
+        self.events: list[Event] = []
+        self.timers = Timers()
+        self._keys = KEYS | {of: keys_of(of) for of in self.rule_cells}
+        self._timed: dict[type, Callable[[Lookup, Any], int | None]] = {
+            Condition: deadlines.of_condition,
+            Promotion: deadlines.of_promotion,
+            **dict.fromkeys(self.rule_cells, deadlines.of_rule_cell),
+        }
+        self.cells: dict[type, dict[Key, Any]] = {of: {} for of in self._keys}
+        self.actions: list[Action] = []
+        self.answer: Answer | None = None
+        self.dirty: dict[str, None] = {}
+        self.unreviewed: dict[str, None] = {}
+        self.names = Names()
+        self.standing = Standing(self.lookup)
+        self.on_device = Groups[tuple[type, str]]()
+        self.parts_of = Groups[str]()
+        self.reaching: dict[Key, None] = {}
+        self.awaited: dict[Key, None] = {}
+        self.pending: dict[Key, None] = {}
+        self.suppressed = Groups[str]()
+        self.judged: dict[str, Judgement] = {}
+        self.said: dict[Key, Contribution] = {}
+        self._follow: dict[type, Callable[[Key, Any, Any], None]] = {
+            Condition: self._follow_condition,
+            Promotion: self._follow_promotion,
+            Hold: self._follow_hold,
+            Reset: self._follow_reset,
+            Sighting: self._follow_sighting,
+            Trace: self._index,
+            Device: self._follow_device,
+            Source: self._follow_source,
+            Era: self._follow_era,
+            **dict.fromkeys(self.rule_cells, self._follow_timed),
+        }
+
+    # ------------------------------------------------------------------ cells
+
+    def get(self, of: type[C], *key: str) -> C | None:
+        found: C | None = self.cells[of].get((TAGS[of], *key))
+        return found
+
+    def all(self, of: type[C]) -> list[C]:
+        """Every cell of a type, in order; a copy, so the caller may put and drop."""
+        return list(self.cells[of].values())
+
+    def about(self, device_id: str) -> list[Any]:
+        """Every cell, of any type, that is keyed by the device but is not the device."""
+        return [
+            cell
+            for cells in self.cells.values()
+            for cell in cells.values()
+            if getattr(cell, "device_id", None) == device_id
+        ]
+
+    def put(self, cell: Cell) -> None:
+        of = type(cell)
+        key = self._keys[of](cell)
+        cells = self.cells[of]
+        before = cells.pop(key, None) if of in NEWEST_LAST else cells.get(key)
+        cells[key] = cell
+        follow = self._follow.get(of)
+        if follow is not None:
+            follow(key, before, cell)
+
+    def drop(self, cell: Cell) -> None:
+        of = type(cell)
+        key = self._keys[of](cell)
+        before = self.cells[of].pop(key)
+        follow = self._follow.get(of)
+        if follow is not None:
+            follow(key, before, None)
+
+    # ------------------------------------------------------------------ what follows from a change of a cell
+
+    def _follow_condition(self, key: Key, before: Condition | None, after: Condition | None) -> None:
+        if before is None or after is None:
+            self._index(key, before, after)
+            self._group(key, before, after)
+        elif judged_alike(before, after):
+            if after.level in RESET_LEVELS and self._may_ask_now(before, after):
+                self.unreviewed[after.device_id] = None
+            self._arm(key, after)
+            return
+        self.said.pop(key, None)
+        for cell in (before, after):
+            if cell is not None:
+                self._mark_reach(cell)
+        if after is None or after.affects is Affects.SELF:
+            self.reaching.pop(key, None)
+        else:
+            self.reaching[key] = None
+        self._arm(key, after)
+
+    def _may_ask_now(self, before: Condition, after: Condition) -> bool:
+        """Whether it may ask for a reset for which it did not ask before: what goes on is not weighed."""
+        era = self.era
+        return before.heard_ns <= max(era.started_ns, era.catalog_ns) or not shown_alike(before, after)
+
+    def _follow_promotion(self, key: Key, before: Promotion | None, after: Promotion | None) -> None:
+        self._arm(key, after)
+        if before is not None and after is not None and weighed_alike(before, after):
+            return
+        self.said.pop(key, None)
+        if after is None or after.effective:
+            self.pending.pop(key, None)
+        else:
+            self.pending[key] = None
+        self._index(key, before, after)
+        self._follow_on_device(key, before, after)
+
+    def _follow_hold(self, key: Key, before: Hold | None, after: Hold | None) -> None:
+        self.said.pop(key, None)
+        self._follow_on_device(key, before, after)
+        self.timers.set(key, None if after is None else deadlines.of_hold(after))
+
+    def _follow_reset(self, key: Key, _: Reset | None, after: Reset | None) -> None:
+        self.timers.set(key, None if after is None else after.due_ns)
+        if after is not None:
+            self.unreviewed[after.asker_id] = None
+
+    def _follow_sighting(self, key: Key, before: Sighting | None, after: Sighting | None) -> None:
+        if after is not None and after.suppressed_ns is not None:
+            self.suppressed.add(after.code, key)
+        elif before is not None and before.suppressed_ns is not None:
+            self.suppressed.remove(before.code, key)
+
+    def _follow_timed(self, key: Key, _: Timed | None, after: Timed | None) -> None:
+        self._arm(key, after)
+
+    def _follow_on_device(
+        self, key: Key, before: Promotion | Hold | None, after: Promotion | Hold | None
+    ) -> None:
+        self._group(key, before, after)
+        self.mark(cell.device_id for cell in (before, after) if cell is not None)
+
+    def _group(self, key: Key, before: OnDevice | None, after: OnDevice | None) -> None:
+        if before is None and after is not None:
+            self.on_device.add((type(after), after.device_id), key)
+        elif before is not None and after is None:
+            self.on_device.remove((type(before), before.device_id), key)
+
+    def _follow_device(self, key: Key, before: Device | None, after: Device | None) -> None:
+        if before is not None:
+            self.names.remove(before)
+            self.mark((before.id,))
+            if chip_id := before.attributes.get(PART_OF):
+                self.parts_of.remove(chip_id, key)
+        if after is not None:
+            self.names.add(after)
+            if chip_id := after.attributes.get(PART_OF):
+                self.parts_of.add(chip_id, key)
+            self.mark((after.id,))
+            if before is None or before.attributes != after.attributes:
+                for each in (after, *self.parts(after.id)):
+                    for said in self.on_device.get((Condition, each.id), ()):
+                        self.said.pop(said, None)
+            for reaching in self.reaching:
+                if self.cells[Condition][reaching].device_id == after.id:
+                    self._mark_reach(self.cells[Condition][reaching])
+
+    def _follow_source(self, key: Key, before: Source | None, after: Source | None) -> None:
+        name = (after or before or Source(name="")).name
+        self.mark(device.id for device in self.cells[Device].values() if device.source == name)
+        self.mark((self.node_id,))
+        if after is not None and after.awaited:
+            self.awaited[key] = None
+        else:
+            self.awaited.pop(key, None)
+        self.timers.set(key, None if after is None else deadlines.of_source(self.lookup, after))
+
+    def _follow_era(self, _: Key, before: Era | None, after: Era | None) -> None:
+        if after is not None and after.digest and (before is None or before.digest != after.digest):
+            self.lookup = Lookup(self.catalogs[after.digest])
+            self.said.clear()
+            self._index_anew()
+        self.mark(device.id for device in self.cells[Device].values())
+
+    def _index(self, key: Key, before: Coded | None, after: Coded | None) -> None:
+        if before is None and after is not None:
+            self.standing.add(key, after)
+        elif before is not None and after is None:
+            self.standing.remove(key, before)
+
+    def _index_anew(self) -> None:
+        self.standing = Standing(self.lookup)
+        for of in (Condition, Promotion, Trace):
+            for key, cell in self.cells[of].items():
+                self.standing.add(key, cell)
+
+    # ------------------------------------------------------------------ timers
+
+    def _arm(self, key: Key, cell: Timed | None, not_before_ns: int = 0) -> None:
+        """Its time stands still while its source does not observe; only a rehearsal's goes on."""
+        at_ns = None
+        if cell is not None and (not self.awaits(cell.source, cell.device_id) or _is_injected(cell)):
+            at_ns = self._timed[type(cell)](self.lookup, cell)
+        self.timers.set(key, None if at_ns is None else max(at_ns, not_before_ns))
+
+    def rearm(self, not_before_ns: int = 0) -> None:
+        """After a source or the catalog changed: every deadline anew from its cell."""
+        for of in self._timed:
+            for key, cell in self.cells[of].items():
+                self._arm(key, cell, not_before_ns)
+        for key, source in self.cells[Source].items():
+            self.timers.set(key, deadlines.of_source(self.lookup, source))
+
+    # ------------------------------------------------------------------ whose verdict may have changed
+
+    def mark(self, device_ids: Iterable[str]) -> None:
+        for device_id in device_ids:
+            self.dirty[device_id] = None
+            self.unreviewed[device_id] = None
+            self.judged.pop(device_id, None)
+            self.mark(part.id for part in self.parts(device_id))
+
+    def _mark_reach(self, condition: Condition) -> None:
+        self.mark((condition.device_id,))
+        if condition.affects is Affects.NODE:
+            self.mark((self.node_id,))
+        elif condition.affects is Affects.CHIPS_BEHIND:
+            self.mark(device.id for device in self.cells[Device].values() if device.kind is Kind.CHIP)
+
+    # ------------------------------------------------------------------ questions
+
+    @property
+    def node_id(self) -> str:
+        return self.names.get(NODE, f"slot:{NODE}")
+
+    @property
+    def era(self) -> Era:
+        return self.get(Era) or Era(boot_id="", started_ns=0, digest="")
+
+    def device(self, device_id: str) -> Device:
+        device = self.get(Device, device_id)
+        assert device is not None, f"no device {device_id}"
+        return device
+
+    def chip_of(self, device: Device) -> Device:
+        """The chip that the device is a part of, else the device."""
+        chip_id = device.attributes.get(PART_OF)
+        return device if chip_id is None else self.get(Device, chip_id) or device
+
+    def parts(self, device_id: str) -> list[Device]:
+        """The parts of a chip that are known."""
+        return [self.cells[Device][key] for key in self.parts_of.get(device_id, ())]
+
+    def condition(self, device_id: str, code_key: str, injected: bool = False) -> Condition | None:
+        key = self.standing.open.get((device_id, code_key, injected))
+        found: Condition | None = None if key is None else self.cells[Condition][key]
+        return found
+
+    def stand_in(self, condition: Condition) -> Condition | None:
+        """The condition, open before it, that stands for its fault now; None where it does itself."""
+        key = self.standing.open[self.standing.place(condition)]
+        other: Condition = self.cells[Condition][key]
+        return None if other.id == condition.id else other
+
+    def on(self, of: type[C], device_id: str) -> list[C]:
+        """The conditions, promotions or holds on a device, in order."""
+        return [self.cells[of][key] for key in self.on_device.get((of, device_id), ())]
+
+    def on_chip(self, device_id: str) -> list[Condition]:
+        """The conditions on a chip, then on its parts: the driver lists processes and faults of the chip."""
+        device_ids = (device_id, *(part.id for part in self.parts(device_id)))
+        return [condition for each in device_ids for condition in self.on(Condition, each)]
+
+    def promotions(self, device_id: str, code_key: str) -> list[Promotion]:
+        """The promotions of one code on a device."""
+        return [self.cells[Promotion][key] for key in self.standing.promoted.get((device_id, code_key), ())]
+
+    def source_of(self, name: str, device_id: str) -> Source | None:
+        """What is known of the source's view of a device: its own cell, else that of the whole source."""
+        return self.get(Source, name, device_id) or self.get(Source, name, "")
+
+    def awaits(self, source: str, device_id: str) -> bool:
+        """True while the source has not been read (again): its timers are held, nothing is judged."""
+        if not self.awaited:
+            return False
+        cell = self.source_of(source, device_id)
+        return cell is not None and cell.awaited
+
+
+def _is_injected(cell: Timed) -> bool:
+    return isinstance(cell, Condition) and cell.injected

@@ -1,0 +1,1 @@
+"""From open conditions to verdict and handling, and the events that carry them."""

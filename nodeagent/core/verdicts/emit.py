@@ -1,0 +1,251 @@
+"""Events: what is told of a device, with the state it is in after the change.
+
+It sees to it that every change of verdict or handling is in exactly one event. It changes nothing
+but the record of what was last shown.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from nodeagent.core.model import (
+    NODE,
+    Affects,
+    Condition,
+    Device,
+    Event,
+    EventKind,
+    Handling,
+    Hold,
+    HoldKind,
+    Kind,
+    Level,
+    Promotion,
+    Reason,
+    Shown,
+    Source,
+    Verdict,
+)
+from nodeagent.core.state.state import State
+from nodeagent.core.verdicts import recovery
+from nodeagent.core.verdicts.judge import Contribution, Judgement, Stance, judge, stance
+
+C = TypeVar("C", Condition, Promotion, Hold)
+
+_OF_HOLDS: dict[HoldKind, Stance] = {
+    HoldKind.ISOLATION: (Verdict.ISOLATE, Handling.RESCHEDULE),
+    HoldKind.RESET_PENDING: (Verdict.ISOLATE, Handling.NONE),
+    HoldKind.QUIESCE: (Verdict.ALLOW, Handling.NONE),
+}
+"""A pending reset keeps new work off the whole group; what runs on the others is judged by their faults."""
+
+
+def judgement(state: State, device: Device) -> Judgement:
+    """The device's level, verdict and handling as they follow from everything open on it or reaching it."""
+    known = state.judged.get(device.id)
+    if known is None:
+        unobserved = unobserved_reason(state, device)
+        unknown = unobserved is not None and _stands_no_longer(state, device)
+        known = state.judged[device.id] = judge(_contributions(state, device), unobserved, unknown)
+    return known
+
+
+def _contributions(state: State, device: Device) -> Iterator[Contribution]:
+    """Conditions, promotions and holds on the device and on the chip that it is a part of, then what reaches
+    that from others.
+    """
+    chip = state.chip_of(device)
+    concerned = dict.fromkeys((device.id, chip.id))
+    for device_id in concerned:
+        yield from _standing_on(state, device_id)
+    for key in state.reaching:
+        reaching: Condition = state.cells[Condition][key]
+        if reaching.device_id in concerned or not reaching.affect_verdict:
+            continue
+        if _reaches(state, reaching, chip):
+            said = _said(state, reaching, _of_condition)
+            yield said if reaching.affects is Affects.NODE else replace(said, level=None)
+
+
+def _standing_on(state: State, device_id: str) -> Iterator[Contribution]:
+    for condition in state.on(Condition, device_id):
+        if condition.affect_verdict:
+            yield _said(state, condition, _of_condition)
+    for promotion in state.on(Promotion, device_id):
+        if promotion.effective:
+            yield _said(state, promotion, _of_promotion)
+    for hold in state.on(Hold, device_id):
+        yield _said(state, hold, _of_hold)
+
+
+def _said(state: State, cell: C, work_out: Callable[[State, C], Contribution]) -> Contribution:
+    """Worked out once, as long as the cell says the same."""
+    key = (type(cell).__name__.lower(), cell.id)
+    said = state.said.get(key)
+    if said is None:
+        said = state.said[key] = work_out(state, cell)
+    return said
+
+
+def _of_promotion(state: State, promotion: Promotion) -> Contribution:
+    return Contribution(
+        reason=Reason(
+            kind="promotion",
+            id=promotion.id,
+            code=promotion.code,
+            level=promotion.level,
+            text=promotion.name,
+        ),
+        stance=stance(promotion.level, promotion.phase, state.lookup.settings),
+        level=promotion.level,
+    )
+
+
+def _of_hold(_: State, hold: Hold) -> Contribution:
+    return Contribution(
+        reason=Reason(kind="hold", id=hold.id, text=f"{hold.owner}: {hold.reason}"),
+        stance=_OF_HOLDS[hold.kind],
+    )
+
+
+def _of_condition(state: State, condition: Condition) -> Contribution:
+    is_none_needed = recovery.is_of_the_job(state, condition) and not condition.user_induced
+    reason = Reason(
+        kind="condition",
+        id=condition.id,
+        code=condition.code,
+        level=condition.level,
+        text=f"{condition.name}; the chip needs no recovery" if is_none_needed else condition.name,
+    )
+    return Contribution(reason=reason, stance=recovery.stance_of(state, condition), level=condition.level)
+
+
+def _reaches(state: State, condition: Condition, device: Device) -> bool:
+    if condition.affects is Affects.NODE:
+        return device.name == NODE
+    port = state.device(condition.device_id).attributes.get("pci")
+    upstream = device.attributes.get("upstream", "").split(",")
+    return device.kind is Kind.CHIP and port is not None and port in upstream
+
+
+def unobserved_reason(state: State, device: Device) -> Reason | None:
+    """Why the device is not observed now, None if it is. The node is, unless a required source is lost."""
+    device = state.chip_of(device)
+    if device.name == NODE:
+        for source in state.cells[Source].values():
+            if source.required and source.lost_ns is not None and not source.device_id:
+                return Reason(kind="source", id=source.name, text=f"{source.name}: {source.reason}")
+        return None
+    if device.gone:
+        return Reason(kind="device", id=device.id, text=device.gone)
+    if not device.seen:
+        return Reason(kind="device", id=device.id, text="no driver tells which part it is")
+    seen_by = state.source_of(device.source, device.id)
+    if seen_by is not None and seen_by.lost_ns is not None:
+        return Reason(kind="source", id=seen_by.name, text=f"{seen_by.name}: {seen_by.reason}")
+    if device.unread:
+        return Reason(kind="source", id=device.source, text=f"{device.source}: not read yet")
+    if seen_by is not None and seen_by.unread:
+        return Reason(kind="source", id=seen_by.name, text=f"{seen_by.name}: not read since start")
+    return None
+
+
+def _stands_no_longer(state: State, device: Device) -> bool:
+    """False for a while after a start in the same boot: the last verdict stands though nothing was read."""
+    device = state.chip_of(device)
+    seen_by = state.source_of(device.source, device.id)
+    fresh = seen_by is not None and seen_by.lost_ns is None and seen_by.unread and not seen_by.stale
+    was_read = device.seen and not device.unread and not device.gone
+    return not (fresh and was_read) or state.era.rebooted
+
+
+def observed_ns(state: State, device: Device) -> int:
+    """When the device was last known to be observed, rule clock; 0 if never."""
+    if unobserved_reason(state, device) is None:
+        return state.now_ns
+    device = state.chip_of(device)
+    seen_by = state.source_of(device.source, device.id)
+    if seen_by is None or not device.seen:
+        return 0
+    return seen_by.lost_ns if seen_by.lost_ns is not None else seen_by.awaited_since_ns
+
+
+def tell(
+    state: State,
+    kind: EventKind,
+    device: Device,
+    *,
+    about: Condition | Promotion | None = None,
+    condition_level: Level | None = None,
+    code: str = "",
+    name: str = "",
+    rule: str = "",
+    source: str = "",
+    condition_id: str = "",
+    count: int = 1,
+    userspace: bool = False,
+    why: str = "",
+    evidence: Mapping[str, str] | None = None,
+) -> None:
+    """Add one event about the device. ``about`` fills the fields that concern a condition or promotion."""
+    if state.muted:
+        return
+    now = judgement(state, device)
+    shown = Shown(device_id=device.id, verdict=now.verdict, handling=now.handling)
+    if state.get(Shown, device.id) != shown:
+        state.put(shown)
+    condition = about if isinstance(about, Condition) else None
+    state.events.append(
+        Event(
+            kind=kind,
+            at_ns=state.moment_ns,
+            device=device.name,
+            device_id=device.id,
+            device_kind=device.kind,
+            level=now.level,
+            verdict=now.verdict,
+            handling=now.handling,
+            subhealthy=now.subhealthy,
+            observed=now.observed,
+            code=about.code if about else code,
+            name=about.name if about else name,
+            condition_id=about.id if about else condition_id,
+            condition_level=about.level if about else condition_level,
+            rule=about.rule if isinstance(about, Promotion) else rule,
+            source=about.source if about else source,
+            count=condition.count if condition else count,
+            user_induced=condition.user_induced if condition else False,
+            unknown=condition.unknown if condition else False,
+            injected=condition.injected if condition else False,
+            userspace=userspace,
+            why=why,
+            reasons=now.reasons,
+            evidence=evidence if evidence is not None else (condition.evidence if condition else {}),
+        )
+    )
+
+
+def settle(state: State) -> None:
+    """Tell the changes of verdict or handling that no event has carried yet."""
+    if state.muted:
+        return
+    while state.dirty:
+        device_id = next(iter(state.dirty))
+        del state.dirty[device_id]
+        device = state.get(Device, device_id)
+        if device is None:
+            continue
+        now = judgement(state, device)
+        shown = state.get(Shown, device_id)
+        before = (shown.verdict, shown.handling) if shown else (Verdict.ALLOW, Handling.NONE)
+        if (now.verdict, now.handling) != before:
+            why = f"{before[0]}, {before[1]} -> {now.verdict}, {now.handling}"
+            tell(state, EventKind.VERDICT_CHANGED, device, why=why)
+
+
+def show_as_told(state: State) -> None:
+    """After a muted replay: what the told events would have shown is what now follows."""
+    state.dirty.clear()
+    for device in state.all(Device):
+        now = judgement(state, device)
+        state.put(Shown(device_id=device.id, verdict=now.verdict, handling=now.handling))

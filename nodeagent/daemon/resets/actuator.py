@@ -1,0 +1,232 @@
+"""Has what the core decided done: a reset, in a process of its own that outlives the daemon.
+
+    act ──> devices let alone ──> request, process started ──> its result, or its end ──> devices asked again
+                                        ^                            ──> ActionResult to the pump
+    a start finds it under way ─────────┘
+
+It decides nothing, touches no device, and has nothing done twice: what was begun is waited for, and what left
+neither a result nor a living process was interrupted.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from nodeagent.config.agent import Config
+from nodeagent.core.model import (
+    Action,
+    ActionResult,
+    ActionState,
+    Input,
+    ResetMode,
+    ResetStage,
+    View,
+)
+from nodeagent.daemon.clock import Clock
+from nodeagent.daemon.resets.attempt import Attempt, attempt_of, came_meanwhile
+from nodeagent.daemon.resets.detach import Apart
+from nodeagent.daemon.resets.launch import NotStarted, start
+from nodeagent.daemon.resets.request import Asking
+from nodeagent.daemon.sources.supervisor import Supervisor
+from nodeagent.reset_unit.exchange.files import Locked
+from nodeagent.reset_unit.exchange.folder import Folder
+from nodeagent.store.event_feed import Board
+from nodeagent.store.ledger import Ledger
+from nodeagent.vendors import RESETS
+
+log = logging.getLogger(__name__)
+
+LOOK_EACH_S: Final = 0.2
+START_LIMIT_S: Final = 30.0
+"""For the process to begin, under systemd by way of its queue."""
+
+MAX_REASON: Final = 1000
+
+
+class Actuator:
+    """``sources`` by the name of their driver, which is its vendor's for those that can be reset.
+
+    ``config_path`` is the file that the configuration was read from, None for the usual one.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        clock: Clock,
+        board: Board,
+        ledger: Ledger,
+        ask: Callable[[Input], Awaitable[object]],
+        sources: Mapping[str, Supervisor],
+        config_path: Path | None = None,
+    ) -> None:
+        self._board = board
+        self._ask = ask
+        self._asking = Asking(config, clock, board, ledger)
+        self._apart = Apart(board, sources)
+        self._folder = Folder(Path(config.reset.run_dir))
+        self._config_path = config_path
+        self._todo: asyncio.Queue[Coroutine[Any, Any, None]] = asyncio.Queue()
+
+    def reload(self, config: Config) -> None:
+        """From now on with these modes and files that forbid it; where they meet stays as it was."""
+        self._asking.reset = config.reset
+
+    def act(self, action: Action, durable: bool) -> None:
+        """Have it done. One that is only remembered in memory is not: a crash would have it done again."""
+        if durable:
+            self._todo.put_nowait(self._do(action))
+        else:
+            refused = "the store is not durable"
+            self._todo.put_nowait(self._tell(action.id, action.attempt, ActionState.REFUSED, refused))
+
+    def adopt(self, view: View) -> None:
+        """Before the sources run: what goes on, goes on; what has ended without the daemon is told."""
+        running = [reset for reset in view.resets if reset.stage is ResetStage.RUNNING]
+        wanted = {}
+        for reset in running:
+            attempt = attempt_of(view, reset)
+            wanted[attempt.name] = attempt
+        if self._asking.reset.acts:
+            self._forget_all_but(wanted)
+        for attempt in wanted.values():
+            if self._goes_on(attempt):
+                log.info("%s goes on, begun before this start", attempt.name)
+                self._apart.begin(attempt)
+            self._todo.put_nowait(self._finish(attempt, time.monotonic(), ActionState.INTERRUPTED))
+
+    def _forget_all_but(self, wanted: Collection[str]) -> None:
+        try:
+            for name in self._folder.names():
+                if name not in wanted and not self._folder.is_locked(name):
+                    self._folder.forget(name)
+        except (OSError, ValueError) as error:
+            log.warning("what earlier resets left stays: %s", error)
+
+    def _goes_on(self, attempt: Attempt) -> bool:
+        try:
+            return self._folder.is_locked(attempt.name)
+        except (OSError, ValueError):
+            return False
+
+    async def run(self) -> None:
+        """Until it is cancelled. What is under way then goes on by itself, and is found at the next start."""
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                tasks.create_task(_at_the_rim(await self._todo.get()))
+
+    # ------------------------------------------------------------------ one attempt
+
+    async def _do(self, action: Action) -> None:
+        view = self._board.current.view
+        reset = next((each for each in view.resets if each.id == action.id), None)
+        if reset is None or (reset.stage, reset.attempt) != (ResetStage.RUNNING, action.attempt):
+            return
+        if reset.mode is ResetMode.DRY_RUN:
+            return
+        attempt = attempt_of(view, reset)
+        if why := self._asking.reset.forbidden():
+            await self._tell_of(attempt, ActionState.REFUSED, f"resets are forbidden: {why}")
+            return
+        if attempt.vendor not in RESETS:
+            unknown = f"nobody knows how to reset a device of {attempt.vendor or 'no vendor'}"
+            await self._tell_of(attempt, ActionState.REFUSED, unknown)
+            return
+        is_asked = False
+        try:
+            await self._ask_for(attempt, action)
+            is_asked = True
+            await start(self._folder.path, attempt.name, self._config_path)
+        except Exception as error:  # the rim of an attempt: its devices do not stay apart, whatever it was
+            log.exception("%s cannot be started", attempt.name)
+            if not is_asked or self._is_withdrawn(attempt.name):
+                await self._apart.take_back(attempt)
+                await self._tell_of(attempt, ActionState.REFUSED, f"it could not be started: {error}")
+                return
+        await self._finish(attempt, time.monotonic() + START_LIMIT_S, ActionState.REFUSED)
+
+    async def _ask_for(self, attempt: Attempt, action: Action) -> None:
+        if not await self._apart.set(attempt):
+            raise NotStarted(f"a call of the {attempt.vendor} worker hangs, and holds the devices")
+        request = await self._asking.request(attempt, action, self._apart.readings(attempt))
+        self._folder.make()
+        self._folder.forget(attempt.name)
+        self._folder.ask(request)
+
+    def _is_withdrawn(self, name: str) -> bool:
+        """False: it may have begun, or nobody can tell."""
+        try:
+            return self._folder.withdraw(name)
+        except (OSError, ValueError) as error:
+            log.error("%s cannot be taken back: %s", name, error)
+            return False
+
+    async def _finish(self, attempt: Attempt, start_until_s: float, not_begun: ActionState) -> None:
+        """``start_until_s``: when its process must have begun, ``not_begun`` what it is if that has not."""
+        state, reason = await self._outcome(attempt, start_until_s, not_begun)
+        await self._apart.take_back(attempt)
+        await self._apart.are_back(attempt)
+        await self._tell_of(attempt, state, reason)
+        # A result that is only remembered in memory may have to be told by the next life again.
+        if self._board.current.durable:
+            self._folder.forget(attempt.name)
+
+    async def _outcome(
+        self, attempt: Attempt, start_until_s: float, not_begun: ActionState
+    ) -> tuple[ActionState, str]:
+        name, is_off = attempt.name, False
+        while True:
+            try:
+                if (result := self._folder.result(name)) is not None:
+                    return result.action_state, result.told()
+                waits = self._folder.is_asked(name) and time.monotonic() < start_until_s
+                if not waits and (ended := self._ended(name, not_begun)) is not None:
+                    return ended
+                is_off = is_off or self._is_called_off(attempt)
+            except (OSError, ValueError) as error:
+                return ActionState.INTERRUPTED, f"its result cannot be read: {error}"
+            await asyncio.sleep(LOOK_EACH_S)
+
+    def _is_called_off(self, attempt: Attempt) -> bool:
+        """Hooks and evidence take their time: a job, or a person, may come until the vendor is asked."""
+        mode = self._asking.reset.of_vendor(attempt.vendor)
+        why = came_meanwhile(attempt, self._board.current.view)
+        if mode not in (ResetMode.ASK, ResetMode.ON):
+            why = f"the mode of resets is {mode} now"
+        if why:
+            log.warning("%s is called off, unless it is too late: %s", attempt.name, why)
+            self._folder.call_off(attempt.name, why)
+        return bool(why)
+
+    def _ended(self, name: str, not_begun: ActionState) -> tuple[ActionState, str] | None:
+        """None while its process lives. Under its lock nobody can begin it, or answer, any more."""
+        try:
+            with self._folder.locked(name):
+                if (result := self._folder.result(name)) is not None:
+                    return result.action_state, result.told()
+                if self._folder.is_asked(name) and self._folder.withdraw(name):
+                    return not_begun, "it was asked for, and nobody began it"
+                return ActionState.INTERRUPTED, "it left no result"
+        except Locked:
+            return None
+        except FileNotFoundError:
+            return ActionState.INTERRUPTED, "it left no trace"
+
+    async def _tell_of(self, attempt: Attempt, state: ActionState, reason: str) -> None:
+        await self._tell(attempt.action, attempt.number, state, reason)
+
+    async def _tell(self, action_id: str, number: int, state: ActionState, reason: str) -> None:
+        log.info("%s, attempt %d: %s: %s", action_id, number, state, reason)
+        await self._ask(
+            ActionResult(action_id=action_id, attempt=number, state=state, reason=reason[:MAX_REASON])
+        )
+
+
+async def _at_the_rim(work: Coroutine[Any, Any, None]) -> None:
+    """What goes wrong with one action costs neither another one nor the daemon: its time runs out."""
+    try:
+        await work
+    except Exception:  # the rim of a task
+        log.exception("an action cannot be followed any more")

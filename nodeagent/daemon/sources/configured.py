@@ -1,0 +1,154 @@
+"""The workers of this node: one supervisor for each enabled driver, as the configuration has them."""
+
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from nodeagent.config.agent import Config
+from nodeagent.config.drivers import ChipsConfig, DriverConfig, NvidiaConfig, VendorConfig
+from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.model import Source, SourceLost, View
+from nodeagent.daemon.clock import Clock
+from nodeagent.daemon.delivery import Delivery
+from nodeagent.daemon.pump import QUEUE_DELIVERIES, Pump
+from nodeagent.daemon.resets.launch import runs_as_unit
+from nodeagent.daemon.sources import lost_events
+from nodeagent.daemon.sources.inventory import parts_of
+from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.sources.supervisor import Supervisor
+from nodeagent.metrics.health_values import Health
+from nodeagent.store.ledger import Ledger
+from nodeagent.store.records import Cursor
+from nodeagent.vendors import DRIVERS
+from nodeagent.wire import Device
+from nodeagent.worker.hosted import SOCKET
+
+AFTER_REQUIRED_S: Final = 0.5
+"""So much later start sources that are not required: they would hold up those that readiness waits for."""
+
+HURRIED_CALL_S: Final = 3.0
+
+
+def supervisors(
+    config: Config,
+    catalog: Catalog,
+    clock: Clock,
+    cursors: Mapping[str, Cursor],
+    deliver: Callable[[Delivery], Awaitable[None]],
+    view: View,
+    hurry: bool = False,
+) -> list[Supervisor]:
+    """``view`` is what is known of earlier lives. In a ``hurry`` all begin at once, no call is waited for
+    long, and they end without grace.
+    """
+    specs: Iterable[WorkerSpec] = (
+        spec_of(name, config.drivers[name], catalog, clock, cursors.get(name), parts_of(view, name))
+        for name in DRIVERS
+        if config.drivers[name].enabled
+    )
+    if hurry:
+        specs = map(_hurried, specs)
+    made: dict[str, Supervisor] = {}
+
+    async def deliver_and_renew(delivery: Delivery) -> None:
+        await deliver(delivery)
+        for source, why in lost_events.told(delivery.inputs):
+            if source in made:
+                made[source].renew(f"the kernel log says that events were lost: {why}")
+
+    for spec in specs:
+        made[spec.source] = Supervisor(spec, deliver_and_renew, clock.rule_of_boottime)
+    return list(made.values())
+
+
+def _hurried(spec: WorkerSpec) -> WorkerSpec:
+    return replace(
+        spec,
+        start_delay_s=0.0,
+        call_deadline_s=min(spec.call_deadline_s, HURRIED_CALL_S),
+        stall_deadline_s=0.0,
+        hang_up_limit_s=0.2,
+        terminate_grace_s=0.2,
+    )
+
+
+def expected_chips(section: DriverConfig) -> int | None:
+    """As in ``ExpectedChips``."""
+    return section.expected_chips if isinstance(section, ChipsConfig) else None
+
+
+def switched_off(config: Config, view: View) -> tuple[SourceLost, ...]:
+    """Of sources that were heard once and have no driver any more: nobody else will ever say how they are."""
+    heard = {source.name for source in view.sources}
+    return tuple(
+        SourceLost(source=name, reason=f"drivers.{name}.enabled is false", required=False)
+        for name in DRIVERS
+        if name in heard and not config.drivers[name].enabled
+    )
+
+
+def known_sources(view: View, workers: Iterable[Supervisor]) -> list[Source]:
+    """Those of the view, and those that nobody has heard of yet: whether they have anything to observe is not
+    known. Not those that are not here and that nobody expects.
+    """
+    healths = [worker.health() for worker in workers]
+    absent = {health.source for health in healths if health.absent}
+    heard = {source.name for source in view.sources if not source.device_id}
+    known = [source for source in view.sources if not (source.unread and source.name in absent)]
+    unheard = [health.source for health in healths if health.source not in heard | absent]
+    return [*known, *(Source(name=name, unread=True) for name in unheard)]
+
+
+def of_vendors(config: Config, workers: Iterable[Supervisor]) -> list[Supervisor]:
+    """Those that have a vendor's library open."""
+    return [worker for worker in workers if isinstance(config.drivers[worker.name], VendorConfig)]
+
+
+def spec_of(
+    name: str,
+    section: DriverConfig,
+    catalog: Catalog,
+    clock: Clock,
+    cursor: Cursor | None,
+    known: tuple[Device, ...],
+) -> WorkerSpec:
+    """``section`` is the driver's, ``known`` are its parts of earlier lives."""
+    traits = DRIVERS[name]
+    return WorkerSpec(
+        source=name,
+        boot_id=clock.boot_id,
+        config=section.for_driver(),
+        patterns=catalog.patterns,
+        threshold=catalog.threshold,
+        counter=catalog.counter,
+        cursor=cursor,
+        known=known,
+        expected_chips=expected_chips(section),
+        required=section.required,
+        poll_interval_s=section.poll_interval_ns / 1e9,
+        call_deadline_s=section.call_deadline_ns / 1e9,
+        stall_deadline_s=section.stall_deadline_ns / 1e9 if isinstance(section, NvidiaConfig) else 0.0,
+        hello_deadline_s=traits.hello_deadline_s,
+        start_delay_s=0.0 if section.required else AFTER_REQUIRED_S,
+        host=SOCKET if traits.has_unit and runs_as_unit(os.environ) else None,
+    )
+
+
+def health(pump: Pump, ledger: Ledger, workers: list[Supervisor], volatile: bool) -> Health:
+    """How the daemon does, for the metrics; reads attributes only, from any thread."""
+    statistics = pump.statistics
+    dropped_events, dropped_inputs = ledger.dropped
+    return Health(
+        queue_depth=pump.queued,
+        queue_capacity=QUEUE_DELIVERIES,
+        inputs=statistics.inputs,
+        commits=statistics.commits,
+        commit_total_s=statistics.commit_total_s,
+        commit_last_s=statistics.commit_last_s,
+        degraded=ledger.degraded,
+        volatile=volatile,
+        dropped_events=dropped_events,
+        dropped_inputs=dropped_inputs,
+        sources=tuple(worker.health() for worker in workers),
+    )

@@ -1,0 +1,59 @@
+"""How many chips a source ought to list, as the configuration says, and what is told of another number. Pure.
+
+Chips are counted, not judged: one that is listed and does not answer, or is lost to its driver, has a fault
+of its own. Chips that start are listed late: how long there may be too few of them is the table's to say. It
+is told as the source's own, so that no time-out runs while the source is lost.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from nodeagent.core.model import NODE, Assertion, Kind, Signal
+from nodeagent.wire import Device
+
+FEWER: Final = "fewer_chips_than_expected"
+MORE: Final = "more_chips_than_expected"
+"""Of the node, with the name of the source behind it."""
+
+MAX_NAMED: Final = 16
+
+
+class ExpectedChips:
+    """Of one source. ``number`` 0: any will do; None: it has no chips, and nothing is ever told of it."""
+
+    def __init__(self, source: str, number: int | None) -> None:
+        self.number = number
+        self.listed = 0
+        self._source = source
+        self._told: dict[str, str] = {}
+
+    def counted(self, devices: Iterable[Device], missing: Collection[str] = ()) -> list[Signal]:
+        """What follows from a whole list. ``missing`` are the slots that are known to lack a chip."""
+        self.listed = sum(device.kind is Kind.CHIP for device in devices)
+        if not self.number or self.listed == self.number:
+            return self.never_mind()
+        reason = f"{self.listed} listed, drivers.{self._source}.expected_chips is {self.number}"
+        if self.listed > self.number:
+            return [*self._tell(FEWER, ""), *self._tell(MORE, reason)]
+        if missing:
+            reason += f"; missing: {', '.join(sorted(missing)[:MAX_NAMED])}"
+        return [*self._tell(MORE, ""), *self._tell(FEWER, reason)]
+
+    def never_mind(self) -> list[Signal]:
+        """Neither is so."""
+        return [*self._tell(FEWER, ""), *self._tell(MORE, "")]
+
+    def _tell(self, code: str, reason: str) -> list[Signal]:
+        """Where it is news. The first time also that all is well: an earlier life may have told otherwise."""
+        if self.number is None or self._told.get(code) == reason:
+            return []
+        self._told[code] = reason
+        return [
+            Signal(
+                source=self._source,
+                device=NODE,
+                code=f"{code}.{self._source}",
+                assertion=Assertion.OCCUR if reason else Assertion.RECOVER,
+                evidence={"reason": reason} if reason else {},
+            )
+        ]

@@ -1,0 +1,31 @@
+"""What a supervisor hands to the pump, and what follows from that for its workers. It decides nothing."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from nodeagent.core.model import Input
+from nodeagent.daemon.delivery import Delivery
+from nodeagent.daemon.workers import loop_clock
+from nodeagent.daemon.workers.worker_set import Crew
+
+
+class Outgoing:
+    """Of one source. ``deliver`` may wait."""
+
+    def __init__(self, source: str, deliver: Callable[[Delivery], Awaitable[None]], crew: Crew) -> None:
+        self._source = source
+        self._to_pump = deliver
+        self._crew = crew
+
+    async def deliver(self, inputs: Sequence[Input]) -> None:
+        await self.hand_over(Delivery(source=self._source, inputs=tuple(inputs)))
+
+    async def hand_over(self, delivery: Delivery) -> None:
+        """The time it takes is not the driver's."""
+        if not delivery.inputs and delivery.cursor is None:
+            return
+        begun_s = loop_clock.now_s()
+        await self._to_pump(delivery)
+        if delivery.cursor is not None:
+            self._crew.accounted_for(delivery.cursor)
+        if self._crew.worker is not None:
+            self._crew.worker.lateness.excuse(loop_clock.now_s() - begun_s)

@@ -1,0 +1,146 @@
+"""What a worker's report means for its source: the inputs to deliver, and what is noted of the worker.
+
+It waits for nothing and ends nothing. A report that cannot be true raises ``Nonsense``.
+"""
+
+import logging
+from collections.abc import Sequence
+
+from nodeagent import wire
+from nodeagent.core.model import Input
+from nodeagent.daemon.delivery import Delivery
+from nodeagent.daemon.sources.observation import Observation
+from nodeagent.daemon.sources.source import Statistics
+from nodeagent.daemon.sources.telemetry_edges import Readings
+from nodeagent.daemon.sources.translate import WHY_SKIPPED
+from nodeagent.daemon.workers import loop_clock
+from nodeagent.daemon.workers.lifecycle import State, Trigger
+from nodeagent.daemon.workers.running import Worker
+from nodeagent.store.records import Cursor
+
+log = logging.getLogger(__name__)
+
+
+class Nonsense(Exception):
+    """A well-formed report that its worker had no cause to send."""
+
+
+class Hearing:
+    """For all workers of one source, one after another."""
+
+    def __init__(
+        self,
+        source: str,
+        boot_id: str,
+        observation: Observation,
+        readings: Readings,
+        statistics: Statistics,
+    ) -> None:
+        self._source = source
+        self._boot_id = boot_id
+        self._observation = observation
+        self._readings = readings
+        self._statistics = statistics
+        self._said_unavailable = ""
+
+    def take(self, worker: Worker, report: wire.Report) -> Delivery:
+        """The delivery it makes, maybe an empty one. Raises ``Nonsense``."""
+        inputs = self._inputs(worker, report)
+        cursor = None
+        if isinstance(report, wire.Batch):
+            self._statistics.records_lost += report.lost + len(report.skipped)
+            for record in report.skipped:
+                log.error("%s: record %d is skipped: %s", self._source, record.seq, WHY_SKIPPED)
+            if report.cursor is not None:
+                cursor = Cursor(boot_id=self._boot_id, seq=report.cursor)
+        return Delivery(source=self._source, inputs=tuple(inputs), cursor=cursor)
+
+    def _inputs(self, worker: Worker, report: wire.Report) -> Sequence[Input]:
+        observation = self._observation
+        if isinstance(report, wire.Unavailable):
+            worker.unavailable = report
+            return self._unavailable(report)
+        if isinstance(report, wire.Hello):
+            return self._hello(worker, report)
+        if worker.state is State.STARTING:
+            raise Nonsense(f"{type(report).__name__} before hello")
+        match report:
+            case wire.Devices():
+                self._expect(worker, report.devices)
+                self._readings.forget()
+                return observation.population(report)
+            case wire.Batch():
+                return observation.batch(report)
+            case wire.Reply():
+                return self._reply(worker, report)
+            case wire.LookingAt():
+                worker.looking_at = report.seq
+                return ()
+            case wire.CaughtUp():
+                worker.looking_at = None
+                worker.caution.passed()
+                return observation.caught_up(report)
+            case wire.Renew():
+                # The supervisor does what is asked.
+                return ()
+            case wire.Lost():
+                log.warning("%s: %s", self._source, report.reason)
+                return observation.lost(report.reason)
+
+    def _unavailable(self, report: wire.Unavailable) -> Sequence[Input]:
+        """What is not there on most nodes is worth a line, and no more than one."""
+        inputs = self._observation.unavailable(report)
+        level = logging.WARNING if self._observation.is_lost else logging.INFO
+        log.log(
+            level if report.reason != self._said_unavailable else logging.DEBUG,
+            "%s: %s",
+            self._source,
+            report.reason,
+        )
+        self._said_unavailable = report.reason
+        return inputs
+
+    def take_over(self, worker: Worker, hello: wire.Hello) -> Delivery:
+        """It goes on where another one stops: what was observed still is."""
+        self._ready(worker, hello)
+        return Delivery(source=self._source, inputs=tuple(self._observation.population(hello)))
+
+    def _hello(self, worker: Worker, hello: wire.Hello) -> Sequence[Input]:
+        if worker.state is not State.STARTING:
+            raise Nonsense("hello a second time")
+        self._ready(worker, hello)
+        return self._observation.hello(hello, worker.skip)
+
+    def _ready(self, worker: Worker, hello: wire.Hello) -> None:
+        worker.take(Trigger.HELLO)
+        worker.due_s = loop_clock.now_s()
+        self._expect(worker, hello.devices)
+        self._readings.forget()
+
+    def _reply(self, worker: Worker, reply: wire.Reply) -> Sequence[Input]:
+        if not worker.lateness.answer(reply.id, reply.device, loop_clock.now_s()):
+            raise Nonsense(f"an answer of {reply.device} to poll {reply.id}, which nobody asked")
+        if not worker.lateness.expects(reply.device):
+            return ()
+        statistics = self._statistics
+        statistics.polls += 1
+        statistics.poll_failures += bool(reply.error)
+        statistics.answers[reply.device] = (reply.took_ns / 1e9, not reply.error)
+        if reply.error:
+            statistics.readings.pop(reply.device, None)
+        elif reply.measured:
+            statistics.readings[reply.device] = reply.readings
+        if reply.device in self._observation.resting:
+            return self._observation.reply(reply)
+        # Before what the reply makes of the source: once that observes again, time-outs are judged.
+        told: Sequence[Input] = ()
+        if reply.measured:
+            told = self._readings.take(reply.device, reply.readings, round(loop_clock.now_s() * 1e9))
+        return [*told, *self._observation.reply(reply)]
+
+    def _expect(self, worker: Worker, devices: Sequence[wire.Device]) -> None:
+        worker.expect(devices)
+        statistics, expected = self._statistics, worker.lateness.expected
+        readings, answers = statistics.readings, statistics.answers
+        statistics.readings = {name: readings[name] for name in expected if name in readings}
+        statistics.answers = {name: answers[name] for name in expected if name in answers}

@@ -1,0 +1,299 @@
+"""One source, kept going: its worker is started, asked, watched, ended, left behind and replaced.
+
+The life of a worker process is the table in ``lifecycle``, its acts are in ``running``, the process
+and its pipes in ``child``, which one is in use and when the next begins in ``worker_set``; what is ``inbox``
+means what ``report_handler`` and ``observation`` make of it. Here they meet, in one task that takes what was
+heard and what has fallen due, one thing after the other:
+
+    worker ──stdout──> Child ──bounded queue──> Supervisor ──await deliver──> the pump
+       ^                                            │
+       └──────────────── stdin, never waited for ───┘
+
+While the pump is behind, the worker waits on its pipe; nobody is called late for that time. It never
+touches a device, never judges a fault, and waits for no child longer than a limit it names.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Collection
+from typing import Final
+
+from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.daemon.delivery import Delivery
+from nodeagent.daemon.sources.observation import Observation
+from nodeagent.daemon.sources.outgoing import Outgoing
+from nodeagent.daemon.sources.report_handler import Hearing, Nonsense
+from nodeagent.daemon.sources.source import Statistics, WorkerSpec
+from nodeagent.daemon.sources.source_health import health_of
+from nodeagent.daemon.sources.telemetry_edges import Readings
+from nodeagent.daemon.sources.translate import Clock
+from nodeagent.daemon.workers import loop_clock
+from nodeagent.daemon.workers.child import Exited, Garbled, Happening, Said
+from nodeagent.daemon.workers.inbox import Heard
+from nodeagent.daemon.workers.lifecycle import State, Trigger
+from nodeagent.daemon.workers.renewal import Renewal
+from nodeagent.daemon.workers.running import Worker
+from nodeagent.daemon.workers.worker_set import Crew, Start, start_process
+from nodeagent.metrics.health_values import SourceHealth
+from nodeagent.wire import SOURCE, Renew
+
+log = logging.getLogger(__name__)
+
+MAX_GARBLED: Final = 100
+TOLD_GARBLED: Final = 3
+
+
+class Supervisor:
+    """``deliver`` may wait, ``to_rule_ns`` turns CLOCK_BOOTTIME stamps into rule time, ``start`` starts the
+    process of a worker. ``name`` is that of the source.
+    """
+
+    def __init__(
+        self,
+        spec: WorkerSpec,
+        deliver: Callable[[Delivery], Awaitable[None]],
+        to_rule_ns: Callable[[int], int],
+        start: Start = start_process,
+    ) -> None:
+        self.name: Final = spec.source
+        self._spec = spec
+        self._statistics = Statistics()
+        clock = Clock(boottime_ns=lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME), to_rule_ns=to_rule_ns)
+        self._observation = Observation(spec.source, spec.required, clock, spec.known, spec.expected_chips)
+        self._readings = Readings(spec.source, spec.threshold, spec.counter)
+        self._hearing = Hearing(
+            spec.source, spec.boot_id, self._observation, self._readings, self._statistics
+        )
+        self._crew = Crew(spec, start)
+        self._outgoing = Outgoing(spec.source, deliver, self._crew)
+        self._heard = Heard(self._crew)
+        self._renewal = Renewal(spec.source, self._crew, self._heard.queue)
+        self._poll_id = 0
+        self._stopping = False
+        self._turn = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+        self._ended = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until ``stop`` or cancelled; ends every worker that can be ended."""
+        self._task = asyncio.current_task()
+        self._crew.spawn_at_s = loop_clock.now_s() + self._spec.start_delay_s
+        try:
+            while not self._stopping:
+                async with self._turn:
+                    await self._do_due()
+                if (happening := await self._heard.next()) is not None:
+                    async with self._turn:
+                        await self._take(happening)
+        except asyncio.CancelledError:
+            if not self._stopping:
+                raise
+        finally:
+            await self._crew.end_all()
+            self._ended.set()
+
+    async def stop(self) -> None:
+        """End the workers; returns when ``run`` has. What was not delivered is read again next time."""
+        stopping, self._stopping = self._stopping, True
+        if self._task is not None:
+            if not stopping:
+                self._task.cancel()
+            await self._ended.wait()
+
+    async def rest(self, devices: Collection[str], reason: str) -> None:
+        """Let these alone: they are not asked, and nothing that is said of them is taken."""
+        self._crew.call_off_successor()
+        inputs = self._observation.rest(devices, reason)
+        self._let_alone()
+        await self._outgoing.deliver(inputs)
+
+    async def wake(self, devices: Collection[str]) -> None:
+        inputs = self._observation.wake(devices)
+        self._let_alone()
+        await self._outgoing.deliver(inputs)
+
+    def begin_at_rest(self, devices: Collection[str], reason: str) -> None:
+        """Before ``run``: as ``rest``."""
+        self._observation.rest(devices, reason)
+
+    def hold_off(self) -> None:
+        """Before ``run``: begin as one that has let go."""
+        self._crew.has_let_go = True
+
+    async def let_go(self, reason: str) -> bool:
+        """End the worker, and with it all that we have open, until ``take_up``. False: it hangs in a call.
+
+        It is told as lost; of a library that was never here nothing is lost.
+        """
+        async with self._turn:
+            worker = self._crew.let_go()
+            await self._outgoing.deliver(self._observation.let_go(reason))
+            return await self._crew.end_for_good(worker)
+
+    def take_up(self) -> None:
+        """Start a worker again, after ``let_go`` or ``hold_off``."""
+        self._crew.has_let_go = False
+        self._crew.spawn_soon()
+
+    def reload(self, catalog: Catalog) -> None:
+        """From now on match its patterns, and tell of readings what its rules ask."""
+        self._readings.judge_by(catalog.threshold, catalog.counter)
+        self._crew.reload(catalog.patterns)
+
+    def renew(self, reason: str) -> None:
+        """Soon another process has to go on in place of the worker in use, without a gap."""
+        self._renewal.want(Renew(reason=reason, lists="any"))
+
+    async def expect(self, chips: int | None) -> None:
+        """From now on it ought to list so many (see ``ExpectedChips``)."""
+        await self._outgoing.deliver(self._observation.expect(chips))
+
+    def health(self) -> SourceHealth:
+        """As of now; from any thread."""
+        return health_of(self.name, self._crew, self._observation, self._statistics)
+
+    # ------------------------------------------------------------------ what is due
+
+    async def _do_due(self) -> None:
+        now_s = loop_clock.now_s()
+        self._renewal.call_off_if_late(now_s)
+        worker = self._crew.worker
+        if worker is None:
+            is_due = self._crew.spawn_at_s is not None and self._crew.spawn_at_s <= now_s
+            if is_due and not self._crew.has_let_go:
+                await self._spawn()
+            return
+        # Only one who has heard everything may say that something was not said.
+        if worker.state is State.READY and self._heard.queue.empty():
+            await self._judge_lateness(worker, now_s)
+        if worker.due_s > now_s:
+            return
+        match worker.state:
+            case State.READY:
+                await self._renewal.begin_wanted(self._observation.resting)
+                self._poll_id += 1
+                worker.poll(self._poll_id, now_s)
+            case State.STARTING:
+                reason = f"its worker was not ready within {self._spec.hello_deadline_s:g} s"
+                await self._outgoing.deliver(self._observation.late([SOURCE], reason))
+                await self._dismiss(worker, reason)
+            case State.KILLING:
+                await worker.kill()
+                self._crew.replace_if_abandoned(worker)
+
+    async def _judge_lateness(self, worker: Worker, now_s: float) -> None:
+        late = worker.lateness.newly_late(now_s)
+        if not late:
+            return
+        limit_s = self._spec.call_deadline_s
+        if worker.lateness.all_late:
+            limit_s = max(limit_s, self._spec.stall_deadline_s)
+        reason = f"no answer within {limit_s:g} s"
+        log.warning("%s: %s: %s", self.name, ", ".join(late), reason)
+        if worker.lateness.all_late:
+            accusation = await worker.accuse(limit_s)
+            await self._outgoing.deliver(
+                [*self._observation.lost(accusation), *self._observation.late(late, reason)]
+            )
+            worker.ended_unasked()
+            await self._dismiss(worker, accusation)
+        else:
+            await self._outgoing.deliver(self._observation.late(late, reason))
+
+    # ------------------------------------------------------------------ workers come and go
+
+    async def _spawn(self) -> None:
+        try:
+            child = await self._crew.start(self._heard.queue, log)
+        except OSError as error:
+            await self._outgoing.deliver(self._observation.lost(f"cannot start its worker: {error}"))
+            self._crew.spawn_after_a_failure()
+            return
+        self._statistics.spawned += 1
+        self._renewal.has_begun_anew()
+        self._crew.begin(child)
+        self._let_alone()
+
+    def _let_alone(self) -> None:
+        if self._crew.worker is not None:
+            self._crew.worker.lateness.let_alone(self._observation.resting, loop_clock.now_s())
+
+    async def _dismiss(self, worker: Worker, reason: str) -> None:
+        log.warning("%s: stopping worker %d: %s", self.name, worker.child.pid, reason)
+        await self._outgoing.deliver(self._observation.lost(reason))
+        await worker.dismiss()
+        self._crew.replace_if_abandoned(worker)
+
+    async def _take_exit(self, worker: Worker, how: str) -> None:
+        before = worker.state
+        worker.take(Trigger.EXITED)
+        await worker.child.release()
+        if before is State.ABANDONED:
+            self._crew.abandoned.remove(worker)
+            await self._respawn_whole()
+            return
+        self._crew.worker = None
+        if before is not State.KILLING and not worker.unavailable:
+            words = worker.child.last_words
+            reason = f"ended by itself: {how}" + (f"; its last words: {words}" if words else "")
+            log.error("%s: worker %d %s", self.name, worker.child.pid, reason)
+            worker.ended_unasked()
+            await self._outgoing.deliver(self._observation.crashed(reason))
+        self._crew.forgive(worker)
+        if worker.unavailable and self._observation.absent:
+            self._crew.spawn_at_s = loop_clock.now_s() + self._spec.absent_retry_s
+        elif worker.ended_by is not None and not self._crew.abandoned:
+            self._crew.spawn_soon()
+        elif before is not State.KILLING or not self._crew.abandoned:
+            self._crew.spawn_after_a_failure()
+
+    async def _respawn_whole(self) -> None:
+        """Nothing is stuck any more: a worker that skips a device gives way to one that does not."""
+        if self._crew.abandoned:
+            return
+        worker = self._crew.worker
+        if worker is None:
+            self._crew.spawn_soon()
+        elif worker.skip and worker.state is not State.KILLING:
+            await self._dismiss(worker, "another one takes its place, for all devices")
+
+    # ------------------------------------------------------------------ what was heard
+
+    async def _take(self, happening: Happening) -> None:
+        worker = self._crew.of(happening.child)
+        if worker is None:
+            return
+        if self._renewal.concerns(worker):
+            if (hello := await self._renewal.take(worker, happening)) is not None:
+                self._let_alone()
+                await self._outgoing.hand_over(self._hearing.take_over(worker, hello))
+            return
+        match happening:
+            case Exited(how=how):
+                await self._take_exit(worker, how)
+            case Said() if worker.state is State.ABANDONED:
+                await worker.let_end()
+            case _ if worker.state not in (State.STARTING, State.READY):
+                pass
+            case Garbled(reason=reason):
+                await self._garbled(worker, reason)
+            case Said(report=Renew() as asked) if worker.state is State.READY:
+                await self._renewal.ask(asked, self._observation.resting)
+            case Said(report=report):
+                try:
+                    delivery = self._hearing.take(worker, report)
+                except Nonsense as error:
+                    await self._garbled(worker, str(error))
+                else:
+                    await self._outgoing.hand_over(delivery)
+
+    async def _garbled(self, worker: Worker, reason: str) -> None:
+        self._statistics.garbled += 1
+        worker.garbled += 1
+        if worker.garbled <= TOLD_GARBLED:
+            log.warning("%s: worker %d: %s", self.name, worker.child.pid, reason)
+        if worker.garbled >= MAX_GARBLED:
+            told = f"was stopped after {MAX_GARBLED} invalid messages, the last: {reason}"
+            await self._outgoing.deliver(self._observation.crashed(told))
+            await self._dismiss(worker, told)

@@ -1,0 +1,166 @@
+"""From what a worker says to what the core takes. Pure.
+
+Stamps come in on CLOCK_BOOTTIME and leave on the rule clock; one from the future is brought back to
+now, for no source can have seen what has not happened yet. The source's name is ours, not the worker's.
+The agent's own faults are made here too, so that their words stand in one place.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from nodeagent import wire
+from nodeagent.core.model import (
+    ALL_DEVICES,
+    NODE,
+    ActiveCode,
+    ActiveSet,
+    Assertion,
+    Condition,
+    DeviceSeen,
+    Hold,
+    Holder,
+    Holders,
+    Promotion,
+    Signal,
+)
+from nodeagent.store.records import Damage
+from nodeagent.worker.signals import as_input
+
+AGENT = "agent"
+"""The source of the agent's own faults."""
+
+DRIVER_UNRESPONSIVE = "driver_unresponsive"
+WORKER_CRASHED = "worker_crashed"
+LOG_GAP = "log_gap"
+RECORD_SKIPPED = "log_gap.skipped"
+DEVICE_LOST = "device_lost"
+
+STORE_DAMAGED = "store_damaged"
+STORE_INCOMPLETE = "store_damaged.incomplete"
+
+_OF_EACH_SOURCE = frozenset({DRIVER_UNRESPONSIVE, WORKER_CRASHED})
+
+MAX_EVIDENCE = 1024
+
+WHY_SKIPPED = "two workers ended while they looked at it; what it says is not judged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """``boottime_ns`` is now on CLOCK_BOOTTIME; ``to_rule_ns`` turns such a stamp into rule time."""
+
+    boottime_ns: Callable[[], int]
+    to_rule_ns: Callable[[int], int]
+
+    def rule_ns(self, stamp_ns: int) -> int:
+        return self.to_rule_ns(min(stamp_ns, self.boottime_ns()))
+
+
+def signals(source: str, batch: wire.Batch, clock: Clock) -> list[Signal]:
+    return [as_input(source, said, clock.rule_ns) for said in batch.signals]
+
+
+def active_set(source: str, said: wire.Reply | wire.CaughtUp, clock: Clock) -> ActiveSet | None:
+    """None if the source has no list of what is active now."""
+    if said.active is None:
+        return None
+    return ActiveSet(
+        source=source,
+        device=ALL_DEVICES if isinstance(said, wire.CaughtUp) else said.device,
+        codes=tuple(ActiveCode(code=active.code, severity=active.severity) for active in said.active),
+        begun_ns=clock.rule_ns(said.begun_ns),
+        complete=isinstance(said, wire.CaughtUp) or said.complete,
+        unread=() if isinstance(said, wire.CaughtUp) else said.unread,
+    )
+
+
+def holders(reply: wire.Reply) -> Holders:
+    if reply.holders is None:
+        return Holders(device=reply.device, holders=(), known=False)
+    return Holders(
+        device=reply.device,
+        holders=tuple(
+            Holder(pid=said.pid, start_time=said.start_time, command=said.command, job=said.job)
+            for said in sorted(reply.holders, key=lambda said: (said.pid, said.start_time))
+        ),
+    )
+
+
+def device_seen(source: str, device: wire.Device) -> DeviceSeen:
+    return DeviceSeen(
+        source=source,
+        device=device.device,
+        kind=device.kind,
+        vendor=device.vendor,
+        identity=device.identity,
+        attributes=device.attributes,
+    )
+
+
+def fault(
+    code: str, device: str, assertion: Assertion, *, source: str, reason: str = "", count: int = 1
+) -> Signal:
+    """A fault of the agent itself, concerning ``source``. A source as a whole stands for the node, where
+    the code names the source: other sources stand there too.
+    """
+    evidence = {"source": source}
+    if reason:
+        evidence["reason"] = reason[:MAX_EVIDENCE]
+    device = NODE if device == wire.SOURCE else device
+    return Signal(
+        source=AGENT,
+        device=device,
+        code=f"{code}.{source}" if device == NODE and code in _OF_EACH_SOURCE else code,
+        assertion=assertion,
+        count=count,
+        evidence=evidence,
+    )
+
+
+def skipped(source: str, record: wire.Skipped) -> Signal:
+    """A record that could not be looked at: a gap of one."""
+    gap = fault(RECORD_SKIPPED, NODE, Assertion.ONCE, source=source, reason=WHY_SKIPPED)
+    return replace(gap, evidence={**record.evidence, **gap.evidence})
+
+
+def node_fault(source: str, code: str, reason: str) -> Signal:
+    """A fault of the node by which ``source`` cannot be read; told as its own: it says when it is over."""
+    return Signal(
+        source=source,
+        device=NODE,
+        code=code,
+        assertion=Assertion.OCCUR,
+        evidence={"reason": reason[:MAX_EVIDENCE]},
+    )
+
+
+def faults(
+    code: str, devices: Iterable[str], assertion: Assertion, *, source: str, reason: str = ""
+) -> list[Signal]:
+    return [fault(code, device, assertion, source=source, reason=reason) for device in devices]
+
+
+def store_damaged(damage: Damage, restored: Sequence[str] = ()) -> Signal:
+    """What became of a damaged store, for a person to acknowledge. ``restored`` was put back for it."""
+    evidence = {
+        "reason": damage.why,
+        "kept_as": damage.aside,
+        "lost": ", ".join(damage.lost) or "nothing",
+        "restored": ", ".join(restored),
+        "doubtful": ", ".join(_doubtful(damage)),
+    }
+    return Signal(
+        source=AGENT,
+        device=NODE,
+        code=STORE_DAMAGED if damage.is_whole else STORE_INCOMPLETE,
+        assertion=Assertion.ONCE,
+        evidence={key: value[:MAX_EVIDENCE] for key, value in evidence.items() if value},
+    )
+
+
+def _doubtful(damage: Damage) -> Iterator[str]:
+    for cell in (one.cell for one in damage.doubtful):
+        if isinstance(cell, Hold):
+            yield f"an isolation of {cell.device_id} by {cell.owner}: {cell.reason}"
+        elif isinstance(cell, Promotion | Condition):
+            yield f"{cell.code} at {cell.level} on {cell.device_id}"

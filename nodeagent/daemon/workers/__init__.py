@@ -1,0 +1,1 @@
+"""The processes that host drivers: started, heard, ended and replaced."""

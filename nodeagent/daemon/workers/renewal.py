@@ -1,0 +1,138 @@
+"""A worker's successor: started beside it because one is wanted, and in its place once it is ready.
+
+Some libraries keep for the life of a process what they found at its start. Another process sees what is there
+now, and until it is ready the one in use goes on observing. That one says what its successor must list to
+take over: what drops while the library is opened is not lost from sight for it.
+
+It delivers nothing; what a successor says of the source from its hello on is the supervisor's to hear.
+"""
+
+import asyncio
+import logging
+from collections.abc import Collection
+from typing import Final
+
+from nodeagent.daemon.workers import loop_clock
+from nodeagent.daemon.workers.child import Exited, Garbled, Happening, Said
+from nodeagent.daemon.workers.lifecycle import State
+from nodeagent.daemon.workers.running import Worker
+from nodeagent.daemon.workers.worker_set import Crew
+from nodeagent.wire import SOURCE, Hello, Renew, Unavailable
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE_S: Final = 1.0
+LONGEST_PAUSE_S: Final = 300.0
+"""Opening a library costs the node so much that what does not help is tried as seldom as this."""
+
+QUIET_S: Final = 30.0
+"""Not asked for so long, whatever the last successors were for is over."""
+
+
+class Pace:
+    """When what is asked for again and again is done: at once, and then ever more seldom. Pure."""
+
+    def __init__(self) -> None:
+        self._pause_s = FIRST_PAUSE_S
+        self._not_before_s = 0.0
+        self._asked_s = 0.0
+
+    def is_due(self, now_s: float) -> bool:
+        """Asked for ``now_s``, of a clock that does not step. It stays due until it was ``done``."""
+        if now_s - self._asked_s > QUIET_S:
+            self._pause_s, self._not_before_s = FIRST_PAUSE_S, now_s
+        self._asked_s = now_s
+        return now_s >= self._not_before_s
+
+    def done(self, now_s: float) -> None:
+        self._not_before_s = now_s + self._pause_s
+        self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+
+
+class Renewal:
+    """For the workers of one source."""
+
+    def __init__(self, source: str, crew: Crew, queue: "asyncio.Queue[Happening]") -> None:
+        self._source = source
+        self._crew = crew
+        self._queue = queue
+        self._pace = Pace()
+        self._asked: Renew | None = None
+        self._wanted: Renew | None = None
+
+    def concerns(self, worker: Worker) -> bool:
+        """Whether it is a successor, or one that was replaced by its own."""
+        return worker is self._crew.successor or worker in self._crew.retired
+
+    def want(self, asked: Renew) -> None:
+        """One that begins later than now has to take over, as soon as it may."""
+        self._wanted = asked
+
+    def has_begun_anew(self) -> None:
+        """A worker begins that is no successor: it sees all that there is."""
+        self._wanted = None
+
+    async def begin_wanted(self, resting: Collection[str]) -> None:
+        """It stays wanted until one that has begun for it has taken over."""
+        if self._wanted is not None:
+            await self.ask(self._wanted, resting)
+
+    async def ask(self, asked: Renew, resting: Collection[str]) -> None:
+        """A successor of the worker in use, which goes on until that one is ready.
+
+        None begins while a device is late or at rest, for it would be asked too, nor while an earlier process
+        has not ended.
+        """
+        crew, now_s = self._crew, loop_clock.now_s()
+        if not self._pace.is_due(now_s) or crew.worker is None or crew.worker.lateness.late or resting:
+            return
+        if crew.successor or crew.abandoned or crew.retired:
+            return
+        self._pace.done(now_s)
+        self._asked = asked
+        log.info("%s: starting a second worker: %s", self._source, asked.reason)
+        try:
+            child = await self._crew.start(self._queue, log)
+        except OSError as error:
+            log.warning("%s: cannot start a second worker: %s", self._source, error)
+            return
+        crew.begin_beside(child)
+
+    def call_off_if_late(self, now_s: float) -> None:
+        """A successor that has not said hello in time ends."""
+        if self._crew.successor is not None and self._crew.successor.due_s <= now_s:
+            self._call_off("it was not ready in time")
+
+    async def take(self, worker: Worker, happening: Happening) -> Hello | None:
+        """What one that this ``concerns`` said or did. The hello of a successor that is in use now."""
+        match happening:
+            case Exited(how=how):
+                if worker is self._crew.successor:
+                    log.warning("%s: the second worker ended by itself: %s", self._source, how)
+                self._crew.let_go_of(worker)
+                await worker.child.release()
+            case Said(report=Hello() as hello) if worker is self._crew.successor and self._sees_enough(hello):
+                log.info("%s: worker %d takes over", self._source, worker.child.pid)
+                self._crew.replace_by_successor()
+                if self._wanted is self._asked:
+                    self._wanted = None
+                return hello
+            case Said(report=Hello()) if worker is self._crew.successor:
+                self._call_off("it lists no more devices than the first")
+            case Said(report=Unavailable(reason=reason)) | Garbled(reason=reason):
+                if worker is self._crew.successor:
+                    self._call_off(reason)
+        return None
+
+    def _sees_enough(self, hello: Hello) -> bool:
+        """What the worker in use asked that it sees."""
+        worker, asked = self._crew.worker, self._asked
+        if worker is None or worker.state is not State.READY or asked is None:
+            return False
+        seen = set(worker.lateness.expected) - {SOURCE}
+        listed = {device.device for device in hello.devices}
+        return asked.lists == "any" or (seen < listed if asked.lists == "more" else seen <= listed)
+
+    def _call_off(self, reason: str) -> None:
+        log.info("%s: stopping the second worker: %s", self._source, reason)
+        self._crew.call_off_successor()

@@ -1,0 +1,162 @@
+"""One worker process with its state and what is due for it: asked, dismissed, killed, or left alone.
+
+It decides how a worker ends, never whether, nor what comes after; that is the supervisor's.
+"""
+
+import logging
+import signal
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from nodeagent import wire
+from nodeagent.core.catalog.catalog import Pattern
+from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers import loop_clock
+from nodeagent.daemon.workers.caution import Caution
+from nodeagent.daemon.workers.child import Child
+from nodeagent.daemon.workers.lateness import Lateness
+from nodeagent.daemon.workers.lifecycle import State, Trigger, after
+from nodeagent.store.records import Cursor
+from nodeagent.wire import SOURCE, Device, Poll, Unavailable
+
+log = logging.getLogger(__name__)
+
+SIGKILL_LIMIT_S: Final = 5.0
+"""A process that outlives SIGKILL for this long is stuck in the kernel."""
+
+
+class Worker:
+    """``due_s`` is when to look again: for the hello, the next poll, or the next step of killing.
+
+    ``suspect`` is the device whose call an abandoned worker hangs in, "" if none can be named.
+    ``looking_at`` is the record that a careful one named last, ``ended_by`` the one that it ended over.
+    """
+
+    def __init__(
+        self, child: Child, spec: WorkerSpec, skip: frozenset[str], caution: Caution, now_s: float
+    ) -> None:
+        self.child = child
+        self.skip = skip
+        self.state = State.STARTING
+        self.lateness = Lateness(spec.call_deadline_s, spec.stall_deadline_s)
+        self.started_s = now_s
+        self.due_s = now_s + spec.hello_deadline_s
+        self.unavailable: Unavailable | None = None
+        self.caution = caution
+        self.looking_at: int | None = None
+        self.ended_by: int | None = None
+        self.garbled = 0
+        self.suspect = ""
+        self._spec = spec
+        self._killed = False
+
+    def take(self, trigger: Trigger) -> None:
+        """Go on in the table. Raises ``IllegalTransition``."""
+        log.debug("worker %d: %s, was %s", self.child.pid, trigger, self.state)
+        self.state = after(self.state, trigger)
+
+    def configure(self, patterns: Iterable[Pattern], cursor: Cursor | None) -> None:
+        """The first thing it is told; ``cursor`` is how far the source was read before."""
+        spec = self._spec
+        self.child.send(
+            wire.Configure(
+                driver=spec.source,
+                boot_id=spec.boot_id,
+                config=dict(spec.config),
+                patterns=wire.as_told(patterns),
+                cursor=wire.Cursor(boot_id=cursor.boot_id, seq=cursor.seq) if cursor else None,
+                skip=tuple(self.skip),
+                careful=self.caution.careful,
+                skip_records=self.caution.skip,
+            )
+        )
+
+    def reload(self, patterns: Iterable[Pattern]) -> None:
+        self.child.send(wire.Patterns(patterns=wire.as_told(patterns)))
+
+    def expect(self, devices: Iterable[Device]) -> None:
+        """These it is to be asked for from now on."""
+        self.lateness.expect(device.device for device in devices if device.device not in self.skip)
+
+    def poll(self, poll_id: int, now_s: float) -> None:
+        """Ask every device that owes no answer, and say when to do so next: all sources at the same moments,
+        so that the daemon is woken by all of them at once.
+        """
+        interval_s = self._spec.poll_interval_s
+        self.due_s = (round(now_s / interval_s) + 1) * interval_s
+        if devices := self.lateness.free():
+            self.lateness.ask(poll_id, devices, now_s)
+            self.child.send(Poll(id=poll_id, devices=devices))
+
+    def ended_unasked(self) -> None:
+        """It wedged or crashed: the next one is told what there is to beware of."""
+        self.ended_by = self.looking_at
+        self.caution.ended_unasked(self.ended_by)
+        if self.ended_by is not None:
+            told = (self._spec.source, self.child.pid, self.ended_by)
+            log.error("%s: worker %d ended over record %d, which the next one skips", *told)
+
+    async def accuse(self, limit_s: float) -> str:
+        """Why no device answered in time, as far as its threads show it; names the suspect."""
+        stuck = await self.child.stuck_threads()
+        self.suspect = self._suspect(stuck)
+        why = f"no device answered within {limit_s:g} s"
+        if not self.suspect:
+            return why
+        where = "hangs in the kernel" if self.suspect[:15] in stuck else "has waited longest"
+        return f"{why}; {self.suspect} {where}"
+
+    async def dismiss(self) -> None:
+        """It must go: by SIGTERM, or, if it is stuck in the driver, by being abandoned."""
+        if stuck := await self.child.stuck_threads():
+            self.abandon(stuck)
+            return
+        self.take(Trigger.DISMISSED)
+        self.child.signal(signal.SIGTERM)
+        self.due_s = loop_clock.now_s() + self._spec.terminate_grace_s
+
+    async def kill(self) -> None:
+        """SIGTERM did not help in time: SIGKILL; when that has not helped in time either, abandon it."""
+        stuck = await self.child.stuck_threads()
+        if stuck or self._killed:
+            self.abandon(stuck)
+            return
+        self._killed = True
+        self.child.signal(signal.SIGKILL)
+        self.due_s = loop_clock.now_s() + SIGKILL_LIMIT_S
+
+    def abandon(self, stuck: Collection[str]) -> None:
+        """Leave it behind, with these of its threads in the kernel, and name the device that it hangs in."""
+        self.suspect = self._suspect(stuck)
+        self.take(Trigger.STUCK)
+        log.error(
+            "worker %d hangs in the kernel (%s): it cannot be stopped before its call returns",
+            self.child.pid,
+            ", ".join(sorted(stuck)) or "it outlived SIGKILL",
+        )
+
+    async def end(self) -> None:
+        """For good, in bounded time: the end of its stdin first, then signals, none if it is stuck."""
+        child = self.child
+        child.hang_up()
+        if self.state is State.ABANDONED or await child.wait(self._spec.hang_up_limit_s):
+            return
+        for number, limit_s in (
+            (signal.SIGTERM, self._spec.terminate_grace_s),
+            (signal.SIGKILL, SIGKILL_LIMIT_S),
+        ):
+            if await child.stuck_threads():
+                return
+            child.signal(number)
+            if await child.wait(limit_s):
+                return
+
+    async def let_end(self) -> None:
+        """Abandoned, it speaks again: once no call of it is stuck any more, it can end as any other does."""
+        if not await self.child.stuck_threads():
+            self.child.hang_up()
+
+    def _suspect(self, stuck: Collection[str]) -> str:
+        """The device whose thread is stuck; else the one that has waited longest."""
+        late = [device for device in self.lateness.late if device != SOURCE]
+        return next((device for device in late if device[:15] in stuck), late[0] if late else "")

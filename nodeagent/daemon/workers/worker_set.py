@@ -1,0 +1,188 @@
+"""The workers of one source: the one in use, its successor, those left behind, and when the next one begins.
+
+Whether one has to go, and what is told of it, is the supervisor's. Times are of the monotonic clock.
+"""
+
+import asyncio
+import logging
+import sys
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
+
+from nodeagent.core.catalog.catalog import Pattern
+from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers import hosted, loop_clock
+from nodeagent.daemon.workers.caution import Caution
+from nodeagent.daemon.workers.child import Child, Happening
+from nodeagent.daemon.workers.lifecycle import State
+from nodeagent.daemon.workers.running import Worker
+from nodeagent.store.records import Cursor
+
+LET_GO_LOOK_S: Final = 0.2
+
+
+Start = Callable[[WorkerSpec, "asyncio.Queue[Happening]", logging.Logger], Awaitable[Child]]
+"""How the process of a worker is started. Raises ``OSError``."""
+
+
+async def start_process(spec: WorkerSpec, heard: "asyncio.Queue[Happening]", log: logging.Logger) -> Child:
+    """A child of ours, or where a unit hosts it."""
+    if spec.host is not None:
+        return await Child.of(await hosted.start(spec.host, spec.source), heard, log)
+    command = spec.command or (sys.executable, "-m", "nodeagent.worker", spec.source)
+    return await Child.spawn(command, heard, log)
+
+
+class Crew:
+    """``worker`` is the one in use, ``successor`` is to take its place; those ``retired`` were told to end.
+    ``spawn_at_s`` is None while none is to begin, and none does while it ``has_let_go``.
+    """
+
+    def __init__(self, spec: WorkerSpec, start: Start) -> None:
+        self.worker: Worker | None = None
+        self.successor: Worker | None = None
+        self.retired: list[Worker] = []
+        self.abandoned: list[Worker] = []
+        self.spawn_at_s: float | None = None
+        self.has_let_go = False
+        self.caution = Caution()
+        self._spec = spec
+        self._start = start
+        self._patterns = tuple(spec.patterns)
+        self._cursor = spec.cursor
+        self._failures = 0
+
+    @property
+    def state(self) -> str:
+        """Of the worker in use; without one ``waiting`` for the next, or ``abandoned``. From any thread."""
+        if (worker := self.worker) is not None:
+            return worker.state.value
+        return "abandoned" if self.abandoned and self.spawn_at_s is None else "waiting"
+
+    def due_s(self) -> float | None:
+        """When to look again: at the worker in use, or whether one is to begin. None: not by itself."""
+        if self.has_let_go:
+            return loop_clock.now_s() + LET_GO_LOOK_S
+        if (worker := self.worker) is None:
+            due_s = [self.spawn_at_s]
+        else:
+            due_s = [worker.due_s, worker.lateness.due_s() if worker.state is State.READY else None]
+        due_s.append(self.successor.due_s if self.successor else None)
+        return min((each for each in due_s if each is not None), default=None)
+
+    def of(self, child: Child) -> Worker | None:
+        """None: nobody listens to it any more."""
+        return next((worker for worker in self._all() if worker.child is child), None)
+
+    async def start(self, heard: "asyncio.Queue[Happening]", log: logging.Logger) -> Child:
+        """The process of the next one. Raises ``OSError``."""
+        return await self._start(self._spec, heard, log)
+
+    def begin(self, child: Child) -> None:
+        """The next one, which is not to touch what others hang in, nor to stumble where others did."""
+        skip = frozenset(worker.suspect for worker in self.abandoned)
+        self.spawn_at_s = None
+        self.worker = self._configured(child, skip)
+
+    def begin_beside(self, child: Child) -> None:
+        """The successor of the one in use."""
+        self.successor = self._configured(child, frozenset())
+
+    def _configured(self, child: Child, skip: frozenset[str]) -> Worker:
+        worker = Worker(child, self._spec, skip, self.caution, loop_clock.now_s())
+        worker.configure(self._patterns, self._cursor)
+        return worker
+
+    def reload(self, patterns: Iterable[Pattern]) -> None:
+        """All match these from now on."""
+        self._patterns = tuple(patterns)
+        for worker in (self.worker, self.successor):
+            if worker is not None and worker.state in (State.STARTING, State.READY):
+                worker.reload(self._patterns)
+
+    def accounted_for(self, cursor: Cursor) -> None:
+        """Later workers go on after it."""
+        self._cursor = cursor
+        self.caution.accounted_for(cursor.seq)
+
+    def replace_by_successor(self) -> None:
+        """It is the one in use from now on."""
+        before, self.worker, self.successor = self.worker, self.successor, None
+        if before is not None:
+            self._retire(before)
+
+    def call_off_successor(self) -> None:
+        """The one in use stays."""
+        if (successor := self.successor) is not None:
+            self.successor = None
+            self._retire(successor)
+
+    def _retire(self, worker: Worker) -> None:
+        """It ends once nobody speaks to it; where it hangs in the kernel, when it comes out of that."""
+        worker.child.hang_up()
+        self.retired.append(worker)
+
+    def let_go_of(self, worker: Worker) -> None:
+        """It has ended: a successor, or one that was told to end."""
+        if worker is self.successor:
+            self.successor = None
+        else:
+            self.retired.remove(worker)
+
+    def let_go(self) -> Worker | None:
+        """None is in use from now on, nor begins; the one that was."""
+        self.has_let_go = True
+        self.call_off_successor()
+        worker, self.worker = self.worker, None
+        return worker
+
+    async def end_for_good(self, worker: Worker | None) -> bool:
+        """It, and those that were told to end, in bounded time. False: one hangs in the kernel, and stays."""
+        if worker is not None:
+            await worker.end()
+            if await worker.child.wait(0.0):
+                await worker.child.release()
+            else:
+                worker.abandon(await worker.child.stuck_threads())
+                self.replace_if_abandoned(worker)
+        for each in tuple(self.retired):
+            await each.end()
+            if await each.child.wait(0.0):
+                await each.child.release()
+                self.retired.remove(each)
+        return not (self.abandoned or self.retired)
+
+    def spawn_soon(self) -> None:
+        """Beside an abandoned worker one replacement, and only one that can avoid the device it hangs in."""
+        can_avoid = len(self.abandoned) == 1 and bool(self.abandoned[0].suspect)
+        self.spawn_at_s = loop_clock.now_s() if can_avoid or not self.abandoned else None
+
+    def spawn_after_a_failure(self) -> None:
+        """With back-off, for it may fail again."""
+        pause_s = min(self._spec.backoff_first_s * 2**self._failures, self._spec.backoff_limit_s)
+        self._failures = min(self._failures + 1, 32)
+        self.spawn_at_s = loop_clock.now_s() + pause_s
+
+    def forgive(self, worker: Worker) -> None:
+        """One that has lived for long: the next back-off begins anew."""
+        if loop_clock.now_s() - worker.started_s > self._spec.backoff_limit_s:
+            self._failures = 0
+
+    def replace_if_abandoned(self, worker: Worker) -> None:
+        """The one in use, if it is stuck, keeps its process, and another takes its place."""
+        if worker.state is State.ABANDONED:
+            self.worker = None
+            self.abandoned.append(worker)
+            self.spawn_soon()
+
+    async def end_all(self) -> None:
+        """For good, in bounded time."""
+        workers = self._all()
+        self.worker, self.successor, self.retired, self.abandoned = None, None, [], []
+        for worker in workers:
+            await worker.end()
+            await worker.child.release()
+
+    def _all(self) -> list[Worker]:
+        in_use = [worker for worker in (self.successor, self.worker) if worker is not None]
+        return [*self.abandoned, *self.retired, *in_use]

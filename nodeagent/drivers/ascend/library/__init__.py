@@ -1,0 +1,1 @@
+"""The vendor's libraries: found, loaded, declared and called."""

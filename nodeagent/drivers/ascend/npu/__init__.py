@@ -1,0 +1,1 @@
+"""The driver ``ascend``: the NPUs of the machine, by libdcmi.so."""

@@ -1,0 +1,251 @@
+"""The driver ``unifiedbus``: the UnifiedBus switches of an Atlas A3, by liblingqu-dcmi.so.
+
+Its devices are the switch chips, ``ub<chip>``, and of their ports, ``ub<chip>/<port>``, those of which a
+fault was ever told: nobody wants to look at hundreds of ports in order. Events come by the library's
+callback; that of a port seen for the first time waits until the next poll of the source has listed it.
+Every five minutes, at the start, and for a new port at once, all faults are asked for, which heals what
+was lost on the way from the library. What the library itself missed, only another process learns: so it asks
+for one every ten minutes, and the daemon begins one as soon as the kernel log tells of a loss
+(``events_lost_code`` in ``vendors``). It judges nothing; what a fault means for the node is the table's to
+say.
+"""
+
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from nodeagent.core.model import Assertion, Kind
+from nodeagent.drivers.api import CallFailed, Driver, Emit, Population, Reading
+from nodeagent.drivers.ascend.library.abi import SwitchEvent
+from nodeagent.drivers.ascend.npu.events import ChipEvents, Port
+from nodeagent.drivers.ascend.unifiedbus import lingqu
+from nodeagent.drivers.ascend.unifiedbus.fault import SwitchFault, read_fault, signal_of
+from nodeagent.drivers.ascend.unifiedbus.lingqu import SwitchLibrary
+from nodeagent.wire import MAX_DEVICES, Active, Batch, CaughtUp, Configure, Device, Pattern, Renew, Signal
+
+CHIPS: Final = 7
+"""Switch chips in an Atlas A3."""
+
+QUERY_EACH_NS: Final = 300_000_000_000
+RENEW_EACH_NS: Final = 600_000_000_000
+"""The kernel is asked for all faults only when a process begins; from then on it tells events, and drops one
+where any process's ring is full ("[lqdcmi]Queue is full"; lqdrv/kernel/pci-dev.c, ``write_shared_memory``).
+"""
+
+CAUGHT_UP_LIMIT_S: Final = 2.0
+THE_WHOLE: Final[Port] = (0, 0, 0, 0)
+"""Of a switch chip or a port no part is told apart."""
+
+MAX_WAITING: Final = 64
+"""Events of one port that is not listed yet."""
+
+
+def create(configure: Configure, emit: Emit) -> Driver:
+    """``config`` keys: ``library``."""
+    return SwitchDriver(library=str(configure.config.get("library", "")), emit=emit)
+
+
+class SwitchDriver:
+    """The chips are there as long as the library is; ports are added and stay."""
+
+    def __init__(
+        self,
+        *,
+        library: str,
+        emit: Emit,
+        query_each_ns: int = QUERY_EACH_NS,
+        renew_each_ns: int = RENEW_EACH_NS,
+    ) -> None:
+        self._configured = library
+        self._query_each_ns = query_each_ns
+        self._renew_each_ns = renew_each_ns
+        self._opened_ns = 0
+        self._emit = emit
+        self._library: SwitchLibrary | None = None
+        self._events: dict[str, ChipEvents] = {}
+        self._listed: dict[str, None] = {}
+        self._queried_ns: dict[str, int] = {}
+        self._waiting: dict[str, deque[Signal]] = {}
+        self._polled: set[str] = set()
+        self._telling = threading.Lock()
+        self._asking = threading.Lock()
+        self._answer: tuple[int, Mapping[str, set[str]], bool] | None = None
+        self._looked_ns: int | None = None
+        self._listings = 0
+        self._tried_to_tell_all = threading.Event()
+        self._has_told_all = False
+        self._untold = "the faults of the switches are not known yet"
+        self._subscribed = False
+        self._refused = 0
+        self._received = 0
+
+    def open(self) -> None:
+        self._opened_ns = _now_ns()
+        self._library = lingqu.open_library(self._configured)
+        self._list([f"ub{chip}" for chip in range(CHIPS)])
+
+    def devices(self) -> Population:
+        self._listings += 1
+        # What comes after this is told by events, so that what was there before is looked for after it.
+        has_subscribed = self._listings > 1 and not self._subscribed and self._subscribe()
+        now_ns = _now_ns()
+        if has_subscribed or self._is_due(self._looked_ns, now_ns):
+            self._look(now_ns)
+        if self._listings > 1 and not self._has_told_all:
+            # Only now does the daemon know the devices.
+            self._tell_all(now_ns)
+        self._list(tuple(self._waiting))
+        if self._has_told_all and now_ns - self._opened_ns >= self._renew_each_ns:
+            # Ports whose faults are over are listed by no other process.
+            self._emit(Renew(reason="events may have been lost since this process began", lists="any"))
+        readings = {
+            "events_total": self._received,
+            "refused_values_total": self._refused,
+            "subscribed": float(self._subscribed),
+        }
+        return Population(devices=tuple(_device(name) for name in self._listed), readings=readings)
+
+    def poll(self, device: str) -> Reading:
+        """The codes, where it is time to ask for them; else only that the library is there.
+
+        Raises ``CallFailed`` also until all faults were told once: what an earlier life opened on a port that
+        nobody lists may still stand.
+        """
+        self._tried_to_tell_all.wait(CAUGHT_UP_LIMIT_S)
+        if not self._has_told_all:
+            raise CallFailed(self._untold)
+        begun_ns = _now_ns()
+        self._tell_waiting(device)
+        if not self._is_due(self._queried_ns.get(device), begun_ns):
+            return Reading()
+        codes, full = self._faults_since(begun_ns)
+        self._queried_ns[device] = begun_ns
+        active, _ = self._events[device].settle(codes.get(device, ()), _now_ns())
+        return Reading(active=tuple(Active(code=code) for code in sorted(active)), complete=not full)
+
+    def reload(self, patterns: Sequence[Pattern]) -> None:
+        """It has no patterns."""
+
+    def close(self) -> None:
+        """The process ends next, and with it the subscription."""
+
+    # ------------------------------------------------------------------ asking
+
+    def _is_due(self, asked_ns: int | None, now_ns: int) -> bool:
+        """Without events there is nothing but asking, each time."""
+        return asked_ns is None or not self._subscribed or now_ns - asked_ns >= self._query_each_ns
+
+    def _faults_since(self, begun_ns: int) -> tuple[Mapping[str, set[str]], bool]:
+        """The faulty devices with their codes, asked for after ``begun_ns``; one call serves all who wait.
+
+        Raises ``CallFailed``.
+        """
+        if self._library is None:
+            raise CallFailed("the library is not open")
+        with self._asking:
+            if self._answer is None or self._answer[0] < begun_ns:
+                asked_ns = _now_ns()
+                events, full = self._library.faults()
+                found: dict[str, set[str]] = {}
+                for fault in map(self._understood, events):
+                    if fault is not None and fault.assertion is not Assertion.RECOVER:
+                        found.setdefault(fault.device, set()).add(fault.code)
+                self._answer = (asked_ns, found, full)
+            return self._answer[1], self._answer[2]
+
+    def _look(self, now_ns: int) -> None:
+        """List the ports that are faulty. Where that fails it is tried again at the next poll."""
+        try:
+            found, _ = self._faults_since(now_ns)
+        except CallFailed:
+            # The poll of each device says why, for as long as it is so.
+            return
+        self._looked_ns = now_ns
+        self._list(tuple(found))
+
+    def _subscribe(self) -> bool:
+        """Tried again at every poll of the source."""
+        try:
+            if self._library is not None:
+                self._library.subscribe(self._take)
+                self._subscribed = True
+        except CallFailed as error:
+            if self._listings == 2:
+                print(f"no events of the switches, only polls: {error}", file=sys.stderr, flush=True)
+        return self._subscribed
+
+    def _tell_all(self, now_ns: int) -> None:
+        """All faults at once, which closes what an earlier life opened on a port that is now in order. Where
+        that fails it is tried again at the next poll.
+        """
+        try:
+            found, full = self._faults_since(now_ns)
+        except CallFailed as error:
+            self._untold = f"the faults of the switches are not known: {error}"
+        else:
+            codes = sorted({code for codes in found.values() for code in codes})
+            if not full:
+                self._emit(CaughtUp(begun_ns=now_ns, active=tuple(Active(code=code) for code in codes)))
+            self._has_told_all = True
+        self._tried_to_tell_all.set()
+
+    def _list(self, names: Sequence[str]) -> None:
+        """Beyond the bound a port's faults are refused; the chips are listed in any case."""
+        for name in names:
+            if name not in self._listed and len(self._listed) < MAX_DEVICES:
+                self._events.setdefault(name, ChipEvents(name))
+                self._listed[name] = None
+
+    # ------------------------------------------------------------------ events
+
+    def _take(self, pointer: Any) -> None:
+        """The callback, on the library's thread; ``pointer`` is gone when it returns."""
+        self._received += 1
+        event: SwitchEvent | None = pointer.contents if pointer else None
+        fault = None if event is None else self._understood(event)
+        if event is None or fault is None:
+            return
+        now_ns = _now_ns()
+        signal = signal_of(fault, event, now_ns)
+        if fault.device not in self._events and len(self._events) >= MAX_DEVICES:
+            self._refused += 1
+            return
+        known = self._events.setdefault(fault.device, ChipEvents(fault.device))
+        if not known.note(fault.code, fault.assertion, THE_WHOLE, now_ns):
+            return
+        with self._telling:
+            if fault.device in self._polled:
+                self._emit.enqueue(Batch(signals=(signal,)))
+            else:
+                self._waiting.setdefault(fault.device, deque(maxlen=MAX_WAITING)).append(signal)
+
+    def _tell_waiting(self, device: str) -> None:
+        """What came before the device was listed; it is polled, so that the daemon knows it now.
+
+        What comes meanwhile is told behind it, so that a recovery never overtakes its fault.
+        """
+        while True:
+            with self._telling:
+                waiting = self._waiting.pop(device, ())
+                if not waiting:
+                    self._polled.add(device)
+                    return
+            for signal in waiting:
+                self._emit(Batch(signals=(signal,)))
+
+    def _understood(self, event: SwitchEvent) -> SwitchFault | None:
+        fault = read_fault(event, CHIPS)
+        if fault is None:
+            self._refused += 1
+        return fault
+
+
+def _device(name: str) -> Device:
+    return Device(device=name, kind=Kind.UNIFIEDBUS, vendor="ascend")
+
+
+def _now_ns() -> int:
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)

@@ -1,0 +1,1 @@
+"""What a poll reads of a GPU, one file for each part of it."""

@@ -1,0 +1,1 @@
+"""What several drivers use. No driver, no device."""

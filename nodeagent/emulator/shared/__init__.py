@@ -1,0 +1,1 @@
+"""The state file that the libraries and the control socket share."""

@@ -1,0 +1,173 @@
+"""Each event as a structured entry of the systemd journal, or as a readable line on a terminal.
+
+Written from a thread of its own: a journal or a terminal that does not take what is written holds up
+nothing but itself. It writes events, not the daemon's log.
+"""
+
+import io
+import json
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
+from datetime import datetime
+from typing import TextIO
+
+from nodeagent.api.faults.follow import follow
+from nodeagent.core.model import EventKind, Verdict
+from nodeagent.store.disk.thread import DiskThread
+from nodeagent.store.event_feed import Board
+from nodeagent.store.ledger import Ledger
+from nodeagent.store.records import StoredEvent
+
+Write = Callable[[StoredEvent], None]
+
+STDERR = 2
+
+_ERROR, _WARNING, _NOTICE, _INFO = 3, 4, 5, 6
+_PRIORITIES = {Verdict.ISOLATE: _ERROR, Verdict.NO_NEW_JOBS: _WARNING, Verdict.UNKNOWN: _WARNING}
+_QUIET = frozenset({EventKind.CLEARED, EventKind.RELEASED, EventKind.SOURCE_BACK, EventKind.DEVICE_SEEN})
+_COLOURS = {
+    Verdict.ISOLATE: "bold red",
+    Verdict.NO_NEW_JOBS: "yellow",
+    Verdict.UNKNOWN: "magenta",
+    Verdict.ALLOW: "green",
+}
+
+_log = logging.getLogger(__name__)
+
+
+async def tell(board: Board, ledger: Ledger, after_seq: int, write: Write) -> None:
+    """Writes every event after a number, until cancelled. Of failures in a row only the first is reported."""
+    thread = DiskThread("events")
+    reported = False
+    try:
+        async with aclosing(follow(board, ledger, after_seq)) as batches:
+            async for events in batches:
+                try:
+                    await thread.run(_writing(write, events))
+                    reported = False
+                except OSError as error:
+                    if not reported:
+                        _log.error("events cannot be written: %s", error)
+                    reported = True
+    finally:
+        thread.abandon()
+
+
+def _writing(write: Write, events: Sequence[StoredEvent]) -> Callable[[], None]:
+    def write_all() -> None:
+        for stored in events:
+            write(stored)
+
+    return write_all
+
+
+def runs_under_journal(environ: Mapping[str, str], descriptor: int = STDERR) -> bool:
+    """Whether systemd has connected this descriptor to the journal (systemd.exec(5), JOURNAL_STREAM)."""
+    try:
+        status = os.fstat(descriptor)
+    except OSError:
+        return False
+    return environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
+
+
+def journal_writer() -> Write:
+    """Writes structured entries: ``journalctl NODEAGENT_DEVICE=...`` finds them."""
+    from systemd import journal  # only where there is a journal
+
+    def write(stored: StoredEvent) -> None:
+        journal.send(line(stored), **fields(stored))
+
+    return write
+
+
+def fields(stored: StoredEvent) -> dict[str, str]:
+    """The fields of a journal entry beside MESSAGE. Those that say nothing are left out."""
+    event = stored.event
+    told = {
+        "SYSLOG_IDENTIFIER": "nodeagent",
+        "PRIORITY": str(priority(stored)),
+        "NODEAGENT_SEQ": str(stored.seq),
+        "NODEAGENT_KIND": event.kind,
+        "NODEAGENT_DEVICE": event.device,
+        "NODEAGENT_DEVICE_ID": event.device_id,
+        "NODEAGENT_LEVEL": event.level,
+        "NODEAGENT_VERDICT": event.verdict,
+        "NODEAGENT_HANDLING": event.handling,
+        "NODEAGENT_CODE": event.code,
+        "NODEAGENT_NAME": event.name,
+        "NODEAGENT_CONDITION_ID": event.condition_id,
+        "NODEAGENT_CONDITION_LEVEL": event.condition_level or "",
+        "NODEAGENT_RULE": event.rule,
+        "NODEAGENT_SOURCE": event.source,
+        "NODEAGENT_WHY": event.why,
+        "NODEAGENT_EVIDENCE": json.dumps(dict(event.evidence)) if event.evidence else "",
+    }
+    return {name: str(value) for name, value in told.items() if value}
+
+
+def priority(stored: StoredEvent) -> int:
+    """As syslog counts: 3 error, 4 warning, 5 notice, 6 information."""
+    event = stored.event
+    if event.kind in _QUIET or event.injected:
+        return _INFO
+    if not event.code:
+        return _PRIORITIES.get(event.verdict, _INFO) if event.kind is EventKind.VERDICT_CHANGED else _INFO
+    return _PRIORITIES.get(event.verdict, _NOTICE)
+
+
+def line(stored: StoredEvent) -> str:
+    """One line without a time: device, what happened, code, level, verdict after it, and why."""
+    event = stored.event
+    level = event.condition_level or event.level
+    subject = f"{event.code} {level}" if event.code else event.rule
+    marks = "".join(
+        f" [{mark}]"
+        for mark, is_set in (
+            ("injected", event.injected),
+            ("userspace", event.userspace),
+            ("unknown", event.unknown),
+            (f"x{event.count}", event.count > 1),
+        )
+        if is_set
+    )
+    words = (f"{event.device:<12}", f"{event.kind:<13}", subject, event.verdict, event.name or event.why)
+    return _printable(" ".join(word for word in words if word) + marks)
+
+
+def _printable(text: str) -> str:
+    return "".join(character if character.isprintable() else "\ufffd" for character in text)
+
+
+def line_writer(stream: TextIO) -> Write:
+    """Writes one line an event; on a terminal in colour and cut to its width."""
+    if isinstance(stream, io.TextIOWrapper):
+        # Names and kernel lines may hold what an old terminal's encoding lacks.
+        stream.reconfigure(errors="backslashreplace")
+    if stream.isatty():
+        return _terminal_writer(stream)
+
+    def write(stored: StoredEvent) -> None:
+        stream.write(f"{_clock_time(stored)} {line(stored)}\n")
+        stream.flush()
+
+    return write
+
+
+def _terminal_writer(stream: TextIO) -> Write:
+    from rich.console import Console  # slow to import, and of use on a terminal only
+    from rich.text import Text
+
+    console = Console(file=stream, highlight=False, soft_wrap=False)
+
+    def write(stored: StoredEvent) -> None:
+        text = Text(f"{_clock_time(stored)} ", style="dim", end="")
+        text.append(line(stored), style=f"not dim {_COLOURS[stored.event.verdict]}")
+        console.print(text, no_wrap=True, overflow="ellipsis", crop=True)
+
+    return write
+
+
+def _clock_time(stored: StoredEvent) -> str:
+    return datetime.fromtimestamp(stored.wall_ns / 1e9).astimezone().strftime("%H:%M:%S")

@@ -1,0 +1,118 @@
+"""The enums of the API and the words of the core: one table for each, built whole at import.
+
+A word without a number, or a number without a word, stops the import. It decides nothing and reads nothing.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Final, TypeVar
+
+from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
+
+from nodeagent.core.model import (
+    Assertion,
+    EventKind,
+    Handling,
+    HoldKind,
+    Kind,
+    Level,
+    ResetMode,
+    ResetStage,
+    Verdict,
+)
+from nodeagent.messages.pb import fault_service_pb2
+from nodeagent.messages.pb import types_pb2 as pb
+
+Word = TypeVar("Word", bound=str)
+
+
+class EnumError(Exception):
+    """A word and the numbers of its enum do not go together; the message says which, and what to add."""
+
+
+def names_of(enum: EnumTypeWrapper, prefix: str) -> dict[str, int]:
+    """Number by name without the prefix, but for the first: ``PREFIX_UNSPECIFIED``."""
+    return {name.removeprefix(f"{prefix}_"): number for name, number in enum.items() if number}
+
+
+def numbers_of(
+    words: type[StrEnum],
+    enum: EnumTypeWrapper,
+    prefix: str,
+    other_names: Mapping[str, str] | None = None,
+) -> dict[Any, Any]:
+    """Number by word: its name is the prefix and the word's; ``other_names`` has those that differ.
+
+    Raises ``EnumError`` unless they are one to one.
+    """
+    other_names, left = other_names or {}, names_of(enum, prefix)
+    numbers = {}
+    for word in words:
+        name = other_names.get(word.name, word.name)
+        if name not in left:
+            raise EnumError(f"{words.__name__}.{word.name}: the proto's enum has no {prefix}_{name}; add it")
+        numbers[word] = left.pop(name)
+    if left:
+        added = ", ".join(left)
+        raise EnumError(f"the proto's enum {prefix} also has {added}; add it to {words.__name__}")
+    return numbers
+
+
+def _words(enum: EnumTypeWrapper, prefix: str) -> dict[str, Any]:
+    """Of an enum that the core has no class for: its names in small letters."""
+    return {name.lower(): number for name, number in names_of(enum, prefix).items()}
+
+
+KINDS: Final[Mapping[Kind, pb.Kind]] = numbers_of(Kind, pb.Kind, "KIND")
+VERDICTS: Final[Mapping[Verdict, pb.Verdict]] = numbers_of(Verdict, pb.Verdict, "VERDICT")
+HANDLINGS: Final[Mapping[Handling, pb.Handling]] = numbers_of(Handling, pb.Handling, "HANDLING")
+EVENT_KINDS: Final[Mapping[EventKind, pb.EventKind]] = numbers_of(EventKind, pb.EventKind, "EVENT_KIND")
+ASSERTIONS: Final[Mapping[Assertion, pb.Assertion]] = numbers_of(Assertion, pb.Assertion, "ASSERTION")
+HOLD_KINDS: Final[Mapping[HoldKind, pb.HoldKind]] = numbers_of(HoldKind, pb.HoldKind, "HOLD_KIND")
+RESET_MODES: Final[Mapping[ResetMode, pb.ResetMode]] = numbers_of(ResetMode, pb.ResetMode, "RESET_MODE")
+RESET_STAGES: Final[Mapping[ResetStage, pb.ResetStage]] = numbers_of(ResetStage, pb.ResetStage, "RESET_STAGE")
+LEVELS: Final[Mapping[Level, pb.Level]] = numbers_of(
+    Level, pb.Level, "LEVEL", {"NOT_HANDLE": "NOT_HANDLE_FAULT", "SUB_HEALTH": "SUB_HEALTH_FAULT"}
+)
+REASON_KINDS: Final[Mapping[str, pb.ReasonKind]] = _words(pb.ReasonKind, "REASON_KIND")
+SNAPSHOT_REASONS: Final[Mapping[str, fault_service_pb2.SnapshotReason]] = _words(
+    fault_service_pb2.SnapshotReason, "SNAPSHOT_REASON"
+)
+
+
+def _reversed(numbers: Mapping[Word, Any]) -> dict[int, Word]:
+    return {number: word for word, number in numbers.items()}
+
+
+KIND_OF: Final = _reversed(KINDS)
+VERDICT_OF: Final = _reversed(VERDICTS)
+HANDLING_OF: Final = _reversed(HANDLINGS)
+EVENT_KIND_OF: Final = _reversed(EVENT_KINDS)
+ASSERTION_OF: Final = _reversed(ASSERTIONS)
+HOLD_KIND_OF: Final = _reversed(HOLD_KINDS)
+RESET_MODE_OF: Final = _reversed(RESET_MODES)
+RESET_STAGE_OF: Final = _reversed(RESET_STAGES)
+LEVEL_OF: Final = _reversed(LEVELS)
+REASON_KIND_OF: Final = _reversed(REASON_KINDS)
+
+NUMBERS: Final[Mapping[str, Mapping[Any, Any]]] = {
+    "Kind": KINDS,
+    "Verdict": VERDICTS,
+    "Handling": HANDLINGS,
+    "EventKind": EVENT_KINDS,
+    "Assertion": ASSERTIONS,
+    "HoldKind": HOLD_KINDS,
+    "ResetMode": RESET_MODES,
+    "ResetStage": RESET_STAGES,
+    "Level": LEVELS,
+    "ReasonKind": REASON_KINDS,
+    "SnapshotReason": SNAPSHOT_REASONS,
+}
+"""By the enum's name in the proto: number by word."""
+
+WORDS: Final[Mapping[str, Mapping[int, str]]] = {name: _reversed(each) for name, each in NUMBERS.items()}
+"""By the enum's name in the proto: word by number."""
+
+
+def level_number(level: Level | None) -> pb.Level:
+    return pb.LEVEL_UNSPECIFIED if level is None else LEVELS[level]

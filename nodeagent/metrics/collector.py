@@ -1,0 +1,191 @@
+"""Prometheus metrics: built anew at each scrape from what is published, so that they can never disagree.
+
+Scraped from a thread, so that it answers while the loop is busy: it reads only values that are
+replaced whole, and counters that the loop alone writes. It counts events; it judges nothing.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from nodeagent.api.faults.follow import follow
+from nodeagent.api.node import NodeFacts
+from nodeagent.core.model import DeviceView, EventKind, Handling, Kind, Level, Verdict, View
+from nodeagent.metrics.health import daemon_metrics, source_metrics
+from nodeagent.metrics.health_values import HealthSource
+from nodeagent.metrics.resets import ActionCounts, actions_in_progress
+from nodeagent.metrics.telemetry import telemetry
+from nodeagent.store.consumers import Consumer
+from nodeagent.store.event_feed import Board
+from nodeagent.store.ledger import Ledger
+from nodeagent.store.records import Publication, StoredEvent
+from nodeagent.tables.levels import LEVELS_OF_KIND
+
+CONSUMERS_EVERY_S = 5.0
+
+
+class NodeMetrics(Collector):
+    """``run`` keeps the counters; ``collect`` is called by whoever scrapes, from any thread."""
+
+    def __init__(self, *, board: Board, ledger: Ledger, facts: NodeFacts, health: HealthSource) -> None:
+        self._board = board
+        self._ledger = ledger
+        self._facts = facts
+        self._health = health
+        self._events = dict.fromkeys(EventKind, 0)
+        self._unknown: dict[str, int] = {}
+        self._actions = ActionCounts()
+        self._consumers: Sequence[Consumer] = ()
+
+    async def run(self, after_seq: int) -> None:
+        """Counts the events after a number, until cancelled."""
+        async with asyncio.TaskGroup() as both:
+            both.create_task(self._count(after_seq))
+            both.create_task(self._watch_consumers())
+
+    async def _count(self, after_seq: int) -> None:
+        async for events in follow(self._board, self._ledger, after_seq):
+            self.count(events)
+
+    def count(self, events: Sequence[StoredEvent]) -> None:
+        for stored in events:
+            event = stored.event
+            self._events[event.kind] += 1
+            self._actions.count(event)
+            if event.unknown and event.kind is EventKind.RAISED:
+                self._unknown[event.source] = self._unknown.get(event.source, 0) + 1
+
+    async def _watch_consumers(self) -> None:
+        while True:
+            self._consumers = self._ledger.consumers()
+            await asyncio.sleep(CONSUMERS_EVERY_S)
+
+    def collect(self) -> Iterator[Metric]:
+        publication = self._board.current
+        health = self._health()
+        own = [
+            *self._about(publication),
+            *_devices(publication.view),
+            *_open(publication.view),
+            *actions_in_progress(publication.view),
+            self._actions.family(),
+            *self._stream(publication),
+            *daemon_metrics(health),
+            *source_metrics(publication.view, health),
+        ]
+        yield from own
+        yield from telemetry(health.sources, {family.name for family in own})
+
+    def _about(self, publication: Publication) -> Iterator[Metric]:
+        facts = self._facts
+        yield InfoMetricFamily(
+            "nodeagent_build",
+            "The daemon and the node it speaks for.",
+            value={"version": facts.version, "node": facts.node_name, "node_id": facts.node_id},
+        )
+        yield InfoMetricFamily(
+            "nodeagent_catalog",
+            "Digest of the tables and settings in force.",
+            value={"digest": publication.view.digest},
+        )
+        yield InfoMetricFamily(
+            "nodeagent_store",
+            "The line of event numbers.",
+            value={"uuid": publication.store_id.uuid, "epoch": str(publication.store_id.epoch)},
+        )
+        yield GaugeMetricFamily(
+            "nodeagent_start_time_seconds", "When the daemon started, unix time.", facts.started_wall_ns / 1e9
+        )
+        yield GaugeMetricFamily(
+            "nodeagent_store_durable",
+            "1 while committed events are on the disk, 0 while only in memory.",
+            float(publication.durable),
+        )
+
+    def _stream(self, publication: Publication) -> Iterator[Metric]:
+        events = CounterMetricFamily("nodeagent_events", "Events since start.", labels=["kind"])
+        for kind, count in self._events.items():
+            events.add_metric([kind], count)
+        yield events
+        unknown = CounterMetricFamily(
+            "nodeagent_unknown_codes",
+            "Faults raised since start by codes that no table names.",
+            labels=["source"],
+        )
+        for source, count in tuple(self._unknown.items()):
+            unknown.add_metric([source], count)
+        yield unknown
+        yield GaugeMetricFamily("nodeagent_last_event_number", "Number of the last event.", publication.seq)
+        lag = GaugeMetricFamily(
+            "nodeagent_consumer_lag_events",
+            "Events that a named consumer has not acknowledged.",
+            labels=["consumer"],
+        )
+        for consumer in self._consumers:
+            lag.add_metric([consumer.name], max(0, publication.seq - consumer.seq))
+        yield lag
+
+
+def _devices(view: View) -> Iterator[Metric]:
+    """One series for each state a device can be in, 1 for the one it is in."""
+    names = ["device", "kind"]
+    verdicts = GaugeMetricFamily(
+        "nodeagent_device_verdict", "1 for the device's verdict.", labels=[*names, "verdict"]
+    )
+    handlings = GaugeMetricFamily(
+        "nodeagent_device_handling", "1 for the device's handling.", labels=[*names, "handling"]
+    )
+    levels = GaugeMetricFamily(
+        "nodeagent_device_level", "1 for the device's level.", labels=[*names, "level"]
+    )
+    observed = GaugeMetricFamily(
+        "nodeagent_device_observed", "1 while a source observes the device.", labels=names
+    )
+    for device in view.devices:
+        of = [device.name, device.kind]
+        for verdict in Verdict:
+            verdicts.add_metric([*of, verdict], float(verdict is device.verdict))
+        for handling in Handling:
+            handlings.add_metric([*of, handling], float(handling is device.handling))
+        for level in _levels(device):
+            levels.add_metric([*of, level], float(level is device.level))
+        observed.add_metric(of, float(device.observed))
+    yield from (verdicts, handlings, levels, observed)
+
+
+def _levels(device: DeviceView) -> list[Level]:
+    levels = [*LEVELS_OF_KIND[device.kind]]
+    if device.kind is Kind.CHIP:
+        levels.append(Level.MANUALLY_SEPARATE_NPU)
+    return levels if device.level in levels else [*levels, device.level]
+
+
+def _open(view: View) -> Iterator[Metric]:
+    names = {device.id: device.name for device in view.devices}
+    conditions = GaugeMetricFamily(
+        "nodeagent_conditions", "Open conditions.", labels=["device", "code", "level", "injected"]
+    )
+    for (device, code, level, injected), count in Counter(
+        (names.get(each.device_id, each.device_id), each.code, each.level, str(each.injected).lower())
+        for each in view.conditions
+    ).items():
+        conditions.add_metric([device, code, level, injected], count)
+    promotions = GaugeMetricFamily("nodeagent_promotions", "Promotions in force.", labels=["device", "rule"])
+    for (device, rule), count in Counter(
+        (names.get(each.device_id, each.device_id), each.rule) for each in view.promotions if each.effective
+    ).items():
+        promotions.add_metric([device, rule], count)
+    holds = GaugeMetricFamily("nodeagent_holds", "Holds in force.", labels=["device", "kind"])
+    for (device, kind), count in Counter(
+        (names.get(each.device_id, each.device_id), each.kind) for each in view.holds
+    ).items():
+        holds.add_metric([device, kind], count)
+    yield from (conditions, promotions, holds)

@@ -1,0 +1,126 @@
+"""How the daemon and its sources do, as metrics. It only puts into families what ``health`` says."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
+
+from nodeagent.core.model import View
+from nodeagent.metrics.health_values import Health, SourceHealth
+
+
+def daemon_metrics(health: Health) -> Iterator[Metric]:
+    yield GaugeMetricFamily("nodeagent_queue_depth", "Deliveries that wait to be judged.", health.queue_depth)
+    yield GaugeMetricFamily(
+        "nodeagent_queue_capacity",
+        "Deliveries that may wait before sources are held back.",
+        health.queue_capacity,
+    )
+    yield CounterMetricFamily("nodeagent_inputs", "Inputs judged since start.", health.inputs)
+    yield SummaryMetricFamily(
+        "nodeagent_commit_duration_seconds",
+        "Time from a commit's call to its answer.",
+        count_value=health.commits,
+        sum_value=health.commit_total_s,
+    )
+    yield GaugeMetricFamily(
+        "nodeagent_last_commit_duration_seconds", "The same of the last commit.", health.commit_last_s
+    )
+    yield GaugeMetricFamily(
+        "nodeagent_store_degraded", "1 while the store's disk is in trouble.", float(bool(health.degraded))
+    )
+    yield GaugeMetricFamily(
+        "nodeagent_store_volatile",
+        "1 where the store lies in memory, so that isolations and history are lost at a reboot.",
+        float(health.volatile),
+    )
+    dropped = CounterMetricFamily(
+        "nodeagent_store_dropped",
+        "What memory could not keep while the store's disk was in trouble.",
+        labels=["what"],
+    )
+    dropped.add_metric(["events"], health.dropped_events)
+    dropped.add_metric(["inputs"], health.dropped_inputs)
+    yield dropped
+
+
+def source_metrics(view: View, health: Health) -> Iterator[Metric]:
+    names = ["source"]
+    up = GaugeMetricFamily(
+        "nodeagent_source_up", "1 while the source can observe.", labels=[*names, "required"]
+    )
+    for source in view.sources:
+        if not source.device_id:
+            up.add_metric([source.name, str(source.required).lower()], float(source.lost_ns is None))
+    duration = GaugeMetricFamily(
+        "nodeagent_source_poll_duration_seconds", "Of the source's slowest device, last time.", labels=names
+    )
+    success = GaugeMetricFamily(
+        "nodeagent_source_poll_success", "1 while every device of the source answers well.", labels=names
+    )
+    for each in health.sources:
+        if each.last_poll_duration_s is not None:
+            duration.add_metric([each.source], each.last_poll_duration_s)
+        if each.last_poll_ok is not None:
+            success.add_metric([each.source], float(each.last_poll_ok))
+    yield from (up, duration, success)
+    yield from _numbers_of_chips(health)
+    for name, text, value in _SOURCE_GAUGES:
+        gauge = GaugeMetricFamily(name, text, labels=names)
+        for each in health.sources:
+            gauge.add_metric([each.source], value(each))
+        yield gauge
+    for name, text, value in _SOURCE_COUNTERS:
+        counter = CounterMetricFamily(name, text, labels=names)
+        for each in health.sources:
+            counter.add_metric([each.source], value(each))
+        yield counter
+
+
+def _numbers_of_chips(health: Health) -> Iterator[Metric]:
+    listed = GaugeMetricFamily(
+        "nodeagent_source_chips", "Chips that the source listed last.", labels=["source"]
+    )
+    expected = GaugeMetricFamily(
+        "nodeagent_source_expected_chips",
+        "How many there ought to be, as the configuration says; absent where any number is right.",
+        labels=["source"],
+    )
+    for each in health.sources:
+        if each.expected_chips is not None:
+            listed.add_metric([each.source], each.listed_chips)
+        if each.expected_chips:
+            expected.add_metric([each.source], each.expected_chips)
+    yield from (listed, expected)
+
+
+_OfSource = Sequence[tuple[str, str, Callable[[SourceHealth], float]]]
+"""Name, help, and what it is of a source."""
+
+_SOURCE_GAUGES: Final[_OfSource] = (
+    (
+        "nodeagent_source_late_devices",
+        "Devices whose call has not come back in time.",
+        lambda source: len(source.late_devices),
+    ),
+    (
+        "nodeagent_source_abandoned_workers",
+        "Processes of the source that hang in the kernel and were left behind.",
+        lambda source: len(source.abandoned_pids),
+    ),
+)
+_SOURCE_COUNTERS: Final[_OfSource] = (
+    ("nodeagent_source_polls", "Answers to polls of the source's devices.", lambda source: source.polls),
+    ("nodeagent_source_poll_failures", "Those that reported a failure.", lambda source: source.poll_failures),
+    ("nodeagent_source_restarts", "Restarts of the source's worker.", lambda source: source.restarts),
+    (
+        "nodeagent_source_garbled",
+        "Messages of the source's worker that made no sense.",
+        lambda source: source.garbled,
+    ),
+    (
+        "nodeagent_log_gap_records",
+        "Log records that were overwritten before they were read, or skipped as two workers ended over them.",
+        lambda source: source.records_lost,
+    ),
+)

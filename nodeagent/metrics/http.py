@@ -1,0 +1,235 @@
+"""Serves ``/metrics`` over HTTP from a thread and a loop of its own, also while the daemon's loop is stuck.
+
+Nothing else is served, one request a connection. Who sends slowly, or takes slowly, has one short time for
+all of it, and gives his place to the next one where there is none: nobody keeps a scrape out by only
+connecting.
+"""
+
+import asyncio
+import io
+import logging
+import threading
+import time
+from collections.abc import Callable
+from enum import IntEnum, auto
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+from typing import Any, Final, cast
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from nodeagent.api.access.addresses import AddressError, listen_at
+
+MAX_CONNECTIONS: Final = 64
+MAX_HEAD_BYTES: Final = 16 * 1024
+REQUEST_LIMIT_S: Final = 5.0
+"""From the connection to the last byte that the client takes."""
+
+RENDERING_SHARE: Final = 0.5
+"""Of the time, at most: all who wait meanwhile are answered with the next rendering."""
+
+_METHODS: Final = ("GET", "HEAD")
+_ELSEWHERE: Final = b"only /metrics is served here\n"
+
+Encode = Callable[[Collector], bytes]
+
+_log = logging.getLogger(__name__)
+
+
+class MetricsServer:
+    """Listens on ``address`` (``host:port``, ``[::1]:port``) from ``start`` to ``stop``."""
+
+    def __init__(self, address: str, collector: Collector) -> None:
+        self._address = address
+        self._registry = CollectorRegistry()
+        self._registry.register(collector)
+        ProcessCollector(registry=self._registry)
+        self._thread: threading.Thread | None = None
+        self._stop: Callable[[], object] = lambda: None
+        self.port = 0
+        """The port listened on, 0 while it is not."""
+
+    def start(self) -> None:
+        """Raises ``AddressError`` if the address is not free or is none."""
+        try:
+            listeners = listen_at(self._address, "metrics.listen")
+        except AddressError as error:
+            raise AddressError(f'{error}; choose another, or "" for none') from error
+        self.port = listeners[0].getsockname()[1]
+        serves = threading.Event()
+
+        async def serve() -> None:
+            loop, stopped = asyncio.get_running_loop(), asyncio.Event()
+            self._stop = lambda: loop.call_soon_threadsafe(stopped.set)
+            connections = _Connections(_Pages(self._registry))
+            servers = [await loop.create_server(connections.accepted, sock=each) for each in listeners]
+            serves.set()
+            await stopped.wait()
+            for server in servers:
+                server.close()
+            connections.end()
+
+        self._thread = threading.Thread(target=lambda: asyncio.run(serve()), name="metrics", daemon=True)
+        self._thread.start()
+        serves.wait()
+
+    def stop(self) -> None:
+        if self._thread is not None:
+            self._stop()
+            self._thread.join(REQUEST_LIMIT_S)
+            self._thread, self.port = None, 0
+
+
+class _Connections:
+    """Those that are open, the oldest first."""
+
+    def __init__(self, pages: "_Pages") -> None:
+        self.pages = pages
+        self.open: dict[_Connection, None] = {}
+
+    def accepted(self) -> "_Connection":
+        return _Connection(self)
+
+    def make_place(self) -> None:
+        """The oldest ends: of those that send slowly, else that take slowly, else that wait in line."""
+        if len(self.open) >= MAX_CONNECTIONS:
+            min(self.open, key=lambda connection: connection.state).abort()
+
+    def end(self) -> None:
+        for connection in tuple(self.open):
+            connection.abort()
+
+
+class _State(IntEnum):
+    """Of a connection; the first ones give their place to others first."""
+
+    READING = auto()
+    WRITING = auto()
+    ANSWERING = auto()
+
+
+class _Connection(asyncio.Protocol):
+    """One request and its answer."""
+
+    def __init__(self, connections: _Connections) -> None:
+        self._connections = connections
+        self._head = b""
+        self._transport: asyncio.Transport | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self._answering: asyncio.Task[None] | None = None
+        self.state = _State.READING
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._connections.make_place()
+        self._connections.open[self] = None
+        self._deadline = asyncio.get_running_loop().call_later(REQUEST_LIMIT_S, self.abort)
+
+    def data_received(self, data: bytes) -> None:
+        if self.state is not _State.READING:
+            return
+        self._head += data
+        if b"\r\n\r\n" in self._head:
+            self.state = _State.ANSWERING
+            self._answering = asyncio.create_task(self._answer())
+        elif len(self._head) > MAX_HEAD_BYTES:
+            self.abort()
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self._connections.open.pop(self, None)
+        if self._deadline is not None:
+            self._deadline.cancel()
+
+    def abort(self) -> None:
+        """At once: its place is free for another."""
+        self._connections.open.pop(self, None)
+        if self._transport is not None:
+            self._transport.abort()
+
+    async def _answer(self) -> None:
+        answer = await self._connections.pages.answer(_Request(self._head))
+        self.state = _State.WRITING
+        if self._transport is not None:
+            self._transport.write(answer)
+            self._transport.close()
+
+
+class _Request(BaseHTTPRequestHandler):
+    """A request that was read whole. It is http.server that parses it, and writes its answer, into memory."""
+
+    protocol_version = "HTTP/1.1"
+    default_request_version = "HTTP/1.0"
+    server_version = "nodeagent"
+    sys_version = ""
+
+    def __init__(self, head: bytes) -> None:
+        self.client_address = ("", 0)
+        self.rfile = io.BytesIO(head)
+        self.wfile = self._written = io.BytesIO()
+        self.raw_requestline = self.rfile.readline()
+        self.is_sound = self.parse_request()
+
+    def answer(self, status: HTTPStatus, content_type: str, body: bytes) -> bytes:
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Connection", "close")
+        self.end_headers()
+        if self.command != "HEAD":
+            self._written.write(body)
+        return self._written.getvalue()
+
+    def refused(self, status: HTTPStatus | None = None) -> bytes:
+        """Without a status: as http.server has already answered what it could not parse."""
+        if status is not None:
+            self.send_error(status)
+        return self._written.getvalue()
+
+    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 # http.server's name
+        _log.debug("metrics: " + format, *arguments)
+
+
+class _Pages:
+    """What is answered. One rendering at a time, for all who asked before it began."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+        self._next: dict[str, asyncio.Task[bytes]] = {}
+        self._turn = asyncio.Lock()
+        self._rested_s = 0.0
+
+    async def answer(self, request: _Request) -> bytes:
+        if not request.is_sound:
+            return request.refused()
+        if request.command not in _METHODS:
+            return request.refused(HTTPStatus.METHOD_NOT_ALLOWED)
+        if request.path.partition("?")[0] != "/metrics":
+            return request.answer(HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", _ELSEWHERE)
+        try:
+            encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        except (TypeError, ValueError):
+            return request.refused(HTTPStatus.BAD_REQUEST)
+        try:
+            body = await self._rendered(content_type, encode)
+        except Exception:  # noqa: BLE001 # whatever a collector raises, the next scrape is answered
+            _log.exception("metrics: a scrape failed")
+            return request.refused(HTTPStatus.INTERNAL_SERVER_ERROR)
+        return request.answer(HTTPStatus.OK, content_type, body)
+
+    async def _rendered(self, content_type: str, encode: Encode) -> bytes:
+        if content_type not in self._next:
+            self._next[content_type] = asyncio.create_task(self._render(content_type, encode))
+        return await self._next[content_type]
+
+    async def _render(self, content_type: str, encode: Encode) -> bytes:
+        async with self._turn:
+            await asyncio.sleep(self._rested_s - time.monotonic())
+            # Who asks from here on wants what is so from here on.
+            del self._next[content_type]
+            begun_s = time.monotonic()
+            try:
+                return encode(self._registry)
+            finally:
+                self._rested_s = begun_s + (time.monotonic() - begun_s) / RENDERING_SHARE

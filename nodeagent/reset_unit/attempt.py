@@ -1,0 +1,195 @@
+"""One attempt of one reset: whether it may be, hooks, evidence, reset, result.
+
+    allowed by root's configuration ─> the devices are one group, and free ─> within the limits
+        ─> hooks before it ─> evidence ─> jobs ended ─> still allowed ─> counted ─> the vendor's reset
+        ─> hooks after it ─> (once it is told, where it failed) the report for the vendor's support
+
+Whether a reset is in order was decided before, by the daemon; what may be at all is decided here, and
+nobody's word is taken for it. A person may have forbidden it since, or the daemon called it off.
+"""
+
+import importlib
+import os
+import threading
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final, Literal
+
+from nodeagent.drivers.shared.resetting import Order, ResetFailed, ResetRefused, ResetTimedOut
+from nodeagent.reset_unit import allowed, command, ending, evidence, looking
+from nodeagent.reset_unit.bug_report import BugReport
+from nodeagent.reset_unit.charge import Charge
+from nodeagent.reset_unit.exchange import record
+from nodeagent.reset_unit.exchange.files import Locked
+from nodeagent.reset_unit.exchange.folder import Folder
+from nodeagent.reset_unit.exchange.request import Request, Result, Step, printable
+from nodeagent.reset_unit.plan import Plan, plan_of
+from nodeagent.vendors import RESETS
+
+GROUP_WAIT_S: Final = 2.0
+MARGIN_S: Final = 40.0
+"""So long before the deadline all must be over: the daemon has the devices read again before it tells."""
+
+State = Literal["done", "failed", "timed_out", "refused"]
+
+
+class Attempt:
+    """``run`` raises nothing that a hook, the machine or a vendor could cause: it is all in ``result``."""
+
+    def __init__(self, request: Request, name: str, folder: Folder, config_path: Path | None) -> None:
+        self._request = request
+        self._name = name
+        self._folder = folder
+        self._config_path = config_path
+        self._begun_s = time.monotonic()
+        self._steps: list[Step] = []
+        self._state: State = "failed"
+        self._reason = ""
+        self.is_stuck = False
+        """Whether a call of the vendor's is still under way when all else is over."""
+        self.bug_report: BugReport | None = None
+        """To be made once the result is known to the daemon, for all that waits for it."""
+
+    def result(self) -> Result:
+        return Result(state=self._state, reason=self._reason, steps=tuple(self._steps))
+
+    def run(self, locks: ExitStack) -> None:
+        """``locks`` are to be held until the result is written, or a call that is stuck has come back."""
+        try:
+            self._step("look")
+            plan = plan_of(self._request, self._config_path)
+            charge = Charge(self._request, plan)
+            charge.prepare()
+            locks.enter_context(charge.record.group_locked(plan.group, GROUP_WAIT_S))
+        except ResetRefused as refused:
+            self._end("refused", str(refused))
+        except Locked:
+            self._end("failed", "an earlier reset of the same devices has not ended")
+        except Exception as error:  # noqa: BLE001 # the rim: whatever went wrong is this attempt's result
+            self._end("failed", f"{type(error).__name__}: {error}")
+        else:
+            self._with_hooks(plan, charge)
+        self._step("end")
+
+    # ------------------------------------------------------------------ in order
+
+    def _with_hooks(self, plan: Plan, charge: Charge) -> None:
+        try:
+            self._prepare(plan)
+            self._free(plan)
+            self._reset(plan, charge)
+        except ResetRefused as refused:
+            self._end("refused", str(refused))
+        except ResetFailed as failure:
+            self._end("failed", str(failure))
+        except command.CommandFailed as error:
+            self._end("refused", f"hook before it: {error}")
+        except Exception as error:  # noqa: BLE001 # the rim: what a hook stopped must start again
+            self._end("failed", f"{type(error).__name__}: {error}")
+        self._restore(plan)
+
+    def _prepare(self, plan: Plan) -> None:
+        """Raises ``CommandFailed`` where a hook before it fails."""
+        for hook in plan.reset.before:
+            self._step(f"before: {hook[0]}")
+            command.run(hook, plan.hook_timeout_s, plan.environment(self._request.action))
+        self._step("evidence")
+        folder, kernel_log = plan.evidence / self._name, Path(plan.config.kmsg.path)
+        devices = plan.seen.devices.values()
+        for missing in evidence.collect(folder, self._request, devices, kernel_log, plan.driver_root):
+            self._step(missing)
+
+    def _free(self, plan: Plan) -> None:
+        """Ends the jobs that may be ended; what does not end keeps its device, and nothing is reset."""
+        if not self._request.ended_first:
+            return
+        self._check_still_allowed(plan)
+        names = [member.name for member in plan.members]
+        holders = looking.look(plan.vendor, plan.section, record.now().boot_id, names).holders
+        processes = ending.those_that_may_be(self._request.ended_first, holders, plan.procfs)
+        stay = ending.end(processes, plan.reset.terminate_grace_ns / 1e9, plan.procfs, self._step)
+        if stay:
+            named = ", ".join(f"{process.command} ({process.pid})" for process in stay)
+            raise ResetFailed(f"{named} did not end by SIGKILL either")
+
+    def _reset(self, plan: Plan, charge: Charge) -> None:
+        """In a thread, for a vendor's call may never return; in time for the hooks after it."""
+        self._check_still_allowed(plan)
+        if (left_s := _left_s(plan)) <= 0:
+            raise ResetRefused("what came before it has left no time for it")
+        charge.begin()
+        outcome: list[tuple[State, str]] = []
+        order = plan.order(self._step)
+        thread = threading.Thread(
+            target=lambda: outcome.append(_call_vendor(plan.vendor, order)), name="reset", daemon=True
+        )
+        thread.start()
+        thread.join(left_s)
+        self.is_stuck = not outcome
+        self._end(*(outcome[0] if outcome else ("timed_out", "a call of the vendor's has not come back")))
+        try:
+            charge.end(self._state)
+        except (OSError, ValueError) as error:
+            self._step(f"its end is not in the record: {error}")
+        if self._state in ("failed", "timed_out"):
+            self._plan_bug_report(plan.bug_report(self._name))
+
+    def _plan_bug_report(self, report: BugReport) -> None:
+        if not report.is_known:
+            return
+        why_not = "a call of the vendor's hangs" if self.is_stuck else report.why_not()
+        if why_not:
+            self._step(f"no bug report: {why_not}")
+        else:
+            self._step(f"bug report: made afterwards, in {report.folder}")
+            self.bug_report = report
+
+    def _restore(self, plan: Plan) -> None:
+        """What a hook before it stopped, one after it starts: each of them is run, whatever came of it."""
+        outcome = {"NODEAGENT_RESULT": self._state, "NODEAGENT_REASON": self._reason}
+        for hook in plan.reset.after:
+            self._step(f"after: {hook[0]}")
+            try:
+                command.run(hook, plan.hook_timeout_s, {**plan.environment(self._request.action), **outcome})
+            except command.CommandFailed as error:
+                self._step(f"hook after it: {error}")
+
+    # ------------------------------------------------------------------ what is told, what may be
+
+    def _end(self, state: State, reason: str) -> None:
+        self._state, self._reason = state, printable(reason)
+
+    def _step(self, what: str) -> None:
+        after_s = time.monotonic() - self._begun_s
+        self._steps.append(Step(what=printable(what), after_s=round(after_s, 3)))
+        print(f"{after_s:8.3f} {printable(what)}", flush=True)
+
+    def _check_still_allowed(self, plan: Plan) -> None:
+        """What has come since it was asked for. Raises ``ResetRefused``."""
+        allowed.now(plan.vendor, self._config_path, os.environ)
+        try:
+            why = self._folder.called_off(self._name)
+        except (OSError, ValueError) as error:
+            raise ResetRefused(f"whether it was called off cannot be told: {error}") from error
+        if why:
+            raise ResetRefused(f"it was called off: {why}")
+
+
+def _left_s(plan: Plan) -> float:
+    left_ns = plan.deadline_ns - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    return left_ns / 1e9 - len(plan.reset.after) * plan.hook_timeout_s - MARGIN_S
+
+
+def _call_vendor(vendor: str, order: Order) -> tuple[State, str]:
+    try:
+        importlib.import_module(RESETS[vendor].module).reset(order)
+    except ResetRefused as error:
+        return "refused", str(error)
+    except ResetFailed as error:
+        return "failed", str(error)
+    except ResetTimedOut as error:
+        return "timed_out", str(error)
+    except Exception as error:  # noqa: BLE001 # the rim: whatever went wrong is this attempt's result
+        return "failed", f"{type(error).__name__}: {error}"
+    return "done", "the devices have started again"

@@ -1,0 +1,347 @@
+"""Whether what is taken reaches the disk, and what to do while it does not.
+
+    durable ──a write fails or exceeds its deadline──> in memory (a new epoch, a bounded tail)
+       ^                                                  │ the failed writer can reach the disk no more
+       └── the tail is on the disk, with the epoch <── rejoining (reopen, read back, write what is missing)
+
+A write whose fate is unknown may still land. So no other connection is opened before the thread that
+made it is finished, and then the disk is asked which numbers it has. It gives no numbers itself.
+"""
+
+import asyncio
+import logging
+import sqlite3
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from nodeagent.store.change import Change, Numbers
+from nodeagent.store.disk.ballast import Ballast
+from nodeagent.store.disk.write_backlog import Tail
+from nodeagent.store.disk.writer import Database, Writer
+from nodeagent.store.errors import (
+    NewerSchemaError,
+    StoreDamagedError,
+    StoreInUseError,
+    UnreadLifeError,
+)
+from nodeagent.store.opening import (
+    DirectoryLock,
+    Identity,
+    Life,
+    Ours,
+    open_again,
+    open_life,
+    read_life,
+)
+from nodeagent.store.reader import Reader, State
+from nodeagent.store.records import Damage, StoreId
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+LONGEST_RETRY_S = 30.0
+STEADY_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Times in seconds, sizes in rows or bytes."""
+
+    commit_deadline_s: float = 2.0
+    open_deadline_s: float = 10.0
+    retry_s: float = 0.5
+    tail_events: int = 10_000
+    tail_inputs: int = 20_000
+    ballast_size: int = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    change: Change
+    durable: "asyncio.Future[bool]"
+    late: asyncio.TimerHandle
+
+
+class Durability:
+    """Owns the writer, the tail and the epoch. ``last`` tells the greatest numbers given so far."""
+
+    def __init__(
+        self,
+        path: Path,
+        identity: Identity,
+        limits: Limits,
+        reader: Reader,
+        last: Callable[[], Numbers],
+        all_there_is: Callable[[], Change | None],
+        changed: Callable[[], None],
+    ) -> None:
+        self.store_id = StoreId(uuid=identity.new_uuid, epoch=0)
+        self.degraded = ""
+        self.tail = Tail(event_cap=limits.tail_events, input_cap=limits.tail_inputs)
+        self.path = path
+        directory = path.parent
+        self.ballast = Ballast(directory / "ballast", limits.ballast_size)
+        self._identity = identity
+        self._limits = limits
+        self._last = last
+        self._all_there_is = all_there_is
+        self._changed = changed
+        self.space_short = asyncio.Event()
+        self._lock = DirectoryLock(directory)
+        self._writer: Writer | None = None
+        self._pending: deque[_Pending] = deque()
+        self._unread = False
+        self._damage = ""
+        self._on_disk = Numbers()
+        """What the disk has said that it holds."""
+        self._is_bare = False
+        """Whether the file lacks what memory has of it, as one that was repaired or made anew does."""
+        self._reader = reader
+        self._left: Writer | None = None
+        self._closed = False
+        self.earlier_life_waits = False
+        self.damages: list[Damage] = []
+        """Found since the start, and not told yet."""
+        self._rejoining: asyncio.Task[None] | None = None
+        self._retry_s = limits.retry_s
+        self._durable_since_s = float("-inf")
+
+    async def open(self) -> Life | None:
+        """Open the file, or begin in memory; None if nothing of the last life could be read.
+
+        Raises StoreInUseError, and nothing for disk trouble.
+        """
+        writer = self._writer = self._new_writer()
+        opening = writer.run(lambda: self._take_and_open(writer.database))
+        done, _ = await asyncio.wait((opening,), timeout=self._limits.open_deadline_s)
+        if not done:
+            self._unread = True
+            self._degrade(f"the disk did not answer within {self._limits.open_deadline_s:g} s at the start")
+            return None
+        try:
+            life, trouble = opening.result()
+        except StoreInUseError:
+            writer.abandon()
+            raise
+        if life is not None:
+            self.store_id = life.state.store_id
+            self._on_disk = life.state.last
+        if trouble:
+            self._unread = life is None
+            self._degrade(trouble)
+        return life
+
+    def _take_and_open(self, database: Database) -> tuple[Life | None, str]:
+        """On the thread: (the life, what is wrong with the disk)."""
+        trouble = ""
+        try:
+            self._lock.take()
+            return open_life(database, self._identity), ""
+        except StoreInUseError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the rim of a start: the daemon begins
+            trouble = _told(error)
+            database.close()
+        if not self.path.exists():
+            return None, trouble
+        try:
+            return read_life(self.path, self._identity.begin()), trouble
+        except Exception as error:  # noqa: BLE001 - as above
+            _log.error("store: nothing could be read from %s: %s", self.path, _told(error))
+            self.damages.append(Damage(why=trouble, lost=("everything",), is_whole=False))
+            return None, trouble
+
+    async def write(self, change: Change) -> bool:
+        """Write a change in the order of calls; whether it is on the disk, else it is in the tail."""
+        if self._writer is None:
+            self.tail.add(change)
+            return False
+        loop = asyncio.get_running_loop()
+        durable: asyncio.Future[bool] = loop.create_future()
+        late = loop.call_later(self._limits.commit_deadline_s, self._late)
+        pending = _Pending(change, durable, late)
+        self._pending.append(pending)
+        self._writer.write(change).add_done_callback(partial(self._written, pending))
+        return await asyncio.shield(durable)
+
+    async def on_disk(self, call: Callable[[Database], T]) -> T | None:
+        """Run ``call`` between commits; None, and no call, while degraded. Raises what it raises."""
+        writer = self._writer
+        return None if writer is None else await writer.run(lambda: call(writer.database))
+
+    def leave(self, reason: str, damage: str = "") -> None:
+        """Write to this file no more: it is gone, or a read found ``damage``, which rejoining repairs."""
+        self._damage = damage or self._damage
+        if not self.degraded:
+            self._degrade(reason)
+
+    async def close(self) -> None:
+        """Finish what is queued, within the deadline; what hangs is left behind."""
+        self._closed = True
+        if self._rejoining is not None:
+            self._rejoining.cancel()
+        if self._writer is not None:
+            self._left, self._writer = self._writer, None
+            await asyncio.wait((self._left.finish(),), timeout=self._limits.commit_deadline_s)
+        if self._left is not None and not self._left.finished:
+            # The process keeps the lock while a thread of it may still write.
+            self._left.abandon()
+            return
+        self._lock.give()
+
+    def _written(self, pending: _Pending, written: "asyncio.Future[None]") -> None:
+        error = written.exception()
+        if not self._pending or self._pending[0] is not pending:
+            # Given up on before the disk answered: it is in the tail.
+            return
+        if error is not None:
+            self._degrade(f"a commit failed: {error}")
+            return
+        if self._writer is not None and self._writer.database.space_was_short:
+            self._writer.database.space_was_short = False
+            self.space_short.set()
+        self._pending.popleft()
+        self._on_disk = self._on_disk.or_later(pending.change.last)
+        pending.late.cancel()
+        if not pending.durable.done():
+            pending.durable.set_result(True)
+
+    def _late(self) -> None:
+        self._degrade(f"a commit did not end within {self._limits.commit_deadline_s:g} s")
+
+    def _degrade(self, reason: str) -> None:
+        """Begin an in-memory epoch: what is pending is numbered in it, whatever becomes of it on the disk."""
+        unix_ms = self._identity.wall_ns() // 1_000_000
+        self.store_id = replace(self.store_id, epoch=max(self.store_id.epoch + 1, unix_ms))
+        self.degraded = reason
+        _log.critical("store: not durable, going on in memory as %s: %s", self.store_id, reason)
+        if self._writer is not None:
+            self._leave(self._writer)
+        while self._pending:
+            one = self._pending.popleft()
+            one.late.cancel()
+            self.tail.add(one.change)
+            if not one.durable.done():
+                one.durable.set_result(False)
+        if self._closed:
+            return
+        loop = asyncio.get_running_loop()
+        if loop.time() - self._durable_since_s > STEADY_S:
+            self._retry_s = self._limits.retry_s
+        self._rejoining = loop.create_task(self._rejoin(), name="store-rejoin")
+        loop.call_soon(self._changed)
+
+    def _leave(self, writer: Writer) -> None:
+        """Use a writer no more; until it is finished nothing else may touch the file."""
+        writer.abandon()
+        self._left, self._writer = writer, None
+
+    async def _rejoin(self) -> None:
+        while True:
+            await asyncio.sleep(self._retry_s)
+            if self._left is not None and not self._left.finished:
+                continue
+            if not await self._reader.pause():
+                continue
+            self._left = writer = self._new_writer()
+            try:
+                await self._write_back(writer)
+            except UnreadLifeError as unread:
+                writer.abandon()
+                self._reader.resume()
+                self.degraded = f"{unread}: restart to load it"
+                self.earlier_life_waits = True
+                _log.critical("store: %s", self.degraded)
+                self._changed()
+                return
+            except Exception as error:  # noqa: BLE001 - the task's rim: any trouble is tried again later
+                writer.abandon()
+                self._retry_s = min(2 * self._retry_s, LONGEST_RETRY_S)
+                _log.warning("store: still not durable, next try in %g s: %s", self._retry_s, _told(error))
+                self._reader.resume()
+            else:
+                self._be_durable(writer)
+                return
+
+    def _be_durable(self, writer: Writer) -> None:
+        self._left, self._writer = None, writer
+        self._reader.resume()
+        self._unread, self._is_bare = False, False
+        self._rejoining = None
+        self._durable_since_s = asyncio.get_running_loop().time()
+        # A disk that fails again soon is asked less and less often.
+        self._retry_s = min(2 * self._retry_s, LONGEST_RETRY_S)
+        self.degraded = ""
+        _log.warning("store: durable again as %s", self.store_id)
+        self._changed()
+
+    async def _write_back(self, writer: Writer) -> None:
+        """Write the tail until nothing was added meanwhile; there is no await between that and the return."""
+        ours = Ours(
+            uuid=self.store_id.uuid,
+            last_seq=self._last().seq,
+            unread=self._unread,
+            damage=self._damage,
+        )
+        state, damage = await writer.run(lambda: self._take_and_reopen(writer.database, ours))
+        self._look_at(state.last, damage)
+        on_disk = state.last
+        is_bare = self._is_bare
+        while True:
+            last = self._last()
+            if is_bare or self.tail.needs_base(on_disk, last.input):
+                is_bare = False
+                whole = self._all_there_is()
+                if whole is None:
+                    raise StoreDamagedError("inputs were lost and no state is at hand to begin a replay from")
+                self.tail.add(whole)
+            additions = self.tail.additions
+            change = self.tail.missing(on_disk, self.store_id, last.seq)
+            await writer.write(change)
+            on_disk = self._on_disk = last
+            self.tail.forget(change, on_disk)
+            if self.tail.additions == additions:
+                return
+
+    def _look_at(self, found: Numbers, damage: Damage | None) -> None:
+        """What of the file is lost, once: a next try finds it as this one leaves it."""
+        lost = _lost(self._on_disk, found)
+        if damage is not None:
+            # What memory holds of the live state is whole.
+            self.damages.append(replace(damage, is_whole=True, doubtful=()))
+        elif lost:
+            self.damages.append(Damage(why="its files were removed or replaced while in use", lost=lost))
+        self._is_bare = self._is_bare or damage is not None or found != found.or_later(self._on_disk)
+        self._on_disk, self._damage = found, ""
+
+    def _take_and_reopen(self, database: Database, ours: Ours) -> tuple[State, Damage | None]:
+        self._lock.take()
+        return open_again(database, self._identity, ours)
+
+    def _new_writer(self) -> Writer:
+        return Writer(Database(self.path, self.ballast))
+
+
+def _lost(known: Numbers, found: Numbers) -> tuple[str, ...]:
+    """Of what was on the disk, what memory cannot write again. In words."""
+    lines = (
+        (found.seq, known.seq, "events {} to {} of the history"),
+        (found.audit, known.audit, "entries {} to {} of the audit log"),
+    )
+    return tuple(words.format(there + 1, last) for there, last, words in lines if there < last)
+
+
+_FORESEEN = (sqlite3.Error, OSError, StoreDamagedError, StoreInUseError, NewerSchemaError)
+
+
+def _told(error: Exception) -> str:
+    """In words; what nobody foresaw is logged with its place."""
+    if isinstance(error, _FORESEEN):
+        return str(error)
+    _log.error("store: a defect of nodeagent, to be reported", exc_info=error)
+    return repr(error)

@@ -1,0 +1,1 @@
+"""MindCluster's own files, read as tables."""

@@ -1,0 +1,1 @@
+"""Checks of the regular expressions that tables hold."""

@@ -1,0 +1,339 @@
+"""What the daemon and a worker process say to each other: one JSON object a line, both ways.
+
+Every message is a tagged struct whose fields carry their bounds, so that decoding is the check: a
+worker that lies, babbles or is corrupted yields ``ProtocolError`` and nothing else. All stamps are
+nanoseconds of CLOCK_BOOTTIME as the worker read it; only the daemon knows the rule clock.
+
+It does no I/O, and it names no source: who is speaking is known from the pipe, never from the text.
+
+    daemon -> worker                         worker -> daemon
+    Configure   always the first line        Hello        the driver is open; its devices
+    Poll        one call per device asked    Unavailable  it could not be opened; the worker exits
+    Patterns    after a reload               Devices      the devices changed
+                                             Batch        signals, lost and skipped records, cursor
+                                             LookingAt    the record that a careful worker takes up next
+                                             Reply        to one device of one Poll
+                                             CaughtUp     the history of the source is read
+                                             Lost         the source went away; the worker retries
+                                             Renew        another process would see more
+"""
+
+from collections.abc import Iterable
+from typing import Annotated, Final, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from nodeagent.core.model import Assertion, Kind
+
+MAX_LINE_BYTES: Final = 4 * 1024 * 1024
+MAX_SIGNALS: Final = 512
+MAX_DEVICES: Final = 256
+MAX_TEXT: Final = 2048
+MAX_EVIDENCE: Final = 16
+MAX_SKIPPED: Final = 64
+
+SOURCE: Final = "*"
+"""In ``Poll`` and ``Reply``: the source as a whole, answered by the thread that reads or lists it."""
+
+Name = Annotated[str, Meta(min_length=1, max_length=128, pattern="^[!-~]+$")]
+ReadingName = Annotated[str, Meta(min_length=1, max_length=128)]
+"""Without a pattern: there are a thousand a second, and who shows them makes them fit."""
+Text = Annotated[str, Meta(max_length=MAX_TEXT)]
+Natural = Annotated[int, Meta(ge=0, le=2**62)]
+ErrorNumber = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+Evidence = Annotated[dict[Name, Text], Meta(max_length=MAX_EVIDENCE)]
+Attributes = Annotated[dict[Name, Text], Meta(max_length=64)]
+
+
+class ProtocolError(ValueError):
+    """A line that is no message: the text says what was wrong with it, and shows its beginning."""
+
+
+class _Message(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+# --------------------------------------------------------------------------- parts
+
+
+class Pattern(_Message, frozen=True):
+    """A kernel-log pattern as the tables have it (see ``core.catalog.catalog.Pattern``)."""
+
+    id: str
+    code: str
+    regex: str
+    device: str
+    assertion: Assertion = Assertion.ONCE
+    continuation: bool = False
+    part: str = ""
+
+
+class Cursor(_Message, frozen=True):
+    """How far the source was read before: every record up to ``seq`` of that boot is accounted for."""
+
+    boot_id: str
+    seq: Natural
+
+
+class Device(_Message, frozen=True):
+    """A device the driver can see. ``identity`` is the part's own id, "" where it cannot be read."""
+
+    device: Name
+    kind: Kind
+    vendor: Name
+    identity: Text = ""
+    attributes: Attributes = {}
+
+
+class Missing(_Message, frozen=True):
+    """A device that ought to be there (the configuration or PCI says so) and is not."""
+
+    device: Name
+    reason: Text
+
+
+class Signal(_Message, frozen=True):
+    """A raw report; ``severity`` is Ascend's, 0..3."""
+
+    device: Name
+    code: Name
+    assertion: Assertion = Assertion.ONCE
+    severity: Annotated[int, Meta(ge=0, le=3)] | None = None
+    count: Annotated[int, Meta(ge=1, le=2**53)] = 1
+    first_ns: Natural = 0
+    last_ns: Natural = 0
+    evidence: Evidence = {}
+    backdated: bool = False
+    trusted: bool = True
+
+
+class Skipped(_Message, frozen=True):
+    """A record that the worker was told to skip, and has. ``evidence`` is where it stood and its text."""
+
+    seq: Natural
+    evidence: Evidence = {}
+
+
+class Active(_Message, frozen=True):
+    """A code that is active now."""
+
+    code: Name
+    severity: Annotated[int, Meta(ge=0, le=3)] | None = None
+
+
+class Holder(_Message, frozen=True):
+    """A process on the device; ``start_time`` in clock ticks since boot tells reused pids apart."""
+
+    pid: Natural
+    start_time: Natural
+    command: Text
+    job: Text = ""
+
+
+# --------------------------------------------------------------------------- daemon -> worker
+
+
+class Configure(_Message, frozen=True, tag="configure"):
+    """The first line. ``config`` is the driver's section of the configuration; devices in ``skip`` are
+    not to be touched.
+
+    ``careful``: an earlier worker ended unasked, maybe over a record. Until what lies in the source is read,
+    say of each record that it is next before looking at it. Those in ``skip_records`` are not looked at.
+    """
+
+    driver: str
+    boot_id: str
+    config: dict[str, str | int | float | bool] = {}
+    patterns: tuple[Pattern, ...] = ()
+    cursor: Cursor | None = None
+    skip: tuple[str, ...] = ()
+    careful: bool = False
+    skip_records: Annotated[tuple[Natural, ...], Meta(max_length=MAX_SKIPPED)] = ()
+
+
+class Poll(_Message, frozen=True, tag="poll"):
+    """Ask each of ``devices`` once; each answers for itself with a ``Reply`` of this ``id``."""
+
+    id: Natural
+    devices: Annotated[tuple[str, ...], Meta(max_length=MAX_DEVICES + 1)]
+
+
+class Patterns(_Message, frozen=True, tag="patterns"):
+    """New patterns, all of them, in order."""
+
+    patterns: tuple[Pattern, ...]
+
+
+# --------------------------------------------------------------------------- worker -> daemon
+
+
+class _Population(_Message, frozen=True):
+    """All devices of the source, and all that are missing, as of now."""
+
+    devices: Annotated[tuple[Device, ...], Meta(max_length=MAX_DEVICES)] = ()
+    missing: Annotated[tuple[Missing, ...], Meta(max_length=MAX_DEVICES)] = ()
+
+
+class Devices(_Population, frozen=True, tag="devices"):
+    """The devices are these now, and no others."""
+
+
+class Hello(_Population, frozen=True, tag="hello"):
+    """The driver is open. ``follows``: it also reads a history and will say ``CaughtUp``."""
+
+    follows: bool = False
+
+
+class Unavailable(_Message, frozen=True, tag="unavailable"):
+    """The driver could not be opened, or has to be opened anew; the worker ends. ``absent``: there is
+    nothing here to open (no library, no file). ``missing``: what it ought to show. ``code``: of a fault
+    of the node that this is; the next worker that is open says when it is over.
+    """
+
+    reason: Text
+    errno: ErrorNumber = 0
+    absent: bool = False
+    missing: Annotated[tuple[Missing, ...], Meta(max_length=MAX_DEVICES)] = ()
+    code: Name | None = None
+
+
+class Batch(_Message, frozen=True, tag="batch"):
+    """Signals in order. With ``cursor``, everything up to that record is accounted for by this and
+    earlier batches; ``lost`` records of it were overwritten before they could be read.
+    """
+
+    signals: Annotated[tuple[Signal, ...], Meta(max_length=MAX_SIGNALS)] = ()
+    lost: Natural = 0
+    skipped: Annotated[tuple[Skipped, ...], Meta(max_length=MAX_SKIPPED)] = ()
+    cursor: Natural | None = None
+
+
+class LookingAt(_Message, frozen=True, tag="looking_at"):
+    """The record that is looked at next: should the worker end before it says anything else, by that."""
+
+    seq: Natural
+
+
+class Reply(_Message, frozen=True, tag="reply"):
+    """One device's answer. ``error`` non-empty: the call came back, with a failure.
+
+    ``active`` None: the driver has no such list. ``complete`` false: the list may lack codes; ``unread``: it
+    lacks these only, which could not be asked for. Not ``measured``: no readings were taken, the last ones
+    hold. ``holders`` None: unknown.
+    """
+
+    id: Natural
+    device: Name
+    begun_ns: Natural
+    took_ns: Natural
+    active: Annotated[tuple[Active, ...], Meta(max_length=1024)] | None = None
+    complete: bool = True
+    unread: Annotated[tuple[Name, ...], Meta(max_length=64)] = ()
+    readings: Annotated[dict[ReadingName, float], Meta(max_length=512)] = {}
+    measured: bool = True
+    holders: Annotated[tuple[Holder, ...], Meta(max_length=1024)] | None = None
+    error: Text = ""
+    errno: ErrorNumber = 0
+
+
+class CaughtUp(_Message, frozen=True, tag="caught_up"):
+    """Everything that lay in the source at ``begun_ns`` has been read and sent. ``active``: all codes
+    that are active by it, on no matter which device; None: the source has no such list.
+    """
+
+    begun_ns: Natural
+    active: Annotated[tuple[Active, ...], Meta(max_length=1024)] | None = None
+
+
+class Lost(_Message, frozen=True, tag="lost"):
+    """The source cannot be read for now; ``CaughtUp`` will tell when it can again."""
+
+    reason: Text
+    errno: ErrorNumber = 0
+
+
+class Renew(_Message, frozen=True, tag="renew"):
+    """Another process would see what this one cannot: start one, and let it go on in place of this one once
+    it is ready and lists enough: all devices that this one does, more, or any. Said again while it is so.
+    """
+
+    reason: Text
+    lists: Literal["all", "more", "any"] = "all"
+
+
+Order = Configure | Poll | Patterns
+Following = Batch | LookingAt | CaughtUp | Lost | Renew
+"""What a driver says of itself; all else says its worker."""
+
+Report = Hello | Unavailable | Devices | Reply | Following
+
+_Decoded = TypeVar("_Decoded")
+
+_encoder = msgspec.json.Encoder()
+_orders: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
+_reports: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
+
+
+def as_told(patterns: Iterable[object]) -> tuple[Pattern, ...]:
+    """The patterns of a catalog as a worker takes them."""
+    return msgspec.convert(tuple(patterns), tuple[Pattern, ...], from_attributes=True)
+
+
+def encode(message: Order | Report) -> bytes:
+    """One line, newline included. Raises ``ProtocolError`` if it is longer than the other side reads."""
+    line = _encoder.encode(message) + b"\n"
+    if len(line) > MAX_LINE_BYTES:
+        raise ProtocolError(
+            f"{type(message).__name__} of {len(line)} bytes; at most {MAX_LINE_BYTES} are sent"
+        )
+    return line
+
+
+def decode_order(line: bytes) -> Order:
+    """What the daemon said. Raises ``ProtocolError``."""
+    return _decode(_orders, line)
+
+
+def decode_report(line: bytes) -> Report:
+    """What a worker said. Raises ``ProtocolError``, whatever the bytes are."""
+    return _decode(_reports, line)
+
+
+def _decode(decoder: msgspec.json.Decoder[_Decoded], line: bytes) -> _Decoded:
+    try:
+        return decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ProtocolError(f"{error}; the line begins {line[:80]!r}") from error
+
+
+class LineSplitter:
+    """Cuts a byte stream into lines; one that grows beyond the bound is dropped up to its end and counted."""
+
+    def __init__(self, max_bytes: int = MAX_LINE_BYTES) -> None:
+        self.oversized = 0
+        self._max_bytes = max_bytes
+        self._begun = bytearray()
+        self._dropping = False
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The lines completed by ``chunk``, without their newline."""
+        *ended, rest = chunk.split(b"\n")
+        lines = []
+        for part in ended:
+            self._add(part)
+            if self._dropping:
+                self.oversized += 1
+            else:
+                lines.append(bytes(self._begun))
+            self._begun.clear()
+            self._dropping = False
+        self._add(rest)
+        return lines
+
+    def _add(self, part: bytes) -> None:
+        if len(self._begun) + len(part) > self._max_bytes:
+            self._dropping = True
+            self._begun.clear()
+        if not self._dropping:
+            self._begun += part

@@ -1,0 +1,186 @@
+"""/metrics: scraped over HTTP as Prometheus does, while the loop works and while it does not."""
+
+import asyncio
+import http.client
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from nodeagent.core.model import EventKind, Level
+from nodeagent.metrics.collector import NodeMetrics
+from nodeagent.metrics.health_values import Health, SourceHealth
+from nodeagent.metrics.http import MetricsServer
+from tests.api.samples import event
+from tests.api.stage import FACTS, Stage
+from tests.waiting import until
+
+HEALTH = Health(
+    queue_depth=3,
+    queue_capacity=1024,
+    inputs=17,
+    commits=4,
+    commit_total_s=0.5,
+    commit_last_s=0.125,
+    volatile=True,
+    dropped_events=11,
+    dropped_inputs=12,
+    sources=(
+        SourceHealth(
+            source="kmsg",
+            state="ready",
+            restarts=2,
+            polls=40,
+            poll_failures=3,
+            last_poll_duration_s=0.25,
+            last_poll_ok=True,
+            late_devices=("npu5",),
+            abandoned_pids=(77,),
+            records_lost=7,
+            garbled=5,
+        ),
+        SourceHealth(source="ascend", state="ready", listed_chips=8, expected_chips=0),
+        SourceHealth(source="nvidia", state="ready", listed_chips=7, expected_chips=8),
+    ),
+)
+
+
+@pytest.fixture
+async def served(stage: Stage) -> AsyncIterator[MetricsServer]:
+    metrics = NodeMetrics(board=stage.board, ledger=stage.ledger, facts=FACTS, health=lambda: HEALTH)
+    server = MetricsServer("127.0.0.1:0", metrics)
+    server.start()
+    counting = asyncio.create_task(metrics.run(after_seq=0))
+    yield server
+    counting.cancel()
+    server.stop()
+
+
+def get(server: MetricsServer, path: str = "/metrics") -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    body = answer.read().decode()
+    connection.close()
+    return answer.status, body
+
+
+def scrape(server: MetricsServer) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    status, body = get(server)
+    assert status == 200
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(body)
+        for sample in family.samples
+    }
+
+
+def series(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:
+    return name, frozenset(labels.items())
+
+
+async def test_each_state_of_a_device_is_a_series_and_one_of_them_is_1(
+    stage: Stage, served: MetricsServer
+) -> None:
+    await stage.commit(event("gpu0"))
+    samples = await asyncio.to_thread(scrape, served)
+    of = {"device": "gpu0", "kind": "chip"}
+    assert samples[series("nodeagent_device_verdict", **of, verdict="ISOLATE")] == 1
+    assert samples[series("nodeagent_device_verdict", **of, verdict="ALLOW")] == 0
+    assert samples[series("nodeagent_device_level", **of, level="SeparateNPU")] == 1
+    assert samples[series("nodeagent_device_level", **of, level="ManuallySeparateNPU")] == 0
+    assert samples[series("nodeagent_device_handling", **of, handling="RESCHEDULE")] == 1
+    assert samples[series("nodeagent_device_observed", **of)] == 1
+    verdicts = [value for (name, _), value in samples.items() if name == "nodeagent_device_verdict"]
+    assert sum(verdicts) == 2  # the node's and the chip's
+
+
+async def test_conditions_are_counted_by_device_and_code_and_go_when_they_are_cleared(
+    stage: Stage, served: MetricsServer
+) -> None:
+    await stage.commit(event("gpu0"))
+    open_one = series(
+        "nodeagent_conditions", device="gpu0", code="XID_79", level="SeparateNPU", injected="false"
+    )
+    assert (await asyncio.to_thread(scrape, served))[open_one] == 1
+    await stage.commit(event("gpu0", Level.NOT_HANDLE, EventKind.CLEARED))
+    assert open_one not in await asyncio.to_thread(scrape, served)
+
+
+async def test_events_are_counted_by_kind(stage: Stage, served: MetricsServer) -> None:
+    await stage.commit(event(), event(), event("gpu0", Level.NOT_HANDLE, EventKind.CLEARED))
+    raised = series("nodeagent_events_total", kind="raised")
+    await until(lambda: scrape(served)[raised] > 0)
+    samples = scrape(served)
+    assert samples[raised] == 2
+    assert samples[series("nodeagent_events_total", kind="cleared")] == 1
+    assert samples[series("nodeagent_last_event_number")] == 3
+
+
+async def test_faults_by_codes_that_no_table_names_are_counted_by_source(
+    stage: Stage, served: MetricsServer
+) -> None:
+    unknown = replace(event(), unknown=True, source="ascend")
+    await stage.commit(event(), unknown, replace(unknown, kind=EventKind.CLEARED))
+    counted = series("nodeagent_unknown_codes_total", source="ascend")
+    await until(lambda: counted in scrape(served))
+    assert {key: value for key, value in scrape(served).items() if key[0] == counted[0]} == {counted: 1}
+
+
+async def test_the_daemon_tells_how_it_does_itself(stage: Stage, served: MetricsServer) -> None:
+    await stage.commit(event())
+    samples = await asyncio.to_thread(scrape, served)
+    expected = {
+        series("nodeagent_queue_depth"): 3,
+        series("nodeagent_inputs_total"): 17,
+        series("nodeagent_commit_duration_seconds_count"): 4,
+        series("nodeagent_commit_duration_seconds_sum"): 0.5,
+        series("nodeagent_store_durable"): 1,
+        series("nodeagent_store_degraded"): 0,
+        series("nodeagent_store_volatile"): 1,
+        series("nodeagent_source_up", source="kmsg", required="true"): 1,
+        series("nodeagent_source_poll_duration_seconds", source="kmsg"): 0.25,
+        series("nodeagent_source_poll_success", source="kmsg"): 1,
+        series("nodeagent_source_restarts_total", source="kmsg"): 2,
+        series("nodeagent_source_polls_total", source="kmsg"): 40,
+        series("nodeagent_source_poll_failures_total", source="kmsg"): 3,
+        series("nodeagent_source_late_devices", source="kmsg"): 1,
+        series("nodeagent_source_abandoned_workers", source="kmsg"): 1,
+        series("nodeagent_source_garbled_total", source="kmsg"): 5,
+        series("nodeagent_store_dropped_total", what="events"): 11,
+        series("nodeagent_store_dropped_total", what="inputs"): 12,
+        series("nodeagent_log_gap_records_total", source="kmsg"): 7,
+        series("nodeagent_source_chips", source="ascend"): 8,
+        series("nodeagent_source_chips", source="nvidia"): 7,
+        series("nodeagent_source_expected_chips", source="nvidia"): 8,
+        series("nodeagent_catalog_info", digest="cafe"): 1,
+        series("nodeagent_build_info", version="0.1.0", node="rack7-node3", node_id=FACTS.node_id): 1,
+    }
+    assert {name: samples[name] for name in expected} == expected
+    assert series("nodeagent_source_chips", source="kmsg") not in samples
+    assert series("nodeagent_source_expected_chips", source="ascend") not in samples
+
+
+async def test_a_consumers_lag_is_what_it_has_not_acknowledged(stage: Stage) -> None:
+    await stage.commit(event(), event(), event())
+    await stage.ledger.ack("scheduler", "unix", stage.ledger.store_id, 1)
+    metrics = NodeMetrics(board=stage.board, ledger=stage.ledger, facts=FACTS, health=lambda: HEALTH)
+    counting = asyncio.create_task(metrics.run(after_seq=3))
+
+    def lag() -> list[tuple[dict[str, str], float]]:
+        return [
+            (sample.labels, sample.value)
+            for family in metrics.collect()
+            for sample in family.samples
+            if family.name == "nodeagent_consumer_lag_events"
+        ]
+
+    await until(lambda: bool(lag()))
+    assert lag() == [({"consumer": "scheduler"}, 2)]
+    counting.cancel()
+
+
+async def test_a_scrape_is_answered_while_the_loop_is_busy(served: MetricsServer) -> None:
+    samples = scrape(served)  # called in the loop, which stands still until it is answered
+    assert samples[series("nodeagent_queue_depth")] == 3

@@ -1,0 +1,141 @@
+"""What a person is told of a reset before it is ordered, and why one that is ordered begins nothing."""
+
+import pytest
+
+from nodeagent.core.model import Claims, Level, ResetMode, ResetStage
+from nodeagent.core.resets.dry_run import Rehearsal, Used
+from tests.core.build import held, order
+from tests.core.resets.ring import BROKEN, Ring, ring_catalog
+
+SWITCHES = "by reset.mode, the do-not-touch file or the kernel's command line"
+
+
+def rehearsed(ring: Ring, device: str = "npu1") -> Rehearsal:
+    told = ring.engine.rehearse_reset(device)
+    assert told is not None
+    return told
+
+
+def test_it_names_the_group_who_is_in_the_way_and_the_limits() -> None:
+    ring = Ring()
+    ring.do(held("npu0", "slurm:7.0"))
+    ring.do(Claims(device="npu1", job="slurm:7", kind="training", claimed=True))
+    told = rehearsed(ring)
+    assert (told.devices, told.mode, told.refused) == (("npu1", "npu0"), ResetMode.ON, "")
+    assert told.hindered == (
+        "npu1 is claimed by the training slurm:7",
+        "npu0 is held by python (pid 7, job slurm:7.0)",
+    )
+    assert told.used == (
+        Used(device="npu1", resets=0, limit=3),
+        Used(device="npu0", resets=0, limit=3),
+        Used(device="node", resets=0, limit=12),
+    )
+
+
+def test_it_says_step_by_step_what_would_happen_and_changes_nothing() -> None:
+    ring = Ring()
+    before = ring.engine.view()
+    told = rehearsed(ring)
+    assert [(step.after_ns, step.what) for step in told.steps] == [
+        (0, "it is proposed; every device above takes no new work"),
+        (30_000_000_000, "once nothing blocks it, it starts, and counts towards the limits"),
+        (30_000_000_000, "the driver resets all 2 together"),
+        (None, "polls must show every device healthy within 150 s"),
+        (None, "the devices take work again"),
+    ]
+    assert ring.engine.view() == before
+
+
+def test_a_dry_run_is_said_to_do_nothing() -> None:
+    ring = Ring(ring_catalog(ResetMode.DRY_RUN))
+    assert [step.what for step in rehearsed(ring).steps][-1] == "nothing is reset"
+
+
+def test_what_a_reset_used_up_is_counted_and_its_cool_down_named() -> None:
+    ring = Ring()
+    ring.propose_and_start()
+    ring.help()
+    told = rehearsed(ring)
+    assert [each.resets for each in told.used] == [1, 1, 1]
+    assert told.hindered == ("the last reset ended less than 30 s ago",)
+
+
+def test_no_such_device_is_not_rehearsed() -> None:
+    assert Ring().engine.rehearse_reset("npu9") is None
+
+
+def _isolated() -> Ring:
+    ring = Ring()
+    ring.do(order("isolate", "npu0"))
+    return ring
+
+
+def _broken() -> Ring:
+    ring = Ring()
+    ring.fault(Level.SEPARATE_NPU.value)
+    return ring
+
+
+def _proposed() -> Ring:
+    ring = Ring()
+    ring.fault()
+    return ring
+
+
+def _spent() -> Ring:
+    ring = Ring(ring_catalog(limit=1))
+    ring.propose_and_start()
+    ring.help()
+    return ring
+
+
+@pytest.mark.parametrize(
+    ("ring", "device", "why"),
+    [
+        (Ring(), "node", "node is not a chip: only NPUs and GPUs are reset"),
+        (
+            Ring(ring_catalog(ResetMode.OFF)),
+            "npu1",
+            f"resets of ascend chips are switched off: {SWITCHES}",
+        ),
+        (_isolated(), "npu1", "npu0 is isolated by uid:1000: bench; clear that and release it first"),
+        (_broken(), "npu1", "npu0 is at SeparateNPU by SeparateNPU; clear that and release it first"),
+        (_proposed(), "npu1", "die0/reset#1 of npu0, npu1 is in progress already (announced)"),
+        (_spent(), "npu1", "npu1 had 1 resets within 6 h"),
+    ],
+    ids=["no chip", "off", "isolated", "separated", "another", "limit"],
+)
+def test_an_order_that_would_begin_nothing_is_told_why_and_begins_nothing(
+    ring: Ring, device: str, why: str
+) -> None:
+    told = rehearsed(ring, device)
+    assert (told.refused, told.steps) == (why, ())
+    assert ring.do(order("reset", device)) == []
+
+
+def test_who_orders_a_reset_has_approved_it() -> None:
+    ring = Ring(ring_catalog(ResetMode.ASK))
+    ring.do(order("reset", "npu1"))
+    ring.wait(20)
+    ring.poll_all()
+    ring.wait(11)
+    assert ring.stages() == [ResetStage.RUNNING]
+
+
+def test_how_a_reset_ended_is_kept_with_it() -> None:
+    ring = Ring()
+    ring.fault()
+    ring.do(order("refuse", "die0/reset#1"))
+    (reset,) = ring.engine.view().resets
+    assert (reset.stage, reset.result) == (ResetStage.ENDED, "refused: refused by uid:1000: bench")
+    assert ring.open_on("npu0") == [BROKEN]
+
+
+def test_what_a_job_claimed_before_a_reboot_is_in_nobodys_way_and_hooks_are_still_known() -> None:
+    ring = Ring()
+    ring.do(Claims(device="npu1", job="slurm:7", kind="", claimed=True))
+    ring.start("boot-2")
+    for name in ring.names:
+        ring.do(held(name, None))
+    assert rehearsed(ring).hindered == ()

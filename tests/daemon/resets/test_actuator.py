@@ -1,0 +1,337 @@
+"""What the daemon makes of what a reset left: a result, a living process, a request, or nothing."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+
+from nodeagent.config.agent import Config, load_config
+from nodeagent.core.model import (
+    Action,
+    ActionResult,
+    ActionState,
+    DeviceView,
+    Event,
+    Handling,
+    Hold,
+    HoldKind,
+    Input,
+    Kind,
+    Level,
+    Reset,
+    ResetMode,
+    ResetStage,
+    Verdict,
+    View,
+)
+from nodeagent.daemon.clock import Clock
+from nodeagent.daemon.resets.actuator import Actuator
+from nodeagent.daemon.resets.attempt import attempt_of, came_meanwhile
+from nodeagent.daemon.resets.request import Asking
+from nodeagent.daemon.sources.supervisor import Supervisor
+from nodeagent.reset_unit.exchange.folder import Folder
+from nodeagent.reset_unit.exchange.request import Device, Request, Result, name_of
+from nodeagent.store.event_feed import Board
+from nodeagent.store.ledger import Ledger
+from nodeagent.store.records import Publication, StoreId
+from tests.daemon.sources.test_supervisor_devices import fake
+from tests.daemon.staged import staged
+from tests.store.samples import PATIENT
+
+ID = "die0/reset#1"
+NAME = name_of(ID, 1)
+NO_SOURCES: Mapping[str, Supervisor] = MappingProxyType({})
+
+
+def device(vendor: str = "ascend", name: str = "npu0") -> DeviceView:
+    return DeviceView(
+        id="die0",
+        name=name,
+        kind=Kind.CHIP,
+        vendor=vendor,
+        level=Level.RESTART_NPU,
+        verdict=Verdict.ISOLATE,
+        handling=Handling.RESCHEDULE,
+        subhealthy=False,
+        observed=True,
+        observed_ns=0,
+    )
+
+
+def view(vendor: str = "ascend", stage: ResetStage = ResetStage.RUNNING, name: str = "npu0") -> View:
+    reset = Reset(
+        id=ID,
+        asker_id="die0",
+        members=("die0",),
+        mode=ResetMode.ON,
+        stage=stage,
+        proposed_ns=0,
+        due_ns=None,
+    )
+    return View(devices=(device(vendor, name),), resets=(reset,))
+
+
+class Desk:
+    """An actuator with a store and a board of its own; ``told`` is what it gave to the core."""
+
+    def __init__(
+        self, folder: Path, config: Config, ledger: Ledger, sources: Mapping[str, Supervisor] = NO_SOURCES
+    ) -> None:
+        self.folder = Folder(folder / "reset")
+        self.folder.make()
+        self.board = Board()
+        self.told: list[ActionResult] = []
+        self.arrived = asyncio.Event()
+        clock = Clock(boot_id="boot", offset_ns=0)
+        self.actuator = Actuator(config, clock, self.board, ledger, self.ask, sources)
+
+    async def ask(self, given: Input) -> tuple[Event, ...]:
+        assert isinstance(given, ActionResult)
+        self.told.append(given)
+        self.arrived.set()
+        return ()
+
+    def show(self, shown: View, durable: bool = True) -> None:
+        self.board.publish(
+            Publication(
+                view=shown, store_id=StoreId(uuid="u", epoch=0), seq=0, durable=durable, wall_offset_ns=0
+            )
+        )
+
+    async def result(self) -> ActionResult:
+        async with asyncio.timeout(60):
+            await self.arrived.wait()
+        return self.told[0]
+
+
+@contextlib.asynccontextmanager
+async def furnished(tmp_path: Path, sources: Mapping[str, Supervisor] = NO_SOURCES) -> AsyncIterator[Desk]:
+    (tmp_path / "c.toml").write_text(
+        f'[agent]\nstate_dir = "{tmp_path}/state"\n[reset]\nmode = "on"\nallow_volatile_store = true\n'
+        f'run_dir = "{tmp_path}/reset"\ndo_not_touch = "{tmp_path}/do-not-touch"\n'
+    )
+    ledger = Ledger(tmp_path / "state", "machine", limits=PATIENT)
+    await ledger.open()
+    desk = Desk(tmp_path, load_config(tmp_path / "c.toml", {}), ledger, sources)
+    task = asyncio.create_task(desk.actuator.run())
+    yield desk
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    await ledger.close()
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    async with furnished(tmp_path) as desk:
+        yield desk
+
+
+def action(attempt: int = 1) -> Action:
+    return Action(
+        id=ID, kind="reset", devices=("die0",), reasons=("80A18008",), deadline_ns=2**62, attempt=attempt
+    )
+
+
+def request() -> Request:
+    devices = (Device(name="npu0", identity="die0"),)
+    return Request(action=ID, attempt=1, vendor="ascend", devices=devices, deadline_ns=2**62)
+
+
+DONE = Result(state="done", reason="well")
+
+
+async def test_a_result_that_lies_there_at_the_start_is_told(desk: Desk) -> None:
+    desk.folder.answer(NAME, DONE)
+    desk.actuator.adopt(view())
+    told = await desk.result()
+    assert told == ActionResult(action_id=ID, attempt=1, state=ActionState.DONE, reason="well")
+
+
+@pytest.mark.parametrize("durable", [True, False])
+async def test_a_result_is_kept_as_long_as_only_memory_holds_it(desk: Desk, durable: bool) -> None:
+    desk.show(view(), durable)
+    desk.folder.answer(NAME, DONE)
+    desk.actuator.adopt(view())
+    await desk.result()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert (desk.folder.result(NAME) is None) is durable
+
+
+async def test_one_whose_process_lives_is_waited_for(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = asyncio.Semaphore(0)
+    ended = Actuator._ended
+
+    def ended_and_noted(self: Actuator, name: str, not_begun: ActionState) -> tuple[ActionState, str] | None:
+        looked.release()
+        return ended(self, name, not_begun)
+
+    monkeypatch.setattr(Actuator, "_ended", ended_and_noted)
+    with desk.folder.locked(NAME):
+        desk.actuator.adopt(view())
+        async with asyncio.timeout(20):
+            await looked.acquire()
+            await looked.acquire()
+        assert desk.told == []
+        desk.folder.answer(NAME, DONE)
+    assert (await desk.result()).state is ActionState.DONE
+
+
+def test_a_job_that_comes_meanwhile_calls_a_reset_off_one_that_was_to_be_ended_does_not() -> None:
+    ended_first, other = ("slurm:1", ""), ("slurm:9", "training")
+    before = replace(view(), devices=(replace(device(), claims=(ended_first,)),))
+    attempt = attempt_of(before, before.resets[0])
+    assert came_meanwhile(attempt, before) == ""
+    after = replace(before, devices=(replace(device(), claims=(ended_first, other)),))
+    assert came_meanwhile(attempt, after) == "npu0 is claimed by the training slurm:9"
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (HoldKind.QUIESCE, "quiesced by uid:0: upgrade"),
+        (HoldKind.ISOLATION, "isolated by uid:0: upgrade"),
+        (HoldKind.RESET_PENDING, ""),
+    ],
+)
+def test_what_a_person_orders_meanwhile_calls_a_reset_off(kind: HoldKind, said: str) -> None:
+    hold = Hold(id="h", device_id="die0", owner="uid:0", reason="upgrade", since_ns=0, kind=kind)
+    shown = view()
+    assert came_meanwhile(attempt_of(shown, shown.resets[0]), replace(shown, holds=(hold,))) == said
+
+
+async def test_switching_resets_off_calls_off_what_gets_ready(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called_off: asyncio.Queue[str] = asyncio.Queue()
+    monkeypatch.setattr(Folder, "call_off", lambda _, _name, why: called_off.put_nowait(why))
+    (tmp_path / "d.toml").write_text(
+        '[reset]\nmode = "on"\nallow_volatile_store = true\nmodes.ascend = "off"\n'
+    )
+    with desk.folder.locked(NAME):
+        desk.actuator.adopt(view())
+        desk.actuator.reload(load_config(tmp_path / "d.toml", {}))
+        async with asyncio.timeout(20):
+            assert await called_off.get() == "the mode of resets is off now"
+
+
+async def test_one_that_left_nothing_was_interrupted(desk: Desk) -> None:
+    desk.actuator.adopt(view())
+    told = await desk.result()
+    assert (told.state, told.reason) == (ActionState.INTERRUPTED, "it left no result")
+
+
+async def test_a_request_that_nobody_began_is_withdrawn_so_that_nobody_ever_does(desk: Desk) -> None:
+    desk.folder.ask(request())
+    desk.actuator.adopt(view())
+    told = await desk.result()
+    assert (told.state, told.reason) == (ActionState.INTERRUPTED, "it was asked for, and nobody began it")
+    assert desk.folder.begin(NAME) is None
+
+
+async def test_a_result_that_cannot_be_read_is_none(desk: Desk) -> None:
+    (desk.folder.path / f"{NAME}.result").write_text("{")
+    desk.actuator.adopt(view())
+    told = await desk.result()
+    assert told.state is ActionState.INTERRUPTED
+    assert told.reason.startswith("its result cannot be read: ")
+
+
+async def test_what_earlier_resets_left_is_cleared_away_but_for_those_that_still_run(desk: Desk) -> None:
+    old, stuck = name_of("die1/reset#7", 1), name_of("die2/reset#1", 2)
+    desk.folder.answer(old, DONE)
+    with desk.folder.locked(stuck):
+        desk.actuator.adopt(view(stage=ResetStage.ENDED))
+        assert desk.folder.names() == [stuck]
+
+
+async def test_a_folder_that_others_may_write_is_not_believed_and_stops_no_start(desk: Desk) -> None:
+    desk.folder.answer(NAME, DONE)
+    desk.folder.path.chmod(0o777)
+    desk.actuator.adopt(view())
+    told = await desk.result()
+    assert told.state is ActionState.INTERRUPTED
+    assert told.reason.startswith(f"its result cannot be read: {desk.folder.path} can be written by others")
+
+
+async def test_without_a_durable_commit_nothing_is_done(desk: Desk) -> None:
+    desk.show(view())
+    desk.actuator.act(action(), durable=False)
+    told = await desk.result()
+    assert (told.state, told.reason) == (ActionState.REFUSED, "the store is not durable")
+    assert desk.folder.names() == []
+
+
+async def test_a_device_that_nobody_can_reset_is_told_so(desk: Desk) -> None:
+    desk.show(view(vendor="acme"))
+    desk.actuator.act(action(), durable=True)
+    told = await desk.result()
+    assert (told.state, told.reason) == (
+        ActionState.REFUSED,
+        "nobody knows how to reset a device of acme",
+    )
+
+
+async def test_what_forbids_resets_is_looked_at_right_before(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "do-not-touch").touch()
+    desk.show(view())
+    desk.actuator.act(action(), durable=True)
+    told = await desk.result()
+    assert (told.state, told.reason) == (
+        ActionState.REFUSED,
+        f"resets are forbidden: {tmp_path}/do-not-touch is there",
+    )
+
+
+async def test_what_is_no_longer_the_attempt_that_runs_is_not_begun(desk: Desk) -> None:
+    desk.show(view())
+    desk.actuator.act(action(attempt=2), durable=True)
+    desk.actuator.act(action(), durable=False)
+    assert (await desk.result()).attempt == 1
+    assert len(desk.told) == 1
+    assert desk.folder.names() == []
+
+
+async def test_a_process_that_does_not_begin_in_time_has_done_nothing(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nobody_starts(folder: Path, name: str, config_path: Path | None) -> None:
+        """As systemd, whose queue is stuck."""
+
+    monkeypatch.setattr("nodeagent.daemon.resets.actuator.start", nobody_starts)
+    monkeypatch.setattr("nodeagent.daemon.resets.actuator.START_LIMIT_S", 0.5)
+    desk.show(view())
+    desk.actuator.act(action(), durable=True)
+    told = await desk.result()
+    assert (told.state, told.reason) == (ActionState.REFUSED, "it was asked for, and nobody began it")
+
+
+async def test_whatever_keeps_a_reset_from_being_begun_its_devices_are_asked_again(
+    tmp_path: Path, control: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> Request:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(Asking, "request", broken)
+    async with staged(fake(control)) as stage, furnished(tmp_path, {"ascend": stage.supervisor}) as desk:
+        await stage.back()
+        desk.show(view(name="chip1"))
+        desk.actuator.act(action(), durable=True)
+        await stage.lost("chip1")
+        told = await desk.result()
+        assert (told.state, told.reason) == (ActionState.REFUSED, "it could not be started: a bug")
+        await stage.polled("chip1")
+
+
+async def test_a_reload_of_what_forbids_resets_is_in_force_at_once(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "maintenance").touch()
+    (tmp_path / "d.toml").write_text(f'[reset]\ndo_not_touch = "{tmp_path}/maintenance"\n')
+    desk.actuator.reload(load_config(tmp_path / "d.toml", {}))
+    desk.show(view())
+    desk.actuator.act(action(), durable=True)
+    assert (await desk.result()).reason == f"resets are forbidden: {tmp_path}/maintenance is there"

@@ -1,0 +1,47 @@
+"""What is asked of the process of a reset: bounded, whatever there is to tell of its devices."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from nodeagent.config.agent import load_config
+from nodeagent.core.model import Reason
+from nodeagent.daemon.clock import Clock
+from nodeagent.daemon.resets.attempt import attempt_of
+from nodeagent.daemon.resets.request import Asking
+from nodeagent.reset_unit.exchange.request import MAX_BYTES
+from nodeagent.store.event_feed import Board
+from nodeagent.store.ledger import Ledger
+from nodeagent.store.records import Publication, Transaction
+from tests.daemon.resets.test_actuator import action, view
+from tests.store.samples import PATIENT, WALL_NS, event
+
+EVENTS = 300
+FAULTS = 256
+
+
+async def test_the_evidence_of_a_device_with_many_faults_leaves_room_for_its_reset(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(f'[agent]\nstate_dir = "{tmp_path}/state"\n')
+    ledger = Ledger(tmp_path / "state", "machine", limits=PATIENT)
+    await ledger.open()
+    all_of_them = tuple(
+        Reason(kind="condition", id=f"die0/80E18005#{number}", code="80E18005", text="on-chip memory error")
+        for number in range(FAULTS)
+    )
+    told = [replace(event(number), device_id="die0", reasons=all_of_them) for number in range(EVENTS)]
+    committed = await ledger.commit(Transaction(events=tuple((WALL_NS, each) for each in told)))
+    board, shown = Board(), view()
+    board.publish(
+        Publication(
+            view=shown, store_id=committed.store_id, seq=committed.last_seq, durable=True, wall_offset_ns=0
+        )
+    )
+    clock = Clock(boot_id="boot", offset_ns=0)
+    asking = Asking(load_config(tmp_path / "c.toml", {}), clock, board, ledger)
+    request = await asking.request(attempt_of(shown, shown.resets[0]), action(), {})
+    assert len(msgspec.json.encode(request)) < MAX_BYTES
+    numbers = [int(msgspec.json.decode(each)["event"]["evidence"]["number"]) for each in request.events]
+    assert numbers == list(range(EVENTS - len(numbers), EVENTS))
+    assert len(numbers) > 10
+    await ledger.close()

@@ -1,0 +1,149 @@
+"""What root's configuration allows, at the time when a reset is done; and which file that is."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from nodeagent.reset_unit.exchange import trusted
+from nodeagent.reset_unit.exchange.trusted import Untrusted
+from tests.reset_unit.conftest import Desk
+
+NOBODY = 65534
+WHO_IS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only what root obeys is checked")
+
+
+@pytest.mark.parametrize("mode", ["off", "dry-run"])
+def test_a_mode_that_resets_nothing_allows_none(desk: Desk, mode: str) -> None:
+    desk.configure(mode=mode)
+    result = desk.do()
+    assert (result.state, result.reason) == (
+        "refused",
+        f"reset.mode is {mode} for ascend in {desk.config}",
+    )
+    assert desk.resets == 0
+
+
+def test_the_mode_of_the_vendor_counts(desk: Desk) -> None:
+    desk.configure('modes = { ascend = "off", nvidia = "on" }')
+    assert desk.do().state == "refused"
+    desk.configure('modes = { ascend = "ask" }', mode="off")
+    assert desk.do(attempt=2).state == "done"
+
+
+def test_what_forbids_resets_does_so_before_any_hook(desk: Desk, tmp_path: Path) -> None:
+    desk.configure(f'before = [["touch", "{tmp_path}/hook"]]')
+    desk.do_not_touch.touch()
+    result = desk.do()
+    assert (result.state, result.reason) == ("refused", f"resets are forbidden: {desk.do_not_touch} is there")
+    assert not (tmp_path / "hook").exists()
+
+
+def test_a_mode_that_is_switched_off_while_hooks_run_counts(desk: Desk) -> None:
+    desk.configure(f"""before = [["sed", "-i", "s/^mode = .*/mode = 'off'/", "{desk.config}"]]""")
+    result = desk.do()
+    assert (result.state, result.reason) == ("refused", f"reset.mode is off for ascend in {desk.config}")
+    assert desk.resets == 0
+
+
+def test_without_a_word_of_the_command_line_the_usual_configuration_is_read(
+    desk: Desk, tmp_path: Path
+) -> None:
+    desk.env = {"NODEAGENT_CONFIG": str(tmp_path / "none.toml")}
+    result = desk.result(desk.ask(), "--folder", str(desk.folder.path))
+    assert (result.state, result.reason) == (
+        "refused",
+        f"the configuration cannot be read: {tmp_path}/none.toml: No such file or directory",
+    )
+
+
+def test_a_configuration_with_an_error_allows_nothing(desk: Desk) -> None:
+    desk.configure("limit = 0")
+    result = desk.do()
+    assert result.state == "refused"
+    assert result.reason.startswith(f"the configuration cannot be used: {desk.config}:")
+    assert "reset.limit: 0: must be a whole number" in result.reason
+
+
+@WHO_IS_ROOT
+def test_a_configuration_that_others_may_write_allows_nothing(desk: Desk) -> None:
+    desk.config.chmod(0o666)
+    result = desk.do()
+    why = f"{desk.config} can be written by others: chmod go-w {desk.config}"
+    assert (result.state, result.reason) == ("refused", f"the configuration is not root's alone: {why}")
+    assert desk.resets == 0
+
+
+@WHO_IS_ROOT
+def test_a_configuration_of_another_user_allows_nothing(desk: Desk) -> None:
+    os.chown(desk.config, NOBODY, NOBODY)
+    result = desk.do()
+    why = f"{desk.config} belongs to uid {NOBODY}: chown root {desk.config}"
+    assert (result.state, result.reason) == ("refused", f"the configuration is not root's alone: {why}")
+
+
+@WHO_IS_ROOT
+def test_a_record_that_others_may_write_counts_nothing_and_nothing_is_reset(desk: Desk) -> None:
+    desk.record.mkdir()
+    desk.record.chmod(0o777)
+    result = desk.do()
+    assert result.state == "refused"
+    assert result.reason.startswith("the record of resets cannot be used: ")
+    assert desk.resets == 0
+
+
+# ---------------------------------------------------------------------- whose a file is
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    (tmp_path / "etc/site").mkdir(parents=True)
+    (tmp_path / "etc/site/c.toml").touch()
+    return tmp_path / "etc/site/c.toml"
+
+
+@WHO_IS_ROOT
+def test_a_file_in_folders_that_are_roots_alone_is_trusted(file: Path) -> None:
+    trusted.check(file)
+
+
+@WHO_IS_ROOT
+def test_a_folder_above_that_others_may_write_is_named(file: Path) -> None:
+    above = file.parents[1]
+    above.chmod(0o775)
+    with pytest.raises(Untrusted, match=rf"^{above} can be written by others: chmod go-w {above}$"):
+        trusted.check(file)
+    above.chmod(0o1777)
+    trusted.check(file)
+
+
+@WHO_IS_ROOT
+def test_a_folder_above_of_another_user_is_named(file: Path) -> None:
+    os.chown(file.parent, NOBODY, -1)
+    with pytest.raises(
+        Untrusted, match=rf"^{file.parent} belongs to uid {NOBODY}: chown root {file.parent}$"
+    ):
+        trusted.check(file)
+
+
+@WHO_IS_ROOT
+def test_all_that_a_link_leads_through_counts(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    os.chown(tmp_path / "home", NOBODY, -1)
+    (tmp_path / "home/middle").symlink_to(file.parent)
+    (tmp_path / "link").symlink_to("home/middle/c.toml")
+    with pytest.raises(Untrusted, match=f"^{tmp_path}/home belongs to uid"):
+        trusted.check(tmp_path / "link")
+    os.chown(tmp_path / "home", 0, -1)
+    trusted.check(tmp_path / "link")
+    os.chown(tmp_path / "link", NOBODY, -1, follow_symlinks=False)
+    with pytest.raises(Untrusted, match=f"^{tmp_path}/link belongs to uid"):
+        trusted.check(tmp_path / "link")
+
+
+@WHO_IS_ROOT
+def test_links_that_lead_in_a_circle_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(Untrusted, match="too many symbolic links"):
+        trusted.check(tmp_path / "a")

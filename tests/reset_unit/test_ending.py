@@ -1,0 +1,193 @@
+"""Processes that may be ended for a reset: real ones, asked first and killed then, and nobody else."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from nodeagent.drivers.shared.holders import holder_of
+from nodeagent.drivers.shared.resetting import ResetRefused
+from nodeagent.reset_unit.ending import end, those_that_may_be
+from nodeagent.reset_unit.exchange.request import Process
+from nodeagent.wire import Holder
+from tests.reset_unit.conftest import Desk
+
+PROCFS = Path("/proc")
+DEAF = (
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)"
+)
+OBEDIENT = "import time; print(flush=True); time.sleep(600)"
+REGISTERED = ('terminate_holders = "registered"', 'terminate_grace = "5s"')
+
+Job = subprocess.Popen[str]
+
+
+@pytest.fixture
+def jobs() -> Iterator[list[Job]]:
+    """One that ends when it is asked, one that does not listen."""
+    with ExitStack() as stack:
+        begun = [
+            stack.enter_context(
+                subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+            )
+            for code in (OBEDIENT, DEAF)
+        ]
+        for job in begun:
+            stack.callback(job.kill)
+            assert job.stdout is not None
+            job.stdout.readline()
+        yield begun
+
+
+def holder(job: Job, older_by: int = 0) -> Holder:
+    """``older_by``: clock ticks by which the one that is meant began before."""
+    found = holder_of(PROCFS, job.pid)
+    assert found is not None
+    return Holder(pid=job.pid, start_time=found.start_time - older_by, command="job", job="slurm:9.0")
+
+
+def named(job: Job, older_by: int = 0) -> Process:
+    meant = holder(job, older_by)
+    return Process(pid=meant.pid, start_time=meant.start_time)
+
+
+def in_slurm(folder: Path, *jobs: Job) -> Path:
+    """The root of a /proc with these processes, as Slurm would have begun them."""
+    for job in jobs:
+        process = folder / "proc" / str(job.pid)
+        process.mkdir(parents=True)
+        (process / "stat").symlink_to(f"/proc/{job.pid}/stat")
+        (process / "cgroup").write_text("0::/system.slice/slurmstepd.scope/job_9/step_0/user/task_0\n")
+    return folder / "proc"
+
+
+def test_each_is_asked_and_who_does_not_listen_is_killed(jobs: list[Job]) -> None:
+    steps: list[str] = []
+    obedient, deaf = jobs
+    assert end([holder(job) for job in jobs], 1.0, PROCFS, steps.append) == ()
+    assert (obedient.wait(10), deaf.wait(10)) == (-15, -9)
+    assert steps == [f"SIGTERM to job ({obedient.pid}), job ({deaf.pid})", f"SIGKILL to job ({deaf.pid})"]
+
+
+def test_another_process_that_got_the_pid_is_let_alone(jobs: list[Job]) -> None:
+    obedient, _ = jobs
+    assert end([holder(obedient, older_by=1)], 0.1, PROCFS, print) == ()
+    assert obedient.poll() is None
+
+
+def test_one_that_has_gone_is_no_hindrance(jobs: list[Job]) -> None:
+    obedient, _ = jobs
+    process = holder(obedient)
+    obedient.kill()
+    obedient.wait(10)
+    assert end([process], 0.1, PROCFS, print) == ()
+
+
+# ---------------------------------------------------------------------- which of them
+
+
+@pytest.fixture
+def others() -> dict[str, Holder]:
+    return {
+        "job": Holder(pid=41, start_time=7, command="python", job="slurm:9.0"),
+        "service": Holder(pid=42, start_time=7, command="dcgm-exporter"),
+        "unreadable": Holder(pid=43, start_time=0, command=""),
+    }
+
+
+def test_those_that_are_named_and_hold_a_device_may_be_ended(others: dict[str, Holder]) -> None:
+    held = {"npu0": (others["job"], others["service"]), "npu1": (others["job"],)}
+    assert those_that_may_be([Process(pid=41, start_time=7)], held, PROCFS) == (others["job"],)
+
+
+@pytest.mark.parametrize("meant", [Process(pid=41, start_time=8), Process(pid=44, start_time=7)])
+def test_one_that_holds_none_is_not_among_them(others: dict[str, Holder], meant: Process) -> None:
+    assert those_that_may_be([meant], {"npu0": (others["job"],)}, PROCFS) == ()
+
+
+def test_a_service_of_the_node_is_nobodys_to_end(others: dict[str, Holder]) -> None:
+    with pytest.raises(
+        ResetRefused, match=r"^dcgm-exporter \(pid 42\) on npu0 is of no job that may be ended$"
+    ):
+        those_that_may_be([Process(pid=42, start_time=7)], {"npu0": (others["service"],)}, PROCFS)
+
+
+def test_what_runs_in_our_own_container_is_nobodys_to_end(tmp_path: Path, others: dict[str, Holder]) -> None:
+    own = tmp_path / str(os.getpid())
+    own.mkdir()
+    (own / "stat").symlink_to("/proc/self/stat")
+    (own / "cgroup").write_text("0::/slurm/uid_0/job_9/step_0\n")
+    with pytest.raises(ResetRefused, match="is of no job that may be ended"):
+        those_that_may_be([Process(pid=41, start_time=7)], {"npu0": (others["job"],)}, tmp_path)
+
+
+def test_where_it_is_not_known_who_holds_a_device_nobody_is_ended(others: dict[str, Holder]) -> None:
+    with pytest.raises(ResetRefused, match=r"^who holds npu1 is not known$"):
+        those_that_may_be([Process(pid=41, start_time=7)], {"npu0": (others["job"],), "npu1": None}, PROCFS)
+
+
+# ---------------------------------------------------------------------- by the process of a reset
+
+
+def test_a_job_is_ended_before_its_devices_are_reset(desk: Desk, jobs: list[Job], tmp_path: Path) -> None:
+    obedient, deaf = jobs
+    desk.procfs = in_slurm(tmp_path, obedient)
+    desk.configure(*REGISTERED)
+    desk.node.hold("npu2", obedient.pid)
+    name = desk.ask(ended_first=(named(obedient), named(deaf)))
+    process = desk.start(name)
+    assert obedient.wait(30) == -15
+    desk.node.let_go("npu2")
+    assert process.wait(60) == 0
+    result = desk.folder.result(name)
+    assert result is not None
+    assert result.state == "done"
+    assert f"SIGTERM to python ({obedient.pid})" in " ".join(step.what for step in result.steps)
+    assert deaf.poll() is None
+
+
+def test_a_process_that_holds_no_device_is_not_ended_on_a_word(desk: Desk, jobs: list[Job]) -> None:
+    obedient, _ = jobs
+    desk.configure(*REGISTERED)
+    assert desk.do(ended_first=(named(obedient),)).state == "done"
+    assert obedient.poll() is None
+
+
+def test_one_that_belongs_to_no_job_is_not_ended(desk: Desk, jobs: list[Job]) -> None:
+    obedient, _ = jobs
+    desk.configure(*REGISTERED)
+    desk.node.hold("npu2", obedient.pid)
+    result = desk.do(ended_first=(named(obedient),))
+    assert result.state == "refused"
+    assert result.reason.endswith(f"(pid {obedient.pid}) on npu2 is of no job that may be ended")
+    assert (obedient.poll(), desk.resets) == (None, 0)
+
+
+def test_where_the_configuration_ends_nobody_nobody_is_ended(
+    desk: Desk, jobs: list[Job], tmp_path: Path
+) -> None:
+    obedient, _ = jobs
+    desk.procfs = in_slurm(tmp_path, obedient)
+    desk.configure()
+    desk.node.hold("npu2", obedient.pid)
+    result = desk.do(ended_first=(named(obedient),))
+    assert (result.state, result.reason) == (
+        "refused",
+        'jobs are to be ended for it, and reset.terminate_holders is "never"',
+    )
+    assert (obedient.poll(), desk.resets) == (None, 0)
+
+
+def test_where_resets_are_forbidden_meanwhile_nobody_is_ended(
+    desk: Desk, jobs: list[Job], tmp_path: Path
+) -> None:
+    obedient, _ = jobs
+    desk.procfs = in_slurm(tmp_path, obedient)
+    desk.configure(*REGISTERED, f'before = [["touch", "{desk.do_not_touch}"]]')
+    desk.node.hold("npu2", obedient.pid)
+    result = desk.do(ended_first=(named(obedient),))
+    assert (result.state, obedient.poll()) == ("refused", None)

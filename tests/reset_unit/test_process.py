@@ -1,0 +1,190 @@
+"""The process of a reset: it does what is asked once, in order and in time, and says how it went."""
+
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from nodeagent.daemon.resets.actuator import LOOK_EACH_S
+from nodeagent.daemon.resets.detach import BACK_LIMIT_S
+from nodeagent.drivers.ascend.npu.grouping import NODE_GROUP
+from nodeagent.reset_unit import evidence
+from nodeagent.reset_unit.attempt import MARGIN_S, Attempt
+from nodeagent.reset_unit.command import CommandFailed, run
+from nodeagent.reset_unit.exchange.record import Record
+from nodeagent.reset_unit.exchange.request import Result, Step, name_of
+from tests.reset_unit.conftest import ACTION, Desk, fake_tool
+
+NAME = name_of(ACTION, 1)
+
+
+def test_hooks_evidence_and_reset_come_in_this_order(desk: Desk, tmp_path: Path) -> None:
+    note = f"echo $0 $NODEAGENT_ACTION $NODEAGENT_DEVICES $NODEAGENT_RESULT >>{tmp_path}/notes"
+    desk.configure(
+        f'before = [["sh", "-c", "{note}", "before"]]', f'after = [["sh", "-c", "{note}", "after"]]'
+    )
+    result = desk.do()
+    assert (result.state, result.reason) == ("done", "the devices have started again")
+    assert [step.what for step in result.steps] == [
+        "look",
+        "before: sh",
+        "evidence",
+        "reset in-band",
+        "wait for the chips to start",
+        "after: sh",
+        "end",
+    ]
+    assert (tmp_path / "notes").read_text().splitlines() == [
+        "before die0/reset#1 npu0 npu1 npu2 npu3",
+        "after die0/reset#1 npu0 npu1 npu2 npu3 done",
+    ]
+
+
+def test_it_is_done_once_however_often_it_is_started(desk: Desk) -> None:
+    name = desk.ask()
+    together = [desk.start(name) for _ in range(3)]
+    assert [process.wait(60) for process in together] == [0, 0, 0]
+    assert desk.start(name).wait(60) == 0
+    assert desk.resets == 1
+
+
+def test_a_hook_that_fails_calls_it_off_and_those_after_it_are_run(desk: Desk, tmp_path: Path) -> None:
+    desk.configure(
+        'before = [["sh", "-c", "echo busy; exit 3"]]',
+        f'after = [["sh", "-c", "echo $NODEAGENT_RESULT >{tmp_path}/after"], ["false"]]',
+    )
+    result = desk.do()
+    assert (result.state, result.reason) == ("refused", "hook before it: sh: exit status 3: busy")
+    assert (tmp_path / "after").read_text() == "refused\n"
+    assert "hook after it: false: exit status 1" in [step.what for step in result.steps]
+    assert desk.resets == 0
+
+
+def test_whatever_goes_wrong_is_told_and_the_hooks_after_it_are_run(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> list[str]:
+        raise RuntimeError("a bug\n<0>panic")
+
+    monkeypatch.setattr(evidence, "collect", broken)
+    desk.configure(f'after = [["touch", "{tmp_path}/after"]]')
+    tried = Attempt(desk.request, NAME, desk.folder, desk.config)
+    with ExitStack() as locks:
+        tried.run(locks)
+    result = tried.result()
+    assert (result.state, result.reason) == ("failed", "RuntimeError: a bug\N{REPLACEMENT CHARACTER}<0>panic")
+    assert (tmp_path / "after").exists()
+
+
+def test_a_hook_whose_output_cannot_be_kept_has_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "full"))
+    with pytest.raises(CommandFailed, match=r"^true: No such file or directory$"):
+        run(("true",), 5)
+
+
+def test_a_command_that_is_killed_has_nothing_open_any_more(tmp_path: Path) -> None:
+    (tmp_path / "device").touch()
+    with pytest.raises(CommandFailed, match="killed after"):
+        run(("sh", "-c", f"exec 3<{tmp_path}/device; echo $$ >{tmp_path}/pid; exec sleep 600"), 2)
+    assert not (Path("/proc") / (tmp_path / "pid").read_text().strip()).exists()
+
+
+def test_a_hook_that_does_not_end_is_killed_with_its_children(desk: Desk) -> None:
+    desk.configure('before = [["sh", "-c", "sleep 600 & wait"]]', 'hook_timeout = "1s"')
+    result = desk.do()
+    assert (result.state, result.reason) == ("refused", "hook before it: sh: killed after 1 s")
+
+
+def test_one_that_was_forbidden_meanwhile_is_not_done(desk: Desk) -> None:
+    desk.configure(f'before = [["touch", "{desk.do_not_touch}"]]')
+    result = desk.do()
+    assert (result.state, result.reason) == (
+        "refused",
+        f"resets are forbidden: {desk.do_not_touch} is there",
+    )
+    assert desk.resets == 0
+
+
+def test_one_that_was_called_off_meanwhile_is_not_done(desk: Desk) -> None:
+    off = desk.folder.path / f"{NAME}.off"
+    desk.configure(f"""before = [["sh", "-c", "printf 'npu1 is claimed' >'{off}'"]]""")
+    result = desk.do()
+    assert (result.state, result.reason) == ("refused", "it was called off: npu1 is claimed")
+    assert desk.resets == 0
+
+
+def test_a_call_that_never_returns_is_told_in_time(desk: Desk) -> None:
+    desk.node.hang("npu0", "dcmi_set_device_reset")
+    soon_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) + int((MARGIN_S + 8) * 10**9)
+    result = desk.do(deadline_ns=soon_ns)
+    assert (result.state, result.reason) == ("timed_out", "a call of the vendor's has not come back")
+
+
+def test_a_result_of_the_last_moment_reaches_the_core_before_its_deadline() -> None:
+    assert MARGIN_S > BACK_LIMIT_S + LOOK_EACH_S
+
+
+def test_one_for_which_no_time_is_left_is_not_begun(desk: Desk) -> None:
+    result = desk.do(deadline_ns=time.clock_gettime_ns(time.CLOCK_BOOTTIME))
+    assert (result.state, result.reason) == ("refused", "what came before it has left no time for it")
+    assert desk.resets == 0
+
+
+def test_while_an_earlier_reset_of_the_devices_lives_nothing_is_done(desk: Desk) -> None:
+    record = Record(desk.record)
+    record.make()
+    with record.group_locked(f"ascend {NODE_GROUP}", 0):
+        result = desk.do()
+    assert (result.state, result.reason) == ("failed", "an earlier reset of the same devices has not ended")
+
+
+def test_a_device_of_an_unknown_vendor_is_refused(desk: Desk) -> None:
+    result = desk.do(vendor="nobody")
+    assert (result.state, result.reason) == ("refused", "nobody knows how to reset a device of nobody")
+
+
+def test_the_evidence_of_the_last_twenty_is_kept(desk: Desk) -> None:
+    for number in range(25):
+        (desk.record / "evidence" / f"old{number:02}").mkdir(parents=True)
+    result = desk.do(events=('{"seq": 1}',), readings={"npu0": {"temperature_celsius": 41.0}})
+    assert not any(step.what.startswith("no ") for step in result.steps)
+    kept = desk.record / "evidence" / NAME
+    assert sorted(path.name for path in kept.iterdir()) == [
+        "devices.json",
+        "events.jsonl",
+        "kernel.log",
+        "request.json",
+    ]
+    assert (kept / "kernel.log").read_text() == "6,1,1,-;one line\n"
+    assert len(list((desk.record / "evidence").iterdir())) == 20
+
+
+def test_what_evidence_cannot_be_had_is_said_and_stops_nothing(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "kmsg").unlink()
+    said = [step.what for step in desk.do().steps]
+    assert f"no kernel lines: [Errno 2] No such file or directory: '{tmp_path}/kmsg'" in said
+
+
+def test_a_result_tells_the_times_of_its_steps() -> None:
+    result = Result(state="done", reason="well", steps=(Step(what="reset", after_s=1.25),))
+    assert result.told() == "well (reset at 1.2 s)"
+
+
+@pytest.mark.parametrize("code", ["XID_62", "XID_109", "XID_119.79", "XID_120"])
+def test_no_tool_is_run_where_it_would_hang_and_hold_the_gpu(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    script = f"open({str(tmp_path / 'called')!r}, 'w')"
+    monkeypatch.setenv("PATH", fake_tool(tmp_path / "bin", "nvidia-smi", script, {})["PATH"])
+    request = msgspec.structs.replace(desk.request, vendor="nvidia", reasons=(code,))
+    missing = evidence.collect(tmp_path / "evidence", request, (), tmp_path / "kmsg")
+    assert missing == [f"no report: nvidia-smi -q may hang with {code.partition('.')[0]}"]
+    assert not (tmp_path / "called").exists()
+    other = msgspec.structs.replace(request, reasons=("XID_79",))
+    assert evidence.collect(tmp_path / "evidence", other, (), tmp_path / "kmsg") == []
+    assert (tmp_path / "called").exists()
