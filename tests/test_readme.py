@@ -246,7 +246,7 @@ def _anchors(document: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
 
 
-EXAMPLES: Final = ("uptime", "driver.py", "client.py")
+EXAMPLES: Final = ("uptime", "absence", "snooze", "driver.py", "client.py")
 """Of files that a reader is shown how to make."""
 
 
