@@ -16,7 +16,7 @@ from typing import TextIO
 from nodeagent.api.faults.follow import follow
 from nodeagent.core.model import EventKind, Verdict
 from nodeagent.store.disk.thread import DiskThread
-from nodeagent.store.event_feed import Board
+from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import StoredEvent
 
@@ -37,12 +37,12 @@ _COLOURS = {
 _log = logging.getLogger(__name__)
 
 
-async def tell(board: Board, ledger: Ledger, after_seq: int, write: Write) -> None:
+async def tell(feed: EventFeed, ledger: Ledger, after_seq: int, write: Write) -> None:
     """Writes every event after a number, until cancelled. Of failures in a row only the first is reported."""
     thread = DiskThread("events")
     reported = False
     try:
-        async with aclosing(follow(board, ledger, after_seq)) as batches:
+        async with aclosing(follow(feed, ledger, after_seq)) as batches:
             async for events in batches:
                 try:
                     await thread.run(_writing(write, events))

@@ -37,7 +37,7 @@ from nodeagent.api.reflection import add_reflection
 from nodeagent.config.agent import Config
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.messages.pb import control_service_pb2, fault_service_pb2
-from nodeagent.store.event_feed import Board
+from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 
 FAULT_SERVICE = fault_service_pb2.DESCRIPTOR.services_by_name["FaultService"]
@@ -55,7 +55,7 @@ class GrpcServer:
     def __init__(
         self,
         *,
-        board: Board,
+        feed: EventFeed,
         ledger: Ledger,
         catalog: Callable[[], Catalog],
         facts: NodeFacts,
@@ -66,7 +66,7 @@ class GrpcServer:
     ) -> None:
         self._config = config
         self._shown = Shown(
-            board=board,
+            feed=feed,
             ledger=ledger,
             catalog=catalog,
             facts=facts,

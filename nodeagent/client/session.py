@@ -40,7 +40,7 @@ _SNAPSHOTS = {
 }
 
 
-class Course:
+class Session:
     """One watch. Make each stream with ``request``, feed ``updates`` with what it answers."""
 
     def __init__(

@@ -59,7 +59,7 @@ class ClockAnchor:
 class Transaction:
     """What one commit writes, all or nothing. ``events`` are pairs (wall time ns, event), in order.
 
-    ``tells_damage``: with it, every damage that was found before is told.
+    ``reports_damage``: with it, every damage that was found before is told.
     """
 
     inputs: tuple[Stamped, ...] = ()
@@ -67,7 +67,7 @@ class Transaction:
     engine_now_ns: int = 0
     anchor: ClockAnchor | None = None
     cursors: Mapping[str, Cursor] = field(default_factory=dict)
-    tells_damage: bool = False
+    reports_damage: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ from nodeagent.client import (
     received,
 )
 from nodeagent.client.calls import target
-from nodeagent.client.session import LONGEST_PAUSE_S, Course
+from nodeagent.client.session import LONGEST_PAUSE_S, Session
 from nodeagent.messages import enums
 from nodeagent.messages.mapping import MappingError
 from nodeagent.messages.pb import fault_service_pb2 as pb
@@ -177,22 +177,22 @@ async def test_a_scheduler_keeps_its_verdicts_in_twenty_lines(stage: Stage, plac
 
 
 def test_pauses_between_attempts_grow_to_a_bound_and_begin_anew_after_an_answer() -> None:
-    course = Course()
+    session = Session()
     away = ClientError("UNAVAILABLE", "nobody there")
-    pauses = [course.pause_s(away) for _ in range(12)]
+    pauses = [session.pause_s(away) for _ in range(12)]
     assert pauses[0] <= 0.1
     assert LONGEST_PAUSE_S / 2 <= pauses[-1] <= LONGEST_PAUSE_S
-    assert list(course.updates(pb.WatchResponse(bookmark=pb.Bookmark(seq=1)))) != []
-    assert course.pause_s(away) <= 0.1
+    assert list(session.updates(pb.WatchResponse(bookmark=pb.Bookmark(seq=1)))) != []
+    assert session.pause_s(away) <= 0.1
 
 
 def test_that_nobody_answers_is_said_once_until_somebody_does(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "nodeagent.client")
-    course, away = Course(), ClientError("UNAVAILABLE", "nobody there")
+    session, away = Session(), ClientError("UNAVAILABLE", "nobody there")
     for _ in range(3):
-        course.pause_s(away)
-    list(course.updates(pb.WatchResponse(bookmark=pb.Bookmark(seq=1))))
-    course.pause_s(away)
+        session.pause_s(away)
+    list(session.updates(pb.WatchResponse(bookmark=pb.Bookmark(seq=1))))
+    session.pause_s(away)
     assert [record.message for record in caplog.records] == [
         "nodeagent does not answer, waiting for it: UNAVAILABLE: nobody there",
         "nodeagent answers again",
@@ -202,7 +202,7 @@ def test_that_nobody_answers_is_said_once_until_somebody_does(caplog: pytest.Log
 
 def test_a_number_that_this_library_does_not_know_becomes_the_careful_choice() -> None:
     newer = pb.WatchResponse.FromString(b"\x2a\x06\x0a\x04\x18\x63\x40\x63")  # kind 99, verdict 99
-    (told,) = Course().updates(newer)
+    (told,) = Session().updates(newer)
     assert isinstance(told, Event)
     assert (told.kind, told.verdict) == (EventKind.NOTICE, Verdict.UNKNOWN)
 

@@ -193,7 +193,7 @@ def test_refusals_beyond_the_limit_are_counted_and_told_with_the_next() -> None:
 
 def test_every_method_of_the_service_is_served_and_nothing_else(stage: Stage) -> None:
     context = Context(
-        board=stage.board,
+        feed=stage.feed,
         catalog=lambda: samples.CATALOG,
         facts=FACTS,
         ask=nobody_is_asked,

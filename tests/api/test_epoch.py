@@ -38,8 +38,8 @@ async def test_an_event_told_while_the_stream_enters_the_epoch_is_not_swallowed_
 ) -> None:
     await stage.commit(event("gpu0"))
     subscription = Subscription(
-        board=stage.board,
-        history=History(stage.board, stage.ledger),
+        feed=stage.feed,
+        history=History(stage.feed, stage.ledger),
         turns=Turns(),
         frames=Frames(FACTS),
         answers=Quota(ANSWER_BYTES),
@@ -63,7 +63,7 @@ async def test_an_event_told_while_the_stream_enters_the_epoch_is_not_swallowed_
 
 async def test_a_position_of_the_epoch_before_gets_a_snapshot(stage: Stage) -> None:
     await stage.commit(event())
-    before = stage.board.current.store_id
+    before = stage.feed.current.store_id
     stage.publish_in_epoch(7, event())
     async with watching(stage.socket, after(before, 1)) as stream:
         assert (await stream.snapshot()).reason == pb.SNAPSHOT_REASON_OTHER_STORE
@@ -72,7 +72,7 @@ async def test_a_position_of_the_epoch_before_gets_a_snapshot(stage: Stage) -> N
 async def test_a_position_of_the_present_epoch_is_continued(stage: Stage) -> None:
     await stage.commit(event())
     stage.publish_in_epoch(7, event(), event())
-    async with watching(stage.socket, after(stage.board.current.store_id, 2)) as stream:
+    async with watching(stage.socket, after(stage.feed.current.store_id, 2)) as stream:
         assert await stream.bookmark() == 2
         assert await stream.numbers(1) == [3]
 

@@ -76,12 +76,12 @@ class Look:
     audited: list[str]
 
 
-async def look(directory: Path, tells_damage: bool = False) -> Look:
+async def look(directory: Path, reports_damage: bool = False) -> Look:
     ledger = Ledger(directory, MACHINE, limits=PATIENT, wall_ns=lambda: WALL_NS)
     recovery = await ledger.open()
     try:
-        if tells_damage:
-            told = replace(transaction(recovery.last_seq + 1), tells_damage=True)
+        if reports_damage:
+            told = replace(transaction(recovery.last_seq + 1), reports_damage=True)
             assert (await ledger.commit(told)).durable
         return Look(
             recovery=recovery,
@@ -370,7 +370,7 @@ async def test_damage_is_found_again_until_it_was_told(tmp_path: Path) -> None:
     await fill(tmp_path)
     spoil(INPUT, 5, cut)(tmp_path)
     first = (await look(tmp_path)).recovery.damages
-    assert (await look(tmp_path, tells_damage=True)).recovery.damages == first != ()
+    assert (await look(tmp_path, reports_damage=True)).recovery.damages == first != ()
     assert (await look(tmp_path)).recovery.damages == ()
 
 
@@ -405,7 +405,7 @@ async def test_damage_found_while_running_keeps_the_numbers_and_goes_on_from_the
     assert [await changes.get(), await changes.get()] == [False, True]
     (damage,) = ledger.damages
     assert damage.is_whole
-    committed = await ledger.commit(replace(transaction(7), tells_damage=True))
+    committed = await ledger.commit(replace(transaction(7), reports_damage=True))
     assert (committed.last_seq, committed.durable) == (7, True)
     assert committed.store_id.uuid == before.store_id.uuid
     assert committed.store_id.epoch > before.store_id.epoch

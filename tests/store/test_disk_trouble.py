@@ -135,7 +135,7 @@ async def test_a_crash_in_memory_puts_the_epoch_of_the_disk_in_force_again(
 async def test_what_memory_could_not_keep_is_older_than_retention_and_replay_begins_at_fresh_cells(
     directory: Path, fault: DiskFault, start_child: StartChild
 ) -> None:
-    child = await start_child(directory, fault.env, **LIMITS, tail_events=10, tail_inputs=10)
+    child = await start_child(directory, fault.env, **LIMITS, backlog_events=10, backlog_inputs=10)
     await child.hear()
     await child.ask("commit", count=5)
     fault.begin("eio")

@@ -120,20 +120,24 @@ def _frequency(lookup: Lookup, facts: Facts) -> FrequencyRule | None:
 
 
 def contributions(
-    scene: messages.Scene, device: DeviceView, lookup: Lookup, events: Iterable[StoredEvent]
+    published: messages.Published, device: DeviceView, lookup: Lookup, events: Iterable[StoredEvent]
 ) -> list[pb.Contribution]:
     """One for each reason of the device, in that order; ``events`` are given to the one they are about."""
     by_id: dict[str, list[StoredEvent]] = {each.id: [] for each in device.reasons}
     for stored in events:
         if (about := by_id.get(stored.event.condition_id)) is not None:
             about.append(stored)
-    return [_contribution(scene, device, each, lookup, by_id[each.id]) for each in device.reasons]
+    return [_contribution(published, device, each, lookup, by_id[each.id]) for each in device.reasons]
 
 
 def _contribution(
-    scene: messages.Scene, device: DeviceView, reason: Reason, lookup: Lookup, events: list[StoredEvent]
+    published: messages.Published,
+    device: DeviceView,
+    reason: Reason,
+    lookup: Lookup,
+    events: list[StoredEvent],
 ) -> pb.Contribution:
-    view, kind = scene.publication.view, reason.kind
+    view, kind = published.publication.view, reason.kind
     conditions = [each for each in view.conditions if kind == "condition" and each.id == reason.id]
     promotions = [each for each in view.promotions if kind == "promotion" and each.id == reason.id]
     holds = [each for each in view.holds if kind == "hold" and each.id == reason.id]
@@ -144,10 +148,10 @@ def _contribution(
     ]
     return pb.Contribution(
         reason=messages.reason(reason),
-        condition=scene.condition(conditions[0]) if conditions else None,
-        promotion=scene.promotion(promotions[0]) if promotions else None,
-        hold=scene.hold(holds[0]) if holds else None,
-        source=scene.source(sources[0]) if sources else None,
+        condition=published.condition(conditions[0]) if conditions else None,
+        promotion=published.promotion(promotions[0]) if promotions else None,
+        hold=published.hold(holds[0]) if holds else None,
+        source=published.source(sources[0]) if sources else None,
         explanation=explanation(lookup, reason.code) if reason.code else None,
         events=[messages.event(each) for each in events],
     )

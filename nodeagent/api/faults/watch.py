@@ -21,7 +21,7 @@ from nodeagent.api.faults.history import PAGE_EVENTS, History
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.model import Source, View
 from nodeagent.messages.pb import fault_service_pb2 as pb
-from nodeagent.store.event_feed import Board
+from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.records import Publication, StoredEvent, StoreId
 
 MAX_BATCH = 64
@@ -70,7 +70,7 @@ class Subscription:
     def __init__(
         self,
         *,
-        board: Board,
+        feed: EventFeed,
         history: History,
         turns: Turns,
         frames: Frames,
@@ -81,7 +81,7 @@ class Subscription:
         pace: Pace,
         sources: Sources = of_view,
     ) -> None:
-        self._board = board
+        self._feed = feed
         self._sources = sources
         self._history = history
         self._turns = turns
@@ -102,17 +102,17 @@ class Subscription:
 
     async def responses(self) -> AsyncGenerator[bytes, None]:
         """Serialised WatchResponses, without end. Each is made when the one before it was taken."""
-        while self._board.current.store_id.uuid == "":
-            await self._board.wait_change(self._board.current)
+        while self._feed.current.store_id.uuid == "":
+            await self._feed.wait_change(self._feed.current)
         async with self._room_for_snapshot():
-            yield self._opening(self._board.current)
+            yield self._opening(self._feed.current)
         while True:
             due = await self._due()
             if due is _Due.SNAPSHOT:
                 async with self._room_for_snapshot():
                     yield self._snapshot_due()
             elif due is _Due.BOOKMARK:
-                yield self._bookmark(self._board.current)
+                yield self._bookmark(self._feed.current)
             elif batch := await self._batch_due():
                 yield batch
 
@@ -122,7 +122,7 @@ class Subscription:
     async def _due(self) -> _Due:
         """What the stream goes on with; waits until there is something."""
         while True:
-            current = self._board.current
+            current = self._feed.current
             if self._enters(current):
                 return _Due.EVENTS if self._unsent(current) else _Due.SNAPSHOT
             if self._has_lost:
@@ -180,25 +180,25 @@ class Subscription:
 
     def _snapshot(self, reason: pb.SnapshotReason, missed_from_seq: int) -> bytes:
         """The whole state as now published; the stream goes on from there."""
-        current = self._board.current
+        current = self._feed.current
         self._filter.learn(current)
         self._store_id, self._durable = current.store_id, current.durable
         self._seq = self._told = current.seq
         self._has_lost = False
-        scene = messages.Scene(current, self._filter.devices)
+        published = messages.Published(current, self._filter.devices)
         snapshot = pb.Snapshot(
             seq=current.seq,
             reason=reason,
             missed_from_seq=missed_from_seq,
             oldest_seq=self._history.oldest_seq,
-            at=scene.at(current.view.now_ns),
+            at=published.at(current.view.now_ns),
             catalog_digest=current.view.digest,
-            devices=scene.devices(),
-            conditions=scene.conditions(),
-            promotions=scene.promotions(),
-            holds=scene.holds(),
-            sources=scene.sources(self._sources(current.view)),
-            resets=reset_messages.resets(scene),
+            devices=published.devices(),
+            conditions=published.conditions(),
+            promotions=published.promotions(),
+            holds=published.holds(),
+            sources=published.sources(self._sources(current.view)),
+            resets=reset_messages.resets(published),
         )
         return self._frames.snapshot(current.store_id, current.durable, snapshot)
 
@@ -224,14 +224,14 @@ class Subscription:
         """Events not yet sent that were made on the same line of numbers; None: the next one is lost."""
         if current.store_id.uuid != self._store_id.uuid or current.seq <= self._seq:
             return ()
-        return self._board.recent(self._seq, PAGE_EVENTS)
+        return self._feed.recent(self._seq, PAGE_EVENTS)
 
     async def _batch_due(self) -> bytes:
         """The next events that pass; "" where none of those looked at does, or the next one is lost."""
-        current = self._board.current
+        current = self._feed.current
         if self._enters(current):
             return self._batch_entering(self._unsent(current) or (), current)
-        recent = self._board.recent(self._seq, PAGE_EVENTS)
+        recent = self._feed.recent(self._seq, PAGE_EVENTS)
         if recent is not None:
             return self._batch_of(recent, current)
         async with self._turns.turn(self._caller.counted_as):
@@ -244,7 +244,7 @@ class Subscription:
 
     def _snapshot_due(self) -> bytes:
         """Or events that were told meanwhile: between the last look and the Snapshot nothing is awaited."""
-        current = self._board.current
+        current = self._feed.current
         if not self._enters(current):
             return self._fallen_behind()
         while unsent := self._unsent(current):
@@ -277,7 +277,7 @@ class Subscription:
         held_back = self._told < self._seq
         try:
             async with asyncio.timeout(self._pace.after_held_back_s if held_back else self._pace.quiet_s):
-                await self._board.wait_beyond(self._seq, self._store_id)
+                await self._feed.wait_beyond(self._seq, self._store_id)
         except TimeoutError:
             return False
         return True

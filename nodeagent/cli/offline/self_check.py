@@ -101,7 +101,7 @@ def _devices(engine: Engine, clock: Clock) -> list[types_pb2.Device]:
         durable=False,
         wall_offset_ns=clock.wall_offset_ns(),
     )
-    devices = messages.Scene(publication).devices()
+    devices = messages.Published(publication).devices()
     for device in devices:
         if not device.observed and device.verdict == types_pb2.VERDICT_ALLOW:
             device.verdict = types_pb2.VERDICT_UNKNOWN
