@@ -43,12 +43,12 @@ class HealthService:
 
     async def watch(self, request: pb.HealthCheckRequest, context: grpc.aio.ServicerContext) -> None:
         """A service that there is none of is watched too, as the protocol wants it."""
-        told = None
+        sent = None
         while True:
             changed, response = self._changed, self._response(request.service)
-            if response != told:
+            if response != sent:
                 await context.write(response)
-                told = response
+                sent = response
             await changed.wait()
 
     def _response(self, service: str) -> pb.HealthCheckResponse:

@@ -19,9 +19,9 @@ from nodeagent.api.access.credentials import (
     OPERATOR_GROUP,
     READER_GROUP,
     Caller,
+    FindCaller,
     Identify,
     Recognise,
-    TellCaller,
 )
 from nodeagent.api.access.quota import Quota
 from nodeagent.api.access.relay import Relay
@@ -118,7 +118,7 @@ class GrpcServer:
 
     async def _open_local(self, kind: "_LocalSocket", path: Path) -> None:
         prepare(path, kind.key)
-        relay = await self._serve_behind_relay(path, kind.key, kind.recognise, kind.tell, kind.limit)
+        relay = await self._serve_behind_relay(path, kind.key, kind.recognise, kind.find_caller, kind.limit)
         relay.start([bound(path, kind.key)])
         open_to(path, kind.group, kind.key)
 
@@ -156,7 +156,7 @@ class GrpcServer:
         name: Path,
         key: str,
         recognise: Recognise,
-        tell: TellCaller,
+        find_caller: FindCaller,
         limit: limits.Limit,
         tls: grpc.ServerCredentials | None = None,
     ) -> Relay:
@@ -166,7 +166,7 @@ class GrpcServer:
         # Over TCP nobody is known to be an operator before the first call.
         kept_later = 0 if tls is None else limit.kept
         relay = Relay(private, recognise, Quota(replace(limit, kept=limit.kept - kept_later)), kept_later)
-        server = self._server(relay, _identify(relay, tell))
+        server = self._server(relay, _identify(relay, find_caller))
         with owner_only():
             try:
                 if tls is None:
@@ -204,7 +204,7 @@ class _LocalSocket:
     key: str
     group: str
     recognise: Recognise
-    tell: TellCaller
+    find_caller: FindCaller
     limit: limits.Limit
 
 
@@ -212,14 +212,14 @@ _PUBLIC = _LocalSocket(
     key="agent.socket",
     group=READER_GROUP,
     recognise=credentials.public_peer,
-    tell=credentials.public_caller,
+    find_caller=credentials.public_caller,
     limit=limits.PUBLIC_CONNECTIONS,
 )
 _CONTROL = _LocalSocket(
     key="agent.control_socket",
     group=OPERATOR_GROUP,
     recognise=credentials.control_peer,
-    tell=credentials.control_caller,
+    find_caller=credentials.control_caller,
     limit=limits.CONTROL_CONNECTIONS,
 )
 
@@ -239,7 +239,7 @@ def _options() -> Sequence[tuple[str, int]]:
     )
 
 
-def _identify(relay: Relay, tell: TellCaller) -> Identify:
+def _identify(relay: Relay, find_caller: FindCaller) -> Identify:
     """The caller of a connection is told once, by its first call."""
 
     def identify(context: grpc.aio.ServicerContext) -> Caller:
@@ -248,7 +248,7 @@ def _identify(relay: Relay, tell: TellCaller) -> Identify:
         if peer is None:
             return credentials.STRANGER
         if peer.caller is None:
-            relay.know(grpc_peer, tell(peer, context))
+            relay.know(grpc_peer, find_caller(peer, context))
         return peer.caller or credentials.STRANGER
 
     return identify

@@ -186,7 +186,7 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     source = read_source(path, problems.add)
     config = None if source is None else _read(source, problems)
     if config is None or problems:
-        raise ConfigError(problems.told())
+        raise ConfigError(problems.found())
     return config
 
 

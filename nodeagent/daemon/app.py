@@ -179,7 +179,7 @@ class Daemon:
                     tasks.create_task(source.run())
                 outlets = [
                     tasks.create_task(metrics.run(recovery.last_seq)),
-                    tasks.create_task(self._tell(feed, ledger, recovery.last_seq)),
+                    tasks.create_task(self._write_events(feed, ledger, recovery.last_seq)),
                     tasks.create_task(_tell_readiness(feed, grpc, _required(config))),
                     tasks.create_task(reloading.on(self._reload)),
                     tasks.create_task(actuator.run()),
@@ -208,11 +208,11 @@ class Daemon:
         loop.add_signal_handler(signal.SIGINT, self._stop.set)
         loop.add_signal_handler(signal.SIGHUP, self._reload.set)
 
-    async def _tell(self, feed: EventFeed, ledger: Ledger, after_seq: int) -> None:
+    async def _write_events(self, feed: EventFeed, ledger: Ledger, after_seq: int) -> None:
         if self._stream:
-            await journal.tell(feed, ledger, after_seq, journal.line_writer(sys.stdout))
+            await journal.write_events(feed, ledger, after_seq, journal.line_writer(sys.stdout))
         elif journal.runs_under_journal(os.environ):
-            await journal.tell(feed, ledger, after_seq, journal.journal_writer())
+            await journal.write_events(feed, ledger, after_seq, journal.journal_writer())
 
     async def _serve_metrics(self, metrics: NodeMetrics, parts: contextlib.AsyncExitStack) -> None:
         """A port that is taken costs the metrics, not the daemon: better not scraped than blind."""
@@ -220,11 +220,11 @@ class Daemon:
             return
         server = MetricsServer(self._config.metrics.listen, metrics)
 
-        async def open_door() -> None:
+        async def listen() -> None:
             server.start()
 
         parts.callback(server.stop)
-        trying = await open_or_keep_trying(open_door, "no metrics")
+        trying = await open_or_keep_trying(listen, "no metrics")
         if trying is not None:
             parts.callback(trying.cancel)
 

@@ -28,7 +28,7 @@ def telemetry(sources: Sequence[SourceHealth], taken: Collection[str]) -> Iterat
     driver calls so is left out. Of two sources that measure the same the first is told.
     """
     families: dict[str, Metric] = {}
-    told: set[tuple[str, str, str, str]] = set()
+    shown: set[tuple[str, str, str, str]] = set()
     for source in sources:
         for device, readings in source.readings.items():
             of_source = device == SOURCE
@@ -37,9 +37,9 @@ def telemetry(sources: Sequence[SourceHealth], taken: Collection[str]) -> Iterat
             for reading, value in readings.items():
                 name, _, part = reading.partition(".")
                 metric = prefix + _NOT_IN_A_NAME.sub("_", name)
-                if (metric, *at, part) in told or metric.removesuffix(COUNTER_SUFFIX) in taken:
+                if (metric, *at, part) in shown or metric.removesuffix(COUNTER_SUFFIX) in taken:
                     continue
-                told.add((metric, *at, part))
+                shown.add((metric, *at, part))
                 family = families.get(metric)
                 if family is None:
                     family = families[metric] = _family(metric, name)

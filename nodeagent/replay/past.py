@@ -140,8 +140,8 @@ def replay(past: Past, instead: Catalog | None) -> Iterator[StoredEvent]:
         before_ns, offset_ns = offset_ns, stamped.wall_ns - stamped.rule_ns
         for event in engine.step(stamped.rule_ns, given).events:
             # What fell due before the input was told by the wall clock of then.
-            told_by_ns = before_ns if event.at_ns < stamped.rule_ns else offset_ns
-            yield StoredEvent(seq=SEQ, wall_ns=event.at_ns + told_by_ns, event=event)
+            wall_offset_ns = before_ns if event.at_ns < stamped.rule_ns else offset_ns
+            yield StoredEvent(seq=SEQ, wall_ns=event.at_ns + wall_offset_ns, event=event)
 
 
 def _begin(engine: Engine, past: Past, instead: Catalog | None) -> Iterator[Event]:

@@ -37,7 +37,7 @@ class Reports:
 
     def raise_any(self) -> None:
         if self.problems:
-            raise ReplayError(self.problems.told())
+            raise ReplayError(self.problems.found())
 
 
 @contextmanager

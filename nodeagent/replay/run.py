@@ -68,8 +68,8 @@ def _devices(ordered: Iterable[Moment], catalog: Catalog) -> list[DeviceSeen]:
         name, _ = part_of(signal.device)
         known = found.get(name)
         if known is None or known.kind is Kind.LINK:
-            told = _device(signal, name, catalog)
-            found[name] = told if known is None or told.kind is Kind.CHIP else known
+            seen = _device(signal, name, catalog)
+            found[name] = seen if known is None or seen.kind is Kind.CHIP else known
     return list(found.values())
 
 

@@ -58,7 +58,7 @@ def load_catalog(folders: Sequence[Path], settings: Settings) -> Loaded:
     if merged.whole:
         check(merged, catalog, problems.add, warnings.append)
     if problems:
-        raise TablesError(problems.told())
+        raise TablesError(problems.found())
     return Loaded(with_digest(catalog), tuple(warnings))
 
 

@@ -35,7 +35,7 @@ class Problems:
     def __bool__(self) -> bool:
         return bool(self._kept)
 
-    def told(self) -> tuple[Problem, ...]:
+    def found(self) -> tuple[Problem, ...]:
         """Every problem kept, and one more that counts those that were not."""
         if not self._more:
             return tuple(self._kept)

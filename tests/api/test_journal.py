@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nodeagent.core.model import EventKind, Level
-from nodeagent.journal import fields, line, line_writer, priority, runs_under_journal, tell
+from nodeagent.journal import fields, line, line_writer, priority, runs_under_journal, write_events
 from nodeagent.store.records import StoredEvent
 from tests.api.samples import event
 from tests.api.stage import Stage
@@ -124,7 +124,9 @@ def test_whether_the_journal_is_behind_a_descriptor_is_what_systemd_says() -> No
 async def test_every_event_after_a_number_is_written_once_and_in_order(stage: Stage) -> None:
     written: list[int] = []
     await stage.commit(event(), event())
-    telling = asyncio.create_task(tell(stage.feed, stage.ledger, 1, lambda told: written.append(told.seq)))
+    telling = asyncio.create_task(
+        write_events(stage.feed, stage.ledger, 1, lambda told: written.append(told.seq))
+    )
     await stage.commit(event(), event())
     await until(lambda: len(written) == 3)
     assert written == [2, 3, 4]
@@ -137,7 +139,7 @@ async def test_a_writer_that_hangs_holds_up_nothing_else(stage: Stage) -> None:
     def hang(_: StoredEvent) -> None:
         released.wait()
 
-    telling = asyncio.create_task(tell(stage.feed, stage.ledger, 0, hang))
+    telling = asyncio.create_task(write_events(stage.feed, stage.ledger, 0, hang))
     await stage.commit(event())
     async with stage.client() as client:
         assert len(await client.conditions()) == 1
@@ -156,7 +158,7 @@ async def test_a_failure_to_write_is_reported_once_and_the_next_events_are_tried
         tried.append(told.seq)
         raise BrokenPipeError(32, "Broken pipe")
 
-    telling = asyncio.create_task(tell(stage.feed, stage.ledger, 0, fail))
+    telling = asyncio.create_task(write_events(stage.feed, stage.ledger, 0, fail))
     for _ in range(3):
         await stage.commit(event())
         await until(lambda: len(tried) == len(stage.feed.recent(0) or ()))

@@ -70,7 +70,7 @@ def test_gpus_that_open_slowly_are_waited_for(
 ) -> None:
     """Without persistence mode the driver takes seconds to open each."""
     monkeypatch.setattr(patience, "READ_DEADLINE_S", 3.0)
-    monkeypatch.setattr(patience, "TELL_AFTER_S", 2.0)
+    monkeypatch.setattr(patience, "REPORT_AFTER_S", 2.0)
     for name in gpus.names():
         gpus.set(name, "gpu_persistence_mode", 0)
         gpus.set(name, "gpu_discovery_ms", 2500)

@@ -26,28 +26,28 @@ class AddressError(OutletError):
 
 
 async def open_or_keep_trying(
-    open_door: Callable[[], Awaitable[None]], consequence: str
+    listen: Callable[[], Awaitable[None]], consequence: str
 ) -> asyncio.Task[None] | None:
     """Open a door; where its address cannot be had, tell so and hand back the task that goes on trying."""
     try:
-        await open_door()
+        await listen()
     except AddressError as error:
         _log.error("%s: %s; it is tried again", consequence, error)
-        return asyncio.create_task(_keep_trying(open_door, consequence, str(error)))
+        return asyncio.create_task(_keep_trying(listen, consequence, str(error)))
     return None
 
 
-async def _keep_trying(open_door: Callable[[], Awaitable[None]], consequence: str, told: str) -> None:
+async def _keep_trying(listen: Callable[[], Awaitable[None]], consequence: str, reason: str) -> None:
     while True:
         await asyncio.sleep(RETRY_S)
         try:
-            await open_door()
+            await listen()
         except AddressError as error:
-            if str(error) != told:
-                told = str(error)
-                _log.error("%s: %s; it is tried again", consequence, told)
+            if str(error) != reason:
+                reason = str(error)
+                _log.error("%s: %s; it is tried again", consequence, reason)
         else:
-            _log.warning("no longer so: %s", told)
+            _log.warning("no longer so: %s", reason)
             return
 
 

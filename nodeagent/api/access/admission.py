@@ -158,8 +158,8 @@ async def _request(handler: grpc.RpcMethodHandler, method: str, context: grpc.ai
         async with asyncio.timeout(limits.REQUEST_LIMIT_S):
             message = await context.read()
     except TimeoutError as error:
-        told = f"{method}: no request came within {limits.REQUEST_LIMIT_S:g} s"
-        raise Refusal(Status.DEADLINE_EXCEEDED, told) from error
+        reason = f"{method}: no request came within {limits.REQUEST_LIMIT_S:g} s"
+        raise Refusal(Status.DEADLINE_EXCEEDED, reason) from error
     if message is grpc.aio.EOF:
         raise Refusal(Status.INVALID_ARGUMENT, f"{method}: the call ended without a request")
     return _decoded(handler, method, message)
@@ -176,5 +176,5 @@ def _decoded(handler: grpc.RpcMethodHandler, method: str, message: bytes) -> Any
     try:
         return handler.request_deserializer(message)
     except DecodeError as error:
-        told = f"{method}: the request is no message of this method: {error}"
-        raise Refusal(Status.INVALID_ARGUMENT, told) from error
+        reason = f"{method}: the request is no message of this method: {error}"
+        raise Refusal(Status.INVALID_ARGUMENT, reason) from error

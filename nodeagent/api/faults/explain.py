@@ -26,16 +26,16 @@ from nodeagent.tables.sorts import Rule, sort_of
 def explanation(lookup: Lookup, code: str) -> pb.CodeExplanation:
     """The row of the code or of its family; ``known`` is false where there is neither."""
     facts, found = lookup.facts(code), rules(lookup, code)
-    told = pb.CodeExplanation(
+    answer = pb.CodeExplanation(
         code=facts.code,
         rules=[rule.id for rule in found],
         rule_details=[_rule(rule) for rule in found],
     )
     row = facts.row
     if row is None:
-        told.name = facts.decoded or ""
-        return told
-    told.MergeFrom(
+        answer.name = facts.decoded or ""
+        return answer
+    answer.MergeFrom(
         pb.CodeExplanation(
             known=True,
             kind=enums.KINDS[row.kind],
@@ -55,7 +55,7 @@ def explanation(lookup: Lookup, code: str) -> pb.CodeExplanation:
             level_reason=row.level_reason,
         )
     )
-    return told
+    return answer
 
 
 def _rule(rule: Rule) -> pb.RuleExplanation:
@@ -65,21 +65,21 @@ def _rule(rule: Rule) -> pb.RuleExplanation:
 
 def _modes(row: Row, settings: Settings) -> list[pb.ModePhases]:
     """What the level means in each mode; what restarts its job alone means the same in both, at first."""
-    told = []
+    found = []
     for mode in Mode:
         steps = phases(row.level, replace(settings, mode=mode))
         if row.user_induced or (row.recovery is Recovery.NONE and row.level in JOB_LEVELS):
             steps = ((None, user_induced_stance(rescheduling=False)),)
         elif row.recovery is Recovery.VENDOR and row.level is Level.FREE_RESTART_NPU:
             steps = ((None, WHEN_IDLE),)
-        told.append(
+        found.append(
             pb.ModePhases(
                 mode=mode,
                 in_force=mode is settings.mode,
                 phases=[_phase(ends_ns, stance) for ends_ns, stance in _lasting(steps)],
             )
         )
-    return told
+    return found
 
 
 def _lasting(steps: Phases) -> Iterator[tuple[int | None, Stance]]:
@@ -91,10 +91,10 @@ def _lasting(steps: Phases) -> Iterator[tuple[int | None, Stance]]:
 
 
 def _phase(lasts_ns: int | None, stance: Stance) -> pb.Phase:
-    told = pb.Phase(verdict=enums.VERDICTS[stance[0]], handling=enums.HANDLINGS[stance[1]])
+    phase = pb.Phase(verdict=enums.VERDICTS[stance[0]], handling=enums.HANDLINGS[stance[1]])
     if lasts_ns is not None:
-        told.duration.FromNanoseconds(lasts_ns)
-    return told
+        phase.duration.FromNanoseconds(lasts_ns)
+    return phase
 
 
 def rules(lookup: Lookup, code: str) -> list[Rule]:

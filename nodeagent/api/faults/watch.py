@@ -162,14 +162,14 @@ class Subscription:
         return None
 
     def _why_not(self, obstacle: pb.SnapshotReason, asked: Position, current: Publication) -> str:
-        told = {
+        reasons = {
             pb.SNAPSHOT_REASON_OTHER_STORE: f"store_id {asked.store_id} is not {current.store_id}",
             pb.SNAPSHOT_REASON_FROM_FUTURE: f"after_seq {asked.seq} is beyond the last event {current.seq}",
             pb.SNAPSHOT_REASON_BEFORE_RETENTION: (
                 f"event {asked.seq + 1} is no longer kept; the oldest is {self._history.oldest_seq}"
             ),
         }
-        return f"{told[obstacle]}; ask with snapshot IF_NEEDED or ALWAYS"
+        return f"{reasons[obstacle]}; ask with snapshot IF_NEEDED or ALWAYS"
 
     def _continue_from(self, seq: int, current: Publication) -> bytes:
         self._store_id = current.store_id

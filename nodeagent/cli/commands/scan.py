@@ -82,8 +82,8 @@ def command(socket: Path | None, config_path: Path | None, output: Output) -> No
 def _look(socket: Path | None, config_path: Path | None) -> Answer:
     try:
         with connection.opened(asking_socket(socket, config_path)) as daemon:
-            told = snapshot.take(daemon).snapshot
-            return Answer("daemon", told.devices, [*_unread(told.sources)])
+            current = snapshot.take(daemon).snapshot
+            return Answer("daemon", current.devices, [*_unread(current.sources)])
     except connection.Unreachable as error:
         if error.exit_code == EXIT_NOT_ALLOWED:
             raise

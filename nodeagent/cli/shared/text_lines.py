@@ -72,8 +72,8 @@ def _what(event: types_pb2.Event) -> str:
     ]
     of = event.evidence.get("devices", "") if event.kind == types_pb2.EVENT_KIND_ACTION_FINISHED else ""
     report = event.evidence.get("report", "") if of else ""
-    told = "; ".join(filter(None, (fault, f"reset of {of}" if of else "", event.why, report)))
-    return f"{told} [{', '.join(marks)}]" if marks else told
+    words = "; ".join(filter(None, (fault, f"reset of {of}" if of else "", event.why, report)))
+    return f"{words} [{', '.join(marks)}]" if marks else words
 
 
 def _is_repeated(event: types_pb2.Event) -> bool:

@@ -25,5 +25,5 @@ def unknown_codes(daemon: Client, wanted: Iterable[str]) -> list[str]:
     codes = [each for each in wanted if not each.endswith(_FAMILY)]
     if not codes:
         return []
-    told = daemon.call(pb.ExplainCodeRequest(codes=codes)).explanations
-    return [f"code {each.code!r} is in no table" for each in told if not each.known]
+    explanations = daemon.call(pb.ExplainCodeRequest(codes=codes)).explanations
+    return [f"code {each.code!r} is in no table" for each in explanations if not each.known]
