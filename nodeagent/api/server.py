@@ -1,7 +1,7 @@
 """The gRPC sockets: the public one, the control one, and TCP with mutual TLS, each behind a relay of its own.
 
-The same services stand behind each; who calls, and so what he may do, is told by the relay, and by TLS. It
-opens and closes, and holds no state of its own.
+The same services stand behind each; who calls, and so what he may do, is known from the relay and from TLS.
+It opens and closes, and holds no state of its own.
 """
 
 import asyncio
@@ -199,7 +199,7 @@ class GrpcServer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LocalSocket:
-    """What tells the two local sockets apart. ``key`` is the config's."""
+    """What distinguishes the two local sockets. ``key`` is the config's."""
 
     key: str
     group: str
@@ -240,7 +240,7 @@ def _options() -> Sequence[tuple[str, int]]:
 
 
 def _identify(relay: Relay, find_caller: FindCaller) -> Identify:
-    """The caller of a connection is told once, by its first call."""
+    """The caller of a connection is identified once, by its first call."""
 
     def identify(context: grpc.aio.ServicerContext) -> Caller:
         grpc_peer = context.peer()

@@ -1,4 +1,4 @@
-"""How a watch goes on across broken streams: from where, after which pause, and when not at all. No I/O.
+"""How a watch continues across broken streams: from where, after which pause, and when not at all. No I/O.
 
 That nobody answers is logged once, until somebody does: where no logging is set up Python writes it to
 standard error.

@@ -66,7 +66,7 @@ class Client:
         """Follows the node without end, across restarts of the daemon, each event once and in order.
 
         Store ``update.position`` together with its effect and give it as ``after`` the next time. With
-        a ``consumer`` and no ``after`` it goes on after the last ``ack``. ``snapshot`` is always,
+        a ``consumer`` and no ``after`` it continues after the last ``ack``. ``snapshot`` is always,
         if_needed or never. Raises ``ClientError`` only where trying again cannot help.
         """
         session = Session(

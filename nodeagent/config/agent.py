@@ -223,7 +223,7 @@ def _read_drivers(tables: object, report: Callable[[KeyPath, str], None]) -> dic
 
 
 def _check(config: Config, report: Callable[[KeyPath, str], None]) -> None:
-    """What no single key can tell."""
+    """What no single key can show."""
     agent = config.agent
     for key, socket_path in (("socket", agent.socket), ("control_socket", agent.control_socket)):
         if len(socket_path.encode()) > SOCKET_PATH_LIMIT_BYTES:

@@ -49,7 +49,7 @@ def matched(
 
 
 def _coalesced(signals: Iterable[wire.Signal], end_ns: int) -> Iterator[Moment]:
-    """What is still counted at the end of the log is told there, as time goes no further."""
+    """What is still counted at the end of the log is emitted there, as time goes no further."""
     coalescer = Coalescer()
     for signal in signals:
         if (due_ns := coalescer.due_ns) is not None and due_ns <= signal.last_ns:

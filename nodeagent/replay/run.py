@@ -2,7 +2,7 @@
 
 The rule clock is the file's wall time. All devices that the file names are announced and read before its
 first moment, so that correlation knows how many there are, and each verdict is that of its faults; what that
-and the tables' coming into force would tell is left out. After the last moment time stands still: later
+and the tables' coming into force would emit is left out. After the last moment time stands still: later
 deadlines do not fire.
 """
 
@@ -40,7 +40,7 @@ def moments(heard: Log | Signals, catalog: Catalog, *, trust_userspace: bool) ->
 
 
 def replay(ordered: Sequence[Moment], catalog: Catalog) -> Iterator[StoredEvent]:
-    """The events that would have been told, each with the number 0."""
+    """The events that would have been emitted, each with the number 0."""
     if not ordered:
         return
     engine = Engine({catalog.digest: catalog})
@@ -58,7 +58,7 @@ def replay(ordered: Sequence[Moment], catalog: Catalog) -> Iterator[StoredEvent]
 def _devices(ordered: Iterable[Moment], catalog: Catalog) -> list[DeviceSeen]:
     """The node, and each device in the order in which the file first names it.
 
-    One of which its link was told first is a chip all the same, once a chip's fault comes on it.
+    One whose link was reported first is a chip all the same, once a chip's fault comes on it.
     """
     found = {NODE: DeviceSeen(source="agent", device=NODE, kind=Kind.NODE, vendor="", identity=NODE)}
     for moment in ordered:

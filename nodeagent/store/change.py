@@ -57,7 +57,7 @@ class Change:
 
     ``last_*`` are the greatest numbers given so far, ``store_id`` and ``oldest_seq`` replace what is
     stored, ``consumers`` maps a name to its row or to None when it is forgotten. ``reports_damage``: what was
-    found damaged is told with it.
+    found damaged is reported with it.
     """
 
     inputs: Sequence[InputRow] = ()

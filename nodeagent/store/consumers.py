@@ -20,7 +20,7 @@ MOST_OF_ONE: Final = 16
 KEPT_FOR_OPERATORS: Final = 8
 
 ANYBODY_LOCAL: Final = "unix"
-"""The owner of what was acknowledged on the public socket before it told users apart. The first user who
+"""The owner of what was acknowledged on the public socket before it distinguished users. The first user who
 acknowledges under such a name is its owner from then on, as if the name were new; only operators delete one
 that nobody has taken over.
 """

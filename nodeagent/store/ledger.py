@@ -1,4 +1,4 @@
-"""The only door to the store: numbers what is committed, and answers for it.
+"""The only way to the store: numbers what is committed, and answers for it.
 
 A commit is never refused for disk trouble: it is then kept in memory under another store id and
 written when the disk answers again. The ledger decides nothing about faults and knows no rule.
@@ -134,7 +134,7 @@ class Ledger:
 
     @property
     def damages(self) -> tuple[Damage, ...]:
-        """What was found damaged and is not told yet: see ``Transaction.reports_damage``."""
+        """What was found damaged and is not reported yet: see ``Transaction.reports_damage``."""
         return tuple(self._durability.damages)
 
     @property

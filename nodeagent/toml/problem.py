@@ -20,7 +20,7 @@ class Problem:
 
 
 class Problems:
-    """Gathers problems so that all are told at once; past ``PROBLEMS_KEPT`` it only counts them."""
+    """Gathers problems so that all are reported at once; past ``PROBLEMS_KEPT`` it only counts them."""
 
     def __init__(self) -> None:
         self._kept: list[Problem] = []

@@ -119,7 +119,7 @@ async def test_of_very_many_lines_as_many_are_told_as_a_status_takes(
             await operator.call(pb.ReloadTablesRequest())
     *told, more = refused.value.reason.splitlines()
     assert told == tables.wrong[: len(told)]
-    assert more == f'and {1000 - len(told)} more; "nodeagent tables check" tells them all'
+    assert more == f'and {1000 - len(told)} more; "nodeagent tables check" shows them all'
 
 
 async def test_readers_may_not_reload(reloading: Stage, tables: Tables) -> None:

@@ -125,7 +125,7 @@ async def test_an_address_that_is_taken_is_told_and_had_as_soon_as_it_is_free(
     await until(lambda: second.server.tcp_port == port)
     assert await answer(second, authority, reader, READ) == "OK"
     await second.close()
-    told = f"no TCP: grpc.listen: cannot listen on {address}: Address already in use; it is tried again"
+    told = f"no TCP: grpc.listen: cannot listen on {address}: Address already in use; retrying"
     assert [record.message for record in caplog.records].count(told) == 1
 
 

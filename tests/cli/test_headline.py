@@ -65,9 +65,9 @@ OUT = node(ISOLATE, pb.HANDLING_RESCHEDULE)
         (
             node(UNKNOWN),
             chips("npu", UNKNOWN),
-            "UNKNOWN: nobody can tell whether the node takes work; of 1 NPU 0 well, 1 unknown",
+            "UNKNOWN: it is not known whether the node takes work; of 1 NPU 0 well, 1 unknown",
         ),
-        (pb.Device(name="node"), [], "UNKNOWN: nobody can tell whether the node takes work"),
+        (pb.Device(name="node"), [], "UNKNOWN: it is not known whether the node takes work"),
         (WELL, [], "the node takes work; no chip is known"),
     ],
 )

@@ -214,7 +214,7 @@ def test_the_audit_log_says_who_asked_for_what_and_what_came_of_it(
         (1, "Quiesce", "", "quiesced until resumed: bench"),
         (2, "SetClaims", "npu9", "refused: claims[0].device: 'npu9' is not known; there are: node"),
         (3, "Resume", "", f"resumed {quiesce_id}"),
-        (4, "ListAudit", "", "told 2 entries"),
+        (4, "ListAudit", "", "listed 2 entries"),
     ]
     assert quiesce_id.endswith("/quiesce:alice#1")
     assert [re.sub("pid [0-9]+", "pid N", each["who"]) for each in told[:3]] == [

@@ -54,7 +54,7 @@ class Places:
 
 
 class Admission(grpc.aio.ServerInterceptor):  # type: ignore[misc] # comes without types
-    """For one socket, whose callers ``identify`` tells."""
+    """For one socket, whose callers ``identify`` names."""
 
     def __init__(self, identify: Identify, places: Places, connections: Connections) -> None:
         self._identify = identify
@@ -141,7 +141,7 @@ class Admission(grpc.aio.ServerInterceptor):  # type: ignore[misc] # comes witho
 
 
 class _NotTaken(Exception):
-    """The client has not read what it was told for so long that it keeps places and room from others."""
+    """The client has not read what it was sent for so long that it keeps places and room from others."""
 
 
 async def _taken(writing: Awaitable[None]) -> None:

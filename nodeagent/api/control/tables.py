@@ -1,4 +1,4 @@
-"""ReloadTables: values that the daemon fills in, what an operator is told of them, and of refused tables."""
+"""ReloadTables: values that the daemon fills in, what an operator sees of them, and of refused tables."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -73,7 +73,7 @@ def _first_lines(lines: Sequence[str]) -> str:
     for line in lines:
         size += _escaped_length(line) + len("%0A")
         if size > MAX_REASON_BYTES:
-            kept.append(f'and {len(lines) - len(kept)} more; "nodeagent tables check" tells them all')
+            kept.append(f'and {len(lines) - len(kept)} more; "nodeagent tables check" shows them all')
             break
         kept.append(line)
     return "\n".join(kept)

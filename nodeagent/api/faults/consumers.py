@@ -38,7 +38,7 @@ _STATUSES: Final = {
 
 
 class ConsumerService:
-    """Behind one socket; ``identify`` tells who calls."""
+    """Behind one socket; ``identify`` names who calls."""
 
     def __init__(self, ledger: Ledger, facts: NodeFacts, identify: Identify, audit: AuditLog) -> None:
         self._ledger = ledger

@@ -1,6 +1,6 @@
 """Follows the committed events inside the daemon: what the journal and the metrics listen to.
 
-Like a subscriber it keeps a number and no queue. Where retention has overtaken it, it goes on with the
+Like a subscriber it keeps a number and no queue. Where retention has overtaken it, it continues with the
 oldest event that is kept.
 """
 

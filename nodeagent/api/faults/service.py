@@ -60,7 +60,7 @@ class Shown:
 
 
 class FaultService:
-    """The service behind one socket; ``identify`` tells who calls."""
+    """The service behind one socket; ``identify`` names who calls."""
 
     def __init__(self, shown: Shown, identify: Identify, answers: Quota) -> None:
         self._shown = shown

@@ -26,7 +26,7 @@ from nodeagent.store.records import Publication, StoredEvent, StoreId
 
 MAX_BATCH = 64
 HELD_BACK_EVENTS = 16_000
-"""After so many events that the filter held back, a stream that is still catching up tells its position."""
+"""After so many events that the filter held back, a stream that is still catching up sends its position."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """When a stream without events to send tells how far it has come, seconds."""
+    """When a stream without events to send reports how far it has come, seconds."""
 
     after_held_back_s: float = 1.0
     quiet_s: float = 30.0
@@ -54,7 +54,7 @@ def of_view(view: View) -> Sequence[Source]:
 
 
 class _Due(Enum):
-    """What a stream goes on with."""
+    """What a stream sends next."""
 
     EVENTS = auto()
     SNAPSHOT = auto()
@@ -96,7 +96,7 @@ class Subscription:
         self._store_id = StoreId(uuid="", epoch=0)
         self._durable = True
         self._seq = 0
-        self._told = 0
+        self._sent_seq = 0
         self._is_entering = False
         self._has_lost = False
 
@@ -120,7 +120,7 @@ class Subscription:
         return self._answers.held(self._caller, self._frames.snapshot_size)
 
     async def _due(self) -> _Due:
-        """What the stream goes on with; waits until there is something."""
+        """What the stream sends next; waits until there is something."""
         while True:
             current = self._feed.current
             if self._enters(current):
@@ -179,11 +179,11 @@ class Subscription:
         return self._bookmark(current)
 
     def _snapshot(self, reason: pb.SnapshotReason, missed_from_seq: int) -> bytes:
-        """The whole state as now published; the stream goes on from there."""
+        """The whole state as now published; the stream continues from there."""
         current = self._feed.current
         self._filter.learn(current)
         self._store_id, self._durable = current.store_id, current.durable
-        self._seq = self._told = current.seq
+        self._seq = self._sent_seq = current.seq
         self._has_lost = False
         published = messages.Published(current, self._filter.devices)
         snapshot = pb.Snapshot(
@@ -213,7 +213,7 @@ class Subscription:
 
     def _bookmark(self, current: Publication) -> bytes:
         self._durable = current.durable
-        self._told = self._seq
+        self._sent_seq = self._seq
         return self._frames.bookmark(self._store_id, current.durable, self._seq)
 
     def _enters(self, current: Publication) -> bool:
@@ -243,7 +243,7 @@ class Subscription:
         return self._batch_of(unsent, current)
 
     def _snapshot_due(self) -> bytes:
-        """Or events that were told meanwhile: between the last look and the Snapshot nothing is awaited."""
+        """Or events that were published meanwhile: from the last look to the Snapshot nothing is awaited."""
         current = self._feed.current
         if not self._enters(current):
             return self._fallen_behind()
@@ -265,16 +265,16 @@ class Subscription:
             if self._filter.passes(stored):
                 passing.append(self._frames.event(stored))
                 size += len(passing[-1])
-                self._told = stored.seq
+                self._sent_seq = stored.seq
             self._seq = stored.seq
         self._durable = current.durable
         if passing:
             return self._frames.batch(self._store_id, current.durable, passing)
-        return self._bookmark(current) if self._seq - self._told >= HELD_BACK_EVENTS else b""
+        return self._bookmark(current) if self._seq - self._sent_seq >= HELD_BACK_EVENTS else b""
 
     async def _wait(self) -> bool:
-        """False when it is time to tell how far the stream has come."""
-        held_back = self._told < self._seq
+        """False when it is time to report how far the stream has come."""
+        held_back = self._sent_seq < self._seq
         try:
             async with asyncio.timeout(self._pace.after_held_back_s if held_back else self._pace.quiet_s):
                 await self._feed.wait_beyond(self._seq, self._store_id)

@@ -1,4 +1,4 @@
-"""``nodeagent replay FILE``: the events that would have been told. The work is ``nodeagent.replay``'s."""
+"""``nodeagent replay FILE``: the events that would have been emitted. The work is ``nodeagent.replay``'s."""
 
 import gc
 from collections import Counter
@@ -54,7 +54,7 @@ class Time(click.ParamType[int]):
     "--compare",
     metavar="FOLDER",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Show only what would be told differently with these tables over the shipped ones.",
+    help="Show only the events that would differ with these tables over the shipped ones.",
 )
 @click.option(
     "--boot-time",
@@ -182,7 +182,7 @@ def _show(event: types_pb2.Event, output: Output) -> None:
 def _show_differences(
     ours: Iterable[types_pb2.Event], theirs: Iterable[types_pb2.Event], output: Output
 ) -> None:
-    """What only one of them told, in order of time: "-" now, "+" with the other tables.
+    """What only one of them emitted, in order of time: "-" now, "+" with the other tables.
 
     That a store's tables changed is no difference: the others were in force all the time.
     """

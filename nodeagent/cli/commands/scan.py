@@ -32,7 +32,7 @@ _FAULTY: Final = (types_pb2.VERDICT_ISOLATE, types_pb2.VERDICT_NO_NEW_JOBS)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``by`` says who looked: the daemon, or a probe of our own. ``reasons`` say why it could not tell."""
+    """``by`` says who looked: the daemon, or a probe of our own. ``reasons`` say why it is unknown."""
 
     by: str
     devices: Sequence[types_pb2.Device]
@@ -54,7 +54,7 @@ class Answer:
 @socket_option
 @output_option
 def command(socket: Path | None, config_path: Path | None, output: Output) -> None:
-    """Answer with the exit status whether this node is good: 0 good, 1 faulty, 2 could not tell.
+    """Answer with the exit status whether this node is good: 0 good, 1 faulty, 2 unknown.
 
     A device, or the node, is faulty if it may get no new work. The daemon is asked. If no daemon answers, its
     store and the sources are read once without it; what was isolated stays isolated. A driver that is slow to
@@ -116,11 +116,11 @@ def _write(answer: Answer) -> None:
         why = "; ".join(dict.fromkeys(f"{reason.code} {reason.text}".strip() for reason in device.reasons))
         write(f"faulty: {device.name} {word(enums.VERDICT_OF, device.verdict)}: {why}")
     for reason in (*answer.reasons, *_unknown(answer)):
-        write(f"could not tell: {reason}")
+        write(f"unknown: {reason}")
     if answer.status == GOOD:
         write(f"good: {_all_of(answer.devices)}")
     elif not answer.devices and not answer.reasons:
-        write("could not tell: no device is known")
+        write("unknown: no device was found")
 
 
 def _unknown(answer: Answer) -> Iterator[str]:

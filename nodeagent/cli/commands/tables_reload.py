@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 RELOAD_LIMIT_S: Final = 45.0
-"""Shorter than what the unit gives a reload, so that it is told what came of it."""
+"""Shorter than what the unit gives a reload, so that its outcome is still shown."""
 
 
 @click.command("reload")

@@ -8,14 +8,14 @@ OPEN_DEADLINE_S: Final = 60.0
 it with the last process that has it open (NVIDIA, Driver Persistence)."""
 
 READ_DEADLINE_S: Final = 10.0
-"""Longer than the default deadline of a call, so that one device that hangs is told by its name."""
+"""Longer than the default deadline of a call, so that one device that hangs is reported by its name."""
 
 REPORT_AFTER_S: Final = 5.0
-"""Who has waited for so long is told for what."""
+"""After so long a wait, what is waited for is shown."""
 
 
 class Patience:
-    """Begins when it is made. ``tell`` gets one line for each source whose driver takes long to open."""
+    """Begins when it is made. ``report`` gets one line for each source whose driver takes long to open."""
 
     def __init__(self, now_s: float, report: Callable[[str], None]) -> None:
         self._begun_s = now_s

@@ -39,7 +39,7 @@ from nodeagent.store.records import Publication, StoreId
 from nodeagent.tables.load import load_catalog
 
 LOOK_EACH_S: Final = 0.05
-"""Of a source that is not here nothing is told: this often is asked whether it is one."""
+"""A source that is not on this node reports nothing: this often it is asked whether it is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Findings:
 
 
 def look(config: Config, folders: Sequence[Path], report: Callable[[str], None]) -> Findings:
-    """``tell`` gets what is waited for, where that takes long. Raises TablesError."""
+    """``report`` gets what is waited for, where that takes long. Raises TablesError."""
     return asyncio.run(_look(config, folders, report))
 
 

@@ -119,7 +119,7 @@ def _a_path(socket: Path) -> Path:
 
 
 def _daemons_config(path: Path | None) -> "Config":
-    """As the daemon has it: it goes on with the last good one where the file is wrong, and says so if asked.
+    """As the daemon has it: it keeps the last good one where the file is wrong, and says so if asked.
 
     Raises Failure as ``read_config``.
     """

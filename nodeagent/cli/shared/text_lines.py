@@ -19,7 +19,7 @@ _OF_ACTIONS = frozenset(
     )
 )
 _INDENT = " " * 25
-"""The length of a time and a space: what goes on is told below the first line's kind."""
+"""The length of a time and a space: the rest follows below the first line's kind."""
 
 
 def write_event(event: types_pb2.Event) -> None:
@@ -49,7 +49,7 @@ def _coloured_words(text: str) -> str:
 
 
 def _what(event: types_pb2.Event) -> str:
-    """The fault's name and level, why it is told, and what a reader must know of it."""
+    """The fault's name and level, why it is shown, and what a reader must know of it."""
     level = enums.LEVEL_OF.get(event.condition_level)
     fault = f"{event.name} ({level})" if level else event.name
     marks = [

@@ -65,7 +65,7 @@ def repair(
     """Put a new file in place with what is left; with nothing, where it is not ours. Raises sqlite3.Error or
     OSError.
 
-    It is told by the next daemon; not so where the file ``is_cut_short`` and nothing is missing. A file that
+    The next daemon reports it; not so where the file ``is_cut_short`` and nothing is missing. A file that
     is itself the repaired one of another, ``repaired_of`` that was kept aside, is not kept beside it.
     Refused while this process has the file open elsewhere: SQLite removes the log by its name when the last
     connection closes, and that name will be the new store's.
@@ -115,7 +115,7 @@ def finish(path: Path) -> None:
 
 
 def damage_of(row: Any) -> Damage:
-    """As a row of its table tells it."""
+    """As a row of its table gives it."""
     _, why, aside, lost, is_whole, doubtful = row
     cells = [(0, kind, body, 0) for kind, body in _decoder.decode(doubtful)]
     return Damage(

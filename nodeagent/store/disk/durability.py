@@ -106,7 +106,7 @@ class Durability:
         self._closed = False
         self.earlier_life_waits = False
         self.damages: list[Damage] = []
-        """Found since the start, and not told yet."""
+        """Found since the start, and not reported yet."""
         self._rejoining: asyncio.Task[None] | None = None
         self._retry_s = limits.retry_s
         self._durable_since_s = float("-inf")
@@ -145,14 +145,14 @@ class Durability:
         except StoreInUseError:
             raise
         except Exception as error:  # noqa: BLE001 - the rim of a start: the daemon begins
-            trouble = _told(error)
+            trouble = _text(error)
             database.close()
         if not self.path.exists():
             return None, trouble
         try:
             return read_life(self.path, self._identity.begin()), trouble
         except Exception as error:  # noqa: BLE001 - as above
-            _log.error("store: nothing could be read from %s: %s", self.path, _told(error))
+            _log.error("store: nothing could be read from %s: %s", self.path, _text(error))
             self.damages.append(Damage(why=trouble, lost=("everything",), is_whole=False))
             return None, trouble
 
@@ -219,7 +219,7 @@ class Durability:
         unix_ms = self._identity.wall_ns() // 1_000_000
         self.store_id = replace(self.store_id, epoch=max(self.store_id.epoch + 1, unix_ms))
         self.degraded = reason
-        _log.critical("store: not durable, going on in memory as %s: %s", self.store_id, reason)
+        _log.critical("store: not durable (%s): keeping events in memory, store id %s", reason, self.store_id)
         if self._writer is not None:
             self._leave(self._writer)
         while self._pending:
@@ -262,7 +262,7 @@ class Durability:
             except Exception as error:  # noqa: BLE001 - the task's rim: any trouble is tried again later
                 writer.abandon()
                 self._retry_s = min(2 * self._retry_s, LONGEST_RETRY_S)
-                _log.warning("store: still not durable, next try in %g s: %s", self._retry_s, _told(error))
+                _log.warning("store: still not durable, next try in %g s: %s", self._retry_s, _text(error))
                 self._reader.resume()
             else:
                 self._be_durable(writer)
@@ -339,7 +339,7 @@ def _lost(known: Numbers, found: Numbers) -> tuple[str, ...]:
 _FORESEEN = (sqlite3.Error, OSError, StoreDamagedError, StoreInUseError, NewerSchemaError)
 
 
-def _told(error: Exception) -> str:
+def _text(error: Exception) -> str:
     """In words; what nobody foresaw is logged with its place."""
     if isinstance(error, _FORESEEN):
         return str(error)
