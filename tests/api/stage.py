@@ -87,9 +87,9 @@ class Stage:
                 self._conditions[event.condition_id] = samples.condition(event)
             elif event.kind is EventKind.CLEARED:
                 self._conditions.pop(event.condition_id, None)
-        told = [replace(each, at_ns=each.at_ns - LONG_NS) for each in events] if long_ago else events
+        events_then = [replace(each, at_ns=each.at_ns - LONG_NS) for each in events] if long_ago else events
         committed = await self.ledger.commit(
-            Transaction(events=tuple((time.time_ns(), each) for each in told), engine_now_ns=NOW_NS)
+            Transaction(events=tuple((time.time_ns(), each) for each in events_then), engine_now_ns=NOW_NS)
         )
         self._publish(committed.store_id, committed.last_seq, committed.durable, committed.events)
         return committed

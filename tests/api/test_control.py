@@ -88,8 +88,8 @@ async def test_a_member_of_the_operators_group_may_control(
 @pytest.mark.root
 async def test_who_is_in_more_groups_than_can_be_read_reads_and_does_not_control(stage: Stage) -> None:
     groups = ",".join(str(50_000 + number) for number in range(300))
-    told = await on_control(stage, fault_service_pb2.GetNodeRequest(), pb.QuiesceRequest(), groups=groups)
-    assert [status for status, _ in told] == ["OK", "PERMISSION_DENIED"]
+    answers = await on_control(stage, fault_service_pb2.GetNodeRequest(), pb.QuiesceRequest(), groups=groups)
+    assert [status for status, _ in answers] == ["OK", "PERMISSION_DENIED"]
 
 
 @pytest.mark.root

@@ -25,10 +25,10 @@ async def test_an_open_stream_gets_the_event_then_a_snapshot_that_is_not_durable
         stage.publish_in_epoch(7, event("gpu2"))
         following = await stream.next()
 
-    assert [told.seq for told in batch.batch.events] == [2]
+    assert [each.seq for each in batch.batch.events] == [2]
     assert snapshot.snapshot.reason == pb.SNAPSHOT_REASON_EPOCH_CHANGED
     assert (snapshot.snapshot.seq, snapshot.snapshot.missed_from_seq) == (2, 0)
-    assert [told.seq for told in following.batch.events] == [3]
+    assert [each.seq for each in following.batch.events] == [3]
     for message in (batch, snapshot, following):
         assert (message.store_id.epoch, message.durable) == (7, False)
 
@@ -49,13 +49,13 @@ async def test_an_event_told_while_the_stream_enters_the_epoch_is_not_swallowed_
         pace=Pace(),
     )
     async with aclosing(subscription.responses()) as responses:
-        told = [await anext(responses)]
+        responses_read = [await anext(responses)]
         for device in ("gpu1", "gpu2"):
             stage.publish_in_epoch(7, event(device))
-            told.append(await anext(responses))
-        told.append(await anext(responses))
+            responses_read.append(await anext(responses))
+        responses_read.append(await anext(responses))
 
-    first, batch, second, snapshot = map(pb.WatchResponse.FromString, told)
+    first, batch, second, snapshot = map(pb.WatchResponse.FromString, responses_read)
     assert first.WhichOneof("payload") == "snapshot"
     assert [[each.seq for each in one.batch.events] for one in (batch, second)] == [[2], [3]]
     assert (snapshot.snapshot.seq, snapshot.snapshot.missed_from_seq) == (3, 0)

@@ -62,5 +62,9 @@ def test_a_device_without_known_holders_is_told_apart_from_a_free_one() -> None:
         durable=True,
         wall_offset_ns=0,
     )
-    told = [received.device(message).holders for message in messages.Published(publication).devices()]
-    assert told == [None, (), (values.Holder(pid=7, start_time=4711, command="python3", job="slurm:42.0"),)]
+    holders = [received.device(message).holders for message in messages.Published(publication).devices()]
+    assert holders == [
+        None,
+        (),
+        (values.Holder(pid=7, start_time=4711, command="python3", job="slurm:42.0"),),
+    ]

@@ -1,4 +1,4 @@
-"""What callers are told who quiesce, resume, isolate and release: the core's own answer."""
+"""What callers who quiesce, resume, isolate and release are answered: the core's own answer."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A stream that is read so slowly that what it still wants is gone: it is told from which number on.
+"""A stream that is read so slowly that what it still wants is gone: it sees from which number on.
 
 The stream is driven here without gRPC, whose buffers would decide how far behind it is.
 """
@@ -78,14 +78,14 @@ async def test_a_stream_whose_next_event_left_retention_gets_a_snapshot_and_goes
         opening = pb.WatchResponse.FromString(await anext(stream))
         await commit(ledger, feed, 2 * RING, LONG_AGO_NS)
         await until(lambda: ledger.oldest_seq == 2 * RING + 1)
-        told = pb.WatchResponse.FromString(await anext(stream)).snapshot
+        snapshot = pb.WatchResponse.FromString(await anext(stream)).snapshot
         await commit(ledger, feed, 1, NOW_NS)
         following = pb.WatchResponse.FromString(await anext(stream)).batch
         await stream.aclose()
 
     assert opening.bookmark.seq == 0
-    assert told.reason == pb.SNAPSHOT_REASON_FELL_BEHIND
-    assert (told.missed_from_seq, told.seq) == (1, 2 * RING)
+    assert snapshot.reason == pb.SNAPSHOT_REASON_FELL_BEHIND
+    assert (snapshot.missed_from_seq, snapshot.seq) == (1, 2 * RING)
     assert [each.seq for each in following.events] == [2 * RING + 1]
 
 
@@ -117,10 +117,10 @@ async def test_a_stream_too_far_behind_when_the_epoch_changes_is_told_from_where
         epoch = StoreId(uuid=ledger.store_id.uuid, epoch=ledger.store_id.epoch + 1)
         last = StoredEvent(seq=MANY + 1, wall_ns=1, event=event())
         feed.publish(publication(epoch, last.seq), (last,))
-        told = pb.WatchResponse.FromString(await anext(stream))
+        response = pb.WatchResponse.FromString(await anext(stream))
         await stream.aclose()
 
     assert [each.seq for each in read.batch.events] == list(range(1, MAX_BATCH + 1))
-    assert told.snapshot.reason == pb.SNAPSHOT_REASON_EPOCH_CHANGED
-    assert (told.snapshot.missed_from_seq, told.snapshot.seq) == (MAX_BATCH + 1, last.seq)
-    assert told.store_id.epoch == epoch.epoch
+    assert response.snapshot.reason == pb.SNAPSHOT_REASON_EPOCH_CHANGED
+    assert (response.snapshot.missed_from_seq, response.snapshot.seq) == (MAX_BATCH + 1, last.seq)
+    assert response.store_id.epoch == epoch.epoch

@@ -32,7 +32,7 @@ async def test_a_first_watch_begins_with_the_whole_state_and_goes_on_with_what_f
     assert [condition.device for condition in snapshot.conditions] == ["gpu0"]
     assert [hold.reason for hold in snapshot.holds] == ["fan swap"]
     assert [source.name for source in snapshot.sources] == ["kmsg"]
-    assert [(told.seq, told.device) for told in following] == [(2, "gpu1")]
+    assert [(each.seq, each.device) for each in following] == [(2, "gpu1")]
 
 
 async def test_every_message_says_which_node_which_boot_and_which_store(stage: Stage) -> None:

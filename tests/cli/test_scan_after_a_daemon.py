@@ -129,7 +129,7 @@ def test_what_is_over_by_now_is_good(site: Site, chips: EmulatedNode, nodeagent:
         chips.set("gpu0", "gpu_recovery_action", 2)
         site.stream.until("gpu0")
     chips.set("gpu0", "gpu_recovery_action", 0)
-    time.sleep(1.1)  # the hold's time, of which nobody tells
+    time.sleep(1.1)  # the hold's time, which nobody announces
 
     ran = nodeagent("scan")
 
@@ -180,8 +180,8 @@ def test_a_store_that_cannot_be_read_is_not_good_and_said_why(
 
     ran = nodeagent("scan")
 
-    told = f"unknown: what was known of this node cannot be read: {state}/store.db"
-    assert (ran.status, ran.out.startswith(told), len(ran.out.splitlines())) == (2, True, 1)
+    reason = f"unknown: what was known of this node cannot be read: {state}/store.db"
+    assert (ran.status, ran.out.startswith(reason), len(ran.out.splitlines())) == (2, True, 1)
 
 
 def test_a_fault_that_is_seen_is_told_though_the_store_cannot_be_read(

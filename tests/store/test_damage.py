@@ -1,4 +1,4 @@
-"""A damaged file: what of it proves itself goes on, what does not is told, and nothing keeps the daemon from
+"""A damaged file: what proves itself is kept, what does not is reported, and nothing keeps the daemon from
 starting.
 """
 
@@ -81,8 +81,8 @@ async def look(directory: Path, reports_damage: bool = False) -> Look:
     recovery = await ledger.open()
     try:
         if reports_damage:
-            told = replace(transaction(recovery.last_seq + 1), reports_damage=True)
-            assert (await ledger.commit(told)).durable
+            reporting = replace(transaction(recovery.last_seq + 1), reports_damage=True)
+            assert (await ledger.commit(reporting)).durable
         return Look(
             recovery=recovery,
             durable=ledger.durable,
@@ -163,7 +163,7 @@ async def test_a_damaged_input_costs_itself_and_is_told(
         "input 5 is not as it was written",
         ("1 inputs since the last compaction",),
     )
-    assert damage.is_whole, "what it did is told by the history"
+    assert damage.is_whole, "what it did stands in the history"
 
 
 async def test_a_damaged_input_whose_events_are_lost_too_may_have_been_an_isolation(tmp_path: Path) -> None:
@@ -341,7 +341,7 @@ async def test_whatever_byte_is_wrong_it_opens_and_tells_what_is_lost(tmp_path: 
 
 
 def check(found: Look, before: Recovery, at: int) -> None:
-    """What is not as before is told, and it is no more than what stands at one byte."""
+    """What is not as before is reported, and it is no more than what stands at one byte."""
     recovery, place = found.recovery, f"byte {at}"
     assert found.durable, place
     inputs = [each for each in recovery.inputs if not isinstance(each.input, Tick)]
@@ -363,7 +363,7 @@ def check(found: Look, before: Recovery, at: int) -> None:
         assert recovery.damages or not found.audited, place
 
 
-# --------------------------------------------------------------------------- until it is told
+# --------------------------------------------------------------------------- until it is reported
 
 
 async def test_damage_is_found_again_until_it_was_told(tmp_path: Path) -> None:

@@ -24,9 +24,9 @@ from nodeagent.messages.pb import types_pb2
 
 GOOD: Final = 0
 FAULTY: Final = 1
-COULD_NOT_TELL: Final = 2
+UNKNOWN: Final = 2
 
-_WORDS: Final = {GOOD: "good", FAULTY: "faulty", COULD_NOT_TELL: "unknown"}
+_WORDS: Final = {GOOD: "good", FAULTY: "faulty", UNKNOWN: "unknown"}
 _FAULTY: Final = (types_pb2.VERDICT_ISOLATE, types_pb2.VERDICT_NO_NEW_JOBS)
 
 
@@ -47,7 +47,7 @@ class Answer:
         if self.faulty:
             return FAULTY
         unknown = any(device.verdict == types_pb2.VERDICT_UNKNOWN for device in self.devices)
-        return COULD_NOT_TELL if unknown or self.reasons or not self.devices else GOOD
+        return UNKNOWN if unknown or self.reasons or not self.devices else GOOD
 
 
 @click.command("scan")
