@@ -1,4 +1,4 @@
-"""Resets as protobuf messages: those that go on or ended of late, and what one would do."""
+"""Resets as protobuf messages: those in progress or ended of late, and what one would do."""
 
 from nodeagent.api.messages import Published
 from nodeagent.core.model import Reset

@@ -1,4 +1,4 @@
-"""From a file to what was heard: lines of a kernel log, or signals with their times. Parse only.
+"""From a file to what it holds: lines of a kernel log, or signals with their times. Parse only.
 
 A file whose first line begins with ``{`` is JSON lines: signals, or entries of the journal. One that begins
 with a field of the journal is its export. Any other file is text of a kernel log.

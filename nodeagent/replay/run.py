@@ -1,4 +1,4 @@
-"""Steps an engine through what was heard, in the file's own time, and hands out the events.
+"""Steps an engine through what a file holds, in the file's own time, and hands out the events.
 
 The rule clock is the file's wall time. All devices that the file names are announced and read before its
 first moment, so that correlation knows how many there are, and each verdict is that of its faults; what that
@@ -30,12 +30,12 @@ _PCI: Final = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _KIND_OF_DEVICE: Final = {Kind.HOST: Kind.NODE, Kind.PUBLIC: Kind.CHIP}
 
 
-def moments(heard: Log | Signals, catalog: Catalog, *, trust_userspace: bool) -> list[Moment]:
+def moments(parsed: Log | Signals, catalog: Catalog, *, trust_userspace: bool) -> list[Moment]:
     """In order of time, equal times as in the file; a log is matched with the catalog's patterns."""
-    if isinstance(heard, Log):
-        found: Iterable[Moment] = matched(heard.lines, catalog.patterns, trust_userspace=trust_userspace)
+    if isinstance(parsed, Log):
+        found: Iterable[Moment] = matched(parsed.lines, catalog.patterns, trust_userspace=trust_userspace)
     else:
-        found = heard.moments
+        found = parsed.moments
     return sorted(found, key=lambda moment: moment.at_ns)
 
 

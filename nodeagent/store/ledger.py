@@ -144,7 +144,7 @@ class Ledger:
 
     @property
     def earlier_life_waits(self) -> bool:
-        """The disk, unreadable at the start, now shows an earlier life: a new process can go on from it."""
+        """The disk, unreadable at the start, now shows an earlier life: a new process can continue it."""
         return self._durability.earlier_life_waits
 
     @property

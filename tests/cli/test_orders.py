@@ -191,7 +191,7 @@ def test_an_injected_fault_is_shown_and_changes_a_verdict_only_when_it_is_to(nod
 
     assert (unknown.status, unknown.err) == (
         0,
-        "warning: code 'NOPE' is in no table: it was judged as one that nobody knows\n",
+        "warning: code 'NOPE' is in no table: it was handled as an unknown code\n",
     )
     assert other.err == ""
     assert shown["condition_id"].endswith("/HBA_FAULT!injected#1")

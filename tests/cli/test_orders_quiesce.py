@@ -72,7 +72,7 @@ hook_timeout = "60s"'''
         node.stream.until("action_finished")
         after = nodeagent("quiesce", "--reason", "driver upgrade", "-o", "json").json[0]
 
-    assert f"\nstill under way is {action} of npu3, npu0, npu1, " in quiesced.out
+    assert f"\nreset {action} of npu3, npu0, npu1, " in quiesced.out
     assert (answer["under_way"], after["under_way"]) == ([action], [])
 
 

@@ -144,7 +144,7 @@ def test_with_a_broken_configuration_commands_find_the_daemon_by_the_one_that_is
 
     reason = f'{node.configuration}:{line}: agnt: unknown key; the nearest known is "agent"'
     where = (
-        f"nodeagent: asking the daemon where {tmp_path}/state/last-good.toml says, as it was last configured"
+        f"nodeagent: using the last good configuration, {tmp_path}/state/last-good.toml, to find the daemon"
     )
     assert (reloaded.status, reloaded.out) == (1, "")
     assert reloaded.err.splitlines() == [f"nodeagent: {reason}", where, f"nodeagent: {reason}"]

@@ -1,4 +1,4 @@
-"""Lets calls in: who calls, whether there is a place, and what is asked, before any service hears of it.
+"""Lets calls in: who calls, whether there is a place, and what is asked, before any service sees it.
 
 One interceptor stands before every method of every service behind a socket, also those that come with gRPC
 (health, reflection). It handles each call from its first header on, as a stream of one request: so a call

@@ -169,7 +169,7 @@ class Relay:
         unwritten = self._refusals.admit()
         if unwritten is not None:
             before = f" ({unwritten} more before it were not logged)" if unwritten else ""
-            _log.warning("a connection is refused: %s%s", why, before)
+            _log.warning("connection refused: %s%s", why, before)
 
     def _accept_again(self, listener: socket.socket) -> None:
         if listener in self._listeners:

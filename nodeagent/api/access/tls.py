@@ -86,7 +86,7 @@ def _fetcher(files: CertificateFiles) -> Callable[[], grpc.ServerCertificateConf
             files.check()
             fresh = files.configuration()
         except (OSError, OutletError) as error:
-            _log.error("certificates changed but are not good; the last good ones stay in use: %s", error)
+            _log.error("certificates changed but cannot be used; the last good ones stay in use: %s", error)
             return None
         _log.info("certificates changed: the new ones are in use")
         return fresh

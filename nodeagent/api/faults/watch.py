@@ -152,7 +152,7 @@ class Subscription:
         )
 
     def _obstacle(self, asked: Position, current: Publication) -> pb.SnapshotReason | None:
-        """Why the stream cannot go on after this position; None if it can."""
+        """Why the stream cannot continue after this position; None if it can."""
         if asked.store_id != current.store_id:
             return pb.SNAPSHOT_REASON_OTHER_STORE
         if asked.seq > current.seq:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.argument("devices", nargs=-1)
 @click.option("--job", required=True, help='The job, such as "slurm:1234".')
 @click.option(
-    "--kind", default="", help='What sort of job, such as "training"; shown where it is in the way.'
+    "--kind", default="", help='What sort of job, such as "training"; shown where it blocks a reset.'
 )
 @click.option("--left", is_flag=True, help="The job has left; without DEVICES it has left all of them.")
 @click.option("--all", "every", is_flag=True, help="All chips of this node.")

@@ -125,7 +125,7 @@ class Follower:
                 self._check_known(daemon)
 
     def _check_known(self, daemon: Client) -> None:
-        """Nothing was found: raises Failure where nothing could be, of what nobody knows.
+        """Nothing was found: raises Failure where nothing could be, of names that are unknown.
 
         With --follow it is only a note: it may come yet.
         """

@@ -35,4 +35,4 @@ def command(
     else:
         write(f"injected {code} on {device}: {response.condition_id or 'it opened no condition'}")
     for each in unknown:
-        note(f"warning: {each}: it was judged as one that nobody knows")
+        note(f"warning: {each}: it was handled as an unknown code")

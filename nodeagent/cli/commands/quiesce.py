@@ -59,7 +59,7 @@ def command(
     end = f"until {for_people(hold.until)}" if hold.HasField("until") else "until resumed"
     write(f"quiesced for {hold.owner}, {end}: {hold.reason}")
     for each in under_way:
-        write(f"still under way is {each.id} of {', '.join(each.devices)}: wait for its end")
+        write(f"reset {each.id} of {', '.join(each.devices)} is still in progress: wait for its end")
     durability.warn(response)
 
 

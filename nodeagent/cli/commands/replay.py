@@ -112,9 +112,9 @@ def _events_of_log(
 
     def events_of(catalog: Catalog) -> list[types_pb2.Event]:
         nonlocal is_log
-        heard = formats.read(file, boot_ns)
-        moments = run.moments(heard, catalog, trust_userspace=trust_userspace)
-        is_log |= _is_log(heard, moments)
+        parsed = formats.read(file, boot_ns)
+        moments = run.moments(parsed, catalog, trust_userspace=trust_userspace)
+        is_log |= _is_log(parsed, moments)
         return _messages(run.replay(moments, catalog))
 
     ours = (
@@ -130,9 +130,9 @@ def _events_of_log(
     return events, others
 
 
-def _is_log(heard: formats.Log | formats.Signals, moments: Iterable[Moment]) -> bool:
+def _is_log(parsed: formats.Log | formats.Signals, moments: Iterable[Moment]) -> bool:
     """Lines without a time are one too where a pattern takes one of them."""
-    recognised = isinstance(heard, formats.Signals) or heard.recognised()
+    recognised = isinstance(parsed, formats.Signals) or parsed.recognised()
     return recognised or any(moment.signal is not None for moment in moments)
 
 

@@ -25,7 +25,7 @@ def command(
     config_path: Path | None,
     output: Output,
 ) -> None:
-    """Allow actions again, as far as your quiesces held them off. Others' quiesces go on, and are named."""
+    """Allow actions again, as far as your quiesces held them off. Others' quiesces stay and are listed."""
     from nodeagent.cli.shared import connection, durability, json_forms
     from nodeagent.messages.pb import control_service_pb2 as pb
 

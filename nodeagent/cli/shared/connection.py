@@ -60,7 +60,7 @@ def _unreachable(path: Path, error: OSError) -> Unreachable:
             )
         case errno.ECONNREFUSED:
             return Unreachable(
-                f"the daemon is not running: nobody listens at {path}; {start}", EXIT_UNAVAILABLE
+                f"the daemon is not running: nothing listens at {path}; {start}", EXIT_UNAVAILABLE
             )
         case errno.EACCES | errno.EPERM:
             todo = f"run as root, or join its group (ls -l {path})"

@@ -133,7 +133,7 @@ def _daemons_config(path: Path | None) -> "Config":
         if folder is None or last is None:
             raise
         note(f"nodeagent: {refused.message.splitlines()[0]}")
-        note(f"nodeagent: asking the daemon where {folder / FILE_NAME} says, as it was last configured")
+        note(f"nodeagent: using the last good configuration, {folder / FILE_NAME}, to find the daemon")
         return last
 
 

@@ -1,4 +1,4 @@
-"""What was named on the command line and nobody knows: named as such, in place of an answer that is empty."""
+"""What was named on the command line and is unknown: said so, in place of an answer that is empty."""
 
 from collections.abc import Collection, Iterable
 

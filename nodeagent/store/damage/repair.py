@@ -84,7 +84,7 @@ def repair(
         doubtful=left.doubtful,
     )
     lost = ", ".join(damage.lost) or "nothing"
-    _log.critical("store: %s is damaged (%s): kept as %s; lost of it: %s", path, why, damage.aside, lost)
+    _log.critical("store: %s is damaged (%s): moved to %s; lost: %s", path, why, damage.aside, lost)
     with _new_file(path) as connection:
         _fill(connection, source, left, LONG)
         if damage.lost or not is_cut_short:
@@ -109,7 +109,7 @@ def finish(path: Path) -> None:
     """What an interrupted repair has left: the new file takes the name where the old one has given it up."""
     fresh = path.with_name(path.name + _NEW)
     if fresh.exists() and not path.exists() and _is_complete(fresh):
-        _log.warning("store: a repair of %s was interrupted: it is finished", path)
+        _log.warning("store: finishing an interrupted repair of %s", path)
         _put_in_place(path, _name_aside(path))
     _forget(fresh)
 

@@ -343,5 +343,5 @@ def _text(error: Exception) -> str:
     """In words; what nobody foresaw is logged with its place."""
     if isinstance(error, _FORESEEN):
         return str(error)
-    _log.error("store: a defect of nodeagent, to be reported", exc_info=error)
+    _log.error("store: a defect of nodeagent; please report it", exc_info=error)
     return repr(error)
