@@ -24,7 +24,7 @@ plan = writer(
 
 
 def resets(published: Published) -> list[types_pb2.Reset]:
-    """Every one that touches a device of the publication that is wanted."""
+    """Every one that touches a device that is wanted."""
     return [
         reset(published, each)
         for each in published.publication.view.resets
