@@ -16,7 +16,7 @@ from typing import TextIO
 from nodeagent.api.faults.follow import follow
 from nodeagent.core.model import EventKind, Verdict
 from nodeagent.store.disk.thread import DiskThread
-from nodeagent.store.event_feed import Board
+from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import StoredEvent
 
@@ -37,12 +37,12 @@ _COLOURS = {
 _log = logging.getLogger(__name__)
 
 
-async def tell(board: Board, ledger: Ledger, after_seq: int, write: Write) -> None:
+async def write_events(feed: EventFeed, ledger: Ledger, after_seq: int, write: Write) -> None:
     """Writes every event after a number, until cancelled. Of failures in a row only the first is reported."""
     thread = DiskThread("events")
     reported = False
     try:
-        async with aclosing(follow(board, ledger, after_seq)) as batches:
+        async with aclosing(follow(feed, ledger, after_seq)) as batches:
             async for events in batches:
                 try:
                     await thread.run(_writing(write, events))
@@ -85,7 +85,7 @@ def journal_writer() -> Write:
 def fields(stored: StoredEvent) -> dict[str, str]:
     """The fields of a journal entry beside MESSAGE. Those that say nothing are left out."""
     event = stored.event
-    told = {
+    values = {
         "SYSLOG_IDENTIFIER": "nodeagent",
         "PRIORITY": str(priority(stored)),
         "NODEAGENT_SEQ": str(stored.seq),
@@ -104,7 +104,7 @@ def fields(stored: StoredEvent) -> dict[str, str]:
         "NODEAGENT_WHY": event.why,
         "NODEAGENT_EVIDENCE": json.dumps(dict(event.evidence)) if event.evidence else "",
     }
-    return {name: str(value) for name, value in told.items() if value}
+    return {name: str(value) for name, value in values.items() if value}
 
 
 def priority(stored: StoredEvent) -> int:

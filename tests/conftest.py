@@ -65,7 +65,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """A test is told by the name under which it can be run again: without the group that xdist appends."""
+    """A test is reported by a name under which it can be run again, without the group that xdist appends."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         return  # the process that runs them all knows them with the group
     name, bracket, group = report.nodeid.rpartition("]")

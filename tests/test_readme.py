@@ -89,7 +89,7 @@ def test_the_client_program_sees_the_state_then_events_and_goes_on_where_it_was(
             second = lines.until(" ").split()
 
     assert first[1:] == ["raised", "0000:3b:00.0", "XID_79", "ISOLATE", "RESCHEDULE"]
-    # Killed between an event and its position it is told that event again: at least once, never not.
+    # Killed between an event and its position it gets that event again: at least once, never not.
     assert int(second[0]) in (int(first[0]), int(first[0]) + 1)
 
 

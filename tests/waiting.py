@@ -1,4 +1,4 @@
-"""Waits for what nobody tells, each with a limit of its own. It judges no time that passed."""
+"""Waits for what nobody announces, each with a limit of its own. It judges no time that passed."""
 
 import asyncio
 import queue

@@ -1,7 +1,7 @@
-"""``grpc.health.v1``: what a supervisor or a load balancer asks. It knows what it is told, and nothing else.
+"""``grpc.health.v1``: what a supervisor or a load balancer asks. It knows only what the daemon sets.
 
 The servicer that comes with gRPC writes to one watcher while it holds the lock that all share: one that takes
-nothing keeps every other from being told, and the daemon from stopping. Here each watcher waits for itself.
+nothing keeps all others waiting, and the daemon from stopping. Here each watcher waits for itself.
 """
 
 import asyncio
@@ -43,12 +43,12 @@ class HealthService:
 
     async def watch(self, request: pb.HealthCheckRequest, context: grpc.aio.ServicerContext) -> None:
         """A service that there is none of is watched too, as the protocol wants it."""
-        told = None
+        sent = None
         while True:
             changed, response = self._changed, self._response(request.service)
-            if response != told:
+            if response != sent:
                 await context.write(response)
-                told = response
+                sent = response
             await changed.wait()
 
     def _response(self, service: str) -> pb.HealthCheckResponse:

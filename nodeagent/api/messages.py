@@ -93,7 +93,7 @@ def event(stored: StoredEvent) -> pb.Event:
     return _event(stored.event, seq=stored.seq, at=timestamp(stored.wall_ns))
 
 
-class Scene:
+class Published:
     """One publication as messages: rule times become wall times, device ids get their names.
 
     ``devices`` (names or ids; empty: all) leaves out everything about other devices.

@@ -1,4 +1,4 @@
-"""gRPC reflection, for operators only: it tells the whole API to whoever asks."""
+"""gRPC reflection, for operators only: it shows the whole API to whoever asks."""
 
 from collections.abc import AsyncIterable, AsyncIterator, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from nodeagent.api.access.credentials import Identify, Role
 
 
 def add_reflection(server: grpc.aio.Server, services: Sequence[str], identify: Identify) -> None:
-    """Adds the service to one door; callers who are no operators get PERMISSION_DENIED."""
+    """Adds the service to one server; callers who are no operators get PERMISSION_DENIED."""
     names = (*services, "grpc.health.v1.Health", SERVICE_NAME)
     add_ServerReflectionServicer_to_server(_ForOperators(names, identify), server)
 

@@ -59,8 +59,8 @@ def evidence(given: Mapping[str, str]) -> dict[str, str]:
     for key, value in given.items():
         word("evidence", key)
         if len(value) > MAX_EVIDENCE_CHARACTERS:
-            told = f"{key} has {len(value)} characters; at most {MAX_EVIDENCE_CHARACTERS}"
-            raise Refusal(Status.INVALID_ARGUMENT, f"evidence: {told}")
+            problem = f"{key} has {len(value)} characters; at most {MAX_EVIDENCE_CHARACTERS}"
+            raise Refusal(Status.INVALID_ARGUMENT, f"evidence: {problem}")
     return dict(given)
 
 

@@ -1,6 +1,6 @@
-"""Resets as protobuf messages: those that go on or ended of late, and what one would do."""
+"""Resets as protobuf messages: those in progress or ended of late, and what one would do."""
 
-from nodeagent.api.messages import Scene
+from nodeagent.api.messages import Published
 from nodeagent.core.model import Reset
 from nodeagent.core.resets.dry_run import Rehearsal, Step, Used
 from nodeagent.messages.mapping import writer
@@ -23,17 +23,19 @@ plan = writer(
 )
 
 
-def resets(scene: Scene) -> list[types_pb2.Reset]:
-    """Every one that touches a device of the scene."""
+def resets(published: Published) -> list[types_pb2.Reset]:
+    """Every one that touches a device that is wanted."""
     return [
-        reset(scene, each) for each in scene.publication.view.resets if any(map(scene.wants, each.members))
+        reset(published, each)
+        for each in published.publication.view.resets
+        if any(map(published.wants, each.members))
     ]
 
 
-def reset(scene: Scene, value: Reset) -> types_pb2.Reset:
+def reset(published: Published, value: Reset) -> types_pb2.Reset:
     return _reset(
         value,
-        scene.publication.wall_offset_ns,
-        devices=[scene.name_of(each) for each in value.members],
-        verified=[scene.name_of(each) for each in value.verified],
+        published.publication.wall_offset_ns,
+        devices=[published.name_of(each) for each in value.members],
+        verified=[published.name_of(each) for each in value.verified],
     )

@@ -1,7 +1,7 @@
 """The gRPC sockets: the public one, the control one, and TCP with mutual TLS, each behind a relay of its own.
 
-The same services stand behind each; who calls, and so what he may do, is told by the relay, and by TLS. It
-opens and closes, and holds no state of its own.
+The same services stand behind each; who calls, and so what he may do, is known from the relay and from TLS.
+It opens and closes, and holds no state of its own.
 """
 
 import asyncio
@@ -19,9 +19,9 @@ from nodeagent.api.access.credentials import (
     OPERATOR_GROUP,
     READER_GROUP,
     Caller,
+    FindCaller,
     Identify,
     Recognise,
-    TellCaller,
 )
 from nodeagent.api.access.quota import Quota
 from nodeagent.api.access.relay import Relay
@@ -37,7 +37,7 @@ from nodeagent.api.reflection import add_reflection
 from nodeagent.config.agent import Config
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.messages.pb import control_service_pb2, fault_service_pb2
-from nodeagent.store.event_feed import Board
+from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 
 FAULT_SERVICE = fault_service_pb2.DESCRIPTOR.services_by_name["FaultService"]
@@ -55,7 +55,7 @@ class GrpcServer:
     def __init__(
         self,
         *,
-        board: Board,
+        feed: EventFeed,
         ledger: Ledger,
         catalog: Callable[[], Catalog],
         facts: NodeFacts,
@@ -66,7 +66,7 @@ class GrpcServer:
     ) -> None:
         self._config = config
         self._shown = Shown(
-            board=board,
+            feed=feed,
             ledger=ledger,
             catalog=catalog,
             facts=facts,
@@ -118,7 +118,7 @@ class GrpcServer:
 
     async def _open_local(self, kind: "_LocalSocket", path: Path) -> None:
         prepare(path, kind.key)
-        relay = await self._serve_behind_relay(path, kind.key, kind.recognise, kind.tell, kind.limit)
+        relay = await self._serve_behind_relay(path, kind.key, kind.recognise, kind.find_caller, kind.limit)
         relay.start([bound(path, kind.key)])
         open_to(path, kind.group, kind.key)
 
@@ -156,7 +156,7 @@ class GrpcServer:
         name: Path,
         key: str,
         recognise: Recognise,
-        tell: TellCaller,
+        find_caller: FindCaller,
         limit: limits.Limit,
         tls: grpc.ServerCredentials | None = None,
     ) -> Relay:
@@ -166,7 +166,7 @@ class GrpcServer:
         # Over TCP nobody is known to be an operator before the first call.
         kept_later = 0 if tls is None else limit.kept
         relay = Relay(private, recognise, Quota(replace(limit, kept=limit.kept - kept_later)), kept_later)
-        server = self._server(relay, _identify(relay, tell))
+        server = self._server(relay, _identify(relay, find_caller))
         with owner_only():
             try:
                 if tls is None:
@@ -199,12 +199,12 @@ class GrpcServer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LocalSocket:
-    """What tells the two local sockets apart. ``key`` is the config's."""
+    """What distinguishes the two local sockets. ``key`` is the config's."""
 
     key: str
     group: str
     recognise: Recognise
-    tell: TellCaller
+    find_caller: FindCaller
     limit: limits.Limit
 
 
@@ -212,14 +212,14 @@ _PUBLIC = _LocalSocket(
     key="agent.socket",
     group=READER_GROUP,
     recognise=credentials.public_peer,
-    tell=credentials.public_caller,
+    find_caller=credentials.public_caller,
     limit=limits.PUBLIC_CONNECTIONS,
 )
 _CONTROL = _LocalSocket(
     key="agent.control_socket",
     group=OPERATOR_GROUP,
     recognise=credentials.control_peer,
-    tell=credentials.control_caller,
+    find_caller=credentials.control_caller,
     limit=limits.CONTROL_CONNECTIONS,
 )
 
@@ -239,8 +239,8 @@ def _options() -> Sequence[tuple[str, int]]:
     )
 
 
-def _identify(relay: Relay, tell: TellCaller) -> Identify:
-    """The caller of a connection is told once, by its first call."""
+def _identify(relay: Relay, find_caller: FindCaller) -> Identify:
+    """The caller of a connection is identified once, by its first call."""
 
     def identify(context: grpc.aio.ServicerContext) -> Caller:
         grpc_peer = context.peer()
@@ -248,7 +248,7 @@ def _identify(relay: Relay, tell: TellCaller) -> Identify:
         if peer is None:
             return credentials.STRANGER
         if peer.caller is None:
-            relay.know(grpc_peer, tell(peer, context))
+            relay.know(grpc_peer, find_caller(peer, context))
         return peer.caller or credentials.STRANGER
 
     return identify

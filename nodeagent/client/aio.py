@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 
 from nodeagent.client import calls, received
 from nodeagent.client.errors import ClientError
-from nodeagent.client.session import Course
+from nodeagent.client.session import Session
 from nodeagent.client.values import Condition, Consumer, Device, Position, Update
 from nodeagent.core.model import EventKind, Level
 from nodeagent.messages import enums
@@ -57,7 +57,7 @@ class AsyncClient:
         minimum_level: Level | None = None,
     ) -> AsyncGenerator[Update, None]:
         """As ``Client.watch``."""
-        course = Course(
+        session = Session(
             after=after,
             consumer=consumer,
             snapshot=snapshot,
@@ -66,7 +66,7 @@ class AsyncClient:
             minimum_level=minimum_level,
         )
         while True:
-            request = course.request()
+            request = session.request()
             stream = self._channel.unary_stream(
                 calls.path_of(request),
                 request_serializer=pb.WatchRequest.SerializeToString,
@@ -74,14 +74,14 @@ class AsyncClient:
             )(request)
             try:
                 async for response in stream:
-                    for update in course.updates(response):
+                    for update in session.updates(response):
                         yield update
                 ended = ClientError("UNAVAILABLE", "the daemon ended the stream")
             except grpc.aio.AioRpcError as failure:
                 ended = calls.error_of(failure)
             finally:
                 stream.cancel()
-            await asyncio.sleep(course.pause_s(ended))
+            await asyncio.sleep(session.pause_s(ended))
 
     async def ack(self, consumer: str, position: Position) -> int:
         """As ``Client.ack``."""

@@ -1,4 +1,4 @@
-"""How a watch goes on across broken streams: from where, after which pause, and when not at all. No I/O.
+"""How a watch continues across broken streams: from where, after which pause, and when not at all. No I/O.
 
 That nobody answers is logged once, until somebody does: where no logging is set up Python writes it to
 standard error.
@@ -40,7 +40,7 @@ _SNAPSHOTS = {
 }
 
 
-class Course:
+class Session:
     """One watch. Make each stream with ``request``, feed ``updates`` with what it answers."""
 
     def __init__(

@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 
 from nodeagent.client import calls, received
 from nodeagent.client.errors import ClientError
-from nodeagent.client.session import Course
+from nodeagent.client.session import Session
 from nodeagent.client.values import Condition, Consumer, Device, Position, Update
 from nodeagent.core.model import EventKind, Level
 from nodeagent.messages import enums
@@ -66,10 +66,10 @@ class Client:
         """Follows the node without end, across restarts of the daemon, each event once and in order.
 
         Store ``update.position`` together with its effect and give it as ``after`` the next time. With
-        a ``consumer`` and no ``after`` it goes on after the last ``ack``. ``snapshot`` is always,
+        a ``consumer`` and no ``after`` it continues after the last ``ack``. ``snapshot`` is always,
         if_needed or never. Raises ``ClientError`` only where trying again cannot help.
         """
-        course = Course(
+        session = Session(
             after=after,
             consumer=consumer,
             snapshot=snapshot,
@@ -79,13 +79,13 @@ class Client:
         )
         while True:
             try:
-                with closing(self.stream(course.request())) as responses:
+                with closing(self.stream(session.request())) as responses:
                     for response in responses:
-                        yield from course.updates(response)
+                        yield from session.updates(response)
                 ended = ClientError("UNAVAILABLE", "the daemon ended the stream")
             except ClientError as failure:
                 ended = failure
-            time.sleep(course.pause_s(ended))
+            time.sleep(session.pause_s(ended))
 
     def ack(self, consumer: str, position: Position) -> int:
         """Remembers in the daemon how far a consumer has come; the answer is the number remembered."""

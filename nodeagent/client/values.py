@@ -74,7 +74,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """A process that holds a device; ``start_time`` (clock ticks since boot) tells reused pids apart."""
+    """A process that holds a device; ``start_time`` (clock ticks since boot) distinguishes reused pids."""
 
     pid: int
     start_time: int
@@ -172,7 +172,7 @@ class Reset:
     """The reset of a group of devices (names), the one that asked first.
 
     ``who`` is the person who asked, "" where the faults ``codes`` did. ``blocked_by`` says in words what
-    stands in its way. ``due_at`` is when its stage ends by itself. ``result`` begins with done, failed,
+    blocks it. ``due_at`` is when its stage ends by itself. ``result`` begins with done, failed,
     timed_out, interrupted or refused, and is "" until it has ended; ``report`` is how it was done. An unknown
     mode or stage is None.
     """

@@ -186,7 +186,7 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     source = read_source(path, problems.add)
     config = None if source is None else _read(source, problems)
     if config is None or problems:
-        raise ConfigError(problems.told())
+        raise ConfigError(problems.found())
     return config
 
 
@@ -223,7 +223,7 @@ def _read_drivers(tables: object, report: Callable[[KeyPath, str], None]) -> dic
 
 
 def _check(config: Config, report: Callable[[KeyPath, str], None]) -> None:
-    """What no single key can tell."""
+    """What no single key can show."""
     agent = config.agent
     for key, socket_path in (("socket", agent.socket), ("control_socket", agent.control_socket)):
         if len(socket_path.encode()) > SOCKET_PATH_LIMIT_BYTES:

@@ -42,7 +42,7 @@ class KmsgConfig(DriverConfig, frozen=True, kw_only=True):
 
 
 class VendorConfig(DriverConfig, frozen=True, kw_only=True):
-    """``[drivers.unifiedbus]``: a vendor's library, and what the kernel tells of it.
+    """``[drivers.unifiedbus]``: a vendor's library, and what the kernel logs about it.
 
     ``library`` "" is found as the vendor's own tools find it.
     """

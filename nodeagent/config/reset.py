@@ -130,7 +130,7 @@ class ResetConfig(Struct, frozen=True, kw_only=True):
         return any(mode in (ResetMode.ASK, ResetMode.ON) for mode in (self.mode, *self.modes.values()))
 
     def check(self, state_dir: str, report: Callable[[str, str], None]) -> None:
-        """What no single key can tell: ``report(key, reason)``."""
+        """What no single key can show: ``report(key, reason)``."""
         on = [
             key
             for key, mode in (("mode", self.mode), *((f"modes.{v}", m) for v, m in self.modes.items()))

@@ -41,7 +41,7 @@ from nodeagent.metrics.collector import NodeMetrics
 from nodeagent.metrics.http import MetricsServer
 from nodeagent.store.disk.upkeep import Keep
 from nodeagent.store.errors import StoreInUseError
-from nodeagent.store.event_feed import Board
+from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 from nodeagent.vendors import DRIVERS
 
@@ -104,8 +104,8 @@ class Daemon:
             catalogs = Catalogs(ledger, known)
             tables = await catalogs.load(folders, config.settings(), engine.digest)
 
-            board = Board()
-            pump = Pump(engine, ledger, board, clock, systemd.watchdog)
+            feed = EventFeed()
+            pump = Pump(engine, ledger, feed, clock, systemd.watchdog)
             if rebuilt.damages:
                 # What was put back is on the disk before the damage counts as told.
                 await pump.compact()
@@ -121,22 +121,22 @@ class Daemon:
             )
 
             sources = configured.supervisors(
-                config, catalogs.current, clock, recovery.cursors, pump.submit, board.current.view
+                config, catalogs.current, clock, recovery.cursors, pump.submit, feed.current.view
             )
             actuator = Actuator(
                 config,
                 clock,
-                board,
+                feed,
                 ledger,
                 pump.ask,
                 {source.name: source for source in sources},
                 self._config_path,
             )
-            actuator.adopt(board.current.view)
+            actuator.adopt(feed.current.view)
             pump.act = actuator.act
-            quiescence = Quiescence(board, configured.of_vendors(config, sources))
+            quiescence = Quiescence(feed, configured.of_vendors(config, sources))
             quiescence.begin()
-            reloading = Reloading(config, self._config_path, catalogs, pump, board, sources, actuator.reload)
+            reloading = Reloading(config, self._config_path, catalogs, pump, feed, sources, actuator.reload)
             facts = NodeFacts(
                 node_id=host_ids.machine_id(),
                 node_name=config.agent.name(),
@@ -145,14 +145,14 @@ class Daemon:
                 started_wall_ns=clock.wall_ns(),
             )
             grpc = GrpcServer(
-                board=board,
+                feed=feed,
                 ledger=ledger,
                 catalog=lambda: catalogs.current,
                 facts=facts,
                 config=config,
                 served=served(
                     Context(
-                        board=board,
+                        feed=feed,
                         catalog=lambda: catalogs.current,
                         facts=facts,
                         ask=pump.ask,
@@ -164,7 +164,7 @@ class Daemon:
                 sources=lambda view: configured.known_sources(view, sources),
             )
             metrics = NodeMetrics(
-                board=board,
+                feed=feed,
                 ledger=ledger,
                 facts=facts,
                 health=lambda: configured.health(pump, ledger, sources, volatile),
@@ -179,8 +179,8 @@ class Daemon:
                     tasks.create_task(source.run())
                 outlets = [
                     tasks.create_task(metrics.run(recovery.last_seq)),
-                    tasks.create_task(self._tell(board, ledger, recovery.last_seq)),
-                    tasks.create_task(_tell_readiness(board, grpc, _required(config))),
+                    tasks.create_task(self._write_events(feed, ledger, recovery.last_seq)),
+                    tasks.create_task(_tell_readiness(feed, grpc, _required(config))),
                     tasks.create_task(reloading.on(self._reload)),
                     tasks.create_task(actuator.run()),
                     tasks.create_task(quiescence.run()),
@@ -208,11 +208,11 @@ class Daemon:
         loop.add_signal_handler(signal.SIGINT, self._stop.set)
         loop.add_signal_handler(signal.SIGHUP, self._reload.set)
 
-    async def _tell(self, board: Board, ledger: Ledger, after_seq: int) -> None:
+    async def _write_events(self, feed: EventFeed, ledger: Ledger, after_seq: int) -> None:
         if self._stream:
-            await journal.tell(board, ledger, after_seq, journal.line_writer(sys.stdout))
+            await journal.write_events(feed, ledger, after_seq, journal.line_writer(sys.stdout))
         elif journal.runs_under_journal(os.environ):
-            await journal.tell(board, ledger, after_seq, journal.journal_writer())
+            await journal.write_events(feed, ledger, after_seq, journal.journal_writer())
 
     async def _serve_metrics(self, metrics: NodeMetrics, parts: contextlib.AsyncExitStack) -> None:
         """A port that is taken costs the metrics, not the daemon: better not scraped than blind."""
@@ -220,11 +220,11 @@ class Daemon:
             return
         server = MetricsServer(self._config.metrics.listen, metrics)
 
-        async def open_door() -> None:
+        async def listen() -> None:
             server.start()
 
         parts.callback(server.stop)
-        trying = await open_or_keep_trying(open_door, "no metrics")
+        trying = await open_or_keep_trying(listen, "no metrics")
         if trying is not None:
             parts.callback(trying.cancel)
 
@@ -240,12 +240,12 @@ def _is_volatile(state_dir: Path) -> bool:
     return kind in VOLATILE
 
 
-async def _tell_readiness(board: Board, grpc: GrpcServer, required: frozenset[str]) -> None:
+async def _tell_readiness(feed: EventFeed, grpc: GrpcServer, required: frozenset[str]) -> None:
     """Ready while every required source observes: what a load balancer or a scheduler's probe asks."""
     while True:
-        publication = board.current
+        publication = feed.current
         grpc.set_serving(_observes(publication.view, required))
-        await board.wait_change(publication)
+        await feed.wait_change(publication)
 
 
 def _observes(view: View, required: frozenset[str]) -> bool:

@@ -20,7 +20,7 @@ from nodeagent.core.resets.dry_run import Rehearsal
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.sources.translate import store_damaged
-from nodeagent.store.event_feed import Board
+from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Committed, Cursor, Damage, Publication, Stamped, Taken, Transaction
 
@@ -62,7 +62,7 @@ class _Turn:
     events: list[tuple[int, Event]] = field(default_factory=list)
     actions: list[Action] = field(default_factory=list)
     cursors: dict[str, Cursor] = field(default_factory=dict)
-    tells_damage: bool = False
+    reports_damage: bool = False
     taken: list[tuple[asyncio.Future[Taken], Taken]] = field(default_factory=list)
 
 
@@ -70,11 +70,11 @@ class Pump:
     """``beat`` is called only after a turn whose commit was answered: that is what the watchdog hears."""
 
     def __init__(
-        self, engine: Engine, ledger: Ledger, board: Board, clock: Clock, beat: Callable[[], None]
+        self, engine: Engine, ledger: Ledger, feed: EventFeed, clock: Clock, beat: Callable[[], None]
     ) -> None:
         self._engine = engine
         self._ledger = ledger
-        self._board = board
+        self._feed = feed
         self._clock = clock
         self._beat = beat
         self._queue: deque[Delivery] = deque()
@@ -110,7 +110,7 @@ class Pump:
         """The first turn of a process: what rebuilding found, then its own first inputs. They tell of what
         was damaged as far as it is ``told``; the rest is told here.
         """
-        turn = _Turn(tells_damage=bool(told))
+        turn = _Turn(reports_damage=bool(told))
         self._gather(turn, self._clock.rule_ns(), outcome)
         for given in inputs:
             self._step(turn, given)
@@ -224,7 +224,7 @@ class Pump:
         for damage in self._ledger.damages:
             if damage not in told:
                 self._step(turn, store_damaged(damage))
-            turn.tells_damage = True
+            turn.reports_damage = True
 
     async def _commit(self, turn: _Turn) -> bool:
         """Whether it is on the disk."""
@@ -236,7 +236,7 @@ class Pump:
                 engine_now_ns=self._engine.now_ns,
                 anchor=self._clock.anchor(),
                 cursors=turn.cursors,
-                tells_damage=turn.tells_damage,
+                reports_damage=turn.reports_damage,
             )
         )
         # A step of a reset may be told by no event: a turn in which nothing came shows it.
@@ -263,7 +263,7 @@ class Pump:
             self._beat()
 
     def _publish(self, committed: Committed) -> None:
-        self._board.publish(
+        self._feed.publish(
             Publication(
                 view=self._view,
                 store_id=committed.store_id,

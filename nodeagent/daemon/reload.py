@@ -20,7 +20,7 @@ from nodeagent.daemon.restart_keys import left_for_a_start
 from nodeagent.daemon.sources.configured import expected_chips
 from nodeagent.daemon.sources.supervisor import Supervisor
 from nodeagent.store.disk.thread import within
-from nodeagent.store.event_feed import Board
+from nodeagent.store.event_feed import EventFeed
 from nodeagent.tables.load import Loaded
 
 log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class Reloading:
         config_path: Path | None,
         catalogs: Catalogs,
         pump: Pump,
-        board: Board,
+        feed: EventFeed,
         sources: list[Supervisor],
         on_config: Callable[[Config], None],
     ) -> None:
@@ -47,7 +47,7 @@ class Reloading:
         self._config_path = config_path
         self._catalogs = catalogs
         self._pump = pump
-        self._board = board
+        self._feed = feed
         self._sources = sources
         self._on_config = on_config
         self._one_at_a_time = asyncio.Lock()
@@ -117,7 +117,7 @@ class Reloading:
             if wrong == refusals.CONFIGURATION
             else {refusals.CONFIGURATION: "", wrong: reason}
         )
-        conditions = refusals.standing(self._board.current.view, found)
+        conditions = refusals.standing(self._feed.current.view, found)
         await self._pump.ask(Catalogs.rejected(reason), *conditions)
 
     async def _take(self, config: Config, loaded: Loaded) -> None:
@@ -125,7 +125,7 @@ class Reloading:
         # Before the mode of resets is in force that the hooks around them were written for.
         self._on_config(config)
         in_force = {refusals.CONFIGURATION: "", refusals.TABLES: ""}
-        conditions = refusals.standing(self._board.current.view, in_force)
+        conditions = refusals.standing(self._feed.current.view, in_force)
         await self._pump.ask(*inputs, *conditions)
         for source in self._sources:
             source.reload(loaded.catalog)

@@ -24,7 +24,7 @@ from nodeagent.metrics.health_values import HealthSource
 from nodeagent.metrics.resets import ActionCounts, actions_in_progress
 from nodeagent.metrics.telemetry import telemetry
 from nodeagent.store.consumers import Consumer
-from nodeagent.store.event_feed import Board
+from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Publication, StoredEvent
 from nodeagent.tables.levels import LEVELS_OF_KIND
@@ -35,8 +35,8 @@ CONSUMERS_EVERY_S = 5.0
 class NodeMetrics(Collector):
     """``run`` keeps the counters; ``collect`` is called by whoever scrapes, from any thread."""
 
-    def __init__(self, *, board: Board, ledger: Ledger, facts: NodeFacts, health: HealthSource) -> None:
-        self._board = board
+    def __init__(self, *, feed: EventFeed, ledger: Ledger, facts: NodeFacts, health: HealthSource) -> None:
+        self._feed = feed
         self._ledger = ledger
         self._facts = facts
         self._health = health
@@ -52,7 +52,7 @@ class NodeMetrics(Collector):
             both.create_task(self._watch_consumers())
 
     async def _count(self, after_seq: int) -> None:
-        async for events in follow(self._board, self._ledger, after_seq):
+        async for events in follow(self._feed, self._ledger, after_seq):
             self.count(events)
 
     def count(self, events: Sequence[StoredEvent]) -> None:
@@ -69,7 +69,7 @@ class NodeMetrics(Collector):
             await asyncio.sleep(CONSUMERS_EVERY_S)
 
     def collect(self) -> Iterator[Metric]:
-        publication = self._board.current
+        publication = self._feed.current
         health = self._health()
         own = [
             *self._about(publication),

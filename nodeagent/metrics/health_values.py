@@ -1,4 +1,4 @@
-"""How the daemon itself does, as it tells the metrics. Values only; the daemon fills them."""
+"""How the daemon itself does, as the metrics show it. Values only; the daemon fills them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ class SourceHealth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """Of the daemon. Counts are since start. ``degraded`` tells why the store is not durable, "" if it is;
+    """Of the daemon. Counts are since start. ``degraded`` says why the store is not durable, "" if it is;
     ``dropped_*`` count what memory could not keep while it was not. ``volatile``: a reboot forgets it.
     """
 

@@ -13,7 +13,7 @@ _MODES = tuple(mode for mode in ResetMode if mode is not ResetMode.OFF)
 
 
 class ActionCounts:
-    """Counts the ends of actions as events tell them; each attempt ends once."""
+    """Counts the ends of actions as events report them; each attempt ends once."""
 
     def __init__(self) -> None:
         self._ended: dict[tuple[str, str], int] = dict.fromkeys(

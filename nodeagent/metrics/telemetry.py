@@ -1,6 +1,6 @@
 """What devices measure, as metrics: a reading ``NAME.PART`` is ``nodeagent_NAME{device, part}``.
 
-A source's reading of itself is ``nodeagent_source_NAME{source, part}``. Only what is observed now is told:
+A source's reading of itself is ``nodeagent_source_NAME{source, part}``. Only what is observed now is shown:
 a device that does not answer has no series, rather than the last value for ever. Nothing is judged.
 """
 
@@ -16,7 +16,7 @@ from nodeagent.metrics.telemetry_help import HELP
 PREFIX: Final = "nodeagent_"
 SOURCE_PREFIX: Final = "nodeagent_source_"
 SOURCE: Final = "*"
-"""The name under which a worker tells readings of its source as a whole."""
+"""The name under which a worker reports readings of its source as a whole."""
 
 COUNTER_SUFFIX: Final = "_total"
 _UNKNOWN: Final = "Reading of a device or a source, as its driver names it."
@@ -25,10 +25,10 @@ _NOT_IN_A_NAME: Final = re.compile(r"[^a-zA-Z0-9_]")
 
 def telemetry(sources: Sequence[SourceHealth], taken: Collection[str]) -> Iterator[Metric]:
     """A family for each name, in their order. ``taken`` are families that no reading may join: what a
-    driver calls so is left out. Of two sources that measure the same the first is told.
+    driver calls so is left out. Of two sources that measure the same the first is shown.
     """
     families: dict[str, Metric] = {}
-    told: set[tuple[str, str, str, str]] = set()
+    shown: set[tuple[str, str, str, str]] = set()
     for source in sources:
         for device, readings in source.readings.items():
             of_source = device == SOURCE
@@ -37,9 +37,9 @@ def telemetry(sources: Sequence[SourceHealth], taken: Collection[str]) -> Iterat
             for reading, value in readings.items():
                 name, _, part = reading.partition(".")
                 metric = prefix + _NOT_IN_A_NAME.sub("_", name)
-                if (metric, *at, part) in told or metric.removesuffix(COUNTER_SUFFIX) in taken:
+                if (metric, *at, part) in shown or metric.removesuffix(COUNTER_SUFFIX) in taken:
                     continue
-                told.add((metric, *at, part))
+                shown.add((metric, *at, part))
                 family = families.get(metric)
                 if family is None:
                     family = families[metric] = _family(metric, name)

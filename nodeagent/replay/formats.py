@@ -1,4 +1,4 @@
-"""From a file to what was heard: lines of a kernel log, or signals with their times. Parse only.
+"""From a file to what it holds: lines of a kernel log, or signals with their times. Parse only.
 
 A file whose first line begins with ``{`` is JSON lines: signals, or entries of the journal. One that begins
 with a field of the journal is its export. Any other file is text of a kernel log.
@@ -65,19 +65,19 @@ def read(path: Path, boot_ns: int) -> Log | Signals:
             )
             reports.raise_any()
         if journal_export.begins(beginning):
-            return Log(_told(path, reports, journal_export.read))
+            return Log(_found_in(path, reports, journal_export.read))
         file.seek(0)
         first = next((text for block in lines(file, reports) for text in block if text.strip()), "")
     reports.raise_any()
     if not first.lstrip().startswith("{"):
         text = KernelText(boot_ns, path.stat().st_mtime_ns)
-        return Log(_told(path, reports, text.read_file), lambda: text.recognised > 0 or not first)
+        return Log(_found_in(path, reports, text.read_file), lambda: text.recognised > 0 or not first)
     if _is_journal(first):
-        return Log(_told(path, reports, _journal_entries))
-    return Signals(tuple(_told(path, reports, _moments)))
+        return Log(_found_in(path, reports, _journal_entries))
+    return Signals(tuple(_found_in(path, reports, _moments)))
 
 
-def _told(
+def _found_in(
     path: Path, reports: Reports, reader: Callable[[BinaryIO, Reports], Iterable[Found]]
 ) -> Iterator[Found]:
     """What the reader finds in the file; at the end, what was wrong is raised."""
@@ -90,7 +90,7 @@ def _is_journal(first: str) -> bool:
     try:
         return journal_text.is_entry(_DECODER.decode(first))
     except (msgspec.DecodeError, RecursionError):
-        return False  # told when it is read as a signal
+        return False  # reported when it is read as a signal
 
 
 def _journal_entries(file: BinaryIO, reports: Reports) -> Iterator[LogLine]:

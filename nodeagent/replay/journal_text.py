@@ -1,6 +1,6 @@
 """One entry of ``journalctl -o json``: its time and message, where the kernel's log is what it came from.
 
-Whose entry it is, only the fields tell that begin with ``_``: a program chooses the others. journald takes
+Only the fields that begin with ``_`` say whose entry it is: a program chooses the others. journald takes
 the name of a program off the lines that user space wrote to the kernel log; here it is put back, so that
 they read as the daemon reads them.
 """

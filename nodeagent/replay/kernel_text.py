@@ -4,7 +4,7 @@ dmesg plain, with seconds since boot, -T, -x, -r, --time-format iso, delta, relt
 and its variants; raw records of /dev/kmsg. Parses only, and cannot fail: a line without a time that it knows
 is all message, and happened when the line before it did.
 
-What the forms leave out, nobody can tell: who wrote a line, but for -x, -r and records; and which lines are
+What the forms leave out is unknown: who wrote a line, but for -x, -r and records; and which lines are
 the rest of another. dmesg and journalctl set the further lines of one message below its first.
 """
 

@@ -49,7 +49,7 @@ def matched(
 
 
 def _coalesced(signals: Iterable[wire.Signal], end_ns: int) -> Iterator[Moment]:
-    """What is still counted at the end of the log is told there, as time goes no further."""
+    """What is still counted at the end of the log is emitted there, as time goes no further."""
     coalescer = Coalescer()
     for signal in signals:
         if (due_ns := coalescer.due_ns) is not None and due_ns <= signal.last_ns:
@@ -59,6 +59,6 @@ def _coalesced(signals: Iterable[wire.Signal], end_ns: int) -> Iterator[Moment]:
         yield from _moments(coalescer.flush(end_ns), min(due_ns, end_ns))
 
 
-def _moments(told: Iterable[wire.Signal], at_ns: int) -> Iterator[Moment]:
+def _moments(signals: Iterable[wire.Signal], at_ns: int) -> Iterator[Moment]:
     """The rule clock is that of the log."""
-    return (Moment(at_ns, as_input(SOURCE, said, lambda stamp_ns: stamp_ns)) for said in told)
+    return (Moment(at_ns, as_input(SOURCE, said, lambda stamp_ns: stamp_ns)) for said in signals)

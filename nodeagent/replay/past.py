@@ -1,6 +1,6 @@
 """The inputs that a store has kept, judged again: each under the catalog of its time, or all under another.
 
-Time is theirs: the rule clock as it was stored, told as the wall time that was stored beside it. What
+Time is theirs: the rule clock as it was stored, shown as the wall time that was stored beside it. What
 happened before the oldest input is known where nothing is missing in between: at the store's beginning, or
 where its base follows. Else the replay begins with nothing open, and ``missing`` says so.
 """
@@ -121,9 +121,9 @@ def read(connection: sqlite3.Connection) -> Past:
 
 
 def replay(past: Past, instead: Catalog | None) -> Iterator[StoredEvent]:
-    """The events that would have been told, each with the number 0.
+    """The events that would have been emitted, each with the number 0.
 
-    ``instead`` judges everything in place of the catalogs of the time, and that tables changed is not told
+    ``instead`` judges everything in place of the catalogs of the time, and that tables changed is not emitted
     then. Raises StoreDamagedError, also where a catalog is missing, and sqlite3.Error.
     """
     catalogs = {**past.catalogs, **({} if instead is None else {instead.digest: instead})}
@@ -139,13 +139,13 @@ def replay(past: Past, instead: Catalog | None) -> Iterator[StoredEvent]:
             _must_be_kept(given.digest, catalogs)
         before_ns, offset_ns = offset_ns, stamped.wall_ns - stamped.rule_ns
         for event in engine.step(stamped.rule_ns, given).events:
-            # What fell due before the input was told by the wall clock of then.
-            told_by_ns = before_ns if event.at_ns < stamped.rule_ns else offset_ns
-            yield StoredEvent(seq=SEQ, wall_ns=event.at_ns + told_by_ns, event=event)
+            # What fell due before the input was stamped by the wall clock of then.
+            wall_offset_ns = before_ns if event.at_ns < stamped.rule_ns else offset_ns
+            yield StoredEvent(seq=SEQ, wall_ns=event.at_ns + wall_offset_ns, event=event)
 
 
 def _begin(engine: Engine, past: Past, instead: Catalog | None) -> Iterator[Event]:
-    """Bring the engine to where the kept inputs begin; what other tables make of the base is told."""
+    """Bring the engine to where the kept inputs begin; what other tables make of the base is emitted."""
     if past.begins_at_base:
         for carried in past.carried:
             if isinstance(carried.cell, Era) and carried.cell.digest:

@@ -27,7 +27,7 @@ class ReplayError(Exception):
 
 @dataclass(slots=True)
 class Reports:
-    """Gathers what is wrong with one file, so that all of it is told at once."""
+    """Gathers what is wrong with one file, so that all of it is reported at once."""
 
     file: str
     problems: Problems
@@ -37,7 +37,7 @@ class Reports:
 
     def raise_any(self) -> None:
         if self.problems:
-            raise ReplayError(self.problems.told())
+            raise ReplayError(self.problems.found())
 
 
 @contextmanager

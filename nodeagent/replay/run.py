@@ -1,8 +1,8 @@
-"""Steps an engine through what was heard, in the file's own time, and hands out the events.
+"""Steps an engine through what a file holds, in the file's own time, and hands out the events.
 
 The rule clock is the file's wall time. All devices that the file names are announced and read before its
 first moment, so that correlation knows how many there are, and each verdict is that of its faults; what that
-and the tables' coming into force would tell is left out. After the last moment time stands still: later
+and the tables' coming into force would emit is left out. After the last moment time stands still: later
 deadlines do not fire.
 """
 
@@ -30,17 +30,17 @@ _PCI: Final = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _KIND_OF_DEVICE: Final = {Kind.HOST: Kind.NODE, Kind.PUBLIC: Kind.CHIP}
 
 
-def moments(heard: Log | Signals, catalog: Catalog, *, trust_userspace: bool) -> list[Moment]:
+def moments(parsed: Log | Signals, catalog: Catalog, *, trust_userspace: bool) -> list[Moment]:
     """In order of time, equal times as in the file; a log is matched with the catalog's patterns."""
-    if isinstance(heard, Log):
-        found: Iterable[Moment] = matched(heard.lines, catalog.patterns, trust_userspace=trust_userspace)
+    if isinstance(parsed, Log):
+        found: Iterable[Moment] = matched(parsed.lines, catalog.patterns, trust_userspace=trust_userspace)
     else:
-        found = heard.moments
+        found = parsed.moments
     return sorted(found, key=lambda moment: moment.at_ns)
 
 
 def replay(ordered: Sequence[Moment], catalog: Catalog) -> Iterator[StoredEvent]:
-    """The events that would have been told, each with the number 0."""
+    """The events that would have been emitted, each with the number 0."""
     if not ordered:
         return
     engine = Engine({catalog.digest: catalog})
@@ -58,7 +58,7 @@ def replay(ordered: Sequence[Moment], catalog: Catalog) -> Iterator[StoredEvent]
 def _devices(ordered: Iterable[Moment], catalog: Catalog) -> list[DeviceSeen]:
     """The node, and each device in the order in which the file first names it.
 
-    One of which its link was told first is a chip all the same, once a chip's fault comes on it.
+    One whose link was reported first is a chip all the same, once a chip's fault comes on it.
     """
     found = {NODE: DeviceSeen(source="agent", device=NODE, kind=Kind.NODE, vendor="", identity=NODE)}
     for moment in ordered:
@@ -68,8 +68,8 @@ def _devices(ordered: Iterable[Moment], catalog: Catalog) -> list[DeviceSeen]:
         name, _ = part_of(signal.device)
         known = found.get(name)
         if known is None or known.kind is Kind.LINK:
-            told = _device(signal, name, catalog)
-            found[name] = told if known is None or told.kind is Kind.CHIP else known
+            seen = _device(signal, name, catalog)
+            found[name] = seen if known is None or seen.kind is Kind.CHIP else known
     return list(found.values())
 
 

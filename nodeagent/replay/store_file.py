@@ -32,7 +32,7 @@ def database_of(path: Path) -> Path | None:
         with path.open("rb") as file:
             begins_as_one = file.read(len(_BEGINNING)) == _BEGINNING
     except OSError:
-        return None  # told when it is read
+        return None  # reported when it is read
     return path if begins_as_one or path.name == FILE_NAME else None
 
 

@@ -56,8 +56,8 @@ class Change:
     """All of it in one transaction. Fields left at their default change nothing.
 
     ``last_*`` are the greatest numbers given so far, ``store_id`` and ``oldest_seq`` replace what is
-    stored, ``consumers`` maps a name to its row or to None when it is forgotten. ``tells_damage``: what was
-    found damaged is told with it.
+    stored, ``consumers`` maps a name to its row or to None when it is forgotten. ``reports_damage``: what was
+    found damaged is reported with it.
     """
 
     inputs: Sequence[InputRow] = ()
@@ -71,7 +71,7 @@ class Change:
     anchor: ClockAnchor | None = None
     store_id: StoreId | None = None
     oldest_seq: int = 0
-    tells_damage: bool = False
+    reports_damage: bool = False
 
     @property
     def rows(self) -> int:
@@ -120,7 +120,7 @@ def statements(change: Change) -> Iterator[Statement]:
     if change.cursors:
         cursors = [(name, cursor.boot_id, cursor.seq) for name, cursor in change.cursors.items()]
         yield CURSOR.replace, [CURSOR.sealed(row) for row in cursors]
-    if change.tells_damage:
+    if change.reports_damage:
         yield "DELETE FROM damage", [()]
     yield from _state_statements(change)
 

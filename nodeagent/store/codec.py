@@ -57,7 +57,7 @@ def decode_inputs(rows: Iterable[InputRow]) -> tuple[Stamped, ...]:
     for number, rule_ns, wall_ns, kind, body in rows:
         try:
             value = decoders[kind].decode(body)
-        except Exception:  # noqa: BLE001 - told below, or there is nothing wrong but that it is a cell
+        except Exception:  # noqa: BLE001 - reported below, or there is nothing wrong but that it is a cell
             try:
                 value = decode_input(kind, body)
             except StoreDamagedError as damage:

@@ -20,7 +20,7 @@ MOST_OF_ONE: Final = 16
 KEPT_FOR_OPERATORS: Final = 8
 
 ANYBODY_LOCAL: Final = "unix"
-"""The owner of what was acknowledged on the public socket before it told users apart. The first user who
+"""The owner of what was acknowledged on the public socket before it distinguished users. The first user who
 acknowledges under such a name is its owner from then on, as if the name were new; only operators delete one
 that nobody has taken over.
 """
@@ -84,8 +84,8 @@ class Consumers:
         OtherOwnerError or TooManyConsumersError, and then nothing has changed.
         """
         if store_id != now.store_id:
-            told = f"store {store_id} is not in force, {now.store_id} is: ask for a new snapshot"
-            raise OtherStoreError(told)
+            reason = f"store {store_id} is not in force, {now.store_id} is: ask for a new snapshot"
+            raise OtherStoreError(reason)
         if not 0 <= asked.seq <= now.last_seq:
             raise BeyondLastError(f"number {asked.seq} was never given: the last one is {now.last_seq}")
         known = self.get(asked.name)
@@ -116,10 +116,10 @@ class Consumers:
         return self._forget_passed(own, f"{owner} has {MOST_OF_ONE} consumers already", oldest_seq)
 
     def _forget_passed(
-        self, among: Iterable[Consumer], told: str, oldest_seq: int
+        self, among: Iterable[Consumer], reason: str, oldest_seq: int
     ) -> dict[str, ConsumerRow | None]:
         """Forget the last of them, if retention has passed it; else raise TooManyConsumersError."""
         last = min(among, key=lambda one: one.seq)
         if last.seq + 1 >= oldest_seq:
-            raise TooManyConsumersError(f"{told}: reuse a name, or delete one that is not used any more")
+            raise TooManyConsumersError(f"{reason}: reuse a name, or delete one that is not used any more")
         return self.delete(last.name)

@@ -1,4 +1,4 @@
-"""What the store raises. Disk trouble is not among it for writes: those go on in memory."""
+"""What the store raises. Disk trouble is not among it for writes: those continue in memory."""
 
 
 class StoreInUseError(Exception):

@@ -17,7 +17,7 @@ _NOTHING = Publication(
 )
 
 
-class Board:
+class EventFeed:
     """One writer (the pump), any number of readers, all in one event loop."""
 
     def __init__(self, capacity: int = RING_EVENTS) -> None:

@@ -85,7 +85,7 @@ class Table:
 
 
 def checksum(word: str, *row: SqlValue) -> int:
-    """CRC-32 of the table's word and the row's values. It tells damage, not forgery."""
+    """CRC-32 of the table's word and the row's values. It shows damage, not forgery."""
     return zlib.crc32(_encoder.encode((word, *row)))
 
 

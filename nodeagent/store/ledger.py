@@ -1,4 +1,4 @@
-"""The only door to the store: numbers what is committed, and answers for it.
+"""The only way to the store: numbers what is committed, and answers for it.
 
 A commit is never refused for disk trouble: it is then kept in memory under another store id and
 written when the disk answers again. The ledger decides nothing about faults and knows no rule.
@@ -134,7 +134,7 @@ class Ledger:
 
     @property
     def damages(self) -> tuple[Damage, ...]:
-        """What was found damaged and is not told yet: see ``Transaction.tells_damage``."""
+        """What was found damaged and is not reported yet: see ``Transaction.reports_damage``."""
         return tuple(self._durability.damages)
 
     @property
@@ -144,7 +144,7 @@ class Ledger:
 
     @property
     def earlier_life_waits(self) -> bool:
-        """The disk, unreadable at the start, now shows an earlier life: a new process can go on from it."""
+        """The disk, unreadable at the start, now shows an earlier life: a new process can continue it."""
         return self._durability.earlier_life_waits
 
     @property
@@ -156,8 +156,8 @@ class Ledger:
     def oldest_seq(self) -> int:
         """The lowest number that can surely be read; ``last_seq + 1`` if none can."""
         if self.durable:
-            return max(self._oldest_seq, self._durability.tail.history_from)
-        events = self._durability.tail.events
+            return max(self._oldest_seq, self._durability.backlog.history_from)
+        events = self._durability.backlog.events
         return events[0][0] if events else self._visible_seq + 1
 
     @property
@@ -173,8 +173,8 @@ class Ledger:
     @property
     def dropped(self) -> tuple[int, int]:
         """(events, inputs) that memory could not keep while the disk was in trouble, in all."""
-        tail = self._durability.tail
-        return tail.dropped_events, tail.dropped_inputs
+        backlog = self._durability.backlog
+        return backlog.dropped_events, backlog.dropped_inputs
 
     async def commit(self, transaction: Transaction) -> Committed:
         """Number the events and write all of it, or keep it in memory; answer which.
@@ -195,9 +195,9 @@ class Ledger:
             engine_now_ns=transaction.engine_now_ns,
             anchor=transaction.anchor,
             cursors=transaction.cursors,
-            tells_damage=transaction.tells_damage,
+            reports_damage=transaction.reports_damage,
         )
-        if transaction.tells_damage:
+        if transaction.reports_damage:
             self._durability.damages.clear()
         self._last = replace(
             self._last, input=self._last.input + len(inputs), seq=self._last.seq + len(events)
@@ -227,16 +227,16 @@ class Ledger:
         is not to say that there are none.
         """
         limit = min(limit, PAGE_EVENTS)
-        after_seq = max(after_seq, self._durability.tail.history_from - 1)
-        tail = [row for row in self._durability.tail.events if row[0] > after_seq]
-        disk_until = tail[0][0] - 1 if tail else self._visible_seq
+        after_seq = max(after_seq, self._durability.backlog.history_from - 1)
+        backlog = [row for row in self._durability.backlog.events if row[0] > after_seq]
+        disk_until = backlog[0][0] - 1 if backlog else self._visible_seq
         found: list[StoredEvent] = []
         if disk_until > after_seq:
             found, damaged = await self._read(
                 lambda connection: reader.read_events(connection, after_seq, disk_until, limit)
             )
             self._damaged_events += damaged
-        wanted = [row for row in tail if row[0] <= self._visible_seq][: limit - len(found)]
+        wanted = [row for row in backlog if row[0] <= self._visible_seq][: limit - len(found)]
         return found + [codec.decode_event(row) for row in wanted]
 
     async def trim(self) -> None:
@@ -250,14 +250,14 @@ class Ledger:
 
     async def get_catalog(self, digest: str) -> bytes | None:
         """The catalog with this digest, None if it is not kept; raises StoreUnreadableError."""
-        kept = self._durability.tail.catalogs.get(digest)
+        kept = self._durability.backlog.catalogs.get(digest)
         if kept is not None:
             return kept[2]
         return await self._read(lambda connection: reader.read_catalog(connection, digest))
 
     async def last_good_catalog(self) -> tuple[str, bytes] | None:
         """(digest, body) of the catalog put last; raises StoreUnreadableError."""
-        catalogs = self._durability.tail.catalogs
+        catalogs = self._durability.backlog.catalogs
         if catalogs:
             digest = next(reversed(catalogs))
             return digest, catalogs[digest][2]
@@ -294,10 +294,10 @@ class Ledger:
     async def read_audit(self, after_number: int = 0, limit: int = PAGE_EVENTS) -> list[AuditRow]:
         """Rows (number, wall_ns, who, what, target, result), oldest first; raises StoreUnreadableError."""
         limit = min(limit, PAGE_EVENTS)
-        tail = [row for row in self._durability.tail.audits if row[0] > after_number]
-        first = tail[0][0] if tail else self._last.audit + 1
+        backlog = [row for row in self._durability.backlog.audits if row[0] > after_number]
+        first = backlog[0][0] if backlog else self._last.audit + 1
         rows = await self._read(lambda connection: reader.read_audits(connection, after_number, limit))
-        return ([row for row in rows if row[0] < first] + tail)[:limit]
+        return ([row for row in rows if row[0] < first] + backlog)[:limit]
 
     async def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         try:

@@ -129,7 +129,7 @@ def open_life(database: Database, identity: Identity) -> Life:
     finish(database.path)
     try:
         return _open_life(database, identity)
-    except Exception as error:  # noqa: BLE001 - whatever the file's bytes do to us is damage, and is told as that
+    except Exception as error:  # noqa: BLE001 - whatever the file's bytes do to us is damage, and reported as that
         why, is_cut_short = _damage(error), isinstance(error, CutShortError)
     # Not within the handler: the error's frames may keep a statement, and so the file, open.
     repaired_of = ""

@@ -114,7 +114,7 @@ def read_consumers(connection: sqlite3.Connection) -> list[ConsumerRow]:
 
 
 def read_damages(connection: sqlite3.Connection) -> tuple[Damage, ...]:
-    """Those that no daemon has told yet, the first that was found first."""
+    """Those that no daemon has reported yet, the first that was found first."""
     return tuple(map(damage_of, _opened(DAMAGE, connection.execute(f"{DAMAGE.select} ORDER BY number"))))
 
 
@@ -122,7 +122,7 @@ def read_events(
     connection: sqlite3.Connection, after_seq: int, last_seq: int, limit: int
 ) -> tuple[list[StoredEvent], int]:
     """Events of (after_seq, last_seq] that retention has kept, oldest first, and how many rows of the page
-    are damaged and left out. A page of rows that all are goes on with the next.
+    are damaged and left out. A page of rows that all are is continued with the next.
     """
     damaged = 0
     while True:

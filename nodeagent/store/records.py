@@ -59,7 +59,7 @@ class ClockAnchor:
 class Transaction:
     """What one commit writes, all or nothing. ``events`` are pairs (wall time ns, event), in order.
 
-    ``tells_damage``: with it, every damage that was found before is told.
+    ``reports_damage``: with it, every damage that was found before is reported.
     """
 
     inputs: tuple[Stamped, ...] = ()
@@ -67,7 +67,7 @@ class Transaction:
     engine_now_ns: int = 0
     anchor: ClockAnchor | None = None
     cursors: Mapping[str, Cursor] = field(default_factory=dict)
-    tells_damage: bool = False
+    reports_damage: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class Damage:
     """What became of a damaged file: ``why`` is what was found, ``aside`` where it is kept, "" if nowhere.
 
     ``lost`` says what could not be read back. ``is_whole``: that is nothing of what keeps work off a device,
-    but for what the history tells as well. ``doubtful`` are cells that can be decoded, but are not as they
+    but for what the history says as well. ``doubtful`` are cells that can be decoded, but are not as they
     were written.
     """
 
@@ -111,8 +111,8 @@ class Taken:
 class Recovery:
     """What a starting daemon finds: ``carried`` (of the last compaction, with its seq), then ``inputs``.
 
-    ``engine_now_ns`` is how far the engine had come: deadlines up to it were told. ``damages`` are those that
-    no daemon has told yet.
+    ``engine_now_ns`` is how far the engine had come: deadlines up to it have fired. ``damages`` are those
+    that no daemon has reported yet.
     """
 
     store_id: StoreId

@@ -84,7 +84,7 @@ CREATE TABLE audit (
     checksum INTEGER
 );
 
--- What was found damaged and could not be read any more, until the daemon has told it (records.Damage).
+-- What was found damaged and could not be read any more, until the daemon has reported it (records.Damage).
 CREATE TABLE damage (
     number INTEGER PRIMARY KEY,
     why TEXT NOT NULL,

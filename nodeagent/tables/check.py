@@ -1,4 +1,4 @@
-"""Checks what no entry can tell alone: codes without a row, wrong levels, rows that nothing closes."""
+"""Checks what no entry can show alone: codes without a row, wrong levels, rows that nothing closes."""
 
 import re
 from collections.abc import Callable, Iterable

@@ -54,11 +54,11 @@ def load_catalog(folders: Sequence[Path], settings: Settings) -> Loaded:
         named = ", ".join(map(str, folders)) or "no folder"
         problems.add(Problem(file=named, line=None, key="", reason="holds no table with a code"))
     catalog = _catalog(merged, settings)
-    # Rows of a file that could not be read would be told as missing, once more and falsely.
+    # Rows of a file that could not be read would be reported as missing, once more and falsely.
     if merged.whole:
         check(merged, catalog, problems.add, warnings.append)
     if problems:
-        raise TablesError(problems.told())
+        raise TablesError(problems.found())
     return Loaded(with_digest(catalog), tuple(warnings))
 
 

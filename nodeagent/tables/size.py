@@ -26,14 +26,14 @@ MAX_PATTERNS: Final = 500
 """All of them are tried on each kernel line that Hyperscan does not rule out, and compiled at each start."""
 
 MAX_PATTERNS_BYTES: Final = 1024 * 1024
-"""As a worker is told of them: in one line (``wire.MAX_LINE_BYTES``)."""
+"""As they are sent to a worker: in one line (``wire.MAX_LINE_BYTES``)."""
 
 
 def too_many_bytes(files: Iterable[Path]) -> Iterator[Problem]:
     """Before they are read."""
     sizes = dict[Path, int]()
     for path in files:
-        # What has gone, or cannot be looked at, is told when it is read.
+        # What has gone, or cannot be looked at, is reported when it is read.
         with contextlib.suppress(OSError):
             sizes[path] = path.stat().st_size
     if (total := sum(sizes.values())) > MAX_BYTES:

@@ -1,4 +1,4 @@
-"""Reads ``[sources.NAME]``: how each source tells of faults. What follows from it is the core's."""
+"""Reads ``[sources.NAME]``: how each source reports faults. What follows from it is the core's."""
 
 from collections.abc import Mapping
 from typing import Annotated, Final

@@ -1,4 +1,4 @@
-"""Reads a TOML table into a msgspec struct field by field, so that every wrong key is told.
+"""Reads a TOML table into a msgspec struct field by field, so that every wrong key is reported.
 
 A field says in its type what would be right: ``Annotated[int, Meta(ge=1, le=100, description="a whole
 number from 1 to 100")]``. A parser under ``extra={"reads": ...}`` turns text into the number first.
@@ -17,7 +17,7 @@ from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.quantities import parse_duration_ns
 
 Report = Callable[[KeyPath, str], None]
-"""Told the path of the key and the reason."""
+"""Gets the path of the key and the reason."""
 
 Form = TypeVar("Form", bound=msgspec.Struct)
 
@@ -54,7 +54,7 @@ def read_form(form: type[Form], table: object, path: KeyPath, report: Report) ->
 
 
 def _read_at_once(form: type[Form], table: Mapping[str, Any]) -> Form | None:
-    """A sound table, ten times as fast; None where something is wrong, of which this way tells only one."""
+    """A sound table, ten times as fast; None where something is wrong, of which this way shows only one."""
     if not _is_plain(form) or not table.keys() <= _fields(form).keys():
         return None
     try:

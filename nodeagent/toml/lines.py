@@ -1,4 +1,4 @@
-"""Finds the line on which each table and key of a TOML text begins, which ``tomllib`` does not tell.
+"""Finds the line on which each table and key of a TOML text begins, which ``tomllib`` does not say.
 
 It reads only text that ``tomllib`` has accepted, splits it into statements and asks ``tomllib`` again for
 the meaning of any key that is not a bare word. It interprets no values.
@@ -40,7 +40,7 @@ class KeyLines:
     """Line numbers, from 1, of the tables and keys of one TOML text.
 
     Every row is asked for its line, so the headers are found by one fast pass; ``data``, what ``tomllib``
-    made of the text, tells whether it was led astray by a text or a list that only looks like a header.
+    made of the text, shows whether it was led astray by a text or a list that only looks like a header.
     All other keys are looked for when the first of them is asked for, which only a problem does.
     """
 

@@ -20,7 +20,7 @@ class Problem:
 
 
 class Problems:
-    """Gathers problems so that all are told at once; past ``PROBLEMS_KEPT`` it only counts them."""
+    """Gathers problems so that all are reported at once; past ``PROBLEMS_KEPT`` it only counts them."""
 
     def __init__(self) -> None:
         self._kept: list[Problem] = []
@@ -35,7 +35,7 @@ class Problems:
     def __bool__(self) -> bool:
         return bool(self._kept)
 
-    def told(self) -> tuple[Problem, ...]:
+    def found(self) -> tuple[Problem, ...]:
         """Every problem kept, and one more that counts those that were not."""
         if not self._more:
             return tuple(self._kept)

@@ -7,14 +7,14 @@ set -e
 
 # Longer than a reset takes that ends at all: two waits for its chips of 3 min at most, and its hooks.
 LIMIT_S=${NODEAGENT_RESET_LIMIT_S:-900}
-TOLD_EACH_S=30
+REPORT_EACH_S=30
 
 say() { echo "nodeagent: $*" >&2; }
 
 # Where no daemon answers none can begin. It ends by itself, should nobody be left to resume.
 hold_off_resets() {
     nodeagent quiesce --owner dpkg --reason "$1 of the package" --for 1h >&2 ||
-        say "no daemon takes the order to begin no reset; going on"
+        say "no daemon answers the order to begin no reset; the $1 continues"
 }
 
 # The lock of a reset that is under way; nothing where there is none.
@@ -30,16 +30,16 @@ held_lock() {
 # wait_for_resets SECONDS
 wait_for_resets() {
     begun_s=$(date +%s)
-    told_s=-$TOLD_EACH_S
+    reported_s=-$REPORT_EACH_S
     while lock=$(held_lock) && [ -n "$lock" ]; do
         waited_s=$(($(date +%s) - begun_s))
         if [ "$waited_s" -ge "$1" ]; then
             say "a reset is under way and still holds $lock: try again when it has ended (nodeagent status)"
             return 1
         fi
-        if [ $((waited_s - told_s)) -ge "$TOLD_EACH_S" ]; then
+        if [ $((waited_s - reported_s)) -ge "$REPORT_EACH_S" ]; then
             say "waiting for a reset that is under way: $lock; $waited_s s so far, $1 s at most"
-            told_s=$waited_s
+            reported_s=$waited_s
         fi
         flock --timeout 1 "$lock" true || true
     done

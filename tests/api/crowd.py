@@ -1,4 +1,4 @@
-"""Many callers under another user, on one socket: opens what it is told, says what came of it, and holds it.
+"""Many callers under another user, on one socket: opens what it is given, says what came of it, and holds it.
 
 usage: crowd.py SOCKET UID GID METHOD COUNT [REQUEST]
 METHOD is ``/package.Service/Method``; REQUEST its bytes in hexadecimal. It prints how many were answered, how

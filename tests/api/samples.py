@@ -1,4 +1,4 @@
-"""Events, devices and tables to show: few, and easy to tell apart."""
+"""Events, devices and tables to show: few, and easy to distinguish."""
 
 from nodeagent.core.catalog.catalog import Catalog, ClearOn, DurationRule, FrequencyRule, Row
 from nodeagent.core.model import (

@@ -1,4 +1,4 @@
-"""A small daemon without a core: a real store, a real board, real gRPC servers. The test is its pump."""
+"""A small daemon without a core: a real store, a real event feed, real gRPC servers. The test is its pump."""
 
 import time
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from nodeagent.api.server import GrpcServer
 from nodeagent.client import AsyncClient
 from nodeagent.config.agent import AgentConfig, Config, GrpcConfig, load_config
 from nodeagent.core.model import Condition, DeviceView, Event, EventKind, View
-from nodeagent.store.event_feed import Board
+from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Committed, Publication, StoredEvent, StoreId, Transaction
 from tests.api import samples
@@ -58,7 +58,7 @@ class Stage:
         self._devices: dict[str, DeviceView] = {}
         self._conditions: dict[str, Condition] = {}
         self.ledger = Ledger(self._state, "machine-a", limits=PATIENT)
-        self.board = Board()
+        self.feed = EventFeed()
         self.server = self._server()
 
     async def open(self) -> None:
@@ -75,7 +75,7 @@ class Stage:
         """As a restart of the daemon: the same store, new servers on the same sockets."""
         await self.close()
         self.ledger = Ledger(self._state, "machine-a", limits=PATIENT)
-        self.board = Board()
+        self.feed = EventFeed()
         self.server = self._server()
         await self.open()
 
@@ -87,16 +87,16 @@ class Stage:
                 self._conditions[event.condition_id] = samples.condition(event)
             elif event.kind is EventKind.CLEARED:
                 self._conditions.pop(event.condition_id, None)
-        told = [replace(each, at_ns=each.at_ns - LONG_NS) for each in events] if long_ago else events
+        events_then = [replace(each, at_ns=each.at_ns - LONG_NS) for each in events] if long_ago else events
         committed = await self.ledger.commit(
-            Transaction(events=tuple((time.time_ns(), each) for each in told), engine_now_ns=NOW_NS)
+            Transaction(events=tuple((time.time_ns(), each) for each in events_then), engine_now_ns=NOW_NS)
         )
         self._publish(committed.store_id, committed.last_seq, committed.durable, committed.events)
         return committed
 
     def publish_in_epoch(self, epoch: int, *events: Event, durable: bool = False) -> None:
         """As when a commit fails: the next events are published in memory only, under another epoch."""
-        current = self.board.current
+        current = self.feed.current
         stored = tuple(
             StoredEvent(seq=current.seq + place, wall_ns=time.time_ns(), event=event)
             for place, event in enumerate(events, 1)
@@ -114,7 +114,7 @@ class Stage:
 
     def _server(self) -> GrpcServer:
         return GrpcServer(
-            board=self.board,
+            feed=self.feed,
             ledger=self.ledger,
             catalog=lambda: samples.CATALOG,
             facts=FACTS,
@@ -141,4 +141,4 @@ class Stage:
         publication = Publication(
             view=view, store_id=store_id, seq=seq, durable=durable, wall_offset_ns=OFFSET_NS
         )
-        self.board.publish(publication, events)
+        self.feed.publish(publication, events)

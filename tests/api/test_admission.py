@@ -224,8 +224,8 @@ async def test_who_calls_more_often_than_his_share_rests_and_nobody_else(
 
     monkeypatch.setattr(Relay, "rest", noted)
     async with opened(place) as stage:
-        async with crowd(stage.socket, NOBODY, GET_NODE, 10) as told:
-            assert told == (10, 0, "")
+        async with crowd(stage.socket, NOBODY, GET_NODE, 10) as crowded:
+            assert crowded == (10, 0, "")
         async with stage.operator() as client:
             for _ in range(20):
                 await client.devices()

@@ -24,7 +24,7 @@ from nodeagent.client import (
     received,
 )
 from nodeagent.client.calls import target
-from nodeagent.client.session import LONGEST_PAUSE_S, Course
+from nodeagent.client.session import LONGEST_PAUSE_S, Session
 from nodeagent.messages import enums
 from nodeagent.messages.mapping import MappingError
 from nodeagent.messages.pb import fault_service_pb2 as pb
@@ -45,9 +45,9 @@ async def test_a_watch_goes_on_over_a_restart_of_the_daemon_each_event_once(stag
         await stage.reopen()
         await stage.commit(event(), event())
         while len(seen) < 4:
-            told = await anext(stream)
-            if isinstance(told, Event):
-                seen.append(told.seq)
+            update = await anext(stream)
+            if isinstance(update, Event):
+                seen.append(update.seq)
         await stream.aclose()
     assert seen == [1, 2, 3, 4]
 
@@ -74,11 +74,11 @@ async def test_a_watch_goes_on_though_its_connection_died_without_a_word(
         assert isinstance(await anext(stream), Snapshot)
         wire.cut_silently()
         await stage.commit(event())
-        told = await anext(stream)
-        while not isinstance(told, Event):
-            told = await anext(stream)
+        update = await anext(stream)
+        while not isinstance(update, Event):
+            update = await anext(stream)
         await stream.aclose()
-    assert told.seq == 1
+    assert update.seq == 1
 
 
 async def test_a_position_can_be_stored_as_text_and_continued(stage: Stage) -> None:
@@ -89,10 +89,10 @@ async def test_a_position_can_be_stored_as_text_and_continued(stage: Stage) -> N
         await stream.aclose()
         await stage.commit(event())
         stream = client.watch(after=Position.parse(stored))
-        told = [await anext(stream), await anext(stream)]
+        updates = [await anext(stream), await anext(stream)]
         await stream.aclose()
-    assert [type(each) for each in told] == [Bookmark, Event]
-    assert [each.position.seq for each in told] == [2, 3]
+    assert [type(each) for each in updates] == [Bookmark, Event]
+    assert [each.position.seq for each in updates] == [2, 3]
 
 
 async def test_events_come_in_the_words_of_nodeagent(stage: Stage) -> None:
@@ -100,17 +100,17 @@ async def test_events_come_in_the_words_of_nodeagent(stage: Stage) -> None:
         stream = client.watch(kinds=[EventKind.RAISED], devices=["gpu0"], minimum_level=Level.SEPARATE_NPU)
         await anext(stream)
         await stage.commit(event("gpu1"), event("gpu0"))
-        told = await anext(stream)
+        update = await anext(stream)
         await stream.aclose()
-    assert isinstance(told, Event)
-    assert (told.kind, told.device, told.level, told.verdict) == (
+    assert isinstance(update, Event)
+    assert (update.kind, update.device, update.level, update.verdict) == (
         EventKind.RAISED,
         "gpu0",
         Level.SEPARATE_NPU,
         Verdict.ISOLATE,
     )
-    assert told.evidence == {"line": "NVRM: Xid (PCI:0000:3b:00): 79"}
-    assert [(reason.kind, reason.code) for reason in told.reasons] == [("condition", "XID_79")]
+    assert update.evidence == {"line": "NVRM: Xid (PCI:0000:3b:00): 79"}
+    assert [(reason.kind, reason.code) for reason in update.reasons] == [("condition", "XID_79")]
 
 
 async def test_what_trying_again_cannot_mend_ends_the_watch(stage: Stage) -> None:
@@ -124,13 +124,13 @@ async def test_the_blocking_client_follows_and_acknowledges(stage: Stage) -> Non
     await stage.commit(event())
 
     def scheduler() -> tuple[list[str], int]:
-        told: list[str] = []
+        kinds: list[str] = []
         with Client(stage.socket) as client:
             for each in client.watch():
-                told.append(type(each).__name__)
+                kinds.append(type(each).__name__)
                 begun.set()
                 if isinstance(each, Event):
-                    return told, client.ack("scheduler", each.position)
+                    return kinds, client.ack("scheduler", each.position)
         raise AssertionError("a watch has no end")
 
     begun = threading.Event()
@@ -148,14 +148,14 @@ async def test_a_scheduler_keeps_its_verdicts_in_twenty_lines(stage: Stage, plac
         state = json.loads(file.read_text()) if file.exists() else {"position": None, "verdicts": {}}
         after = Position.parse(state["position"]) if state["position"] else None
         with Client(stage.socket) as client:
-            for told in client.watch(after):
-                match told:
+            for update in client.watch(after):
+                match update:
                     case Snapshot():
-                        state["verdicts"] = {device.name: device.verdict for device in told.devices}
+                        state["verdicts"] = {device.name: device.verdict for device in update.devices}
                     case Event():
-                        state["verdicts"][told.device] = told.verdict
+                        state["verdicts"][update.device] = update.verdict
                         changes -= 1
-                state["position"] = str(told.position)
+                state["position"] = str(update.position)
                 file.write_text(json.dumps(state))
                 ready.set()
                 if changes == 0:
@@ -177,22 +177,22 @@ async def test_a_scheduler_keeps_its_verdicts_in_twenty_lines(stage: Stage, plac
 
 
 def test_pauses_between_attempts_grow_to_a_bound_and_begin_anew_after_an_answer() -> None:
-    course = Course()
+    session = Session()
     away = ClientError("UNAVAILABLE", "nobody there")
-    pauses = [course.pause_s(away) for _ in range(12)]
+    pauses = [session.pause_s(away) for _ in range(12)]
     assert pauses[0] <= 0.1
     assert LONGEST_PAUSE_S / 2 <= pauses[-1] <= LONGEST_PAUSE_S
-    assert list(course.updates(pb.WatchResponse(bookmark=pb.Bookmark(seq=1)))) != []
-    assert course.pause_s(away) <= 0.1
+    assert list(session.updates(pb.WatchResponse(bookmark=pb.Bookmark(seq=1)))) != []
+    assert session.pause_s(away) <= 0.1
 
 
 def test_that_nobody_answers_is_said_once_until_somebody_does(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "nodeagent.client")
-    course, away = Course(), ClientError("UNAVAILABLE", "nobody there")
+    session, away = Session(), ClientError("UNAVAILABLE", "nobody there")
     for _ in range(3):
-        course.pause_s(away)
-    list(course.updates(pb.WatchResponse(bookmark=pb.Bookmark(seq=1))))
-    course.pause_s(away)
+        session.pause_s(away)
+    list(session.updates(pb.WatchResponse(bookmark=pb.Bookmark(seq=1))))
+    session.pause_s(away)
     assert [record.message for record in caplog.records] == [
         "nodeagent does not answer, waiting for it: UNAVAILABLE: nobody there",
         "nodeagent answers again",
@@ -202,9 +202,9 @@ def test_that_nobody_answers_is_said_once_until_somebody_does(caplog: pytest.Log
 
 def test_a_number_that_this_library_does_not_know_becomes_the_careful_choice() -> None:
     newer = pb.WatchResponse.FromString(b"\x2a\x06\x0a\x04\x18\x63\x40\x63")  # kind 99, verdict 99
-    (told,) = Course().updates(newer)
-    assert isinstance(told, Event)
-    assert (told.kind, told.verdict) == (EventKind.NOTICE, Verdict.UNKNOWN)
+    (update,) = Session().updates(newer)
+    assert isinstance(update, Event)
+    assert (update.kind, update.verdict) == (EventKind.NOTICE, Verdict.UNKNOWN)
 
 
 @pytest.mark.parametrize("kind", ["reason", "device", "condition", "promotion", "hold", "source", "reset"])

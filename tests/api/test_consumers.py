@@ -72,7 +72,7 @@ async def test_a_consumer_belongs_to_its_user_on_either_socket(stage: Stage) -> 
 
 @pytest.mark.root
 async def test_what_all_users_acknowledged_as_one_is_the_first_ones_who_goes_on(stage: Stage) -> None:
-    """As the daemon wrote it while it could not tell users of the public socket apart."""
+    """As the daemon wrote it while it did not distinguish users of the public socket."""
     await stage.commit(event(), event(), event())
     await stage.ledger.ack("scheduler", "unix", stage.ledger.store_id, 1)
     await stage.reopen()

@@ -88,8 +88,8 @@ async def test_a_member_of_the_operators_group_may_control(
 @pytest.mark.root
 async def test_who_is_in_more_groups_than_can_be_read_reads_and_does_not_control(stage: Stage) -> None:
     groups = ",".join(str(50_000 + number) for number in range(300))
-    told = await on_control(stage, fault_service_pb2.GetNodeRequest(), pb.QuiesceRequest(), groups=groups)
-    assert [status for status, _ in told] == ["OK", "PERMISSION_DENIED"]
+    answers = await on_control(stage, fault_service_pb2.GetNodeRequest(), pb.QuiesceRequest(), groups=groups)
+    assert [status for status, _ in answers] == ["OK", "PERMISSION_DENIED"]
 
 
 @pytest.mark.root
@@ -193,7 +193,7 @@ def test_refusals_beyond_the_limit_are_counted_and_told_with_the_next() -> None:
 
 def test_every_method_of_the_service_is_served_and_nothing_else(stage: Stage) -> None:
     context = Context(
-        board=stage.board,
+        feed=stage.feed,
         catalog=lambda: samples.CATALOG,
         facts=FACTS,
         ask=nobody_is_asked,

@@ -25,10 +25,10 @@ async def test_an_open_stream_gets_the_event_then_a_snapshot_that_is_not_durable
         stage.publish_in_epoch(7, event("gpu2"))
         following = await stream.next()
 
-    assert [told.seq for told in batch.batch.events] == [2]
+    assert [each.seq for each in batch.batch.events] == [2]
     assert snapshot.snapshot.reason == pb.SNAPSHOT_REASON_EPOCH_CHANGED
     assert (snapshot.snapshot.seq, snapshot.snapshot.missed_from_seq) == (2, 0)
-    assert [told.seq for told in following.batch.events] == [3]
+    assert [each.seq for each in following.batch.events] == [3]
     for message in (batch, snapshot, following):
         assert (message.store_id.epoch, message.durable) == (7, False)
 
@@ -38,8 +38,8 @@ async def test_an_event_told_while_the_stream_enters_the_epoch_is_not_swallowed_
 ) -> None:
     await stage.commit(event("gpu0"))
     subscription = Subscription(
-        board=stage.board,
-        history=History(stage.board, stage.ledger),
+        feed=stage.feed,
+        history=History(stage.feed, stage.ledger),
         turns=Turns(),
         frames=Frames(FACTS),
         answers=Quota(ANSWER_BYTES),
@@ -49,13 +49,13 @@ async def test_an_event_told_while_the_stream_enters_the_epoch_is_not_swallowed_
         pace=Pace(),
     )
     async with aclosing(subscription.responses()) as responses:
-        told = [await anext(responses)]
+        responses_read = [await anext(responses)]
         for device in ("gpu1", "gpu2"):
             stage.publish_in_epoch(7, event(device))
-            told.append(await anext(responses))
-        told.append(await anext(responses))
+            responses_read.append(await anext(responses))
+        responses_read.append(await anext(responses))
 
-    first, batch, second, snapshot = map(pb.WatchResponse.FromString, told)
+    first, batch, second, snapshot = map(pb.WatchResponse.FromString, responses_read)
     assert first.WhichOneof("payload") == "snapshot"
     assert [[each.seq for each in one.batch.events] for one in (batch, second)] == [[2], [3]]
     assert (snapshot.snapshot.seq, snapshot.snapshot.missed_from_seq) == (3, 0)
@@ -63,7 +63,7 @@ async def test_an_event_told_while_the_stream_enters_the_epoch_is_not_swallowed_
 
 async def test_a_position_of_the_epoch_before_gets_a_snapshot(stage: Stage) -> None:
     await stage.commit(event())
-    before = stage.board.current.store_id
+    before = stage.feed.current.store_id
     stage.publish_in_epoch(7, event())
     async with watching(stage.socket, after(before, 1)) as stream:
         assert (await stream.snapshot()).reason == pb.SNAPSHOT_REASON_OTHER_STORE
@@ -72,7 +72,7 @@ async def test_a_position_of_the_epoch_before_gets_a_snapshot(stage: Stage) -> N
 async def test_a_position_of_the_present_epoch_is_continued(stage: Stage) -> None:
     await stage.commit(event())
     stage.publish_in_epoch(7, event(), event())
-    async with watching(stage.socket, after(stage.board.current.store_id, 2)) as stream:
+    async with watching(stage.socket, after(stage.feed.current.store_id, 2)) as stream:
         assert await stream.bookmark() == 2
         assert await stream.numbers(1) == [3]
 

@@ -45,7 +45,7 @@ async def test_devices_are_named_or_given_by_their_id_and_the_snapshot_is_filter
     async with watching(stage.socket, request) as stream:
         snapshot = await stream.snapshot()
         await stage.commit(event("gpu2"), event("gpu1"), event("gpu0"))
-        assert [told.device for told in await stream.batch()] == ["gpu1", "gpu0"]
+        assert [each.device for each in await stream.batch()] == ["gpu1", "gpu0"]
     assert [device.name for device in snapshot.devices] == ["gpu0", "gpu1"]
     assert [condition.device for condition in snapshot.conditions] == ["gpu0", "gpu1"]
 

@@ -81,7 +81,7 @@ async def test_a_service_that_there_is_none_of_is_not_found_and_watched_as_unkno
         call.cancel()
         listed = await health.List(health_pb2.HealthListRequest())
     assert refused.value.code() is grpc.StatusCode.NOT_FOUND
-    assert {name: told.status for name, told in listed.statuses.items()} == {
+    assert {name: response.status for name, response in listed.statuses.items()} == {
         "": SERVING,
         "nodeagent.v1.FaultService": SERVING,
         "nodeagent.v1.ControlService": SERVING,

@@ -69,7 +69,7 @@ async def test_what_many_ask_for_is_read_from_the_disk_once(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with filled(place) as stage:
-        reads, history = Reads(stage, monkeypatch), History(stage.board, stage.ledger)
+        reads, history = Reads(stage, monkeypatch), History(stage.feed, stage.ledger)
         for after_seq in (0, 0, 5, PAGE_EVENTS - 1, PAGE_EVENTS):
             events = await history.read(after_seq)
             assert events[0].seq == after_seq + 1
@@ -78,7 +78,7 @@ async def test_what_many_ask_for_is_read_from_the_disk_once(
 
 async def test_only_so_many_pages_are_kept(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with filled(place) as stage:
-        reads, history = Reads(stage, monkeypatch), History(stage.board, stage.ledger)
+        reads, history = Reads(stage, monkeypatch), History(stage.feed, stage.ledger)
         for page in range(PAGES_KEPT // 2):
             await history.read(page * PAGE_EVENTS)
         monkeypatch.setattr("nodeagent.api.faults.history.PAGES_KEPT", 2)
@@ -94,7 +94,7 @@ async def test_what_is_in_memory_is_not_read_from_the_disk(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with filled(place) as stage:
-        reads, history = Reads(stage, monkeypatch), History(stage.board, stage.ledger)
+        reads, history = Reads(stage, monkeypatch), History(stage.feed, stage.ledger)
         assert [each.seq for each in await history.read(STORED - 2)] == [STORED - 1, STORED]
         assert len(await history.newest(1000)) == 1000
         assert reads.pages == []
@@ -102,7 +102,7 @@ async def test_what_is_in_memory_is_not_read_from_the_disk(
 
 async def test_a_filter_that_nothing_passes_costs_no_memory(place: Path) -> None:
     async with filled(place) as stage:
-        history = History(stage.board, stage.ledger)
+        history = History(stage.feed, stage.ledger)
         nothing = pb.EventFilter(devices=["nothing"])
         await search(stage, history, nothing).oldest()
         tracemalloc.start()
@@ -122,7 +122,7 @@ async def test_one_call_looks_at_so_many_events_and_says_from_where_to_go_on(
 ) -> None:
     monkeypatch.setattr(list_events, "MAX_SCANNED", 10 * PAGE_EVENTS)
     async with filled(place) as stage:
-        history = History(stage.board, stage.ledger)
+        history = History(stage.feed, stage.ledger)
         found = await search(stage, history, pb.EventFilter(devices=["nothing"])).oldest()
     assert (found.events, found.next_after_seq, found.more) == ((), 10 * PAGE_EVENTS, True)
 
@@ -150,12 +150,12 @@ async def test_an_answer_has_so_many_bytes_and_the_next_one_goes_on_without_a_ho
 async def test_a_stream_that_is_not_read_holds_one_response_and_no_event(place: Path) -> None:
     """As many resume from far behind, take their first batch, and then nothing."""
     async with filled(place) as stage:
-        history, turns, frames = History(stage.board, stage.ledger), Turns(), Frames(FACTS)
+        history, turns, frames = History(stage.feed, stage.ledger), Turns(), Frames(FACTS)
         position = Position(store_id=stage.ledger.store_id, seq=0)
 
         def stream() -> Subscription:
             return Subscription(
-                board=stage.board,
+                feed=stage.feed,
                 history=history,
                 turns=turns,
                 frames=frames,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nodeagent.core.model import EventKind, Level
-from nodeagent.journal import fields, line, line_writer, priority, runs_under_journal, tell
+from nodeagent.journal import fields, line, line_writer, priority, runs_under_journal, write_events
 from nodeagent.store.records import StoredEvent
 from tests.api.samples import event
 from tests.api.stage import Stage
@@ -73,7 +73,7 @@ def test_a_journal_entry_has_a_field_for_each_thing_one_would_search_for() -> No
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("stored", "expected"),
     [
         (stored(), 3),
         (StoredEvent(seq=1, wall_ns=1, event=event(level=Level.PRE_SEPARATE_NPU)), 4),
@@ -84,8 +84,8 @@ def test_a_journal_entry_has_a_field_for_each_thing_one_would_search_for() -> No
         (stored(kind=EventKind.VERDICT_CHANGED, code=""), 3),
     ],
 )
-def test_priority_follows_the_verdict(told: StoredEvent, expected: int) -> None:
-    assert priority(told) == expected
+def test_priority_follows_the_verdict(stored: StoredEvent, expected: int) -> None:
+    assert priority(stored) == expected
 
 
 def test_a_file_gets_plain_whole_lines() -> None:
@@ -124,11 +124,13 @@ def test_whether_the_journal_is_behind_a_descriptor_is_what_systemd_says() -> No
 async def test_every_event_after_a_number_is_written_once_and_in_order(stage: Stage) -> None:
     written: list[int] = []
     await stage.commit(event(), event())
-    telling = asyncio.create_task(tell(stage.board, stage.ledger, 1, lambda told: written.append(told.seq)))
+    writing = asyncio.create_task(
+        write_events(stage.feed, stage.ledger, 1, lambda stored: written.append(stored.seq))
+    )
     await stage.commit(event(), event())
     await until(lambda: len(written) == 3)
     assert written == [2, 3, 4]
-    telling.cancel()
+    writing.cancel()
 
 
 async def test_a_writer_that_hangs_holds_up_nothing_else(stage: Stage) -> None:
@@ -137,13 +139,13 @@ async def test_a_writer_that_hangs_holds_up_nothing_else(stage: Stage) -> None:
     def hang(_: StoredEvent) -> None:
         released.wait()
 
-    telling = asyncio.create_task(tell(stage.board, stage.ledger, 0, hang))
+    writing = asyncio.create_task(write_events(stage.feed, stage.ledger, 0, hang))
     await stage.commit(event())
     async with stage.client() as client:
         assert len(await client.conditions()) == 1
-    telling.cancel()
+    writing.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await telling
+        await writing
     released.set()
 
 
@@ -152,14 +154,14 @@ async def test_a_failure_to_write_is_reported_once_and_the_next_events_are_tried
 ) -> None:
     tried: list[int] = []
 
-    def fail(told: StoredEvent) -> None:
-        tried.append(told.seq)
+    def fail(stored: StoredEvent) -> None:
+        tried.append(stored.seq)
         raise BrokenPipeError(32, "Broken pipe")
 
-    telling = asyncio.create_task(tell(stage.board, stage.ledger, 0, fail))
+    writing = asyncio.create_task(write_events(stage.feed, stage.ledger, 0, fail))
     for _ in range(3):
         await stage.commit(event())
-        await until(lambda: len(tried) == len(stage.board.recent(0) or ()))
-    telling.cancel()
+        await until(lambda: len(tried) == len(stage.feed.recent(0) or ()))
+    writing.cancel()
     assert tried == [1, 2, 3]
     assert caplog.messages == ["events cannot be written: [Errno 32] Broken pipe"]

@@ -50,8 +50,8 @@ async def test_events_are_listed_page_by_page(stage: Stage) -> None:
     async with stage.client() as client:
         first = await client.call(pb.ListEventsRequest(limit=3))
         rest = await client.call(pb.ListEventsRequest(after_seq=first.next_after_seq, limit=3))
-    assert ([told.seq for told in first.events], first.more) == ([1, 2, 3], True)
-    assert ([told.seq for told in rest.events], rest.more) == ([4, 5], False)
+    assert ([each.seq for each in first.events], first.more) == ([1, 2, 3], True)
+    assert ([each.seq for each in rest.events], rest.more) == ([4, 5], False)
     assert (rest.oldest_seq, rest.last_seq) == (1, 5)
 
 
@@ -63,8 +63,8 @@ async def test_the_newest_events_are_listed_oldest_first(stage: Stage) -> None:
         of_one = await client.call(
             pb.ListEventsRequest(limit=2, newest=True, filter=pb.EventFilter(devices=["gpu1"]))
         )
-    assert [told.seq for told in newest.events] == [4, 5]
-    assert [told.seq for told in of_one.events] == [2, 4]
+    assert [each.seq for each in newest.events] == [4, 5]
+    assert [each.seq for each in of_one.events] == [2, 4]
 
 
 async def test_the_newest_events_are_found_on_the_disk_too(stage: Stage) -> None:
@@ -74,7 +74,7 @@ async def test_the_newest_events_are_found_on_the_disk_too(stage: Stage) -> None
     wanted = pb.EventFilter(devices=["gpu1"])
     async with stage.client() as client:
         newest = await client.call(pb.ListEventsRequest(newest=True, filter=wanted))
-    assert [told.seq for told in newest.events] == [1]
+    assert [each.seq for each in newest.events] == [1]
 
 
 async def test_listed_events_pass_the_filter_as_watched_ones_do(stage: Stage) -> None:
@@ -84,7 +84,7 @@ async def test_listed_events_pass_the_filter_as_watched_ones_do(stage: Stage) ->
     serious = pb.EventFilter(minimum_level=types_pb2.LEVEL_SEPARATE_NPU)
     async with stage.client() as client:
         answer = await client.call(pb.ListEventsRequest(filter=serious))
-    assert [told.seq for told in answer.events] == [1, 2]
+    assert [each.seq for each in answer.events] == [1, 2]
 
 
 async def test_the_node_tells_its_verdict_its_sources_and_its_store(stage: Stage) -> None:
@@ -110,8 +110,8 @@ OUT = pb.Phase(verdict=types_pb2.VERDICT_ISOLATE, handling=types_pb2.HANDLING_RE
 async def test_a_code_is_explained_in_the_words_of_the_tables(stage: Stage) -> None:
     async with stage.client() as client:
         answer = await client.call(pb.ExplainCodeRequest(codes=["xid_79"]))
-    (told,) = answer.explanations
-    assert told == pb.CodeExplanation(
+    (explanation,) = answer.explanations
+    assert explanation == pb.CodeExplanation(
         code="XID_79",
         known=True,
         kind=types_pb2.KIND_CHIP,
@@ -166,7 +166,7 @@ async def test_why_leads_from_the_verdict_to_the_condition_the_rule_the_table_an
         ["bus-repeat"],
         "nvidia.toml:12",
     )
-    assert [told.seq for told in contribution.events] == [1]
+    assert [each.seq for each in contribution.events] == [1]
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_the_same_number_in_another_epoch_is_another_event() -> None:
     for epoch, device in ((1, "gpu0"), (2, "gpu1")):
         stored = [StoredEvent(seq=1, wall_ns=1, event=event(device))]
         response = pb.WatchResponse.FromString(batch(frames, StoreId(uuid="u", epoch=epoch), stored))
-        assert [told.device for told in response.batch.events] == [device]
+        assert [each.device for each in response.batch.events] == [device]
 
 
 def batch(frames: Frames, store_id: StoreId, events: list[StoredEvent]) -> bytes:

@@ -45,7 +45,7 @@ def test_a_device_that_was_never_observed_has_no_time_of_it() -> None:
     publication = Publication(
         view=view, store_id=StoreId(uuid="u", epoch=1), seq=1, durable=True, wall_offset_ns=-5
     )
-    (message,) = messages.Scene(publication).devices()
+    (message,) = messages.Published(publication).devices()
     assert not message.HasField("observed_at")
 
 
@@ -62,5 +62,9 @@ def test_a_device_without_known_holders_is_told_apart_from_a_free_one() -> None:
         durable=True,
         wall_offset_ns=0,
     )
-    told = [received.device(message).holders for message in messages.Scene(publication).devices()]
-    assert told == [None, (), (values.Holder(pid=7, start_time=4711, command="python3", job="slurm:42.0"),)]
+    holders = [received.device(message).holders for message in messages.Published(publication).devices()]
+    assert holders == [
+        None,
+        (),
+        (values.Holder(pid=7, start_time=4711, command="python3", job="slurm:42.0"),),
+    ]

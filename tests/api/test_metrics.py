@@ -48,7 +48,7 @@ HEALTH = Health(
 
 @pytest.fixture
 async def served(stage: Stage) -> AsyncIterator[MetricsServer]:
-    metrics = NodeMetrics(board=stage.board, ledger=stage.ledger, facts=FACTS, health=lambda: HEALTH)
+    metrics = NodeMetrics(feed=stage.feed, ledger=stage.ledger, facts=FACTS, health=lambda: HEALTH)
     server = MetricsServer("127.0.0.1:0", metrics)
     server.start()
     counting = asyncio.create_task(metrics.run(after_seq=0))
@@ -165,7 +165,7 @@ async def test_the_daemon_tells_how_it_does_itself(stage: Stage, served: Metrics
 async def test_a_consumers_lag_is_what_it_has_not_acknowledged(stage: Stage) -> None:
     await stage.commit(event(), event(), event())
     await stage.ledger.ack("scheduler", "unix", stage.ledger.store_id, 1)
-    metrics = NodeMetrics(board=stage.board, ledger=stage.ledger, facts=FACTS, health=lambda: HEALTH)
+    metrics = NodeMetrics(feed=stage.feed, ledger=stage.ledger, facts=FACTS, health=lambda: HEALTH)
     counting = asyncio.create_task(metrics.run(after_seq=3))
 
     def lag() -> list[tuple[dict[str, str], float]]:

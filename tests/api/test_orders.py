@@ -1,4 +1,4 @@
-"""What callers are told who quiesce, resume, isolate and release: the core's own answer."""
+"""What callers who quiesce, resume, isolate and release are answered: the core's own answer."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import Input, Started
 from nodeagent.messages.pb import control_service_pb2 as pb
-from nodeagent.store.event_feed import Board
+from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.records import Publication, StoreId, Taken
 from tests.api import samples
 from tests.api.stage import FACTS
@@ -23,10 +23,10 @@ class Node:
 
     def __init__(self) -> None:
         self.engine: Engine = begin(catalog())
-        self.board = Board()
+        self.feed = EventFeed()
         self._publish()
         self.context = Context(
-            board=self.board,
+            feed=self.feed,
             catalog=lambda: samples.CATALOG,
             facts=FACTS,
             ask=self.ask,
@@ -45,7 +45,7 @@ class Node:
         return done.message.hold.id
 
     def _publish(self) -> None:
-        self.board.publish(
+        self.feed.publish(
             Publication(
                 view=self.engine.view(),
                 store_id=StoreId(uuid="s", epoch=1),
@@ -126,7 +126,7 @@ async def test_what_is_not_known_to_the_core_has_no_answer_and_is_a_bug(node: No
         return await node.ask(Started(boot_id="b", version="1"))
 
     node.context = Context(
-        board=node.board,
+        feed=node.feed,
         catalog=node.context.catalog,
         facts=FACTS,
         ask=unanswered,

@@ -72,8 +72,8 @@ class Front:
         """Of the server's ``number``-th connection, as gRPC writes it."""
         return f"unix-abstract:{self.server.names[number][1:].decode()}"
 
-    def told(self, number: int) -> Peer | None:
-        """Whom the relay tells behind it."""
+    def peer_of(self, number: int) -> Peer | None:
+        """Whom the relay names behind it."""
         return self.relay.peer(self.name(number))
 
     def calls(self, number: int, role: Role = Role.OPERATOR) -> None:
@@ -132,11 +132,11 @@ async def test_the_server_is_told_the_user_behind_each_connection_while_it_lasts
     async with opened(place) as front:
         _, writer = await front.connect()
         await front.server.reached(1)
-        peer = front.told(0)
+        peer = front.peer_of(0)
         assert peer is not None
         assert peer.identity == ME
         writer.close()
-        await until(lambda: front.told(0) is None)
+        await until(lambda: front.peer_of(0) is None)
         assert front.relay.peer(f"unix-abstract:nodeagent/{'0' * 32}/{ME}") is None
         assert front.relay.peer("ipv4:127.0.0.1:9") is None
 
@@ -225,7 +225,7 @@ async def test_the_oldest_connection_without_a_call_gives_its_place_to_the_next(
         await front.connect()
         await front.server.reached(FEW.each + 1)
         assert await others[0][0].read() == b""
-        assert [front.told(number) is not None for number in range(FEW.each + 1)] == [
+        assert [front.peer_of(number) is not None for number in range(FEW.each + 1)] == [
             True,
             False,
             True,
@@ -247,7 +247,7 @@ async def test_the_oldest_idle_connection_of_operators_gives_its_place_to_an_ope
         await front.connect()
         await front.server.reached(FEW.each + 1)
         assert await leaked[1][0].read() == b""
-        assert [front.told(number) is not None for number in range(FEW.each + 1)] == [
+        assert [front.peer_of(number) is not None for number in range(FEW.each + 1)] == [
             True,
             False,
             True,

@@ -1,4 +1,4 @@
-"""ReloadTables: what an operator is told of sound tables, of refused ones, and what the audit log keeps."""
+"""ReloadTables: what an operator sees of sound tables, of refused ones, and what the audit log keeps."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -78,14 +78,18 @@ async def audited(stage: Stage) -> list[tuple[str, str, str]]:
 
 async def test_sound_tables_are_told_with_what_they_change(reloading: Stage, tables: Tables) -> None:
     async with reloading.operator() as operator:
-        told = await operator.call(pb.ReloadTablesRequest(dry_run=True))
+        response = await operator.call(pb.ReloadTablesRequest(dry_run=True))
         await operator.call(pb.ReloadTablesRequest())
     assert tables.asked == [True, False]
-    assert (told.node.node_id, told.catalog_digest, list(told.warnings)) == (FACTS.node_id, "d1", ["odd"])
-    ended, changed = told.levels
+    assert (response.node.node_id, response.catalog_digest, list(response.warnings)) == (
+        FACTS.node_id,
+        "d1",
+        ["odd"],
+    )
+    ended, changed = response.levels
     assert (ended.before, ended.after) == (types_pb2.LEVEL_SEPARATE_NPU, types_pb2.LEVEL_UNSPECIFIED)
     assert (changed.device, changed.after) == ("gpu0", types_pb2.LEVEL_SUB_HEALTH_FAULT)
-    (device,) = told.devices
+    (device,) = response.devices
     assert (device.verdict_before, device.handling_before, device.verdict, device.handling) == (
         types_pb2.VERDICT_ISOLATE,
         types_pb2.HANDLING_RESCHEDULE,
@@ -117,9 +121,9 @@ async def test_of_very_many_lines_as_many_are_told_as_a_status_takes(
     async with reloading.operator() as operator:
         with pytest.raises(ClientError) as refused:
             await operator.call(pb.ReloadTablesRequest())
-    *told, more = refused.value.reason.splitlines()
-    assert told == tables.wrong[: len(told)]
-    assert more == f'and {1000 - len(told)} more; "nodeagent tables check" tells them all'
+    *shown, more = refused.value.reason.splitlines()
+    assert shown == tables.wrong[: len(shown)]
+    assert more == f'and {1000 - len(shown)} more; "nodeagent tables check" shows them all'
 
 
 async def test_readers_may_not_reload(reloading: Stage, tables: Tables) -> None:

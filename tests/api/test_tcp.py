@@ -125,8 +125,8 @@ async def test_an_address_that_is_taken_is_told_and_had_as_soon_as_it_is_free(
     await until(lambda: second.server.tcp_port == port)
     assert await answer(second, authority, reader, READ) == "OK"
     await second.close()
-    told = f"no TCP: grpc.listen: cannot listen on {address}: Address already in use; it is tried again"
-    assert [record.message for record in caplog.records].count(told) == 1
+    logged = f"no TCP: grpc.listen: cannot listen on {address}: Address already in use; retrying"
+    assert [record.message for record in caplog.records].count(logged) == 1
 
 
 async def test_an_address_whose_network_is_not_up_keeps_no_daemon_from_starting(

@@ -32,7 +32,7 @@ async def test_a_first_watch_begins_with_the_whole_state_and_goes_on_with_what_f
     assert [condition.device for condition in snapshot.conditions] == ["gpu0"]
     assert [hold.reason for hold in snapshot.holds] == ["fan swap"]
     assert [source.name for source in snapshot.sources] == ["kmsg"]
-    assert [(told.seq, told.device) for told in following] == [(2, "gpu1")]
+    assert [(each.seq, each.device) for each in following] == [(2, "gpu1")]
 
 
 async def test_every_message_says_which_node_which_boot_and_which_store(stage: Stage) -> None:
@@ -205,7 +205,7 @@ async def test_a_quiet_stream_tells_now_and_then_how_far_it_has_come(place: Path
 async def test_a_long_resume_reads_what_has_left_the_memory_from_the_disk(stage: Stage) -> None:
     for _ in range(6):
         await stage.commit(*(event() for _ in range(1000)))
-    assert stage.board.recent(0) is None
+    assert stage.feed.recent(0) is None
     async with watching(stage.socket, after(stage.ledger.store_id, 0)) as stream:
         assert await stream.bookmark() == 0
         assert await stream.numbers(6000) == list(range(1, 6001))

@@ -1,6 +1,6 @@
 """``python -m tests.bench [NAME...] [-o json]``: run the benchmarks and print their figures.
 
-It judges nothing: the exit status tells whether they could be run. What needs root says so and is left out.
+It judges nothing: the exit status says whether they could be run. What needs root says so and is left out.
 """
 
 import importlib

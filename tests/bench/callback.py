@@ -1,4 +1,4 @@
-"""From a vendor's library to a gRPC subscriber, the event durable on disk before it is told.
+"""From a vendor's library to a gRPC subscriber, the event durable on disk before it is published.
 
 The clock starts just before the emulated library is made to call back; sixteen devices are polled each
 second meanwhile. Each lap raises a fault that the daemon does not know yet. The floor is the commit.
@@ -31,7 +31,7 @@ COMMITS = 40
 SETTLE_S = 3.0
 BUDGET_P99_MS = 10.0
 FIRST_XID = 200
-"""No Xid of the tables: one whose rules would tell more than it."""
+"""No Xid of the tables: one whose rules would emit more than it."""
 
 _CODE = re.compile("80[0-9A-F]{6}")
 
@@ -53,7 +53,7 @@ def run() -> Iterator[Figure]:
 
 
 def _figures(vendor: str, alone_ms: list[float], company_ms: list[float]) -> Iterator[Figure]:
-    for what, told_ms, pause_s in (
+    for what, seen_ms, pause_s in (
         (f"{vendor}, a fault alone", alone_ms, ALONE_PAUSE_S),
         (f"{vendor}, faults in company", company_ms, COMPANY_PAUSE_S),
     ):
@@ -62,12 +62,12 @@ def _figures(vendor: str, alone_ms: list[float], company_ms: list[float]) -> Ite
         for percent, budget in ((50, None), (99, BUDGET_P99_MS)):
             yield Figure(
                 name=f"{what}, p{percent}",
-                value=percentile(told_ms, percent),
+                value=percentile(seen_ms, percent),
                 unit="ms",
                 budget=budget,
                 peer=percentile(commits_ms, percent),
                 peer_name="a commit",
-                note=f"({len(told_ms)} faults)",
+                note=f"({len(seen_ms)} faults)",
             )
 
 
@@ -86,8 +86,8 @@ async def _laps(subscriber: Subscriber, laps: Iterator[Lap], pause_s: float) -> 
         await asyncio.sleep(pause_s * random.uniform(1.0, 1.5))
         begun_ns = time.monotonic_ns()
         call_back()
-        told_ns, _ = await subscriber.raised(device, code)
-        took_ms.append((told_ns - begun_ns) / 1e6)
+        seen_ns, _ = await subscriber.raised(device, code)
+        took_ms.append((seen_ns - begun_ns) / 1e6)
     return took_ms
 
 
@@ -97,7 +97,7 @@ def _npu_laps(node: EmulatedNode) -> Iterator[Lap]:
 
 
 def _npu_codes() -> list[str]:
-    """Codes that are told as they come: no rule waits for more, or for another one."""
+    """Codes that are emitted as they come: no rule waits for more, or for another one."""
     catalog = load_catalog([ROOT / "fault_codes"], load_config(None, {}).settings()).catalog
     ruled = {code for rules in (catalog.frequency, catalog.duration) for rule in rules for code in rule.codes}
     ruled |= {code for relation in catalog.relation for code in (relation.code, *relation.with_codes)}

@@ -50,12 +50,12 @@ async def _behind(daemon: Daemon, writer: Writer) -> list[Figure]:
             go_ns = time.monotonic_ns()
             os.kill(worker, signal.SIGCONT)
         figures = await _arrivals(subscriber, device, AFTER_STOPPED, go_ns, "reader stopped")
-        told = await _told_lost(subscriber.client)
+        lost = await _reported_lost(subscriber.client)
     overwritten = oldest - read_to - 1
     figures.append(
         Figure(
-            name="reader stopped, lost as told",
-            value=told,
+            name="reader stopped, lost as reported",
+            value=lost,
             unit="lines",
             peer=overwritten,
             peer_name="overwritten unread",
@@ -77,7 +77,9 @@ async def _at_work(daemon: Daemon, writer: Writer) -> list[Figure]:
         ]
         figures.append(
             Figure(
-                name="reader at work, lost as told", value=await _told_lost(subscriber.client), unit="lines"
+                name="reader at work, lost as reported",
+                value=await _reported_lost(subscriber.client),
+                unit="lines",
             )
         )
     return figures
@@ -106,6 +108,6 @@ async def _fault(subscriber: Subscriber, device: str, xid: int, since_ns: int, w
     )
 
 
-async def _told_lost(client: AsyncClient) -> int:
+async def _reported_lost(client: AsyncClient) -> int:
     conditions = await client.conditions(["node"])
     return sum(condition.count for condition in conditions if condition.code == "log_gap")

@@ -1,4 +1,4 @@
-"""From a line in the kernel log to a gRPC subscriber, the event durable on disk before it is told.
+"""From a line in the kernel log to a gRPC subscriber, the event durable on disk before it is published.
 
 Each line is one that the daemon never saw and raises one event. The floor is what lies not in its hands:
 the kernel wakes whoever waits at its next tick, which a bare reader of the same log shows, and the disk
@@ -35,7 +35,7 @@ BUDGET_P99_MS = 8.0
 class Lap:
     """Milliseconds from the write to the subscriber, and to the bare reader."""
 
-    told_ms: float
+    seen_ms: float
     woken_ms: float
 
 
@@ -48,14 +48,14 @@ def run() -> Iterator[Figure]:
 
 
 def _figures(what: str, laps: list[Lap], pause_s: float) -> Iterator[Figure]:
-    told = [lap.told_ms for lap in laps]
+    seen_ms = [lap.seen_ms for lap in laps]
     woken = [lap.woken_ms for lap in laps]
     with scratch() as directory:
         commits_ms = asyncio.run(commits.measure(directory, pause_s, COMMITS))
     for percent, budget in ((50, BUDGET_P50_MS), (99, BUDGET_P99_MS)):
         yield Figure(
             name=f"{what}, p{percent}",
-            value=percentile(told, percent),
+            value=percentile(seen_ms, percent),
             unit="ms",
             budget=budget,
             peer=percentile(woken, percent) + percentile(commits_ms, percent),
@@ -93,10 +93,10 @@ async def _laps(
         line = kernel_log.xid_line(device, xid)
         begun_ns = time.monotonic_ns()
         writer.write(line)
-        told_ns, _ = await subscriber.raised(device, f"XID_{xid}")
-        written.append((line, begun_ns, told_ns))
+        seen_ns, _ = await subscriber.raised(device, f"XID_{xid}")
+        written.append((line, begun_ns, seen_ns))
     await asyncio.sleep(0.1)  # for the bare reader, whom nobody waits for
     return [
-        Lap((told_ns - begun_ns) / 1e6, (reader.woken_ns[line] - begun_ns) / 1e6)
-        for line, begun_ns, told_ns in written
+        Lap((seen_ns - begun_ns) / 1e6, (reader.woken_ns[line] - begun_ns) / 1e6)
+        for line, begun_ns, seen_ns in written
     ]

@@ -19,16 +19,16 @@ class Subscriber:
         self._raised: dict[tuple[str, str], asyncio.Future[tuple[int, Event]]] = {}
 
     async def follow(self, opened: asyncio.Event) -> None:
-        async for told in self.client.watch():
+        async for update in self.client.watch():
             now_ns = time.monotonic_ns()
             opened.set()
-            if isinstance(told, Event) and told.kind is EventKind.RAISED:
-                arrival = self._arrival(told.device, told.code)
+            if isinstance(update, Event) and update.kind is EventKind.RAISED:
+                arrival = self._arrival(update.device, update.code)
                 if not arrival.done():
-                    arrival.set_result((now_ns, told))
+                    arrival.set_result((now_ns, update))
 
     async def raised(self, device: str, code: str) -> tuple[int, Event]:
-        """When the fault was first told, and the event. Raises ``TimeoutError``."""
+        """When the fault was first received, and the event. Raises ``TimeoutError``."""
         async with asyncio.timeout(ARRIVAL_LIMIT_S):
             return await self._arrival(device, code)
 

@@ -85,7 +85,7 @@ def nodeagent_process() -> Nodeagent:
     return run
 
 
-def told(ran: Ran) -> list[str]:
+def events_of(ran: Ran) -> list[str]:
     """Each event in few words: the time of day, what, where, which, how bad, and what follows."""
     assert (ran.status, ran.err) == (0, "")
     return [

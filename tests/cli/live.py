@@ -35,7 +35,7 @@ def running(*arguments: str | Path) -> Iterator[Lines]:
 
 
 def wait_for(path: Path, limit_s: float = WAIT_LIMIT_S) -> None:
-    """Until it is there: for a file that nobody tells of."""
+    """Until it is there: for a file that nobody announces."""
     wait_until(path.exists, f"{path}", limit_s)
 
 

@@ -103,8 +103,8 @@ def test_a_number_of_chips_that_nobody_counts_is_warned_of(nodeagent: Nodeagent,
     text, form = nodeagent("config", "check"), nodeagent("config", "check", "-o", "json")
 
     assert (text.status, text.out) == (0, f"warning: {warning}\n{configuration}: ok\n")
-    (told,) = form.json
-    assert (form.status, told["ok"], told["warnings"]) == (0, True, [warning])
+    (found,) = form.json
+    assert (form.status, found["ok"], found["warnings"]) == (0, True, [warning])
 
 
 def test_a_code_is_explained_from_the_tables_on_disk_where_no_daemon_answers(nodeagent: Nodeagent) -> None:

@@ -21,11 +21,11 @@ def node(tmp_path: Path) -> Iterator[Node]:
 def position(node: Node) -> Position:
     """Acknowledged by two consumers."""
     with Client(node.socket) as client:
-        told = next(iter(client.watch()))
-        assert isinstance(told, Snapshot)
+        update = next(iter(client.watch()))
+        assert isinstance(update, Snapshot)
         for name in ("scheduler", "exporter"):
-            client.ack(name, told.position)
-        return told.position
+            client.ack(name, update.position)
+        return update.position
 
 
 def test_they_are_listed_with_owner_position_and_lag(nodeagent: Nodeagent, position: Position) -> None:

@@ -15,21 +15,21 @@ def test_every_code_of_mindclusters_lists_is_explained_with_its_level(nodeagent:
     ran = nodeagent("explain", "-o", "json", *LEVELS)
     assert ran.status == 0
     assert len(LEVELS) == 802 + 30 + 59 + 30
-    assert {told["code"]: told["level"] for told in ran.json} == LEVELS
+    assert {explanation["code"]: explanation["level"] for explanation in ran.json} == LEVELS
 
 
 def test_a_level_with_a_tolerance_has_two_phases_in_each_mode(nodeagent: Nodeagent) -> None:
-    (told,) = nodeagent("explain", "-o", "json", "80CB8009").json
+    (explanation,) = nodeagent("explain", "-o", "json", "80CB8009").json
     tolerance = {"duration": "60s", "verdict": "NO_NEW_JOBS", "handling": "RERUN_REQUEST"}
-    assert told["modes"] == {
+    assert explanation["modes"] == {
         "rescheduling": [tolerance, {"duration": None, "verdict": "ISOLATE", "handling": "RESCHEDULE"}],
         "graceful": [tolerance, {"duration": None, "verdict": "ISOLATE", "handling": "STOP_RESET_RESTART"}],
     }
 
 
 def test_self_healing_and_restart_follow_each_other_in_graceful_mode(nodeagent: Nodeagent) -> None:
-    (told,) = nodeagent("explain", "-o", "json", "80E01801").json
-    assert [(phase["duration"], phase["handling"]) for phase in told["modes"]["graceful"]] == [
+    (explanation,) = nodeagent("explain", "-o", "json", "80E01801").json
+    assert [(phase["duration"], phase["handling"]) for phase in explanation["modes"]["graceful"]] == [
         ("15s", "NONE"),
         ("45s", "RESTART_JOB"),
         (None, "STOP_RESET_RESTART"),
@@ -37,20 +37,20 @@ def test_self_healing_and_restart_follow_each_other_in_graceful_mode(nodeagent: 
 
 
 def test_a_fault_of_the_application_never_isolates(nodeagent: Nodeagent) -> None:
-    (told,) = nodeagent("explain", "-o", "json", "80C98002").json
+    (explanation,) = nodeagent("explain", "-o", "json", "80C98002").json
     stance = {"duration": None, "verdict": "ALLOW", "handling": "RESTART_JOB"}
-    assert told["modes"] == {"rescheduling": [stance], "graceful": [stance]}
+    assert explanation["modes"] == {"rescheduling": [stance], "graceful": [stance]}
 
 
 def test_rules_are_told_in_words_with_their_place(nodeagent: Nodeagent) -> None:
-    (told,) = nodeagent("explain", "-o", "json", "81078603").json
-    assert told["rules"] == [
+    (explanation,) = nodeagent("explain", "-o", "json", "81078603").json
+    assert explanation["rules"] == [
         "ascend-link-down-repeat",
         "ascend-link-down",
         "ascend-link-down-retried",
         "ascend-link-down-retry-failed",
     ]
-    assert [(rule["kind"], rule["text"]) for rule in told["rule_details"]] == [
+    assert [(rule["kind"], rule["text"]) for rule in explanation["rule_details"]] == [
         ("frequency", "5 times in 1d: ManuallySeparateNPU, released once it stayed away for 2d"),
         ("duration", "there for longer than 20s: PreSeparateNPU; over once gone for longer than 1m"),
         ("relation", "81078603 within 5m of 8C1F8609 on the same job: level SubHealthFault"),
@@ -59,7 +59,9 @@ def test_rules_are_told_in_words_with_their_place(nodeagent: Nodeagent) -> None:
             "81078603 within 5m of 8C1F860B, 8C1F8608, 4C1F8608 on the same job: level SeparateNPU",
         ),
     ]
-    assert all(rule["file"].startswith(f"{ROOT}/fault_codes/ascend.toml:") for rule in told["rule_details"])
+    assert all(
+        rule["file"].startswith(f"{ROOT}/fault_codes/ascend.toml:") for rule in explanation["rule_details"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,14 +70,20 @@ def test_rules_are_told_in_words_with_their_place(nodeagent: Nodeagent) -> None:
 def test_the_rule_for_every_code_is_told_where_it_counts(
     nodeagent: Nodeagent, code: str, rules: list[str]
 ) -> None:
-    (told,) = nodeagent("explain", "-o", "json", code).json
-    assert told["rules"] == rules
+    (explanation,) = nodeagent("explain", "-o", "json", code).json
+    assert explanation["rules"] == rules
 
 
 def test_an_unknown_code_is_told_by_its_decoded_name(nodeagent: Nodeagent) -> None:
     ran = nodeagent("explain", "-o", "json", "80e18009")
-    (told,) = ran.json
-    assert (ran.status, told["known"], told["code"], told["name"], told["level"]) == (
+    (explanation,) = ran.json
+    assert (
+        ran.status,
+        explanation["known"],
+        explanation["code"],
+        explanation["name"],
+        explanation["level"],
+    ) == (
         1,
         False,
         "80E18009",
@@ -104,9 +112,9 @@ def test_a_level_that_is_not_the_vendors_is_told_with_its_source_and_its_reason(
         "The table asks to check the cooling. The module takes its links down next, so no new work is placed"
         " on them meanwhile."
     )
-    (told,) = nodeagent("explain", "-o", "json", "SXID_28003").json
+    (explanation,) = nodeagent("explain", "-o", "json", "SXID_28003").json
     lines = nodeagent("explain", "SXID_28003").out.splitlines()
-    assert (told["level_source"], told["level_reason"]) == ("sxid_table", reason)
+    assert (explanation["level_source"], explanation["level_reason"]) == ("sxid_table", reason)
     assert lines[2:4] == ["  level by  NVIDIA's table of SXids", f"  why       {reason}"]
 
 
@@ -116,4 +124,4 @@ def test_more_codes_than_the_daemon_answers_at_once_are_asked_in_parts(
     with Node.within(tmp_path).daemon():
         ran = nodeagent("explain", "-o", "json", *LEVELS)
     assert (ran.status, ran.err) == (0, "")
-    assert {told["code"]: told["level"] for told in ran.json} == LEVELS
+    assert {explanation["code"]: explanation["level"] for explanation in ran.json} == LEVELS

@@ -26,7 +26,7 @@ OUT = node(ISOLATE, pb.HANDLING_RESCHEDULE)
 
 
 @pytest.mark.parametrize(
-    ("itself", "others", "told"),
+    ("itself", "others", "expected"),
     [
         (WELL, chips("npu", *[ALLOW] * 16), "all 16 NPUs take work"),
         (
@@ -65,11 +65,11 @@ OUT = node(ISOLATE, pb.HANDLING_RESCHEDULE)
         (
             node(UNKNOWN),
             chips("npu", UNKNOWN),
-            "UNKNOWN: nobody can tell whether the node takes work; of 1 NPU 0 well, 1 unknown",
+            "UNKNOWN: it is not known whether the node takes work; of 1 NPU 0 well, 1 unknown",
         ),
-        (pb.Device(name="node"), [], "UNKNOWN: nobody can tell whether the node takes work"),
+        (pb.Device(name="node"), [], "UNKNOWN: it is not known whether the node takes work"),
         (WELL, [], "the node takes work; no chip is known"),
     ],
 )
-def test_the_nodes_truth_in_one_line(itself: pb.Device, others: list[pb.Device], told: str) -> None:
-    assert headline(itself, [itself, *others]) == told
+def test_the_nodes_truth_in_one_line(itself: pb.Device, others: list[pb.Device], expected: str) -> None:
+    assert headline(itself, [itself, *others]) == expected

@@ -190,7 +190,7 @@ def test_scan_could_not_tell_where_a_required_source_cannot_be_read(
     ran = nodeagent_process("scan")
 
     assert ran.status == 2
-    assert ran.out.startswith("could not tell: kmsg: ")
+    assert ran.out.startswith("unknown: kmsg: ")
 
 
 def test_probe_runs_the_worker_by_hand_and_shows_what_it_reports(

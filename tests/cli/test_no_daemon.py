@@ -36,7 +36,9 @@ def test_a_socket_that_a_dead_daemon_left_is_told_apart(nodeagent: Nodeagent, tm
     ran = nodeagent("status", "--socket", tmp_path / "left.sock")
 
     assert ran.status == 69
-    assert ran.err.startswith(f"nodeagent: the daemon is not running: nobody listens at {tmp_path}/left.sock")
+    assert ran.err.startswith(
+        f"nodeagent: the daemon is not running: nothing listens at {tmp_path}/left.sock"
+    )
 
 
 def test_an_address_is_no_path_of_a_socket(nodeagent: Nodeagent) -> None:

@@ -153,8 +153,8 @@ def test_what_cannot_be_isolated_or_released_is_said(nodeagent: Nodeagent) -> No
         ("0s", "must be longer than 0"),
         ("9999999d", "must be 3650d at most"),
     ):
-        status, told = said[f"isolate node --reason bench --for {length}"]
-        assert (status, told.splitlines()[-1]) == (2, f"Error: Invalid value for '--for': {why}")
+        status, output = said[f"isolate node --reason bench --for {length}"]
+        assert (status, output.splitlines()[-1]) == (2, f"Error: Invalid value for '--for': {why}")
     assert said["release node --reason done"] == (
         1,
         "nodeagent: there is nothing to release on node",
@@ -191,7 +191,7 @@ def test_an_injected_fault_is_shown_and_changes_a_verdict_only_when_it_is_to(nod
 
     assert (unknown.status, unknown.err) == (
         0,
-        "warning: code 'NOPE' is in no table: it was judged as one that nobody knows\n",
+        "warning: code 'NOPE' is in no table: it was handled as an unknown code\n",
     )
     assert other.err == ""
     assert shown["condition_id"].endswith("/HBA_FAULT!injected#1")

@@ -28,8 +28,8 @@ def patient(tmp_path: Path) -> Iterator[Acting]:
 
 
 def status(nodeagent: Nodeagent) -> dict[str, Any]:
-    told: dict[str, Any] = nodeagent("status", "-o", "json").json[0]
-    return told
+    status: dict[str, Any] = nodeagent("status", "-o", "json").json[0]
+    return status
 
 
 def verdicts(nodeagent: Nodeagent) -> set[str]:
@@ -43,7 +43,7 @@ def the_action(nodeagent: Nodeagent) -> dict[str, Any]:
 
 
 def rehearsed(nodeagent: Nodeagent, in_the_way: str) -> dict[str, Any]:
-    """What a reset of npu3 would do, once a poll has told the daemon who is in its way."""
+    """What a reset of npu3 would do, once a poll has shown the daemon what blocks it."""
 
     def found() -> dict[str, Any] | None:
         plan: dict[str, Any] = nodeagent("reset", "npu3", "--dry-run", "-o", "json").json[0]["plan"]
@@ -59,24 +59,24 @@ def test_a_dry_run_shows_group_holders_claims_limits_and_steps_and_changes_nothi
 ) -> None:
     nodeagent("claim", "npu1", "--job", "slurm:7", "--kind", "training")
     node.chips.hold("npu2", os.getpid())
-    told = rehearsed(nodeagent, "npu2 is held by")
+    plan = rehearsed(nodeagent, "npu2 is held by")
     before = status(nodeagent)["seq"]
     shown = nodeagent("reset", "npu3", "--dry-run")
 
-    assert sorted(told["devices"]) == CHIPS
-    assert (told["devices"][0], told["mode"], told["refused"], told["window"]) == (
+    assert sorted(plan["devices"]) == CHIPS
+    assert (plan["devices"][0], plan["mode"], plan["refused"], plan["window"]) == (
         "npu3",
         "ask",
         "",
         "21600s",
     )
-    assert "npu1 is claimed by the training slurm:7" in told["blocked_by"]
-    assert {(each["device"], each["resets"], each["limit"]) for each in told["used"]} == {
+    assert "npu1 is claimed by the training slurm:7" in plan["blocked_by"]
+    assert {(each["device"], each["resets"], each["limit"]) for each in plan["used"]} == {
         *((name, 0, 3) for name in CHIPS),
         ("node", 0, 12),
     }
-    assert [each["after"] for each in told["steps"]] == ["0s", "5s", "5s", None, None]
-    assert shown.out.splitlines()[0] == f"reset together: {', '.join(told['devices'])}"
+    assert [each["after"] for each in plan["steps"]] == ["0s", "5s", "5s", None, None]
+    assert shown.out.splitlines()[0] == f"reset together: {', '.join(plan['devices'])}"
     assert f"(pid {os.getpid()}" in shown.out
     assert "  after 5 s:   the driver resets all 8 together\n" in shown.out
     assert (status(nodeagent)["seq"], status(nodeagent)["actions"]) == (before, [])

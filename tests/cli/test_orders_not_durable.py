@@ -1,4 +1,4 @@
-"""Orders that are taken while the disk is read-only: in force, and told to be lost with the daemon."""
+"""Orders that are taken while the disk is read-only: in force, and reported as lost with the daemon."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,23 +45,23 @@ def give_orders(node: Acting, nodeagent: Nodeagent, *options: str) -> dict[str, 
 
 
 def test_orders_on_a_disk_that_is_well_are_durable(node: Acting, nodeagent: Nodeagent) -> None:
-    told = {
+    answers = {
         order: (ran.status, ran.err, ran.json[0]["durable"])
         for order, ran in give_orders(node, nodeagent, "-o", "json").items()
     }
-    assert told == dict.fromkeys(told, (0, "", True))
+    assert answers == dict.fromkeys(answers, (0, "", True))
 
 
 def test_every_order_says_that_it_is_not_durable(node: Acting, disk: DiskFault, nodeagent: Nodeagent) -> None:
     disk.begin("erofs", "w")
-    told = give_orders(node, nodeagent)
+    ran_orders = give_orders(node, nodeagent)
     form = nodeagent("isolate", "npu0", "--reason", "bench", "-o", "json")
     disk.end()
     node.stream.until(" cleared ")
     audited = nodeagent("audit", "-n", "9", "-o", "json").json
     standing = nodeagent("status", "-o", "json").json[0]
 
-    for order, ran in told.items():
+    for order, ran in ran_orders.items():
         assert ran.status == 0, order
         assert ran.err.startswith("nodeagent: not durable: the store's disk fails (a commit failed: "), order
         assert ran.err.endswith("); this order is lost if the daemon restarts\n"), order

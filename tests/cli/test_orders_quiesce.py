@@ -23,8 +23,8 @@ def node(tmp_path: Path) -> Iterator[Acting]:
 
 
 def status(nodeagent: Nodeagent) -> dict[str, Any]:
-    told: dict[str, Any] = nodeagent("status", "-o", "json").json[0]
-    return told
+    status: dict[str, Any] = nodeagent("status", "-o", "json").json[0]
+    return status
 
 
 def claims_of(nodeagent: Nodeagent) -> dict[str, list[str]]:
@@ -67,13 +67,13 @@ hook_timeout = "60s"'''
         action = nodeagent("reset", "npu3", "--reason", "a test", "-o", "json").json[0]["action_id"]
         node.stream.until("action_started")
         quiesced = nodeagent("quiesce", "--reason", "driver upgrade")
-        told = nodeagent("quiesce", "--reason", "driver upgrade", "-o", "json").json[0]
+        answer = nodeagent("quiesce", "--reason", "driver upgrade", "-o", "json").json[0]
         go_on.touch()
         node.stream.until("action_finished")
         after = nodeagent("quiesce", "--reason", "driver upgrade", "-o", "json").json[0]
 
-    assert f"\nstill under way is {action} of npu3, npu0, npu1, " in quiesced.out
-    assert (told["under_way"], after["under_way"]) == ([action], [])
+    assert f"\nreset {action} of npu3, npu0, npu1, " in quiesced.out
+    assert (answer["under_way"], after["under_way"]) == ([action], [])
 
 
 def test_quiescing_again_makes_it_longer_and_for_another_reason_is_another_quiesce(
@@ -206,18 +206,18 @@ def test_the_audit_log_says_who_asked_for_what_and_what_came_of_it(
         nodeagent("claim", "npu9", "--job", "slurm:7")
         nodeagent("resume")
         shown = nodeagent("audit", "-n", "2").out.splitlines()
-        told = nodeagent("audit", "--after", "0", "-o", "json").json
+        audited = nodeagent("audit", "--after", "0", "-o", "json").json
 
-    entries = [(each["number"], each["what"], each["target"], each["result"]) for each in told[:4]]
+    entries = [(each["number"], each["what"], each["target"], each["result"]) for each in audited[:4]]
     quiesce_id = entries[2][3].removeprefix("resumed ")
     assert entries == [
         (1, "Quiesce", "", "quiesced until resumed: bench"),
         (2, "SetClaims", "npu9", "refused: claims[0].device: 'npu9' is not known; there are: node"),
         (3, "Resume", "", f"resumed {quiesce_id}"),
-        (4, "ListAudit", "", "told 2 entries"),
+        (4, "ListAudit", "", "listed 2 entries"),
     ]
     assert quiesce_id.endswith("/quiesce:alice#1")
-    assert [re.sub("pid [0-9]+", "pid N", each["who"]) for each in told[:3]] == [
+    assert [re.sub("pid [0-9]+", "pid N", each["who"]) for each in audited[:3]] == [
         "uid 0 pid N for alice",
         "uid 0 pid N",
         "uid 0 pid N for alice",
@@ -232,8 +232,8 @@ def test_a_clients_own_program_sees_resets_and_what_holds_are_for(
     with acting(tmp_path) as node:
         action_id = nodeagent("reset", "npu3", "--reason", "bench", "-o", "json").json[0]["action_id"]
         with Client(node.node.socket) as client:
-            told = next(iter(client.watch(snapshot="always")))
-    assert isinstance(told, Snapshot)
-    (reset,) = told.resets
+            update = next(iter(client.watch(snapshot="always")))
+    assert isinstance(update, Snapshot)
+    (reset,) = update.resets
     assert (reset.id, reset.stage, reset.mode, reset.devices[0]) == (action_id, "announced", "ask", "npu3")
-    assert {hold.kind for hold in told.holds} == {"reset_pending"}
+    assert {hold.kind for hold in update.holds} == {"reset_pending"}

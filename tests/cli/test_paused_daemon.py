@@ -42,11 +42,15 @@ def test_every_command_waits_for_a_daemon_that_pauses(tmp_path: Path) -> None:
             time.sleep(PAUSE_S)
         finally:
             os.kill(daemon, signal.SIGCONT)
-        told = {command: (*each.communicate(timeout=60), each.returncode) for command, each in asked.items()}
+        answers = {
+            command: (*each.communicate(timeout=60), each.returncode) for command, each in asked.items()
+        }
 
-    failed = {command: each for command, each in told.items() if command != "scan -o json" and each[2] != 0}
+    failed = {
+        command: each for command, each in answers.items() if command != "scan -o json" and each[2] != 0
+    }
     assert failed == {}
-    assert '"by":"daemon"' in told["scan -o json"][0]
+    assert '"by":"daemon"' in answers["scan -o json"][0]
 
 
 @pytest.mark.root

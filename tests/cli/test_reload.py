@@ -98,9 +98,9 @@ def test_bad_tables_are_refused_with_every_line_and_only_a_real_reload_is_told(
     node.say(SITE.format(level="VeryBad").replace("^alarm$", "a("))
     before = nodeagent("status", "-o", "json").json[0]["catalog_digest"]
     rehearsed = nodeagent("tables", "reload", "--dry-run", "-o", "json")
-    told_before = nodeagent("events", "--kind", "tables_rejected", "--after", "0", "-o", "json").json
+    rejections_before = nodeagent("events", "--kind", "tables_rejected", "--after", "0", "-o", "json").json
     refused = nodeagent("tables", "reload")
-    told = nodeagent("events", "--kind", "tables_rejected", "--after", "0", "-o", "json").json
+    rejections = nodeagent("events", "--kind", "tables_rejected", "--after", "0", "-o", "json").json
     after = nodeagent("status", "-o", "json").json[0]["catalog_digest"]
 
     form = rehearsed.json[0]
@@ -108,7 +108,7 @@ def test_bad_tables_are_refused_with_every_line_and_only_a_real_reload_is_told(
     assert (refused.status, refused.out) == (1, "")
     assert refused.err.splitlines() == [f"nodeagent: {line}" for line in form["problems"]]
     assert "site.toml:6: codes.BOOT.level" in form["problems"][0]
-    assert (told_before, len(told)) == ([], 1)
+    assert (rejections_before, len(rejections)) == ([], 1)
     assert after == before
 
 
@@ -118,10 +118,10 @@ def test_keys_that_only_a_start_takes_are_told(node: Site, nodeagent: Nodeagent)
 
     reloaded = nodeagent("tables", "reload")
 
-    told = "has changed: it is taken at the next start, not by a reload"
+    why = "has changed: it is taken at the next start, not by a reload"
     assert (reloaded.status, reloaded.err) == (
         0,
-        f"warning: drivers.kmsg.poll_interval {told}\nwarning: drivers.nvidia.enabled {told}\n",
+        f"warning: drivers.kmsg.poll_interval {why}\nwarning: drivers.nvidia.enabled {why}\n",
     )
 
 
@@ -144,7 +144,7 @@ def test_with_a_broken_configuration_commands_find_the_daemon_by_the_one_that_is
 
     reason = f'{node.configuration}:{line}: agnt: unknown key; the nearest known is "agent"'
     where = (
-        f"nodeagent: asking the daemon where {tmp_path}/state/last-good.toml says, as it was last configured"
+        f"nodeagent: using the last good configuration, {tmp_path}/state/last-good.toml, to find the daemon"
     )
     assert (reloaded.status, reloaded.out) == (1, "")
     assert reloaded.err.splitlines() == [f"nodeagent: {reason}", where, f"nodeagent: {reason}"]

@@ -1,4 +1,4 @@
-"""The same record has the same outcome from the kernel and from a log that tells as much of it."""
+"""The same record has the same outcome from the kernel and from a log that says as much of it."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -168,7 +168,7 @@ def test_a_storm_is_counted_as_the_daemon_counts_it(catalog: Catalog, tmp_path: 
     (tmp_path / "log").write_text("".join(f"[{at_ms / 1000:12.6f}] {XID}\n" for at_ms in millis))
     log = formats.read(tmp_path / "log", boot_ns=0)
     assert isinstance(log, Log)
-    told = [
+    counted = [
         (moment.at_ns // 1_000_000, moment.signal.count)
         for moment in matched(log.lines, catalog.patterns, trust_userspace=False)
         if moment.signal is not None
@@ -181,9 +181,9 @@ def test_a_storm_is_counted_as_the_daemon_counts_it(catalog: Catalog, tmp_path: 
         for _ in range(millis.count(now_ms)):
             signals += coalescer.add(Signal(device="a", code="A"), now_ms * 1_000_000)
         expected += [(min(now_ms, millis[-1]), signal.count) for signal in signals]
-    assert told == expected
-    assert sum(count for _, count in told) == len(millis)
-    assert len(told) < len(millis) // 2
+    assert counted == expected
+    assert sum(count for _, count in counted) == len(millis)
+    assert len(counted) < len(millis) // 2
 
 
 @pytest.mark.parametrize(

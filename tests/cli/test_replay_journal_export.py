@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Nodeagent, Ran, told
+from tests.cli.conftest import Nodeagent, Ran, events_of
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus."
 RAISED = "03:04:05.123456Z raised 0000:3b:00.0 XID_79 SeparateNPU ISOLATE RESCHEDULE"
@@ -39,50 +39,50 @@ def export(nodeagent: Nodeagent, tmp_path: Path) -> Export:
 
 
 def test_an_entry_is_a_line_of_the_kernel_log_at_its_time(export: Export) -> None:
-    assert told(export(entry(b"MESSAGE=nothing\n") + entry())) == [RAISED]
+    assert events_of(export(entry(b"MESSAGE=nothing\n") + entry())) == [RAISED]
 
 
 def test_a_binary_field_may_hold_what_ends_other_fields_and_entries(export: Export) -> None:
     blob = binary("_BLOB", b"x\n\n__CURSOR=none\n\n\0\xff")
 
-    assert told(export(entry(blob + binary("MESSAGE", XID.encode())))) == [RAISED]
+    assert events_of(export(entry(blob + binary("MESSAGE", XID.encode())))) == [RAISED]
 
 
 def test_a_message_of_several_lines_is_one_message(export: Export) -> None:
     ran = export(entry(binary("MESSAGE", f"{XID}\nlast".encode())))
 
-    assert told(ran) == [RAISED]
+    assert events_of(ran) == [RAISED]
     assert ran.json[0]["evidence"]["line"].endswith("fallen off the bus.\\x0alast")
 
 
 def test_a_line_within_a_message_begins_none(export: Export) -> None:
-    assert told(export(entry(binary("MESSAGE", f"first\n{XID}".encode())))) == []
+    assert events_of(export(entry(binary("MESSAGE", f"first\n{XID}".encode())))) == []
 
 
 def test_entries_across_the_bounds_of_what_is_read_at_once_are_whole(export: Export) -> None:
     noise = entry(b"MESSAGE=" + b"y" * 700 + b"\n") + entry(binary("MESSAGE", b"z\n" * 300))
 
-    assert told(export(noise * 1000 + entry())) == [RAISED]
+    assert events_of(export(noise * 1000 + entry())) == [RAISED]
 
 
 def test_a_large_field_that_nobody_wants_is_passed_over(export: Export) -> None:
-    assert told(export(entry(binary("COREDUMP", b"\n\0" * 2_000_000)) + entry())) == [RAISED]
+    assert events_of(export(entry(binary("COREDUMP", b"\n\0" * 2_000_000)) + entry())) == [RAISED]
 
 
 def test_the_last_entry_needs_no_empty_line_after_it(export: Export) -> None:
-    assert told(export(entry()[:-1])) == [RAISED]
+    assert events_of(export(entry()[:-1])) == [RAISED]
 
 
 def test_what_another_program_logged_is_not_the_kernels(export: Export) -> None:
-    assert told(export(entry(transport="syslog"))) == []
+    assert events_of(export(entry(transport="syslog"))) == []
 
 
 def test_what_user_space_wrote_to_the_log_is_a_notice(export: Export) -> None:
-    assert told(export(entry().replace(b"FACILITY=0", b"FACILITY=1"))) == [FORGED]
+    assert events_of(export(entry().replace(b"FACILITY=0", b"FACILITY=1"))) == [FORGED]
 
 
 def test_a_packed_export_is_unpacked(export: Export) -> None:
-    assert told(export(gzip.compress(entry()))) == [RAISED]
+    assert events_of(export(gzip.compress(entry()))) == [RAISED]
 
 
 LENGTH = len(entry())

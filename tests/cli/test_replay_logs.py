@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Nodeagent, Replay, told
+from tests.cli.conftest import Nodeagent, Replay, events_of
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus."
 RAISED = "raised 0000:3b:00.0 XID_79 SeparateNPU ISOLATE RESCHEDULE"
@@ -45,7 +45,7 @@ FORMS = {
 def test_a_line_is_understood_with_its_time(replay: Replay, tmp_path: Path, line: str, at: str) -> None:
     (tmp_path / "replayed").touch()
 
-    assert told(replay([line])) == [f"{at} {RAISED}"]
+    assert events_of(replay([line])) == [f"{at} {RAISED}"]
 
 
 NOT_A_LOG = "not a kernel log: no line bears a time or a priority, and no pattern takes one"
@@ -60,7 +60,7 @@ NOT_A_LOG = "not a kernel log: no line bears a time or a priority, and no patter
 def test_a_file_that_is_no_log_is_refused(
     nodeagent: Nodeagent, tmp_path: Path, text: str, compared: bool
 ) -> None:
-    """Nothing told of it would say that all was well."""
+    """An empty output would say that all was well."""
     (tmp_path / "file").write_text(text)
     (tmp_path / "tables").mkdir()
     ran = nodeagent("replay", tmp_path / "file", *(["--compare", tmp_path / "tables"] if compared else []))
@@ -76,7 +76,7 @@ def test_a_file_that_is_no_log_is_refused(
     ids=["syslog", "journal"],
 )
 def test_what_another_program_logged_is_not_the_kernels(replay: Replay, line: str) -> None:
-    assert told(replay([line])) == []
+    assert events_of(replay([line])) == []
 
 
 @pytest.mark.parametrize(
@@ -91,14 +91,14 @@ def test_what_another_program_logged_is_not_the_kernels(replay: Replay, line: st
 def test_what_user_space_wrote_to_the_log_is_a_notice_unless_it_is_trusted(replay: Replay, line: str) -> None:
     at = "1970-01-01T01:00:00.500000Z"
 
-    assert told(replay([line])) == [f"{at} notice 0000:3b:00.0 XID_79 SeparateNPU ALLOW NONE"]
-    assert told(replay([line], "", "--trust-userspace")) == [f"{at} {RAISED}"]
+    assert events_of(replay([line])) == [f"{at} notice 0000:3b:00.0 XID_79 SeparateNPU ALLOW NONE"]
+    assert events_of(replay([line], "", "--trust-userspace")) == [f"{at} {RAISED}"]
 
 
 def test_seconds_since_boot_count_from_the_boot_time_given(replay: Replay) -> None:
     ran = replay([f"[ 3600.500000] {XID}"], "", "--boot-time", "2026-01-02T01:00:00Z")
 
-    assert told(ran) == [f"02:00:00.500000Z {RAISED}"]
+    assert events_of(ran) == [f"02:00:00.500000Z {RAISED}"]
 
 
 def test_a_date_without_a_year_lies_before_the_end_of_the_file(nodeagent: Nodeagent, tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_date_without_a_year_lies_before_the_end_of_the_file(nodeagent: Nodeag
 def test_a_line_without_a_time_happened_with_the_one_before(replay: Replay) -> None:
     lines = ["[Fri Jan  2 03:04:05 2026] something else", XID]
 
-    assert told(replay(lines)) == [f"03:04:05.000000Z {RAISED}"]
+    assert events_of(replay(lines)) == [f"03:04:05.000000Z {RAISED}"]
 
 
 def test_time_goes_on_to_the_end_of_the_log_and_no_further(replay: Replay) -> None:
@@ -123,8 +123,8 @@ def test_time_goes_on_to_the_end_of_the_log_and_no_further(replay: Replay) -> No
     lines = [f"[  100.000000] {out_of_memory}", "[  700.000000] idle"]
     raised = "1970-01-01T00:01:40.000000Z raised node OOM NotHandleFault ALLOW RESTART_JOB"
 
-    assert told(replay(lines)) == [raised]
-    assert told(replay([*lines, "[  700.000001] idle"])) == [
+    assert events_of(replay(lines)) == [raised]
+    assert events_of(replay([*lines, "[  700.000001] idle"])) == [
         raised,
         "1970-01-01T00:11:40.000000Z cleared node OOM NotHandleFault ALLOW NONE",
     ]
@@ -134,7 +134,7 @@ def test_a_packed_log_is_unpacked(nodeagent: Nodeagent, tmp_path: Path) -> None:
     file = tmp_path / "kern.log.gz"
     file.write_bytes(gzip.compress(f"[ 3600.500000] {XID}\n".encode()))
 
-    assert told(nodeagent("replay", file, "-o", "json")) == [f"1970-01-01T01:00:00.500000Z {RAISED}"]
+    assert events_of(nodeagent("replay", file, "-o", "json")) == [f"1970-01-01T01:00:00.500000Z {RAISED}"]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_packed_log_is_unpacked(nodeagent: Nodeagent, tmp_path: Path) -> None:
     ids=["empty", "blank", "harmless", "without times", "of other programs"],
 )
 def test_a_log_without_faults_tells_nothing(replay: Replay, lines: Sequence[str]) -> None:
-    assert told(replay(lines)) == []
+    assert events_of(replay(lines)) == []
 
 
 def test_gpus_that_fail_together_are_correlated_though_the_link_of_one_was_told_of_first(
@@ -161,7 +161,7 @@ def test_gpus_that_fail_together_are_correlated_though_the_link_of_one_was_told_
     lines = [f"[  100.000000] {corrected}"]
     for at_s in (3600, 7200, 10_800):
         lines += [f"[{at_s + chip}.000000] {halted.format(bus=bus)}" for chip, bus in enumerate(("17", "18"))]
-    judged = [line for line in told(replay(lines)) if "suppressed" in line or "promoted" in line]
+    judged = [line for line in events_of(replay(lines)) if "suppressed" in line or "promoted" in line]
     assert [line.split()[1:3] for line in judged] == [
         ["suppressed", "0000:17:00.0"],
         ["suppressed", "0000:18:00.0"],

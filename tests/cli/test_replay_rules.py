@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cli.conftest import Replay, advance, signal, told
+from tests.cli.conftest import Replay, advance, events_of, signal
 
 LINK_DOWN = """
 kind = "chip"
@@ -75,7 +75,7 @@ def test_a_fault_gone_after_exactly_its_time_out_was_never_judged(replay: Replay
         advance("04:00:00"),
     ]
 
-    assert told(replay(lines, LINK_DOWN)) == [
+    assert events_of(replay(lines, LINK_DOWN)) == [
         "03:00:00.000000Z raised npu0 81078603 NotHandleFault ALLOW NONE",
         "03:00:20.000000Z cleared npu0 81078603 NotHandleFault ALLOW NONE",
     ]
@@ -94,8 +94,8 @@ def test_a_fault_longer_than_its_time_out_takes_the_rules_level_until_it_is_gone
         "03:00:20.000000Z level_changed npu0 81078603 PreSeparateNPU NO_NEW_JOBS NONE",
     ]
 
-    assert told(replay(lines, LINK_DOWN)) == judged
-    assert told(replay([*lines, advance("03:01:20.002")], LINK_DOWN)) == [
+    assert events_of(replay(lines, LINK_DOWN)) == judged
+    assert events_of(replay([*lines, advance("03:01:20.002")], LINK_DOWN)) == [
         *judged,
         "03:01:20.001000Z cleared npu0 81078603 PreSeparateNPU ALLOW NONE",
     ]
@@ -108,7 +108,7 @@ def test_the_third_time_in_a_day_isolates_the_only_chip_at_once(replay: Replay) 
         signal("17:00:00", "npu0", "80C98000", "once"),
     ]
 
-    assert told(replay(lines, THREE_IN_A_DAY)) == [
+    assert events_of(replay(lines, THREE_IN_A_DAY)) == [
         "01:00:00.000000Z raised npu0 80C98000 RestartBusiness ISOLATE RESCHEDULE",
         "01:01:00.000000Z cleared npu0 80C98000 RestartBusiness ALLOW NONE",
         "09:00:00.000000Z raised npu0 80C98000 RestartBusiness ISOLATE RESCHEDULE",
@@ -127,7 +127,7 @@ def test_a_code_that_another_chip_of_the_file_shows_too_blames_neither(replay: R
         advance("17:00:40"),
     ]
 
-    assert told(replay(lines, THREE_IN_A_DAY))[4:] == [
+    assert events_of(replay(lines, THREE_IN_A_DAY))[4:] == [
         "17:00:00.000000Z raised npu0 80C98000 RestartBusiness ISOLATE RESCHEDULE",
         "17:00:30.000000Z raised npu1 80C98000 RestartBusiness ISOLATE RESCHEDULE",
         "17:00:30.000000Z suppressed npu0 80C98000 ManuallySeparateNPU ISOLATE RESCHEDULE",
@@ -142,7 +142,7 @@ def test_a_chip_that_the_file_names_only_later_makes_the_promotion_wait(replay: 
         signal("18:00:00", "npu1", "80C98000", "once"),
     ]
 
-    assert told(replay(lines, THREE_IN_A_DAY))[5:7] == [
+    assert events_of(replay(lines, THREE_IN_A_DAY))[5:7] == [
         "17:00:30.000000Z promoted npu0 80C98000 ManuallySeparateNPU ISOLATE RESCHEDULE",
         "17:01:00.000000Z cleared npu0 80C98000 RestartBusiness ISOLATE RESCHEDULE",
     ]
@@ -152,8 +152,8 @@ def test_a_failed_request_is_run_again_and_past_the_tolerance_the_chip_is_left(r
     lines = [signal("03:00:00", "npu0", "80E00001"), advance("03:01:00.000")]
     tolerated = ["03:00:00.000000Z raised npu0 80E00001 RestartRequest NO_NEW_JOBS RERUN_REQUEST"]
 
-    assert told(replay(lines, REQUEST)) == tolerated
-    assert told(replay([*lines, advance("03:01:00.001")], REQUEST)) == [
+    assert events_of(replay(lines, REQUEST)) == tolerated
+    assert events_of(replay([*lines, advance("03:01:00.001")], REQUEST)) == [
         *tolerated,
         "03:01:00.000000Z verdict_changed npu0  - ISOLATE RESCHEDULE",
     ]
@@ -167,7 +167,7 @@ def test_the_applications_own_faults_isolate_nothing_and_the_third_moves_the_job
 
     ran = replay(lines, USER_INDUCED)
 
-    assert [line for line in told(ran) if " cleared " not in line] == [
+    assert [line for line in events_of(ran) if " cleared " not in line] == [
         "01:00:00.000000Z raised npu0 80C98002 RestartBusiness ALLOW RESTART_JOB",
         "02:00:00.000000Z raised npu0 80C98002 RestartBusiness ALLOW RESTART_JOB",
         "03:00:00.000000Z raised npu0 80C98002 RestartBusiness ALLOW RESCHEDULE",
@@ -183,7 +183,7 @@ def test_lines_are_taken_in_order_of_time_and_equal_times_as_they_stand(replay: 
         signal("03:59:59", "npu1", "80E00001"),
     ]
 
-    assert told(replay(lines, REQUEST))[:4] == [
+    assert events_of(replay(lines, REQUEST))[:4] == [
         "03:59:59.000000Z raised npu1 80E00001 RestartRequest NO_NEW_JOBS RERUN_REQUEST",
         "04:00:00.000000Z cleared npu1 80E00001 RestartRequest ALLOW NONE",
         "04:00:00.000000Z raised npu0 80E00001 RestartRequest NO_NEW_JOBS RERUN_REQUEST",

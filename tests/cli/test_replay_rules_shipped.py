@@ -10,12 +10,12 @@ from nodeagent.core.catalog.catalog import SECOND_NS, Row, Settings
 from nodeagent.core.model import Kind, Level, Recovery
 from nodeagent.core.verdicts.judge import PRECEDENCE
 from nodeagent.tables.load import load_catalog
-from tests.cli.conftest import ROOT, Ran, Replay, advance, moved, signal, told
+from tests.cli.conftest import ROOT, Ran, Replay, advance, events_of, moved, signal
 
 
 def short(ran: Ran) -> list[str]:
-    """What happened, without the raising and clearing that each signal tells."""
-    return [line for line in told(ran) if line.split()[1] not in ("raised", "cleared")]
+    """What happened, without the raising and clearing that each signal causes."""
+    return [line for line in events_of(ran) if line.split()[1] not in ("raised", "cleared")]
 
 
 # --------------------------------------------------------------------------- repetition
@@ -63,7 +63,7 @@ def test_where_there_are_two_chips_it_is_separated_30_s_later(replay: Replay) ->
 
 
 @pytest.mark.parametrize(
-    ("shown", "told_then"),
+    ("shown", "expected"),
     [
         ("01:59:29.999999", "02:00:30.000000Z promoted"),
         ("01:59:30", "02:00:00.000000Z suppressed"),
@@ -73,7 +73,7 @@ def test_where_there_are_two_chips_it_is_separated_30_s_later(replay: Replay) ->
     ],
 )
 def test_another_chip_that_shows_it_within_30_s_suppresses_it(
-    replay: Replay, shown: str, told_then: str
+    replay: Replay, shown: str, expected: str
 ) -> None:
     lines = [
         signal("01:00:00", "npu0", "80C98000", "once"),
@@ -82,8 +82,8 @@ def test_another_chip_that_shows_it_within_30_s_suppresses_it(
         advance("02:00:31"),
     ]
 
-    told_of = [line for line in short(replay(lines)) if "verdict_changed" not in line]
-    assert [line.split(" npu0 ")[0] for line in told_of] == [told_then]
+    others = [line for line in short(replay(lines)) if "verdict_changed" not in line]
+    assert [line.split(" npu0 ")[0] for line in others] == [expected]
 
 
 def test_the_memory_controllers_parity_error_is_separated_at_the_third(replay: Replay) -> None:
@@ -167,8 +167,8 @@ def test_a_link_down_for_exactly_20_s_is_not_judged_and_longer_drains_the_chip(r
     raised = "03:00:00.000000Z raised npu0 81078603 NotHandleFault ALLOW NONE"
     drained = "03:00:20.000000Z level_changed npu0 81078603 PreSeparateNPU NO_NEW_JOBS NONE"
 
-    assert told(replay(lines)) == [raised]
-    assert told(replay([*lines, advance("03:00:20.000001")])) == [raised, drained]
+    assert events_of(replay(lines)) == [raised]
+    assert events_of(replay([*lines, advance("03:00:20.000001")])) == [raised, drained]
 
 
 def test_a_link_up_for_exactly_60_s_is_still_open_and_longer_clears(replay: Replay) -> None:
@@ -178,8 +178,8 @@ def test_a_link_up_for_exactly_60_s_is_still_open_and_longer_clears(replay: Repl
         advance("03:11:00.000"),
     ]
 
-    assert [line for line in told(replay(lines)) if " cleared " in line] == []
-    assert told(replay([*lines, advance("03:11:00.000001")]))[2:] == [
+    assert [line for line in events_of(replay(lines)) if " cleared " in line] == []
+    assert events_of(replay([*lines, advance("03:11:00.000001")]))[2:] == [
         "03:11:00.000000Z cleared npu0 81078603 PreSeparateNPU ALLOW NONE"
     ]
 
@@ -243,8 +243,8 @@ def test_a_failed_request_is_tolerated_for_60_s(
     lines = [signal("03:00:00", "npu0", "80DB8000"), advance("03:01:00.000")]
     tolerated = ["03:00:00.000000Z raised npu0 80DB8000 RestartRequest NO_NEW_JOBS RERUN_REQUEST"]
 
-    assert told(replay(lines)) == tolerated
-    assert told(replay([*lines, advance("03:01:00.000001")])) == [
+    assert events_of(replay(lines)) == tolerated
+    assert events_of(replay([*lines, advance("03:01:00.000001")])) == [
         *tolerated,
         f"03:01:00.000000Z verdict_changed npu0  - {past}",
     ]
@@ -253,7 +253,7 @@ def test_a_failed_request_is_tolerated_for_60_s(
 def test_without_tolerance_the_chip_is_isolated_at_once(replay: Replay, configuration: Path) -> None:
     _configure(configuration, 'request_tolerance = "0s"')
 
-    assert told(replay([signal("03:00:00", "npu0", "80DB8000"), advance("03:02:00")])) == [
+    assert events_of(replay([signal("03:00:00", "npu0", "80DB8000"), advance("03:02:00")])) == [
         "03:00:00.000000Z raised npu0 80DB8000 RestartRequest ISOLATE RESCHEDULE"
     ]
 

@@ -27,7 +27,7 @@ from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import ClockAnchor, Stamped, StoredEvent, Transaction
 from nodeagent.tables.canonical import encode_catalog
 from nodeagent.tables.load import load_catalog
-from tests.cli.conftest import ROOT, Nodeagent, Ran, told
+from tests.cli.conftest import ROOT, Nodeagent, Ran, events_of
 from tests.cli.live import Node
 from tests.store.samples import PATIENT, make_the_catalogs_texts
 
@@ -139,7 +139,7 @@ def replay_store(nodeagent: Nodeagent, tmp_path: Path) -> Callable[..., Ran]:
 
 
 def about_faults(ran: Ran) -> list[str]:
-    return [line for line in told(ran) if " 80E00001 " in line]
+    return [line for line in events_of(ran) if " 80E00001 " in line]
 
 
 MILD = "04:04:07.000000Z raised npu0 80E00001 RestartRequest NO_NEW_JOBS RERUN_REQUEST"
@@ -238,7 +238,7 @@ async def test_where_only_the_base_is_left_what_is_open_is_carried_on(
     await life.end()
     only_base(tmp_path)
 
-    assert told(replay_store()) == []
+    assert events_of(replay_store()) == []
     assert about_faults(replay_store("--tables", tmp_path / "RestartRequest")) == [
         "04:04:27.000000Z level_changed npu0 80E00001 RestartRequest NO_NEW_JOBS RERUN_REQUEST",
     ]

@@ -129,7 +129,7 @@ def test_what_is_over_by_now_is_good(site: Site, chips: EmulatedNode, nodeagent:
         chips.set("gpu0", "gpu_recovery_action", 2)
         site.stream.until("gpu0")
     chips.set("gpu0", "gpu_recovery_action", 0)
-    time.sleep(1.1)  # the hold's time, of which nobody tells
+    time.sleep(1.1)  # the hold's time, which nobody announces
 
     ran = nodeagent("scan")
 
@@ -180,8 +180,8 @@ def test_a_store_that_cannot_be_read_is_not_good_and_said_why(
 
     ran = nodeagent("scan")
 
-    told = f"could not tell: what was known of this node cannot be read: {state}/store.db"
-    assert (ran.status, ran.out.startswith(told), len(ran.out.splitlines())) == (2, True, 1)
+    reason = f"unknown: what was known of this node cannot be read: {state}/store.db"
+    assert (ran.status, ran.out.startswith(reason), len(ran.out.splitlines())) == (2, True, 1)
 
 
 def test_a_fault_that_is_seen_is_told_though_the_store_cannot_be_read(
@@ -195,7 +195,7 @@ def test_a_fault_that_is_seen_is_told_though_the_store_cannot_be_read(
     ran = nodeagent("scan")
 
     assert ran.status == 1
-    assert [line.partition(":")[0] for line in ran.out.splitlines()] == ["faulty", "could not tell"]
+    assert [line.partition(":")[0] for line in ran.out.splitlines()] == ["faulty", "unknown"]
 
 
 def unprivileged(*arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -220,7 +220,7 @@ def test_a_store_that_one_may_not_read_is_not_good(site: Site, state: Path) -> N
 
     state.chmod(0o750)
     assert (ran.returncode, ran.stderr) == (2, "")
-    assert f"could not tell: what was known of this node cannot be read: {state}/store.db: " in ran.stdout
+    assert f"unknown: what was known of this node cannot be read: {state}/store.db: " in ran.stdout
     assert "Permission denied" in ran.stdout
 
 
@@ -233,5 +233,5 @@ def test_who_may_not_ask_the_daemon_is_told_so_once(site: Site) -> None:
         ran = unprivileged("scan")
 
     assert (ran.returncode, ran.stderr) == (2, "")
-    who = f"root may, and the members of its group (ls -l {site.socket})"
-    assert ran.stdout == f"could not tell: you may not ask the daemon at {site.socket}: {who}\n"
+    todo = f"run as root, or join its group (ls -l {site.socket})"
+    assert ran.stdout == f"unknown: permission denied on {site.socket}: {todo}\n"

@@ -38,7 +38,7 @@ def test_a_device_that_does_not_answer_is_waited_for_and_then_not_good(
     ran = nodeagent_process("scan")
 
     why = "Driver does not answer; nvidia: no answer within 2 s"
-    assert (ran.status, ran.out, ran.err) == (2, f"could not tell: gpu1: {why}\n", "")
+    assert (ran.status, ran.out, ran.err) == (2, f"unknown: gpu1: {why}\n", "")
 
 
 def test_what_is_unknown_is_told_beside_what_is_faulty(nodeagent: Nodeagent, gpus: EmulatedNode) -> None:
@@ -50,7 +50,7 @@ def test_what_is_unknown_is_told_beside_what_is_faulty(nodeagent: Nodeagent, gpu
     assert ran.status == 1
     first, second = ran.out.splitlines()
     assert first.startswith("faulty: gpu0 ISOLATE: ")
-    assert second.startswith("could not tell: gpu1: Driver does not answer; ")
+    assert second.startswith("unknown: gpu1: Driver does not answer; ")
 
 
 def test_a_library_that_does_not_open_in_time_is_not_good(
@@ -61,7 +61,7 @@ def test_a_library_that_does_not_open_in_time_is_not_good(
 
     ran = nodeagent("scan")
 
-    assert (ran.status, ran.out) == (2, "could not tell: nvidia: its driver was not open after 6 s\n")
+    assert (ran.status, ran.out) == (2, "unknown: nvidia: its driver was not open after 6 s\n")
     assert "nvidia: waiting for its driver to open, for 6 s at most" in ran.err.splitlines()
 
 
@@ -70,7 +70,7 @@ def test_gpus_that_open_slowly_are_waited_for(
 ) -> None:
     """Without persistence mode the driver takes seconds to open each."""
     monkeypatch.setattr(patience, "READ_DEADLINE_S", 3.0)
-    monkeypatch.setattr(patience, "TELL_AFTER_S", 2.0)
+    monkeypatch.setattr(patience, "REPORT_AFTER_S", 2.0)
     for name in gpus.names():
         gpus.set(name, "gpu_persistence_mode", 0)
         gpus.set(name, "gpu_discovery_ms", 2500)

@@ -126,7 +126,7 @@ async def _reset(case: Case, library: Path, folder: Path) -> Course:
         if case.later:
             npus.node.take_out(case.removed)
             await npus.subscriber.event(EventKind.RAISED, "device_lost", case.removed)
-        before = len(npus.subscriber.told)
+        before = len(npus.subscriber.received)
         trace.begin(npus.node)
         if case.drops:
             npus.node.drop(case.device)
@@ -136,7 +136,7 @@ async def _reset(case: Case, library: Path, folder: Path) -> Course:
         npus.pass_time(GRACE_S)
         finished = await npus.told(EventKind.ACTION_FINISHED, "")
         calls = trace.calls(npus.node)
-        events = [event for event in npus.subscriber.told[before:] if isinstance(event, Event)]
+        events = [event for event in npus.subscriber.received[before:] if isinstance(event, Event)]
         hit = frozenset(name for name in npus.node.names() if npus.node.chip(name).resets)
     sets = {"announced": frozenset(proposed.evidence["devices"].split(", ")), "reset": hit}
     if finished.why.startswith("done"):

@@ -165,7 +165,7 @@ async def test_a_value_of_another_type_in_a_store_of_then_is_damage_and_is_told(
     now = {each.id for each in rebuilt.engine.view().holds}
     assert now == {each["id"] for each in the_view_of_then()["holds"]}
     assert len(rebuilt.damages) == 1
-    assert (await ledger.commit(Transaction(tells_damage=True))).durable
+    assert (await ledger.commit(Transaction(reports_damage=True))).durable
     assert await ledger.compact(rebuilt.engine.carry(), rebuilt.engine.now_ns)
     assert [event.seq for event in await ledger.read_events(0)] == list(range(1, ledger.last_seq + 1))
     await ledger.close()

@@ -15,7 +15,7 @@ from nodeagent.daemon.clock import carry_on
 from nodeagent.daemon.pump import Pump
 from nodeagent.daemon.rebuild import Rebuilt, load_catalogs, rebuild
 from nodeagent.store.errors import StoreUnreadableError
-from nodeagent.store.event_feed import Board
+from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.layout import CARRIED, EVENT, INPUT, Table
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Stamped, Transaction
@@ -105,7 +105,7 @@ async def next_life(folder: Path) -> AsyncIterator[Next]:
     rebuilt = await rebuild(ledger, recovery, known)
     yield Next(rebuilt)
     await ledger.compact(rebuilt.engine.carry(), rebuilt.engine.now_ns)
-    await ledger.commit(Transaction(tells_damage=True))
+    await ledger.commit(Transaction(reports_damage=True))
     await ledger.close()
 
 
@@ -263,7 +263,7 @@ async def test_damage_that_is_found_before_the_first_turn_is_told_in_it(tmp_path
     with pytest.raises(StoreUnreadableError, match="not as it was written"):
         await ledger.get_catalog(TABLES.digest)
     await until(lambda: ledger.durable)
-    pump = Pump(engine, ledger, Board(), carry_on(recovery.anchor, "boot-1"), lambda: None)
+    pump = Pump(engine, ledger, EventFeed(), carry_on(recovery.anchor, "boot-1"), lambda: None)
     await pump.begin(rebuilt.differences, ())
     assert "store_damaged" in {condition.code for condition in engine.view().conditions}
     assert ledger.damages == ()

@@ -15,7 +15,7 @@ from nodeagent.core.preview import Preview
 from nodeagent.daemon.catalogs import Catalogs
 from nodeagent.daemon.pump import Pump
 from nodeagent.daemon.reload import Reloading
-from nodeagent.store.event_feed import Board
+from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Taken
 from tests.store.samples import PATIENT
@@ -68,7 +68,7 @@ async def catalogs(tmp_path: Path) -> AsyncIterator[Catalogs]:
 def reloading(folder: Path, catalogs: Catalogs, pump: DefectivePump) -> Reloading:
     path = folder / "nodeagent.toml"
     path.write_text(f'[agent]\ntables = ["{folder}/tables"]\n')
-    return Reloading(load_config(path, {}), path, catalogs, cast(Pump, pump), Board(), [], lambda _: None)
+    return Reloading(load_config(path, {}), path, catalogs, cast(Pump, pump), EventFeed(), [], lambda _: None)
 
 
 async def test_it_is_refused_with_the_reason_and_the_tables_in_force_stay(

@@ -93,8 +93,8 @@ def observed(node: Machine) -> list[str]:
 
 
 def conditions(node: Machine) -> list[str]:
-    told = json.loads(node.read("nodeagent", "status", "-o", "json"))
-    return [each["code"] for each in told["conditions"]]
+    shown = json.loads(node.read("nodeagent", "status", "-o", "json"))
+    return [each["code"] for each in shown["conditions"]]
 
 
 def processes(node: Machine, command: str) -> list[str]:
@@ -129,12 +129,12 @@ def test_it_is_a_process_of_the_host_and_the_daemon_stays_in_its_sandbox(node: M
 
 
 def test_it_is_a_user_without_privileges_in_the_group_of_the_devices(node: Machine) -> None:
-    told = status_of(node, worker(node))
+    shown = status_of(node, worker(node))
     user = node.read("id", "--user", "nodeagent-ascend")
     group = node.read("getent", "group", "HwHiAiUser").split(":")[2]
-    assert (told["Uid"], told["Groups"]) == ([user] * 4, [group])
-    assert {told[each][0] for each in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {"0" * 16}
-    assert told["NoNewPrivs"] == ["1"]
+    assert (shown["Uid"], shown["Groups"]) == ([user] * 4, [group])
+    assert {shown[each][0] for each in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {"0" * 16}
+    assert shown["NoNewPrivs"] == ["1"]
     assert node.read("stat", "--format=%a %G", "/dev/davinci0") == "660 HwHiAiUser"
 
 

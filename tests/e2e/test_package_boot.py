@@ -61,8 +61,8 @@ def events_of(node: Machine, *devices: str) -> list[dict[str, Any]]:
 
 
 def status(node: Machine) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(node.read("nodeagent", "status", "-o", "json"))
-    return told
+    shown: dict[str, Any] = json.loads(node.read("nodeagent", "status", "-o", "json"))
+    return shown
 
 
 def conditions(node: Machine) -> dict[str, dict[str, Any]]:
@@ -203,7 +203,7 @@ def test_watchdog_restarts_a_stopped_daemon_with_nothing_lost(
 ) -> None:
     before, during, after = new_device(), new_device(), new_device()
     write_kernel_line(fallen_off_the_bus(before))
-    told_before = until(lambda: events_of(node, before), lambda events: bool(raised(events)))
+    events_before = until(lambda: events_of(node, before), lambda events: bool(raised(events)))
     stopped = node.property_of(UNIT, "MainPID")
 
     node.run("systemctl", "kill", "--kill-whom=main", "--signal=STOP", UNIT)
@@ -218,7 +218,7 @@ def test_watchdog_restarts_a_stopped_daemon_with_nothing_lost(
     )
     assert node.property_of(UNIT, "MainPID") != stopped
     assert raised(events) == [(before, "XID_79"), (during, "XID_79"), (after, "XID_79")]
-    assert events[: len(told_before)] == told_before
+    assert events[: len(events_before)] == events_before
     every = [json.loads(line)["seq"] for line in node.read("nodeagent", "events", "-o", "json").splitlines()]
     assert every == list(range(every[0], every[0] + len(every)))
     assert "Watchdog timeout" in node.read("journalctl", "--unit", UNIT, "--no-pager")
@@ -258,7 +258,7 @@ def test_an_upgrade_keeps_the_sites_configuration_and_goes_on_where_the_version_
 ) -> None:
     before, after = new_device(), new_device()
     write_kernel_line(fallen_off_the_bus(before))
-    told = until(lambda: events_of(node, before), lambda events: bool(raised(events)))
+    shown = until(lambda: events_of(node, before), lambda events: bool(raised(events)))
     process, sites = node.property_of(UNIT, "MainPID"), '[metrics]\nlisten = ""\n'
     node.write("/etc/nodeagent/nodeagent.toml", sites)
     node.write("/root/next.deb", next_package.read_bytes())
@@ -272,7 +272,7 @@ def test_an_upgrade_keeps_the_sites_configuration_and_goes_on_where_the_version_
     assert node.read("dpkg-query", "--show", "--showformat=${Version}", "nodeagent").endswith("+next")
     assert node.property_of(UNIT, "MainPID") != process
     assert node.read("cat", "/etc/nodeagent/nodeagent.toml") == sites.strip()
-    assert events[: len(told)] == told
+    assert events[: len(shown)] == shown
     assert raised(events) == [(before, "XID_79"), (after, "XID_79")]
     assert every == list(range(every[0], every[0] + len(every)))
     assert {f"{before}.0", f"{after}.0"} <= {open_["device"] for open_ in status["conditions"]}

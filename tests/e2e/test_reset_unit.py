@@ -124,8 +124,8 @@ def node(
 
 def actions(node: Machine) -> list[tuple[str, str]]:
     """Device and words of the events about resets that ended."""
-    told = node.read("nodeagent", "events", "--after", "0", "--kind", "action_finished", "-o", "json")
-    return [(event["device"], event["why"]) for event in map(json.loads, told.splitlines())]
+    shown = node.read("nodeagent", "events", "--after", "0", "--kind", "action_finished", "-o", "json")
+    return [(event["device"], event["why"]) for event in map(json.loads, shown.splitlines())]
 
 
 def calls(node: Machine) -> int:
@@ -151,9 +151,9 @@ def in_the_daemons_sandbox(node: Machine, script: str) -> Any:
     other = {"Type": "exec", "ExecStart": "/usr/lib/nodeagent/bin/python /etc/intruder.py", "Restart": "no"}
     dropped = ("NotifyAccess", "WatchdogSec", "ExecReload")
     lines = (line for line in unit.splitlines() if line.partition("=")[0] not in (*other, *dropped))
-    told = "\n".join(lines).replace("[Service]", "\n".join(["[Service]", *map("=".join, other.items())]))
+    intruder = "\n".join(lines).replace("[Service]", "\n".join(["[Service]", *map("=".join, other.items())]))
     node.write("/etc/intruder.py", INTRUDER + script)
-    node.write("/etc/systemd/system/intruder.service", told)
+    node.write("/etc/systemd/system/intruder.service", intruder)
     node.run("systemctl", "daemon-reload")
     node.run("systemctl", "start", "intruder.service")
     until(lambda: node.property_of("intruder.service", "SubState"), lambda state: state in {"dead", "failed"})
@@ -170,8 +170,8 @@ def test_the_units_of_a_reset_are_sound(node: Machine) -> None:
 def test_a_reset_is_a_unit_of_its_own(node: Machine) -> None:
     unit = break_and_begin(node, "npu3")
     assert node.property_of(unit, "ControlGroup").endswith(unit)
-    told = until(lambda: actions(node), bool)
-    assert told == [("npu3", "done: verified by a poll of every member")]
+    finished = until(lambda: actions(node), bool)
+    assert finished == [("npu3", "done: verified by a poll of every member")]
     assert calls(node) == 1
     until(lambda: unit_of_a_reset(node), lambda unit: unit == "")
     assert "reset in-band" in node.read("journalctl", "--unit", unit, "--no-pager")
@@ -187,8 +187,8 @@ def test_one_goes_on_while_the_package_is_upgraded_and_its_result_is_adopted(nod
     assert "nodeagent: waiting for a reset that is under way: /run/nodeagent/reset_unit/" in upgraded.stderr
     holds = json.loads(node.read("nodeagent", "status", "-o", "json"))["holds"]
     assert [hold for hold in holds if hold["kind"] == "quiesce"] == []
-    told = until(lambda: actions(node), lambda told: len(told) == 2)
-    assert told[1] == ("npu5", "done: verified by a poll of every member")
+    finished = until(lambda: actions(node), lambda finished: len(finished) == 2)
+    assert finished[1] == ("npu5", "done: verified by a poll of every member")
     assert calls(node) == 2
 
 
@@ -198,8 +198,8 @@ def test_one_goes_on_while_the_daemon_is_killed_and_down(node: Machine) -> None:
     node.run("systemctl", "stop", UNIT)
     until(lambda: unit_of_a_reset(node), lambda unit: unit == "")
     node.run("systemctl", "start", UNIT)
-    told = until(lambda: actions(node), lambda told: len(told) == 3)
-    assert told[2] == ("npu6", "done: verified by a poll of every member")
+    finished = until(lambda: actions(node), lambda finished: len(finished) == 3)
+    assert finished[2] == ("npu6", "done: verified by a poll of every member")
     assert calls(node) == 3
 
 

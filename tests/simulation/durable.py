@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from nodeagent.core.model import Carried
 from nodeagent.store import codec
 from nodeagent.store.codec import CellRow, EventRow, InputRow
-from nodeagent.store.event_feed import Board
+from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.records import (
     ClockAnchor,
     Committed,
@@ -164,8 +164,8 @@ def _numbered(last_seq: int, transactions: Sequence[Transaction]) -> tuple[Store
     )
 
 
-class MortalBoard(Board):
-    """The real board, behind which the process may die."""
+class MortalFeed(EventFeed):
+    """The real event feed, behind which the process may die."""
 
     def __init__(self, log: DurableLog) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """The daemon in the simulation: its own pump, rebuild and clock, over a log in memory and the world's time.
 
 Only what would wait for a machine is stood in for. The process may die at every point that the log and
-the board name, and a new one begins with what was durable.
+the event feed name, and a new one begins with what was durable.
 """
 
 from collections.abc import Coroutine, Mapping
@@ -27,7 +27,7 @@ from nodeagent.daemon.pump import Pump
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Publication, StoredEvent
 from tests.simulation.acting.actuator import Actuator
-from tests.simulation.durable import DurableLog, Killed, MortalBoard
+from tests.simulation.durable import DurableLog, Killed, MortalFeed
 from tests.simulation.history import NOT_DURABLE, Observed, Turn
 from tests.simulation.watch import Watch
 from tests.simulation.world import World
@@ -61,7 +61,7 @@ class _Log(DurableLog):
         self._shell.written(())
 
 
-class _Board(MortalBoard):
+class _Board(MortalFeed):
     def __init__(self, shell: "Shell") -> None:
         super().__init__(shell.log)
         self._shell = shell

@@ -54,16 +54,16 @@ class Child:
                 case "number":
                     self.number = order["next"] - 1
                 case "commit":
-                    self._tell([await self._commit() for _ in range(order["count"])])
+                    self._report([await self._commit() for _ in range(order["count"])])
                 case "commit_together":
-                    self._tell(await asyncio.gather(*(self._commit() for _ in range(order["count"]))))
+                    self._report(await asyncio.gather(*(self._commit() for _ in range(order["count"]))))
                 case "heartbeat":
                     alive = Transaction(engine_now_ns=self.number, anchor=anchor(self.number + 1))
                     committed = await self.ledger.commit(alive)
                     _say(durable=committed.durable)
                 case "flood":
                     while True:
-                        self._tell([await self._commit()])
+                        self._report([await self._commit()])
                 case "read":
                     found = await self.ledger.read_events(order["after"])
                     _say(events=[(one.seq, one.event.at_ns) for one in found], oldest=self.ledger.oldest_seq)
@@ -76,7 +76,7 @@ class Child:
         self.number += 1
         return await self.ledger.commit(transaction(self.number))
 
-    def _tell(self, committed: list[Committed]) -> None:
+    def _report(self, committed: list[Committed]) -> None:
         last = committed[-1]
         _say(
             committed=[event.seq for one in committed for event in one.events],

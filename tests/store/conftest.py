@@ -21,7 +21,7 @@ class Process:
         self._changes: list[dict[str, Any]] = []
 
     async def ask(self, do: str, **what: Any) -> dict[str, Any]:
-        """Give an order and wait for its answer; changes of durability told meanwhile are kept."""
+        """Give an order and wait for its answer; changes of durability reported meanwhile are kept."""
         self.order(do, **what)
         while "changed" in (said := await self.hear()):
             self._changes.append(said)

@@ -1,4 +1,4 @@
-"""Values to store: numbered, so that a test can tell them apart after a round trip."""
+"""Values to store: numbered, so that a test can distinguish them after a round trip."""
 
 import sqlite3
 from contextlib import closing

@@ -315,7 +315,7 @@ async def test_a_file_made_anew_holds_what_memory_has_and_what_it_has_not_is_tol
         assert (damage.why, damage.aside) == ("its files were removed or replaced while in use", "")
         assert damage.lost == ("events 1 to 6 of the history", "entries 1 to 1 of the audit log")
         assert damage.is_whole
-        assert (await one.ledger.commit(replace(transaction(7), tells_damage=True))).durable
+        assert (await one.ledger.commit(replace(transaction(7), reports_damage=True))).durable
     async with opened(directory) as again:
         assert [consumer.row for consumer in again.ledger.consumers()] == [("volcano", "uid:0", 4, WALL_NS)]
         assert await again.ledger.last_good_catalog() == ("d1", b"tables")

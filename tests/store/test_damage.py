@@ -1,4 +1,4 @@
-"""A damaged file: what of it proves itself goes on, what does not is told, and nothing keeps the daemon from
+"""A damaged file: what proves itself is kept, what does not is reported, and nothing keeps the daemon from
 starting.
 """
 
@@ -76,13 +76,13 @@ class Look:
     audited: list[str]
 
 
-async def look(directory: Path, tells_damage: bool = False) -> Look:
+async def look(directory: Path, reports_damage: bool = False) -> Look:
     ledger = Ledger(directory, MACHINE, limits=PATIENT, wall_ns=lambda: WALL_NS)
     recovery = await ledger.open()
     try:
-        if tells_damage:
-            told = replace(transaction(recovery.last_seq + 1), tells_damage=True)
-            assert (await ledger.commit(told)).durable
+        if reports_damage:
+            reporting = replace(transaction(recovery.last_seq + 1), reports_damage=True)
+            assert (await ledger.commit(reporting)).durable
         return Look(
             recovery=recovery,
             durable=ledger.durable,
@@ -163,7 +163,7 @@ async def test_a_damaged_input_costs_itself_and_is_told(
         "input 5 is not as it was written",
         ("1 inputs since the last compaction",),
     )
-    assert damage.is_whole, "what it did is told by the history"
+    assert damage.is_whole, "what it did stands in the history"
 
 
 async def test_a_damaged_input_whose_events_are_lost_too_may_have_been_an_isolation(tmp_path: Path) -> None:
@@ -341,7 +341,7 @@ async def test_whatever_byte_is_wrong_it_opens_and_tells_what_is_lost(tmp_path: 
 
 
 def check(found: Look, before: Recovery, at: int) -> None:
-    """What is not as before is told, and it is no more than what stands at one byte."""
+    """What is not as before is reported, and it is no more than what stands at one byte."""
     recovery, place = found.recovery, f"byte {at}"
     assert found.durable, place
     inputs = [each for each in recovery.inputs if not isinstance(each.input, Tick)]
@@ -363,14 +363,14 @@ def check(found: Look, before: Recovery, at: int) -> None:
         assert recovery.damages or not found.audited, place
 
 
-# --------------------------------------------------------------------------- until it is told
+# --------------------------------------------------------------------------- until it is reported
 
 
 async def test_damage_is_found_again_until_it_was_told(tmp_path: Path) -> None:
     await fill(tmp_path)
     spoil(INPUT, 5, cut)(tmp_path)
     first = (await look(tmp_path)).recovery.damages
-    assert (await look(tmp_path, tells_damage=True)).recovery.damages == first != ()
+    assert (await look(tmp_path, reports_damage=True)).recovery.damages == first != ()
     assert (await look(tmp_path)).recovery.damages == ()
 
 
@@ -405,7 +405,7 @@ async def test_damage_found_while_running_keeps_the_numbers_and_goes_on_from_the
     assert [await changes.get(), await changes.get()] == [False, True]
     (damage,) = ledger.damages
     assert damage.is_whole
-    committed = await ledger.commit(replace(transaction(7), tells_damage=True))
+    committed = await ledger.commit(replace(transaction(7), reports_damage=True))
     assert (committed.last_seq, committed.durable) == (7, True)
     assert committed.store_id.uuid == before.store_id.uuid
     assert committed.store_id.epoch > before.store_id.epoch

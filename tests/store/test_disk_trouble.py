@@ -135,7 +135,7 @@ async def test_a_crash_in_memory_puts_the_epoch_of_the_disk_in_force_again(
 async def test_what_memory_could_not_keep_is_older_than_retention_and_replay_begins_at_fresh_cells(
     directory: Path, fault: DiskFault, start_child: StartChild
 ) -> None:
-    child = await start_child(directory, fault.env, **LIMITS, tail_events=10, tail_inputs=10)
+    child = await start_child(directory, fault.env, **LIMITS, backlog_events=10, backlog_inputs=10)
     await child.hear()
     await child.ask("commit", count=5)
     fault.begin("eio")
@@ -235,7 +235,7 @@ async def test_over_random_faults_and_crashes_a_number_of_a_store_id_never_means
     directory: Path, fault: DiskFault, start_child: StartChild, seed: int
 ) -> None:
     seeded = random.Random(seed)
-    told: dict[tuple[str, int], int] = {}
+    numbered: dict[tuple[str, int], int] = {}
     durable: dict[int, int] = {}
     for life in range(4):
         child = await start_child(directory, fault.env, commit_deadline_s=0.1, retry_s=0.01)
@@ -248,7 +248,7 @@ async def test_over_random_faults_and_crashes_a_number_of_a_store_id_never_means
                 fault.end()
             said = await child.ask(seeded.choice(["commit", "commit_together"]), count=seeded.randint(1, 5))
             for seq, number in zip(said["committed"], said["numbers"], strict=True):
-                assert told.setdefault((said["store_id"], seq), number) == number
+                assert numbered.setdefault((said["store_id"], seq), number) == number
                 if said["durable"]:
                     durable[seq] = number
         await child.kill()

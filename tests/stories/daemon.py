@@ -1,7 +1,7 @@
 """The real daemon on a state directory: one life after another, each ended as the story wants.
 
-It knows the process, its configuration and its health service; what the daemon tells is followed by
-``subscriber``. Every wait ends with the daemon: one that dies tells why in the failure.
+It knows the process, its configuration and its health service; what the daemon emits is followed by
+``subscriber``. Every wait ends with the daemon: one that dies says why in the failure.
 """
 
 import asyncio
@@ -119,7 +119,7 @@ class Daemon:
         )
 
     async def comes(self, found: Callable[[], object], what: str) -> None:
-        """Wait for what nobody tells; ``found`` may be a coroutine function."""
+        """Wait for what nobody announces; ``found`` may be a coroutine function."""
         try:
             async with asyncio.timeout(WAIT_LIMIT_S):
                 while True:
@@ -187,7 +187,7 @@ class Daemon:
         return process.returncode or 0, out.decode()
 
     async def asked(self, ask: Callable[[AsyncClient], Awaitable[Answer]]) -> Answer:
-        """What a client is told. gRPC notices a while after others of its process that the daemon is back."""
+        """A client's answer. gRPC notices a while after others of its process that the daemon is back."""
         async with asyncio.timeout(WAIT_LIMIT_S), AsyncClient(self.socket) as client:
             while True:
                 try:
@@ -220,12 +220,12 @@ class Daemon:
 
 
 class Health:
-    """``told`` is every answer so far, in order."""
+    """``statuses`` is every answer so far, in order."""
 
     def __init__(self, daemon: Daemon, stream: Any) -> None:
         self._daemon = daemon
         self._stream = stream
-        self.told: list[str] = []
+        self.statuses: list[str] = []
 
     async def until(self, status: str) -> None:
         """Wait for the next answer that says so. Fails if the daemon ends first."""
@@ -233,7 +233,7 @@ class Health:
         reading = asyncio.create_task(self._until(status))
         try:
             await asyncio.wait((ended, reading), timeout=WAIT_LIMIT_S, return_when=asyncio.FIRST_COMPLETED)
-            assert reading.done(), f"not {status}, but {self.told}:\n{self._daemon.log}"
+            assert reading.done(), f"not {status}, but {self.statuses}:\n{self._daemon.log}"
             await reading
         finally:
             for task in (ended, reading):
@@ -241,10 +241,10 @@ class Health:
 
     async def _until(self, status: str) -> None:
         async for answer in self._stream:
-            self.told.append(health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status))
-            if self.told[-1] == status:
+            self.statuses.append(health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status))
+            if self.statuses[-1] == status:
                 return
-        raise AssertionError(f"the stream ended after {self.told}")
+        raise AssertionError(f"the stream ended after {self.statuses}")
 
 
 def free_port() -> int:

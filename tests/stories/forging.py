@@ -34,7 +34,7 @@ class Forger:
         subprocess.run(["gcc", "-O1", "-Wall", "-Werror", "-o", self._program, source], check=True)
 
     def run(self, name: str, way: str, *, file: str = "forge", groups: Sequence[Path] = ()) -> None:
-        """A program of that name, in a file of that name, which the kernel ends or tells of."""
+        """A program of that name, in a file of that name, which the kernel ends or names."""
         program = self._folder / file.replace("/", "_").encode()[:255].decode(errors="ignore")
         if not program.exists():
             os.link(self._program, program)

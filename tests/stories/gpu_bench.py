@@ -24,7 +24,7 @@ ABSENT = ("ascend", "unifiedbus")
 
 @dataclass(kw_only=True)
 class GpuDaemon(Daemon):
-    """``procfs`` is the root of what the kernel tells of processes; the machine's own if it is not given.
+    """``procfs`` is the root of what the kernel shows of processes; the machine's own if it is not given.
     ``reset`` are the lines of the section of resets, ``nvidia`` further ones of the driver's. ``as_shipped``:
     of the configuration only paths are set.
     """
@@ -85,7 +85,7 @@ class GpuDaemon(Daemon):
         return [json.loads(line) for line in out.splitlines()]
 
 
-def told_of(subscriber: Subscriber, device: str, code: str) -> list[EventKind]:
+def events_of(subscriber: Subscriber, device: str, code: str) -> list[EventKind]:
     """The kinds of the events about this code on that device."""
     return [event.kind for event in subscriber.events if (event.device, event.code) == (device, code)]
 
@@ -96,5 +96,5 @@ def raised_on(subscriber: Subscriber, device: str) -> list[str]:
 
 
 def last_of(subscriber: Subscriber, device: str) -> Event:
-    """What was told last of the device."""
+    """What was emitted last for the device."""
     return [event for event in subscriber.events if event.device == device][-1]

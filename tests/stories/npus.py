@@ -59,7 +59,7 @@ class Npus:
     async def start(self) -> None:
         """Start the daemon and follow it, for the first time or on from where it ended.
 
-        The first time it tells all that it has told, so that nothing of a source that starts is missed.
+        The first time it gets all that was emitted, so that nothing of a source that starts is missed.
         """
         for table in self.tables:
             shutil.copyfile(ROOT / "fault_codes" / table, self.daemon.tables / table)
@@ -85,7 +85,7 @@ class Npus:
         await self.subscriber.leave()
         assert await self.daemon.stop() == 0, self.daemon.log
 
-    # --- what is told ---
+    # --- what is emitted ---
 
     @property
     def events(self) -> list[Event]:
@@ -93,20 +93,20 @@ class Npus:
 
     @property
     def heard(self) -> int:
-        """How much was told so far: what comes later comes ``after`` it."""
-        return len(self.subscriber.told)
+        """How much was received so far: what comes later comes ``after`` it."""
+        return len(self.subscriber.received)
 
     def events_after(self, heard: int) -> list[Event]:
-        return [told for told in self.subscriber.told[heard:] if isinstance(told, Event)]
+        return [update for update in self.subscriber.received[heard:] if isinstance(update, Event)]
 
-    async def told(self, kind: EventKind, code: str, device: str = "", *, after: int = 0) -> Event:
+    async def emitted(self, kind: EventKind, code: str, device: str = "", *, after: int = 0) -> Event:
         return await self.subscriber.event(kind, code, device, after)
 
     async def raised(self, device: str, code: str, *, after: int = 0) -> Event:
-        return await self.told(EventKind.RAISED, code, device, after=after)
+        return await self.emitted(EventKind.RAISED, code, device, after=after)
 
     async def cleared(self, device: str, code: str, *, after: int = 0) -> Event:
-        return await self.told(EventKind.CLEARED, code, device, after=after)
+        return await self.emitted(EventKind.CLEARED, code, device, after=after)
 
     def course(self, code: str, device: str = "") -> list[str]:
         """The raised and cleared of a code, in order; of every device with its name."""
@@ -118,11 +118,11 @@ class Npus:
     # --- how it stands ---
 
     async def snapshot(self) -> Snapshot:
-        """The state as a new subscriber is told it."""
+        """The state as a new subscriber gets it."""
         async with AsyncClient(self.daemon.socket) as client:
-            async for told in client.watch():
-                if isinstance(told, Snapshot):
-                    return told
+            async for update in client.watch():
+                if isinstance(update, Snapshot):
+                    return update
         raise AssertionError("the stream ended")
 
     async def devices(self) -> dict[str, Device]:
@@ -143,7 +143,7 @@ class Npus:
         await self.daemon.comes(found, f"all observed but {but}")
 
     async def listening(self) -> None:
-        """Wait until every chip is observed, and the library tells of events: none is told twice."""
+        """Wait until every chip is observed, and the library reports events: none is reported twice."""
 
         async def found() -> bool:
             return (await self.metrics()).get('nodeagent_source_subscribed{source="ascend"}') == 1

@@ -19,22 +19,22 @@ PAGE = 1000
 
 
 class Subscriber:
-    """``told`` is everything it ever got, in order; ``position`` is where the next stream goes on."""
+    """``received`` is everything it ever got, in order; ``position`` is where the next stream continues."""
 
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
         self._following: asyncio.Task[None] | None = None
         self._heard = asyncio.Condition()
-        self.told: list[Update] = []
+        self.received: list[Update] = []
         self.position: Position | None = None
 
     @property
     def events(self) -> list[Event]:
-        return [told for told in self.told if isinstance(told, Event)]
+        return [update for update in self.received if isinstance(update, Event)]
 
     @property
     def snapshots(self) -> list[Snapshot]:
-        return [told for told in self.told if isinstance(told, Snapshot)]
+        return [update for update in self.received if isinstance(update, Snapshot)]
 
     def of(self, kind: EventKind) -> list[Event]:
         return [event for event in self.events if event.kind is kind]
@@ -42,7 +42,7 @@ class Subscriber:
     async def follow(self) -> None:
         """Begin a stream after the last position, and wait for its first word."""
         await self.leave()
-        heard = len(self.told)
+        heard = len(self.received)
         self._following = asyncio.create_task(self._follow())
         await self.until(_anything, after=heard)
 
@@ -62,32 +62,32 @@ class Subscriber:
                 await following
 
     async def until(self, wanted: Wanted, after: int = 0) -> Update:
-        """The first told value wanted, from the ``after``-th on; waits for it. Fails if the daemon ends."""
+        """The first value wanted, from the ``after``-th on; waits for it. Fails if the daemon ends."""
         ended = asyncio.create_task(self._daemon.running.wait())
         search = asyncio.create_task(self._search(wanted, after))
         waited_for = {ended, search} | ({self._following} if self._following else set())
         try:
             await asyncio.wait(waited_for, timeout=WAIT_LIMIT_S, return_when=asyncio.FIRST_COMPLETED)
             if not search.done():
-                raise AssertionError(f"not told; the last:\n{self._last_words()}\n{self._daemon.log[-3000:]}")
+                raise AssertionError(f"missing; the last:\n{self._last_words()}\n{self._daemon.log[-3000:]}")
             return await search
         finally:
             for task in (ended, search):
                 task.cancel()
 
     async def event(self, kind: EventKind, code: str, device: str = "", after: int = 0) -> Event:
-        """The first such event, from the ``after``-th told value on."""
+        """The first such event, from the ``after``-th received value on."""
 
-        def wanted(told: Update) -> bool:
+        def wanted(update: Update) -> bool:
             return (
-                isinstance(told, Event)
-                and (told.kind, told.code) == (kind, code)
-                and device in ("", told.device)
+                isinstance(update, Event)
+                and (update.kind, update.code) == (kind, code)
+                and device in ("", update.device)
             )
 
-        told = await self.until(wanted, after)
-        assert isinstance(told, Event)
-        return told
+        update = await self.until(wanted, after)
+        assert isinstance(update, Event)
+        return update
 
     async def raised(self, code: str, device: str = "") -> Event:
         return await self.event(EventKind.RAISED, code, device)
@@ -96,40 +96,40 @@ class Subscriber:
         return await self.event(EventKind.CLEARED, code, device)
 
     async def in_memory(self, after: int = 0) -> Snapshot:
-        """The first Snapshot, from the ``after``-th told value on, of a store that is not durable."""
-        told = await self.until(lambda told: isinstance(told, Snapshot) and not told.durable, after)
-        assert isinstance(told, Snapshot)
-        return told
+        """The first Snapshot, from the ``after``-th received value on, of a store that is not durable."""
+        update = await self.until(lambda update: isinstance(update, Snapshot) and not update.durable, after)
+        assert isinstance(update, Snapshot)
+        return update
 
     async def _follow(self) -> None:
         async with AsyncClient(self._daemon.socket) as client:
-            async for told in client.watch(self.position):
-                self.position = told.position
+            async for update in client.watch(self.position):
+                self.position = update.position
                 async with self._heard:
-                    self.told.append(told)
+                    self.received.append(update)
                     self._heard.notify_all()
 
     async def _search(self, wanted: Wanted, after: int) -> Update:
         async with self._heard:
             while True:
-                while after < len(self.told):
-                    if wanted(self.told[after]):
-                        return self.told[after]
+                while after < len(self.received):
+                    if wanted(self.received[after]):
+                        return self.received[after]
                     after += 1
                 await self._heard.wait()
 
     def _last_words(self) -> str:
-        return "\n".join(map(_line, self.told[-20:]))
+        return "\n".join(map(_line, self.received[-20:]))
 
 
 def _anything(_: Update) -> bool:
     return True
 
 
-def _line(told: Update) -> str:
-    if isinstance(told, Event):
-        return f"{told.seq} {told.kind} {told.device} {told.code} {told.why}"
-    return f"{type(told).__name__} at {told.position}, durable: {told.durable}"
+def _line(update: Update) -> str:
+    if isinstance(update, Event):
+        return f"{update.seq} {update.kind} {update.device} {update.code} {update.why}"
+    return f"{type(update).__name__} at {update.position}, durable: {update.durable}"
 
 
 async def stored_events(daemon: Daemon) -> list[tuple[int, EventKind, str, str, str]]:
@@ -147,7 +147,7 @@ async def stored_events(daemon: Daemon) -> list[tuple[int, EventKind, str, str, 
 
 
 def as_stored(events: Sequence[Event]) -> list[tuple[int, EventKind, str, str, str]]:
-    """The same of what a subscriber was told."""
+    """The same of what a subscriber received."""
     return [(one.seq, one.kind, one.device, one.code, one.condition_id) for one in events]
 
 

@@ -1,4 +1,4 @@
-"""Kill -9 at any moment, with faults open: after the restart nothing is missing and nothing is told twice."""
+"""Kill -9 at any moment, with faults open: after the restart nothing is missing or emitted twice."""
 
 import asyncio
 import random
@@ -44,16 +44,16 @@ async def open_codes(daemon: Daemon) -> set[str]:
 
 
 async def come_back(daemon: Daemon, subscriber: Subscriber) -> None:
-    """Start again: what the subscriber was told of is open from the first moment on."""
+    """Start again: what the subscriber received is open from the first moment on."""
     await subscriber.leave()
-    told = {event.code for event in subscriber.of(EventKind.RAISED)}
+    emitted = {event.code for event in subscriber.of(EventKind.RAISED)}
     await daemon.start()
-    assert told <= await open_codes(daemon)
+    assert emitted <= await open_codes(daemon)
     await subscriber.follow()
 
 
 async def check(daemon: Daemon, subscriber: Subscriber, writer: Writer) -> None:
-    """What was told, what is stored, what is open and what was written are the same."""
+    """What was emitted, what is stored, what is open and what was written are the same."""
     for code in writer.written[-1:]:
         await subscriber.raised(code)
     raised = Counter(event.code for event in subscriber.of(EventKind.RAISED))

@@ -60,7 +60,7 @@ def degraded_events(subscriber: Subscriber) -> list[EventKind]:
 
 
 async def check_numbers(daemon: Daemon, subscriber: Subscriber) -> None:
-    """No number stands for two events, and what the stream told in memory is what the disk holds now."""
+    """No number stands for two events, and what the stream sent from memory is what the disk holds now."""
     assert max(map(len, meanings(subscriber.events).values())) == 1
     assert without_gap(subscriber.events)
     assert as_stored(subscriber.events) == (await stored_events(daemon))[-len(subscriber.events) :]
@@ -122,10 +122,10 @@ async def test_a_store_that_a_reboot_forgets_is_told_in_the_log_and_by_a_metric(
     metrics = await asyncio.to_thread(urlopen, f"http://{address}/metrics")
     with metrics:
         assert "\nnodeagent_store_volatile 1.0\n" in metrics.read().decode()
-    told = (
+    line = (
         f"agent.state_dir {disk.path} lies on tmpfs: isolations, counts and history are lost at each reboot"
     )
-    assert told in daemon.log
+    assert line in daemon.log
 
 
 @pytest.mark.root
@@ -197,7 +197,7 @@ async def test_story_15_a_disk_that_fails_under_way_recovers_without_a_restart(
 async def test_story_15_killed_while_in_memory_no_number_comes_to_stand_for_two_events(
     launch: Launch, follow: Follow, real_log: RealKernelLog, tmp_path: Path
 ) -> None:
-    """What only memory held is told again from the kernel log, under numbers of another store id."""
+    """What only memory held is emitted again from the kernel log, under numbers of another store id."""
     daemon = launch(real_log)
     fault = DiskFault(daemon.state, tmp_path)
     daemon.env = fault.env
@@ -206,7 +206,7 @@ async def test_story_15_killed_while_in_memory_no_number_comes_to_stand_for_two_
         real_log.say("a", f"LASTING_{life}")
         await subscriber.raised(f"LASTING_{life}")
         fault.begin("hang", "ws")
-        heard = len(subscriber.told)
+        heard = len(subscriber.received)
         real_log.say("b", f"LASTING_{life}")
         await subscriber.in_memory(heard)
         real_log.say("c", f"LASTING_{life}")
@@ -218,7 +218,7 @@ async def test_story_15_killed_while_in_memory_no_number_comes_to_stand_for_two_
         await subscriber.follow()
         if life == 0:
             fault.begin("erofs", "w")
-            heard = len(subscriber.told)
+            heard = len(subscriber.received)
             real_log.say("d", f"LASTING_{life}")
             await subscriber.in_memory(heard)
             fault.end()

@@ -164,14 +164,14 @@ async def requests(daemon: Daemon) -> tuple[pb.WatchRequest, pb.ListEventsReques
 
 @asynccontextmanager
 async def remaining_streams(daemon: Daemon) -> AsyncIterator[None]:
-    """Takes streams until it is told that there is none left: what others asked for may still be on its way,
+    """Takes streams until it is refused, as none is left: what others asked for may still be on its way,
     and of more than ``limits.PENDING_CALLS`` at once gRPC ends some by itself.
     """
     async with AsyncExitStack() as crowds:
-        told = ""
+        answer = ""
         async with asyncio.timeout(LIMIT_S):
-            while told != NO_STREAM:
-                _, _, told = await crowds.enter_async_context(crowd(daemon.socket, NEWCOMER, WATCH, 8))
+            while answer != NO_STREAM:
+                _, _, answer = await crowds.enter_async_context(crowd(daemon.socket, NEWCOMER, WATCH, 8))
         yield
 
 

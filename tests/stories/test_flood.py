@@ -1,4 +1,4 @@
-"""More lines than anyone can read: the loss is told exactly, a storm is one event, and faults get through."""
+"""More lines than anyone can read: the loss is counted exactly, a storm is one event, faults get through."""
 
 import asyncio
 import os
@@ -38,7 +38,7 @@ async def stop(pid: int) -> None:
     """SIGSTOP, and wait until it works: until every thread has stopped, the reader may go on reading."""
     os.kill(pid, signal.SIGSTOP)
     async with asyncio.timeout(60.0):
-        while any(state != "T" for state in thread_states(pid)):  # noqa: ASYNC110 # only /proc tells
+        while any(state != "T" for state in thread_states(pid)):  # noqa: ASYNC110 # only /proc shows it
             await asyncio.sleep(0.001)
 
 
@@ -96,7 +96,7 @@ async def test_story_03_a_reader_100000_lines_behind_says_exactly_how_many_it_lo
     assert subscriber.of(EventKind.SOURCE_LOST) == []
     assert daemon.worker() == worker
     print(
-        f"{lost} of {LINES} lines lost, told exactly; the fault behind them after {fault_s * 1e3:.1f} ms,"
+        f"{lost} of {LINES} lines lost, reported exactly; the fault behind them after {fault_s * 1e3:.1f} ms,"
         f" a live one after {live_s * 1e3:.1f} ms"
     )
 
@@ -154,4 +154,4 @@ async def test_story_04_a_storm_faster_than_any_reader_is_bounded_and_fully_acco
     assert LINES <= counts["STORM"] + counts.get("log_gap", 0) <= LINES + of_others
     assert resident(daemon.running.pid) - quiet < 32 << 20
     assert stored_size(daemon) < 16 << 20
-    print(f"{counts['STORM']} of {LINES} lines counted, {counts.get('log_gap', 0)} told as lost")
+    print(f"{counts['STORM']} of {LINES} lines counted, {counts.get('log_gap', 0)} reported as lost")

@@ -61,7 +61,7 @@ def written() -> Iterator[KernelLog]:
 
 
 @pytest.fixture
-def all_told(real_log: RealKernelLog) -> Iterator[RealKernelLog]:
+def all_logged(real_log: RealKernelLog) -> Iterator[RealKernelLog]:
     with kernel_setting(RATE, "0\n"):
         yield real_log
 
@@ -71,7 +71,7 @@ def count(lines: list[str], words: str) -> int:
 
 
 async def read_so_far(subscriber: Subscriber, log: RealKernelLog, code: str) -> int:
-    """A line of user space is told behind all before it; how many events there are by then."""
+    """A line of user space is emitted behind all before it; how many events there are by then."""
     log.say("node", code)
     await subscriber.event(EventKind.NOTICE, code)
     return len(subscriber.events)
@@ -125,13 +125,13 @@ async def test_no_name_in_the_kernels_own_lines_is_taken_for_a_fault(
     launch_gpus: LaunchGpus,
     follow: Follow,
     written: KernelLog,
-    all_told: RealKernelLog,
+    all_logged: RealKernelLog,
     tmp_path: Path,
     reset: str,
 ) -> None:
-    daemon = on_the_real_log(launch_gpus, all_told, reset)
+    daemon = on_the_real_log(launch_gpus, all_logged, reset)
     subscriber = await follow(daemon)
-    begun = await read_so_far(subscriber, all_told, "LASTING_BEGUN")
+    begun = await read_so_far(subscriber, all_logged, "LASTING_BEGUN")
     before = await daemon.status()
     written.lines()
     (tmp_path / "programs").mkdir()
@@ -141,7 +141,7 @@ async def test_no_name_in_the_kernels_own_lines_is_taken_for_a_fault(
     forge_mounts()
     forge_interfaces()
     lines = written.lines()
-    ended = await read_so_far(subscriber, all_told, "LASTING_ENDED")
+    ended = await read_so_far(subscriber, all_logged, "LASTING_ENDED")
 
     assert count(lines, r"segfault at ") >= len(FAULTS)
     assert count(lines, r"^NVRM: Xid \(PCI:\[\d+\]: segfault at 0 ") > 0
@@ -165,12 +165,12 @@ async def test_no_name_in_the_kernels_own_lines_is_taken_for_a_fault(
 
 @pytest.mark.skipif(not Forger.can_use_up_memory(), reason="no memory and cpuset groups of their own")
 async def test_the_names_in_a_report_of_memory_used_up_are_no_other_fault(
-    launch_gpus: LaunchGpus, follow: Follow, written: KernelLog, all_told: RealKernelLog, tmp_path: Path
+    launch_gpus: LaunchGpus, follow: Follow, written: KernelLog, all_logged: RealKernelLog, tmp_path: Path
 ) -> None:
     """The group's name stands in it, that of the program at the beginning of two of its lines."""
-    daemon = on_the_real_log(launch_gpus, all_told, "mode on")
+    daemon = on_the_real_log(launch_gpus, all_logged, "mode on")
     subscriber = await follow(daemon)
-    begun = await read_so_far(subscriber, all_told, "LASTING_BEGUN")
+    begun = await read_so_far(subscriber, all_logged, "LASTING_BEGUN")
     written.lines()
     (tmp_path / "programs").mkdir()
     forger = Forger(tmp_path / "programs")
@@ -178,7 +178,7 @@ async def test_the_names_in_a_report_of_memory_used_up_are_no_other_fault(
     for name in (FIRST[:NAME_CHARS], "kernel BUG at x", "Internal error:"):
         forger.use_up_memory(name, FIRST)
     lines = written.lines()
-    ended = await read_so_far(subscriber, all_told, "LASTING_ENDED")
+    ended = await read_so_far(subscriber, all_logged, "LASTING_ENDED")
 
     assert count(lines, r"^Internal error: invoked oom-killer: ") == 1
     assert count(lines, r"^oom-kill:.*,cpuset=NVRM: Xid \(PCI:0000:63:00\): 119, ") == 3

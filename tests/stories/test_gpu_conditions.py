@@ -1,4 +1,4 @@
-"""What a GPU says of itself beside Xids: told with advice, and mostly no reason to take it out of service."""
+"""What a GPU says of itself beside Xids: shown with advice, mostly no reason to take it out of service."""
 
 import json
 
@@ -19,9 +19,9 @@ async def test_a_virtual_gpu_stays_out_of_service_and_nobody_tries_to_reset_it(
         daemon.gpus.set_recovery_action(gpu, 1)
     await subscriber.until(lambda _: bool(subscriber.of(EventKind.ACTION_PROPOSED)))
 
-    _, told = await daemon.command("reset", "gpu0", "--dry-run", "--socket", daemon.folder / "c.sock")
+    _, shown = await daemon.command("reset", "gpu0", "--dry-run", "--socket", daemon.folder / "c.sock")
     why = "it is a virtual GPU of this guest (vGPU), and only its host can reset it"
-    assert json.loads(told)["plan"]["refused"] == f"gpu0 cannot be reset: {why}"
+    assert json.loads(shown)["plan"]["refused"] == f"gpu0 cannot be reset: {why}"
     assert {event.device for event in subscriber.of(EventKind.ACTION_PROPOSED)} == {"gpu1"}
     (raised,) = [event for event in subscriber.of(EventKind.RAISED) if event.device == "gpu0"]
     assert (raised.code, raised.verdict) == ("XID_154.1", Verdict.ISOLATE)

@@ -5,7 +5,7 @@ import os
 
 from nodeagent.client import Event, EventKind, Verdict
 from tests.stories.conftest import Follow, LaunchGpus
-from tests.stories.gpu_bench import last_of, told_of
+from tests.stories.gpu_bench import events_of, last_of
 from tests.stories.subscriber import Subscriber, without_gap
 from tests.waiting import WAIT_LIMIT_S
 
@@ -21,8 +21,8 @@ async def all_at(subscriber: Subscriber, verdict: Verdict) -> None:
 
 
 def last_verdict(subscriber: Subscriber, device: str) -> Verdict | None:
-    told = [event for event in subscriber.events if event.device == device]
-    return told[-1].verdict if told else None
+    emitted = [event for event in subscriber.events if event.device == device]
+    return emitted[-1].verdict if emitted else None
 
 
 def verdicts(subscriber: Subscriber, device: str) -> list[Verdict]:
@@ -52,7 +52,7 @@ async def test_a_driver_unloaded_and_loaded_again_is_told_unknown_and_well_witho
     assert daemon.running.pid == pid
     assert daemon.running.returncode is None
     assert gone.verdict is Verdict.NO_NEW_JOBS
-    assert told_of(subscriber, "node", NO_DRIVER) == CODE_ONCE
+    assert events_of(subscriber, "node", NO_DRIVER) == CODE_ONCE
     assert verdicts(subscriber, "gpu3") == [Verdict.UNKNOWN, Verdict.ALLOW]
     assert "kernel driver is not loaded; PCI lists 8 GPUs" in last_of_source(subscriber).why
     assert without_gap(subscriber.events)
@@ -77,8 +77,8 @@ async def test_an_upgraded_library_is_told_where_it_does_not_fit_and_used_once_t
     assert daemon.running.pid == pid
     devices = (await daemon.status())["devices"]
     assert {each["attributes"]["library"] for each in devices if each["kind"] == "chip"} == {"13.580.95.05"}
-    told = [(event.kind, event.code) for event in subscriber.events if event.code in (NO_DRIVER, MISMATCH)]
-    assert told == [
+    emitted = [(event.kind, event.code) for event in subscriber.events if event.code in (NO_DRIVER, MISMATCH)]
+    assert emitted == [
         (EventKind.RAISED, NO_DRIVER),
         (EventKind.RAISED, MISMATCH),
         (EventKind.CLEARED, NO_DRIVER),

@@ -1,6 +1,6 @@
 """An hour of one node as it is shipped: tables and configuration are the package's, but for paths.
 
-Programs fail five times each, in whatever way it is told and whatever part of a GPU they are on, and nothing
+Programs fail five times each, however it is reported and whatever part of a GPU they are on, and nothing
 leaves service. Hardware fails once, and its GPU takes no new jobs at once, and still an hour later.
 """
 
@@ -26,7 +26,7 @@ FAILURES = {
     "damaged video": (68, 82),
     "contained memory error": (94,),
 }
-"""What programs do or meet, and the Xids that the driver tells of it."""
+"""What programs do or meet, and the Xids that the driver reports of it."""
 
 TURNS = 5
 STEP = timedelta(seconds=121)
@@ -41,7 +41,7 @@ PLACES = {
     ("gpu4", Instance(gpu=1, compute=0)): BY_KERNEL,
     ("gpu5", Instance(gpu=1, compute=0)): BY_BOTH,
 }
-"""Where programs fail, and who tells of it: NVML, the kernel log."""
+"""Where programs fail, and who reports it: NVML, the kernel log."""
 
 MARKED = "gpu6"
 """Xids that no table has a row for say there that all before was read."""
@@ -53,8 +53,8 @@ GSP_TIME_OUT_MS = 300
 POLLED = "nvmlDeviceGetFieldValues"
 
 
-drivers = pytest.mark.parametrize("branch", ["", "520"], ids=["tells its action", "tells none"])
-"""One that tells which recovery a GPU needs, and one from before there was that."""
+drivers = pytest.mark.parametrize("branch", ["", "520"], ids=["reports its action", "reports none"])
+"""One that reports which recovery a GPU needs, and one from before there was that."""
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def fail(daemon: GpuDaemon, xids: Sequence[int], process: int) -> None:
 
 
 async def all_read(daemon: GpuDaemon, subscriber: Subscriber, number: int) -> None:
-    """Wait until both sources have told what they were to tell before this."""
+    """Wait until both sources have reported what they were to report before this."""
     by_kernel, by_nvml = 1000 + 2 * number, 1001 + 2 * number
     daemon.xid(MARKED, by_kernel)
     daemon.gpus.raise_xid(MARKED, by_nvml)
@@ -127,11 +127,11 @@ async def test_an_hour_of_programs_that_fail_takes_no_device_out_of_service(
             clock.pass_on(STEP)
             number += 1
 
-    told = {xid for xids in FAILURES.values() for xid in xids}
+    expected = {xid for xids in FAILURES.values() for xid in xids}
     for gpu, instance in PLACES:
         device = gpu if instance is None else f"{gpu}/gi1"
         codes = {int(code.removeprefix("XID_").partition(".")[0]) for code in raised_on(subscriber, device)}
-        assert told - codes <= {45}, f"{device}: 45 goes with what was there before it, and nothing else"
+        assert expected - codes <= {45}, f"{device}: 45 goes with what was there before it, and nothing else"
     assert out_of_service(subscriber) == []
     silent = (EventKind.PROMOTED, EventKind.ACTION_PROPOSED, EventKind.SUPPRESSED)
     assert [event.kind for event in subscriber.events if event.kind in silent] == []
@@ -148,24 +148,24 @@ HARDWARE = {
 }
 
 
-def break_down(daemon: GpuDaemon, tells_action: bool) -> None:
+def break_down(daemon: GpuDaemon, reports_action: bool) -> None:
     """What the driver says of broken hardware: five GPUs, one each."""
 
-    def tell(gpu: str, xid: int, detail: str = "", action: int | None = None) -> None:
+    def report(gpu: str, xid: int, detail: str = "", action: int | None = None) -> None:
         daemon.say(xid_line(daemon.gpus.pci(gpu), xid, detail, process_id=7062, process_name="python3"))
-        daemon.gpus.raise_xid(gpu, xid, recovery_action=action if tells_action else None)
-        if action is not None and tells_action:
+        daemon.gpus.raise_xid(gpu, xid, recovery_action=action if reports_action else None)
+        if action is not None and reports_action:
             daemon.say(recovery_line(daemon.gpus.pci(gpu), 0, action))
 
-    tell("gpu0", 79)
+    report("gpu0", 79)
     daemon.gpus.lose("gpu0")
-    tell("gpu1", 48)
+    report("gpu1", 48)
     daemon.gpus.remap("gpu1", uncorrected=1, pending=True)
-    tell("gpu1", 63, action=4)
+    report("gpu1", 63, action=4)
     daemon.gpus.fail_remap("gpu2")
-    tell("gpu2", 64, action=1)
-    tell("gpu3", 95, f"Uncontained: FBHUB. {RESET}", action=1)
-    tell("gpu4", 119)
+    report("gpu2", 64, action=1)
+    report("gpu3", 95, f"Uncontained: FBHUB. {RESET}", action=1)
+    report("gpu4", 119)
     daemon.node.time_out("gpu4", POLLED, delay_ms=GSP_TIME_OUT_MS, answer=pynvml.NVML_ERROR_TIMEOUT)
 
 
@@ -174,7 +174,7 @@ async def test_broken_hardware_takes_its_gpu_out_of_service_at_once_and_for_as_l
     daemon: GpuDaemon, follow: Follow, clock: SteppedClock, branch: str
 ) -> None:
     subscriber = await follow(daemon)
-    break_down(daemon, tells_action=not branch)
+    break_down(daemon, reports_action=not branch)
     for gpu, code in HARDWARE.items():
         first = await first_word(subscriber, gpu)
         assert first.verdict in (Verdict.ISOLATE, Verdict.NO_NEW_JOBS), f"{gpu}: {first}"
@@ -199,9 +199,9 @@ async def test_broken_hardware_takes_its_gpu_out_of_service_at_once_and_for_as_l
 
 async def first_word(subscriber: Subscriber, gpu: str) -> Event:
     """Of its trouble."""
-    told = await subscriber.until(lambda told: isinstance(told, Event) and told.device == gpu)
-    assert isinstance(told, Event)
-    return told
+    update = await subscriber.until(lambda update: isinstance(update, Event) and update.device == gpu)
+    assert isinstance(update, Event)
+    return update
 
 
 def stance(subscriber: Subscriber, gpu: str) -> tuple[Verdict, Handling]:

@@ -25,7 +25,7 @@ FAILURES = {
     "killed job": (45,),
     "damaged video": (68, 82),
 }
-"""What programs do, and the Xids that the driver tells of it."""
+"""What programs do, and the Xids that the driver reports of it."""
 
 SOON = """
 kind = "chip"
@@ -54,8 +54,8 @@ async def held(daemon: GpuDaemon, *, by_somebody: bool, gpus: Sequence[str] = GP
     """Wait until the daemon knows of each of these GPUs that it is held, or that it is free."""
     async with asyncio.timeout(WAIT_LIMIT_S), AsyncClient(daemon.socket) as client:
         while True:
-            told = await client.call(pb.ListDevicesRequest(devices=gpus))
-            known = [len(each.holders.holders) for each in told.devices if each.HasField("holders")]
+            response = await client.call(pb.ListDevicesRequest(devices=gpus))
+            known = [len(each.holders.holders) for each in response.devices if each.HasField("holders")]
             if known == [int(by_somebody)] * len(gpus):
                 return
             await asyncio.sleep(0.05)
@@ -70,7 +70,7 @@ async def test_story_05_what_one_job_does_on_all_its_gpus_isolates_none_and_coun
     (daemon.tables / "soon.toml").write_text(SOON)
     subscriber = await follow(daemon)
     for _ in range(ROUNDS):
-        heard = len(subscriber.told)
+        heard = len(subscriber.received)
         for number, gpu in enumerate(GPUS):
             process(procfs, FIRST_PID + number)
             daemon.node.hold(gpu, FIRST_PID + number)
@@ -102,14 +102,14 @@ async def test_story_05_five_jobs_whose_failures_both_sources_tell_leave_the_gpu
     daemon = launch_gpus("8xH100", procfs=procfs)
     subscriber = await follow(daemon)
     for pid in range(FIRST_PID, FIRST_PID + 5):
-        heard = len(subscriber.told)
+        heard = len(subscriber.received)
         process(procfs, pid)
         daemon.node.hold("gpu0", pid)
         await held(daemon, by_somebody=True, gpus=["gpu0"])
         for xid in xids:
             daemon.say(xid_line(daemon.gpus.pci("gpu0"), xid, process_id=pid, process_name="python"))
             daemon.gpus.raise_xid("gpu0", xid)
-        await told_by_both(daemon, [f"XID_{xid}" for xid in xids])
+        await reported_by_both(daemon, [f"XID_{xid}" for xid in xids])
         daemon.node.let_go("gpu0")
         for xid in xids:
             await subscriber.event(EventKind.CLEARED, f"XID_{xid}", "gpu0", after=heard)
@@ -122,8 +122,8 @@ async def test_story_05_five_jobs_whose_failures_both_sources_tell_leave_the_gpu
     assert {event.kind for event in subscriber.events} == {EventKind.RAISED, EventKind.CLEARED}
 
 
-async def told_by_both(daemon: GpuDaemon, codes: list[str]) -> None:
-    """Wait until the kernel log and NVML have told each of them."""
+async def reported_by_both(daemon: GpuDaemon, codes: list[str]) -> None:
+    """Wait until the kernel log and NVML have reported each of them."""
     async with asyncio.timeout(WAIT_LIMIT_S):
         while True:
             open_now = (await daemon.status())["conditions"]

@@ -2,7 +2,7 @@
 
 from nodeagent.client import EventKind, Verdict
 from tests.stories.conftest import Follow, LaunchGpus
-from tests.stories.gpu_bench import last_of, raised_on, told_of
+from tests.stories.gpu_bench import events_of, last_of, raised_on
 from tests.stories.subscriber import without_gap
 
 CORRECTED = "0x0, 0x0, 0x0, 0x0, 0x100000, 0x0, 0x0"
@@ -52,5 +52,5 @@ async def test_while_a_fabric_is_slow_its_gpu_takes_no_new_jobs(
     await subscriber.cleared(code, "gpu1")
 
     assert (raised.verdict, last_of(subscriber, "gpu1").verdict) == (Verdict.NO_NEW_JOBS, Verdict.ALLOW)
-    assert told_of(subscriber, "gpu1", code) == [EventKind.RAISED, EventKind.CLEARED]
+    assert events_of(subscriber, "gpu1", code) == [EventKind.RAISED, EventKind.CLEARED]
     assert without_gap(subscriber.events)

@@ -1,6 +1,6 @@
 """What hardware does to GPUs takes the right one out of service at once; what programs do takes out none.
 
-NVML and the kernel's own log, /dev/kmsg, both tell all of it.
+NVML and the kernel's own log, /dev/kmsg, both report all of it.
 """
 
 import itertools

@@ -10,7 +10,7 @@ from nodeagent.tables.load import load_catalog
 from tests.drivers.test_holders import process
 from tests.stories.conftest import Follow, LaunchGpus, Subscribe
 from tests.stories.daemon import ROOT
-from tests.stories.gpu_bench import GpuDaemon, told_of
+from tests.stories.gpu_bench import GpuDaemon, events_of
 from tests.stories.subscriber import Subscriber, without_gap
 
 AT_ONE_SWITCH = 200
@@ -53,8 +53,8 @@ async def test_all_398_sxids_are_told_once_each_as_explain_says_and_their_compan
     detail = f".{word}" if word else ""
     explained = await daemon.explained([f"SXID_{sxid}{detail}" for sxid in sxids])
     switches = {switch_of(place) for place in range(len(sxids))}
-    told = [event for event in subscriber.events if event.device in switches and event.code]
-    assert [(event.kind, event.device, event.code, event.condition_level) for event in told] == [
+    emitted = [event for event in subscriber.events if event.device in switches and event.code]
+    assert [(event.kind, event.device, event.code, event.condition_level) for event in emitted] == [
         (EventKind.RAISED, switch_of(place), row["code"], row["level"]) for place, row in enumerate(explained)
     ]
     assert {row["affects"] for row in explained} == {"node"}
@@ -98,7 +98,7 @@ async def test_story_13_a_fabric_manager_that_ends_is_told_though_all_gpus_look_
     await subscriber.cleared(MANAGER_DOWN, "node")
 
     assert (down.verdict, down.subhealthy) == (Verdict.ALLOW, True)
-    assert told_of(subscriber, "node", MANAGER_DOWN) == [EventKind.RAISED, EventKind.CLEARED]
+    assert events_of(subscriber, "node", MANAGER_DOWN) == [EventKind.RAISED, EventKind.CLEARED]
     assert {event.device for event in subscriber.events} == {"node"}
 
 
@@ -134,7 +134,7 @@ async def test_story_13_without_a_switch_nobody_asks_for_a_fabric_manager(
 ) -> None:
     daemon = launch_gpus("8xH100", procfs=procfs)
     subscriber = await follow(daemon)
-    # Polls go on: what a GPU shows is told.
+    # Polls continue: what a GPU shows is reported.
     daemon.gpus.require_reset("gpu0")
     await subscriber.raised("NV_GPU_RESET_REQUIRED", "gpu0")
     daemon.node.set("gpu0", "gpu_answer", 0)

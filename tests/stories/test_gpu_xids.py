@@ -7,7 +7,7 @@ from nodeagent.core.catalog.catalog import Settings
 from nodeagent.tables.load import load_catalog
 from tests.stories.conftest import Follow, LaunchGpus
 from tests.stories.daemon import ROOT
-from tests.stories.gpu_bench import GpuDaemon, last_of, told_of
+from tests.stories.gpu_bench import GpuDaemon, events_of, last_of
 from tests.stories.subscriber import Subscriber, without_gap
 
 ALL = range(1, 177)
@@ -114,12 +114,14 @@ async def test_all_xids_by_both_sources_are_told_once_each_as_explain_says(
         device: expected(xids, explained) for device, xids in placed.items()
     }
     assert sum(len(xids) for xids in placed.values()) == len(ALL) - 1
-    told = {xid: told_of(subscriber, device, f"XID_{xid}") for device, xids in placed.items() for xid in xids}
-    assert told == {xid: [EventKind.RAISED] for xid in ALL if xid != NOTICE}
+    emitted = {
+        xid: events_of(subscriber, device, f"XID_{xid}") for device, xids in placed.items() for xid in xids
+    }
+    assert emitted == {xid: [EventKind.RAISED] for xid in ALL if xid != NOTICE}
     conditions = (await daemon.status())["conditions"]
     counts = {each["code"]: each["count"] for each in conditions if each["code"] != "NV_PEERMEM"}
     by_number_alone = {154, *NVLINK}
-    assert counts == {f"XID_{xid}": 1 if xid in by_number_alone else 2 for xid in told}
+    assert counts == {f"XID_{xid}": 1 if xid in by_number_alone else 2 for xid in emitted}
     assert without_gap(subscriber.events)
 
 
@@ -153,10 +155,10 @@ async def test_nonfatal_nvlink_lines_are_notices_and_open_nothing(
     numbers = {f"XID_{xid}.unspecified" for xid, _ in nonfatal}
     for number in numbers:
         await subscriber.event(EventKind.NOTICE, number, "gpu3")
-    told = [event for event in subscriber.events if event.device == "gpu3"]
-    assert {event.kind for event in told} == {EventKind.NOTICE}
-    assert {event.code for event in told} == codes | numbers
-    assert {event.verdict for event in told} == {Verdict.ALLOW}
+    emitted = [event for event in subscriber.events if event.device == "gpu3"]
+    assert {event.kind for event in emitted} == {EventKind.NOTICE}
+    assert {event.code for event in emitted} == codes | numbers
+    assert {event.verdict for event in emitted} == {Verdict.ALLOW}
     assert {xid for xid, _ in nonfatal} >= {144, 145, 146, 147, 148, 149}
     assert [each["code"] for each in (await daemon.status())["conditions"]] == ["NV_PEERMEM"]
 

@@ -11,7 +11,7 @@ from tests.stories.npus import CHIPS, TABLE, Npus, eight_npus
 from tests.stories.subscriber import without_gap
 
 MADE_BY_US = frozenset({"110000002", "110001024", "200001002"})
-"""Wider than any code that the library could tell: they stand for what is found out in other ways."""
+"""Wider than any code that the library could report: they stand for what is found out in other ways."""
 
 STANCE = {
     Level.NOT_HANDLE: (Verdict.ALLOW, Handling.NONE),
@@ -27,22 +27,22 @@ USER_INDUCED = (Verdict.ALLOW, Handling.RESTART_JOB)
 
 
 async def test_every_code_is_told_with_its_level_verdict_and_handling_and_clears(tmp_path: Path) -> None:
-    rows = told_by_the_library()
+    rows = rows_of_the_library()
     assert len(rows) == 802 - len(MADE_BY_US)
     async with eight_npus(tmp_path) as npus:
         await npus.start()
         await npus.listening()
         for first in range(0, len(rows), len(CHIPS)):
             await come_and_go(npus, rows[first : first + len(CHIPS)])
-        told = {event.code: event for event in npus.events if event.kind is EventKind.RAISED}
+        raised = {event.code: event for event in npus.events if event.kind is EventKind.RAISED}
         for row in rows:
-            event = told[row.code]
+            event = raised[row.code]
             stood = (event.condition_level, event.verdict, event.handling)
             assert stood == (row.level, *stance(row)), row.code
         assert without_gap(npus.events)
 
 
-def told_by_the_library() -> Sequence[Row]:
+def rows_of_the_library() -> Sequence[Row]:
     catalog = load_catalog([ROOT / "fault_codes"], Settings()).catalog
     of_npus = [row for row in catalog.rows.values() if Path(row.file.partition(":")[0]).name == TABLE]
     return [row for row in of_npus if row.code not in MADE_BY_US]

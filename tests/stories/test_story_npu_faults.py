@@ -39,7 +39,7 @@ async def test_story_08_whatever_way_a_fault_is_told_or_lost_each_chip_has_it_as
 
         # npu0 recovers as it should; of npu4 nobody hears it; npu5's list is full, npu6's cannot be asked.
         node.answer(-8006, "npu6", QUERY)
-        await npus.told(EventKind.SOURCE_LOST, "", "npu6")
+        await npus.emitted(EventKind.SOURCE_LOST, "", "npu6")
         fill(npus, "npu5")
         node.clear_code("npu0", HBM)
         for chip in ("npu4", "npu5", "npu6"):
@@ -145,7 +145,7 @@ async def test_story_09_another_die_in_the_slot_is_another_device_and_nothing_el
         for chip in ("npu1", "npu5"):
             node.answer(-8006, chip, "dcmi_get_device_die_v2")
         await swap_the_part(npus, "npu3")
-        replaced = await npus.told(EventKind.DEVICE_REPLACED, "", "npu3")
+        replaced = await npus.emitted(EventKind.DEVICE_REPLACED, "", "npu3")
         await npus.observed("npu1", "npu5")
         node.raise_code("npu4", HBM)
         await npus.raised("npu4", HBM_CODE)

@@ -27,7 +27,7 @@ async def test_story_01_a_chip_that_hangs_again_and_again_is_unknown_alone_and_l
             heard = npus.heard
             npus.node.hang(STUCK, uninterruptibly=repetition % 2 == 0)
             await npus.raised(STUCK, UNRESPONSIVE, after=heard)
-            lost = await npus.told(EventKind.SOURCE_LOST, "", STUCK, after=heard)
+            lost = await npus.emitted(EventKind.SOURCE_LOST, "", STUCK, after=heard)
             assert lost.verdict is Verdict.UNKNOWN
             await keeps_its_period(npus)
             npus.node.release()
@@ -90,7 +90,7 @@ async def test_story_01_a_worker_wedged_in_the_kernel_is_left_alone_and_another_
         (wedged,) = npus.workers()
         npus.node.hang(STUCK, uninterruptibly=True, process=wedged)
         npus.node.hang(process=wedged)
-        lost = await npus.told(EventKind.SOURCE_LOST, "", "node")
+        lost = await npus.emitted(EventKind.SOURCE_LOST, "", "node")
         await npus.observed(STUCK)
         for chip in OTHERS:
             await npus.cleared(chip, UNRESPONSIVE)
@@ -121,7 +121,7 @@ async def test_story_01_a_lock_of_the_whole_driver_is_the_whole_vendor_unknown_o
         (wedged,) = npus.workers()
         begun = npus.heard
         npus.node.hang(STUCK, uninterruptibly=True, lock=True)
-        lost = await npus.told(EventKind.SOURCE_LOST, "", "node", after=begun)
+        lost = await npus.emitted(EventKind.SOURCE_LOST, "", "node", after=begun)
         await npus.observed(*CHIPS)
         await npus.daemon.comes(lambda: len(npus.workers()) == 2, "a replacement")
         metrics = await npus.metrics()

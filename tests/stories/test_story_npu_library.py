@@ -1,4 +1,4 @@
-"""The NPUs' library cannot be had, or shows fewer chips than PCI: told clearly and once, never as healthy."""
+"""The NPUs' library cannot be had, or shows fewer chips than PCI: reported clearly once, never as healthy."""
 
 import json
 import os
@@ -14,13 +14,13 @@ from nodeagent.drivers.ascend.npu.chip import REMOVED
 from tests.stories.npus import CHIPS, DEVICE_LOST, Npus, eight_npus
 from tests.stories.subscriber import without_gap
 
-GOOD, FAULTY, COULD_NOT_TELL = 0, 1, 2
+GOOD, FAULTY, UNKNOWN = 0, 1, 2
 SLOTS = tuple(f"0000:{0x01 + 4 * number:02x}:00.0" for number in range(8))
 NOBODY = 65534
 
 
 async def scanned(npus: Npus) -> tuple[int, dict[str, Any]]:
-    """What a health check program is told: exit status, and the answer in JSON."""
+    """What a health check program gets: exit status, and the answer in JSON."""
     status, out = await npus.daemon.command("scan", "--socket", npus.daemon.socket)
     return status, json.loads(out)
 
@@ -59,7 +59,7 @@ async def test_story_12_each_slot_is_lost_once_while_the_library_cannot_be_loade
         shutil.copyfile(npus.library, spared)
         reason = f"PCI lists 8 NPUs, but {spoil(npus)}"
         await npus.start()
-        lost = await npus.told(EventKind.SOURCE_LOST, "")
+        lost = await npus.emitted(EventKind.SOURCE_LOST, "")
         tries = await npus.of_source("restarts_total")
         await npus.daemon.comes(lambda: tried_again(npus, tries + 2), "further tries")
         status, answer = await scanned(npus)
@@ -98,12 +98,12 @@ async def test_story_13_a_driver_that_refuses_to_start_is_one_lost_source_and_is
     async with eight_npus(tmp_path) as npus:
         npus.node.answer(answer, None, "dcmi_init")
         await npus.start()
-        lost = await npus.told(EventKind.SOURCE_LOST, "")
+        lost = await npus.emitted(EventKind.SOURCE_LOST, "")
         await npus.daemon.comes(lambda: tried_again(npus, 2), "further tries")
-        status, told = await scanned(npus)
+        status, form = await scanned(npus)
         assert lost.why.startswith(f"dcmi_init: {reason}")
-        assert (status, told["result"], told["reasons"]) == (
-            COULD_NOT_TELL,
+        assert (status, form["result"], form["reasons"]) == (
+            UNKNOWN,
             "unknown",
             [f"ascend: {lost.why}"],
         )
@@ -121,17 +121,17 @@ async def test_a_node_is_not_called_good_before_its_chips_were_read(tmp_path: Pa
         npus.node.hang(None, "dcmi_init")
         await npus.start()
         unread = ["ascend: not read since the start"]
-        await npus.daemon.comes(lambda: could_not_tell(npus, unread), "what was not read, and nothing else")
+        await npus.daemon.comes(lambda: is_unknown(npus, unread), "what was not read, and nothing else")
 
         npus.node.release()
         await npus.observed()
         assert (await scanned(npus))[0] == GOOD
 
 
-async def could_not_tell(npus: Npus, reasons: list[str]) -> bool:
-    status, told = await scanned(npus)
-    assert status == COULD_NOT_TELL
-    return bool(told["reasons"] == reasons)
+async def is_unknown(npus: Npus, reasons: list[str]) -> bool:
+    status, form = await scanned(npus)
+    assert status == UNKNOWN
+    return bool(form["reasons"] == reasons)
 
 
 # --- fewer chips than PCI lists ----------------------------------------------------------------------------
@@ -146,9 +146,9 @@ async def test_story_12_no_chip_where_pci_lists_eight_is_eight_lost_slots(tmp_pa
             await npus.raised(slot, DEVICE_LOST)
         polls = await npus.of_source("polls_total")
         await npus.daemon.comes(lambda: polled(npus, polls + 10), "further polls")
-        status, told = await scanned(npus)
+        status, form = await scanned(npus)
         assert npus.course(DEVICE_LOST) == [f"{slot} raised" for slot in SLOTS]
-        assert (status, sorted(each["name"] for each in told["faulty"])) == (FAULTY, [*SLOTS])
+        assert (status, sorted(each["name"] for each in form["faulty"])) == (FAULTY, [*SLOTS])
 
 
 async def polled(npus: Npus, times: float) -> bool:
@@ -165,12 +165,12 @@ async def test_story_12_the_chip_that_the_driver_removes_is_lost_once_and_by_its
         lost = await npus.raised("npu3", DEVICE_LOST)
         await npus.polled("npu4", 10)
         (device,) = [device for name, device in (await npus.devices()).items() if name == "npu3"]
-        status, told = await scanned(npus)
+        status, form = await scanned(npus)
         assert lost.condition_level is Level.PRE_SEPARATE_NPU
         assert lost.evidence["reason"] == REMOVED
         assert (device.attributes["pci"], device.verdict) == ("0000:0d:00.0", Verdict.NO_NEW_JOBS)
         assert npus.course(DEVICE_LOST) == ["npu3 raised"]
-        assert (status, [each["name"] for each in told["faulty"]]) == (FAULTY, ["npu3"])
+        assert (status, [each["name"] for each in form["faulty"]]) == (FAULTY, ["npu3"])
 
         npus.node.return_("npu3")
         await npus.cleared("npu3", DEVICE_LOST)

@@ -54,7 +54,7 @@ async def test_story_15_flapping_faults_subscribers_and_scrapes_leave_nothing_be
             await soak(npus, other, range(WARM_UP, ROUNDS))
             await npus.daemon.comes(lambda: use(npus).counts == before.counts, f"{before.counts} as before")
             growth = use(npus).resident_bytes - before.resident_bytes
-            await other.until(lambda told: told.position == npus.subscriber.position)
+            await other.until(lambda update: update.position == npus.subscriber.position)
         finally:
             await other.leave()
 

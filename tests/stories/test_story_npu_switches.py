@@ -59,7 +59,7 @@ async def test_an_event_that_the_driver_drops_is_made_good_at_once_when_the_kern
         await npus.daemon.comes(lambda: node.calls(ASKED) > 0, "the switches")
 
         npus.log.write(RING_IS_FULL, facility=USER)
-        forged = await npus.told(EventKind.NOTICE, QUEUE_FULL, "node")
+        forged = await npus.emitted(EventKind.NOTICE, QUEUE_FULL, "node")
         assert forged.userspace
         node.fill_fabric_ring()
         npus.log.write(node.raise_fabric(LINK_DOWN))

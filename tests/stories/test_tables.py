@@ -102,13 +102,13 @@ async def test_the_last_good_tables_outlive_a_restart_and_a_repair_changes_level
 
     name, old, new = WORSE
     site.write_text(good.replace(f'name = "{name}"\nlevel = "{old}"', f'name = "{name}"\nlevel = "{new}"'))
-    heard = len(subscriber.told)
+    heard = len(subscriber.received)
     reload(daemon)
     await subscriber.event(EventKind.LEVEL_CHANGED, "BOOT", "b", after=heard)
     fake_log.say("c", "BOOT")
     by_the_new = await subscriber.raised("BOOT", "c")
 
-    since = [told for told in subscriber.events if told.seq > rejected.seq and told.seq < by_the_new.seq]
+    since = [event for event in subscriber.events if event.seq > rejected.seq and event.seq < by_the_new.seq]
     kinds = [(event.kind, event.device) for event in since if event.seq > by_the_old.seq]
     assert kinds == [
         (EventKind.TABLES_RELOADED, "node"),
@@ -155,7 +155,7 @@ async def test_what_was_refused_stays_a_condition_of_the_node_until_a_good_reloa
     good = file.read_text()
     for wrong in ("first", "second"):
         file.write_text(f"{wrong} = 1\n{good}")
-        heard = len(subscriber.told)
+        heard = len(subscriber.received)
         reload(daemon)
         raised = await subscriber.event(EventKind.RAISED, code, after=heard)
         assert raised.evidence["reason"].startswith(f"{file}:1: {wrong}: unknown key")
@@ -167,7 +167,7 @@ async def test_what_was_refused_stays_a_condition_of_the_node_until_a_good_reloa
         metrics = scraped.read().decode()
 
     file.write_text(good)
-    heard = len(subscriber.told)
+    heard = len(subscriber.received)
     reload(daemon)
     cleared = await subscriber.event(EventKind.CLEARED, code, after=heard)
 
@@ -199,7 +199,7 @@ async def test_a_service_whose_configuration_is_broken_at_the_start_goes_on_with
 
     daemon.config.write_text(good)
     await subscriber.follow()
-    heard = len(subscriber.told)
+    heard = len(subscriber.received)
     reload(daemon)
     await subscriber.event(EventKind.CLEARED, "configuration_rejected", after=heard)
 

@@ -1,4 +1,4 @@
-"""The kernel log's worker dies, hangs, or loses its source: told once, cleared, no line lost or doubled."""
+"""The kernel log's worker dies, hangs, or loses its source: reported once, cleared, no line lost or twice."""
 
 import os
 import re
@@ -156,11 +156,11 @@ async def test_story_03_readiness_is_gone_while_the_log_is_and_the_reader_recove
         lost = await subscriber.event(EventKind.SOURCE_LOST, "")
         log.appear()
         await health.until(SERVING)
-        told = list(health.told)
+        statuses = list(health.statuses)
     log.write(2, fake_log.line("a", "LASTING_2"))
     await subscriber.raised("LASTING_2")
 
-    assert told == [SERVING, NOT_SERVING, SERVING]
+    assert statuses == [SERVING, NOT_SERVING, SERVING]
     assert lost.verdict == Verdict.UNKNOWN
     assert daemon.worker() == worker
     assert [event.code for event in subscriber.of(EventKind.RAISED)] == ["LASTING_1", "LASTING_2"]

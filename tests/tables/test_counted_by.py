@@ -37,7 +37,7 @@ def table(counted_by: str, kind: str = "chip", level: str = "RestartNPU", codes:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "refusal"),
     [
         (
             table("user"),
@@ -67,8 +67,8 @@ def table(counted_by: str, kind: str = "chip", level: str = "RestartNPU", codes:
     ],
     ids=["no such word", "no chip", "every code", "no place"],
 )
-def test_what_cannot_be_counted_so_is_refused(refusals: Refusals, text: str, told: str) -> None:
-    assert refusals(text) == [told]
+def test_what_cannot_be_counted_so_is_refused(refusals: Refusals, text: str, refusal: str) -> None:
+    assert refusals(text) == [refusal]
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def damaged_files(draw: st.DrawFn) -> tuple[str, str]:
     return name, text
 
 
-def told(name: str, text: str) -> list[str]:
+def problems_of(name: str, text: str) -> list[str]:
     """The catalog's rows by where they stand, or each problem; warnings can be written in any case."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "t.toml").write_text(ROW)
@@ -77,10 +77,10 @@ def told(name: str, text: str) -> list[str]:
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(damaged_files())
 def test_a_damaged_file_yields_a_catalog_or_problems(file: tuple[str, str]) -> None:
-    assert told(*file)
+    assert problems_of(*file)
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.sampled_from(sorted(FILES)), VALUES)
 def test_json_of_any_shape_yields_a_catalog_or_problems(name: str, value: Any) -> None:
-    assert told(name, json.dumps(value))
+    assert problems_of(name, json.dumps(value))

@@ -63,6 +63,6 @@ def rows_or_problems(folder: Path) -> list[str]:
 def test_damage_yields_a_catalog_or_problems(text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "t.toml").write_text(text)
-        told = rows_or_problems(Path(folder))
-        assert told
-        assert all(line.startswith(folder) for line in told)
+        found = rows_or_problems(Path(folder))
+        assert found
+        assert all(line.startswith(folder) for line in found)

@@ -44,7 +44,7 @@ def matcher() -> Matcher:
 
 
 class Node:
-    """One GPU whose driver tells its recovery action, and time that passes as the test says."""
+    """One GPU whose driver reports its recovery action, and time that passes as the test says."""
 
     def __init__(self) -> None:
         catalog = shipped()
@@ -67,7 +67,7 @@ class Node:
         self.verdicts: set[Verdict] = set()
         self.promoted: list[str] = []
 
-    def tell(self, signal: Signal, after_s: float = 0.1) -> None:
+    def report(self, signal: Signal, after_s: float = 0.1) -> None:
         self.now_ns += round(after_s * SECOND_NS)
         for event in self.engine.step(self.now_ns, signal).events:
             self.verdicts.add(event.verdict)
@@ -77,7 +77,7 @@ class Node:
         """By NVML."""
         device = "gpu0" if instance is None else f"gpu0/gi{instance.gpu}"
         code = f"XID_{xid}"
-        self.tell(
+        self.report(
             Signal(source="nvidia", device=device, code=code, assertion=Assertion.ONCE), after_s=after_s
         )
 
@@ -85,7 +85,7 @@ class Node:
         """By the kernel's log."""
         (match,) = matcher().match([xid_line(PCI, xid, detail, process_id=process, instance=instance)])
         assert match is not None
-        self.tell(
+        self.report(
             Signal(
                 source="kmsg",
                 device=match.device,

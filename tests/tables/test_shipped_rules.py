@@ -151,13 +151,13 @@ def a_gpu(catalog: Catalog) -> Engine:
 
 
 def a_job_fails(engine: Engine, job: str, at_s: float, xids: tuple[str, ...]) -> list[Event]:
-    """It takes the GPU, both sources tell each Xid, and it is gone."""
-    told = [
+    """It takes the GPU, both sources report each Xid, and it is gone."""
+    reported = [
         (at_s + 10, given)
         for code in xids
         for given in (xid(code, evidence={"pid": "7"}), xid(code, "gpu0", source="nvidia"))
     ]
-    return run(engine, [(at_s, held("gpu0", job)), *told, (at_s + 11, held("gpu0", None))])
+    return run(engine, [(at_s, held("gpu0", job)), *reported, (at_s + 11, held("gpu0", None))])
 
 
 def test_corrected_errors_that_come_all_the_time_drain_the_node(catalog: Catalog) -> None:

@@ -65,19 +65,19 @@ def test_one_pattern_more(tmp_path: Path) -> None:
 def test_patterns_that_no_worker_could_be_told_of_in_one_line(tmp_path: Path) -> None:
     """In JSON each such character takes six bytes."""
     patterns = "".join(PATTERN.format(number=number, regex="^" + "\\u0001" * 1800) for number in range(100))
-    (told,) = load(tmp_path, a=HEAD + patterns)
-    assert told.startswith(f"{tmp_path}/a.toml: the tables have 1")
-    assert told.endswith(
+    (problem,) = load(tmp_path, a=HEAD + patterns)
+    assert problem.startswith(f"{tmp_path}/a.toml: the tables have 1")
+    assert problem.endswith(
         f" bytes of patterns together, most of them here; at most {MAX_PATTERNS_BYTES} are taken"
     )
 
 
 def test_files_that_are_too_large_together(tmp_path: Path) -> None:
     files = {"a": HEAD + " " * (FILE_LIMIT_BYTES - 1000), "b": " " * (FILE_LIMIT_BYTES - 10), "c": ""}
-    (told,) = load(tmp_path, **files)
+    (problem,) = load(tmp_path, **files)
     total = sum(map(len, files.values()))
     said = f"the tables have {total} bytes together, {FILE_LIMIT_BYTES - 10} of them here"
-    assert told == f"{tmp_path}/b.toml: {said}; at most {MAX_BYTES} are read"
+    assert problem == f"{tmp_path}/b.toml: {said}; at most {MAX_BYTES} are read"
 
 
 def test_a_file_that_is_too_large_by_itself(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
-"""Doors at TCP addresses that cannot be had yet: told once, and tried again until they open.
+"""Listeners at TCP addresses that cannot be bound yet: logged once, and tried again until they are.
 
-A daemon that starts before its network is better without such a door than not there. What cannot work
+A daemon that starts before its network is better without such a listener than not there. What cannot work
 at all, such as a certificate without its key, is no matter of time and none of this.
 """
 
@@ -26,28 +26,28 @@ class AddressError(OutletError):
 
 
 async def open_or_keep_trying(
-    open_door: Callable[[], Awaitable[None]], consequence: str
+    listen: Callable[[], Awaitable[None]], consequence: str
 ) -> asyncio.Task[None] | None:
-    """Open a door; where its address cannot be had, tell so and hand back the task that goes on trying."""
+    """Listen; where the address cannot be bound, log it and return the task that keeps trying."""
     try:
-        await open_door()
+        await listen()
     except AddressError as error:
-        _log.error("%s: %s; it is tried again", consequence, error)
-        return asyncio.create_task(_keep_trying(open_door, consequence, str(error)))
+        _log.error("%s: %s; retrying", consequence, error)
+        return asyncio.create_task(_keep_trying(listen, consequence, str(error)))
     return None
 
 
-async def _keep_trying(open_door: Callable[[], Awaitable[None]], consequence: str, told: str) -> None:
+async def _keep_trying(listen: Callable[[], Awaitable[None]], consequence: str, reason: str) -> None:
     while True:
         await asyncio.sleep(RETRY_S)
         try:
-            await open_door()
+            await listen()
         except AddressError as error:
-            if str(error) != told:
-                told = str(error)
-                _log.error("%s: %s; it is tried again", consequence, told)
+            if str(error) != reason:
+                reason = str(error)
+                _log.error("%s: %s; retrying", consequence, reason)
         else:
-            _log.warning("no longer so: %s", told)
+            _log.warning("resolved: %s", reason)
             return
 
 

@@ -1,4 +1,4 @@
-"""Lets calls in: who calls, whether there is a place, and what is asked, before any service hears of it.
+"""Lets calls in: who calls, whether there is a place, and what is asked, before any service sees it.
 
 One interceptor stands before every method of every service behind a socket, also those that come with gRPC
 (health, reflection). It handles each call from its first header on, as a stream of one request: so a call
@@ -54,7 +54,7 @@ class Places:
 
 
 class Admission(grpc.aio.ServerInterceptor):  # type: ignore[misc] # comes without types
-    """For one socket, whose callers ``identify`` tells."""
+    """For one socket, whose callers ``identify`` names."""
 
     def __init__(self, identify: Identify, places: Places, connections: Connections) -> None:
         self._identify = identify
@@ -141,7 +141,7 @@ class Admission(grpc.aio.ServerInterceptor):  # type: ignore[misc] # comes witho
 
 
 class _NotTaken(Exception):
-    """The client has not read what it was told for so long that it keeps places and room from others."""
+    """The client has not read what it was sent for so long that it keeps places and room from others."""
 
 
 async def _taken(writing: Awaitable[None]) -> None:
@@ -158,8 +158,8 @@ async def _request(handler: grpc.RpcMethodHandler, method: str, context: grpc.ai
         async with asyncio.timeout(limits.REQUEST_LIMIT_S):
             message = await context.read()
     except TimeoutError as error:
-        told = f"{method}: no request came within {limits.REQUEST_LIMIT_S:g} s"
-        raise Refusal(Status.DEADLINE_EXCEEDED, told) from error
+        reason = f"{method}: no request came within {limits.REQUEST_LIMIT_S:g} s"
+        raise Refusal(Status.DEADLINE_EXCEEDED, reason) from error
     if message is grpc.aio.EOF:
         raise Refusal(Status.INVALID_ARGUMENT, f"{method}: the call ended without a request")
     return _decoded(handler, method, message)
@@ -176,5 +176,5 @@ def _decoded(handler: grpc.RpcMethodHandler, method: str, message: bytes) -> Any
     try:
         return handler.request_deserializer(message)
     except DecodeError as error:
-        told = f"{method}: the request is no message of this method: {error}"
-        raise Refusal(Status.INVALID_ARGUMENT, told) from error
+        reason = f"{method}: the request is no message of this method: {error}"
+        raise Refusal(Status.INVALID_ARGUMENT, reason) from error

@@ -90,7 +90,7 @@ Identify = Callable[[grpc.aio.ServicerContext], Caller]
 Recognise = Callable[[socket.socket], Peer]
 """Raises ``OSError`` where the system does not say who it is."""
 
-TellCaller = Callable[[Peer, grpc.aio.ServicerContext], Caller]
+FindCaller = Callable[[Peer, grpc.aio.ServicerContext], Caller]
 
 STRANGER: Final = Caller(
     identity="", role=Role.NONE, who="unknown", advice="connect to the control socket itself"
@@ -154,12 +154,12 @@ def public_caller(peer: Peer, _context: grpc.aio.ServicerContext) -> Caller:
 
 def control_caller(peer: Peer, _context: grpc.aio.ServicerContext) -> Caller:
     """Who reached the control socket may read, and control if the peer is an operator."""
-    told = peer.identity.replace(":", " ")
+    name = peer.identity.replace(":", " ")
     return Caller(
         identity=peer.identity,
         role=Role.OPERATOR if peer.is_operator else Role.READER,
         who=_who(peer),
-        advice=f"{told} is neither root nor a member of the group {OPERATOR_GROUP}",
+        advice=f"{name} is neither root nor a member of the group {OPERATOR_GROUP}",
         is_operator=peer.is_operator,
         socket="the control socket",
     )
@@ -169,10 +169,10 @@ def _who(peer: Peer) -> str:
     return "unknown" if peer.credentials is None else f"uid {peer.credentials.uid} pid {peer.credentials.pid}"
 
 
-def certificate_caller(roles: Mapping[str, str]) -> TellCaller:
+def certificate_caller(roles: Mapping[str, str]) -> FindCaller:
     """Callers with a certificate: the greatest role that one of its names (common name, SAN) has."""
 
-    def tell(_peer: Peer, context: grpc.aio.ServicerContext) -> Caller:
+    def find(_peer: Peer, context: grpc.aio.ServicerContext) -> Caller:
         found = context.auth_context()
         names = [
             name.decode("utf-8", "replace")
@@ -181,7 +181,7 @@ def certificate_caller(roles: Mapping[str, str]) -> TellCaller:
         ]
         return _caller_by_name(names, roles)
 
-    return tell
+    return find
 
 
 def _caller_by_name(names: list[str], roles: Mapping[str, str]) -> Caller:
@@ -192,12 +192,12 @@ def _caller_by_name(names: list[str], roles: Mapping[str, str]) -> Caller:
     found = {role: name for name, role in reversed(named)}
     role = next((each for each in (Role.NONE, Role.OPERATOR, Role.READER) if each in found), Role.NONE)
     name = found.get(role, names[0] if names else "")
-    told = ", ".join(names) or "a certificate without a name"
+    shown = ", ".join(names) or "a certificate without a name"
     return Caller(
         identity=f"certificate:{name}",
         role=role,
         who=f"certificate {name}",
-        advice=f"grpc.roles gives {told} " + (f'the role "{role}"' if named else "no role"),
+        advice=f"grpc.roles gives {shown} " + (f'the role "{role}"' if named else "no role"),
         is_operator=role is Role.OPERATOR,
     )
 

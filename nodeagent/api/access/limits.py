@@ -58,8 +58,8 @@ wait have not been read yet, and cost next to nothing.
 """
 
 OPEN_CALLS: Final = Limit(what="calls and streams", each=384, total=1024, kept=192)
-"""All there are: being answered, in line, and refused but not yet told so. Who goes beyond has his connection
-ended, since a refusal that is not read costs as much as an answer.
+"""All there are: being answered, in line, and refused but with the refusal unread. Who goes beyond has
+his connection ended, since a refusal that is not read costs as much as an answer.
 """
 
 ANSWER_BYTES: Final = Limit(what="bytes of answers", each=4 << 20, total=16 << 20, kept=4 << 20, line=256)

@@ -49,12 +49,12 @@ class Quota:
         """None: there is so much left. Where nobody has any, one may take more than its part."""
         limit, own, total = self.limit, self._taken[taker.counted_as], self.taken
         if own and own + amount > limit.each:
-            told = f"{taker.counted_as} has {own} {limit.what}, as many as one identity may have"
-            return Obstacle(is_own=True, reason=f"{told}; end some, or wait until some have ended")
+            usage = f"{taker.counted_as} has {own} {limit.what}, as many as one identity may have"
+            return Obstacle(is_own=True, reason=f"{usage}; end some, or wait until some have ended")
         if total and total + amount > limit.total - (0 if taker.is_operator else limit.kept):
             kept = f" beside the {limit.kept} kept for operators" if limit.kept else ""
-            told = f"there are {total} {limit.what}, as many as there may be{kept}"
-            return Obstacle(is_own=False, reason=f"{told}; try again later")
+            usage = f"there are {total} {limit.what}, as many as there may be{kept}"
+            return Obstacle(is_own=False, reason=f"{usage}; try again later")
         return None
 
     def take(self, identity: str, amount: int = 1) -> None:

@@ -1,4 +1,4 @@
-"""Stands before a gRPC server and tells it who connects, which gRPC cannot see itself.
+"""Stands before a gRPC server and says who connects, which gRPC cannot see itself.
 
 gRPC shows of a unix client only the name its socket is bound to. So the relay accepts connections, asks the
 kernel who is there, connects on to the server's private socket from a socket bound to an abstract name of
@@ -168,8 +168,8 @@ class Relay:
         loop.call_later(pause_s, self._accept_again, listener)
         unwritten = self._refusals.admit()
         if unwritten is not None:
-            before = f" ({unwritten} more before it were not told)" if unwritten else ""
-            _log.warning("a connection is refused: %s%s", why, before)
+            before = f" ({unwritten} more before it were not logged)" if unwritten else ""
+            _log.warning("connection refused: %s%s", why, before)
 
     def _accept_again(self, listener: socket.socket) -> None:
         if listener in self._listeners:

@@ -17,7 +17,7 @@ SEND_BUFFER_BYTES: Final = 32 * 1024
 """What the kernel keeps of what a side has not taken (it takes double the number); it would be 208 KiB."""
 
 Forget = Callable[["RelayedConnection"], None]
-"""Told, once or more, that a connection has ended or gives up its place."""
+"""Called, once or more, when a connection has ended or gives up its place."""
 
 
 class RelayedConnection:

@@ -115,7 +115,7 @@ def _give_to(socket_file: Path, path: Path, group: str) -> None:
     try:
         os.chown(socket_file, -1, gid)
     except PermissionError:
-        _log.info("%s: may not be given to the group %s; it keeps the daemon's own group", path, group)
+        _log.info("%s: not permitted to set the group %s; the daemon's own group stays", path, group)
 
 
 def private_directory(path: Path, key: str) -> Path:

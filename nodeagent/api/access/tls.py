@@ -1,4 +1,4 @@
-"""Mutual TLS for the TCP door: certificates read anew when their files change.
+"""Mutual TLS for the TCP listener: certificates read anew when their files change.
 
 A change that does not fit together (a new certificate without its key, text that is no PEM) is
 reported once, and the last good ones stay in use.
@@ -28,7 +28,7 @@ class CertificateFiles:
     client_ca: Path
 
     def stamp(self) -> Stamp:
-        """Tells whether any of them was changed or replaced. Raises ``OSError``."""
+        """Whether any of them was changed or replaced. Raises ``OSError``."""
         stats = [path.stat() for path in (self.certificate, self.key, self.client_ca)]
         return tuple((each.st_ino, each.st_mtime_ns, each.st_size) for each in stats)
 
@@ -86,7 +86,7 @@ def _fetcher(files: CertificateFiles) -> Callable[[], grpc.ServerCertificateConf
             files.check()
             fresh = files.configuration()
         except (OSError, OutletError) as error:
-            _log.error("certificates changed but are not good; the last good ones stay in use: %s", error)
+            _log.error("certificates changed but cannot be used; the last good ones stay in use: %s", error)
             return None
         _log.info("certificates changed: the new ones are in use")
         return fresh

@@ -42,4 +42,4 @@ class Audit:
             ],
             more=bool(rows) and rows[-1][0] < last,
         )
-        return Done(message=message, result=f"told {len(rows)} entries")
+        return Done(message=message, result=f"listed {len(rows)} entries")

@@ -19,7 +19,7 @@ async def set_claims(context: Context, _caller: Caller, request: pb.SetClaimsReq
     if not 0 < len(request.claims) <= MAX_CLAIMS:
         problem = f"claims: 1 to {MAX_CLAIMS}, not {len(request.claims)}"
         raise Refusal(Status.INVALID_ARGUMENT, problem)
-    current = context.board.current
+    current = context.feed.current
     claims: dict[tuple[str, str], Claims] = {}
     for place, claim in enumerate(request.claims):
         given = _checked(current, f"claims[{place}]", claim)

@@ -17,7 +17,7 @@ from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.model import Answer, Input, Operator, Refused
 from nodeagent.core.resets.dry_run import Rehearsal
 from nodeagent.messages.pb import types_pb2
-from nodeagent.store.event_feed import Board
+from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.records import Taken
 
 _STATUS: Final = {
@@ -50,7 +50,7 @@ class Context:
     would do now; None: it is no longer there.
     """
 
-    board: Board
+    feed: EventFeed
     catalog: Callable[[], Catalog]
     facts: NodeFacts
     ask: Ask

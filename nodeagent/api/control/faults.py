@@ -22,7 +22,7 @@ _MOST_NAMED: Final = 20
 
 
 async def inject(context: Context, caller: Caller, request: pb.InjectRequest) -> Done:
-    device = known_device(context.board.current, request.device)
+    device = known_device(context.feed.current, request.device)
     signal = Signal(
         source=INJECTED,
         device=device.id,
@@ -34,7 +34,7 @@ async def inject(context: Context, caller: Caller, request: pb.InjectRequest) ->
     )
     taken = await context.ask(signal)
     opened = next((event.condition_id for event in taken.events if event.condition_id), "")
-    condition_id = opened or _injected_on(context.board.current, device, signal.code)
+    condition_id = opened or _injected_on(context.feed.current, device, signal.code)
     return Done(
         message=pb.InjectResponse(node=context.node, condition_id=condition_id),
         result=f"injected {signal.code} ({signal.assertion})",
@@ -44,7 +44,7 @@ async def inject(context: Context, caller: Caller, request: pb.InjectRequest) ->
 async def report_public_fault(
     context: Context, _caller: Caller, request: pb.ReportPublicFaultRequest
 ) -> Done:
-    device = known_device(context.board.current, request.device)
+    device = known_device(context.feed.current, request.device)
     evidence = request_fields.evidence(request.evidence)
     evidence["reporter"] = request_fields.word("reporter", request.reporter)
     if request.HasField("found_at"):

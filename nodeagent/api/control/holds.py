@@ -8,9 +8,9 @@ from nodeagent.store.records import Publication
 
 
 def on_device(current: Publication, device_id: str, kind: HoldKind) -> list[types_pb2.Hold]:
-    scene = messages.Scene(current)
+    published = messages.Published(current)
     holds = (hold for hold in current.view.holds if hold.device_id == device_id and hold.kind is kind)
-    return [scene.hold(hold) for hold in holds]
+    return [published.hold(hold) for hold in holds]
 
 
 def shown(current: Publication, answer: Answer) -> types_pb2.Hold:
@@ -18,7 +18,7 @@ def shown(current: Publication, answer: Answer) -> types_pb2.Hold:
     hold = next((hold for hold in current.view.holds if hold.id in answer.ids), None)
     if hold is None:
         raise Refusal(Status.FAILED_PRECONDITION, "the hold has ended already")
-    return messages.Scene(current).hold(hold)
+    return messages.Published(current).hold(hold)
 
 
 def end_of(hold: types_pb2.Hold) -> str:

@@ -16,7 +16,7 @@ from nodeagent.messages.pb import control_service_pb2 as pb
 
 
 async def isolate_device(context: Context, caller: Caller, request: pb.IsolateDeviceRequest) -> Done:
-    device = known_device(context.board.current, request.device)
+    device = known_device(context.feed.current, request.device)
     order = Operator(
         who=caller.identity,
         owner=request_fields.owner(request.owner, caller.identity),
@@ -26,7 +26,7 @@ async def isolate_device(context: Context, caller: Caller, request: pb.IsolateDe
         until_ns=_until_ns(context, request),
     )
     answer, taken = await context.order(order)
-    hold = holds.shown(context.board.current, answer)
+    hold = holds.shown(context.feed.current, answer)
     return Done(
         message=pb.IsolateDeviceResponse(node=context.node, hold=hold),
         result=f"isolated {holds.end_of(hold)}: {order.reason}",
@@ -35,7 +35,7 @@ async def isolate_device(context: Context, caller: Caller, request: pb.IsolateDe
 
 
 async def release_device(context: Context, caller: Caller, request: pb.ReleaseDeviceRequest) -> Done:
-    device = known_device(context.board.current, request.device)
+    device = known_device(context.feed.current, request.device)
     order = Operator(
         who=caller.identity,
         owner=request_fields.owner(request.owner, caller.identity),
@@ -47,7 +47,7 @@ async def release_device(context: Context, caller: Caller, request: pb.ReleaseDe
         only_if_well=not request.force,
     )
     answer, taken = await context.order(order)
-    others = holds.on_device(context.board.current, device.id, HoldKind.ISOLATION)
+    others = holds.on_device(context.feed.current, device.id, HoldKind.ISOLATION)
     forced = " by force" if request.force else ""
     return Done(
         message=pb.ReleaseDeviceResponse(node=context.node, released=answer.ids, others=others),
@@ -59,7 +59,7 @@ async def release_device(context: Context, caller: Caller, request: pb.ReleaseDe
 def _until_ns(context: Context, request: pb.IsolateDeviceRequest) -> int | None:
     if not request.HasField("until"):
         return None
-    current = context.board.current
+    current = context.feed.current
     until_ns = mapping.wall_ns(request.until) - current.wall_offset_ns
     if until_ns <= current.view.now_ns:
         given = request.until.ToJsonString()

@@ -29,7 +29,7 @@ async def quiesce(context: Context, caller: Caller, request: pb.QuiesceRequest) 
         until_ns=_until_ns(context, request),
     )
     answer, taken = await context.order(order)
-    hold = holds.shown(context.board.current, answer)
+    hold = holds.shown(context.feed.current, answer)
     until = hold.until if hold.HasField("until") else None
     message = pb.QuiesceResponse(node=context.node, until=until, hold=hold)
     return Done(message=message, result=f"quiesced {holds.end_of(hold)}: {order.reason}", taken=taken)
@@ -46,7 +46,7 @@ async def resume(context: Context, caller: Caller, request: pb.ResumeRequest) ->
         force=request.force,
     )
     answer, taken = await context.order(order)
-    others = holds.on_device(context.board.current, order.device, HoldKind.QUIESCE)
+    others = holds.on_device(context.feed.current, order.device, HoldKind.QUIESCE)
     result = f"resumed{' by force' if request.force else ''} {', '.join(answer.ids)}"
     return Done(
         message=pb.ResumeResponse(node=context.node, others=others, resumed=answer.ids),
@@ -56,7 +56,7 @@ async def resume(context: Context, caller: Caller, request: pb.ResumeRequest) ->
 
 
 def _node_id(context: Context) -> str:
-    return known_device(context.board.current, NODE).id
+    return known_device(context.feed.current, NODE).id
 
 
 def _until_ns(context: Context, request: pb.QuiesceRequest) -> int | None:
@@ -66,4 +66,4 @@ def _until_ns(context: Context, request: pb.QuiesceRequest) -> int | None:
     if not _SECOND_NS <= length_ns <= _LONGEST_NS:
         problem = f"duration: 1 s to 365 days, not {length_ns / 1e9:g} s"
         raise Refusal(Status.INVALID_ARGUMENT, problem)
-    return time.time_ns() - context.board.current.wall_offset_ns + length_ns
+    return time.time_ns() - context.feed.current.wall_offset_ns + length_ns

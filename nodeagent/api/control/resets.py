@@ -15,7 +15,7 @@ from nodeagent.messages.pb import types_pb2
 
 
 async def reset_device(context: Context, caller: Caller, request: pb.ResetDeviceRequest) -> Done:
-    device = known_device(context.board.current, request.device)
+    device = known_device(context.feed.current, request.device)
     reason = request_fields.reason(request.reason) if not request.dry_run else ""
     rehearsal = _rehearsed(context, device.id, device.name)
     message = pb.ResetDeviceResponse(
@@ -54,6 +54,6 @@ def _rehearsed(context: Context, device_id: str, name: str) -> Rehearsal:
 
 def _shown(context: Context, action_id: str) -> types_pb2.Reset | None:
     """None where it has ended and is no longer kept."""
-    scene = messages.Scene(context.board.current)
-    found = (each for each in scene.publication.view.resets if each.id == action_id)
-    return next((reset_messages.reset(scene, each) for each in found), None)
+    published = messages.Published(context.feed.current)
+    found = (each for each in published.publication.view.resets if each.id == action_id)
+    return next((reset_messages.reset(published, each) for each in found), None)

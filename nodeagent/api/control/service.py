@@ -1,6 +1,6 @@
 """ControlService: taken from operators only, and every call is audited, refused ones too.
 
-``served`` names the function that serves each method; of any other an operator is told UNIMPLEMENTED.
+``served`` names the function that serves each method; any other is answered UNIMPLEMENTED.
 """
 
 import asyncio
@@ -97,7 +97,7 @@ class ControlService:
     def _let_go(self, task: asyncio.Task[Message]) -> None:
         self._in_hand.discard(task)
         if not task.cancelled():
-            # Told to the caller, who may have gone.
+            # The answer is the caller's, who may have gone.
             task.exception()
 
 

@@ -1,4 +1,4 @@
-"""ReloadTables: values that the daemon fills in, what an operator is told of them, and of refused tables."""
+"""ReloadTables: values that the daemon fills in, what an operator sees of them, and of refused tables."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class Tables:
         try:
             reloaded = await self._reload(request.dry_run)
         except TablesRefused as refused:
-            reason = _told_lines(str(refused).splitlines())
+            reason = _first_lines(str(refused).splitlines())
             raise Refusal(Status.FAILED_PRECONDITION, reason) from refused
         result = "would change" if request.dry_run else "in force"
         return Done(message=_response(self._facts, reloaded), result=f"{result}: {reloaded.digest}")
@@ -67,16 +67,16 @@ def _escaped_length(line: str) -> int:
     return sum(1 if 0x20 <= byte <= 0x7E and byte != ord("%") else 3 for byte in line.encode())
 
 
-def _told_lines(lines: Sequence[str]) -> str:
+def _first_lines(lines: Sequence[str]) -> str:
     """As many whole lines as a status takes, and how many more there are."""
-    told, size = list[str](), 0
+    kept, size = list[str](), 0
     for line in lines:
         size += _escaped_length(line) + len("%0A")
         if size > MAX_REASON_BYTES:
-            told.append(f'and {len(lines) - len(told)} more; "nodeagent tables check" tells them all')
+            kept.append(f'and {len(lines) - len(kept)} more; "nodeagent tables check" shows them all')
             break
-        told.append(line)
-    return "\n".join(told)
+        kept.append(line)
+    return "\n".join(kept)
 
 
 _level_change = writer(LevelChange, pb.LevelChange)

@@ -38,7 +38,7 @@ _STATUSES: Final = {
 
 
 class ConsumerService:
-    """Behind one socket; ``identify`` tells who calls."""
+    """Behind one socket; ``identify`` names who calls."""
 
     def __init__(self, ledger: Ledger, facts: NodeFacts, identify: Identify, audit: AuditLog) -> None:
         self._ledger = ledger
@@ -81,9 +81,9 @@ class ConsumerService:
         if consumer is None:
             raise Refusal(Status.NOT_FOUND, f"consumer: there is none of the name {name!r}")
         if caller.role is not Role.OPERATOR and consumer.owner != caller.identity:
-            told = f"consumer {name!r} belongs to {consumer.owner}"
-            await self._audit.note_refusal(caller, _DELETE, name, told)
-            raise Refusal(Status.PERMISSION_DENIED, f"{told}: only its owner, or an operator, deletes it")
+            reason = f"consumer {name!r} belongs to {consumer.owner}"
+            await self._audit.note_refusal(caller, _DELETE, name, reason)
+            raise Refusal(Status.PERMISSION_DENIED, f"{reason}: only its owner, or an operator, deletes it")
         await self._ledger.delete_consumer(name)
         await self._audit.note(caller.who, _DELETE, name, f"deleted: {consumer.owner}'s, at {consumer.seq}")
         return pb.DeleteConsumerResponse(node=self._node)

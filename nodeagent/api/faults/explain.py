@@ -26,16 +26,16 @@ from nodeagent.tables.sorts import Rule, sort_of
 def explanation(lookup: Lookup, code: str) -> pb.CodeExplanation:
     """The row of the code or of its family; ``known`` is false where there is neither."""
     facts, found = lookup.facts(code), rules(lookup, code)
-    told = pb.CodeExplanation(
+    answer = pb.CodeExplanation(
         code=facts.code,
         rules=[rule.id for rule in found],
         rule_details=[_rule(rule) for rule in found],
     )
     row = facts.row
     if row is None:
-        told.name = facts.decoded or ""
-        return told
-    told.MergeFrom(
+        answer.name = facts.decoded or ""
+        return answer
+    answer.MergeFrom(
         pb.CodeExplanation(
             known=True,
             kind=enums.KINDS[row.kind],
@@ -55,7 +55,7 @@ def explanation(lookup: Lookup, code: str) -> pb.CodeExplanation:
             level_reason=row.level_reason,
         )
     )
-    return told
+    return answer
 
 
 def _rule(rule: Rule) -> pb.RuleExplanation:
@@ -65,21 +65,21 @@ def _rule(rule: Rule) -> pb.RuleExplanation:
 
 def _modes(row: Row, settings: Settings) -> list[pb.ModePhases]:
     """What the level means in each mode; what restarts its job alone means the same in both, at first."""
-    told = []
+    found = []
     for mode in Mode:
         steps = phases(row.level, replace(settings, mode=mode))
         if row.user_induced or (row.recovery is Recovery.NONE and row.level in JOB_LEVELS):
             steps = ((None, user_induced_stance(rescheduling=False)),)
         elif row.recovery is Recovery.VENDOR and row.level is Level.FREE_RESTART_NPU:
             steps = ((None, WHEN_IDLE),)
-        told.append(
+        found.append(
             pb.ModePhases(
                 mode=mode,
                 in_force=mode is settings.mode,
                 phases=[_phase(ends_ns, stance) for ends_ns, stance in _lasting(steps)],
             )
         )
-    return told
+    return found
 
 
 def _lasting(steps: Phases) -> Iterator[tuple[int | None, Stance]]:
@@ -91,10 +91,10 @@ def _lasting(steps: Phases) -> Iterator[tuple[int | None, Stance]]:
 
 
 def _phase(lasts_ns: int | None, stance: Stance) -> pb.Phase:
-    told = pb.Phase(verdict=enums.VERDICTS[stance[0]], handling=enums.HANDLINGS[stance[1]])
+    phase = pb.Phase(verdict=enums.VERDICTS[stance[0]], handling=enums.HANDLINGS[stance[1]])
     if lasts_ns is not None:
-        told.duration.FromNanoseconds(lasts_ns)
-    return told
+        phase.duration.FromNanoseconds(lasts_ns)
+    return phase
 
 
 def rules(lookup: Lookup, code: str) -> list[Rule]:
@@ -120,20 +120,24 @@ def _frequency(lookup: Lookup, facts: Facts) -> FrequencyRule | None:
 
 
 def contributions(
-    scene: messages.Scene, device: DeviceView, lookup: Lookup, events: Iterable[StoredEvent]
+    published: messages.Published, device: DeviceView, lookup: Lookup, events: Iterable[StoredEvent]
 ) -> list[pb.Contribution]:
     """One for each reason of the device, in that order; ``events`` are given to the one they are about."""
     by_id: dict[str, list[StoredEvent]] = {each.id: [] for each in device.reasons}
     for stored in events:
         if (about := by_id.get(stored.event.condition_id)) is not None:
             about.append(stored)
-    return [_contribution(scene, device, each, lookup, by_id[each.id]) for each in device.reasons]
+    return [_contribution(published, device, each, lookup, by_id[each.id]) for each in device.reasons]
 
 
 def _contribution(
-    scene: messages.Scene, device: DeviceView, reason: Reason, lookup: Lookup, events: list[StoredEvent]
+    published: messages.Published,
+    device: DeviceView,
+    reason: Reason,
+    lookup: Lookup,
+    events: list[StoredEvent],
 ) -> pb.Contribution:
-    view, kind = scene.publication.view, reason.kind
+    view, kind = published.publication.view, reason.kind
     conditions = [each for each in view.conditions if kind == "condition" and each.id == reason.id]
     promotions = [each for each in view.promotions if kind == "promotion" and each.id == reason.id]
     holds = [each for each in view.holds if kind == "hold" and each.id == reason.id]
@@ -144,10 +148,10 @@ def _contribution(
     ]
     return pb.Contribution(
         reason=messages.reason(reason),
-        condition=scene.condition(conditions[0]) if conditions else None,
-        promotion=scene.promotion(promotions[0]) if promotions else None,
-        hold=scene.hold(holds[0]) if holds else None,
-        source=scene.source(sources[0]) if sources else None,
+        condition=published.condition(conditions[0]) if conditions else None,
+        promotion=published.promotion(promotions[0]) if promotions else None,
+        hold=published.hold(holds[0]) if holds else None,
+        source=published.source(sources[0]) if sources else None,
         explanation=explanation(lookup, reason.code) if reason.code else None,
         events=[messages.event(each) for each in events],
     )

@@ -1,6 +1,6 @@
 """Which events a subscriber sees. An event passes if the state before *or* after it matches.
 
-So a subscriber to a minimum level is told when a device leaves that level. A filter belongs to one
+So a subscriber to a minimum level is notified when a device leaves that level. A filter belongs to one
 stream, since it remembers the level each device had.
 """
 
@@ -68,7 +68,7 @@ class Filter:
 
     def learn(self, publication: Publication) -> None:
         """The state before the next event is this one. Without it, the first event of a device
-        passes unless its kind tells that it lowered nothing."""
+        passes unless its kind says that it lowered nothing."""
         self._levels = {device.id: device.level for device in publication.view.devices}
         self._knows_all = True
 

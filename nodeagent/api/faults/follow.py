@@ -1,6 +1,6 @@
 """Follows the committed events inside the daemon: what the journal and the metrics listen to.
 
-Like a subscriber it keeps a number and no queue. Where retention has overtaken it, it goes on with the
+Like a subscriber it keeps a number and no queue. Where retention has overtaken it, it continues with the
 oldest event that is kept.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Sequence
 
 from nodeagent.api.faults.history import History
 from nodeagent.api.refusal import Refusal
-from nodeagent.store.event_feed import Board
+from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import StoredEvent
 
@@ -19,12 +19,14 @@ RETRY_S = 1.0
 _log = logging.getLogger(__name__)
 
 
-async def follow(board: Board, ledger: Ledger, after_seq: int) -> AsyncGenerator[Sequence[StoredEvent], None]:
+async def follow(
+    feed: EventFeed, ledger: Ledger, after_seq: int
+) -> AsyncGenerator[Sequence[StoredEvent], None]:
     """All events after a number, in order, without end; never an empty sequence."""
-    history = History(board, ledger)
+    history = History(feed, ledger)
     position = after_seq
     while True:
-        await board.wait_beyond(position)
+        await feed.wait_beyond(position)
         try:
             events = await history.read(position)
         except Refusal as unreadable:

@@ -64,8 +64,8 @@ class Frames:
         snapshot: pb.Snapshot | None = None,
         bookmark: pb.Bookmark | None = None,
     ) -> bytes:
-        told: Message = pb.WatchResponse(snapshot=snapshot, bookmark=bookmark)
-        return self._prologue(store_id, durable) + told.SerializeToString()
+        response: Message = pb.WatchResponse(snapshot=snapshot, bookmark=bookmark)
+        return self._prologue(store_id, durable) + response.SerializeToString()
 
     def _prologue(self, store_id: StoreId, durable: bool) -> bytes:
         if self._header is None or self._header[:2] != (store_id, durable):

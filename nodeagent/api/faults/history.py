@@ -1,4 +1,4 @@
-"""Pages of stored events, from the board's ring where it reaches back far enough, else from the ledger.
+"""Pages of stored events, from the feed's ring where it reaches back far enough, else from the ledger.
 
 A page that was read is kept for a while, so that many who read the same history have it read once.
 """
@@ -9,7 +9,7 @@ from typing import Final
 
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
-from nodeagent.store.event_feed import Board
+from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import StoredEvent, StoreId
 
@@ -22,8 +22,8 @@ PAGES_KEPT: Final = 32
 class History:
     """Used from one event loop."""
 
-    def __init__(self, board: Board, ledger: Ledger) -> None:
-        self._board = board
+    def __init__(self, feed: EventFeed, ledger: Ledger) -> None:
+        self._feed = feed
         self._ledger = ledger
         self._kept: OrderedDict[int, Sequence[StoredEvent]] = OrderedDict()
         self._store_id: StoreId | None = None
@@ -35,7 +35,7 @@ class History:
 
     @property
     def last_seq(self) -> int:
-        return self._board.current.seq
+        return self._feed.current.seq
 
     async def read(self, after_seq: int) -> Sequence[StoredEvent]:
         """Published events after a number, oldest first, a page at most; none where there are none.
@@ -44,7 +44,7 @@ class History:
         cannot be read.
         """
         last_seq = self.last_seq
-        recent = self._board.recent(after_seq, PAGE_EVENTS)
+        recent = self._feed.recent(after_seq, PAGE_EVENTS)
         if recent is not None:
             return recent
         try:

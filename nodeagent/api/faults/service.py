@@ -24,7 +24,7 @@ from nodeagent.core.catalog.lookup import Lookup
 from nodeagent.core.model import NODE
 from nodeagent.messages import mapping
 from nodeagent.messages.pb import fault_service_pb2 as pb
-from nodeagent.store.event_feed import Board
+from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Publication
 
@@ -35,32 +35,32 @@ MAX_CODES = 100
 
 
 class Shown:
-    """What all sockets show: one board, one store, one set of serialised events, one row of turns."""
+    """What all sockets show: one event feed, one store, one set of serialised events, one row of turns."""
 
     def __init__(
         self,
         *,
-        board: Board,
+        feed: EventFeed,
         ledger: Ledger,
         catalog: Callable[[], Catalog],
         facts: NodeFacts,
         pace: Pace,
         sources: Sources,
     ) -> None:
-        self.board = board
+        self.feed = feed
         self.ledger = ledger
         self.catalog = catalog
         self.facts = facts
         self.node = messages.node_identity(facts)
         self.frames = Frames(facts)
-        self.history = History(board, ledger)
+        self.history = History(feed, ledger)
         self.turns = Turns()
         self.pace = pace
         self.sources = sources
 
 
 class FaultService:
-    """The service behind one socket; ``identify`` tells who calls."""
+    """The service behind one socket; ``identify`` names who calls."""
 
     def __init__(self, shown: Shown, identify: Identify, answers: Quota) -> None:
         self._shown = shown
@@ -71,7 +71,7 @@ class FaultService:
         caller = reader(self._identify, context)
         shown = self._shown
         subscription = Subscription(
-            board=shown.board,
+            feed=shown.feed,
             history=shown.history,
             turns=shown.turns,
             frames=shown.frames,
@@ -92,15 +92,15 @@ class FaultService:
         reader(self._identify, context)
         current = self._current()
         minimum = level_of(request.minimum_level, "minimum_level")
-        scene = messages.Scene(current, device_names(request.devices, "devices"))
+        published = messages.Published(current, device_names(request.devices, "devices"))
         return pb.ListConditionsResponse(
             node=self._shown.node,
             store_id=messages.store_id(current.store_id),
             seq=current.seq,
-            conditions=scene.conditions(minimum),
-            promotions=scene.promotions(minimum),
-            holds=scene.holds(),
-            resets=reset_messages.resets(scene),
+            conditions=published.conditions(minimum),
+            promotions=published.promotions(minimum),
+            holds=published.holds(),
+            resets=reset_messages.resets(published),
         )
 
     async def list_devices(
@@ -108,12 +108,12 @@ class FaultService:
     ) -> pb.ListDevicesResponse:
         reader(self._identify, context)
         current = self._current()
-        scene = messages.Scene(current, device_names(request.devices, "devices"))
+        published = messages.Published(current, device_names(request.devices, "devices"))
         return pb.ListDevicesResponse(
             node=self._shown.node,
             store_id=messages.store_id(current.store_id),
             seq=current.seq,
-            devices=scene.devices(),
+            devices=published.devices(),
         )
 
     async def list_events(self, request: pb.ListEventsRequest, context: grpc.aio.ServicerContext) -> bytes:
@@ -144,7 +144,7 @@ class FaultService:
     ) -> pb.GetNodeResponse:
         reader(self._identify, context)
         current = self._current()
-        scene = messages.Scene(current)
+        published = messages.Published(current)
         node = next((each for each in current.view.devices if each.name == NODE), None)
         return pb.GetNodeResponse(
             node=self._shown.node,
@@ -152,8 +152,8 @@ class FaultService:
             last_seq=current.seq,
             oldest_seq=self._shown.ledger.oldest_seq,
             durable=current.durable,
-            device=None if node is None else scene.device(node),
-            sources=scene.sources(self._shown.sources(current.view)),
+            device=None if node is None else published.device(node),
+            sources=published.sources(self._shown.sources(current.view)),
             version=self._shown.facts.version,
             started_at=mapping.timestamp(self._shown.facts.started_wall_ns),
             catalog_digest=current.view.digest,
@@ -178,19 +178,19 @@ class FaultService:
         caller = reader(self._identify, context)
         current = self._current()
         device = known_device(current, request.device)
-        scene = messages.Scene(current)
+        published = messages.Published(current)
         async with self._shown.turns.turn(caller.counted_as):
             events = await self._shown.history.newest(LOOKED_AT)
         return pb.WhyDeviceResponse(
             node=self._shown.node,
             store_id=messages.store_id(current.store_id),
             seq=current.seq,
-            device=scene.device(device),
-            contributions=explain.contributions(scene, device, Lookup(self._shown.catalog()), events),
+            device=published.device(device),
+            contributions=explain.contributions(published, device, Lookup(self._shown.catalog()), events),
         )
 
     def _current(self) -> Publication:
-        current = self._shown.board.current
+        current = self._shown.feed.current
         if current.store_id.uuid == "":
             raise Refusal(Status.UNAVAILABLE, "the daemon is still starting; retry")
         return current

@@ -21,12 +21,12 @@ from nodeagent.api.faults.history import PAGE_EVENTS, History
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.model import Source, View
 from nodeagent.messages.pb import fault_service_pb2 as pb
-from nodeagent.store.event_feed import Board
+from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.records import Publication, StoredEvent, StoreId
 
 MAX_BATCH = 64
 HELD_BACK_EVENTS = 16_000
-"""After so many events that the filter held back, a stream that is still catching up tells its position."""
+"""After so many events that the filter held back, a stream that is still catching up sends its position."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """When a stream without events to send tells how far it has come, seconds."""
+    """When a stream without events to send reports how far it has come, seconds."""
 
     after_held_back_s: float = 1.0
     quiet_s: float = 30.0
@@ -54,7 +54,7 @@ def of_view(view: View) -> Sequence[Source]:
 
 
 class _Due(Enum):
-    """What a stream goes on with."""
+    """What a stream sends next."""
 
     EVENTS = auto()
     SNAPSHOT = auto()
@@ -70,7 +70,7 @@ class Subscription:
     def __init__(
         self,
         *,
-        board: Board,
+        feed: EventFeed,
         history: History,
         turns: Turns,
         frames: Frames,
@@ -81,7 +81,7 @@ class Subscription:
         pace: Pace,
         sources: Sources = of_view,
     ) -> None:
-        self._board = board
+        self._feed = feed
         self._sources = sources
         self._history = history
         self._turns = turns
@@ -96,23 +96,23 @@ class Subscription:
         self._store_id = StoreId(uuid="", epoch=0)
         self._durable = True
         self._seq = 0
-        self._told = 0
+        self._sent_seq = 0
         self._is_entering = False
         self._has_lost = False
 
     async def responses(self) -> AsyncGenerator[bytes, None]:
         """Serialised WatchResponses, without end. Each is made when the one before it was taken."""
-        while self._board.current.store_id.uuid == "":
-            await self._board.wait_change(self._board.current)
+        while self._feed.current.store_id.uuid == "":
+            await self._feed.wait_change(self._feed.current)
         async with self._room_for_snapshot():
-            yield self._opening(self._board.current)
+            yield self._opening(self._feed.current)
         while True:
             due = await self._due()
             if due is _Due.SNAPSHOT:
                 async with self._room_for_snapshot():
                     yield self._snapshot_due()
             elif due is _Due.BOOKMARK:
-                yield self._bookmark(self._board.current)
+                yield self._bookmark(self._feed.current)
             elif batch := await self._batch_due():
                 yield batch
 
@@ -120,9 +120,9 @@ class Subscription:
         return self._answers.held(self._caller, self._frames.snapshot_size)
 
     async def _due(self) -> _Due:
-        """What the stream goes on with; waits until there is something."""
+        """What the stream sends next; waits until there is something."""
         while True:
-            current = self._board.current
+            current = self._feed.current
             if self._enters(current):
                 return _Due.EVENTS if self._unsent(current) else _Due.SNAPSHOT
             if self._has_lost:
@@ -152,7 +152,7 @@ class Subscription:
         )
 
     def _obstacle(self, asked: Position, current: Publication) -> pb.SnapshotReason | None:
-        """Why the stream cannot go on after this position; None if it can."""
+        """Why the stream cannot continue after this position; None if it can."""
         if asked.store_id != current.store_id:
             return pb.SNAPSHOT_REASON_OTHER_STORE
         if asked.seq > current.seq:
@@ -162,14 +162,14 @@ class Subscription:
         return None
 
     def _why_not(self, obstacle: pb.SnapshotReason, asked: Position, current: Publication) -> str:
-        told = {
+        reasons = {
             pb.SNAPSHOT_REASON_OTHER_STORE: f"store_id {asked.store_id} is not {current.store_id}",
             pb.SNAPSHOT_REASON_FROM_FUTURE: f"after_seq {asked.seq} is beyond the last event {current.seq}",
             pb.SNAPSHOT_REASON_BEFORE_RETENTION: (
                 f"event {asked.seq + 1} is no longer kept; the oldest is {self._history.oldest_seq}"
             ),
         }
-        return f"{told[obstacle]}; ask with snapshot IF_NEEDED or ALWAYS"
+        return f"{reasons[obstacle]}; ask with snapshot IF_NEEDED or ALWAYS"
 
     def _continue_from(self, seq: int, current: Publication) -> bytes:
         self._store_id = current.store_id
@@ -179,26 +179,26 @@ class Subscription:
         return self._bookmark(current)
 
     def _snapshot(self, reason: pb.SnapshotReason, missed_from_seq: int) -> bytes:
-        """The whole state as now published; the stream goes on from there."""
-        current = self._board.current
+        """The whole state as now published; the stream continues from there."""
+        current = self._feed.current
         self._filter.learn(current)
         self._store_id, self._durable = current.store_id, current.durable
-        self._seq = self._told = current.seq
+        self._seq = self._sent_seq = current.seq
         self._has_lost = False
-        scene = messages.Scene(current, self._filter.devices)
+        published = messages.Published(current, self._filter.devices)
         snapshot = pb.Snapshot(
             seq=current.seq,
             reason=reason,
             missed_from_seq=missed_from_seq,
             oldest_seq=self._history.oldest_seq,
-            at=scene.at(current.view.now_ns),
+            at=published.at(current.view.now_ns),
             catalog_digest=current.view.digest,
-            devices=scene.devices(),
-            conditions=scene.conditions(),
-            promotions=scene.promotions(),
-            holds=scene.holds(),
-            sources=scene.sources(self._sources(current.view)),
-            resets=reset_messages.resets(scene),
+            devices=published.devices(),
+            conditions=published.conditions(),
+            promotions=published.promotions(),
+            holds=published.holds(),
+            sources=published.sources(self._sources(current.view)),
+            resets=reset_messages.resets(published),
         )
         return self._frames.snapshot(current.store_id, current.durable, snapshot)
 
@@ -213,7 +213,7 @@ class Subscription:
 
     def _bookmark(self, current: Publication) -> bytes:
         self._durable = current.durable
-        self._told = self._seq
+        self._sent_seq = self._seq
         return self._frames.bookmark(self._store_id, current.durable, self._seq)
 
     def _enters(self, current: Publication) -> bool:
@@ -224,14 +224,14 @@ class Subscription:
         """Events not yet sent that were made on the same line of numbers; None: the next one is lost."""
         if current.store_id.uuid != self._store_id.uuid or current.seq <= self._seq:
             return ()
-        return self._board.recent(self._seq, PAGE_EVENTS)
+        return self._feed.recent(self._seq, PAGE_EVENTS)
 
     async def _batch_due(self) -> bytes:
         """The next events that pass; "" where none of those looked at does, or the next one is lost."""
-        current = self._board.current
+        current = self._feed.current
         if self._enters(current):
             return self._batch_entering(self._unsent(current) or (), current)
-        recent = self._board.recent(self._seq, PAGE_EVENTS)
+        recent = self._feed.recent(self._seq, PAGE_EVENTS)
         if recent is not None:
             return self._batch_of(recent, current)
         async with self._turns.turn(self._caller.counted_as):
@@ -243,8 +243,8 @@ class Subscription:
         return self._batch_of(unsent, current)
 
     def _snapshot_due(self) -> bytes:
-        """Or events that were told meanwhile: between the last look and the Snapshot nothing is awaited."""
-        current = self._board.current
+        """Or events that were published meanwhile: from the last look to the Snapshot nothing is awaited."""
+        current = self._feed.current
         if not self._enters(current):
             return self._fallen_behind()
         while unsent := self._unsent(current):
@@ -265,19 +265,19 @@ class Subscription:
             if self._filter.passes(stored):
                 passing.append(self._frames.event(stored))
                 size += len(passing[-1])
-                self._told = stored.seq
+                self._sent_seq = stored.seq
             self._seq = stored.seq
         self._durable = current.durable
         if passing:
             return self._frames.batch(self._store_id, current.durable, passing)
-        return self._bookmark(current) if self._seq - self._told >= HELD_BACK_EVENTS else b""
+        return self._bookmark(current) if self._seq - self._sent_seq >= HELD_BACK_EVENTS else b""
 
     async def _wait(self) -> bool:
-        """False when it is time to tell how far the stream has come."""
-        held_back = self._told < self._seq
+        """False when it is time to report how far the stream has come."""
+        held_back = self._sent_seq < self._seq
         try:
             async with asyncio.timeout(self._pace.after_held_back_s if held_back else self._pace.quiet_s):
-                await self._board.wait_beyond(self._seq, self._store_id)
+                await self._feed.wait_beyond(self._seq, self._store_id)
         except TimeoutError:
             return False
         return True

@@ -26,11 +26,11 @@ def command(
 
     request = pb.ApproveActionRequest(action_id=action, approved=not refuse, reason=reason)
     with connection.opened(control_socket(socket, config_path)) as daemon:
-        told: pb.ApproveActionResponse = daemon.call(request)
+        response: pb.ApproveActionResponse = daemon.call(request)
     if output == Output.JSON:
-        form = json_forms.form(told.reset) if told.HasField("reset") else None
-        answer = {"action_id": told.reset.id or action, "approved": not refuse, "action": form}
-        write_json({**answer, "durable": told.durable})
+        form = json_forms.form(response.reset) if response.HasField("reset") else None
+        answer = {"action_id": response.reset.id or action, "approved": not refuse, "action": form}
+        write_json({**answer, "durable": response.durable})
         return
-    write(f"{'refused' if refuse else 'approved'} {told.reset.id or action}")
-    durability.warn(told)
+    write(f"{'refused' if refuse else 'approved'} {response.reset.id or action}")
+    durability.warn(response)

@@ -57,11 +57,11 @@ def _all(daemon: "Client", after: int) -> Iterator["pb.AuditEntry"]:
 
     last = next((entry.number for entry in _newest(daemon, 1)), 0)
     while after < last:
-        told: pb.ListAuditResponse = daemon.call(pb.ListAuditRequest(after_number=after, limit=_PAGE))
-        yield from (entry for entry in told.entries if entry.number <= last)
-        if not told.entries:
+        response: pb.ListAuditResponse = daemon.call(pb.ListAuditRequest(after_number=after, limit=_PAGE))
+        yield from (entry for entry in response.entries if entry.number <= last)
+        if not response.entries:
             return
-        after = told.entries[-1].number
+        after = response.entries[-1].number
 
 
 def _write(entry: "pb.AuditEntry") -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.argument("devices", nargs=-1)
 @click.option("--job", required=True, help='The job, such as "slurm:1234".')
 @click.option(
-    "--kind", default="", help='What sort of job, such as "training"; shown where it is in the way.'
+    "--kind", default="", help='What sort of job, such as "training"; shown where it blocks a reset.'
 )
 @click.option("--left", is_flag=True, help="The job has left; without DEVICES it has left all of them.")
 @click.option("--all", "every", is_flag=True, help="All chips of this node.")
@@ -45,25 +45,25 @@ def command(
     with connection.opened(control_socket(socket, config_path)) as daemon:
         named = devices or _chips(daemon, claimed_by=job if left and not every else "")
         claims = [pb.Claim(device=each, job=job, kind=kind, claimed=not left) for each in named]
-        told = pb.SetClaimsResponse(durable=True)
+        response = pb.SetClaimsResponse(durable=True)
         if claims:
-            told = daemon.call(pb.SetClaimsRequest(claims=claims))
+            response = daemon.call(pb.SetClaimsRequest(claims=claims))
     if output == Output.JSON:
-        write_json({"job": job, "claimed": not left, "devices": list(named), "durable": told.durable})
+        write_json({"job": job, "claimed": not left, "devices": list(named), "durable": response.durable})
         return
     which = ", ".join(named) or "no device: there is none"
     write(f"{job} has left {which}" if left else f"{job} claims {which}")
-    durability.warn(told)
+    durability.warn(response)
 
 
 def _chips(daemon: "Client", claimed_by: str) -> Sequence[str]:
     """The chips of this node; with a job, those that it claims."""
     from nodeagent.messages.pb import fault_service_pb2, types_pb2
 
-    told: fault_service_pb2.ListDevicesResponse = daemon.call(fault_service_pb2.ListDevicesRequest())
+    response: fault_service_pb2.ListDevicesResponse = daemon.call(fault_service_pb2.ListDevicesRequest())
     return [
         device.name
-        for device in told.devices
+        for device in response.devices
         if device.kind == types_pb2.KIND_CHIP
         and (not claimed_by or any(claim.job == claimed_by for claim in device.claims))
     ]

@@ -48,7 +48,7 @@ def delete(name: str, socket: Path | None, config_path: Path | None, output: Out
 
 
 def _refuse_options(context: click.Context) -> None:
-    """Of the listing, where a command of its own follows: it would not hear of them."""
+    """Of the listing, where a command of its own follows: it would not get them."""
     given = [
         each for each in context.params if context.get_parameter_source(each) is ParameterSource.COMMANDLINE
     ]

@@ -130,16 +130,22 @@ def _end_with(process: int, over: threading.Event) -> None:
 
 def _parameter(field: msgspec.structs.FieldInfo) -> click.Parameter:
     """A field that must be given is an argument, any other an option of its name."""
-    kind, told = _described(field.type)
+    kind, help_text = _described(field.type)
     if get_origin(kind) is Literal:
         kind = click.Choice(get_args(kind))
     if field.required:
         return click.Argument([field.name], type=kind)
     name = field.name.replace("_", "-")
     if kind is bool:
-        return click.Option([f"--{name}/--no-{name}"], default=field.default, show_default=True, help=told)
+        return click.Option(
+            [f"--{name}/--no-{name}"], default=field.default, show_default=True, help=help_text
+        )
     return click.Option(
-        [f"--{name}"], type=kind, default=field.default, show_default=field.default not in ("", -1), help=told
+        [f"--{name}"],
+        type=kind,
+        default=field.default,
+        show_default=field.default not in ("", -1),
+        help=help_text,
     )
 
 

@@ -125,9 +125,9 @@ class Follower:
                 self._check_known(daemon)
 
     def _check_known(self, daemon: Client) -> None:
-        """Nothing was found: raises Failure where nothing could be, of what nobody knows.
+        """Nothing was found: raises Failure where nothing could be, of names that are unknown.
 
-        Who follows is only told so: it may come yet.
+        With --follow it is only a note: it may come yet.
         """
         unknown = [*unknown_devices(daemon, self._wanted.devices), *unknown_codes(daemon, self._named)]
         if unknown and not self._follows:

@@ -37,18 +37,18 @@ def command(codes: tuple[str, ...], socket: Path | None, config_path: Path | Non
     Hexadecimal codes compare by value. Without a daemon the configured tables are read. Exit status 1 where a
     code is in no table.
     """
-    told = _ask(codes, asking_socket(socket, config_path))
-    if told is None:
-        told = _look_up(codes, config_path)
+    explanations = _ask(codes, asking_socket(socket, config_path))
+    if explanations is None:
+        explanations = _look_up(codes, config_path)
         note("nodeagent: no daemon answers; this is what the tables on disk say")
-    for number, explanation in enumerate(told):
+    for number, explanation in enumerate(explanations):
         if output == Output.JSON:
             write_json(json_forms.form(explanation))
         else:
             if number:
                 write()
             _write(explanation)
-    if not all(explanation.known for explanation in told):
+    if not all(explanation.known for explanation in explanations):
         raise SystemExit(EXIT_FAILED)
 
 
@@ -56,15 +56,15 @@ def _ask(codes: tuple[str, ...], socket: Path) -> list[pb.CodeExplanation] | Non
     """None where no daemon answers."""
     from nodeagent.cli.shared import connection
 
-    told = list[pb.CodeExplanation]()
+    explanations = list[pb.CodeExplanation]()
     try:
         with connection.opened(socket) as daemon:
             for begin in range(0, len(codes), _CODES_AT_ONCE):
                 request = pb.ExplainCodeRequest(codes=codes[begin : begin + _CODES_AT_ONCE])
-                told += daemon.call(request).explanations
+                explanations += daemon.call(request).explanations
     except connection.Unreachable:
         return None
-    return told
+    return explanations
 
 
 def _look_up(codes: tuple[str, ...], config_path: Path | None) -> list[pb.CodeExplanation]:
@@ -82,34 +82,36 @@ def _look_up(codes: tuple[str, ...], config_path: Path | None) -> list[pb.CodeEx
     return [explanation(lookup, code) for code in codes]
 
 
-def _write(told: pb.CodeExplanation) -> None:
-    if not told.known:
-        write(f"{told.code}: in no table{', ' if told.name else ''}{told.name}")
+def _write(explained: pb.CodeExplanation) -> None:
+    if not explained.known:
+        write(f"{explained.code}: in no table{', ' if explained.name else ''}{explained.name}")
         return
-    induced = ", of the application: the device is not blamed" if told.user_induced else ""
-    family = f" (as {told.family}: it has no row of its own)" if told.family else ""
-    write(f"{told.code}: {told.name}{family}")
-    write_field("level    ", f"{word(enums.LEVEL_OF, told.level)}{induced}")
-    if told.level_source:
-        write_field("level by ", IN_WORDS.get(told.level_source, told.level_source))
-    if told.level_reason:
-        write_field("why      ", told.level_reason)
-    affects = "" if told.affects == "self" else f", affects {told.affects.replace('_', ' ')}"
-    write_field("kind     ", f"{word(enums.KIND_OF, told.kind)}, {told.vendor}{affects}")
-    write_field("means    ", told.description)
-    write_field("do       ", told.action)
-    again = ", from the third in 24h RESCHEDULE" if told.user_induced else ""
-    for mode in told.modes:
+    induced = ", of the application: the device is not blamed" if explained.user_induced else ""
+    family = f" (as {explained.family}: it has no row of its own)" if explained.family else ""
+    write(f"{explained.code}: {explained.name}{family}")
+    write_field("level    ", f"{word(enums.LEVEL_OF, explained.level)}{induced}")
+    if explained.level_source:
+        write_field("level by ", IN_WORDS.get(explained.level_source, explained.level_source))
+    if explained.level_reason:
+        write_field("why      ", explained.level_reason)
+    affects = "" if explained.affects == "self" else f", affects {explained.affects.replace('_', ' ')}"
+    write_field("kind     ", f"{word(enums.KIND_OF, explained.kind)}, {explained.vendor}{affects}")
+    write_field("means    ", explained.description)
+    write_field("do       ", explained.action)
+    again = ", from the third in 24h RESCHEDULE" if explained.user_induced else ""
+    for mode in explained.modes:
         here = " (in force)" if mode.in_force else ""
         write_field("mode     ", f"{mode.mode}{here}: {_phases(mode)}{again}")
-    if told.recovery == Recovery.VENDOR and enums.LEVEL_OF.get(told.level) in JOB_LEVELS:
+    if explained.recovery == Recovery.VENDOR and enums.LEVEL_OF.get(explained.level) in JOB_LEVELS:
         write_field("driver   ", "where it says that the chip needs no recovery: ALLOW, RESTART_JOB")
-    write_field("closed by", ", or ".join(_CLOSED_BY.get(each, f"{each} of quiet") for each in told.clear_on))
-    for rule in told.rule_details:
+    write_field(
+        "closed by", ", or ".join(_CLOSED_BY.get(each, f"{each} of quiet") for each in explained.clear_on)
+    )
+    for rule in explained.rule_details:
         write_field("rule     ", f"{rule.id} ({rule.kind}): {rule.text} [{rule.file}]")
-    if not told.rule_details:
+    if not explained.rule_details:
         write_field("rule     ", "none")
-    write_field("table    ", told.file)
+    write_field("table    ", explained.file)
 
 
 def _phases(mode: pb.ModePhases) -> str:

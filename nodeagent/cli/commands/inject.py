@@ -28,11 +28,11 @@ def command(
     """Make a fault for a rehearsal. It ends by itself and never causes an action."""
     request = pb.InjectRequest(device=device, code=code, affect_verdict=affect_verdict)
     with connection.opened(control_socket(socket, config_path)) as daemon:
-        told: pb.InjectResponse = daemon.call(request)
+        response: pb.InjectResponse = daemon.call(request)
         unknown = unknown_codes(daemon, (code,))
     if output == Output.JSON:
-        write_json({"device": device, "code": code, "condition_id": told.condition_id})
+        write_json({"device": device, "code": code, "condition_id": response.condition_id})
     else:
-        write(f"injected {code} on {device}: {told.condition_id or 'it opened no condition'}")
+        write(f"injected {code} on {device}: {response.condition_id or 'it opened no condition'}")
     for each in unknown:
-        note(f"warning: {each}: it was judged as one that nobody knows")
+        note(f"warning: {each}: it was handled as an unknown code")

@@ -47,16 +47,16 @@ def command(
     if length is not None:
         request.until.FromDatetime(datetime.now(UTC) + length)
     with connection.opened(control_socket(socket, config_path)) as daemon:
-        told: pb.IsolateDeviceResponse = daemon.call(request)
-    hold = told.hold
+        response: pb.IsolateDeviceResponse = daemon.call(request)
+    hold = response.hold
     if output == Output.JSON:
-        write_json({**json_forms.form(hold), "durable": told.durable})
+        write_json({**json_forms.form(hold), "durable": response.durable})
         return
     end = f"until {for_people(hold.until)}" if hold.HasField("until") else "until it is released"
     write(f"isolated {hold.device} for {hold.owner}, {end}: {hold.reason}")
     if length is not None and _is_longer(hold, request):
         note(f"nodeagent: {hold.owner} held it for longer already, and still does; to shorten it, release it")
-    durability.warn(told)
+    durability.warn(response)
 
 
 def _is_longer(hold: "types_pb2.Hold", request: "pb.IsolateDeviceRequest") -> bool:

@@ -55,7 +55,7 @@ def command(name: str, follow: bool, config_path: Path | None, output: Output) -
 
 
 def _converse(name: str, configure: wire.Configure, follow: bool) -> Iterator[wire.Report]:
-    """Every report until all has been told once. Raises Failure where that does not come to an end."""
+    """Every report until each has come once. Raises Failure where that does not come to an end."""
     begun_s = time.monotonic()
     with subprocess.Popen(
         [sys.executable, "-m", "nodeagent.worker", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE

@@ -44,29 +44,29 @@ def command(
     if length is not None:
         request.duration.FromTimedelta(length)
     with connection.opened(control_socket(socket, config_path)) as daemon:
-        told: pb.QuiesceResponse = daemon.call(request)
+        response: pb.QuiesceResponse = daemon.call(request)
         under_way = _under_way(snapshot.take(daemon).snapshot)
-    hold = told.hold
+    hold = response.hold
     if output == Output.JSON:
         write_json(
             {
                 **json_forms.form(hold),
                 "under_way": [each.id for each in under_way],
-                "durable": told.durable,
+                "durable": response.durable,
             }
         )
         return
     end = f"until {for_people(hold.until)}" if hold.HasField("until") else "until resumed"
     write(f"quiesced for {hold.owner}, {end}: {hold.reason}")
     for each in under_way:
-        write(f"still under way is {each.id} of {', '.join(each.devices)}: wait for its end")
-    durability.warn(told)
+        write(f"reset {each.id} of {', '.join(each.devices)} is still in progress: wait for its end")
+    durability.warn(response)
 
 
-def _under_way(told: "Snapshot") -> list["Reset"]:
+def _under_way(current: "Snapshot") -> list["Reset"]:
     """Resets that have begun, in earnest."""
     from nodeagent.messages.pb import types_pb2
 
     begun = (types_pb2.RESET_STAGE_RUNNING, types_pb2.RESET_STAGE_VERIFYING)
-    resets = (each for each in told.resets if each.mode != types_pb2.RESET_MODE_DRY_RUN)
+    resets = (each for each in current.resets if each.mode != types_pb2.RESET_MODE_DRY_RUN)
     return [each for each in resets if each.stage in begun]

@@ -41,14 +41,14 @@ def command(
 
     request = pb.ReleaseDeviceRequest(device=device, reason=reason, id=only, force=force, owner=owner)
     with connection.opened(control_socket(socket, config_path)) as daemon:
-        told: pb.ReleaseDeviceResponse = daemon.call(request)
+        response: pb.ReleaseDeviceResponse = daemon.call(request)
     if output == Output.JSON:
-        others = [json_forms.form(each) for each in told.others]
-        form = {"device": device, "released": list(told.released), "others": others}
-        write_json({**form, "durable": told.durable})
+        others = [json_forms.form(each) for each in response.others]
+        form = {"device": device, "released": list(response.released), "others": others}
+        write_json({**form, "durable": response.durable})
         return
-    for each in told.released:
+    for each in response.released:
         write(f"released {each}")
-    for hold in told.others:
+    for hold in response.others:
         write(f"still isolated by {hold.owner}: {hold.reason} (id {hold.id})")
-    durability.warn(told)
+    durability.warn(response)

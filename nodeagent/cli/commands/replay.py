@@ -1,4 +1,4 @@
-"""``nodeagent replay FILE``: the events that would have been told. The work is ``nodeagent.replay``'s."""
+"""``nodeagent replay FILE``: the events that would have been emitted. The work is ``nodeagent.replay``'s."""
 
 import gc
 from collections import Counter
@@ -54,7 +54,7 @@ class Time(click.ParamType[int]):
     "--compare",
     metavar="FOLDER",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Show only what would be told differently with these tables over the shipped ones.",
+    help="Show only the events that would differ with these tables over the shipped ones.",
 )
 @click.option(
     "--boot-time",
@@ -89,9 +89,9 @@ def command(
     try:
         with _uncollected():
             if (database := store_file.database_of(file)) is not None:
-                events, others = _told_by_store(database, tables, compare, config)
+                events, others = _events_of_store(database, tables, compare, config)
             else:
-                events, others = _told_by_log(file, boot_time, trusted, tables, compare, config)
+                events, others = _events_of_log(file, boot_time, trusted, tables, compare, config)
     except (ReplayError, TablesError) as error:
         raise Failure(str(error)) from error
     if others is not None:
@@ -101,20 +101,20 @@ def command(
         _show(event, output)
 
 
-Told = tuple[list[types_pb2.Event], list[types_pb2.Event] | None]
+Events = tuple[list[types_pb2.Event], list[types_pb2.Event] | None]
 """All of them, so that nothing is shown of a file whose end is wrong; by the compared tables if asked for."""
 
 
-def _told_by_log(
+def _events_of_log(
     file: Path, boot_ns: int, trust_userspace: bool, tables: Path | None, compare: Path | None, config: Config
-) -> Told:
+) -> Events:
     is_log = False
 
-    def told(catalog: Catalog) -> list[types_pb2.Event]:
+    def events_of(catalog: Catalog) -> list[types_pb2.Event]:
         nonlocal is_log
-        heard = formats.read(file, boot_ns)
-        moments = run.moments(heard, catalog, trust_userspace=trust_userspace)
-        is_log |= _is_log(heard, moments)
+        parsed = formats.read(file, boot_ns)
+        moments = run.moments(parsed, catalog, trust_userspace=trust_userspace)
+        is_log |= _is_log(parsed, moments)
         return _messages(run.replay(moments, catalog))
 
     ours = (
@@ -122,7 +122,7 @@ def _told_by_log(
         if tables is None
         else _over(tables, config)
     )
-    events, others = told(ours), told(_over(compare, config)) if compare else None
+    events, others = events_of(ours), events_of(_over(compare, config)) if compare else None
     if not is_log:
         raise Failure(
             f"{file}: not a kernel log: no line bears a time or a priority, and no pattern takes one"
@@ -130,13 +130,13 @@ def _told_by_log(
     return events, others
 
 
-def _is_log(heard: formats.Log | formats.Signals, moments: Iterable[Moment]) -> bool:
+def _is_log(parsed: formats.Log | formats.Signals, moments: Iterable[Moment]) -> bool:
     """Lines without a time are one too where a pattern takes one of them."""
-    recognised = isinstance(heard, formats.Signals) or heard.recognised()
+    recognised = isinstance(parsed, formats.Signals) or parsed.recognised()
     return recognised or any(moment.signal is not None for moment in moments)
 
 
-def _told_by_store(database: Path, tables: Path | None, compare: Path | None, config: Config) -> Told:
+def _events_of_store(database: Path, tables: Path | None, compare: Path | None, config: Config) -> Events:
     with store_file.opened(database) as connection:
         kept = past.read(connection)
         ours = _messages(past.replay(kept, _over(tables, config) if tables else None))
@@ -156,8 +156,8 @@ def _without_resets(config: Config) -> Settings:
     return replace(config.settings(), reset=ResetSettings())
 
 
-def _messages(told: Iterable[StoredEvent]) -> list[types_pb2.Event]:
-    return [messages.event(stored) for stored in told]
+def _messages(events: Iterable[StoredEvent]) -> list[types_pb2.Event]:
+    return [messages.event(stored) for stored in events]
 
 
 @contextmanager
@@ -182,7 +182,7 @@ def _show(event: types_pb2.Event, output: Output) -> None:
 def _show_differences(
     ours: Iterable[types_pb2.Event], theirs: Iterable[types_pb2.Event], output: Output
 ) -> None:
-    """What only one of them told, in order of time: "-" now, "+" with the other tables.
+    """What only one of them emitted, in order of time: "-" now, "+" with the other tables.
 
     That a store's tables changed is no difference: the others were in force all the time.
     """

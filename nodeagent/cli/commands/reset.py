@@ -33,18 +33,18 @@ def command(
         raise click.UsageError("--reason is needed, but for a --dry-run")
     request = pb.ResetDeviceRequest(device=device, reason=reason, dry_run=dry_run)
     with connection.opened(control_socket(socket, config_path)) as daemon:
-        told: pb.ResetDeviceResponse = daemon.call(request)
+        response: pb.ResetDeviceResponse = daemon.call(request)
     if output == Output.JSON:
-        form = {"device": device, "dry_run": dry_run, "action_id": told.action_id}
-        action = json_forms.form(told.reset) if told.HasField("reset") else None
-        durable = None if dry_run else told.durable
-        plan = json_forms.form(told.plan)
+        form = {"device": device, "dry_run": dry_run, "action_id": response.action_id}
+        action = json_forms.form(response.reset) if response.HasField("reset") else None
+        durable = None if dry_run else response.durable
+        plan = json_forms.form(response.plan)
         write_json({**form, "action": action, "plan": plan, "durable": durable})
         return
-    if told.action_id:
-        write(f"proposed {told.action_id}")
-    _write(told.plan)
-    durability.warn(told)
+    if response.action_id:
+        write(f"proposed {response.action_id}")
+    _write(response.plan)
+    durability.warn(response)
 
 
 def _write(plan: "pb.ResetPlan") -> None:

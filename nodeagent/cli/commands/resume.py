@@ -25,19 +25,19 @@ def command(
     config_path: Path | None,
     output: Output,
 ) -> None:
-    """Allow actions again, as far as your quiesces held them off. Others' quiesces go on, and are named."""
+    """Allow actions again, as far as your quiesces held them off. Others' quiesces stay and are listed."""
     from nodeagent.cli.shared import connection, durability, json_forms
     from nodeagent.messages.pb import control_service_pb2 as pb
 
     with connection.opened(control_socket(socket, config_path)) as daemon:
         request = pb.ResumeRequest(reason=reason, owner=owner, id=only, force=force)
-        told: pb.ResumeResponse = daemon.call(request)
+        response: pb.ResumeResponse = daemon.call(request)
     if output == Output.JSON:
-        others = [json_forms.form(each) for each in told.others]
-        form = {"resumed": True, "ids": list(told.resumed), "others": others}
-        write_json({**form, "durable": told.durable})
+        others = [json_forms.form(each) for each in response.others]
+        form = {"resumed": True, "ids": list(response.resumed), "others": others}
+        write_json({**form, "durable": response.durable})
         return
     write("resumed")
-    for hold in told.others:
+    for hold in response.others:
         write(f"still quiesced by {hold.owner}: {hold.reason} (id {hold.id})")
-    durability.warn(told)
+    durability.warn(response)

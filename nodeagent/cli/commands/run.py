@@ -21,7 +21,7 @@ from nodeagent.config.last import choose
 def command(config_path: Path | None, stream: bool | None) -> None:
     """Start the daemon in the foreground; Ctrl-C or SIGTERM stops it.
 
-    If the configuration is wrong, a service ($STATE_DIRECTORY is set) goes on with the one that it last ran
+    If the configuration is wrong, a service ($STATE_DIRECTORY is set) continues with the one that it last ran
     with, and reports this as a condition of the node. Otherwise it ends with status 78.
     """
     try:

@@ -24,15 +24,15 @@ from nodeagent.messages.pb import types_pb2
 
 GOOD: Final = 0
 FAULTY: Final = 1
-COULD_NOT_TELL: Final = 2
+UNKNOWN: Final = 2
 
-_WORDS: Final = {GOOD: "good", FAULTY: "faulty", COULD_NOT_TELL: "unknown"}
+_WORDS: Final = {GOOD: "good", FAULTY: "faulty", UNKNOWN: "unknown"}
 _FAULTY: Final = (types_pb2.VERDICT_ISOLATE, types_pb2.VERDICT_NO_NEW_JOBS)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``by`` says who looked: the daemon, or a probe of our own. ``reasons`` say why it could not tell."""
+    """``by`` says who looked: the daemon, or a probe of our own. ``reasons`` say why it is unknown."""
 
     by: str
     devices: Sequence[types_pb2.Device]
@@ -47,14 +47,14 @@ class Answer:
         if self.faulty:
             return FAULTY
         unknown = any(device.verdict == types_pb2.VERDICT_UNKNOWN for device in self.devices)
-        return COULD_NOT_TELL if unknown or self.reasons or not self.devices else GOOD
+        return UNKNOWN if unknown or self.reasons or not self.devices else GOOD
 
 
 @click.command("scan")
 @socket_option
 @output_option
 def command(socket: Path | None, config_path: Path | None, output: Output) -> None:
-    """Answer with the exit status whether this node is good: 0 good, 1 faulty, 2 could not tell.
+    """Answer with the exit status whether this node is good: 0 good, 1 faulty, 2 unknown.
 
     A device, or the node, is faulty if it may get no new work. The daemon is asked. If no daemon answers, its
     store and the sources are read once without it; what was isolated stays isolated. A driver that is slow to
@@ -82,8 +82,8 @@ def command(socket: Path | None, config_path: Path | None, output: Output) -> No
 def _look(socket: Path | None, config_path: Path | None) -> Answer:
     try:
         with connection.opened(asking_socket(socket, config_path)) as daemon:
-            told = snapshot.take(daemon).snapshot
-            return Answer("daemon", told.devices, [*_unread(told.sources)])
+            current = snapshot.take(daemon).snapshot
+            return Answer("daemon", current.devices, [*_unread(current.sources)])
     except connection.Unreachable as error:
         if error.exit_code == EXIT_NOT_ALLOWED:
             raise
@@ -116,11 +116,11 @@ def _write(answer: Answer) -> None:
         why = "; ".join(dict.fromkeys(f"{reason.code} {reason.text}".strip() for reason in device.reasons))
         write(f"faulty: {device.name} {word(enums.VERDICT_OF, device.verdict)}: {why}")
     for reason in (*answer.reasons, *_unknown(answer)):
-        write(f"could not tell: {reason}")
+        write(f"unknown: {reason}")
     if answer.status == GOOD:
         write(f"good: {_all_of(answer.devices)}")
     elif not answer.devices and not answer.reasons:
-        write("could not tell: no device is known")
+        write("unknown: no device was found")
 
 
 def _unknown(answer: Answer) -> Iterator[str]:

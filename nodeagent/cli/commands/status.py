@@ -62,7 +62,7 @@ def command(every: bool, socket: Path | None, config_path: Path | None, output: 
 
 
 def _form(state: pb.WatchResponse, node: pb.GetNodeResponse) -> json_forms.Form:
-    told = state.snapshot
+    current = state.snapshot
     return {
         "node": {
             "name": state.node.node_name,
@@ -70,62 +70,62 @@ def _form(state: pb.WatchResponse, node: pb.GetNodeResponse) -> json_forms.Form:
             "boot_id": state.node.boot_id,
             **{
                 key: value
-                for key, value in json_forms.form(_node_device(told)).items()
+                for key, value in json_forms.form(_node_device(current)).items()
                 if key not in ("name", "id", "attributes")
             },
         },
-        "devices": [json_forms.form(each) for each in told.devices],
-        "conditions": [json_forms.form(each) for each in told.conditions],
-        "promotions": [json_forms.form(each) for each in told.promotions],
-        "holds": [json_forms.form(each) for each in told.holds],
-        "actions": [json_forms.form(each) for each in told.resets],
-        "sources": [json_forms.form(each) for each in told.sources],
-        "at": rfc3339(told.at),
-        "seq": told.seq,
+        "devices": [json_forms.form(each) for each in current.devices],
+        "conditions": [json_forms.form(each) for each in current.conditions],
+        "promotions": [json_forms.form(each) for each in current.promotions],
+        "holds": [json_forms.form(each) for each in current.holds],
+        "actions": [json_forms.form(each) for each in current.resets],
+        "sources": [json_forms.form(each) for each in current.sources],
+        "at": rfc3339(current.at),
+        "seq": current.seq,
         "store_id": {"uuid": state.store_id.uuid, "epoch": state.store_id.epoch},
         "durable": state.durable,
-        "catalog_digest": told.catalog_digest,
+        "catalog_digest": current.catalog_digest,
         "version": node.version,
         "started_at": rfc3339(node.started_at),
     }
 
 
-def _node_device(told: pb.Snapshot) -> types_pb2.Device:
-    return next((each for each in told.devices if each.name == NODE), types_pb2.Device(name=NODE))
+def _node_device(current: pb.Snapshot) -> types_pb2.Device:
+    return next((each for each in current.devices if each.name == NODE), types_pb2.Device(name=NODE))
 
 
 def _write(state: pb.WatchResponse, node: pb.GetNodeResponse, every: bool) -> None:
     """What is wrong first, the worst of it before the rest: the first screen is the whole truth."""
-    told = state.snapshot
-    write_wrapped(f"{state.node.node_name}: {headline(_node_device(told), told.devices)}")
+    current = state.snapshot
+    write_wrapped(f"{state.node.node_name}: {headline(_node_device(current), current.devices)}")
     if not state.durable:
         write("not durable: the store's disk fails; events and orders are kept in memory only")
-    _write_refusals(told)
-    _write_damages(told)
-    _write_sources(told)
-    _write_devices(told, every)
-    _write_promotions(told)
-    _write_holds(told)
-    _write_conditions(told)
-    for reset in told.resets:
+    _write_refusals(current)
+    _write_damages(current)
+    _write_sources(current)
+    _write_devices(current, every)
+    _write_promotions(current)
+    _write_holds(current)
+    _write_conditions(current)
+    for reset in current.resets:
         _write_action(reset)
     write()
     write(
-        f"nodeagent {node.version} since {for_people(node.started_at)}, {told.seq} events,"
-        f" tables {told.catalog_digest[:8]}"
+        f"nodeagent {node.version} since {for_people(node.started_at)}, {current.seq} events,"
+        f" tables {current.catalog_digest[:8]}"
     )
 
 
-def _write_refusals(told: pb.Snapshot) -> None:
+def _write_refusals(current: pb.Snapshot) -> None:
     """What the agent itself could not take, with file, line and key."""
-    for condition in told.conditions:
+    for condition in current.conditions:
         if condition.code in _REFUSALS and condition.source == "agent":
             write_continued(f"{condition.code}:", condition.evidence.get("reason", ""))
 
 
-def _write_damages(told: pb.Snapshot) -> None:
+def _write_damages(current: pb.Snapshot) -> None:
     """What became of a damaged store. It may leave every verdict alone, and yet waits for a person."""
-    for condition in told.conditions:
+    for condition in current.conditions:
         if condition.code.partition(".")[0] == _DAMAGED and condition.source == "agent":
             write_continued(f"{condition.code}:", condition.evidence.get("reason", ""))
             for key, label in _DAMAGES.items():
@@ -135,11 +135,11 @@ def _write_damages(told: pb.Snapshot) -> None:
             write_field(" do:", 'nodeagent release node --reason "..."')
 
 
-def _write_sources(told: pb.Snapshot) -> None:
+def _write_sources(current: pb.Snapshot) -> None:
     """Those that do not observe; the devices of one that are not observed for one reason together."""
-    names = {device.id: device.name for device in told.devices}
+    names = {device.id: device.name for device in current.devices}
     unobserved: dict[tuple[str, str], list[str]] = {}
-    for source in told.sources:
+    for source in current.sources:
         if not source.observing:
             device = names.get(source.device_id, source.device_id)
             unobserved.setdefault((source.name, source.reason), []).append(device)
@@ -148,10 +148,10 @@ def _write_sources(told: pb.Snapshot) -> None:
         write_continued(f"source {name} does not observe{which}:", reason)
 
 
-def _write_holds(told: pb.Snapshot) -> None:
+def _write_holds(current: pb.Snapshot) -> None:
     """Those of a group's pending reset, and others that are alike, together."""
     alike: dict[tuple[int, str, str, str], list[str]] = {}
-    for hold in told.holds:
+    for hold in current.holds:
         until = f" until {for_people(hold.until)}" if hold.HasField("until") else ""
         alike.setdefault((hold.kind, hold.owner, until, hold.reason), []).append(hold.device)
     for (kind, owner, until, reason), devices in alike.items():
@@ -185,11 +185,11 @@ def _write_action(reset: types_pb2.Reset) -> None:
         write_field(" do:", f'nodeagent approve "{reset.id}"')
 
 
-def _write_devices(told: pb.Snapshot, every: bool) -> None:
+def _write_devices(current: pb.Snapshot, every: bool) -> None:
     """Those that take no work or have a strategy of their own, the worst first; the others are counted."""
-    devices = [device for device in told.devices if device.name != NODE]
+    devices = [device for device in current.devices if device.name != NODE]
     shown = [device for device in devices if every or not _is_well(device)]
-    unobserved = {each.id for each in told.conditions if _is_the_agents(each)}
+    unobserved = {each.id for each in current.conditions if _is_the_agents(each)}
     rows = [
         [
             device.name,
@@ -220,8 +220,8 @@ def _worst_first(device: types_pb2.Device) -> tuple[int, int, object]:
     return -device.verdict, -device.handling, natural(device.name)
 
 
-def _write_promotions(told: pb.Snapshot) -> None:
-    for promotion in sorted(told.promotions, key=lambda each: natural(each.device)):
+def _write_promotions(current: pb.Snapshot) -> None:
+    for promotion in sorted(current.promotions, key=lambda each: natural(each.device)):
         waits = "" if promotion.effective else ", not yet in force"
         level = word(enums.LEVEL_OF, promotion.level)
         write_continued(
@@ -230,9 +230,9 @@ def _write_promotions(told: pb.Snapshot) -> None:
         )
 
 
-def _write_conditions(told: pb.Snapshot) -> None:
+def _write_conditions(current: pb.Snapshot) -> None:
     write()
-    if not told.conditions:
+    if not current.conditions:
         write("no open conditions")
         return
     rows = [
@@ -240,10 +240,10 @@ def _write_conditions(told: pb.Snapshot) -> None:
             condition.device,
             condition.code,
             word(enums.LEVEL_OF, condition.level),
-            in_short(condition.opened_at, told.at) if on_terminal() else for_people(condition.opened_at),
+            in_short(condition.opened_at, current.at) if on_terminal() else for_people(condition.opened_at),
             condition.name,
         ]
-        for condition in sorted(told.conditions, key=_highest_first)
+        for condition in sorted(current.conditions, key=_highest_first)
     ]
     write_table(["DEVICE", "CODE", "LEVEL", "SINCE UTC" if on_terminal() else "SINCE", "FAULT"], rows)
 

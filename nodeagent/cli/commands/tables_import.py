@@ -27,7 +27,7 @@ def command(paths: tuple[Path, ...], out: Path | None, config_path: Path | None,
 
     Read are faultCode.json, faultCustomization.json, SwitchFaultCode.json, NodeDConfiguration.json and
     publicFaultConfiguration.json. What they do not say of a code is taken from the shipped tables. What
-    is contradictory in them is told on standard error. Exit status: 0 made, 1 a file cannot be used.
+    is contradictory in them is written to standard error. Exit status: 0 made, 1 a file cannot be used.
     """
     from nodeagent.cli.shared.folders import shipped
     from nodeagent.tables.load import TablesError

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 RELOAD_LIMIT_S: Final = 45.0
-"""Shorter than what the unit gives a reload, so that it is told what came of it."""
+"""Shorter than what the unit gives a reload, so that its outcome is still shown."""
 
 
 @click.command("reload")
@@ -36,40 +36,40 @@ def command(dry_run: bool, socket: Path | None, config_path: Path | None, output
     request = pb.ReloadTablesRequest(dry_run=dry_run)
     try:
         with connection.opened(control_socket(socket, config_path), RELOAD_LIMIT_S) as daemon:
-            told: pb.ReloadTablesResponse = daemon.call(request)
+            response: pb.ReloadTablesResponse = daemon.call(request)
     except connection.Refused as refused:
         if output != Output.JSON:
             raise
         write_json({"ok": False, "dry_run": dry_run, "problems": refused.message.splitlines()})
         raise SystemExit(EXIT_FAILED) from None
     if output == Output.JSON:
-        write_json(_form(told, dry_run))
+        write_json(_form(response, dry_run))
     else:
-        _show(told, dry_run)
+        _show(response, dry_run)
 
 
-def _form(told: "pb.ReloadTablesResponse", dry_run: bool) -> dict[str, Any]:
+def _form(response: "pb.ReloadTablesResponse", dry_run: bool) -> dict[str, Any]:
     from nodeagent.cli.shared import json_forms
 
     return {
         "ok": True,
         "dry_run": dry_run,
         "problems": [],
-        "warnings": list(told.warnings),
-        "digest": told.catalog_digest,
-        "levels": [json_forms.form(change) for change in told.levels],
-        "devices": [json_forms.form(change) for change in told.devices],
+        "warnings": list(response.warnings),
+        "digest": response.catalog_digest,
+        "levels": [json_forms.form(change) for change in response.levels],
+        "devices": [json_forms.form(change) for change in response.devices],
     }
 
 
-def _show(told: "pb.ReloadTablesResponse", dry_run: bool) -> None:
+def _show(response: "pb.ReloadTablesResponse", dry_run: bool) -> None:
     from nodeagent.cli.shared import json_forms
 
-    for warning in told.warnings:
+    for warning in response.warnings:
         note(f"warning: {warning}")
-    write(f"{'sound' if dry_run else 'in force'}: tables {told.catalog_digest[:12]}")
-    levels = [json_forms.form(change) for change in told.levels]
-    devices = [json_forms.form(change) for change in told.devices]
+    write(f"{'sound' if dry_run else 'in force'}: tables {response.catalog_digest[:12]}")
+    levels = [json_forms.form(change) for change in response.levels]
+    devices = [json_forms.form(change) for change in response.devices]
     if not levels and not devices:
         write("nothing that is open " + ("would change" if dry_run else "changed"))
     if levels:

@@ -20,26 +20,26 @@ from nodeagent.messages.pb import fault_service_pb2 as pb
 def command(device: str, socket: Path | None, config_path: Path | None, output: Output) -> None:
     """Say why DEVICE has its verdict; "node" is the node itself."""
     with connection.opened(asking_socket(socket, config_path)) as daemon:
-        told: pb.WhyDeviceResponse = daemon.call(pb.WhyDeviceRequest(device=device))
+        response: pb.WhyDeviceResponse = daemon.call(pb.WhyDeviceRequest(device=device))
     if output == Output.JSON:
         write_json(
             {
-                "device": json_forms.form(told.device),
-                "contributions": [json_forms.form(each) for each in told.contributions],
-                "seq": told.seq,
+                "device": json_forms.form(response.device),
+                "contributions": [json_forms.form(each) for each in response.contributions],
+                "seq": response.seq,
             }
         )
     else:
-        _write(told)
+        _write(response)
 
 
-def _write(told: pb.WhyDeviceResponse) -> None:
-    device = told.device
+def _write(response: pb.WhyDeviceResponse) -> None:
+    device = response.device
     verdict = coloured(word(enums.VERDICT_OF, device.verdict))
     write(f"{device.name}: {verdict}, handling {word(enums.HANDLING_OF, device.handling)}")
-    if not told.contributions:
+    if not response.contributions:
         write("nothing is open on it" + ("" if device.observed else "; it is not observed"))
-    for contribution in told.contributions:
+    for contribution in response.contributions:
         write()
         _write_contribution(contribution)
 

@@ -8,20 +8,20 @@ OPEN_DEADLINE_S: Final = 60.0
 it with the last process that has it open (NVIDIA, Driver Persistence)."""
 
 READ_DEADLINE_S: Final = 10.0
-"""Longer than the default deadline of a call, so that one device that hangs is told by its name."""
+"""Longer than the default deadline of a call, so that one device that hangs is reported by its name."""
 
-TELL_AFTER_S: Final = 5.0
-"""Who has waited for so long is told for what."""
+REPORT_AFTER_S: Final = 5.0
+"""After so long a wait, what is waited for is shown."""
 
 
 class Patience:
-    """Begins when it is made. ``tell`` gets one line for each source whose driver takes long to open."""
+    """Begins when it is made. ``report`` gets one line for each source whose driver takes long to open."""
 
-    def __init__(self, now_s: float, tell: Callable[[str], None]) -> None:
+    def __init__(self, now_s: float, report: Callable[[str], None]) -> None:
         self._begun_s = now_s
-        self._tell = tell
+        self._report = report
         self._opening_s: dict[str, float] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def why_over(self, source: str, now_s: float, *, opening: bool) -> str:
         """Why it is waited for no longer; "" while it is. ``opening``: its worker has not said hello."""
@@ -30,9 +30,9 @@ class Patience:
             self._opening_s[source] = now_s
             if waited_s >= OPEN_DEADLINE_S:
                 return f"its driver was not open after {OPEN_DEADLINE_S:g} s"
-            if waited_s >= TELL_AFTER_S and source not in self._told:
-                self._told.add(source)
-                self._tell(f"{source}: waiting for its driver to open, for {OPEN_DEADLINE_S:g} s at most")
+            if waited_s >= REPORT_AFTER_S and source not in self._reported:
+                self._reported.add(source)
+                self._report(f"{source}: waiting for its driver to open, for {OPEN_DEADLINE_S:g} s at most")
         elif now_s - self._opening_s.get(source, self._begun_s) >= READ_DEADLINE_S:
             return f"not read within {READ_DEADLINE_S:g} s"
         return ""

@@ -39,7 +39,7 @@ from nodeagent.store.records import Publication, StoreId
 from nodeagent.tables.load import load_catalog
 
 LOOK_EACH_S: Final = 0.05
-"""Of a source that is not here nothing is told: this often is asked whether it is one."""
+"""A source that is not on this node reports nothing: this often it is asked whether it is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,12 @@ class Findings:
     unread: Sequence[str]
 
 
-def look(config: Config, folders: Sequence[Path], tell: Callable[[str], None]) -> Findings:
-    """``tell`` gets what is waited for, where that takes long. Raises TablesError."""
-    return asyncio.run(_look(config, folders, tell))
+def look(config: Config, folders: Sequence[Path], report: Callable[[str], None]) -> Findings:
+    """``report`` gets what is waited for, where that takes long. Raises TablesError."""
+    return asyncio.run(_look(config, folders, report))
 
 
-async def _look(config: Config, folders: Sequence[Path], tell: Callable[[str], None]) -> Findings:
+async def _look(config: Config, folders: Sequence[Path], report: Callable[[str], None]) -> Findings:
     loaded = load_catalog(folders, config.settings()).catalog
     catalogs = {loaded.digest: loaded}
     unreadable = []
@@ -75,7 +75,7 @@ async def _look(config: Config, folders: Sequence[Path], tell: Callable[[str], N
     sources.awaited = {supervisor.name for supervisor in supervisors}
     running = [asyncio.create_task(supervisor.run()) for supervisor in supervisors]
     try:
-        await sources.read(supervisors, Patience(time.monotonic(), tell))
+        await sources.read(supervisors, Patience(time.monotonic(), report))
     finally:
         await asyncio.gather(*(supervisor.stop() for supervisor in supervisors))
         await asyncio.gather(*running, return_exceptions=True)
@@ -101,7 +101,7 @@ def _devices(engine: Engine, clock: Clock) -> list[types_pb2.Device]:
         durable=False,
         wall_offset_ns=clock.wall_offset_ns(),
     )
-    devices = messages.Scene(publication).devices()
+    devices = messages.Published(publication).devices()
     for device in devices:
         if not device.observed and device.verdict == types_pb2.VERDICT_ALLOW:
             device.verdict = types_pb2.VERDICT_UNKNOWN
@@ -114,7 +114,7 @@ class _Sources:
     def __init__(self, engine: Engine, now_ns: Callable[[], int]) -> None:
         self._engine = engine
         self._now_ns = now_ns
-        self._told = asyncio.Condition()
+        self._reported = asyncio.Condition()
         self._late: dict[str, str] = {}
         self.awaited: set[str] = set()
         self.unread: list[str] = []
@@ -127,16 +127,16 @@ class _Sources:
                 self.awaited.discard(given.source)
             elif isinstance(given, SourceBack) and not given.device:
                 self.awaited.discard(given.source)
-        async with self._told:
-            self._told.notify_all()
+        async with self._reported:
+            self._reported.notify_all()
 
     async def read(self, supervisors: Collection[Supervisor], patience: Patience) -> None:
         """Returns when all that is awaited was read, or is late. What is not here is left out."""
-        async with self._told:
+        async with self._reported:
             while self.awaited - self._late.keys():
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_EACH_S):
-                        await self._told.wait()
+                        await self._reported.wait()
                 for each in supervisors:
                     self._look_at(each, patience)
 

@@ -60,11 +60,11 @@ def _unreachable(path: Path, error: OSError) -> Unreachable:
             )
         case errno.ECONNREFUSED:
             return Unreachable(
-                f"the daemon is not running: nobody listens at {path}; {start}", EXIT_UNAVAILABLE
+                f"the daemon is not running: nothing listens at {path}; {start}", EXIT_UNAVAILABLE
             )
         case errno.EACCES | errno.EPERM:
-            who = f"root may, and the members of its group (ls -l {path})"
-            return Unreachable(f"you may not ask the daemon at {path}: {who}", EXIT_NOT_ALLOWED)
+            todo = f"run as root, or join its group (ls -l {path})"
+            return Unreachable(f"permission denied on {path}: {todo}", EXIT_NOT_ALLOWED)
         case _:
             reason = error.strerror or str(error)
             return Unreachable(f"the daemon cannot be asked at {path}: {reason}", EXIT_UNAVAILABLE)

@@ -1,4 +1,4 @@
-"""What is told of an order that is in force and not on the disk. It is no failure: the order was taken."""
+"""What is shown of an order that is in force and not on the disk. It is no failure: the order was taken."""
 
 from typing import Protocol
 

@@ -1,4 +1,4 @@
-"""Which folders of tables a command reads when no daemon tells it. It reads none of them."""
+"""Which folders of tables a command reads when no daemon names them. It reads none of them."""
 
 from pathlib import Path
 from typing import Final

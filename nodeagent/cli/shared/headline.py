@@ -26,7 +26,7 @@ _NODES: Final[dict[types_pb2.Verdict, str]] = {
     types_pb2.VERDICT_ISOLATE: "the node takes no work",
     types_pb2.VERDICT_NO_NEW_JOBS: "the node takes no new jobs",
 }
-_NODE_UNKNOWN: Final = "nobody can tell whether the node takes work"
+_NODE_UNKNOWN: Final = "it is not known whether the node takes work"
 _KIND_OF_NAME: Final = re.compile(r"([a-z]+)[0-9]+")
 """``npu3`` is an NPU, ``gpu0`` a GPU; what is known by its address alone is a chip."""
 

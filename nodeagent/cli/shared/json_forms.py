@@ -52,7 +52,7 @@ def advice(contribution: fault_service_pb2.Contribution) -> str:
 
 
 def _holders(device: types_pb2.Device) -> list[Form] | None:
-    """Null where no source tells them."""
+    """Null where no source reports them."""
     return [form(each) for each in device.holders.holders] if device.HasField("holders") else None
 
 

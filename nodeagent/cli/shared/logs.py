@@ -1,6 +1,6 @@
 """The daemon's own log, on standard error: with priorities for the journal, with the time for people.
 
-It is not the stream of events: what is told of devices is never a log line.
+It is not the stream of events: what is reported of devices is never a log line.
 """
 
 import logging

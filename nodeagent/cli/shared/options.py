@@ -119,7 +119,7 @@ def _a_path(socket: Path) -> Path:
 
 
 def _daemons_config(path: Path | None) -> "Config":
-    """As the daemon has it: it goes on with the last good one where the file is wrong, and says so if asked.
+    """As the daemon has it: it keeps the last good one where the file is wrong, and says so if asked.
 
     Raises Failure as ``read_config``.
     """
@@ -133,7 +133,7 @@ def _daemons_config(path: Path | None) -> "Config":
         if folder is None or last is None:
             raise
         note(f"nodeagent: {refused.message.splitlines()[0]}")
-        note(f"nodeagent: asking the daemon where {folder / FILE_NAME} says, as it was last configured")
+        note(f"nodeagent: using the last good configuration, {folder / FILE_NAME}, to find the daemon")
         return last
 
 

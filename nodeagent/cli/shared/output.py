@@ -62,7 +62,7 @@ def write_field(label: str, text: str) -> None:
 
 
 def write_continued(head: str, rest: str) -> None:
-    """One line; on a terminal that is too narrow for it, what goes on is told below, indented."""
+    """One line; on a terminal that is too narrow for it, the rest follows below, indented."""
     line = " ".join(filter(None, (head, rest)))
     if not on_terminal() or len(line) <= width():
         write(line)

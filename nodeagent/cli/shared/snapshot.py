@@ -13,4 +13,4 @@ def take(daemon: Client) -> pb.WatchResponse:
     for response in daemon.stream(request, timeout_s=CALL_TIMEOUT_S):
         if response.HasField("snapshot"):
             return response
-    raise Failure("the daemon ended the stream before it told its state", EXIT_UNAVAILABLE)
+    raise Failure("the daemon ended the stream before it sent its state", EXIT_UNAVAILABLE)

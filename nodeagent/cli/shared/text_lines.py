@@ -19,7 +19,7 @@ _OF_ACTIONS = frozenset(
     )
 )
 _INDENT = " " * 25
-"""The length of a time and a space: what goes on is told below the first line's kind."""
+"""The length of a time and a space: the rest follows below the first line's kind."""
 
 
 def write_event(event: types_pb2.Event) -> None:
@@ -49,7 +49,7 @@ def _coloured_words(text: str) -> str:
 
 
 def _what(event: types_pb2.Event) -> str:
-    """The fault's name and level, why it is told, and what a reader must know of it."""
+    """The fault's name and level, why it is shown, and what a reader must know of it."""
     level = enums.LEVEL_OF.get(event.condition_level)
     fault = f"{event.name} ({level})" if level else event.name
     marks = [
@@ -72,8 +72,8 @@ def _what(event: types_pb2.Event) -> str:
     ]
     of = event.evidence.get("devices", "") if event.kind == types_pb2.EVENT_KIND_ACTION_FINISHED else ""
     report = event.evidence.get("report", "") if of else ""
-    told = "; ".join(filter(None, (fault, f"reset of {of}" if of else "", event.why, report)))
-    return f"{told} [{', '.join(marks)}]" if marks else told
+    words = "; ".join(filter(None, (fault, f"reset of {of}" if of else "", event.why, report)))
+    return f"{words} [{', '.join(marks)}]" if marks else words
 
 
 def _is_repeated(event: types_pb2.Event) -> bool:

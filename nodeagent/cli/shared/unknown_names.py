@@ -1,4 +1,4 @@
-"""What was named on the command line and nobody knows: told as such, in place of an answer that is empty."""
+"""What was named on the command line and is unknown: said so, in place of an answer that is empty."""
 
 from collections.abc import Collection, Iterable
 
@@ -21,9 +21,9 @@ def unknown_devices(daemon: Client, wanted: Collection[str]) -> list[str]:
 
 
 def unknown_codes(daemon: Client, wanted: Iterable[str]) -> list[str]:
-    """A sentence for each code that is in no table; of a family (XID_*) nobody can tell."""
+    """A sentence for each code that is in no table; of a family (XID_*) that is unknown."""
     codes = [each for each in wanted if not each.endswith(_FAMILY)]
     if not codes:
         return []
-    told = daemon.call(pb.ExplainCodeRequest(codes=codes)).explanations
-    return [f"code {each.code!r} is in no table" for each in told if not each.known]
+    explanations = daemon.call(pb.ExplainCodeRequest(codes=codes)).explanations
+    return [f"code {each.code!r} is in no table" for each in explanations if not each.known]

@@ -33,7 +33,7 @@ from nodeagent.daemon.resets.request import Asking
 from nodeagent.daemon.sources.supervisor import Supervisor
 from nodeagent.reset_unit.exchange.files import Locked
 from nodeagent.reset_unit.exchange.folder import Folder
-from nodeagent.store.event_feed import Board
+from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 from nodeagent.vendors import RESETS
 
@@ -56,16 +56,16 @@ class Actuator:
         self,
         config: Config,
         clock: Clock,
-        board: Board,
+        feed: EventFeed,
         ledger: Ledger,
         ask: Callable[[Input], Awaitable[object]],
         sources: Mapping[str, Supervisor],
         config_path: Path | None = None,
     ) -> None:
-        self._board = board
+        self._feed = feed
         self._ask = ask
-        self._asking = Asking(config, clock, board, ledger)
-        self._apart = Apart(board, sources)
+        self._asking = Asking(config, clock, feed, ledger)
+        self._apart = Apart(feed, sources)
         self._folder = Folder(Path(config.reset.run_dir))
         self._config_path = config_path
         self._todo: asyncio.Queue[Coroutine[Any, Any, None]] = asyncio.Queue()
@@ -120,7 +120,7 @@ class Actuator:
     # ------------------------------------------------------------------ one attempt
 
     async def _do(self, action: Action) -> None:
-        view = self._board.current.view
+        view = self._feed.current.view
         reset = next((each for each in view.resets if each.id == action.id), None)
         if reset is None or (reset.stage, reset.attempt) != (ResetStage.RUNNING, action.attempt):
             return
@@ -170,7 +170,7 @@ class Actuator:
         await self._apart.are_back(attempt)
         await self._tell_of(attempt, state, reason)
         # A result that is only remembered in memory may have to be told by the next life again.
-        if self._board.current.durable:
+        if self._feed.current.durable:
             self._folder.forget(attempt.name)
 
     async def _outcome(
@@ -192,7 +192,7 @@ class Actuator:
     def _is_called_off(self, attempt: Attempt) -> bool:
         """Hooks and evidence take their time: a job, or a person, may come until the vendor is asked."""
         mode = self._asking.reset.of_vendor(attempt.vendor)
-        why = came_meanwhile(attempt, self._board.current.view)
+        why = came_meanwhile(attempt, self._feed.current.view)
         if mode not in (ResetMode.ASK, ResetMode.ON):
             why = f"the mode of resets is {mode} now"
         if why:

@@ -10,7 +10,7 @@ from typing import Final
 
 from nodeagent.daemon.resets.attempt import Attempt
 from nodeagent.daemon.sources.supervisor import Supervisor
-from nodeagent.store.event_feed import Board
+from nodeagent.store.event_feed import EventFeed
 from nodeagent.vendors import RESETS
 
 log = logging.getLogger(__name__)
@@ -22,8 +22,8 @@ BACK_LIMIT_S: Final = 30.0
 class Apart:
     """``sources`` by the name of their driver, which is its vendor's for those that can be reset."""
 
-    def __init__(self, board: Board, sources: Mapping[str, Supervisor]) -> None:
-        self._board = board
+    def __init__(self, feed: EventFeed, sources: Mapping[str, Supervisor]) -> None:
+        self._feed = feed
         self._sources = sources
 
     async def set(self, attempt: Attempt) -> bool:
@@ -57,9 +57,9 @@ class Apart:
         about = {device.id for device in attempt.devices}
         try:
             async with asyncio.timeout(BACK_LIMIT_S):
-                publication = self._board.current
+                publication = self._feed.current
                 while any(view.id in about and not view.observed for view in publication.view.devices):
-                    publication = await self._board.wait_change(publication)
+                    publication = await self._feed.wait_change(publication)
         except TimeoutError:
             log.warning("%s: not all of its devices can be read", attempt.name)
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from nodeagent.core.model import HoldKind, ResetMode, ResetStage, View
 from nodeagent.daemon.sources.supervisor import Supervisor
-from nodeagent.store.event_feed import Board
+from nodeagent.store.event_feed import EventFeed
 
 log = logging.getLogger(__name__)
 
@@ -22,27 +22,27 @@ _BUSY = (ResetStage.RUNNING, ResetStage.VERIFYING)
 class Quiescence:
     """``sources`` are those that have a driver open."""
 
-    def __init__(self, board: Board, sources: Sequence[Supervisor]) -> None:
-        self._board = board
+    def __init__(self, feed: EventFeed, sources: Sequence[Supervisor]) -> None:
+        self._feed = feed
         self._sources = sources
         self._has_let_go = False
 
     def begin(self) -> None:
         """Before the sources run: none begins on a node that was left quiesced."""
-        if _why_let_go(self._board.current.view):
+        if _why_let_go(self._feed.current.view):
             for source in self._sources:
                 source.hold_off()
 
     async def run(self) -> None:
         """Until it is cancelled."""
         while True:
-            publication = self._board.current
+            publication = self._feed.current
             view = publication.view
             if not self._has_let_go and (why := _why_let_go(view)):
                 await self._let_go(why)
             elif self._has_let_go and not _quiesced_by(view):
                 self._take_up()
-            await self._board.wait_change(publication)
+            await self._feed.wait_change(publication)
 
     async def _let_go(self, why: str) -> None:
         self._has_let_go = True

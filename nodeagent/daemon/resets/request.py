@@ -17,7 +17,7 @@ from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.resets.attempt import Attempt
 from nodeagent.reset_unit.exchange.request import Device, Process, Request
 from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
-from nodeagent.store.event_feed import Board
+from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 
 MAX_EVENTS: Final = 500
@@ -28,9 +28,9 @@ MAX_EVENTS_BYTES: Final = 1 << 20
 class Asking:
     """``reset`` is the configuration of the newest reload."""
 
-    def __init__(self, config: Config, clock: Clock, board: Board, ledger: Ledger) -> None:
+    def __init__(self, config: Config, clock: Clock, feed: EventFeed, ledger: Ledger) -> None:
         self._clock = clock
-        self._board = board
+        self._feed = feed
         self._ledger = ledger
         self.reset: ResetConfig = config.reset
 
@@ -53,7 +53,7 @@ class Asking:
     async def _events(self, attempt: Attempt) -> tuple[str, ...]:
         """The last ones about its devices, each as JSON."""
         try:
-            stored = await self._ledger.read_events(max(0, self._board.current.seq - MAX_EVENTS), MAX_EVENTS)
+            stored = await self._ledger.read_events(max(0, self._feed.current.seq - MAX_EVENTS), MAX_EVENTS)
         except (StoreUnreadableError, StoreDamagedError) as error:
             return (msgspec.json.encode({"unreadable": str(error)}).decode(),)
         about = {device.id for device in attempt.devices}

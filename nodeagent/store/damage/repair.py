@@ -65,7 +65,7 @@ def repair(
     """Put a new file in place with what is left; with nothing, where it is not ours. Raises sqlite3.Error or
     OSError.
 
-    It is told by the next daemon; not so where the file ``is_cut_short`` and nothing is missing. A file that
+    The next daemon reports it; not so where the file ``is_cut_short`` and nothing is missing. A file that
     is itself the repaired one of another, ``repaired_of`` that was kept aside, is not kept beside it.
     Refused while this process has the file open elsewhere: SQLite removes the log by its name when the last
     connection closes, and that name will be the new store's.
@@ -84,7 +84,7 @@ def repair(
         doubtful=left.doubtful,
     )
     lost = ", ".join(damage.lost) or "nothing"
-    _log.critical("store: %s is damaged (%s): kept as %s; lost of it: %s", path, why, damage.aside, lost)
+    _log.critical("store: %s is damaged (%s): moved to %s; lost: %s", path, why, damage.aside, lost)
     with _new_file(path) as connection:
         _fill(connection, source, left, LONG)
         if damage.lost or not is_cut_short:
@@ -109,13 +109,13 @@ def finish(path: Path) -> None:
     """What an interrupted repair has left: the new file takes the name where the old one has given it up."""
     fresh = path.with_name(path.name + _NEW)
     if fresh.exists() and not path.exists() and _is_complete(fresh):
-        _log.warning("store: a repair of %s was interrupted: it is finished", path)
+        _log.warning("store: finishing an interrupted repair of %s", path)
         _put_in_place(path, _name_aside(path))
     _forget(fresh)
 
 
 def damage_of(row: Any) -> Damage:
-    """As a row of its table tells it."""
+    """As a row of its table gives it."""
     _, why, aside, lost, is_whole, doubtful = row
     cells = [(0, kind, body, 0) for kind, body in _decoder.decode(doubtful)]
     return Damage(

@@ -63,7 +63,7 @@ class Salvage:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing that keeps work off a device is missing, but for what the history tells as well."""
+        """Whether nothing that keeps work off a device is missing, but for what the history says as well."""
         return self.state is not None and not self.isolating and not (self.inputs and self.events)
 
     @property
@@ -100,7 +100,7 @@ def rows_of(path: Path, tables: Collection[Table]) -> Iterator[tuple[Table, Row,
 
 
 def _meanings(carved: Carved) -> Iterator[tuple[Table, Row, bool]]:
-    """Its number of values and its checksum tell of which table it is; without one, the values' types."""
+    """Its number of values and its checksum show of which table it is; without one, the values' types."""
     former = []
     for table in TABLES:
         row = _row(table, carved)
@@ -205,7 +205,7 @@ class _Found:
         return max(self.bases, default=0)
 
     def _resting_on(self, base: int, newest: dict[str, Any] | None) -> dict[str, Any] | None:
-        """The newest state, on this base; where no state tells of it, its number is all that is known."""
+        """The newest state, on this base; where no state names it, its number is all that is known."""
         if newest is None or newest["base_input"] == base:
             return newest
         then = _by_column(self.states.get(base)) or {"base_seq": 0, "base_ns": 0, "base_cells": None}

@@ -26,7 +26,7 @@ class Ballast:
         return True
 
     def refill(self) -> bool:
-        """Make the file again if it is missing and there is room for four of it; tell whether it exists."""
+        """Make the file again if it is missing and there is room for four of it; say whether it exists."""
         if self._path.exists():
             return True
         free = os.statvfs(self._path.parent)

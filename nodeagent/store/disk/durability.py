@@ -1,8 +1,8 @@
 """Whether what is taken reaches the disk, and what to do while it does not.
 
-    durable ──a write fails or exceeds its deadline──> in memory (a new epoch, a bounded tail)
-       ^                                                  │ the failed writer can reach the disk no more
-       └── the tail is on the disk, with the epoch <── rejoining (reopen, read back, write what is missing)
+    durable ──a write fails or exceeds its deadline──> in memory (a new epoch, a bounded backlog)
+       ^                                                     │ the failed writer can reach the disk no more
+       └── the backlog is on the disk, with the epoch <── rejoining (reopen, read back, write what is missing)
 
 A write whose fate is unknown may still land. So no other connection is opened before the thread that
 made it is finished, and then the disk is asked which numbers it has. It gives no numbers itself.
@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from nodeagent.store.change import Change, Numbers
 from nodeagent.store.disk.ballast import Ballast
-from nodeagent.store.disk.write_backlog import Tail
+from nodeagent.store.disk.write_backlog import WriteBacklog
 from nodeagent.store.disk.writer import Database, Writer
 from nodeagent.store.errors import (
     NewerSchemaError,
@@ -55,8 +55,8 @@ class Limits:
     commit_deadline_s: float = 2.0
     open_deadline_s: float = 10.0
     retry_s: float = 0.5
-    tail_events: int = 10_000
-    tail_inputs: int = 20_000
+    backlog_events: int = 10_000
+    backlog_inputs: int = 20_000
     ballast_size: int = 8 * 1024 * 1024
 
 
@@ -68,7 +68,7 @@ class _Pending:
 
 
 class Durability:
-    """Owns the writer, the tail and the epoch. ``last`` tells the greatest numbers given so far."""
+    """Owns the writer, the backlog and the epoch. ``last`` gives the greatest numbers given so far."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Durability:
     ) -> None:
         self.store_id = StoreId(uuid=identity.new_uuid, epoch=0)
         self.degraded = ""
-        self.tail = Tail(event_cap=limits.tail_events, input_cap=limits.tail_inputs)
+        self.backlog = WriteBacklog(event_cap=limits.backlog_events, input_cap=limits.backlog_inputs)
         self.path = path
         directory = path.parent
         self.ballast = Ballast(directory / "ballast", limits.ballast_size)
@@ -106,7 +106,7 @@ class Durability:
         self._closed = False
         self.earlier_life_waits = False
         self.damages: list[Damage] = []
-        """Found since the start, and not told yet."""
+        """Found since the start, and not reported yet."""
         self._rejoining: asyncio.Task[None] | None = None
         self._retry_s = limits.retry_s
         self._durable_since_s = float("-inf")
@@ -145,21 +145,21 @@ class Durability:
         except StoreInUseError:
             raise
         except Exception as error:  # noqa: BLE001 - the rim of a start: the daemon begins
-            trouble = _told(error)
+            trouble = _text(error)
             database.close()
         if not self.path.exists():
             return None, trouble
         try:
             return read_life(self.path, self._identity.begin()), trouble
         except Exception as error:  # noqa: BLE001 - as above
-            _log.error("store: nothing could be read from %s: %s", self.path, _told(error))
+            _log.error("store: nothing could be read from %s: %s", self.path, _text(error))
             self.damages.append(Damage(why=trouble, lost=("everything",), is_whole=False))
             return None, trouble
 
     async def write(self, change: Change) -> bool:
-        """Write a change in the order of calls; whether it is on the disk, else it is in the tail."""
+        """Write a change in the order of calls; whether it is on the disk, else it is in the backlog."""
         if self._writer is None:
-            self.tail.add(change)
+            self.backlog.add(change)
             return False
         loop = asyncio.get_running_loop()
         durable: asyncio.Future[bool] = loop.create_future()
@@ -197,7 +197,7 @@ class Durability:
     def _written(self, pending: _Pending, written: "asyncio.Future[None]") -> None:
         error = written.exception()
         if not self._pending or self._pending[0] is not pending:
-            # Given up on before the disk answered: it is in the tail.
+            # Given up on before the disk answered: it is in the backlog.
             return
         if error is not None:
             self._degrade(f"a commit failed: {error}")
@@ -219,13 +219,13 @@ class Durability:
         unix_ms = self._identity.wall_ns() // 1_000_000
         self.store_id = replace(self.store_id, epoch=max(self.store_id.epoch + 1, unix_ms))
         self.degraded = reason
-        _log.critical("store: not durable, going on in memory as %s: %s", self.store_id, reason)
+        _log.critical("store: not durable (%s): keeping events in memory, store id %s", reason, self.store_id)
         if self._writer is not None:
             self._leave(self._writer)
         while self._pending:
             one = self._pending.popleft()
             one.late.cancel()
-            self.tail.add(one.change)
+            self.backlog.add(one.change)
             if not one.durable.done():
                 one.durable.set_result(False)
         if self._closed:
@@ -262,7 +262,7 @@ class Durability:
             except Exception as error:  # noqa: BLE001 - the task's rim: any trouble is tried again later
                 writer.abandon()
                 self._retry_s = min(2 * self._retry_s, LONGEST_RETRY_S)
-                _log.warning("store: still not durable, next try in %g s: %s", self._retry_s, _told(error))
+                _log.warning("store: still not durable, next try in %g s: %s", self._retry_s, _text(error))
                 self._reader.resume()
             else:
                 self._be_durable(writer)
@@ -281,7 +281,7 @@ class Durability:
         self._changed()
 
     async def _write_back(self, writer: Writer) -> None:
-        """Write the tail until nothing was added meanwhile; there is no await between that and the return."""
+        """Write the backlog until nothing was added meanwhile; between that and the return nothing waits."""
         ours = Ours(
             uuid=self.store_id.uuid,
             last_seq=self._last().seq,
@@ -294,18 +294,18 @@ class Durability:
         is_bare = self._is_bare
         while True:
             last = self._last()
-            if is_bare or self.tail.needs_base(on_disk, last.input):
+            if is_bare or self.backlog.needs_base(on_disk, last.input):
                 is_bare = False
                 whole = self._all_there_is()
                 if whole is None:
                     raise StoreDamagedError("inputs were lost and no state is at hand to begin a replay from")
-                self.tail.add(whole)
-            additions = self.tail.additions
-            change = self.tail.missing(on_disk, self.store_id, last.seq)
+                self.backlog.add(whole)
+            additions = self.backlog.additions
+            change = self.backlog.missing(on_disk, self.store_id, last.seq)
             await writer.write(change)
             on_disk = self._on_disk = last
-            self.tail.forget(change, on_disk)
-            if self.tail.additions == additions:
+            self.backlog.forget(change, on_disk)
+            if self.backlog.additions == additions:
                 return
 
     def _look_at(self, found: Numbers, damage: Damage | None) -> None:
@@ -339,9 +339,9 @@ def _lost(known: Numbers, found: Numbers) -> tuple[str, ...]:
 _FORESEEN = (sqlite3.Error, OSError, StoreDamagedError, StoreInUseError, NewerSchemaError)
 
 
-def _told(error: Exception) -> str:
+def _text(error: Exception) -> str:
     """In words; what nobody foresaw is logged with its place."""
     if isinstance(error, _FORESEEN):
         return str(error)
-    _log.error("store: a defect of nodeagent, to be reported", exc_info=error)
+    _log.error("store: a defect of nodeagent; please report it", exc_info=error)
     return repr(error)

@@ -102,7 +102,7 @@ class DiskThread:
         try:
             self._loop.call_soon_threadsafe(settle, *arguments)
         except RuntimeError:
-            # The loop was closed while this call hung: nobody is left to be told.
+            # The loop was closed while this call hung: nobody is left to be notified.
             self._abandoned = True
 
 

@@ -35,7 +35,7 @@ class Keep:
 
 
 class Upkeep:
-    """``trimmed`` is told, in the loop, the oldest event number left."""
+    """``trimmed`` is called, in the loop, with the oldest event number left."""
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ KEPT_CATALOGS = 8
 
 
 @dataclass(slots=True, kw_only=True)
-class Tail:
+class WriteBacklog:
     """``event_cap`` and ``input_cap`` bound it; ``dropped_*`` count what fell out unwritten.
 
     ``history_from`` is the number after the last hole in the events, 0 if there never was one.
@@ -37,7 +37,7 @@ class Tail:
     dropped_inputs: int = 0
     additions: int = 0
     history_from: int = 0
-    tells_damage: bool = False
+    reports_damage: bool = False
 
     def add(self, change: Change) -> None:
         """Take one change in; the oldest events and inputs beyond the caps are forgotten and counted."""
@@ -54,7 +54,7 @@ class Tail:
         self.cursors.update(change.cursors)
         self.engine_now_ns = max(self.engine_now_ns, change.engine_now_ns)
         self.anchor = change.anchor or self.anchor
-        self.tells_damage = self.tells_damage or change.tells_damage
+        self.reports_damage = self.reports_damage or change.reports_damage
         if change.base is not None:
             self._rest_on(change.base)
         while len(self.events) > self.event_cap:
@@ -85,7 +85,7 @@ class Tail:
             anchor=self.anchor,
             store_id=store_id,
             oldest_seq=first_seq if first_seq > on_disk.seq + 1 else 0,
-            tells_damage=self.tells_damage,
+            reports_damage=self.reports_damage,
         )
 
     def forget(self, written: Change, on_disk: Numbers) -> None:
@@ -108,7 +108,7 @@ class Tail:
                 del self.cursors[source]
         if self.base is written.base:
             self.base = None
-        self.tells_damage = False
+        self.reports_damage = False
 
     def _rest_on(self, base: Base) -> None:
         self.base = base

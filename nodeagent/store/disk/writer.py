@@ -1,7 +1,7 @@
 """The one connection that writes, and the one thread it lives on.
 
 Changes that are queued together share one transaction and so one fsync. A write either is on the
-disk when it returns or raises; what to do then (epochs, tail, recovery) is not decided here.
+disk when it returns or raises; what to do then (epochs, backlog, recovery) is not decided here.
 """
 
 import asyncio

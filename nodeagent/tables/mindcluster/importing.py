@@ -44,7 +44,7 @@ def import_files(paths: Sequence[Path], shipped: Path) -> Imported:
         named = ", ".join(map(str, paths))
         problems.add(Problem(file=named, line=None, key="", reason="holds nothing that could be imported"))
     if problems:
-        raise TablesError(problems.told())
+        raise TablesError(problems.found())
     rows = dict(base.rows)
     lay_over(rows, layer, base.decoding, warnings.append)
     warn_of_rules_left(base.rules, layer, warnings.append)

@@ -70,7 +70,7 @@ def read_json(path: Path, report: Callable[[Problem], None], warn: Callable[[str
     except _NoNumber as error:
         refuse(f"not valid JSON: {error}")
         return None
-    except Exception as error:  # noqa: BLE001  the rim of a library: what it cannot take is told, whatever it is
+    except Exception as error:  # noqa: BLE001  the rim of a library: what it cannot take is reported, whatever it is
         line, reason = limits.refusal(text, error)
         refuse(f"not valid JSON: {reason}", line)
         return None
@@ -97,7 +97,7 @@ def _object(pairs: Sequence[tuple[str, Any]], twice: list[str]) -> dict[str, Any
 
 
 def _is_unicode(data: object) -> bool:
-    """JSON's escapes can make halves of characters, which nobody could be told of."""
+    """JSON's escapes can make halves of characters, which cannot be shown to anybody."""
     try:
         json.dumps(data, ensure_ascii=False).encode()
     except UnicodeEncodeError:

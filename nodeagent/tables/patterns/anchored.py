@@ -37,7 +37,7 @@ _LONG_WORD_FIRST: Final = (
     f"lets a word of any length stand before the first fixed words; allow {LONGEST_WORD} characters at most"
 )
 _AROUND_A_NAME: Final = "[](){}<>:/'\"`"
-"""Punctuation by which the kernel goes on behind a name, or sets a later one apart."""
+"""Punctuation by which the kernel continues behind a name, or sets a later one apart."""
 
 _CATEGORY: Final[Mapping[Any, Callable[[str], bool]]] = {
     op.CATEGORY_DIGIT: str.isdigit,

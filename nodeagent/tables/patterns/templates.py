@@ -58,7 +58,7 @@ def pattern_objections(code: str, regex: str, device: str, part: str = "") -> It
 def _template_objections(
     key: str, template: str, groups: tuple[str, ...] | None, has: str
 ) -> Iterator[tuple[str, str]]:
-    """``groups`` None: of a regex that does not compile, so that only the template's own form is told."""
+    """``groups`` None: of a regex that does not compile, so that only the template's own form is reported."""
     try:
         named = [group for _, group in template_pieces(template) if group is not None]
     except ValueError as error:

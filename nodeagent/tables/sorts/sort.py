@@ -1,4 +1,4 @@
-"""What the tables must know of a sort of rules: how it is written, what of it is checked, how it is told."""
+"""What the tables must know of a sort of rules: how it is written, what of it is checked, how it is shown."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -35,7 +35,7 @@ from nodeagent.daemon.resets.request import Asking
 from nodeagent.daemon.sources.supervisor import Supervisor
 from nodeagent.reset_unit.exchange.folder import Folder
 from nodeagent.reset_unit.exchange.request import Device, Request, Result, name_of
-from nodeagent.store.event_feed import Board
+from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Publication, StoreId
 from tests.daemon.sources.test_supervisor_devices import fake
@@ -76,18 +76,18 @@ def view(vendor: str = "ascend", stage: ResetStage = ResetStage.RUNNING, name: s
 
 
 class Desk:
-    """An actuator with a store and a board of its own; ``told`` is what it gave to the core."""
+    """An actuator with a store and an event feed of its own; ``told`` is what it gave to the core."""
 
     def __init__(
         self, folder: Path, config: Config, ledger: Ledger, sources: Mapping[str, Supervisor] = NO_SOURCES
     ) -> None:
         self.folder = Folder(folder / "reset")
         self.folder.make()
-        self.board = Board()
+        self.feed = EventFeed()
         self.told: list[ActionResult] = []
         self.arrived = asyncio.Event()
         clock = Clock(boot_id="boot", offset_ns=0)
-        self.actuator = Actuator(config, clock, self.board, ledger, self.ask, sources)
+        self.actuator = Actuator(config, clock, self.feed, ledger, self.ask, sources)
 
     async def ask(self, given: Input) -> tuple[Event, ...]:
         assert isinstance(given, ActionResult)
@@ -96,7 +96,7 @@ class Desk:
         return ()
 
     def show(self, shown: View, durable: bool = True) -> None:
-        self.board.publish(
+        self.feed.publish(
             Publication(
                 view=shown, store_id=StoreId(uuid="u", epoch=0), seq=0, durable=durable, wall_offset_ns=0
             )

@@ -11,7 +11,7 @@ from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.resets.attempt import attempt_of
 from nodeagent.daemon.resets.request import Asking
 from nodeagent.reset_unit.exchange.request import MAX_BYTES
-from nodeagent.store.event_feed import Board
+from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Publication, Transaction
 from tests.daemon.resets.test_actuator import action, view
@@ -31,14 +31,14 @@ async def test_the_evidence_of_a_device_with_many_faults_leaves_room_for_its_res
     )
     told = [replace(event(number), device_id="die0", reasons=all_of_them) for number in range(EVENTS)]
     committed = await ledger.commit(Transaction(events=tuple((WALL_NS, each) for each in told)))
-    board, shown = Board(), view()
-    board.publish(
+    feed, shown = EventFeed(), view()
+    feed.publish(
         Publication(
             view=shown, store_id=committed.store_id, seq=committed.last_seq, durable=True, wall_offset_ns=0
         )
     )
     clock = Clock(boot_id="boot", offset_ns=0)
-    asking = Asking(load_config(tmp_path / "c.toml", {}), clock, board, ledger)
+    asking = Asking(load_config(tmp_path / "c.toml", {}), clock, feed, ledger)
     request = await asking.request(attempt_of(shown, shown.resets[0]), action(), {})
     assert len(msgspec.json.encode(request)) < MAX_BYTES
     numbers = [int(msgspec.json.decode(each)["event"]["evidence"]["number"]) for each in request.events]

@@ -1,6 +1,6 @@
 """Disks in trouble for a process under test: libraries built here and loaded by LD_PRELOAD.
 
-``DiskFault`` makes a directory hang or fail while it is told to; ``LosableCache`` keeps beside a
+``DiskFault`` makes a directory hang or fail on request; ``LosableCache`` keeps beside a
 directory what a disk would hold if the machine lost its power now. The process must be a child:
 ``env`` is what it is to be started with, and several can be joined by ``joined``.
 """
