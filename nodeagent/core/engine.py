@@ -49,15 +49,15 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.orders import holds, orders
 from nodeagent.core.preview import Preview, compare
-from nodeagent.core.reconcile import Told, reconcile
+from nodeagent.core.reconcile import Published, reconcile
 from nodeagent.core.resets import attempts, charges, lifecycle, policy, proposals
-from nodeagent.core.resets.dry_run import Rehearsal, rehearse
+from nodeagent.core.resets.dry_run import DryRun, dry_run
 from nodeagent.core.rules import frequency
 from nodeagent.core.rules.kinds import RULE_KINDS
 from nodeagent.core.state.cell_keys import TAGS
 from nodeagent.core.state.names import natural
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import judgement, observed_ns, settle, show_as_told
+from nodeagent.core.verdicts.emit import judgement, observed_ns, settle, show_as_emitted
 
 _MAX_FIRINGS = 1_000_000
 
@@ -209,14 +209,14 @@ class Engine:
         state.muted = True
         state.now_ns = max(state.now_ns, now_ns)
         self._fire()
-        show_as_told(state)
+        show_as_emitted(state)
         state.muted = False
 
-    def reconcile(self, told: Told) -> tuple[Outcome, int]:
+    def reconcile(self, published: Published) -> tuple[Outcome, int]:
         """After ``resume``: tell where the state differs from what the stored events told; also how often."""
         state = self._state
         state.events = []
-        differences = reconcile(state, told)
+        differences = reconcile(state, published)
         settle(state)
         return Outcome(events=tuple(state.events)), differences
 
@@ -227,7 +227,7 @@ class Engine:
         """Every live cell, for compaction, in the order in which they can be put back."""
         return tuple(Carried(cell=cell) for cells in self._state.cells.values() for cell in cells.values())
 
-    def rehearse(self, catalog: Catalog) -> Preview:
+    def preview(self, catalog: Catalog) -> Preview:
         """What this catalog would change of what is open now, which stays as it is."""
         catalogs = {**self._state.catalogs, catalog.digest: catalog}
         before, after = Engine(catalogs), Engine(catalogs)
@@ -238,10 +238,10 @@ class Engine:
         after.step(self.now_ns, CatalogChanged(digest=catalog.digest))
         return compare(before.view(), after.view())
 
-    def rehearse_reset(self, device: str) -> Rehearsal | None:
+    def dry_run_reset(self, device: str) -> DryRun | None:
         """What a person's order to reset it would do now; None: no such device."""
         found = registry.find(self._state, device)
-        return None if found is None else rehearse(self._state, found)
+        return None if found is None else dry_run(self._state, found)
 
     def view(self) -> View:
         state = self._state

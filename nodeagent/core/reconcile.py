@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from nodeagent.core.devices import registry
 from nodeagent.core.model import Carried, Condition, Device, Event, EventKind, Shown
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import tell
+from nodeagent.core.verdicts.emit import emit
 
 REBUILT = "rebuilt"
 
 
 @dataclass(slots=True)
-class Told:
+class Published:
     """The fold of stored events: conditions open by id, and what was last shown of each device by its id."""
 
     conditions: dict[str, Event | Condition] = field(default_factory=dict)
@@ -33,35 +33,35 @@ class Told:
             )
 
 
-def told_by(carried: Iterable[Carried]) -> Told:
+def published_by(carried: Iterable[Carried]) -> Published:
     """What had been told at the last compaction, from its cells."""
-    told = Told()
+    published = Published()
     for cell in (one.cell for one in carried):
         if isinstance(cell, Condition):
-            told.conditions[cell.id] = cell
+            published.conditions[cell.id] = cell
         elif isinstance(cell, Shown):
-            told.shown[cell.device_id] = cell
-    return told
+            published.shown[cell.device_id] = cell
+    return published
 
 
-def reconcile(state: State, told: Told) -> int:
+def reconcile(state: State, published: Published) -> int:
     """Tell every difference, and leave changed verdicts to be settled. Returns how many there were."""
     state.moment_ns = state.now_ns
-    _show_as_told(state, told.shown)
+    _show_as_published(state, published.shown)
     differences = 0
     for condition in list(state.all(Condition)):
-        if condition.id not in told.conditions:
-            tell(state, EventKind.RAISED, state.device(condition.device_id), about=condition, why=REBUILT)
+        if condition.id not in published.conditions:
+            emit(state, EventKind.RAISED, state.device(condition.device_id), about=condition, why=REBUILT)
             differences += 1
-    for condition_id, before in told.conditions.items():
+    for condition_id, before in published.conditions.items():
         if state.get(Condition, condition_id) is None:
-            differences += _tell_cleared(state, condition_id, before)
+            differences += _emit_cleared(state, condition_id, before)
     return differences
 
 
-def _tell_cleared(state: State, condition_id: str, before: Event | Condition) -> int:
+def _emit_cleared(state: State, condition_id: str, before: Event | Condition) -> int:
     device = registry.find(state, before.device_id) or state.device(state.node_id)
-    tell(
+    emit(
         state,
         EventKind.CLEARED,
         device,
@@ -74,7 +74,7 @@ def _tell_cleared(state: State, condition_id: str, before: Event | Condition) ->
     return 1
 
 
-def _show_as_told(state: State, shown: Mapping[str, Shown]) -> None:
+def _show_as_published(state: State, shown: Mapping[str, Shown]) -> None:
     """Take what subscribers saw last as the base from which changes of verdict are told."""
     for device in list(state.all(Device)):
         present = state.get(Shown, device.id)

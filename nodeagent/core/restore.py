@@ -124,7 +124,7 @@ def _keeps_work_off(cell: Restorable) -> bool:
 
 def _told_by(event: Event) -> Restorable | None:
     """The cell that the event told of, as far as it says."""
-    if event.kind is EventKind.ISOLATED or (event.kind is EventKind.QUIESCED and holds.tells_end(event)):
+    if event.kind is EventKind.ISOLATED or (event.kind is EventKind.QUIESCED and holds.states_end(event)):
         return _hold(event)
     if event.condition_level is None:
         return None

@@ -215,7 +215,7 @@ def wait(engine: Engine, until_s: float, extra_ns: int = 0) -> list[Event]:
     return list(engine.step(ns(until_s) + extra_ns, Tick()).events)
 
 
-def told(events: Iterable[Event]) -> list[tuple[str, str, str]]:
+def emitted(events: Iterable[Event]) -> list[tuple[str, str, str]]:
     """Of each event its kind, device and code."""
     return [(event.kind.value, event.device, event.code) for event in events]
 

@@ -2,7 +2,7 @@
 
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import CatalogChanged, EventKind, Input, Kind, Level, Started, Tick
-from tests.core.build import back, catalog, device_view, ns, of, repeat, row, run, told, xid
+from tests.core.build import back, catalog, device_view, emitted, ns, of, repeat, row, run, xid
 
 TABLES = catalog(
     row("XID_119", Level.RESTART_NPU),
@@ -57,7 +57,7 @@ def test_a_history_that_never_ends_is_waited_for_as_long_as_a_start() -> None:
     events = run(engine, [line(at_s, FIRST) for at_s in (100, 500, 1000)])
     events += run(engine, [(START_S + 30, Tick())])
     assert of(events, EventKind.PROMOTED) == []
-    assert told(of(run(engine, [(START_S + 31, Tick())]), EventKind.PROMOTED)) == [
+    assert emitted(of(run(engine, [(START_S + 31, Tick())]), EventKind.PROMOTED)) == [
         ("promoted", FIRST, "XID_119")
     ]
 

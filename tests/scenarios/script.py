@@ -20,12 +20,12 @@ class Block:
 
     comments: tuple[str, ...]
     commands: tuple[str, ...]
-    told: tuple[str, ...]
+    lines: tuple[str, ...]
 
     def __str__(self) -> str:
         lines = [*self.comments, *self.commands]
         if self.commands:
-            lines += [RULE, *self.told]
+            lines += [RULE, *self.lines]
         return "\n".join(lines)
 
 
@@ -47,6 +47,6 @@ def performed(text: str, perform: Callable[[str], list[str]]) -> str:
     """The text with the output that its commands give now."""
     blocks = []
     for block in parse(text):
-        told = [line for command in block.commands for line in perform(command)]
-        blocks.append(Block(block.comments, block.commands, tuple(told)))
+        lines = [line for command in block.commands for line in perform(command)]
+        blocks.append(Block(block.comments, block.commands, tuple(lines)))
     return "\n\n".join(str(block) for block in blocks) + "\n"

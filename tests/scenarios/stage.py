@@ -32,11 +32,11 @@ from nodeagent.core.model import (
     Tick,
     Verdict,
 )
-from nodeagent.core.reconcile import Told, told_by
+from nodeagent.core.reconcile import Published, published_by
 from tests.scenarios.clocks import Clocks
 from tests.scenarios.inputs import read, seen
 from tests.scenarios.tables import Tables
-from tests.scenarios.wording import options_of, parse_ns, told
+from tests.scenarios.wording import described, options_of, parse_ns
 
 
 class Stage:
@@ -52,8 +52,8 @@ class Stage:
         self._carried: tuple[Carried, ...] = ()
         self._carried_at_ns = 0
         self._stored: list[tuple[int, Input]] = []
-        self._told: list[Event] = []
-        self._all_told: list[Event] = []
+        self._emitted: list[Event] = []
+        self._all_emitted: list[Event] = []
         self._stored_since = 0
 
     def perform(self, command: str) -> list[str]:
@@ -91,9 +91,9 @@ class Stage:
                 return self._reboot(how)
         return self._step(read(self._clocks.rule_ns(), words))
 
-    def untold(self) -> list[str]:
+    def wrongly_published(self) -> list[str]:
         """The devices whose verdict and handling are not those that the last event about them said."""
-        said = {event.device_id: (event.verdict, event.handling) for event in self._all_told}
+        said = {event.device_id: (event.verdict, event.handling) for event in self._all_emitted}
         free = (Verdict.ALLOW, Handling.NONE)
         return [
             device.name
@@ -125,12 +125,12 @@ class Stage:
         self._clocks.commit()
         self._stored += [(at_ns, record) for record in outcome.records]
         self._stored_since += len(outcome.records)
-        return self._tell(outcome.events)
+        return self._describe(outcome.events)
 
-    def _tell(self, events: Sequence[Event]) -> list[str]:
-        self._told += events
-        self._all_told += events
-        return [told(event, self._clocks.wall_offset_ns()) for event in events]
+    def _describe(self, events: Sequence[Event]) -> list[str]:
+        self._emitted += events
+        self._all_emitted += events
+        return [described(event, self._clocks.wall_offset_ns()) for event in events]
 
     def _reboot(self, how: Sequence[str]) -> list[str]:
         _, options = options_of(list(how))
@@ -178,14 +178,14 @@ class Stage:
         """One cell a line is all that is kept of what came before."""
         self._carried = self._engine.carry()
         self._carried_at_ns = self._engine.now_ns
-        self._stored, self._told = [], []
+        self._stored, self._emitted = [], []
 
     def _reconcile(self, lost_code: str) -> list[str]:
-        known = told_by(self._carried)
-        known.add(self._told)
+        known = published_by(self._carried)
+        known.add(self._emitted)
         kept = {key: one for key, one in known.conditions.items() if one.code != lost_code}
-        outcome, differences = self._engine.reconcile(Told(conditions=kept, shown=known.shown))
-        lines = self._tell(outcome.events)
+        outcome, differences = self._engine.reconcile(Published(conditions=kept, shown=known.shown))
+        lines = self._describe(outcome.events)
         return [*lines, f"{differences} differed from what had been told"] if differences else lines
 
     # ------------------------------------------------------------------ what can be seen

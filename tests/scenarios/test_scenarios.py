@@ -39,7 +39,7 @@ def test_whoever_follows_what_is_told_knows_every_verdict_after_every_line(path:
 
     def perform(command: str) -> list[str]:
         lines = stage.perform(command)
-        assert stage.untold() == [], command
+        assert stage.wrongly_published() == [], command
         return lines
 
     performed(path.read_text(), perform)

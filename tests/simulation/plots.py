@@ -129,11 +129,11 @@ def flashes(world: World) -> Plot:
 def lost_callbacks(world: World) -> Plot:
     """An occurrence or a recovery that only the next poll can tell; an incomplete poll comes first."""
     part, code = a_chip(world), world.rng.choice(CHIP_CODES)
-    world.occur(part, code, told=world.rng.random() < 0.4)
+    world.occur(part, code, reported=world.rng.random() < 0.4)
     yield world.rng.choice((0, SECOND_NS, 30 * SECOND_NS))
     yield from world.poll(part, complete=world.rng.random() < 0.7)
     yield about(world, world.rng.choice((1, 20, 60)) * SECOND_NS)
-    world.recover(part, code, told=world.rng.random() < 0.3)
+    world.recover(part, code, reported=world.rng.random() < 0.3)
     yield SECOND_NS
     yield from world.poll(part, complete=False)
     yield from world.poll(part)

@@ -33,7 +33,7 @@ from nodeagent.core.model import (
 from nodeagent.core.rules.attributed_window import MAX_OCCURRENCES
 from nodeagent.core.state.names import part_of
 from nodeagent.core.state.state import PART_OF, State
-from nodeagent.core.verdicts.emit import tell
+from nodeagent.core.verdicts.emit import emit
 
 
 def seen(state: State, given: DeviceSeen) -> bool:
@@ -63,7 +63,7 @@ def gone(state: State, given: DeviceGone) -> bool:
     if device is None or device.gone:
         return False
     state.put(replace(device, gone=given.reason or "gone"))
-    tell(state, EventKind.DEVICE_GONE, state.device(device.id), source=given.source, why=given.reason)
+    emit(state, EventKind.DEVICE_GONE, state.device(device.id), source=given.source, why=given.reason)
     return True
 
 
@@ -120,10 +120,10 @@ def _update(
     if known is None or known.gone or not known.seen or was:
         why = given.identity or f"identified by its place {pci}"
         evidence = {**given.attributes, "was": was} if was else given.attributes
-        tell(state, kind, after, source=given.source, why=why, evidence=evidence)
+        emit(state, kind, after, source=given.source, why=why, evidence=evidence)
     for part in state.parts(after.id) if was else ():
         evidence = {"was": f"{was}/{part_of(part.id)[1]}"}
-        tell(state, kind, part, source=given.source, why=f"a part of {after.name}", evidence=evidence)
+        emit(state, kind, part, source=given.source, why=f"a part of {after.name}", evidence=evidence)
     return True
 
 

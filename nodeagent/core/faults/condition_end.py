@@ -6,7 +6,7 @@ It ends that one alone: what went with it and is still there, ``closing.close`` 
 from nodeagent.core.model import Condition, EventKind
 from nodeagent.core.rules import promotions, relation_pairs
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import tell
+from nodeagent.core.verdicts.emit import emit
 
 
 def end(state: State, condition: Condition, why: str) -> None:
@@ -17,7 +17,7 @@ def end(state: State, condition: Condition, why: str) -> None:
     if condition.rule:
         _measure_anew(state, condition)
     relation_pairs.remember(state, condition)
-    tell(state, EventKind.CLEARED, state.device(condition.device_id), about=condition, why=why)
+    emit(state, EventKind.CLEARED, state.device(condition.device_id), about=condition, why=why)
     if not condition.injected:
         promotions.recovered(state, condition, state.moment_ns)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from nodeagent.core.model import Backing, Condition, EventKind, Level
 from nodeagent.core.rules import relation_pairs
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import tell
+from nodeagent.core.verdicts.emit import emit
 from nodeagent.core.verdicts.judge import milder, stricter
 
 
@@ -32,5 +32,5 @@ def relevel(state: State, before: Condition, after: Condition, why: str) -> Cond
     after = replace(after, level=level, level_since_ns=state.moment_ns, phase=0)
     state.put(after)
     text = f"{why}: {before.level} -> {level}"
-    tell(state, EventKind.LEVEL_CHANGED, state.device(after.device_id), about=after, why=text)
+    emit(state, EventKind.LEVEL_CHANGED, state.device(after.device_id), about=after, why=text)
     return after

@@ -51,15 +51,15 @@ SILENCE_HOLDS = 10
 
 def backing(state: State, device: Device, facts: Facts, source: str, at_ns: int) -> Backing:
     """Of a fault that the source tells first."""
-    told_by = state.chip_of(device)
-    speaks_for_itself = told_by.source and told_by.attributes.get(EVENTS) != NO_EVENTS
+    chip = state.chip_of(device)
+    speaks_for_itself = chip.source and chip.attributes.get(EVENTS) != NO_EVENTS
     is_line = source == KERNEL_LOG and device.kind in _CHIPS and device.source != source
-    if not is_line or not speaks_for_itself or _told_by_driver(state, device, facts.code, at_ns):
+    if not is_line or not speaks_for_itself or _reported_by_driver(state, device, facts.code, at_ns):
         return Backing.OWN
     return Backing.ALONE
 
 
-def heard(state: State, device: Device, facts: Facts, source: str) -> bool:
+def confirm(state: State, device: Device, facts: Facts, source: str) -> bool:
     """Its driver tells of a code: lines of it that say more, or other, than the code are confirmed too."""
     changed = False
     for condition in state.on(Condition, device.id) if source == device.source else ():
@@ -70,19 +70,21 @@ def heard(state: State, device: Device, facts: Facts, source: str) -> bool:
     return changed
 
 
-def _told_by_driver(state: State, device: Device, code: str, at_ns: int) -> bool:
+def _reported_by_driver(state: State, device: Device, code: str, at_ns: int) -> bool:
     """Just now, the same code or a refined form of it."""
-    told = [
+    reported = [
         (each.code, each.told_ns)
         for each in state.all(Noticed)
         if each.device_id == device.id and each.source == device.source
     ]
-    told += [
+    reported += [
         (each.code, each.occurred_ns)
         for each in state.on(Condition, device.id)
         if each.source == device.source
     ]
-    return any(root(each) == root(code) and abs(at_ns - told_ns) <= NEAR_NS for each, told_ns in told)
+    return any(
+        root(each) == root(code) and abs(at_ns - reported_ns) <= NEAR_NS for each, reported_ns in reported
+    )
 
 
 def confirmed(state: State, condition: Condition, source: str) -> Condition:

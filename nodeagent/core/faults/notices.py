@@ -7,7 +7,7 @@ from nodeagent.core.catalog.catalog import SECOND_NS
 from nodeagent.core.model import Device, EventKind, Level, Noticed
 from nodeagent.core.state.limits import MAX_NOTICED
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import tell
+from nodeagent.core.verdicts.emit import emit
 
 REPEAT_NS = 60 * SECOND_NS
 
@@ -34,7 +34,7 @@ def notice(
     if before is None and not _make_room(state):
         return False
     state.put(Noticed(device_id=device.id, code=code, told_ns=at_ns, source=source))
-    tell(
+    emit(
         state,
         EventKind.NOTICE,
         device,

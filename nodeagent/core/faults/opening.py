@@ -13,7 +13,7 @@ from nodeagent.core.model import Assertion, Backing, Condition, Device, EventKin
 from nodeagent.core.rules import promotions, relation_pairs
 from nodeagent.core.state import limits
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import tell
+from nodeagent.core.verdicts.emit import emit
 
 
 def condition_of(
@@ -65,7 +65,7 @@ def condition_of(
 def begin(state: State, device: Device, condition: Condition, why: str) -> None:
     """Put it, and tell it."""
     state.put(condition)
-    tell(state, EventKind.RAISED, device, about=condition, why=why)
+    emit(state, EventKind.RAISED, device, about=condition, why=why)
     if condition.present_ns is not None:
         promotions.present(state, condition)
 

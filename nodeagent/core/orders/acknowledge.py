@@ -12,16 +12,16 @@ from nodeagent.core.catalog.catalog import ClearOn
 from nodeagent.core.catalog.lookup import Facts
 from nodeagent.core.model import Assertion, Condition, EventKind, Signal
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import tell
+from nodeagent.core.verdicts.emit import emit
 
-MAX_TOLD: Final = 16
+MAX_REASONS: Final = 16
 """Beyond it the newest takes the place of the last: each was told by its event."""
 
 _AGENT: Final = "agent"
 _ACKNOWLEDGED: Final = ClearOn(operator=True)
 
 
-def told_again(state: State, condition: Condition, signal: Signal, facts: Facts) -> Condition:
+def repeated(state: State, condition: Condition, signal: Signal, facts: Facts) -> Condition:
     """The open condition with what the signal adds to it, told where that is anything."""
     is_once = signal.source == _AGENT and signal.assertion is Assertion.ONCE and not signal.injected
     if not is_once or facts.clear_on != _ACKNOWLEDGED:
@@ -32,19 +32,19 @@ def told_again(state: State, condition: Condition, signal: Signal, facts: Facts)
     after = replace(condition, evidence=evidence)
     state.put(after)
     device = state.device(after.device_id)
-    tell(state, EventKind.NOTICE, device, about=after, why="once more, before it was acknowledged")
+    emit(state, EventKind.NOTICE, device, about=after, why="once more, before it was acknowledged")
     return after
 
 
-def _beside(told: Mapping[str, str], new: Mapping[str, str]) -> Mapping[str, str]:
+def _beside(known: Mapping[str, str], new: Mapping[str, str]) -> Mapping[str, str]:
     by_number: dict[int, dict[str, str]] = {}
-    for key, value in told.items():
+    for key, value in known.items():
         name, number = _numbered(key)
         by_number.setdefault(number, {})[name] = value
     if not new or dict(new) in by_number.values():
-        return told
-    number = min(max(by_number, default=0) + 1, MAX_TOLD)
-    kept = {key: value for key, value in told.items() if _numbered(key)[1] != number}
+        return known
+    number = min(max(by_number, default=0) + 1, MAX_REASONS)
+    kept = {key: value for key, value in known.items() if _numbered(key)[1] != number}
     return kept | {f"{name}.{number}" if number > 1 else name: value for name, value in new.items()}
 
 

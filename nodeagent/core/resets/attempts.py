@@ -36,7 +36,7 @@ def start(state: State, reset: Reset, settings: ResetSettings) -> None:
     if started is None:
         return
     names = blockers.names(state, reset.members)
-    lifecycle.tell_step(state, EventKind.ACTION_STARTED, started, f"reset of {names}")
+    lifecycle.emit_step(state, EventKind.ACTION_STARTED, started, f"reset of {names}")
     if reset.mode is ResetMode.DRY_RUN:
         on_paper = replace(started, ended_ns=at_ns)
         lifecycle.end(state, on_paper, Happened.DRY_RUN, ActionState.DONE, "dry run: nothing was done")
@@ -165,7 +165,7 @@ def _fail(state: State, reset: Reset, how: ActionState, why: str) -> None:
         due_ns=state.moment_ns + settings.cool_down_ns,
     )
     if again is not None:
-        lifecycle.tell_finished(state, reset, how, f"{why}; once more after the cool-down")
+        lifecycle.emit_finished(state, reset, how, f"{why}; once more after the cool-down")
 
 
 def _refused(state: State, reset: Reset, why: str) -> None:

@@ -41,7 +41,7 @@ from nodeagent.core.state.cell_keys import (
     weighed_alike,
 )
 from nodeagent.core.state.groups import Groups
-from nodeagent.core.state.indexes import Coded, Standing
+from nodeagent.core.state.indexes import Coded, Indexes
 from nodeagent.core.state.names import Names
 from nodeagent.core.state.timers import Timers
 from nodeagent.core.verdicts.judge import RESET_LEVELS, Contribution, Judgement
@@ -82,7 +82,7 @@ class State:
         self.dirty: dict[str, None] = {}
         self.unreviewed: dict[str, None] = {}
         self.names = Names()
-        self.standing = Standing(self.lookup)
+        self.indexes = Indexes(self.lookup)
         self.on_device = Groups[tuple[type, str]]()
         self.parts_of = Groups[str]()
         self.reaching: dict[Key, None] = {}
@@ -248,15 +248,15 @@ class State:
 
     def _index(self, key: Key, before: Coded | None, after: Coded | None) -> None:
         if before is None and after is not None:
-            self.standing.add(key, after)
+            self.indexes.add(key, after)
         elif before is not None and after is None:
-            self.standing.remove(key, before)
+            self.indexes.remove(key, before)
 
     def _index_anew(self) -> None:
-        self.standing = Standing(self.lookup)
+        self.indexes = Indexes(self.lookup)
         for of in (Condition, Promotion, Trace):
             for key, cell in self.cells[of].items():
-                self.standing.add(key, cell)
+                self.indexes.add(key, cell)
 
     # ------------------------------------------------------------------ timers
 
@@ -316,13 +316,13 @@ class State:
         return [self.cells[Device][key] for key in self.parts_of.get(device_id, ())]
 
     def condition(self, device_id: str, code_key: str, injected: bool = False) -> Condition | None:
-        key = self.standing.open.get((device_id, code_key, injected))
+        key = self.indexes.open.get((device_id, code_key, injected))
         found: Condition | None = None if key is None else self.cells[Condition][key]
         return found
 
     def stand_in(self, condition: Condition) -> Condition | None:
         """The condition, open before it, that stands for its fault now; None where it does itself."""
-        key = self.standing.open[self.standing.place(condition)]
+        key = self.indexes.open[self.indexes.place(condition)]
         other: Condition = self.cells[Condition][key]
         return None if other.id == condition.id else other
 
@@ -337,7 +337,7 @@ class State:
 
     def promotions(self, device_id: str, code_key: str) -> list[Promotion]:
         """The promotions of one code on a device."""
-        return [self.cells[Promotion][key] for key in self.standing.promoted.get((device_id, code_key), ())]
+        return [self.cells[Promotion][key] for key in self.indexes.promoted.get((device_id, code_key), ())]
 
     def source_of(self, name: str, device_id: str) -> Source | None:
         """What is known of the source's view of a device: its own cell, else that of the whole source."""

@@ -57,7 +57,7 @@ def _contributions(state: State, device: Device) -> Iterator[Contribution]:
     chip = state.chip_of(device)
     concerned = dict.fromkeys((device.id, chip.id))
     for device_id in concerned:
-        yield from _standing_on(state, device_id)
+        yield from _contributions_on(state, device_id)
     for key in state.reaching:
         reaching: Condition = state.cells[Condition][key]
         if reaching.device_id in concerned or not reaching.affect_verdict:
@@ -67,7 +67,7 @@ def _contributions(state: State, device: Device) -> Iterator[Contribution]:
             yield said if reaching.affects is Affects.NODE else replace(said, level=None)
 
 
-def _standing_on(state: State, device_id: str) -> Iterator[Contribution]:
+def _contributions_on(state: State, device_id: str) -> Iterator[Contribution]:
     for condition in state.on(Condition, device_id):
         if condition.affect_verdict:
             yield _said(state, condition, _of_condition)
@@ -170,7 +170,7 @@ def observed_ns(state: State, device: Device) -> int:
     return seen_by.lost_ns if seen_by.lost_ns is not None else seen_by.awaited_since_ns
 
 
-def tell(
+def emit(
     state: State,
     kind: EventKind,
     device: Device,
@@ -240,10 +240,10 @@ def settle(state: State) -> None:
         before = (shown.verdict, shown.handling) if shown else (Verdict.ALLOW, Handling.NONE)
         if (now.verdict, now.handling) != before:
             why = f"{before[0]}, {before[1]} -> {now.verdict}, {now.handling}"
-            tell(state, EventKind.VERDICT_CHANGED, device, why=why)
+            emit(state, EventKind.VERDICT_CHANGED, device, why=why)
 
 
-def show_as_told(state: State) -> None:
+def show_as_emitted(state: State) -> None:
     """After a muted replay: what the told events would have shown is what now follows."""
     state.dirty.clear()
     for device in state.all(Device):

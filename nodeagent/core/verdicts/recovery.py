@@ -19,7 +19,7 @@ from nodeagent.core.verdicts.judge import (
 )
 
 ACTION = "recovery_action"
-TOLD = "told"
+NAMED_BY_DRIVER = "told"
 """An attribute of a chip whose driver says which recovery it needs."""
 
 
@@ -32,7 +32,7 @@ def blames_nobody(state: State, condition: Condition) -> bool:
             return True
         case Recovery.VENDOR:
             chip = state.chip_of(state.device(condition.device_id))
-            return chip.attributes.get(ACTION) == TOLD
+            return chip.attributes.get(ACTION) == NAMED_BY_DRIVER
         case _:
             return False
 

@@ -10,6 +10,7 @@ from tests.core.build import (
     begin,
     catalog,
     device_view,
+    emitted,
     lasting,
     lost,
     ns,
@@ -22,7 +23,6 @@ from tests.core.build import (
     seen,
     signal,
     stands,
-    told,
     wait,
     xid,
 )
@@ -49,7 +49,7 @@ def test_another_part_in_the_slot_closes_what_was_known_of_the_old_one() -> None
     engine = begin(TABLES)
     run(engine, [(1, signal(HBM)), (2, signal(HBM)), (3, order("isolate"))])
     events = run(engine, [(4, seen("npu0", "die9", PCI0))])
-    assert told(events) == [
+    assert emitted(events) == [
         ("cleared", "npu0", HBM),
         ("released", "npu0", HBM),
         ("released", "npu0", ""),
@@ -78,7 +78,7 @@ def test_an_identity_that_cannot_be_read_is_the_same_part_unobserved() -> None:
     run(engine, [(1, signal("PreSeparateNPU")), (2, seen("npu0", "", PCI0))])
     assert names(engine)["npu0"] == "die0"
     assert (stands(engine)[1], device_view(engine).observed) == (Verdict.NO_NEW_JOBS, False)
-    assert told(run(engine, [(3, seen("npu0", "die0", PCI0))])) == [("device_seen", "npu0", "")]
+    assert emitted(run(engine, [(3, seen("npu0", "die0", PCI0))])) == [("device_seen", "npu0", "")]
 
 
 # --------------------------------------------------------------------------- renumbered
@@ -156,7 +156,7 @@ def test_what_stood_still_of_a_known_part_goes_on_where_its_new_slot_is_observed
     run(engine, [(1, signal(LINK_DOWN)), (2, gone("npu0")), (3, lost())])
     run(engine, [(50, seen("npu7", "", "0000:07:00.0")), (51, back(device="npu7"))])
     events = run(engine, [(52, seen("npu7", "die0", "0000:07:00.0"))])
-    assert ("level_changed", "npu7", LINK_DOWN) in told(events)
+    assert ("level_changed", "npu7", LINK_DOWN) in emitted(events)
 
 
 def test_ids_given_in_a_slot_are_not_given_again_after_the_part_was_identified() -> None:
@@ -190,7 +190,7 @@ def test_a_second_device_with_the_same_identity_is_refused_and_told() -> None:
 def test_a_device_that_is_gone_is_unknown_and_keeps_its_faults() -> None:
     engine = begin(TABLES, chips=2)
     run(engine, [(1, signal(HBM, device="npu1"))])
-    assert told(run(engine, [(2, gone("npu0")), (2, gone("npu1")), (3, gone("npu1"))])) == [
+    assert emitted(run(engine, [(2, gone("npu0")), (2, gone("npu1")), (3, gone("npu1"))])) == [
         ("device_gone", "npu0", ""),
         ("device_gone", "npu1", ""),
     ]

@@ -14,6 +14,7 @@ from tests.core.build import (
     begin,
     catalog,
     device_view,
+    emitted,
     lost,
     of,
     open_codes,
@@ -24,7 +25,6 @@ from tests.core.build import (
     seen,
     signal,
     stands,
-    told,
     wait,
     xid,
 )
@@ -103,7 +103,7 @@ def test_once_disregarded_it_isolates_no_more_however_often_it_comes() -> None:
     engine = gpu()
     run(engine, [(10, xid(LOST, PCI)), polled(11)])
     wait(engine, 60)
-    assert told(run(engine, [(at_s, xid(LOST, PCI)) for at_s in range(61, 4000, 7)])) == []
+    assert emitted(run(engine, [(at_s, xid(LOST, PCI)) for at_s in range(61, 4000, 7)])) == []
     assert stands(engine, "gpu0") == DISREGARDED
 
 
@@ -116,7 +116,7 @@ def test_repeated_it_isolates_no_longer_than_a_single_one() -> None:
     steps: list[tuple[float, Input]] = []
     for at_s in range(50, 4000, 20):
         steps += [(at_s, xid(LOST, PCI)), polled(at_s + 1)]
-    assert told(run(engine, steps)) == []
+    assert emitted(run(engine, steps)) == []
 
 
 def test_lines_that_come_faster_than_the_driver_reads_are_contradicted_as_well() -> None:
@@ -141,7 +141,7 @@ def test_after_a_long_silence_it_isolates_once_more_and_no_longer_than_its_hold(
     engine = gpu()
     run(engine, [(10, xid(LOST, PCI)), polled(11)])
     wait(engine, 60)
-    assert told(run(engine, [(310, xid(LOST, PCI)), polled(311)])) == []
+    assert emitted(run(engine, [(310, xid(LOST, PCI)), polled(311)])) == []
     (event,) = run(engine, [(611, xid(LOST, PCI)), polled(612)])
     assert event.why == "it comes again after a long silence: SubHealthFault -> RestartNPU"
     wait(engine, 641)
@@ -241,7 +241,7 @@ def test_one_that_a_line_named_before_the_driver_listed_any_is_forgotten_then() 
     run(engine, [(1, xid(LOST, "0000:63:00.0"))])
     assert stands(engine, "0000:63:00.0")[1] is Verdict.ISOLATE
     events = run(engine, [(2, listed()), (3, back("nvidia"))])
-    assert ("cleared", "0000:63:00.0", LOST) in told(events)
+    assert ("cleared", "0000:63:00.0", LOST) in emitted(events)
     (notice,) = of(events, EventKind.NOTICE)
     assert notice.why == "only faults had named 0000:63:00.0: nvidia lists no such chip"
     assert (notice.device, notice.evidence) == ("node", {"was": "slot:0000:63:00.0"})

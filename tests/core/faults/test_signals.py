@@ -11,13 +11,13 @@ from tests.core.build import (
     begin,
     catalog,
     condition,
+    emitted,
     ns,
     open_codes,
     row,
     run,
     signal,
     stands,
-    told,
     wait,
     xid,
 )
@@ -42,7 +42,7 @@ def test_an_occur_opens_a_condition_and_tells_the_device_after_it() -> None:
 
 def test_a_repeated_occur_is_counted_and_tells_nothing() -> None:
     engine = begin(TABLES)
-    assert told(run(engine, [(1, signal(HBM)), (2, signal(HBM)), (3, signal(HBM, count=3))])) == [
+    assert emitted(run(engine, [(1, signal(HBM)), (2, signal(HBM)), (3, signal(HBM, count=3))])) == [
         ("raised", "npu0", HBM)
     ]
     assert condition(engine, HBM).count == 5
@@ -110,7 +110,7 @@ def test_a_backdated_line_counts_from_when_it_was_written_and_never_from_the_fut
 
 def test_a_signal_with_a_count_of_nothing_is_taken_as_one() -> None:
     engine = begin(catalog(row(HBM), frequency=()))
-    assert told(run(engine, [(1, signal(HBM, count=0))])) == [("raised", "npu0", HBM)]
+    assert emitted(run(engine, [(1, signal(HBM, count=0))])) == [("raised", "npu0", HBM)]
 
 
 # --------------------------------------------------------------------------- injected

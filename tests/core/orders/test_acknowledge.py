@@ -39,10 +39,14 @@ def stands(engine: Engine) -> dict[str, str]:
 
 def test_a_second_damage_is_told_and_both_stand_until_somebody_has_seen_them() -> None:
     engine = begin(TABLES)
-    raised, told = run(engine, [(1, FIRST), (2, SECOND)])
+    raised, noticed = run(engine, [(1, FIRST), (2, SECOND)])
     assert (raised.kind, raised.evidence) == (EventKind.RAISED, FIRST.evidence)
-    assert (told.kind, told.condition_id, told.evidence) == (EventKind.NOTICE, raised.condition_id, BOTH)
-    assert told.why == "once more, before it was acknowledged"
+    assert (noticed.kind, noticed.condition_id, noticed.evidence) == (
+        EventKind.NOTICE,
+        raised.condition_id,
+        BOTH,
+    )
+    assert noticed.why == "once more, before it was acknowledged"
     assert stands(engine) == BOTH
     (cleared,) = run(engine, [(3, order("release", device="node"))])
     assert (cleared.kind, cleared.evidence) == (EventKind.CLEARED, BOTH)
@@ -65,11 +69,11 @@ def test_the_history_knows_all_of_it() -> None:
 
 def test_of_more_than_are_kept_the_newest_takes_the_last_place() -> None:
     engine = begin(TABLES)
-    many = 2 * acknowledge.MAX_TOLD
+    many = 2 * acknowledge.MAX_REASONS
     events = run(engine, [(number, damage(reason=f"page {number}")) for number in range(1, many + 1)])
     assert len(events) == many
-    assert len(stands(engine)) == acknowledge.MAX_TOLD
-    assert stands(engine)[f"reason.{acknowledge.MAX_TOLD}"] == f"page {many}"
+    assert len(stands(engine)) == acknowledge.MAX_REASONS
+    assert stands(engine)[f"reason.{acknowledge.MAX_REASONS}"] == f"page {many}"
 
 
 def test_lines_of_a_fault_that_come_again_and_again_tell_nothing_new() -> None:

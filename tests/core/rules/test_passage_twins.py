@@ -21,7 +21,7 @@ END = 10_000
 Said = tuple[int, str]
 """In ns: occur, once or recover."""
 
-TOLD = {
+KINDS = {
     EventKind.RAISED,
     EventKind.CLEARED,
     EventKind.LEVEL_CHANGED,
@@ -132,25 +132,25 @@ CHANGES = {
 
 
 def by_hand(history: list[Said], times: int) -> list[tuple[int, str]]:
-    told: list[tuple[int, str]] = []
+    emitted: list[tuple[int, str]] = []
     counted: list[int] = []
     before, is_promoted, passed = "", False, 0
     for said, now in moments(history):
         after = shown(said, now)
         if after != before:
-            told.append((now, CHANGES[before, after]))
+            emitted.append((now, CHANGES[before, after]))
             before = after
         begun = [at for at, _ in passages(said, now)]
         fresh, passed = begun[passed:], len(begun)
         if is_promoted and not is_kept_alive(said, now) and now > quiet_since(said) + ns(RELEASE):
-            told.append((now, "released"))
+            emitted.append((now, "released"))
             is_promoted = False
         for at in fresh if not is_promoted else ():
             counted = [one for one in counted if at - one <= ns(WINDOW)] + [at]
             if len(counted) >= times:
-                told.append((now, "promoted"))
+                emitted.append((now, "promoted"))
                 counted, is_promoted = [], True
-    return told
+    return emitted
 
 
 def tables(rule: FrequencyRule, duration: DurationRule) -> Engine:
@@ -174,15 +174,17 @@ def test_all_that_is_told_follows_from_the_whole_history(
     at_least = Level.RESTART_REQUEST if code == "*" else None
     rule = repeat(code, times, WINDOW, release_ns=ns(RELEASE), at_least=at_least)
     engine = tables(rule, lasting(LINK_DOWN, FAULT, RECOVER, level=Level.PRE_SEPARATE_NPU))
-    now, history, told = ns(1), list[Said](), list[tuple[int, str]]()
+    now, history, emitted = ns(1), list[Said](), list[tuple[int, str]]()
     for gap, what in (step for block in said for step in block):
         now += ns(gap)
         history.append((now, what))
         if with_ticks:
-            told += [
-                (one.at_ns, one.kind.value) for one in engine.step(now, Tick()).events if one.kind in TOLD
+            emitted += [
+                (one.at_ns, one.kind.value) for one in engine.step(now, Tick()).events if one.kind in KINDS
             ]
         outcome = engine.step(now, signal(LINK_DOWN, what))
-        told += [(one.at_ns, one.kind.value) for one in outcome.events if one.kind in TOLD]
-    told += [(one.at_ns, one.kind.value) for one in engine.step(ns(END), Tick()).events if one.kind in TOLD]
-    assert told == by_hand(history, times)
+        emitted += [(one.at_ns, one.kind.value) for one in outcome.events if one.kind in KINDS]
+    emitted += [
+        (one.at_ns, one.kind.value) for one in engine.step(ns(END), Tick()).events if one.kind in KINDS
+    ]
+    assert emitted == by_hand(history, times)
