@@ -6,7 +6,7 @@
 
 Time is the rule clock's, an argument that never steps back. Equal inputs at equal times give equal
 outcomes: that is what replay and crash recovery rest on. A stored input is replayed with
-``replay``, which does the same and tells nothing; ``resume`` ends a replay.
+``replay``, which does the same and emits nothing; ``resume`` ends a replay.
 """
 
 from collections.abc import Callable, Mapping
@@ -189,7 +189,7 @@ class Engine:
         return changed
 
     def _resumed(self, now_ns: int, started: Started) -> int:
-        """How far the engine had come when it was stopped: replayed, that is what its own past told it."""
+        """How far the engine had come when it was stopped: in a replay, by its stored inputs."""
         state = self._state
         if started.resumed_ns is not None:
             state.now_ns = max(state.now_ns, min(now_ns, started.resumed_ns))
@@ -197,14 +197,14 @@ class Engine:
         return state.now_ns
 
     def replay(self, now_ns: int, given: Input) -> None:
-        """As ``step``, telling nothing: for inputs whose events were told before."""
+        """As ``step``, emitting nothing: for inputs whose events are published already."""
         self._state.muted = True
         if isinstance(given, Started):
             self._resumed(now_ns, given)
         self._advance(now_ns, given)
 
     def resume(self, now_ns: int) -> None:
-        """End a replay at the time up to which deadlines were told."""
+        """End a replay at the time up to which deadlines had fired."""
         state = self._state
         state.muted = True
         state.now_ns = max(state.now_ns, now_ns)
@@ -213,7 +213,7 @@ class Engine:
         state.muted = False
 
     def reconcile(self, published: Published) -> tuple[Outcome, int]:
-        """After ``resume``: tell where the state differs from what the stored events told; also how often."""
+        """After ``resume``: emit where the state differs from the published events; also how often."""
         state = self._state
         state.events = []
         differences = reconcile(state, published)
@@ -228,7 +228,7 @@ class Engine:
         return tuple(Carried(cell=cell) for cells in self._state.cells.values() for cell in cells.values())
 
     def preview(self, catalog: Catalog) -> Preview:
-        """What this catalog would change of what is open now, which stays as it is."""
+        """What this catalog would change of what is open. The engine itself is not changed."""
         catalogs = {**self._state.catalogs, catalog.digest: catalog}
         before, after = Engine(catalogs), Engine(catalogs)
         for engine in (before, after):

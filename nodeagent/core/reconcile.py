@@ -1,4 +1,4 @@
-"""After a replay: what was told against what now follows. A difference is told, with reason ``reconcile``.
+"""After a replay: compares what was published with the state, and emits each difference (``rebuilt``).
 
 There should be none; where a defect or damage made one, a subscriber must not be left with it.
 """
@@ -22,7 +22,7 @@ class Published:
     shown: dict[str, Shown] = field(default_factory=dict)
 
     def add(self, events: Iterable[Event]) -> None:
-        """Events told since, in order."""
+        """Events published since, in order."""
         for event in events:
             if event.kind is EventKind.RAISED:
                 self.conditions[event.condition_id] = event
@@ -34,7 +34,7 @@ class Published:
 
 
 def published_by(carried: Iterable[Carried]) -> Published:
-    """What had been told at the last compaction, from its cells."""
+    """What had been published at the last compaction, from its cells."""
     published = Published()
     for cell in (one.cell for one in carried):
         if isinstance(cell, Condition):
@@ -45,7 +45,7 @@ def published_by(carried: Iterable[Carried]) -> Published:
 
 
 def reconcile(state: State, published: Published) -> int:
-    """Tell every difference, and leave changed verdicts to be settled. Returns how many there were."""
+    """Emit every difference, and leave changed verdicts to be settled. Returns how many there were."""
     state.moment_ns = state.now_ns
     _show_as_published(state, published.shown)
     differences = 0
@@ -75,7 +75,7 @@ def _emit_cleared(state: State, condition_id: str, before: Event | Condition) ->
 
 
 def _show_as_published(state: State, shown: Mapping[str, Shown]) -> None:
-    """Take what subscribers saw last as the base from which changes of verdict are told."""
+    """Take what subscribers saw last as the base from which changes of verdict are emitted."""
     for device in list(state.all(Device)):
         present = state.get(Shown, device.id)
         if device.id in shown:

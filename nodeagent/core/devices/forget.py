@@ -37,7 +37,7 @@ def forget(state: State, device: Device, why: str, *kept: type[Cell]) -> None:
 
 
 def forget_named(state: State, device: Device, why: str, source: str = "") -> None:
-    """One that only faults have named: the node is told, whose event ends the id (``was``)."""
+    """One that only faults have named: an event of the node ends its id (``was``)."""
     forget(state, device, why)
     reason = f"only faults had named {device.name}: {why}"
     node = state.device(state.node_id)

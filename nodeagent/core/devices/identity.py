@@ -92,9 +92,9 @@ def _update(
     kind: EventKind = EventKind.DEVICE_SEEN,
     was: str = "",
 ) -> bool:
-    """Put the device as the driver describes it now; tell it only where it was not there before.
+    """Put the device as the driver describes it now; emit an event only where it was not there before.
 
-    ``was`` is the id that ends with this, told as evidence.
+    ``was`` is the id that ends with this, and becomes evidence.
     """
     pci = given.attributes.get("pci", given.device)
     after = Device(

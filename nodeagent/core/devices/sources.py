@@ -52,9 +52,9 @@ def started(state: State, given: Started) -> bool:
 
 
 def history_begun(state: State, name: str) -> bool:
-    """A source never heard before tells of the past: what follows waits for the rest, as after a start.
+    """A source that is new reports the past: what follows waits for the rest, as after a start.
 
-    True if it was never heard.
+    True if it is new.
     """
     if state.get(Source, name, "") is not None:
         return False

@@ -16,7 +16,7 @@ _NAMED = 2
 
 
 def job_of(state: State, device_id: str, evidence: Mapping[str, str]) -> str:
-    """The job whose fault it is, "" where nobody can tell.
+    """The job whose fault it is, "" where that is unknown.
 
     A single claim says it, since a claim is for the whole device; else the process that the kernel's line
     names; else the only job that holds the device, or held it until just now.
@@ -37,7 +37,7 @@ def gathered(
 ) -> Mapping[str, str]:
     """The evidence of a condition with the process and the places that another signal of it names.
 
-    ``goes_on``: it may be of the same occurrence, of which several lines, and the driver, tell. It is not
+    ``same_occurrence``: it may be of the same one, which several lines, and the driver, report. It is not
     where it names another process.
     """
     after = dict(before)

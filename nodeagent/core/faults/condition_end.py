@@ -1,4 +1,4 @@
-"""A condition ends: it goes, it is told, and what counts on it is told too.
+"""A condition ends: it is removed, an event says so, and what depends on it follows.
 
 It ends that one alone: what went with it and is still there, ``closing.close`` sees to.
 """
@@ -28,7 +28,7 @@ def has_ended(state: State, condition: Condition) -> bool:
 
 
 def _measure_anew(state: State, condition: Condition) -> None:
-    """A person or a reset ended what a rule had raised: a reading that goes on as before shows it once more.
+    """A person or a reset ended what a rule had raised: a reading that stays as it is shows it once more.
 
     Where the rule itself says that it is over, nothing of this is left.
     """

@@ -1,4 +1,4 @@
-"""A condition begins: what it is by the tables and by what stands near it, and that it is told.
+"""A condition begins: what it is by the tables and by what stands near it; and its event.
 
 Whether it should, and what it counts for, is for those who ask.
 """
@@ -63,7 +63,7 @@ def condition_of(
 
 
 def begin(state: State, device: Device, condition: Condition, why: str) -> None:
-    """Put it, and tell it."""
+    """Put it, and emit its event."""
     state.put(condition)
     emit(state, EventKind.RAISED, device, about=condition, why=why)
     if condition.present_ns is not None:

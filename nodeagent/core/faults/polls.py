@@ -69,7 +69,7 @@ def _shown(state: State, given: ActiveSet, active: ActiveCode) -> bool:
 
 
 def _confirmed(state: State, condition: Condition, source: str, facts: Facts) -> Condition:
-    """What a kernel line told counts as it came, once the driver shows it too."""
+    """What a kernel line reported counts as it came, once the driver shows it too."""
     after = kernel_lines.confirmed(state, condition, source)
     if after is not condition and facts.duration is None:
         frequency.occurred(state, after, after.occurred_ns)
@@ -78,7 +78,7 @@ def _confirmed(state: State, condition: Condition, source: str, facts: Facts) ->
 
 def _is_explained(state: State, given: ActiveSet, device: Device, facts: Facts) -> bool:
     """It is absorbed, the driver has said that it is over since it was asked for this set, or it is one that
-    opens nothing, and was told.
+    opens nothing, and has its notice.
     """
     if facts.row is not None and facts.row.notice:
         return state.get(Noticed, device.id, facts.code) is not None

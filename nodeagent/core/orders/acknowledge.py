@@ -1,7 +1,7 @@
-"""What the agent tells once, and only a person ends: all of it stands in one condition until that is seen.
+"""What the agent reports once, and only a person ends: all of it stands in one condition until that is seen.
 
-Each is told by an event, and its words stand beside those that were told before: ``reason``, ``reason.2``.
-What others tell is left as it is: lines of the kernel come in any number, and each has words of its own.
+Each has an event, and its words stand beside those reported before: ``reason``, ``reason.2``.
+What others report is left as it is: lines of the kernel come in any number, and each has words of its own.
 """
 
 from collections.abc import Mapping
@@ -15,14 +15,14 @@ from nodeagent.core.state.state import State
 from nodeagent.core.verdicts.emit import emit
 
 MAX_REASONS: Final = 16
-"""Beyond it the newest takes the place of the last: each was told by its event."""
+"""Beyond it the newest takes the place of the last: each has its event."""
 
 _AGENT: Final = "agent"
 _ACKNOWLEDGED: Final = ClearOn(operator=True)
 
 
 def repeated(state: State, condition: Condition, signal: Signal, facts: Facts) -> Condition:
-    """The open condition with what the signal adds to it, told where that is anything."""
+    """The open condition with what the signal adds to it; an event where that is anything."""
     is_once = signal.source == _AGENT and signal.assertion is Assertion.ONCE and not signal.injected
     if not is_once or facts.clear_on != _ACKNOWLEDGED:
         return condition

@@ -106,7 +106,7 @@ def states_end(event: Event) -> bool:
 
 
 def end_in(event: Event) -> int | None:
-    """When the hold ends that the event tells, None if never."""
+    """When the hold of the event ends, None if never."""
     length = event.evidence.get(_FOR, _UNLIMITED)
     return event.at_ns + int(length) * SECOND_NS if length.isdecimal() else None
 

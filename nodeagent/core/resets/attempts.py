@@ -116,7 +116,7 @@ def verified(state: State, reset: Reset, device_id: str, given: ActiveSet) -> bo
 
 
 def began_again(state: State, reset: Reset) -> None:
-    """What came while the daemon was away is yet to be told: its result, and polls of its members."""
+    """What came while the daemon was away is not known yet: its result, and polls of its members."""
     if reset.due_ns is not None:
         again_ns = state.now_ns + state.lookup.settings.reset.verify_ns
         state.put(replace(reset, due_ns=max(reset.due_ns, again_ns)))

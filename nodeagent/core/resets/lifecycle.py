@@ -1,4 +1,4 @@
-"""The life of a reset, as a table. Every change of its stage is made here, and told.
+"""The life of a reset, as a table. Every change of its stage is made here, and emitted.
 
                    announced                started               done
     announced ─────────────────> waiting ──────────> running ───────────> verifying
@@ -12,7 +12,7 @@
     verifying ───────────────────> ended    verified, given up
 
 ``proposals`` makes a reset and moves it up to its start, ``attempts`` from there on; ``policy`` forgets one
-that ended. Each change is told as one of three kinds of event (proposed, started, finished) about the device
+that ended. Each change is one of three kinds of event (proposed, started, finished) about the device
 that asked, with the reset's id.
 """
 
@@ -176,7 +176,7 @@ def as_of_now(reset: Reset) -> Reset:
     return replace(reset, outcome=outcome, may_ask_again=may_ask_again)
 
 
-# ---------------------------------------------------------------------- how it is told
+# ---------------------------------------------------------------------- its events
 
 
 def emit_finished(state: State, reset: Reset, how: ActionState, why: str) -> None:

@@ -102,7 +102,7 @@ def _propose_for(state: State, device: Device) -> bool:
 
 
 def _asks(state: State, condition: Condition) -> bool:
-    """A reload shows nothing: the fault must have been heard of, or read, since."""
+    """A reload shows nothing: the fault must have been reported, or read, since."""
     if not eligibility.wants(state, condition) or not eligibility.is_live(state, condition):
         return False
     era = state.era

@@ -80,7 +80,7 @@ def reset_of(hold_id: str) -> str:
 
 
 def look_again(state: State, reset: Reset) -> bool:
-    """Something changed while it waits: start it, or tell what blocks it now."""
+    """Something changed while it waits: start it, or report what blocks it now."""
     return reset.stage is ResetStage.WAITING and _start_or_wait(state, reset)
 
 
@@ -182,9 +182,9 @@ def began_again(state: State) -> None:
 
 def _refuse_in_vain(state: State, reset: Reset) -> None:
     """What blocked it to the last is kept: once that has gone, the fault may ask again."""
-    hindered = reset.hindered or ("the last reset was to cool down",)
-    why = "; ".join(("it could not be done in time", *hindered))
-    in_vain = replace(reset, hindered=hindered)
+    blocked_by = reset.hindered or ("the last reset was to cool down",)
+    why = "; ".join(("it could not be done in time", *blocked_by))
+    in_vain = replace(reset, hindered=blocked_by)
     lifecycle.call_off(state, in_vain, Happened.CALLED_OFF, why, may_ask_again=True)
 
 

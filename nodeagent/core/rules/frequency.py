@@ -1,6 +1,6 @@
 """The frequency rule: repetition promotes; a promotion outlives its fault until it is released.
 
-An occurrence is told to ``occurred`` by whoever sees one (a signal, a duration's time-out). It is counted
+An occurrence is handed to ``occurred`` by whoever sees one (a signal, a duration's time-out). It is counted
 in ``windows``; what several chips show at once is ``correlation``'s, what becomes of a promotion that
 stands is in ``promotions``.
 """
@@ -109,7 +109,7 @@ def _fire(
         occurrences_ns=occurrences_ns,
         quiet_since_ns=at_ns if condition.present_ns is None else None,
     )
-    # Of what is told late, others may tell later still, and of devices that nobody has named yet.
+    # What comes late may come later still from others, and of devices that nobody has named yet.
     reported_late = at_ns < state.moment_ns
     if rule.correlation_ns and (reported_late or correlation.has_siblings(state, device)):
         state.put(promotion)
@@ -176,8 +176,8 @@ def uncount(state: State, condition: Condition, around_ns: int, within_ns: int) 
 
 
 def was_held(state: State, condition: Condition, at_ns: int, within_ns: int) -> None:
-    """A line names the process that the application's fault hit: what another source told of it was counted
-    as on a free device, and is taken back, but for what has taken effect.
+    """A line names the process that the application's fault hit: what another source reported of it was
+    counted as on a free device, and is taken back, but for what has taken effect.
     """
     for promotion in promotions.of(state, condition):
         if not promotion.effective:

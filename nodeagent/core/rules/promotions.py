@@ -35,7 +35,7 @@ def requeue(state: State, promotion: Promotion) -> None:
 
 
 def release(state: State, promotion: Promotion, why: str) -> None:
-    """End it. One that had not taken effect was never told, and goes without a word."""
+    """End it. One that had not taken effect was never published, and ends without an event."""
     state.drop(promotion)
     if promotion.effective:
         emit(state, EventKind.RELEASED, state.device(promotion.device_id), about=promotion, why=why)

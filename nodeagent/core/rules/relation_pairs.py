@@ -1,4 +1,4 @@
-"""Which faults stand near which: what a relation rule pairs. It closes nothing and tells nothing.
+"""Which faults stand near which: what a relation rule pairs. It closes nothing and emits nothing.
 
 Two faults are near where their newest occurrences lie at most ``within`` apart, on one device, on two
 that a job shares, or anywhere on the node. Of a fault whose condition has closed a ``Trace`` keeps the
@@ -113,10 +113,10 @@ def remember(state: State, condition: Condition, *, root: bool = True) -> None:
 
 def absorbed(state: State, device_id: str, key: str) -> Absorbed | None:
     """The companion that the source shows and whose root is open: that explains it. Else None."""
-    absorbed = state.get(Absorbed, device_id, key)
-    if absorbed is None or state.get(Condition, absorbed.root_id) is None:
+    found = state.get(Absorbed, device_id, key)
+    if found is None or state.get(Condition, found.root_id) is None:
         return None
-    return absorbed
+    return found
 
 
 def _others(

@@ -2,7 +2,7 @@
 
 Putting a cell replaces its predecessor, moves its deadline and marks whose verdict may have changed.
 Everything here is a function of the cells and their order, so putting them back restores everything.
-Nothing here judges or tells.
+Nothing here judges or emits.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -163,7 +163,7 @@ class State:
         self._arm(key, after)
 
     def _may_ask_now(self, before: Condition, after: Condition) -> bool:
-        """Whether it may ask for a reset for which it did not ask before: what goes on is not weighed."""
+        """Whether it may ask for a reset for which it did not ask before: what continues is not weighed."""
         era = self.era
         return before.heard_ns <= max(era.started_ns, era.catalog_ns) or not shown_alike(before, after)
 
@@ -261,7 +261,7 @@ class State:
     # ------------------------------------------------------------------ timers
 
     def _arm(self, key: Key, cell: Timed | None, not_before_ns: int = 0) -> None:
-        """Its time stands still while its source does not observe; only a rehearsal's goes on."""
+        """Its time stands still while its source does not observe; only an injected one's runs on."""
         at_ns = None
         if cell is not None and (not self.awaits(cell.source, cell.device_id) or _is_injected(cell)):
             at_ns = self._timed[type(cell)](self.lookup, cell)

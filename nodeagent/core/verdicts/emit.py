@@ -1,4 +1,4 @@
-"""Events: what is told of a device, with the state it is in after the change.
+"""Events: what happened to a device, with the state it is in after the change.
 
 It sees to it that every change of verdict or handling is in exactly one event. It changes nothing
 but the record of what was last shown.
@@ -139,7 +139,7 @@ def unobserved_reason(state: State, device: Device) -> Reason | None:
     if device.gone:
         return Reason(kind="device", id=device.id, text=device.gone)
     if not device.seen:
-        return Reason(kind="device", id=device.id, text="no driver tells which part it is")
+        return Reason(kind="device", id=device.id, text="no driver says which part it is")
     seen_by = state.source_of(device.source, device.id)
     if seen_by is not None and seen_by.lost_ns is not None:
         return Reason(kind="source", id=seen_by.name, text=f"{seen_by.name}: {seen_by.reason}")
@@ -226,7 +226,7 @@ def emit(
 
 
 def settle(state: State) -> None:
-    """Tell the changes of verdict or handling that no event has carried yet."""
+    """Emit the changes of verdict or handling that no event has carried yet."""
     if state.muted:
         return
     while state.dirty:
@@ -244,7 +244,7 @@ def settle(state: State) -> None:
 
 
 def show_as_emitted(state: State) -> None:
-    """After a muted replay: what the told events would have shown is what now follows."""
+    """After a muted replay: take what follows from the state as what the published events have shown."""
     state.dirty.clear()
     for device in state.all(Device):
         now = judgement(state, device)

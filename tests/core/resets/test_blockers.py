@@ -190,7 +190,7 @@ def test_a_chip_whose_processes_cannot_be_read_any_more_is_not_free() -> None:
 
 UNLISTED = (
     "it waits: npu1 is reset together with the others, and its driver no longer lists it: "
-    "nobody can tell who is on it; power-cycle the node"
+    "who uses it is unknown; power-cycle the node"
 )
 
 
