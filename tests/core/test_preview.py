@@ -1,4 +1,4 @@
-"""A rehearsal of other tables says what a reload would change, and changes nothing."""
+"""A preview of other tables says what a reload would change, and changes nothing."""
 
 from nodeagent.core.catalog.catalog import ClearOn
 from nodeagent.core.engine import Engine
@@ -70,5 +70,5 @@ def test_tables_in_which_nothing_open_differs_change_nothing() -> None:
     assert engine.preview(catalog(row(HBM, Level.RESTART_NPU), digest="second")) == Preview()
 
 
-def test_a_rehearsal_before_the_first_tables_is_total() -> None:
+def test_a_preview_before_the_first_tables_is_total() -> None:
     assert Engine({}).preview(AFTER) == Preview()

@@ -89,7 +89,7 @@ def test_folding_the_events_gives_the_verdict_of_every_device_at_every_step(hist
 
 @moderately
 @given(histories(anything))
-def test_a_verdict_changed_event_is_told_only_where_the_verdict_changed(history: History) -> None:
+def test_a_verdict_changed_event_is_emitted_only_where_the_verdict_changed(history: History) -> None:
     engine = fresh()
     before: dict[str, tuple[Verdict, Handling]] = {}
     for event in events_of(play(engine, history)):
@@ -131,7 +131,7 @@ def test_what_is_not_stored_changed_nothing(history: History) -> None:
 
 @moderately
 @given(histories(anything), histories(anything, most=12))
-def test_a_crash_at_any_point_changes_nothing_of_what_is_told_later(past: History, future: History) -> None:
+def test_a_crash_at_any_point_changes_nothing_emitted_later(past: History, future: History) -> None:
     uncrashed = fresh()
     log: History = [(0, CatalogChanged(digest="first")), (0, Started(boot_id="boot-1", version="1"))]
     for at_ns, one in past:
@@ -142,7 +142,7 @@ def test_a_crash_at_any_point_changes_nothing_of_what_is_told_later(past: Histor
 
 @moderately
 @given(histories(anything))
-def test_what_was_told_is_what_a_replay_comes_to(history: History) -> None:
+def test_what_was_published_is_what_a_replay_comes_to(history: History) -> None:
     engine, published = Engine(CATALOGS), Published()
     log: History = [(0, CatalogChanged(digest="first"))]
     engine.step(0, log[0][1])
@@ -199,7 +199,7 @@ def test_a_reload_raises_promotes_and_reopens_nothing(history: History, digest: 
 
 @moderately
 @given(histories(anything), st.sampled_from(("first", "second")))
-def test_a_rehearsal_says_what_the_reload_then_does(history: History, digest: str) -> None:
+def test_a_preview_says_what_the_reload_then_does(history: History, digest: str) -> None:
     engine = fresh()
     play(engine, history)
     before = engine.view()

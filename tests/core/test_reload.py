@@ -118,7 +118,7 @@ def test_a_promotion_whose_rule_changed_takes_the_new_level() -> None:
     assert stands(engine)[0] is Level.SEPARATE_NPU
 
 
-def test_a_new_way_to_close_applies_from_now_and_is_told_as_of_now() -> None:
+def test_a_new_way_to_close_applies_from_now_and_is_emitted_as_of_now() -> None:
     first = catalog(row(HBM, clear_on=ClearOn(reset=True)))
     engine = begin(first, after(row(HBM, clear_on=ClearOn(reset=True, quiet_ns=ns(60)))))
     run(engine, [(1, signal(HBM, "once"))])
@@ -190,7 +190,7 @@ def test_the_same_catalog_again_changes_nothing_and_is_not_stored() -> None:
     assert (outcome.events, outcome.records) == ((), ())
 
 
-def test_tables_that_were_rejected_are_told_and_change_nothing() -> None:
+def test_tables_that_were_rejected_are_reported_and_change_nothing() -> None:
     engine = begin(BEFORE)
     run(engine, [(1, signal(HBM))])
     (rejected,) = run(engine, [(2, TablesRejected(reason="kernel.toml:3: level"))])

@@ -41,8 +41,8 @@ def test_a_hold_ends_when_it_would_have(what: str) -> None:
     assert [cell.until_ns for cell in history.missing(()) if isinstance(cell, Hold)] == [ns(7201)]
 
 
-def test_of_a_hold_whose_event_does_not_tell_its_end_an_isolation_stands_and_a_quiesce_does_not() -> None:
-    """So it was told before ends were: a node is not left blind for ever."""
+def test_of_a_hold_whose_event_does_not_say_its_end_an_isolation_stands_and_a_quiesce_does_not() -> None:
+    """Events of versions before ends were published: a node is not left blind for ever."""
     both = [(1, order("isolate", until_ns=ns(60))), (1, order("quiesce", device="node", until_ns=ns(60)))]
     history = History(())
     history.add(replace(event, evidence={}) for event in run(begin(catalog()), both))

@@ -10,10 +10,10 @@ The commands (times are such as ``90s``, ``2m``, ``21s+1ns`` since the first boo
     TIME restart|reload                     the daemon starts again; new tables
     TIME reboot [wall=AHEAD]                the machine starts again, perhaps with another wall clock
     TIME crash [compacted] [lost=CODE]      a new process: what was stored is replayed (compacted first), and
-                                            nothing is told, unless what was told of a code was lost
+                                            nothing is emitted, unless the events of a code were lost
     TIME flood 300 COMMAND...               the command 300 times, each # in it a number; its last line only
 
-All others are ``tables``'s, or inputs, which are ``inputs``'s. What is told shows the rule clock's time,
+All others are ``tables``'s, or inputs, which are ``inputs``'s. Each event shows the rule clock's time,
 and where the wall clock shows another, that beside it.
 """
 
@@ -57,7 +57,7 @@ class Stage:
         self._stored_since = 0
 
     def perform(self, command: str) -> list[str]:
-        """The lines that one command tells. Raises ValueError for a command that is none."""
+        """The output of one command, in lines. Raises ValueError for a command that is none."""
         verb, *words = command.split()
         if self._tables.perform(verb, words):
             return []
@@ -114,7 +114,7 @@ class Stage:
         return []
 
     def _catalog(self) -> CatalogChanged:
-        """The tables as they stand, added to what the engine may be told of."""
+        """The tables as they stand, added to those that the engine may be given."""
         digest = f"tables-{len(self._catalogs) + 1}"
         self._catalogs[digest] = self._tables.catalog(digest)
         return CatalogChanged(digest=digest)
@@ -186,7 +186,7 @@ class Stage:
         kept = {key: one for key, one in known.conditions.items() if one.code != lost_code}
         outcome, differences = self._engine.reconcile(Published(conditions=kept, shown=known.shown))
         lines = self._describe(outcome.events)
-        return [*lines, f"{differences} differed from what had been told"] if differences else lines
+        return [*lines, f"{differences} differed from what had been published"] if differences else lines
 
     # ------------------------------------------------------------------ what can be seen
 

@@ -65,7 +65,7 @@ class Observed:
     """In place of the engine in the pump: the same, with every step written down.
 
     Deadlines that are due are fired by a step of their own before the input, which is the same thing:
-    so a watcher can tell what time brought about from what the input did.
+    so a watcher can distinguish what time brought about from what the input did.
     """
 
     def __init__(self, engine: Engine, known: dict[str, Catalog], true_ns: Callable[[], int]) -> None:

@@ -291,7 +291,7 @@ def _once(step: Step) -> Fault | None:
 
 
 def is_line_alone(step: Step, fault: Fault) -> bool:
-    """Whether only the kernel log tells it: that counts for nothing."""
+    """Whether only the kernel log reports it: that counts for nothing."""
     return any(
         one.backing is not Backing.OWN
         for one in step.after.conditions

@@ -36,7 +36,7 @@ class Part:
     """A chip, switch chip or port in a slot. ``active`` are the codes its driver shows as present now.
 
     Those of one ``group`` are reset together; ``when_reset`` is well, stays, returns or silent.
-    ``holders`` None: nobody tells them here but plots.
+    ``holders`` None: only plots report them here.
     """
 
     name: str
@@ -184,7 +184,7 @@ class World:
         return part.present and part.heard and part.source not in self.lost
 
     def occur(self, part: Part, code: str, reported: bool = True, severity: int | None = None) -> None:
-        """The fault begins, or comes again; ``told`` false: its callback is lost."""
+        """The fault begins, or comes again; ``reported`` false: its callback is lost."""
         part.active[code] = None
         if reported and self.hears(part):
             self.say(self.signal(part, code, Assertion.OCCUR, severity))

@@ -111,7 +111,7 @@ def test_a_source_lost_for_one_device_makes_that_one_unknown() -> None:
     assert (stands(engine, "npu0")[1], stands(engine, "npu1")[1]) == (Verdict.ALLOW, Verdict.UNKNOWN)
 
 
-def test_a_complete_poll_brings_the_device_back_and_tells_it_once() -> None:
+def test_a_complete_poll_brings_the_device_back_with_one_event() -> None:
     engine = begin(TABLES, chips=2)
     run(engine, [(1, lost(device="npu1"))])
     assert emitted(
@@ -127,7 +127,7 @@ def test_a_read_of_everything_brings_back_devices_that_were_lost_alone() -> None
     assert stands(engine, "npu1")[1] is Verdict.ALLOW
 
 
-def test_losing_a_source_twice_for_the_same_reason_is_told_once() -> None:
+def test_losing_a_source_twice_for_the_same_reason_is_one_event() -> None:
     engine = begin(TABLES)
     assert emitted(run(engine, [(1, lost("kmsg")), (2, lost("kmsg"))])) == [("source_lost", "node", "")]
 
@@ -174,7 +174,7 @@ def test_after_a_restart_the_last_verdict_stands_for_a_while_unobserved() -> Non
     assert stands(engine)[1] is Verdict.UNKNOWN
 
 
-def test_a_read_in_time_changes_no_verdict_and_tells_nothing() -> None:
+def test_a_read_in_time_changes_no_verdict_and_emits_nothing() -> None:
     engine = begin(TABLES)
     assert emitted(run(engine, [(100, restart()), (105, back())])) == [("started", "node", "")]
     assert device_view(engine).observed is True
@@ -249,7 +249,7 @@ def test_after_a_reboot_what_was_not_read_is_unknown_at_once() -> None:
     assert stands(engine)[1] is Verdict.UNKNOWN
 
 
-def test_a_start_tells_what_is_doubtful_about_the_time_before_it() -> None:
+def test_a_start_names_what_is_doubtful_about_the_time_before_it() -> None:
     engine = begin(TABLES)
     doubtful = Started(boot_id="boot-2", version="1", doubt="the wall clock was set back")
     (started, *_) = run(engine, [(100, doubtful)])

@@ -111,7 +111,7 @@ def test_where_nobody_knew_the_holders_and_none_is_listed_the_job_has_ended() ->
     assert emitted(events)[-1] == ("cleared", "npu0", "XID_31")
 
 
-def test_told_of_a_device_that_nobody_holds_it_waits_for_no_job() -> None:
+def test_on_a_device_that_is_known_to_be_free_it_waits_for_no_job() -> None:
     engine = begin(JOB_END)
     run(engine, [(1, held("npu0", None)), (2, xid("XID_31", "npu0"))])
     assert wait(engine, 62) == []

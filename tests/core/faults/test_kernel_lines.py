@@ -164,7 +164,7 @@ def test_a_milder_line_stays_as_mild_as_it_is() -> None:
     assert wait(engine, 100) == []
 
 
-def test_of_a_chip_whose_driver_tells_no_events_the_line_has_the_word() -> None:
+def test_of_a_chip_whose_driver_reports_no_events_the_line_decides() -> None:
     engine = gpu()
     run(engine, [(1, listed(events="none")), (10, xid(LOST, PCI)), polled(11)])
     assert wait(engine, HOUR_S) == []
@@ -177,7 +177,7 @@ def test_of_a_chip_whose_driver_tells_no_events_the_line_has_the_word() -> None:
 @pytest.mark.parametrize(
     "confirmed", [by_driver(), active(LOST, device="gpu0", source="nvidia", begun_s=10.5)]
 )
-def test_what_the_driver_tells_too_stands_and_counts(confirmed: Input) -> None:
+def test_what_the_driver_reports_too_stands_and_counts(confirmed: Input) -> None:
     engine = gpu()
     run(engine, [(10, xid(LOST, PCI)), (11, confirmed)])
     run(engine, [(HOUR_S, xid(LOST, PCI)), (HOUR_S, by_driver())])
@@ -196,7 +196,7 @@ def test_a_disregarded_line_that_the_driver_confirms_isolates_again() -> None:
     assert stands(engine, "gpu0") == OUT
 
 
-def test_a_line_of_what_the_driver_told_first_changes_nothing() -> None:
+def test_a_line_of_what_the_driver_reported_first_changes_nothing() -> None:
     engine = gpu()
     run(engine, [(10, by_driver()), (10, xid(LOST, PCI)), polled(11)])
     wait(engine, HOUR_S)
@@ -209,7 +209,7 @@ BY_NUMBER = "XID_149.unspecified"
 
 @pytest.mark.parametrize("line_first", [True, False])
 def test_a_line_that_says_more_than_the_driver_is_confirmed_by_the_number_alone(line_first: bool) -> None:
-    """NVML tells the number of an NVLink Xid; whether it was fatal only the line says."""
+    """NVML reports the number of an NVLink Xid; whether it was fatal only the line says."""
     both = [xid(FATAL, PCI), by_driver(BY_NUMBER)]
     engine = gpu()
     run(engine, [(10, each) for each in (both if line_first else reversed(both))])
@@ -249,7 +249,7 @@ def test_one_that_a_line_named_before_the_driver_listed_any_is_forgotten_then() 
     assert open_codes(engine) == []
 
 
-def test_what_a_line_told_before_the_driver_listed_the_chip_is_a_line_alone() -> None:
+def test_what_a_line_reported_before_the_driver_listed_the_chip_is_a_line_alone() -> None:
     engine = begin(TABLES, chips=0)
     run(engine, [(1, xid(LOST, PCI)), (2, listed()), (3, back("nvidia")), polled(4)])
     assert stands(engine, "gpu0") == OUT

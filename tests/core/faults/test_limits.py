@@ -45,7 +45,7 @@ _review = policy.review
 TABLES = catalog(row("too_many_faults", Level.SUB_HEALTH))
 
 
-def test_more_conditions_than_a_device_may_have_are_refused_and_told_once() -> None:
+def test_more_conditions_than_a_device_may_have_are_refused_with_one_event() -> None:
     engine = begin(TABLES)
     most = limits.MAX_CONDITIONS_ON_DEVICE
     events = run(engine, [(1, signal(f"E{number}", severity=0)) for number in range(most + 50)])
@@ -208,7 +208,7 @@ def test_it_stays_though_notes_go_on_coming() -> None:
     assert stands(engine)[1] is Verdict.ISOLATE
 
 
-def test_what_is_rehearsed_makes_way_for_the_mildest_that_is_real() -> None:
+def test_what_is_injected_makes_way_for_the_mildest_that_is_real() -> None:
     engine = begin(ROOM)
     drill = [
         (1.0, signal(BREAKS + str(each), injected=True)) for each in range(limits.MAX_CONDITIONS_ON_DEVICE)
@@ -219,7 +219,7 @@ def test_what_is_rehearsed_makes_way_for_the_mildest_that_is_real() -> None:
     assert len(open_codes(engine)) == limits.MAX_CONDITIONS_ON_DEVICE + 1
 
 
-def test_no_more_is_rehearsed_on_all_devices_than_may_be() -> None:
+def test_no_more_is_injected_on_all_devices_than_may_be() -> None:
     engine = begin(ROOM, chips=4)
     for index in range(4):
         run(engine, many(100, f"npu{index}", injected=True))

@@ -132,7 +132,7 @@ def test_a_set_begun_before_a_recovery_does_not_undo_it() -> None:
     assert condition(engine, LINK_DOWN).recovered_ns == ns(30)
 
 
-def test_a_code_that_is_only_told_is_told_once_however_long_it_is_shown() -> None:
+def test_a_code_that_is_only_a_notice_has_one_however_long_it_is_shown() -> None:
     engine = begin(catalog(row(HBM, notice=True)))
     assert emitted(run(engine, [(1, active(HBM, begun_s=0))])) == [("notice", "npu0", HBM)]
     for at_s in (2, 90, 900):

@@ -89,7 +89,7 @@ def test_refined_occurrences_count_for_a_rule_that_names_the_code() -> None:
     assert EventKind.PROMOTED in [event.kind for event in events]
 
 
-def test_what_is_only_a_notice_is_told_and_opens_nothing() -> None:
+def test_what_is_only_a_notice_is_emitted_and_opens_nothing() -> None:
     engine = begin(TABLES)
     (notice,) = run(engine, [(1, xid("LINK.Nonfatal.RX.0x1"))])
     assert (notice.kind, notice.code, notice.name) == (EventKind.NOTICE, "LINK.Nonfatal", "link hiccup")

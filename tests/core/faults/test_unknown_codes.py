@@ -56,7 +56,7 @@ def learnt(engine: Engine) -> list[tuple[str, int]]:
         ("link", None, Level.NOT_HANDLE),
     ],
 )
-def test_an_unknown_code_is_told_as_unknown(source: str, severity: int | None, level: Level) -> None:
+def test_an_unknown_code_is_marked_unknown(source: str, severity: int | None, level: Level) -> None:
     (raised,) = run(begin(BARE), [(1, signal(CODE, source=source, severity=severity))])
     assert (raised.unknown, raised.condition_level, raised.name) == (True, level, CODE)
 
@@ -130,7 +130,7 @@ def test_it_settles_the_code_on_every_chip() -> None:
     assert levels(engine) == [Level.NOT_HANDLE, Level.NOT_HANDLE]
 
 
-def test_a_poll_that_tells_the_severity_settles_it_and_is_stored() -> None:
+def test_a_poll_with_the_severity_settles_it_and_is_stored() -> None:
     engine = begin(BARE)
     run(engine, [(1, signal(CODE))])
     given = shown(1, begun_s=2)
@@ -139,7 +139,7 @@ def test_a_poll_that_tells_the_severity_settles_it_and_is_stored() -> None:
     assert engine.step(ns(4), shown(1, begun_s=3)).records == ()
 
 
-def test_a_poll_opens_a_code_with_the_severity_that_it_tells() -> None:
+def test_a_poll_opens_a_code_with_the_severity_that_it_reports() -> None:
     engine = begin(BARE)
     run(engine, [(2, shown(0))])
     assert (levels(engine), learnt(engine)) == ([Level.NOT_HANDLE], [(CODE, 0)])

@@ -62,7 +62,7 @@ def test_what_is_no_order_has_no_answer() -> None:
         (replace(BY_ROOT, what="refuse"), "action_id: no reset is pending on 'npu0'; pending: none"),
     ],
 )
-def test_an_order_about_what_is_not_there_is_told_so(order: Operator, reason: str) -> None:
+def test_an_order_about_what_is_not_there_is_refused_with_the_reason(order: Operator, reason: str) -> None:
     assert answer_to(Ring(), order) == refused(reason, Refused.UNKNOWN)
 
 
@@ -120,7 +120,7 @@ def test_a_release_that_an_earlier_version_took_is_taken_when_it_is_replayed() -
     assert "alice" not in [hold.owner for hold in ring.engine.view().holds]
 
 
-def test_who_has_nothing_to_release_is_told_whose_it_is() -> None:
+def test_who_has_nothing_to_release_gets_the_name_of_who_has() -> None:
     ring = Ring()
     assert ask(ring, "release") == refused("there is nothing to release on npu0")
     ask(ring, "isolate", owner="bob", reason="fan swap")
@@ -138,7 +138,7 @@ def test_who_has_nothing_to_release_is_told_whose_it_is() -> None:
 # ---------------------------------------------------------------------- quiesce, isolate
 
 
-def test_who_has_quiesced_nothing_is_told_who_has() -> None:
+def test_who_has_quiesced_nothing_gets_the_name_of_who_has() -> None:
     ring = Ring()
     assert ask(ring, "resume", "node") == refused("this node is not quiesced")
     ask(ring, "quiesce", "node", owner="bob", reason="driver upgrade")

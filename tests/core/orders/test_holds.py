@@ -47,7 +47,7 @@ def test_an_isolation_with_an_end_ends_by_itself() -> None:
     assert emitted(wait(engine, 60)) == [("released", "npu0", "")]
 
 
-def test_an_isolation_that_is_over_already_is_told_and_ends_at_once() -> None:
+def test_an_isolation_that_is_over_already_is_emitted_and_ends_at_once() -> None:
     engine = begin(catalog())
     events = run(engine, [(10, order("isolate", until_ns=ns(5)))])
     assert [(event.kind, event.at_ns) for event in events] == [
@@ -70,7 +70,7 @@ def test_the_same_order_again_only_ever_makes_it_longer(
     assert (hold.since_ns, hold.until_ns) == (ns(1), None if ends_s is None else ns(ends_s))
 
 
-def test_an_order_that_changes_nothing_is_neither_told_nor_stored() -> None:
+def test_an_order_that_changes_nothing_is_neither_emitted_nor_stored() -> None:
     engine = begin(catalog())
     run(engine, [(1, alices("isolate"))])
     outcome = engine.step(ns(2), alices("isolate", until_ns=ns(5)))

@@ -221,7 +221,7 @@ def test_one_that_sits_there_no_more_is_reset_with_nobody() -> None:
     assert [action.devices for action in ring.actions] == [("die0",)]
 
 
-def test_a_chip_that_can_never_be_reset_is_never_proposed_and_a_person_is_told_why() -> None:
+def test_a_chip_that_can_never_be_reset_is_never_proposed_and_a_person_sees_why() -> None:
     why = "it is a virtual GPU of this guest (vGPU), and only its host can reset it"
     ring = Ring()
     chip = seen("npu1", "die1", "0000:01:00.0")

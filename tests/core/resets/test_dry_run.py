@@ -1,4 +1,4 @@
-"""What a person is told of a reset before it is ordered, and why one that is ordered begins nothing."""
+"""What a person sees of a reset before it is ordered, and why one that is ordered begins nothing."""
 
 import pytest
 
@@ -61,7 +61,7 @@ def test_what_a_reset_used_up_is_counted_and_its_cool_down_named() -> None:
     assert found.blocked_by == ("the last reset ended less than 30 s ago",)
 
 
-def test_no_such_device_is_not_rehearsed() -> None:
+def test_no_such_device_has_no_dry_run() -> None:
     assert Ring().engine.dry_run_reset("npu9") is None
 
 
@@ -106,7 +106,7 @@ def _spent() -> Ring:
     ],
     ids=["no chip", "off", "isolated", "separated", "another", "limit"],
 )
-def test_an_order_that_would_begin_nothing_is_told_why_and_begins_nothing(
+def test_an_order_that_would_begin_nothing_says_why_and_begins_nothing(
     ring: Ring, device: str, why: str
 ) -> None:
     found = dry_run(ring, device)

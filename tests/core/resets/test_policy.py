@@ -140,7 +140,7 @@ def test_off_proposes_nothing() -> None:
     assert ring.emitted() == []
 
 
-def test_a_dry_run_tells_the_same_and_does_nothing() -> None:
+def test_a_dry_run_emits_the_same_and_does_nothing() -> None:
     dry, wet = Ring(ring_catalog(ResetMode.DRY_RUN)), Ring()
     for ring in (dry, wet):
         ring.propose_and_start()

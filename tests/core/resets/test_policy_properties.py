@@ -205,7 +205,7 @@ def test_one_group_is_reset_at_a_time_and_each_reset_once(history: History) -> N
 
 @moderately
 @given(histories())
-def test_each_action_has_been_told_before_and_everything_proposed_has_one_end(history: History) -> None:
+def test_each_action_was_proposed_before_and_everything_proposed_has_one_end(history: History) -> None:
     engine, _ = begin()
     events, actions = play(engine, history)
     ends = Counter(
@@ -237,7 +237,7 @@ def test_a_hold_of_a_reset_lasts_as_long_as_the_reset(history: History) -> None:
 
 @moderately
 @given(histories(), histories(4))
-def test_a_crash_at_any_point_changes_nothing_of_what_is_told_and_done_later(
+def test_a_crash_at_any_point_changes_nothing_of_what_is_emitted_and_done_later(
     past: History, future: History
 ) -> None:
     engine, log = begin()

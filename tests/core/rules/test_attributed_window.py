@@ -18,7 +18,7 @@ BY_JOB = FrequencyRule(
 BY_PLACE = replace(BY_JOB, counted_by=CountedBy.PLACE)
 
 Occurrence = tuple[int, str, str]
-"""When, whose, where; "" for what nobody can tell."""
+"""When, whose, where; "" for what is unknown."""
 
 _steps = st.lists(
     st.tuples(

@@ -75,7 +75,7 @@ def test_while_it_stands_it_is_neither_raised_again_nor_closed_by_a_poll() -> No
 
 
 def test_what_a_person_closed_comes_back_once_as_much_has_risen_again() -> None:
-    """A storm that goes on for ever would else be told once, and never again."""
+    """A storm without an end would else be reported once, and never again."""
     by_hand = row("STORM", clear_on=ClearOn(recover=True, operator=True))
     engine = begin(catalog(by_hand, counter=[rising("STORM", 100, window_s=3600)]))
     run(engine, [(1, mark(0)), (2, mark(100)), (3, order("release"))])

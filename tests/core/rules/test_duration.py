@@ -36,7 +36,7 @@ def test_a_nanosecond_past_the_time_out_takes_the_level_of_the_rule() -> None:
     assert changed.verdict is Verdict.NO_NEW_JOBS
 
 
-def test_a_deadline_noticed_late_is_told_with_the_time_it_fell() -> None:
+def test_a_deadline_noticed_late_is_emitted_with_the_time_it_fell() -> None:
     engine = begin(TABLES)
     run(engine, [(1, signal(LINK_DOWN))])
     assert [event.at_ns for event in wait(engine, 500)] == [ns(21) + 1]

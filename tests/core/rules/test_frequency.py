@@ -82,7 +82,7 @@ def test_kernel_lines_of_one_burst_are_one_occurrence() -> None:
     assert emitted(run(engine, [(1 + 179 * 3 + 181, xid("XID_79"))]))[-1][0] == "promoted"
 
 
-def test_one_xid_that_the_kernel_log_and_the_library_tell_is_one_occurrence() -> None:
+def test_one_xid_that_the_kernel_log_and_the_library_report_is_one_occurrence() -> None:
     engine = begin(catalog(row("XID_79"), frequency=[repeat("XID_79", 2)]))
     run(engine, [(0, seen("gpu0", "GPU-1", source="nvidia")), (0, back("nvidia"))])
     both = [xid("XID_79", "gpu0"), xid("XID_79", "gpu0", source="nvidia")]
@@ -214,7 +214,7 @@ def test_of_two_rules_that_name_a_code_the_first_counts() -> None:
 # --------------------------------------------------------------------------- the window itself
 
 
-def test_occurrences_told_late_are_counted_where_they_belong() -> None:
+def test_occurrences_reported_late_are_counted_where_they_belong() -> None:
     rule: FrequencyRule = repeat(HBM, 3, 10)
     window = Window(device_id="die0", code=HBM, rule=rule.id)
     for at_s in (20, 12):

@@ -1,7 +1,7 @@
 """A code with a duration and a frequency rule against a dumb twin, which asks the whole history each time.
 
 What is so at a moment (present, in force, held by a ``once``) is a question about all that was said until
-then, and what is told follows from two moments next to each other.
+then, and what is emitted follows from two moments next to each other.
 """
 
 from collections.abc import Iterator
@@ -109,7 +109,7 @@ def quiet_since(history: list[Said]) -> int:
     )
 
 
-# --------------------------------------------------------------------------- what is told between moments
+# --------------------------------------------------------------------------- what is emitted between moments
 
 
 def moments(history: list[Said]) -> Iterator[tuple[list[Said], int]]:
@@ -168,7 +168,7 @@ blocks = st.lists(st.one_of(anything, presence, presence), max_size=16)
 @pytest.mark.parametrize("code", [LINK_DOWN, "*"])
 @settings(max_examples=300, deadline=None)
 @given(said=blocks, times=st.integers(1, 2), with_ticks=st.booleans())
-def test_all_that_is_told_follows_from_the_whole_history(
+def test_all_that_is_emitted_follows_from_the_whole_history(
     code: str, said: list[list[tuple[int, str]]], times: int, with_ticks: bool
 ) -> None:
     at_least = Level.RESTART_REQUEST if code == "*" else None

@@ -105,7 +105,7 @@ def test_of_several_roots_the_strictest_open_one_takes_the_companion() -> None:
     assert [(one.code, one.count) for one in engine.view().conditions] == [("XID_79", 2), ("XID_48", 1)]
 
 
-def test_a_companion_of_a_root_that_has_closed_is_told_in_a_notice() -> None:
+def test_a_companion_of_a_root_that_has_closed_gets_a_notice() -> None:
     engine = begin(TABLES)
     seen(engine, (1, gpu("XID_79")), (2, order("release")))
     (notice,) = run(engine, [(3, gpu("XID_45"))])

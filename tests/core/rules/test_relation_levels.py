@@ -108,7 +108,7 @@ def test_a_code_cancels_what_came_before_it_and_not_what_comes_after() -> None:
     assert seen(engine, (101, gpu("XID_163"))) == [("raised", GPU, "XID_163")]
 
 
-def test_an_end_that_is_told_late_cancels_nothing_that_came_after_it() -> None:
+def test_an_end_that_is_reported_late_cancels_nothing_that_came_after_it() -> None:
     engine = begin(CANCEL)
     late = gpu("XID_162", backdated=True, last_ns=ns(5))
     assert of(run(engine, [(10, gpu("XID_163")), (11, late)]), EventKind.CLEARED) == []

@@ -131,7 +131,7 @@ def crossings_by_hand(edges: list[tuple[int, bool]]) -> list[tuple[int, str]]:
 
 @moderately
 @given(st.lists(st.tuples(_gaps, st.booleans()), max_size=25))
-def test_the_threshold_rule_tells_every_time_above_that_lasted(steps: list[tuple[int, bool]]) -> None:
+def test_the_threshold_rule_reports_every_time_above_that_lasted(steps: list[tuple[int, bool]]) -> None:
     engine = begin(catalog(row("HOT"), threshold=[hot("HOT", 10)]))
     now, edges = 1, list[tuple[int, bool]]()
     for gap, above in steps:

@@ -35,7 +35,7 @@ def test_the_sliding_window_is_a_count_over_the_whole_history(
 
 
 def levels_by_hand(assertions: list[tuple[int, str]], until: int) -> list[tuple[int, str]]:
-    """What the rule of 10 s and 20 s tells of these occurs and recoveries, from its definition, in ns.
+    """What the rule of 10 s and 20 s makes of these occurs and recoveries, from its definition, in ns.
 
     Walks the whole history: presences, then for each the level and the end that follow from it.
     """
@@ -65,7 +65,7 @@ def levels_by_hand(assertions: list[tuple[int, str]], until: int) -> list[tuple[
 
 @moderately
 @given(st.lists(st.tuples(_gaps, st.sampled_from(("occur", "recover"))), max_size=20), st.booleans())
-def test_the_duration_rule_tells_what_the_whole_history_says(
+def test_the_duration_rule_emits_what_the_whole_history_says(
     steps: list[tuple[int, str]], with_ticks: bool
 ) -> None:
     engine = begin(catalog(row(LINK_DOWN), duration=[lasting(LINK_DOWN, 10, 20)]))

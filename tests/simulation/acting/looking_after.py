@@ -39,7 +39,7 @@ def hold(world: World, part: Part, holders: tuple[Holder, ...]) -> None:
 
 def begin(world: World, part: Part, code: str, reported: bool = True) -> None:
     if code == XID:
-        # The driver tells what the kernel logs; at times only the log does.
+        # The driver reports what the kernel logs; at times only the log does.
         world.once(part, code, source=world.rng.choice(("", "", "kmsg")))
     else:
         world.occur(part, code, reported=reported)

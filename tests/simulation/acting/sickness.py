@@ -147,7 +147,7 @@ def others_faults(world: World) -> Plot:
 
 
 def is_seen_no_more(world: World) -> Plot:
-    """A fault that nobody reads for long after it was told, and then perhaps is gone."""
+    """A fault that nobody reads for long after it was reported, and then perhaps is gone."""
     part = a_free_chip(world)
     code = world.rng.choice(("RestartNPU", XID))
     begin(world, part, code)

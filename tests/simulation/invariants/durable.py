@@ -1,4 +1,4 @@
-"""Sequence numbers, what may be seen, and that a crash neither loses nor repeats what is told."""
+"""Sequence numbers, what may be seen, and that a crash neither loses nor repeats an event."""
 
 from collections.abc import Mapping, Sequence
 

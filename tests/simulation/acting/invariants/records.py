@@ -1,4 +1,4 @@
-"""The records of actions: durable first, in order, each with one end, and told as it truly went."""
+"""The records of actions: durable first, in order, each with one end, and reported as it truly went."""
 
 from collections import Counter
 
@@ -37,7 +37,7 @@ class DurableFirst(Invariant):
 
 
 class StepsInOrder(Invariant):
-    """Proposed, then started and finished for each attempt; one end, after which nothing more is told."""
+    """Proposed, then started and finished for each attempt; one end, after which nothing more is emitted."""
 
     name = "every action that is proposed has one end, and its steps their order"
 
@@ -122,7 +122,7 @@ class EndsByItsResult(Invariant):
         else:
             right = truly == word or (word == "failed" and attempt.number > 1 and was_refused)
         if not right:
-            raise Broken(self.name, f"{attempt} is told as {event.why}; it was {truly}")
+            raise Broken(self.name, f"{attempt} is reported as {event.why}; it was {truly}")
 
 
 class ReloadProposesNothing(Invariant):
