@@ -125,8 +125,8 @@ class FrequencyTwin:
         source = self._source(step, fault) or source
         if rule.correlation_ns:
             self._seen.setdefault(fault, []).append(at_ns)
-        standing = self.promoted.get((*fault, rule.id))
-        if standing is None and code not in self.left_out:
+        promotion = self.promoted.get((*fault, rule.id))
+        if promotion is None and code not in self.left_out:
             self._count(fault, rule, at_ns, times, source)
         if rule.correlation_ns:
             self._correlate(fault, rule, at_ns)

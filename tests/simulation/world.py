@@ -98,7 +98,7 @@ class World:
     """``true_ns`` is the time that really passes; every clock that the daemon can read follows from it.
 
     ``digests`` are of the tables that may be in force, ``calm`` of those that mostly are. ``proposed`` are
-    the resets that go on, as the daemon shows them. ``degrade`` takes the disk away, for a reason, or gives
+    the resets in progress, as the daemon shows them. ``degrade`` takes the disk away, for a reason, or gives
     it back ("").
     """
 

@@ -39,7 +39,7 @@ def forget(state: State, device: Device, why: str, *kept: type[Cell]) -> None:
 def forget_named(state: State, device: Device, why: str, source: str = "") -> None:
     """One that only faults have named: an event of the node ends its id (``was``)."""
     forget(state, device, why)
-    reason = f"only faults had named {device.name}: {why}"
+    reason = f"{device.name} was known only by its faults: {why}"
     node = state.device(state.node_id)
     emit(state, EventKind.NOTICE, node, source=source, why=reason, evidence={"was": device.id})
 

@@ -114,7 +114,7 @@ def _update(
     instances.follow(state, after)
     if after.attributes.get("mig") == "disabled":
         for part in state.parts(after.id):
-            forget.forget_named(state, part, f"{after.name} is in parts no longer", given.source)
+            forget.forget_named(state, part, f"{after.name} is not partitioned any more", given.source)
     if known is not None and not known.source:
         kernel_lines.listed(state, after)
     if known is None or known.gone or not known.seen or was:

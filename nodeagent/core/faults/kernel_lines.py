@@ -6,7 +6,7 @@ the chip well, the line is disregarded after a while, however often it comes. It
 repetition by itself, and asks for no reset. A chip that only lines name, and that its vendor's driver does
 not list, is none.
 
-What is disregarded stays so while lines of it go on. After a silence of more than ten times that while the
+Disregarded lines stay so while they keep coming. After a silence of more than ten times that while the
 next line is believed once more, for as long: one false line must not hide a true one for ever, and lines
 that come again and again must not take the chip out each time.
 

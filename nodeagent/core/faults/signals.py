@@ -112,8 +112,8 @@ def overflowed(state: State) -> bool:
     node = registry.resolve(state, NODE, Kind.NODE)
     if node is None:
         return False
-    standing = state.condition(node.id, _TOO_MANY_KEY)
-    if standing is not None and state.moment_ns - standing.last_ns < _TOO_MANY_AGAIN_NS:
+    open_fault = state.condition(node.id, _TOO_MANY_KEY)
+    if open_fault is not None and state.moment_ns - open_fault.last_ns < _TOO_MANY_AGAIN_NS:
         return False
     once = Signal(
         source="agent", device=NODE, code=_TOO_MANY, assertion=Assertion.ONCE, evidence={"why": why}

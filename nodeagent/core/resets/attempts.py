@@ -68,7 +68,7 @@ def due(state: State, reset: Reset) -> None:
         _fail(state, reset, ActionState.TIMED_OUT, "no result came")
     elif reset.stage is ResetStage.VERIFYING:
         unwell = tuple(device_id for device_id in reset.members if device_id not in reset.verified)
-        why = f"{blockers.names(state, unwell)} did not show that it helped"
+        why = f"no poll showed {blockers.names(state, unwell)} healthy"
         _fail(state, reset, ActionState.FAILED, why)
 
 

@@ -32,7 +32,7 @@ class Step:
 class DryRun:
     """``devices`` are names, the one asked for first. ``refused`` is why nothing would begin, "" if it would.
 
-    ``hindered`` is what blocks its start now and may go away by itself. ``window_ns`` is that of
+    ``blocked_by`` is what blocks its start now and may go away by itself. ``window_ns`` is that of
     the limits ``used``.
     """
 

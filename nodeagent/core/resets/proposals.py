@@ -108,7 +108,7 @@ def due(state: State, reset: Reset) -> None:
 
 
 def approve(state: State, reset: Reset, by: str) -> bool:
-    """A person lets it go on."""
+    """A person approves it."""
     if reset.approved or reset.mode is not ResetMode.ASK or not reset.is_pending:
         return False
     approved = replace(reset, approved=True)
@@ -182,7 +182,7 @@ def began_again(state: State) -> None:
 
 def _refuse_in_vain(state: State, reset: Reset) -> None:
     """What blocked it to the last is kept: once that has gone, the fault may ask again."""
-    blocked_by = reset.hindered or ("the last reset was to cool down",)
+    blocked_by = reset.hindered or ("the cool-down after the last reset was not over",)
     why = "; ".join(("it could not be done in time", *blocked_by))
     in_vain = replace(reset, hindered=blocked_by)
     lifecycle.call_off(state, in_vain, Happened.CALLED_OFF, why, may_ask_again=True)

@@ -243,7 +243,7 @@ def test_one_that_a_line_named_before_the_driver_listed_any_is_forgotten_then() 
     events = run(engine, [(2, listed()), (3, back("nvidia"))])
     assert ("cleared", "0000:63:00.0", LOST) in emitted(events)
     (notice,) = of(events, EventKind.NOTICE)
-    assert notice.why == "only faults had named 0000:63:00.0: nvidia lists no such chip"
+    assert notice.why == "0000:63:00.0 was known only by its faults: nvidia lists no such chip"
     assert (notice.device, notice.evidence) == ("node", {"was": "slot:0000:63:00.0"})
     assert [view.name for view in engine.view().devices] == ["node", "gpu0"]
     assert open_codes(engine) == []

@@ -39,7 +39,7 @@ def timed(steps: list[Occurrence]) -> list[Occurrence]:
 
 
 def begun(history: list[Occurrence], job: str, burst: int) -> list[int]:
-    """When each occurrence of the job began: what follows within a burst goes on with it."""
+    """When each occurrence of the job began: what follows within a burst belongs to it."""
     of_job = [at for at, whose, _ in history if whose == job]
     return [at for n, at in enumerate(of_job) if n == 0 or not burst or at - of_job[n - 1] > burst]
 

@@ -97,7 +97,7 @@ def shown(history: list[Said], now: int) -> str:
 
 
 def is_kept_alive(history: list[Said], now: int) -> bool:
-    """Whether a presence that has lasted goes on."""
+    """Whether a presence that has lasted continues."""
     found = presences(history)
     return bool(found) and found[-1][1] is None and is_long(*found[-1], now)
 

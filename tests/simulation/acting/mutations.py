@@ -67,7 +67,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a reload asks for a reset", ((policy, "_asks", asks_after_a_reload),)),
     Mutation("a reset stays proposed though its fault is gone", (kept_despite("the fault is gone"),)),
     Mutation("a reset keeps the mode of its proposal", (kept_despite("the mode of resets"),)),
-    Mutation("resets that are switched off go on", (kept_despite("switched off"),)),
+    Mutation("resets that are switched off continue", (kept_despite("switched off"),)),
     Mutation("a group that grew is reset as it was", (kept_despite("other devices"),)),
     Mutation("a dry run acts", ((attempts, "start", start_in_earnest),)),
     Mutation("an approval is not waited for", ((proposals, "propose", propose_approved),)),

@@ -29,7 +29,7 @@ _SEPARATED = (Level.SEPARATE_NPU, Level.MANUALLY_SEPARATE_NPU)
 class HoldsLastAsLong(Invariant):
     """Of every member, from the proposal to the end; none of a dry run. A part put in is no member."""
 
-    name = "a pending reset holds its members exactly as long as it goes on"
+    name = "a pending reset holds its members exactly as long as it is in progress"
 
     def __init__(self) -> None:
         self._replaced: set[tuple[str, str]] = set()
@@ -178,7 +178,7 @@ def _verified(reset: Reset | None) -> tuple[str, ...]:
 
 
 def _is_answered(step: Step, device: DeviceView) -> bool:
-    """A reset of it goes on, or something isolates its group anyhow."""
+    """A reset of it is in progress, or something isolates its group anyhow."""
     group = device.attributes.get("group")
     members = [one for one in step.after.devices if one is device or _same(one, group)]
     if any(is_in_progress(reset) and device.id in reset.members for reset in step.after.resets):

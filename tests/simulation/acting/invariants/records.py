@@ -113,7 +113,7 @@ class EndsByItsResult(Invariant):
         was_refused = truly == "refused" or event.condition_id in self._degraded
         if attempt not in self._began:
             right = word == ("refused" if "the fault is gone" in event.why else "failed")
-        elif word == "done" or "did not show that it helped" in event.why:
+        elif word == "done" or "no poll showed" in event.why:
             right = truly == "done"
         elif word == "refused":
             right = was_refused or "tool" not in event.why
