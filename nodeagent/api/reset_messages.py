@@ -2,7 +2,7 @@
 
 from nodeagent.api.messages import Published
 from nodeagent.core.model import Reset
-from nodeagent.core.resets.dry_run import Rehearsal, Step, Used
+from nodeagent.core.resets.dry_run import DryRun, Step, Used
 from nodeagent.messages.mapping import writer
 from nodeagent.messages.pb import control_service_pb2, types_pb2
 
@@ -16,9 +16,8 @@ _reset = writer(
 _used = writer(Used, control_service_pb2.ResetsUsed)
 _step = writer(Step, control_service_pb2.ResetStep)
 plan = writer(
-    Rehearsal,
+    DryRun,
     control_service_pb2.ResetPlan,
-    renamed={"blocked_by": "hindered"},
     parts={control_service_pb2.ResetsUsed: _used, control_service_pb2.ResetStep: _step},
 )
 

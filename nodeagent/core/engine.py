@@ -6,7 +6,7 @@
 
 Time is the rule clock's, an argument that never steps back. Equal inputs at equal times give equal
 outcomes: that is what replay and crash recovery rest on. A stored input is replayed with
-``replay``, which does the same and tells nothing; ``resume`` ends a replay.
+``replay``, which does the same and emits nothing; ``resume`` ends a replay.
 """
 
 from collections.abc import Callable, Mapping
@@ -49,15 +49,15 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.orders import holds, orders
 from nodeagent.core.preview import Preview, compare
-from nodeagent.core.reconcile import Told, reconcile
+from nodeagent.core.reconcile import Published, reconcile
 from nodeagent.core.resets import attempts, charges, lifecycle, policy, proposals
-from nodeagent.core.resets.dry_run import Rehearsal, rehearse
+from nodeagent.core.resets.dry_run import DryRun, dry_run
 from nodeagent.core.rules import frequency
 from nodeagent.core.rules.kinds import RULE_KINDS
 from nodeagent.core.state.cell_keys import TAGS
 from nodeagent.core.state.names import natural
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import judgement, observed_ns, settle, show_as_told
+from nodeagent.core.verdicts.emit import judgement, observed_ns, settle, show_as_emitted
 
 _MAX_FIRINGS = 1_000_000
 
@@ -189,7 +189,7 @@ class Engine:
         return changed
 
     def _resumed(self, now_ns: int, started: Started) -> int:
-        """How far the engine had come when it was stopped: replayed, that is what its own past told it."""
+        """How far the engine had come when it was stopped: in a replay, by its stored inputs."""
         state = self._state
         if started.resumed_ns is not None:
             state.now_ns = max(state.now_ns, min(now_ns, started.resumed_ns))
@@ -197,26 +197,26 @@ class Engine:
         return state.now_ns
 
     def replay(self, now_ns: int, given: Input) -> None:
-        """As ``step``, telling nothing: for inputs whose events were told before."""
+        """As ``step``, emitting nothing: for inputs whose events are published already."""
         self._state.muted = True
         if isinstance(given, Started):
             self._resumed(now_ns, given)
         self._advance(now_ns, given)
 
     def resume(self, now_ns: int) -> None:
-        """End a replay at the time up to which deadlines were told."""
+        """End a replay at the time up to which deadlines had fired."""
         state = self._state
         state.muted = True
         state.now_ns = max(state.now_ns, now_ns)
         self._fire()
-        show_as_told(state)
+        show_as_emitted(state)
         state.muted = False
 
-    def reconcile(self, told: Told) -> tuple[Outcome, int]:
-        """After ``resume``: tell where the state differs from what the stored events told; also how often."""
+    def reconcile(self, published: Published) -> tuple[Outcome, int]:
+        """After ``resume``: emit where the state differs from the published events; also how often."""
         state = self._state
         state.events = []
-        differences = reconcile(state, told)
+        differences = reconcile(state, published)
         settle(state)
         return Outcome(events=tuple(state.events)), differences
 
@@ -227,8 +227,8 @@ class Engine:
         """Every live cell, for compaction, in the order in which they can be put back."""
         return tuple(Carried(cell=cell) for cells in self._state.cells.values() for cell in cells.values())
 
-    def rehearse(self, catalog: Catalog) -> Preview:
-        """What this catalog would change of what is open now, which stays as it is."""
+    def preview(self, catalog: Catalog) -> Preview:
+        """What this catalog would change of what is open. The engine itself is not changed."""
         catalogs = {**self._state.catalogs, catalog.digest: catalog}
         before, after = Engine(catalogs), Engine(catalogs)
         for engine in (before, after):
@@ -238,10 +238,10 @@ class Engine:
         after.step(self.now_ns, CatalogChanged(digest=catalog.digest))
         return compare(before.view(), after.view())
 
-    def rehearse_reset(self, device: str) -> Rehearsal | None:
+    def dry_run_reset(self, device: str) -> DryRun | None:
         """What a person's order to reset it would do now; None: no such device."""
         found = registry.find(self._state, device)
-        return None if found is None else rehearse(self._state, found)
+        return None if found is None else dry_run(self._state, found)
 
     def view(self) -> View:
         state = self._state

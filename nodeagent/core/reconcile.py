@@ -1,4 +1,4 @@
-"""After a replay: what was told against what now follows. A difference is told, with reason ``reconcile``.
+"""After a replay: compares what was published with the state, and emits each difference (``rebuilt``).
 
 There should be none; where a defect or damage made one, a subscriber must not be left with it.
 """
@@ -9,20 +9,20 @@ from dataclasses import dataclass, field
 from nodeagent.core.devices import registry
 from nodeagent.core.model import Carried, Condition, Device, Event, EventKind, Shown
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import tell
+from nodeagent.core.verdicts.emit import emit
 
 REBUILT = "rebuilt"
 
 
 @dataclass(slots=True)
-class Told:
+class Published:
     """The fold of stored events: conditions open by id, and what was last shown of each device by its id."""
 
     conditions: dict[str, Event | Condition] = field(default_factory=dict)
     shown: dict[str, Shown] = field(default_factory=dict)
 
     def add(self, events: Iterable[Event]) -> None:
-        """Events told since, in order."""
+        """Events published since, in order."""
         for event in events:
             if event.kind is EventKind.RAISED:
                 self.conditions[event.condition_id] = event
@@ -33,35 +33,35 @@ class Told:
             )
 
 
-def told_by(carried: Iterable[Carried]) -> Told:
-    """What had been told at the last compaction, from its cells."""
-    told = Told()
+def published_by(carried: Iterable[Carried]) -> Published:
+    """What had been published at the last compaction, from its cells."""
+    published = Published()
     for cell in (one.cell for one in carried):
         if isinstance(cell, Condition):
-            told.conditions[cell.id] = cell
+            published.conditions[cell.id] = cell
         elif isinstance(cell, Shown):
-            told.shown[cell.device_id] = cell
-    return told
+            published.shown[cell.device_id] = cell
+    return published
 
 
-def reconcile(state: State, told: Told) -> int:
-    """Tell every difference, and leave changed verdicts to be settled. Returns how many there were."""
+def reconcile(state: State, published: Published) -> int:
+    """Emit every difference, and leave changed verdicts to be settled. Returns how many there were."""
     state.moment_ns = state.now_ns
-    _show_as_told(state, told.shown)
+    _show_as_published(state, published.shown)
     differences = 0
     for condition in list(state.all(Condition)):
-        if condition.id not in told.conditions:
-            tell(state, EventKind.RAISED, state.device(condition.device_id), about=condition, why=REBUILT)
+        if condition.id not in published.conditions:
+            emit(state, EventKind.RAISED, state.device(condition.device_id), about=condition, why=REBUILT)
             differences += 1
-    for condition_id, before in told.conditions.items():
+    for condition_id, before in published.conditions.items():
         if state.get(Condition, condition_id) is None:
-            differences += _tell_cleared(state, condition_id, before)
+            differences += _emit_cleared(state, condition_id, before)
     return differences
 
 
-def _tell_cleared(state: State, condition_id: str, before: Event | Condition) -> int:
+def _emit_cleared(state: State, condition_id: str, before: Event | Condition) -> int:
     device = registry.find(state, before.device_id) or state.device(state.node_id)
-    tell(
+    emit(
         state,
         EventKind.CLEARED,
         device,
@@ -74,8 +74,8 @@ def _tell_cleared(state: State, condition_id: str, before: Event | Condition) ->
     return 1
 
 
-def _show_as_told(state: State, shown: Mapping[str, Shown]) -> None:
-    """Take what subscribers saw last as the base from which changes of verdict are told."""
+def _show_as_published(state: State, shown: Mapping[str, Shown]) -> None:
+    """Take what subscribers saw last as the base from which changes of verdict are emitted."""
     for device in list(state.all(Device)):
         present = state.get(Shown, device.id)
         if device.id in shown:

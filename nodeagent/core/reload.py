@@ -10,7 +10,7 @@ from nodeagent.core.model import CatalogChanged, Condition, EventKind, Promotion
 from nodeagent.core.rules import promotions, reload
 from nodeagent.core.state import deadlines
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import tell
+from nodeagent.core.verdicts.emit import emit
 
 
 def changed(state: State, given: CatalogChanged) -> bool:
@@ -27,7 +27,7 @@ def changed(state: State, given: CatalogChanged) -> bool:
     state.put(replace(before, digest=given.digest, catalog_ns=state.moment_ns))
     if before.digest:
         why = f"catalog {before.digest[:12]} -> {given.digest[:12]}"
-        tell(state, EventKind.TABLES_RELOADED, state.device(state.node_id), source="agent", why=why)
+        emit(state, EventKind.TABLES_RELOADED, state.device(state.node_id), source="agent", why=why)
     same_unknown_level = judged_by.settings.unknown_level is state.lookup.settings.unknown_level
     for condition in state.all(Condition):
         if (other := state.stand_in(condition)) is not None:
@@ -45,7 +45,7 @@ def changed(state: State, given: CatalogChanged) -> bool:
 
 def rejected(state: State, given: TablesRejected) -> bool:
     node = state.device(state.node_id)
-    tell(state, EventKind.TABLES_REJECTED, node, source="agent", why=given.reason)
+    emit(state, EventKind.TABLES_REJECTED, node, source="agent", why=given.reason)
     return True
 
 
@@ -98,7 +98,7 @@ def _review(state: State, promotion: Promotion) -> None:
         state.put(after)
         if after.effective:
             why = f"its rule changed: {promotion.level} -> {rule.level}"
-            tell(state, EventKind.LEVEL_CHANGED, state.device(after.device_id), about=after, why=why)
+            emit(state, EventKind.LEVEL_CHANGED, state.device(after.device_id), about=after, why=why)
 
 
 def _names(rule: FrequencyRule, facts: Facts, state: State) -> bool:

@@ -1,8 +1,8 @@
-"""After damage: what subscribers were told is open stays open, until a driver or a person says otherwise.
+"""After damage: what subscribers saw open stays open, until a driver or a person says otherwise.
 
 From what is left of the cells and the events it works out which isolations, promotions and faults are
 missing, and makes what is left fit to be put back. It puts nothing back itself, and is asked only where
-something was lost. Whether a driver had confirmed a line of the kernel no event tells: such a fault comes
+something was lost. Whether a driver had confirmed a line of the kernel no event says: such a fault comes
 back as confirmed, since a person looks after damage in any case.
 """
 
@@ -40,7 +40,7 @@ _ENDS = frozenset({EventKind.CLEARED, EventKind.RELEASED, EventKind.RESUMED})
 
 class History:
     """What the events say is open, one page of them after the other. ``doubtful`` are cells of which only
-    they can tell whether they still stand.
+    they show whether they still stand.
     """
 
     def __init__(self, doubtful: Iterable[Carried]) -> None:
@@ -52,7 +52,7 @@ class History:
         for event in events:
             if event.kind in _ENDS:
                 self._open.pop(event.condition_id, None)
-            elif (cell := _told_by(event)) is not None:
+            elif (cell := _described(event)) is not None:
                 self._open[cell.id] = cell
 
     def missing(self, carried: Iterable[Carried]) -> tuple[Restorable, ...]:
@@ -122,9 +122,9 @@ def _keeps_work_off(cell: Restorable) -> bool:
     return isinstance(cell, Hold) or PRECEDENCE[cell.level] > PRECEDENCE[Level.SUB_HEALTH]
 
 
-def _told_by(event: Event) -> Restorable | None:
-    """The cell that the event told of, as far as it says."""
-    if event.kind is EventKind.ISOLATED or (event.kind is EventKind.QUIESCED and holds.tells_end(event)):
+def _described(event: Event) -> Restorable | None:
+    """The cell that the event is about, as far as it says."""
+    if event.kind is EventKind.ISOLATED or (event.kind is EventKind.QUIESCED and holds.states_end(event)):
         return _hold(event)
     if event.condition_level is None:
         return None
@@ -147,7 +147,7 @@ def _told_by(event: Event) -> Restorable | None:
 
 
 def _hold(event: Event) -> Hold:
-    """One without a told end has none. A quiesce of that kind is not put back: the node would stay blind."""
+    """One without a stated end has none. Such a quiesce is not put back: the node would stay blind."""
     kind = HoldKind.QUIESCE if event.kind is EventKind.QUIESCED else HoldKind.ISOLATION
     owner, who, reason = holds.owner_in(event.why)
     if proposals.is_of_reset(event.condition_id):

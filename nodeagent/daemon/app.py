@@ -156,7 +156,7 @@ class Daemon:
                         catalog=lambda: catalogs.current,
                         facts=facts,
                         ask=pump.ask,
-                        rehearse=pump.rehearse_reset,
+                        dry_run_reset=pump.dry_run_reset,
                     ),
                     Tables(facts, reloading.reload),
                     Audit(ledger, facts),

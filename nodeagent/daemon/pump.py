@@ -16,7 +16,7 @@ from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import Action, Answer, Assertion, Event, Input, Outcome, Signal, Tick, View
 from nodeagent.core.preview import Preview
-from nodeagent.core.resets.dry_run import Rehearsal
+from nodeagent.core.resets.dry_run import DryRun
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.sources.translate import store_damaged
@@ -145,13 +145,13 @@ class Pump:
         self._finishing = True
         self._woken.set()
 
-    def rehearse(self, catalog: Catalog) -> Preview:
+    def preview(self, catalog: Catalog) -> Preview:
         """What these tables would change of what is open now."""
-        return self._engine.rehearse(catalog)
+        return self._engine.preview(catalog)
 
-    def rehearse_reset(self, device: str) -> Rehearsal | None:
+    def dry_run_reset(self, device: str) -> DryRun | None:
         """What a person's order to reset a device (name or id) would do now; None: no such device."""
-        return self._engine.rehearse_reset(device)
+        return self._engine.dry_run_reset(device)
 
     async def compact(self) -> None:
         """Write the live cells as the base from which the next start replays."""

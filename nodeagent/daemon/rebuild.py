@@ -13,7 +13,7 @@ from nodeagent.core import restore
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import Carried, CatalogChanged, Era, Event, Hold, Ordinal, Outcome
-from nodeagent.core.reconcile import Told, told_by
+from nodeagent.core.reconcile import Published, published_by
 from nodeagent.core.restore import Restorable
 from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
 from nodeagent.store.ledger import Ledger
@@ -85,10 +85,10 @@ async def rebuild(ledger: Ledger, recovery: Recovery, catalogs: Mapping[str, Cat
         log.exception("what the store holds cannot be replayed")
         damage = Damage(why=f"it cannot be replayed: {type(error).__name__}: {error}", is_whole=False)
         return await _of_what_is_left(ledger, recovery, catalogs, (damage,))
-    told = told_by(recovery.carried)
+    published = published_by(recovery.carried)
     async for events in _pages(ledger, recovery.carried_at_seq, recovery.last_seq):
-        told.add(events)
-    return Rebuilt(engine=engine, differences=_reconciled(engine, told))
+        published.add(events)
+    return Rebuilt(engine=engine, differences=_reconciled(engine, published))
 
 
 async def _of_what_is_left(
@@ -96,10 +96,10 @@ async def _of_what_is_left(
 ) -> Rebuilt:
     """The most of it that can be replayed, and beside it what the history says is open."""
     history = restore.History(cell for damage in damages for cell in damage.doubtful)
-    told = told_by(recovery.carried)
+    published = published_by(recovery.carried)
     async for events in _pages(ledger, 0, recovery.last_seq):
         history.add(events)
-        told.add(events)
+        published.add(events)
     whole = replace(recovery, carried=restore.fit(recovery.carried))
     holds = replace(recovery, carried=_holds_of(recovery.carried), inputs=())
     nothing = replace(holds, carried=())
@@ -116,7 +116,7 @@ async def _of_what_is_left(
             log.exception("what is left of the store cannot be replayed; less of it is tried")
             continue
         return Rebuilt(
-            engine=engine, differences=_reconciled(engine, told), damages=damages, restored=restored
+            engine=engine, differences=_reconciled(engine, published), damages=damages, restored=restored
         )
     raise AssertionError("an engine without a past cannot fail")
 
@@ -153,8 +153,8 @@ async def _pages(ledger: Ledger, after_seq: int, last_seq: int) -> AsyncIterator
         after_seq = page[-1].seq
 
 
-def _reconciled(engine: Engine, told: Told) -> Outcome:
-    outcome, differences = engine.reconcile(told)
+def _reconciled(engine: Engine, published: Published) -> Outcome:
+    outcome, differences = engine.reconcile(published)
     if differences:
         log.error("%d conditions differ from what the stored events told; told again", differences)
     return outcome

@@ -77,7 +77,7 @@ class Reloading:
                 config = load_config(self._config_path, os.environ)
                 wrong = refusals.TABLES
                 loaded = await self._catalogs.read(table_folders(config), config.settings())
-                preview = self._pump.rehearse(loaded.catalog)
+                preview = self._pump.preview(loaded.catalog)
             except Exception as error:
                 # Whatever it meets, all goes on as it was.
                 reason = why_refused(error)

@@ -30,7 +30,7 @@ class Node:
             catalog=lambda: samples.CATALOG,
             facts=FACTS,
             ask=self.ask,
-            rehearse=self.engine.rehearse_reset,
+            dry_run_reset=self.engine.dry_run_reset,
         )
 
     async def ask(self, *inputs: Input) -> Taken:
@@ -130,7 +130,7 @@ async def test_what_is_not_known_to_the_core_has_no_answer_and_is_a_bug(node: No
         catalog=node.context.catalog,
         facts=FACTS,
         ask=unanswered,
-        rehearse=node.context.rehearse,
+        dry_run_reset=node.context.dry_run_reset,
     )
     with pytest.raises(AssertionError, match="does not answer 'quiesce'"):
         await node.quiesced("alice")

@@ -1,4 +1,4 @@
-"""Short ways to say what the tests of the core say often: a small catalog, signals, a run, what was told."""
+"""What tests of the core say often, in short: a small catalog, signals, a run, what was emitted."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -203,7 +203,7 @@ def begin(*catalogs: Catalog, chips: int = 1, boot: str = "boot-1") -> Engine:
 
 
 def run(engine: Engine, steps: Iterable[tuple[float, Input]]) -> list[Event]:
-    """Step inputs at these seconds; everything told meanwhile."""
+    """Step inputs at these seconds; every event meanwhile."""
     events: list[Event] = []
     for at_s, given in steps:
         events.extend(engine.step(ns(at_s), given).events)
@@ -215,7 +215,7 @@ def wait(engine: Engine, until_s: float, extra_ns: int = 0) -> list[Event]:
     return list(engine.step(ns(until_s) + extra_ns, Tick()).events)
 
 
-def told(events: Iterable[Event]) -> list[tuple[str, str, str]]:
+def emitted(events: Iterable[Event]) -> list[tuple[str, str, str]]:
     """Of each event its kind, device and code."""
     return [(event.kind.value, event.device, event.code) for event in events]
 

@@ -1,8 +1,8 @@
-"""What a source tells of the time before it was heard: one thing after the other, judged as one."""
+"""What a source reports of the time before it came: one thing after the other, judged as one."""
 
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import CatalogChanged, EventKind, Input, Kind, Level, Started, Tick
-from tests.core.build import back, catalog, device_view, ns, of, repeat, row, run, told, xid
+from tests.core.build import back, catalog, device_view, emitted, ns, of, repeat, row, run, xid
 
 TABLES = catalog(
     row("XID_119", Level.RESTART_NPU),
@@ -57,12 +57,12 @@ def test_a_history_that_never_ends_is_waited_for_as_long_as_a_start() -> None:
     events = run(engine, [line(at_s, FIRST) for at_s in (100, 500, 1000)])
     events += run(engine, [(START_S + 30, Tick())])
     assert of(events, EventKind.PROMOTED) == []
-    assert told(of(run(engine, [(START_S + 31, Tick())]), EventKind.PROMOTED)) == [
+    assert emitted(of(run(engine, [(START_S + 31, Tick())]), EventKind.PROMOTED)) == [
         ("promoted", FIRST, "XID_119")
     ]
 
 
-def test_a_chip_of_which_first_its_link_was_told_is_one_for_correlation_too() -> None:
+def test_a_chip_whose_link_was_reported_first_is_one_for_correlation_too() -> None:
     engine = first_start()
     lines = [
         line(at_s + chip, device) for at_s in (100, 500, 1000) for chip, device in enumerate((FIRST, SECOND))

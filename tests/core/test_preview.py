@@ -1,4 +1,4 @@
-"""A rehearsal of other tables says what a reload would change, and changes nothing."""
+"""A preview of other tables says what a reload would change, and changes nothing."""
 
 from nodeagent.core.catalog.catalog import ClearOn
 from nodeagent.core.engine import Engine
@@ -26,7 +26,7 @@ def test_levels_ends_and_devices_that_would_change_are_named() -> None:
         [(1, signal(HBM)), (2, signal("SLOW", "once", "npu1")), (3, signal("PreSeparateNPU", device="npu2"))],
     )
     run(engine, [(100, signal("PreSeparateNPU", "recover", "npu2"))])
-    assert engine.rehearse(AFTER) == Preview(
+    assert engine.preview(AFTER) == Preview(
         levels=(
             LevelChange(
                 id=f"die0/{HBM}#1",
@@ -60,15 +60,15 @@ def test_the_engine_is_as_it_was_and_knows_nothing_of_those_tables() -> None:
     engine = begin(BEFORE)
     run(engine, [(1, signal(HBM))])
     carried, deadline = engine.carry(), engine.next_deadline()
-    engine.rehearse(AFTER)
+    engine.preview(AFTER)
     assert (engine.carry(), engine.next_deadline(), engine.digest) == (carried, deadline, "first")
 
 
 def test_tables_in_which_nothing_open_differs_change_nothing() -> None:
     engine = begin(BEFORE)
     run(engine, [(1, signal(HBM))])
-    assert engine.rehearse(catalog(row(HBM, Level.RESTART_NPU), digest="second")) == Preview()
+    assert engine.preview(catalog(row(HBM, Level.RESTART_NPU), digest="second")) == Preview()
 
 
-def test_a_rehearsal_before_the_first_tables_is_total() -> None:
-    assert Engine({}).rehearse(AFTER) == Preview()
+def test_a_preview_before_the_first_tables_is_total() -> None:
+    assert Engine({}).preview(AFTER) == Preview()

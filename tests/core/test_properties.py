@@ -18,7 +18,7 @@ from nodeagent.core.model import (
     Verdict,
 )
 from nodeagent.core.preview import compare
-from nodeagent.core.reconcile import Told
+from nodeagent.core.reconcile import Published
 from tests.core.build import verdicts
 from tests.core.worlds import CATALOGS, FUTURE, histories, inputs, starts
 
@@ -89,7 +89,7 @@ def test_folding_the_events_gives_the_verdict_of_every_device_at_every_step(hist
 
 @moderately
 @given(histories(anything))
-def test_a_verdict_changed_event_is_told_only_where_the_verdict_changed(history: History) -> None:
+def test_a_verdict_changed_event_is_emitted_only_where_the_verdict_changed(history: History) -> None:
     engine = fresh()
     before: dict[str, tuple[Verdict, Handling]] = {}
     for event in events_of(play(engine, history)):
@@ -121,17 +121,17 @@ def test_equal_inputs_give_equal_outcomes_to_the_byte(history: History) -> None:
 @moderately
 @given(histories(anything))
 def test_what_is_not_stored_changed_nothing(history: History) -> None:
-    told_all, told_stored = fresh(), fresh()
+    of_all, of_stored = fresh(), fresh()
     for at_ns, one in history:
-        outcome = told_all.step(at_ns, one)
-        told_stored.step(at_ns, outcome.records[0] if outcome.records else FUTURE[0][1])
-    assert told_all.carry() == told_stored.carry()
-    assert told_all.view() == told_stored.view()
+        outcome = of_all.step(at_ns, one)
+        of_stored.step(at_ns, outcome.records[0] if outcome.records else FUTURE[0][1])
+    assert of_all.carry() == of_stored.carry()
+    assert of_all.view() == of_stored.view()
 
 
 @moderately
 @given(histories(anything), histories(anything, most=12))
-def test_a_crash_at_any_point_changes_nothing_of_what_is_told_later(past: History, future: History) -> None:
+def test_a_crash_at_any_point_changes_nothing_emitted_later(past: History, future: History) -> None:
     uncrashed = fresh()
     log: History = [(0, CatalogChanged(digest="first")), (0, Started(boot_id="boot-1", version="1"))]
     for at_ns, one in past:
@@ -142,15 +142,15 @@ def test_a_crash_at_any_point_changes_nothing_of_what_is_told_later(past: Histor
 
 @moderately
 @given(histories(anything))
-def test_what_was_told_is_what_a_replay_comes_to(history: History) -> None:
-    engine, told = Engine(CATALOGS), Told()
+def test_what_was_published_is_what_a_replay_comes_to(history: History) -> None:
+    engine, published = Engine(CATALOGS), Published()
     log: History = [(0, CatalogChanged(digest="first"))]
     engine.step(0, log[0][1])
     for at_ns, one in history:
         outcome = engine.step(at_ns, one)
         log += stored(at_ns, outcome)
-        told.add(outcome.events)
-    assert replayed(log, engine.now_ns).reconcile(told) == (Outcome(), 0)
+        published.add(outcome.events)
+    assert replayed(log, engine.now_ns).reconcile(published) == (Outcome(), 0)
 
 
 @moderately
@@ -186,9 +186,9 @@ def test_a_compacted_history_has_the_same_future(past: History, future: History)
 def test_a_reload_raises_promotes_and_reopens_nothing(history: History, digest: str) -> None:
     engine = fresh()
     play(engine, history)
-    told = engine.step(engine.now_ns, CatalogChanged(digest=digest)).events
-    told += engine.step(engine.now_ns, Tick()).events
-    assert {event.kind for event in told} <= {
+    emitted = engine.step(engine.now_ns, CatalogChanged(digest=digest)).events
+    emitted += engine.step(engine.now_ns, Tick()).events
+    assert {event.kind for event in emitted} <= {
         EventKind.TABLES_RELOADED,
         EventKind.LEVEL_CHANGED,
         EventKind.VERDICT_CHANGED,
@@ -199,14 +199,14 @@ def test_a_reload_raises_promotes_and_reopens_nothing(history: History, digest: 
 
 @moderately
 @given(histories(anything), st.sampled_from(("first", "second")))
-def test_a_rehearsal_says_what_the_reload_then_does(history: History, digest: str) -> None:
+def test_a_preview_says_what_the_reload_then_does(history: History, digest: str) -> None:
     engine = fresh()
     play(engine, history)
     before = engine.view()
-    rehearsed = engine.rehearse(CATALOGS[digest])
+    preview = engine.preview(CATALOGS[digest])
     assert engine.view() == before
     engine.step(engine.now_ns, CatalogChanged(digest=digest))
-    assert rehearsed == compare(before, engine.view())
+    assert preview == compare(before, engine.view())
 
 
 def assert_same_future(one: Engine, other: Engine, future: History) -> None:

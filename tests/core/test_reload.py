@@ -12,6 +12,7 @@ from tests.core.build import (
     begin,
     catalog,
     condition,
+    emitted,
     lasting,
     ns,
     of,
@@ -21,7 +22,6 @@ from tests.core.build import (
     run,
     signal,
     stands,
-    told,
     wait,
 )
 
@@ -45,7 +45,7 @@ def test_open_conditions_take_the_level_of_the_new_row() -> None:
     engine = begin(BEFORE, after(row(HBM, Level.PRE_SEPARATE_NPU, name="HBM")))
     run(engine, [(1, signal(HBM))])
     events = reload(engine, 2)
-    assert told(events) == [("tables_reloaded", "node", ""), ("level_changed", "npu0", HBM)]
+    assert emitted(events) == [("tables_reloaded", "node", ""), ("level_changed", "npu0", HBM)]
     assert (events[1].condition_level, events[1].verdict, events[1].name) == (
         Level.PRE_SEPARATE_NPU,
         Verdict.NO_NEW_JOBS,
@@ -56,14 +56,14 @@ def test_open_conditions_take_the_level_of_the_new_row() -> None:
 def test_a_condition_whose_row_is_gone_keeps_its_level() -> None:
     engine = begin(BEFORE, after())
     run(engine, [(1, signal(HBM))])
-    assert told(reload(engine, 2)) == [("tables_reloaded", "node", "")]
+    assert emitted(reload(engine, 2)) == [("tables_reloaded", "node", "")]
     assert condition(engine, HBM).level is Level.RESTART_NPU
 
 
 def test_nothing_that_was_closed_opens_again() -> None:
     engine = begin(BEFORE, after(row(HBM, Level.SEPARATE_NPU, clear_on=ClearOn(operator=True))))
     run(engine, [(1, signal(HBM)), (2, signal(HBM, "recover"))])
-    assert told(reload(engine, 3)) == [("tables_reloaded", "node", "")]
+    assert emitted(reload(engine, 3)) == [("tables_reloaded", "node", "")]
 
 
 def test_a_lowered_threshold_fires_at_the_next_occurrence_only() -> None:
@@ -71,21 +71,24 @@ def test_a_lowered_threshold_fires_at_the_next_occurrence_only() -> None:
     run(engine, [(1, signal(HBM)), (2, signal(HBM))])
     assert of(reload(engine, 3), EventKind.PROMOTED) == []
     assert wait(engine, 4) == []
-    assert told(run(engine, [(5, signal(HBM))])) == [("promoted", "npu0", HBM)]
+    assert emitted(run(engine, [(5, signal(HBM))])) == [("promoted", "npu0", HBM)]
 
 
 def test_a_shorter_time_out_that_has_passed_gives_its_level_and_counts_nothing() -> None:
     rules: dict[str, Any] = {"duration": [lasting(LINK_DOWN, 5, 60)], "frequency": [repeat(LINK_DOWN, 1)]}
     engine = begin(BEFORE, after(row(LINK_DOWN), **rules))
     run(engine, [(1, signal(LINK_DOWN))])
-    assert told(reload(engine, 10)) == [("tables_reloaded", "node", ""), ("level_changed", "npu0", LINK_DOWN)]
+    assert emitted(reload(engine, 10)) == [
+        ("tables_reloaded", "node", ""),
+        ("level_changed", "npu0", LINK_DOWN),
+    ]
     assert wait(engine, 100) == []
 
 
 def test_a_promotion_whose_rule_is_gone_is_released() -> None:
     engine = begin(BEFORE, after())
     run(engine, [(1, signal("PreSeparateNPU"))])
-    assert told(reload(engine, 2)) == [
+    assert emitted(reload(engine, 2)) == [
         ("tables_reloaded", "node", ""),
         ("released", "npu0", "PreSeparateNPU"),
     ]
@@ -95,27 +98,27 @@ def test_a_promotion_whose_rule_names_its_code_no_longer_is_released() -> None:
     rule = repeat(HBM, 1, id="repeat-PreSeparateNPU")
     engine = begin(BEFORE, after(row(HBM), frequency=[rule]))
     run(engine, [(1, signal("PreSeparateNPU"))])
-    assert ("released", "npu0", "PreSeparateNPU") in told(reload(engine, 2))
+    assert ("released", "npu0", "PreSeparateNPU") in emitted(reload(engine, 2))
 
 
 def test_a_promotion_that_awaits_correlation_is_not_hurried_by_a_shorter_one() -> None:
     slow, fast = repeat(HBM, 2, correlation_ns=ns(30)), repeat(HBM, 2, correlation_ns=0)
     engine = begin(catalog(row(HBM), frequency=[slow]), after(row(HBM), frequency=[fast]), chips=2)
     run(engine, [(1, signal(HBM)), (2, signal(HBM))])
-    assert told(reload(engine, 10)) == [("tables_reloaded", "node", "")]
+    assert emitted(reload(engine, 10)) == [("tables_reloaded", "node", "")]
     assert wait(engine, 100) == []
-    assert told(run(engine, [(101, signal(HBM))])) == [("promoted", "npu0", HBM)]
+    assert emitted(run(engine, [(101, signal(HBM))])) == [("promoted", "npu0", HBM)]
 
 
 def test_a_promotion_whose_rule_changed_takes_the_new_level() -> None:
     rule = repeat("PreSeparateNPU", 1, level=Level.SEPARATE_NPU, release_ns=ns(60))
     engine = begin(BEFORE, after(frequency=[rule]))
     run(engine, [(1, signal("PreSeparateNPU"))])
-    assert told(reload(engine, 2))[1:] == [("level_changed", "npu0", "PreSeparateNPU")]
+    assert emitted(reload(engine, 2))[1:] == [("level_changed", "npu0", "PreSeparateNPU")]
     assert stands(engine)[0] is Level.SEPARATE_NPU
 
 
-def test_a_new_way_to_close_applies_from_now_and_is_told_as_of_now() -> None:
+def test_a_new_way_to_close_applies_from_now_and_is_emitted_as_of_now() -> None:
     first = catalog(row(HBM, clear_on=ClearOn(reset=True)))
     engine = begin(first, after(row(HBM, clear_on=ClearOn(reset=True, quiet_ns=ns(60)))))
     run(engine, [(1, signal(HBM, "once"))])
@@ -131,7 +134,7 @@ def test_a_longer_quiet_time_reaches_conditions_that_are_open() -> None:
     run(engine, [(1, signal("OOM", "once"))])
     reload(engine, 30)
     assert wait(engine, 601) == []
-    assert told(wait(engine, 601, extra_ns=1)) == [("cleared", "npu0", "OOM")]
+    assert emitted(wait(engine, 601, extra_ns=1)) == [("cleared", "npu0", "OOM")]
 
 
 def test_another_mode_takes_each_level_to_where_it_would_stand_by_now() -> None:
@@ -161,22 +164,22 @@ def test_all_at_once_a_stricter_count_another_way_to_close_a_rule_gone_levels_up
     run(engine, [(4, signal("XID_13", "once")), (5, signal("XID_48"))])
     run(engine, [(6, signal("RestartNPU", device="npu1")), (7, signal("RestartNPU", "recover", "npu1"))])
     events = reload(engine, 30)
-    assert told(events) == [
+    assert emitted(events) == [
         ("tables_reloaded", "node", ""),
         ("level_changed", "npu0", HBM),
         ("level_changed", "npu0", "XID_48"),
         ("released", "npu1", "RestartNPU"),
     ]
     assert [event.condition_level for event in events[1:3]] == [Level.PRE_SEPARATE_NPU, Level.SEPARATE_NPU]
-    assert told(wait(engine, 65)) == [("cleared", "npu0", "XID_13")]
-    assert told(run(engine, [(70, signal(HBM))])) == [("promoted", "npu0", HBM)]
+    assert emitted(wait(engine, 65)) == [("cleared", "npu0", "XID_13")]
+    assert emitted(run(engine, [(70, signal(HBM))])) == [("promoted", "npu0", HBM)]
 
 
 def test_a_rewritten_code_stays_the_same_condition() -> None:
     engine = begin(catalog(row("20001002")), after(row("020001002")))
     run(engine, [(1, signal("20001002"))])
     reload(engine, 2)
-    assert told(run(engine, [(3, signal("20001002")), (4, signal("020001002", "recover"))])) == [
+    assert emitted(run(engine, [(3, signal("20001002")), (4, signal("020001002", "recover"))])) == [
         ("cleared", "npu0", "020001002")
     ]
 
@@ -187,7 +190,7 @@ def test_the_same_catalog_again_changes_nothing_and_is_not_stored() -> None:
     assert (outcome.events, outcome.records) == ((), ())
 
 
-def test_tables_that_were_rejected_are_told_and_change_nothing() -> None:
+def test_tables_that_were_rejected_are_reported_and_change_nothing() -> None:
     engine = begin(BEFORE)
     run(engine, [(1, signal(HBM))])
     (rejected,) = run(engine, [(2, TablesRejected(reason="kernel.toml:3: level"))])

@@ -41,8 +41,8 @@ def test_a_hold_ends_when_it_would_have(what: str) -> None:
     assert [cell.until_ns for cell in history.missing(()) if isinstance(cell, Hold)] == [ns(7201)]
 
 
-def test_of_a_hold_whose_event_does_not_tell_its_end_an_isolation_stands_and_a_quiesce_does_not() -> None:
-    """So it was told before ends were: a node is not left blind for ever."""
+def test_of_a_hold_whose_event_does_not_say_its_end_an_isolation_stands_and_a_quiesce_does_not() -> None:
+    """Events of versions before ends were published: a node is not left blind for ever."""
     both = [(1, order("isolate", until_ns=ns(60))), (1, order("quiesce", device="node", until_ns=ns(60)))]
     history = History(())
     history.add(replace(event, evidence={}) for event in run(begin(catalog()), both))
@@ -54,10 +54,10 @@ def test_of_a_hold_whose_event_does_not_tell_its_end_an_isolation_stands_and_a_q
 REPEATED = catalog(row(HBM, Level.RESTART_NPU), frequency=[repeat(HBM, 2)])
 
 
-def restored_without_numbers(told: Sequence[Event]) -> Engine:
+def restored_without_numbers(published: Sequence[Event]) -> Engine:
     """An engine that has what the history says is open, and no memory of the numbers that were given."""
     history = History(())
-    history.add(told)
+    history.add(published)
     engine = begin(REPEATED)
     left = [one for one in engine.carry() if not isinstance(one.cell, Ordinal)]
     after = Engine({REPEATED.digest: REPEATED})
@@ -69,8 +69,8 @@ def restored_without_numbers(told: Sequence[Event]) -> Engine:
 
 def test_a_new_hold_never_takes_the_id_of_one_that_was_restored() -> None:
     alices = {"who": "uid:0", "owner": "alice"}
-    told = run(begin(REPEATED), [(1, order("isolate", reason="RMA", **alices))])
-    engine = restored_without_numbers(told)
+    published = run(begin(REPEATED), [(1, order("isolate", reason="RMA", **alices))])
+    engine = restored_without_numbers(published)
     run(engine, [(2, order("isolate", reason="test", until_ns=ns(7), **alices))])
     assert [hold.id for hold in engine.view().holds] == ["die0/hold:alice#1", "die0/hold:alice#2"]
     wait(engine, 60)

@@ -38,13 +38,13 @@ TOLD = [
 
 
 class DefectivePump:
-    """Cannot rehearse what a change of the tables would do; keeps what is submitted."""
+    """Cannot preview what a change of the tables would do; keeps what is submitted."""
 
     def __init__(self) -> None:
         self.submitted: list[Input] = []
         self.has_come = asyncio.Event()
 
-    def rehearse(self, _catalog: Catalog) -> Preview:
+    def preview(self, _catalog: Catalog) -> Preview:
         raise ZeroDivisionError("defect")
 
     async def ask(self, *inputs: Input) -> Taken:

@@ -93,7 +93,7 @@ async def _all_are_announced_and_it_waits(npus: Acting) -> None:
     waiting = await npus.told(EventKind.ACTION_PROPOSED, WAITS)
     assert waiting.why.startswith(
         "it waits: npu3 is reset together with the others, and its driver no longer lists it: "
-        "nobody can tell who is on it; power-cycle the node"
+        "who uses it is unknown; power-cycle the node"
     )
     assert not any(npus.node.chip(name).resets for name in RING)
 

@@ -1,4 +1,4 @@
-"""The clocks of a scenario: the true time, which its script tells, and a wall clock that may be wrong.
+"""The clocks of a scenario: the true time, which its script gives, and a wall clock that may be wrong.
 
 From both the daemon's own clock makes the rule time that the engine is given.
 """

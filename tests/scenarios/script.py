@@ -1,9 +1,9 @@
-"""The form of a scenario: blocks of commands, a rule of dashes, then what they tell. Parses and rewrites it.
+"""The form of a scenario: blocks of commands, a rule of dashes, then their output. Parses and rewrites it.
 
     # Comments stand anywhere before the commands of a block.
     81078603 on npu0 occurs
     ----
-    what was told
+    their output
 
 A block ends at an empty line. It knows no command: that is the stage's.
 """
@@ -16,16 +16,16 @@ RULE = "----"
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """``comments`` as written, ``commands`` one a line, ``told`` the golden output."""
+    """``comments`` as written, ``commands`` one a line, ``output`` as it should be."""
 
     comments: tuple[str, ...]
     commands: tuple[str, ...]
-    told: tuple[str, ...]
+    output: tuple[str, ...]
 
     def __str__(self) -> str:
         lines = [*self.comments, *self.commands]
         if self.commands:
-            lines += [RULE, *self.told]
+            lines += [RULE, *self.output]
         return "\n".join(lines)
 
 
@@ -47,6 +47,6 @@ def performed(text: str, perform: Callable[[str], list[str]]) -> str:
     """The text with the output that its commands give now."""
     blocks = []
     for block in parse(text):
-        told = [line for command in block.commands for line in perform(command)]
-        blocks.append(Block(block.comments, block.commands, tuple(told)))
+        lines = [line for command in block.commands for line in perform(command)]
+        blocks.append(Block(block.comments, block.commands, tuple(lines)))
     return "\n\n".join(str(block) for block in blocks) + "\n"

@@ -10,10 +10,10 @@ The commands (times are such as ``90s``, ``2m``, ``21s+1ns`` since the first boo
     TIME restart|reload                     the daemon starts again; new tables
     TIME reboot [wall=AHEAD]                the machine starts again, perhaps with another wall clock
     TIME crash [compacted] [lost=CODE]      a new process: what was stored is replayed (compacted first), and
-                                            nothing is told, unless what was told of a code was lost
+                                            nothing is emitted, unless the events of a code were lost
     TIME flood 300 COMMAND...               the command 300 times, each # in it a number; its last line only
 
-All others are ``tables``'s, or inputs, which are ``inputs``'s. What is told shows the rule clock's time,
+All others are ``tables``'s, or inputs, which are ``inputs``'s. Each event shows the rule clock's time,
 and where the wall clock shows another, that beside it.
 """
 
@@ -32,11 +32,11 @@ from nodeagent.core.model import (
     Tick,
     Verdict,
 )
-from nodeagent.core.reconcile import Told, told_by
+from nodeagent.core.reconcile import Published, published_by
 from tests.scenarios.clocks import Clocks
 from tests.scenarios.inputs import read, seen
 from tests.scenarios.tables import Tables
-from tests.scenarios.wording import options_of, parse_ns, told
+from tests.scenarios.wording import described, options_of, parse_ns
 
 
 class Stage:
@@ -52,12 +52,12 @@ class Stage:
         self._carried: tuple[Carried, ...] = ()
         self._carried_at_ns = 0
         self._stored: list[tuple[int, Input]] = []
-        self._told: list[Event] = []
-        self._all_told: list[Event] = []
+        self._emitted: list[Event] = []
+        self._all_emitted: list[Event] = []
         self._stored_since = 0
 
     def perform(self, command: str) -> list[str]:
-        """The lines that one command tells. Raises ValueError for a command that is none."""
+        """The output of one command, in lines. Raises ValueError for a command that is none."""
         verb, *words = command.split()
         if self._tables.perform(verb, words):
             return []
@@ -91,9 +91,9 @@ class Stage:
                 return self._reboot(how)
         return self._step(read(self._clocks.rule_ns(), words))
 
-    def untold(self) -> list[str]:
+    def wrongly_published(self) -> list[str]:
         """The devices whose verdict and handling are not those that the last event about them said."""
-        said = {event.device_id: (event.verdict, event.handling) for event in self._all_told}
+        said = {event.device_id: (event.verdict, event.handling) for event in self._all_emitted}
         free = (Verdict.ALLOW, Handling.NONE)
         return [
             device.name
@@ -114,7 +114,7 @@ class Stage:
         return []
 
     def _catalog(self) -> CatalogChanged:
-        """The tables as they stand, added to what the engine may be told of."""
+        """The tables as they stand, added to those that the engine may be given."""
         digest = f"tables-{len(self._catalogs) + 1}"
         self._catalogs[digest] = self._tables.catalog(digest)
         return CatalogChanged(digest=digest)
@@ -125,12 +125,12 @@ class Stage:
         self._clocks.commit()
         self._stored += [(at_ns, record) for record in outcome.records]
         self._stored_since += len(outcome.records)
-        return self._tell(outcome.events)
+        return self._describe(outcome.events)
 
-    def _tell(self, events: Sequence[Event]) -> list[str]:
-        self._told += events
-        self._all_told += events
-        return [told(event, self._clocks.wall_offset_ns()) for event in events]
+    def _describe(self, events: Sequence[Event]) -> list[str]:
+        self._emitted += events
+        self._all_emitted += events
+        return [described(event, self._clocks.wall_offset_ns()) for event in events]
 
     def _reboot(self, how: Sequence[str]) -> list[str]:
         _, options = options_of(list(how))
@@ -178,15 +178,15 @@ class Stage:
         """One cell a line is all that is kept of what came before."""
         self._carried = self._engine.carry()
         self._carried_at_ns = self._engine.now_ns
-        self._stored, self._told = [], []
+        self._stored, self._emitted = [], []
 
     def _reconcile(self, lost_code: str) -> list[str]:
-        known = told_by(self._carried)
-        known.add(self._told)
+        known = published_by(self._carried)
+        known.add(self._emitted)
         kept = {key: one for key, one in known.conditions.items() if one.code != lost_code}
-        outcome, differences = self._engine.reconcile(Told(conditions=kept, shown=known.shown))
-        lines = self._tell(outcome.events)
-        return [*lines, f"{differences} differed from what had been told"] if differences else lines
+        outcome, differences = self._engine.reconcile(Published(conditions=kept, shown=known.shown))
+        lines = self._describe(outcome.events)
+        return [*lines, f"{differences} differed from what had been published"] if differences else lines
 
     # ------------------------------------------------------------------ what can be seen
 

@@ -1,4 +1,4 @@
-"""Runs every scenario beside this file against the real engine and compares what it tells.
+"""Runs every scenario beside this file against the real engine and compares its output.
 
 ``pytest tests/scenarios --update`` rewrites the output; the difference is then read like code.
 """
@@ -16,7 +16,7 @@ SCENARIOS = sorted(FOLDER.glob("*.txt"))
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
-def test_the_story_is_told_as_written(path: Path, request: pytest.FixtureRequest) -> None:
+def test_the_story_plays_as_written(path: Path, request: pytest.FixtureRequest) -> None:
     written = path.read_text()
     performed_now = performed(written, Stage().perform)
     if request.config.getoption("--update", default=False):
@@ -27,19 +27,19 @@ def test_the_story_is_told_as_written(path: Path, request: pytest.FixtureRequest
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 @pytest.mark.parametrize("how", ["replayed", "compacted"])
-def test_it_is_told_the_same_though_the_daemon_dies_after_every_line(path: Path, how: str) -> None:
+def test_the_output_is_the_same_though_the_daemon_dies_after_every_line(path: Path, how: str) -> None:
     """Each next process knows what was stored, or what compaction made of it."""
     written = path.read_text()
     assert performed(written, Stage(after_each=(how,)).perform) == written
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
-def test_whoever_follows_what_is_told_knows_every_verdict_after_every_line(path: Path) -> None:
+def test_whoever_follows_the_events_knows_every_verdict_after_every_line(path: Path) -> None:
     stage = Stage()
 
     def perform(command: str) -> list[str]:
         lines = stage.perform(command)
-        assert stage.untold() == [], command
+        assert stage.wrongly_published() == [], command
         return lines
 
     performed(path.read_text(), perform)

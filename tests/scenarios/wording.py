@@ -33,7 +33,7 @@ def options_of(words: list[str]) -> tuple[list[str], dict[str, str]]:
     return plain, dict(word.split("=", 1) for word in words if "=" in word)
 
 
-def told(event: Event, wall_offset_ns: int = 0) -> str:
+def described(event: Event, wall_offset_ns: int = 0) -> str:
     """One line: when, what, of whom; then how the device stands after it.
 
     ``wall_offset_ns`` is what the wall clock shows more than the rule clock.

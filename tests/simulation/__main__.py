@@ -84,12 +84,12 @@ def _report(results: list[Result], took_s: float, hours: float, life: str) -> li
 def _follow(seed: int, hours: float, life: str) -> int:
     begun_ns: list[int] = []
 
-    def tell(step: Step) -> None:
+    def show(step: Step) -> None:
         begun_ns.append(step.now_ns)
         for what, (kind, was, now, cause) in changes(step):
             print(f"{_clock(step.now_ns - begun_ns[0])}  {kind:9} {what:40} {was} -> {now}  by {cause}")
 
-    result = simulate(seed, hours, tell, life=life)
+    result = simulate(seed, hours, show, life=life)
     print(result.broken or f"every invariant holds; digest {result.digest}")
     return int(bool(result.broken))
 

@@ -265,7 +265,7 @@ def reload_raises(state: State, given: CatalogChanged) -> bool:
     changed = _changed(state, given)
     for condition in state.all(Condition)[:1]:
         device = state.device(condition.device_id)
-        emit.tell(state, EventKind.RAISED, device, about=condition, why="the tables changed")
+        emit.emit(state, EventKind.RAISED, device, about=condition, why="the tables changed")
     return changed
 
 
@@ -295,7 +295,7 @@ def resume_forgetting(self: Engine, now_ns: int) -> None:
 
 
 def resume_unfired(self: Engine, now_ns: int) -> None:
-    emit.show_as_told(self._state)
+    emit.show_as_emitted(self._state)
     self._state.muted = False
 
 

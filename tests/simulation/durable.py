@@ -84,9 +84,9 @@ class DurableLog:
         self.die_at("before the write")
         self._waiting.append(transaction)
         if self.degraded:
-            told = _numbered(self.last_seq, self._waiting)
-            mine = told[len(told) - len(transaction.events) :]
-            last_seq = self.last_seq + len(told)
+            numbered = _numbered(self.last_seq, self._waiting)
+            mine = numbered[len(numbered) - len(transaction.events) :]
+            last_seq = self.last_seq + len(numbered)
             return Committed(store_id=STORE, events=mine, last_seq=last_seq, durable=False)
         stored = _numbered(self.last_seq, self._waiting)
         for one in self._waiting:
@@ -157,7 +157,7 @@ class DurableLog:
 
 
 def _numbered(last_seq: int, transactions: Sequence[Transaction]) -> tuple[StoredEvent, ...]:
-    every = (told for one in transactions for told in one.events)
+    every = (event for one in transactions for event in one.events)
     return tuple(
         StoredEvent(seq=seq, wall_ns=wall_ns, event=event)
         for seq, (wall_ns, event) in enumerate(every, last_seq + 1)

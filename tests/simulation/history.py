@@ -65,7 +65,7 @@ class Observed:
     """In place of the engine in the pump: the same, with every step written down.
 
     Deadlines that are due are fired by a step of their own before the input, which is the same thing:
-    so a watcher can tell what time brought about from what the input did.
+    so a watcher can distinguish what time brought about from what the input did.
     """
 
     def __init__(self, engine: Engine, known: dict[str, Catalog], true_ns: Callable[[], int]) -> None:
@@ -91,8 +91,8 @@ class Observed:
         actions = due.actions + outcome.actions
         return replace(outcome, events=due.events + outcome.events, actions=actions)
 
-    def going_on(self) -> tuple[str, ...]:
-        """The ids of the resets that do."""
+    def in_progress(self) -> tuple[str, ...]:
+        """The ids of the resets that have not ended."""
         return tuple(one.id for one in self._view.resets if one.stage is not ResetStage.ENDED)
 
     def _is_due(self, now_ns: int) -> bool:
@@ -128,5 +128,5 @@ class Observed:
     def view(self) -> View:
         return self.engine.view()
 
-    def rehearse(self, catalog: Catalog) -> Preview:
-        return self.engine.rehearse(catalog)
+    def preview(self, catalog: Catalog) -> Preview:
+        return self.engine.preview(catalog)

@@ -1,4 +1,4 @@
-"""What can happen to the parts of a node: faults in every order that drivers have been seen to tell them.
+"""What can happen to the parts of a node: faults in every order that drivers have been seen to report them.
 
 A plot waits for times that lie on, just before and just past what the rules ask for, because that is
 where a rule is wrong if it is.
@@ -127,13 +127,13 @@ def flashes(world: World) -> Plot:
 
 
 def lost_callbacks(world: World) -> Plot:
-    """An occurrence or a recovery that only the next poll can tell; an incomplete poll comes first."""
+    """An occurrence or a recovery that only the next poll can report; an incomplete poll comes first."""
     part, code = a_chip(world), world.rng.choice(CHIP_CODES)
-    world.occur(part, code, told=world.rng.random() < 0.4)
+    world.occur(part, code, reported=world.rng.random() < 0.4)
     yield world.rng.choice((0, SECOND_NS, 30 * SECOND_NS))
     yield from world.poll(part, complete=world.rng.random() < 0.7)
     yield about(world, world.rng.choice((1, 20, 60)) * SECOND_NS)
-    world.recover(part, code, told=world.rng.random() < 0.3)
+    world.recover(part, code, reported=world.rng.random() < 0.3)
     yield SECOND_NS
     yield from world.poll(part, complete=False)
     yield from world.poll(part)

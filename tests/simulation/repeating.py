@@ -56,7 +56,7 @@ class FrequencyTwin:
     _seen: dict[Fault, list[int]] = field(default_factory=dict)
     _suppressed: dict[Fault, int] = field(default_factory=dict)
     _held: dict[str, dict[Holder, int | None]] = field(default_factory=dict)
-    _told_since_start: set[str] = field(default_factory=set)
+    _reported_since_start: set[str] = field(default_factory=set)
     _lasting: DurationTwin = field(default_factory=DurationTwin)
     _observed: Observed = field(default_factory=Observed)
     _boot: str = ""
@@ -68,7 +68,7 @@ class FrequencyTwin:
         if isinstance(given, Holders):
             self._hold(step, given)
         elif isinstance(given, Started):
-            self._told_since_start.clear()
+            self._reported_since_start.clear()
             if self._boot != given.boot_id:
                 self._held.clear()
             self._boot = given.boot_id
@@ -125,8 +125,8 @@ class FrequencyTwin:
         source = self._source(step, fault) or source
         if rule.correlation_ns:
             self._seen.setdefault(fault, []).append(at_ns)
-        standing = self.promoted.get((*fault, rule.id))
-        if standing is None and code not in self.left_out:
+        promotion = self.promoted.get((*fault, rule.id))
+        if promotion is None and code not in self.left_out:
             self._count(fault, rule, at_ns, times, source)
         if rule.correlation_ns:
             self._correlate(fault, rule, at_ns)
@@ -198,9 +198,9 @@ class FrequencyTwin:
         if not device:
             return
         if not given.known:
-            self._told_since_start.discard(device)
+            self._reported_since_start.discard(device)
             return
-        self._told_since_start.add(device)
+        self._reported_since_start.add(device)
         listed = self._held.setdefault(device, {})
         for holder, left_ns in list(listed.items()):
             if left_ns is None and holder not in given.holders:
@@ -208,7 +208,7 @@ class FrequencyTwin:
         listed.update(dict.fromkeys(given.holders))
 
     def _same_job(self, one: str, other: str, now_ns: int) -> bool:
-        if not {one, other} <= self._told_since_start:
+        if not {one, other} <= self._reported_since_start:
             return True
         jobs = [
             {
@@ -247,7 +247,7 @@ class FrequencyTwin:
                 one.quiet_ns = None if lasting is None or lasting.judged else one.quiet_ns
             elif one.quiet_ns is None:
                 one.quiet_ns = ends_ns.get(fault, step.now_ns)
-            elif _once_told(step) == fault:
+            elif _once(step) == fault:
                 one.quiet_ns = step.now_ns
 
     def _release(self, step: Step) -> None:
@@ -278,10 +278,10 @@ class FrequencyTwin:
         self._seen = {key: one for key, one in self._seen.items() if key[0] != device}
         self._suppressed = {key: one for key, one in self._suppressed.items() if key[0] != device}
         self._held.pop(device, None)
-        self._told_since_start.discard(device)
+        self._reported_since_start.discard(device)
 
 
-def _once_told(step: Step) -> Fault | None:
+def _once(step: Step) -> Fault | None:
     """The fault of a ``once`` that counts, and so is its own recovery."""
     given = step.given
     if not isinstance(given, Signal) or given.assertion is not Assertion.ONCE or given.injected:
@@ -291,7 +291,7 @@ def _once_told(step: Step) -> Fault | None:
 
 
 def is_line_alone(step: Step, fault: Fault) -> bool:
-    """Whether only the kernel log tells it: that counts for nothing."""
+    """Whether only the kernel log reports it: that counts for nothing."""
     return any(
         one.backing is not Backing.OWN
         for one in step.after.conditions

@@ -65,10 +65,10 @@ def simulate(
 
 class _Listener(Invariant):
     def __init__(self, on_step: Callable[[Step], None]) -> None:
-        self._tell = on_step
+        self._on_step = on_step
 
     def on_step(self, step: Step) -> None:
-        self._tell(step)
+        self._on_step(step)
 
 
 @contextmanager

@@ -153,7 +153,7 @@ class Shell:
 
     def _rests(self) -> None:
         assert self._engine is not None
-        self.world.proposed = self._engine.going_on()
+        self.world.proposed = self._engine.in_progress()
         refused, self._refused = self._refused, []
         for action_id in refused:
             self.deliver(

@@ -1,4 +1,4 @@
-"""What else is told of a node: its host and links, telemetry, drills, jobs, operators' orders."""
+"""What else is reported of a node: its host and links, telemetry, drills, jobs, operators' orders."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -76,5 +76,5 @@ def _digest_under_hash_seed(hash_seed: str, life: str) -> str:
     """Sets of strings come in another order in such a process."""
     command = [sys.executable, "-m", "tests.simulation", "--life", life, "--seed", "7", "--hours", "12"]
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-    told = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
-    return told.stdout.splitlines()[-1].removeprefix("digest ")
+    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    return ran.stdout.splitlines()[-1].removeprefix("digest ")

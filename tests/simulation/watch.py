@@ -18,7 +18,7 @@ class Invariant:
         """A process begins to step."""
 
     def on_rebuilt(self, engine: Engine, differences: Outcome) -> None:
-        """A replay has ended; ``differences`` is what it found to tell anew."""
+        """A replay has ended; ``differences`` is what it found to emit anew."""
 
     def on_turn(self, turn: Turn) -> None:
         """A transaction is on the disk."""

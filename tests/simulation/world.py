@@ -36,7 +36,7 @@ class Part:
     """A chip, switch chip or port in a slot. ``active`` are the codes its driver shows as present now.
 
     Those of one ``group`` are reset together; ``when_reset`` is well, stays, returns or silent.
-    ``holders`` None: nobody tells them here but plots.
+    ``holders`` None: only plots report them here.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Part:
     active: dict[str, None] = field(default_factory=dict)
     when_reset: str = "well"
     holders: tuple[Holder, ...] | None = None
-    told_holders: tuple[Holder, ...] | None = None
+    reported_holders: tuple[Holder, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class World:
     """``true_ns`` is the time that really passes; every clock that the daemon can read follows from it.
 
     ``digests`` are of the tables that may be in force, ``calm`` of those that mostly are. ``proposed`` are
-    the resets that go on, as the daemon shows them. ``degrade`` takes the disk away, for a reason, or gives
+    the resets in progress, as the daemon shows them. ``degrade`` takes the disk away, for a reason, or gives
     it back ("").
     """
 
@@ -183,15 +183,15 @@ class World:
     def hears(self, part: Part) -> bool:
         return part.present and part.heard and part.source not in self.lost
 
-    def occur(self, part: Part, code: str, told: bool = True, severity: int | None = None) -> None:
-        """The fault begins, or comes again; ``told`` false: its callback is lost."""
+    def occur(self, part: Part, code: str, reported: bool = True, severity: int | None = None) -> None:
+        """The fault begins, or comes again; ``reported`` false: its callback is lost."""
         part.active[code] = None
-        if told and self.hears(part):
+        if reported and self.hears(part):
             self.say(self.signal(part, code, Assertion.OCCUR, severity))
 
-    def recover(self, part: Part, code: str, told: bool = True) -> None:
+    def recover(self, part: Part, code: str, reported: bool = True) -> None:
         part.active.pop(code, None)
-        if told and self.hears(part):
+        if reported and self.hears(part):
             self.say(self.signal(part, code, Assertion.RECOVER))
 
     def once(self, part: Part, code: str, source: str = "", count: int = 1) -> None:
@@ -248,10 +248,10 @@ class World:
                 )
             )
 
-    def tell_holders(self, part: Part) -> None:
+    def report_holders(self, part: Part) -> None:
         """Once to each worker, then as they change."""
-        if part.holders != part.told_holders and self.hears(part):
-            part.told_holders = part.holders
+        if part.holders != part.reported_holders and self.hears(part):
+            part.reported_holders = part.holders
             self.say(Holders(device=part.name, holders=part.holders or ()))
 
     def lose(self, source: str, reason: str) -> None:
@@ -270,8 +270,8 @@ class World:
             if part.present:
                 self.say(self.seen(part))
                 yield from self.poll(part)
-                part.told_holders = None
-                self.tell_holders(part)
+                part.reported_holders = None
+                self.report_holders(part)
         if source == "kmsg":
             shown = self.rule_ns(self.true_ns)
             self.say(ActiveSet(source=source, device=ALL_DEVICES, codes=(), begun_ns=shown, complete=True))

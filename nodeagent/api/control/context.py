@@ -15,7 +15,7 @@ from nodeagent.api.node import NodeFacts
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.model import Answer, Input, Operator, Refused
-from nodeagent.core.resets.dry_run import Rehearsal
+from nodeagent.core.resets.dry_run import DryRun
 from nodeagent.messages.pb import types_pb2
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.records import Taken
@@ -46,7 +46,7 @@ class Done:
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """``catalog`` gives the one in force. ``rehearse`` says what an order to reset the device of that id
+    """``catalog`` gives the one in force. ``dry_run_reset`` says what an order to reset the device of that id
     would do now; None: it is no longer there.
     """
 
@@ -54,7 +54,7 @@ class Context:
     catalog: Callable[[], Catalog]
     facts: NodeFacts
     ask: Ask
-    rehearse: Callable[[str], Rehearsal | None]
+    dry_run_reset: Callable[[str], DryRun | None]
 
     @cached_property
     def node(self) -> types_pb2.NodeIdentity:

@@ -9,7 +9,7 @@ from nodeagent.api.control.context import Context, Done
 from nodeagent.api.named_devices import known_device
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.model import Operator
-from nodeagent.core.resets.dry_run import Rehearsal
+from nodeagent.core.resets.dry_run import DryRun
 from nodeagent.messages.pb import control_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
 
@@ -17,19 +17,19 @@ from nodeagent.messages.pb import types_pb2
 async def reset_device(context: Context, caller: Caller, request: pb.ResetDeviceRequest) -> Done:
     device = known_device(context.feed.current, request.device)
     reason = request_fields.reason(request.reason) if not request.dry_run else ""
-    rehearsal = _rehearsed(context, device.id, device.name)
+    dry_run = _dry_run_of(context, device.id, device.name)
     message = pb.ResetDeviceResponse(
         node=context.node,
-        devices=rehearsal.devices,
-        plan=reset_messages.plan(rehearsal),
+        devices=dry_run.devices,
+        plan=reset_messages.plan(dry_run),
     )
     if request.dry_run:
-        return Done(message=message, result=rehearsal.refused or "it would be proposed")
+        return Done(message=message, result=dry_run.refused or "it would be proposed")
     order = Operator(who=caller.identity, what="reset", device=device.id, reason=reason)
     answer, taken = await context.order(order)
     (message.action_id,) = answer.ids
     message.MergeFrom(pb.ResetDeviceResponse(reset=_shown(context, message.action_id)))
-    result = f"proposed {message.action_id} ({rehearsal.mode}): {reason}"
+    result = f"proposed {message.action_id} ({dry_run.mode}): {reason}"
     return Done(message=message, result=result, taken=taken)
 
 
@@ -45,11 +45,11 @@ async def approve_action(context: Context, caller: Caller, request: pb.ApproveAc
     return Done(message=message, result=result, taken=taken)
 
 
-def _rehearsed(context: Context, device_id: str, name: str) -> Rehearsal:
-    rehearsal = context.rehearse(device_id)
-    if rehearsal is None:
+def _dry_run_of(context: Context, device_id: str, name: str) -> DryRun:
+    dry_run = context.dry_run_reset(device_id)
+    if dry_run is None:
         raise Refusal(Status.NOT_FOUND, f"device: {name} is no longer there")
-    return rehearsal
+    return dry_run
 
 
 def _shown(context: Context, action_id: str) -> types_pb2.Reset | None:

@@ -51,7 +51,7 @@ class Row:
     A refined code, ``CODE.DETAIL``, is this row's as well. ``levels`` says by detail (in capitals) where
     that changes the level; what it names is a fault of its own, and what has another level is closed by no
     quiet time. The detail ``*`` stands for each one not named: every one of them is a fault of its own.
-    ``notice``: it is told and opens nothing. ``level_source`` says whose word the level is (of the words of
+    ``notice``: it is reported and opens nothing. ``level_source`` says who set the level (one of
     ``tables.levels.LevelSource``, "" where nobody said) and ``level_reason`` why it is not what the vendor
     recommends: they are for people and decide nothing.
     """

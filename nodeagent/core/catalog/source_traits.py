@@ -1,4 +1,4 @@
-"""How a source tells of faults, as the tables say it: what a signal by itself does not show."""
+"""How a source reports faults, as the tables say it: what a signal by itself does not show."""
 
 from dataclasses import dataclass
 from enum import StrEnum

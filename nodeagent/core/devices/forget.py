@@ -16,7 +16,7 @@ from nodeagent.core.model import (
 from nodeagent.core.rules import promotions
 from nodeagent.core.state import limits
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import tell
+from nodeagent.core.verdicts.emit import emit
 
 
 def forget(state: State, device: Device, why: str, *kept: type[Cell]) -> None:
@@ -37,11 +37,11 @@ def forget(state: State, device: Device, why: str, *kept: type[Cell]) -> None:
 
 
 def forget_named(state: State, device: Device, why: str, source: str = "") -> None:
-    """One that only faults have named: the node is told, whose event ends the id (``was``)."""
+    """One that only faults have named: an event of the node ends its id (``was``)."""
     forget(state, device, why)
-    told = f"only faults had named {device.name}: {why}"
+    reason = f"{device.name} was known only by its faults: {why}"
     node = state.device(state.node_id)
-    tell(state, EventKind.NOTICE, node, source=source, why=told, evidence={"was": device.id})
+    emit(state, EventKind.NOTICE, node, source=source, why=reason, evidence={"was": device.id})
 
 
 def forget_unlisted(state: State, source: str) -> bool:

@@ -33,7 +33,7 @@ from nodeagent.core.model import (
 from nodeagent.core.rules.attributed_window import MAX_OCCURRENCES
 from nodeagent.core.state.names import part_of
 from nodeagent.core.state.state import PART_OF, State
-from nodeagent.core.verdicts.emit import tell
+from nodeagent.core.verdicts.emit import emit
 
 
 def seen(state: State, given: DeviceSeen) -> bool:
@@ -63,7 +63,7 @@ def gone(state: State, given: DeviceGone) -> bool:
     if device is None or device.gone:
         return False
     state.put(replace(device, gone=given.reason or "gone"))
-    tell(state, EventKind.DEVICE_GONE, state.device(device.id), source=given.source, why=given.reason)
+    emit(state, EventKind.DEVICE_GONE, state.device(device.id), source=given.source, why=given.reason)
     return True
 
 
@@ -92,9 +92,9 @@ def _update(
     kind: EventKind = EventKind.DEVICE_SEEN,
     was: str = "",
 ) -> bool:
-    """Put the device as the driver describes it now; tell it only where it was not there before.
+    """Put the device as the driver describes it now; emit an event only where it was not there before.
 
-    ``was`` is the id that ends with this, told as evidence.
+    ``was`` is the id that ends with this, and becomes evidence.
     """
     pci = given.attributes.get("pci", given.device)
     after = Device(
@@ -114,16 +114,16 @@ def _update(
     instances.follow(state, after)
     if after.attributes.get("mig") == "disabled":
         for part in state.parts(after.id):
-            forget.forget_named(state, part, f"{after.name} is in parts no longer", given.source)
+            forget.forget_named(state, part, f"{after.name} is not partitioned any more", given.source)
     if known is not None and not known.source:
         kernel_lines.listed(state, after)
     if known is None or known.gone or not known.seen or was:
         why = given.identity or f"identified by its place {pci}"
         evidence = {**given.attributes, "was": was} if was else given.attributes
-        tell(state, kind, after, source=given.source, why=why, evidence=evidence)
+        emit(state, kind, after, source=given.source, why=why, evidence=evidence)
     for part in state.parts(after.id) if was else ():
         evidence = {"was": f"{was}/{part_of(part.id)[1]}"}
-        tell(state, kind, part, source=given.source, why=f"a part of {after.name}", evidence=evidence)
+        emit(state, kind, part, source=given.source, why=f"a part of {after.name}", evidence=evidence)
     return True
 
 

@@ -1,8 +1,8 @@
 """Parts of a chip that are given to jobs by themselves: MIG instances, devices named ``gpu3/gi5``.
 
-A driver lists the chip. Of its parts those are known that a fault was ever told of, as with the ports of a
-switch. A part is observed as its chip is. What concerns the chip concerns each part of it, never the other
-way; what only a reset of the chip mends is a fault of the chip, whichever part it was told of.
+A driver lists the chip. A part is known once a fault of it was reported, as with the ports of a switch. A
+part is observed as its chip is. What concerns the chip concerns each part of it, never the other way; what
+only a reset of the chip repairs is a fault of the chip, whichever part was named.
 """
 
 from dataclasses import replace

@@ -1,8 +1,8 @@
 """Who holds a device: the processes that a driver lists, and for a while those that it listed before; and who
 claims it: the jobs whose hooks said so.
 
-A job that crashes is gone before all that it broke has been told, so what has just left still counts
-where the question is whose fault something is. It opens nothing and tells nothing.
+A job that crashes is gone before all that it broke has been reported, so what has just left still counts
+where the question is whose fault something is. It opens nothing and emits nothing.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from nodeagent.core.model import Claimed, Held, Holder
 from nodeagent.core.state.state import State
 
 LATE_NS = 5 * SECOND_NS
-"""A fault is told this much after its process has gone at most: polls of both lie in between."""
+"""A fault is reported at most this long after its process has gone: polls of both lie in between."""
 SHARED_NS = 30 * SECOND_NS
 """What comes this close together on chips of one job has one cause, though that has ended the job."""
 
@@ -43,13 +43,13 @@ def names_holder(evidence: Mapping[str, str]) -> bool:
 
 
 def is_known(state: State, device_id: str) -> bool:
-    """Whether who holds the device was told since the start, and can be read still."""
+    """Whether the holders of the device were reported since the start, and can still be read."""
     held = state.get(Held, device_id)
     return held is not None and held.is_current
 
 
 def same_job(state: State, one: str, other: str) -> bool:
-    """True where a job holds both devices, or held them until just now, by what was told last, if at all."""
+    """Whether one job uses both devices, or did in the last 30 s. Unknown processes count as yes."""
     cells = _on_chip(state, one), _on_chip(state, other)
     if cells[0] is None or cells[1] is None:
         return True

@@ -1,4 +1,4 @@
-"""What is told of who uses a device: its processes, as a driver lists them, and the jobs that claim it.
+"""Who uses a device: its processes, as a driver lists them, and the jobs that claim it.
 
 What follows from it is asked of ``occupancy``. It opens nothing.
 """
@@ -13,7 +13,7 @@ from nodeagent.core.state.state import State
 
 
 def held(state: State, given: Holders) -> bool:
-    """The processes on a device. True if they are told first since the start, or are others than before."""
+    """The processes on a device. True if they are the first since the start, or differ from those before."""
     device = registry.find(state, given.device)
     if device is None:
         return False
@@ -59,7 +59,7 @@ def claimed(state: State, given: Claims) -> bool:
 
 
 def began_again(state: State) -> None:
-    """After a start of the daemon: who holds what is yet to be told."""
+    """After a start of the daemon: who holds what is not known yet."""
     for cell in state.all(Held):
         state.put(replace(cell, is_current=False))
 

@@ -74,7 +74,7 @@ def _part(state: State, chip: Device | None, part: str) -> Device | None:
 
 
 def _as_chip(state: State, device: Device) -> Device:
-    """A chip is what has a chip's fault, though its link was told of first: no driver says what it is."""
+    """A chip is what has a chip's fault, though its link was named first: no driver says what it is."""
     if device.kind is not Kind.LINK or not device.id.startswith(PROVISIONAL) or device.seen:
         return device
     chip = replace(device, kind=Kind.CHIP)

@@ -19,7 +19,7 @@ from nodeagent.core.model import (
 from nodeagent.core.resets import proposals
 from nodeagent.core.state import deadlines
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import tell
+from nodeagent.core.verdicts.emit import emit
 
 _ALWAYS_HEARD = frozenset({"agent", "public"})
 """Sources that are not polled: the agent itself, and others who report to it."""
@@ -43,7 +43,7 @@ def started(state: State, given: Started) -> bool:
     state.rearm()
     why = f"nodeagent {given.version}" + (" after a reboot" if rebooted else "")
     why += f"; {given.doubt}" if given.doubt else ""
-    tell(state, EventKind.STARTED, state.device(state.node_id), source="agent", why=why)
+    emit(state, EventKind.STARTED, state.device(state.node_id), source="agent", why=why)
     if rebooted:
         processes.rebooted(state)
         for name in sorted(_ALWAYS_HEARD):
@@ -52,9 +52,9 @@ def started(state: State, given: Started) -> bool:
 
 
 def history_begun(state: State, name: str) -> bool:
-    """A source never heard before tells of the past: what follows waits for the rest, as after a start.
+    """A source that is new reports the past: what follows waits for the rest, as after a start.
 
-    True if it was never heard.
+    True if it is new.
     """
     if state.get(Source, name, "") is not None:
         return False
@@ -101,7 +101,7 @@ def lost(state: State, given: SourceLost) -> bool:
     state.put(after)
     state.rearm()
     about = device or state.device(state.node_id)
-    tell(state, EventKind.SOURCE_LOST, about, source=given.source, why=given.reason)
+    emit(state, EventKind.SOURCE_LOST, about, source=given.source, why=given.reason)
     return True
 
 
@@ -157,7 +157,7 @@ def _of_devices(state: State, source: str) -> list[Source]:
 
 def _tell_back(state: State, before: Source, device: Device) -> None:
     if before.lost_ns is not None:
-        tell(state, EventKind.SOURCE_BACK, device, source=before.name, why=f"was lost: {before.reason}")
+        emit(state, EventKind.SOURCE_BACK, device, source=before.name, why=f"was lost: {before.reason}")
 
 
 def due(state: State, source: Source) -> None:

@@ -16,7 +16,7 @@ _NAMED = 2
 
 
 def job_of(state: State, device_id: str, evidence: Mapping[str, str]) -> str:
-    """The job whose fault it is, "" where nobody can tell.
+    """The job whose fault it is, "" where that is unknown.
 
     A single claim says it, since a claim is for the whole device; else the process that the kernel's line
     names; else the only job that holds the device, or held it until just now.
@@ -32,21 +32,27 @@ def job_of(state: State, device_id: str, evidence: Mapping[str, str]) -> str:
     return jobs.pop() if len(jobs) == 1 else ""
 
 
-def gathered(before: Mapping[str, str], told: Mapping[str, str], *, goes_on: bool) -> Mapping[str, str]:
+def gathered(
+    before: Mapping[str, str], reported: Mapping[str, str], *, same_occurrence: bool
+) -> Mapping[str, str]:
     """The evidence of a condition with the process and the places that another signal of it names.
 
-    ``goes_on``: it may be of the same occurrence, of which several lines, and the driver, tell. It is not
+    ``same_occurrence``: it may be of the same one, which several lines, and the driver, report. It is not
     where it names another process.
     """
     after = dict(before)
-    if occupancy.names_holder(told):
-        is_other = occupancy.names_holder(before) and before[occupancy.PID] != told[occupancy.PID]
-        goes_on = goes_on and not is_other
-        after[occupancy.PID] = told[occupancy.PID]
-    elif not goes_on:
+    if occupancy.names_holder(reported):
+        is_other = occupancy.names_holder(before) and before[occupancy.PID] != reported[occupancy.PID]
+        same_occurrence = same_occurrence and not is_other
+        after[occupancy.PID] = reported[occupancy.PID]
+    elif not same_occurrence:
         after.pop(occupancy.PID, None)
     known = after.pop(PLACE, "").split(SEPARATOR)
-    places = [place for place in dict.fromkeys((*(known if goes_on else ()), told.get(PLACE, ""))) if place]
+    places = [
+        place
+        for place in dict.fromkeys((*(known if same_occurrence else ()), reported.get(PLACE, "")))
+        if place
+    ]
     if places:
         after[PLACE] = SEPARATOR.join(places[:_NAMED])
     return after

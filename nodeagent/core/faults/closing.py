@@ -7,7 +7,7 @@ from nodeagent.core.model import Condition, Device, EventKind, Hold, Holder, Ord
 from nodeagent.core.rules import promotions
 from nodeagent.core.state import deadlines
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import tell
+from nodeagent.core.verdicts.emit import emit
 
 
 def close(state: State, condition: Condition, why: str) -> None:
@@ -20,7 +20,7 @@ def close(state: State, condition: Condition, why: str) -> None:
 
 def lift(state: State, hold: Hold, why: str) -> None:
     state.drop(hold)
-    tell(state, EventKind.RELEASED, state.device(hold.device_id), condition_id=hold.id, why=why)
+    emit(state, EventKind.RELEASED, state.device(hold.device_id), condition_id=hold.id, why=why)
 
 
 def recover(state: State, condition: Condition) -> bool:

@@ -2,7 +2,7 @@
 
 While its source shows a companion, it stays with its root for as long as that is open (``Absorbed``). When
 the root ends and the companion does not, it goes with another open root that it occurred near, or else is a
-fault of its own from that moment on: there is no time at which neither of them is open. That it goes on is
+fault of its own from that moment on: there is no time at which neither of them is open. That it continues is
 no occurrence, and counts for no rule. A root that has closed explains nothing that is there now.
 
 What else an occurrence does is ``relation``.

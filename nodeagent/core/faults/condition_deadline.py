@@ -1,4 +1,4 @@
-"""A deadline of a condition has passed: it closes, takes another level, or goes on to its next phase."""
+"""A deadline of a condition has passed: it closes, takes another level, or enters its next phase."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A condition ends: it goes, it is told, and what counts on it is told too.
+"""A condition ends: it is removed, an event says so, and what depends on it follows.
 
 It ends that one alone: what went with it and is still there, ``closing.close`` sees to.
 """
@@ -6,7 +6,7 @@ It ends that one alone: what went with it and is still there, ``closing.close`` 
 from nodeagent.core.model import Condition, EventKind
 from nodeagent.core.rules import promotions, relation_pairs
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import tell
+from nodeagent.core.verdicts.emit import emit
 
 
 def end(state: State, condition: Condition, why: str) -> None:
@@ -17,7 +17,7 @@ def end(state: State, condition: Condition, why: str) -> None:
     if condition.rule:
         _measure_anew(state, condition)
     relation_pairs.remember(state, condition)
-    tell(state, EventKind.CLEARED, state.device(condition.device_id), about=condition, why=why)
+    emit(state, EventKind.CLEARED, state.device(condition.device_id), about=condition, why=why)
     if not condition.injected:
         promotions.recovered(state, condition, state.moment_ns)
 
@@ -28,7 +28,7 @@ def has_ended(state: State, condition: Condition) -> bool:
 
 
 def _measure_anew(state: State, condition: Condition) -> None:
-    """A person or a reset ended what a rule had raised: a reading that goes on as before shows it once more.
+    """A person or a reset ended what a rule had raised: a reading that stays as it is shows it once more.
 
     Where the rule itself says that it is over, nothing of this is left.
     """

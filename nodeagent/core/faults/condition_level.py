@@ -8,13 +8,13 @@ from dataclasses import replace
 from nodeagent.core.model import Backing, Condition, EventKind, Level
 from nodeagent.core.rules import relation_pairs
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import tell
+from nodeagent.core.verdicts.emit import emit
 from nodeagent.core.verdicts.judge import milder, stricter
 
 
 def level_in_force(state: State, condition: Condition) -> Level:
     """The row's level, or that of its relations, or the rule's once the time-out was reached, if stricter; of
-    what is disregarded no more than that it is told.
+    what is disregarded no more than that it is reported.
     """
     level = relation_pairs.level(state.lookup, condition) or condition.base_level
     rule = state.lookup.facts(condition.code).duration if condition.timed_out else None
@@ -24,7 +24,7 @@ def level_in_force(state: State, condition: Condition) -> Level:
 
 
 def relevel(state: State, before: Condition, after: Condition, why: str) -> Condition:
-    """Put ``after`` with the level that is now in force, and tell it where that is another one."""
+    """Put ``after`` with the level that is now in force, and emit an event where it changed."""
     level = level_in_force(state, after)
     if level == before.level:
         state.put(after)
@@ -32,5 +32,5 @@ def relevel(state: State, before: Condition, after: Condition, why: str) -> Cond
     after = replace(after, level=level, level_since_ns=state.moment_ns, phase=0)
     state.put(after)
     text = f"{why}: {before.level} -> {level}"
-    tell(state, EventKind.LEVEL_CHANGED, state.device(after.device_id), about=after, why=text)
+    emit(state, EventKind.LEVEL_CHANGED, state.device(after.device_id), about=after, why=text)
     return after

@@ -1,17 +1,17 @@
 """What a kernel line is worth where a driver speaks for the chip itself.
 
-A line of the kernel isolates a chip at once: nothing is faster, and often nothing else tells. But the driver
-reads the chip each second and tells of its faults; where it does not confirm what the line says, and calls
+A line of the kernel isolates a chip at once: nothing is faster, and often nothing else reports it. The driver
+reads the chip each second and reports its faults; where it does not confirm what the line says, and calls
 the chip well, the line is disregarded after a while, however often it comes. It never counts towards
 repetition by itself, and asks for no reset. A chip that only lines name, and that its vendor's driver does
 not list, is none.
 
-What is disregarded stays so while lines of it go on. After a silence of more than ten times that while the
+Disregarded lines stay so while they keep coming. After a silence of more than ten times that while the
 next line is believed once more, for as long: one false line must not hide a true one for ever, and lines
 that come again and again must not take the chip out each time.
 
     alone --read by its driver, and not shown--> contradicted --for too long--> disregarded
-      any of them --the driver tells the same--> own
+      any of them --the driver reports the same--> own
       disregarded --a line after a long silence--> alone
 """
 
@@ -37,11 +37,11 @@ from nodeagent.core.verdicts.emit import unobserved_reason
 
 EVENTS = "events"
 NO_EVENTS = "none"
-"""An attribute of a chip whose driver tells of no fault as it happens: there the kernel log has the word."""
+"""An attribute of a chip whose driver reports no fault as it happens: there the kernel log decides."""
 
 
 NEAR_NS = 180 * SECOND_NS
-"""Driver and kernel tell of one fault this close together at most."""
+"""Driver and kernel report one fault at most this far apart."""
 
 _CHIPS = (Kind.CHIP, Kind.INSTANCE)
 
@@ -50,17 +50,17 @@ SILENCE_HOLDS = 10
 
 
 def backing(state: State, device: Device, facts: Facts, source: str, at_ns: int) -> Backing:
-    """Of a fault that the source tells first."""
-    told_by = state.chip_of(device)
-    speaks_for_itself = told_by.source and told_by.attributes.get(EVENTS) != NO_EVENTS
+    """Of a fault that the source reports first."""
+    chip = state.chip_of(device)
+    speaks_for_itself = chip.source and chip.attributes.get(EVENTS) != NO_EVENTS
     is_line = source == KERNEL_LOG and device.kind in _CHIPS and device.source != source
-    if not is_line or not speaks_for_itself or _told_by_driver(state, device, facts.code, at_ns):
+    if not is_line or not speaks_for_itself or _reported_by_driver(state, device, facts.code, at_ns):
         return Backing.OWN
     return Backing.ALONE
 
 
-def heard(state: State, device: Device, facts: Facts, source: str) -> bool:
-    """Its driver tells of a code: lines of it that say more, or other, than the code are confirmed too."""
+def confirm(state: State, device: Device, facts: Facts, source: str) -> bool:
+    """Its driver reports a code: lines of it that say more, or other, than the code are confirmed too."""
     changed = False
     for condition in state.on(Condition, device.id) if source == device.source else ():
         is_near = abs(state.moment_ns - condition.occurred_ns) <= NEAR_NS
@@ -70,23 +70,25 @@ def heard(state: State, device: Device, facts: Facts, source: str) -> bool:
     return changed
 
 
-def _told_by_driver(state: State, device: Device, code: str, at_ns: int) -> bool:
+def _reported_by_driver(state: State, device: Device, code: str, at_ns: int) -> bool:
     """Just now, the same code or a refined form of it."""
-    told = [
+    reported = [
         (each.code, each.told_ns)
         for each in state.all(Noticed)
         if each.device_id == device.id and each.source == device.source
     ]
-    told += [
+    reported += [
         (each.code, each.occurred_ns)
         for each in state.on(Condition, device.id)
         if each.source == device.source
     ]
-    return any(root(each) == root(code) and abs(at_ns - told_ns) <= NEAR_NS for each, told_ns in told)
+    return any(
+        root(each) == root(code) and abs(at_ns - reported_ns) <= NEAR_NS for each, reported_ns in reported
+    )
 
 
 def confirmed(state: State, condition: Condition, source: str) -> Condition:
-    """The fault as it is once the source tells it too; it may not be put yet."""
+    """The fault as it is once the source reports it too; it may not be put yet."""
     if condition.backing is Backing.OWN or source != state.device(condition.device_id).source:
         return condition
     after = replace(condition, backing=Backing.OWN)
@@ -131,7 +133,7 @@ def disregard(state: State, condition: Condition) -> None:
 
 
 def listed(state: State, device: Device) -> None:
-    """A driver lists it for the first time: what lines have told of it until now is theirs alone."""
+    """A driver lists it for the first time: what only lines have reported until now stays unconfirmed."""
     for condition in state.on(Condition, device.id):
         if condition.source == KERNEL_LOG:
             facts = state.lookup.facts(condition.code)

@@ -1,4 +1,4 @@
-"""Notices: told, but nothing opens. The same one is told once a minute at most, with how often it came."""
+"""Notices: events that open nothing. One kind is emitted at most once a minute, with its count."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,7 +7,7 @@ from nodeagent.core.catalog.catalog import SECOND_NS
 from nodeagent.core.model import Device, EventKind, Level, Noticed
 from nodeagent.core.state.limits import MAX_NOTICED
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import tell
+from nodeagent.core.verdicts.emit import emit
 
 REPEAT_NS = 60 * SECOND_NS
 
@@ -25,7 +25,7 @@ def notice(
     userspace: bool = False,
     evidence: Mapping[str, str] | None = None,
 ) -> bool:
-    """Tell it, or count it towards the next one. False where too many different ones came at once."""
+    """Emit it, or count it towards the next one. False where too many different ones came at once."""
     at_ns = state.moment_ns
     before = state.get(Noticed, device.id, code)
     if before is not None and at_ns - before.told_ns < REPEAT_NS:
@@ -34,7 +34,7 @@ def notice(
     if before is None and not _make_room(state):
         return False
     state.put(Noticed(device_id=device.id, code=code, told_ns=at_ns, source=source))
-    tell(
+    emit(
         state,
         EventKind.NOTICE,
         device,
@@ -51,7 +51,7 @@ def notice(
 
 
 def _make_room(state: State) -> bool:
-    """The one not heard for longest is forgotten, unless it was told within the minute."""
+    """The oldest is forgotten, unless it was emitted within the minute."""
     if len(state.cells[Noticed]) < MAX_NOTICED:
         return True
     oldest: Noticed = next(iter(state.cells[Noticed].values()))

@@ -1,4 +1,4 @@
-"""A condition begins: what it is by the tables and by what stands near it, and that it is told.
+"""A condition begins: what it is by the tables and by what stands near it; and its event.
 
 Whether it should, and what it counts for, is for those who ask.
 """
@@ -13,7 +13,7 @@ from nodeagent.core.model import Assertion, Backing, Condition, Device, EventKin
 from nodeagent.core.rules import promotions, relation_pairs
 from nodeagent.core.state import limits
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import tell
+from nodeagent.core.verdicts.emit import emit
 
 
 def condition_of(
@@ -63,9 +63,9 @@ def condition_of(
 
 
 def begin(state: State, device: Device, condition: Condition, why: str) -> None:
-    """Put it, and tell it."""
+    """Put it, and emit its event."""
     state.put(condition)
-    tell(state, EventKind.RAISED, device, about=condition, why=why)
+    emit(state, EventKind.RAISED, device, about=condition, why=why)
     if condition.present_ns is not None:
         promotions.present(state, condition)
 

@@ -69,7 +69,7 @@ def _shown(state: State, given: ActiveSet, active: ActiveCode) -> bool:
 
 
 def _confirmed(state: State, condition: Condition, source: str, facts: Facts) -> Condition:
-    """What a kernel line told counts as it came, once the driver shows it too."""
+    """What a kernel line reported counts as it came, once the driver shows it too."""
     after = kernel_lines.confirmed(state, condition, source)
     if after is not condition and facts.duration is None:
         frequency.occurred(state, after, after.occurred_ns)
@@ -78,13 +78,13 @@ def _confirmed(state: State, condition: Condition, source: str, facts: Facts) ->
 
 def _is_explained(state: State, given: ActiveSet, device: Device, facts: Facts) -> bool:
     """It is absorbed, the driver has said that it is over since it was asked for this set, or it is one that
-    opens nothing, and was told.
+    opens nothing, and has its notice.
     """
     if facts.row is not None and facts.row.notice:
         return state.get(Noticed, device.id, facts.code) is not None
     return (
         _is_older(state, given, device.id, facts)
-        or relation_pairs.standing(state, device.id, facts.key) is not None
+        or relation_pairs.absorbed(state, device.id, facts.key) is not None
     )
 
 
@@ -137,10 +137,10 @@ def _is_clean(state: State, device: Device) -> bool:
 
 
 def _unread(state: State, given: ActiveSet, device_id: str | None) -> frozenset[str]:
-    """What of the standing codes the set says nothing of, as they are compared."""
+    """The open codes that the set says nothing about, as they are compared."""
     if not given.unread:
         return frozenset()
     roots = frozenset(map(root, given.unread))
-    standing: tuple[Condition | Absorbed, ...] = (*state.all(Condition), *state.all(Absorbed))
-    keys = (state.lookup.facts(each.code).key for each in standing if device_id in (None, each.device_id))
+    on_devices: tuple[Condition | Absorbed, ...] = (*state.all(Condition), *state.all(Absorbed))
+    keys = (state.lookup.facts(each.code).key for each in on_devices if device_id in (None, each.device_id))
     return frozenset(key for key in keys if root(key) in roots)

@@ -54,9 +54,9 @@ def signalled(state: State, signal: Signal, rule: str = "") -> bool:
     if not signal.trusted:
         return unopened.from_user_space(state, signal, facts)
     device = registry.find(state, signal.device)
-    confirms = device is not None and kernel_lines.heard(state, device, facts, signal.source)
+    confirms = device is not None and kernel_lines.confirm(state, device, facts, signal.source)
     if facts.row is not None and facts.row.notice:
-        return unopened.told_only(state, signal, facts, _occurred_ns(state, signal)) or confirms
+        return unopened.noted_only(state, signal, facts, _occurred_ns(state, signal)) or confirms
     learnt = (
         signal.severity is not None
         and not signal.injected
@@ -112,8 +112,8 @@ def overflowed(state: State) -> bool:
     node = registry.resolve(state, NODE, Kind.NODE)
     if node is None:
         return False
-    standing = state.condition(node.id, _TOO_MANY_KEY)
-    if standing is not None and state.moment_ns - standing.last_ns < _TOO_MANY_AGAIN_NS:
+    open_fault = state.condition(node.id, _TOO_MANY_KEY)
+    if open_fault is not None and state.moment_ns - open_fault.last_ns < _TOO_MANY_AGAIN_NS:
         return False
     once = Signal(
         source="agent", device=NODE, code=_TOO_MANY, assertion=Assertion.ONCE, evidence={"why": why}
@@ -178,10 +178,10 @@ def _renew(state: State, condition: Condition, signal: Signal, facts: Facts, at_
     )
     after = kernel_lines.confirmed(state, after, signal.source)
     after = kernel_lines.again(state, condition, after, signal.source)
-    after = acknowledge.told_again(state, after, signal, facts)
+    after = acknowledge.repeated(state, after, signal, facts)
     if condition.user_induced:
-        goes_on = at_ns - condition.occurred_ns <= kernel_lines.NEAR_NS
-        gathered = attribution.gathered(after.evidence, signal.evidence, goes_on=goes_on)
+        same_occurrence = at_ns - condition.occurred_ns <= kernel_lines.NEAR_NS
+        gathered = attribution.gathered(after.evidence, signal.evidence, same_occurrence=same_occurrence)
         after = changed(after, evidence=gathered)
     if recovery.is_of_the_job(state, condition):
         after = _count_user_induced(state, after, signal, facts, at_ns)

@@ -9,7 +9,7 @@ from nodeagent.core.rules import relation
 from nodeagent.core.state.state import State
 
 
-def told_only(state: State, signal: Signal, facts: Facts, at_ns: int) -> bool:
+def noted_only(state: State, signal: Signal, facts: Facts, at_ns: int) -> bool:
     """Its row says that it is no fault. A condition from before the row said so is left to close.
 
     To relation rules it is an occurrence as any other: what ends a fault is often no fault.
@@ -18,26 +18,26 @@ def told_only(state: State, signal: Signal, facts: Facts, at_ns: int) -> bool:
         return False
     fault = classify(state.lookup, signal.source, facts, signal.severity)
     device = registry.find(state, signal.device)
-    told = _told(
-        state, signal, facts, f"{signal.assertion} from {signal.source}; the tables say that it is only told"
+    was_new = _notice(
+        state, signal, facts, f"{signal.assertion} from {signal.source}; the tables list it as a notice"
     )
     if device is None or facts.relations is None or signal.injected:
-        return told
-    return relation.passed(state, device, facts, fault.level, at_ns) or told
+        return was_new
+    return relation.passed(state, device, facts, fault.level, at_ns) or was_new
 
 
 def from_user_space(state: State, signal: Signal, facts: Facts) -> bool:
     """Anyone with a privileged container can write such a line: it informs."""
     why = "written to the kernel log by user space, which may forge any line"
-    return _told(state, signal, facts, why, userspace=True)
+    return _notice(state, signal, facts, why, userspace=True)
 
 
 def of_no_chip(state: State, signal: Signal, facts: Facts) -> bool:
     """A line names a chip that the vendor's driver does not list."""
-    return _told(state, signal, facts, "its vendor's driver lists no such chip")
+    return _notice(state, signal, facts, "its vendor's driver lists no such chip")
 
 
-def _told(state: State, signal: Signal, facts: Facts, why: str, userspace: bool = False) -> bool:
+def _notice(state: State, signal: Signal, facts: Facts, why: str, userspace: bool = False) -> bool:
     """Of the device if it is known, else of the node: it makes none."""
     device = registry.find(state, signal.device) or registry.resolve(state, NODE, None)
     if device is None:

@@ -116,7 +116,7 @@ class Window:
     """Occurrences of one code on one device that a rule still counts, oldest first.
 
     ``burst_last_ns`` is the last signal of the burst that the newest occurrence stands for. ``attributed``
-    are those of a rule that counts by job or place, in the order in which they were last told.
+    are those of a rule that counts by job or place, in the order in which they were last reported.
     """
 
     device_id: str
@@ -194,7 +194,7 @@ class Absorbed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleCell:
-    """What a rule that raises a fault of its own has seen on a device, told by ``source``.
+    """What a rule that raises a fault of its own has seen on a device, as reported by ``source``.
 
     Each kind of such rules has a type of these (``core.rules.kinds``). ``rule``, in what follows, is the
     rule as the tables in force have it.
@@ -209,7 +209,7 @@ class RuleCell:
         raise NotImplementedError
 
     def anew(self, _at_ns: int, /) -> Self:
-        """After a person or a reset ended what it raised: what goes on as before shows that once more."""
+        """After a person or a reset ended what it raised: what continues as before shows that once more."""
         return self
 
     def goes_on(self, _before: Any, _rule: Any, /) -> bool:
@@ -238,9 +238,9 @@ class Severity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """The holders of a device as last told, and those that were the last to leave, at ``left_ns``.
+    """The holders of a device as last reported, and those that were the last to leave, at ``left_ns``.
 
-    ``is_current``: told since the daemon's last start, and readable since.
+    ``is_current``: reported since the daemon's last start, and readable since.
     """
 
     device_id: str

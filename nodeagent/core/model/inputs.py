@@ -57,7 +57,7 @@ class ActiveSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """A process that holds a device; ``start_time`` (clock ticks since boot) tells reused pids apart."""
+    """A process that holds a device; ``start_time`` (clock ticks since boot) distinguishes reused pids."""
 
     pid: int
     start_time: int
@@ -104,7 +104,7 @@ class DeviceSeen:
 
     Attributes in use: ``pci`` (domain:bus:device.function), ``slot``, ``product``, ``board``,
     ``group`` (reset group), ``serial``, ``firmware``, ``upstream`` (PCI addresses above it, comma
-    separated, nearest first), ``events`` ("none": its driver tells of no fault as it happens),
+    separated, nearest first), ``events`` ("none": its driver reports no fault as it happens),
     ``recovery_action`` ("told": its driver says which recovery it needs), ``mig`` ("disabled": it has no
     parts), ``no_reset`` (why nothing on this node can reset it).
     """
@@ -191,7 +191,7 @@ class Claims:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResetsRecorded:
-    """What the record of resets tells at a start: for ids of devices, and for the node (``NODE``), when each
+    """What the record of resets says at a start: for ids of devices, and for the node (``NODE``), when each
     was reset, oldest first, rule clock.
     """
 
@@ -205,7 +205,7 @@ class ActionStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionResult:
-    """How an attempt of an action went; 0: of whichever runs, as stored before attempts were told apart."""
+    """How an attempt of an action went; 0 (from versions that did not number them): of the one that runs."""
 
     action_id: str
     state: ActionState

@@ -105,8 +105,8 @@ class Outcome:
 class DeviceView:
     """A device as it stands. ``observed_ns`` is the rule time it was last known to be observed.
 
-    ``holders`` are the processes on it as last told, None where no source tells them. ``claims`` are the
-    jobs that said they use it, as pairs (job, kind). ``source`` reads it, "" if none ever did.
+    ``holders`` are the processes on it as last reported, None where no source reports them. ``claims`` are
+    the jobs that said they use it, as pairs (job, kind). ``source`` reads it, "" if none ever did.
     """
 
     id: str

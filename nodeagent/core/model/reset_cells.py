@@ -10,7 +10,7 @@ class Hold:
     """An isolation set by a person, a pending reset or a quiesce.
 
     ``owner`` is in whose name it was set, ``set_by`` the caller as the daemon knew him: "" where no person
-    set it, and where it was set before the two were told apart.
+    set it, and where a version set it that did not distinguish the two.
     """
 
     id: str
@@ -30,11 +30,11 @@ class Reset:
     ``members`` are device ids, ``asker_id`` the one whose ``conditions`` (ids) asked, with ``codes``; ``who``
     is the person who asked instead. ``due_ns`` is when the stage ends by itself. ``confirmed``: a poll
     begun after the proposal, and in this life of the daemon, still showed the fault. ``hindered`` is what was
-    last told to block it, of an ended one what it waited for in vain. ``verified`` are the members
+    last reported to block it, of an ended one what it waited for in vain. ``verified`` are the members
     that a poll begun after the result found well. An ended one has an ``outcome``, and stays until its
     conditions are closed: they do not ask twice, unless they ``may_ask_again``: at once, or where it was
     ``hindered`` once nothing blocks it. ``result`` says for people how it ended and why,
-    ``report`` is what the shell told of how it was done.
+    ``report`` is how it was done, in the shell's words.
     """
 
     id: str

@@ -1,7 +1,7 @@
-"""What the agent tells once, and only a person ends: all of it stands in one condition until that is seen.
+"""What the agent reports once, and only a person ends: all of it stands in one condition until that is seen.
 
-Each is told by an event, and its words stand beside those that were told before: ``reason``, ``reason.2``.
-What others tell is left as it is: lines of the kernel come in any number, and each has words of its own.
+Each has an event, and its words stand beside those reported before: ``reason``, ``reason.2``.
+What others report is left as it is: lines of the kernel come in any number, and each has words of its own.
 """
 
 from collections.abc import Mapping
@@ -12,17 +12,17 @@ from nodeagent.core.catalog.catalog import ClearOn
 from nodeagent.core.catalog.lookup import Facts
 from nodeagent.core.model import Assertion, Condition, EventKind, Signal
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import tell
+from nodeagent.core.verdicts.emit import emit
 
-MAX_TOLD: Final = 16
-"""Beyond it the newest takes the place of the last: each was told by its event."""
+MAX_REASONS: Final = 16
+"""Beyond it the newest takes the place of the last: each has its event."""
 
 _AGENT: Final = "agent"
 _ACKNOWLEDGED: Final = ClearOn(operator=True)
 
 
-def told_again(state: State, condition: Condition, signal: Signal, facts: Facts) -> Condition:
-    """The open condition with what the signal adds to it, told where that is anything."""
+def repeated(state: State, condition: Condition, signal: Signal, facts: Facts) -> Condition:
+    """The open condition with what the signal adds to it; an event where that is anything."""
     is_once = signal.source == _AGENT and signal.assertion is Assertion.ONCE and not signal.injected
     if not is_once or facts.clear_on != _ACKNOWLEDGED:
         return condition
@@ -32,19 +32,19 @@ def told_again(state: State, condition: Condition, signal: Signal, facts: Facts)
     after = replace(condition, evidence=evidence)
     state.put(after)
     device = state.device(after.device_id)
-    tell(state, EventKind.NOTICE, device, about=after, why="once more, before it was acknowledged")
+    emit(state, EventKind.NOTICE, device, about=after, why="once more, before it was acknowledged")
     return after
 
 
-def _beside(told: Mapping[str, str], new: Mapping[str, str]) -> Mapping[str, str]:
+def _beside(known: Mapping[str, str], new: Mapping[str, str]) -> Mapping[str, str]:
     by_number: dict[int, dict[str, str]] = {}
-    for key, value in told.items():
+    for key, value in known.items():
         name, number = _numbered(key)
         by_number.setdefault(number, {})[name] = value
     if not new or dict(new) in by_number.values():
-        return told
-    number = min(max(by_number, default=0) + 1, MAX_TOLD)
-    kept = {key: value for key, value in told.items() if _numbered(key)[1] != number}
+        return known
+    number = min(max(by_number, default=0) + 1, MAX_REASONS)
+    kept = {key: value for key, value in known.items() if _numbered(key)[1] != number}
     return kept | {f"{name}.{number}" if number > 1 else name: value for name, value in new.items()}
 
 

@@ -3,7 +3,7 @@
 from nodeagent.core.model import Answer, Refused
 
 Answered = tuple[bool, Answer]
-"""Whether anything changed, so that the order is stored; and what the person is told."""
+"""Whether anything changed, so that the order is stored; and the answer to the person."""
 
 
 def accepted(*ids: str, changed: bool = True) -> Answered:
@@ -23,5 +23,5 @@ def not_possible(reason: str) -> Answered:
 
 
 def no_room(reason: str, *, changed: bool) -> Answered:
-    """``changed``: it was told as a notice."""
+    """``changed``: a notice was emitted."""
     return changed, Answer(refused=Refused.NO_ROOM, reason=reason)

@@ -21,7 +21,7 @@ from nodeagent.core.orders import answers
 from nodeagent.core.orders.answers import Answered
 from nodeagent.core.state import limits
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import tell
+from nodeagent.core.verdicts.emit import emit
 
 _KEYS: Final = {HoldKind.ISOLATION: "hold", HoldKind.QUIESCE: "quiesce"}
 _EVENTS: Final = {HoldKind.ISOLATION: EventKind.ISOLATED, HoldKind.QUIESCE: EventKind.QUIESCED}
@@ -95,23 +95,23 @@ def said_by(given: Operator) -> str:
 
 def owner_in(why: str) -> tuple[str, str, str]:
     """Owner, caller and reason, out of the words of ``said_by``."""
-    told, _, reason = why.partition(": ")
-    owner, bracket, who = told.partition(" (")
-    return (owner, who.removesuffix(")"), reason) if bracket else (told, told, reason)
+    caller, _, reason = why.partition(": ")
+    owner, bracket, who = caller.partition(" (")
+    return (owner, who.removesuffix(")"), reason) if bracket else (caller, caller, reason)
 
 
-def tells_end(event: Event) -> bool:
+def states_end(event: Event) -> bool:
     """Whether the event of a hold says when it ends, or that it does not: it may be older than such words."""
     return _FOR in event.evidence
 
 
 def end_in(event: Event) -> int | None:
-    """When the hold ends that the event tells, None if never."""
+    """When the hold of the event ends, None if never."""
     length = event.evidence.get(_FOR, _UNLIMITED)
     return event.at_ns + int(length) * SECOND_NS if length.isdecimal() else None
 
 
-def _end_told(state: State, hold: Hold) -> str:
+def _stated_end(state: State, hold: Hold) -> str:
     if hold.until_ns is None:
         return _UNLIMITED
     return str(max(0, -((state.moment_ns - hold.until_ns) // SECOND_NS)))
@@ -131,8 +131,8 @@ def _hold(state: State, device: Device, kind: HoldKind, given: Operator) -> Answ
     else:
         return answers.accepted(before.id, changed=False)
     state.put(hold)
-    lasting = {_FOR: _end_told(state, hold)}
-    tell(state, _EVENTS[kind], device, condition_id=hold.id, why=said_by(given), evidence=lasting)
+    lasting = {_FOR: _stated_end(state, hold)}
+    emit(state, _EVENTS[kind], device, condition_id=hold.id, why=said_by(given), evidence=lasting)
     return answers.accepted(hold.id)
 
 
@@ -182,4 +182,4 @@ def _end(state: State, hold: Hold, why: str) -> None:
         closing.lift(state, hold, why)
         return
     state.drop(hold)
-    tell(state, EventKind.RESUMED, state.device(hold.device_id), condition_id=hold.id, why=why)
+    emit(state, EventKind.RESUMED, state.device(hold.device_id), condition_id=hold.id, why=why)

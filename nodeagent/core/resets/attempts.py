@@ -36,7 +36,7 @@ def start(state: State, reset: Reset, settings: ResetSettings) -> None:
     if started is None:
         return
     names = blockers.names(state, reset.members)
-    lifecycle.tell_step(state, EventKind.ACTION_STARTED, started, f"reset of {names}")
+    lifecycle.emit_step(state, EventKind.ACTION_STARTED, started, f"reset of {names}")
     if reset.mode is ResetMode.DRY_RUN:
         on_paper = replace(started, ended_ns=at_ns)
         lifecycle.end(state, on_paper, Happened.DRY_RUN, ActionState.DONE, "dry run: nothing was done")
@@ -68,7 +68,7 @@ def due(state: State, reset: Reset) -> None:
         _fail(state, reset, ActionState.TIMED_OUT, "no result came")
     elif reset.stage is ResetStage.VERIFYING:
         unwell = tuple(device_id for device_id in reset.members if device_id not in reset.verified)
-        why = f"{blockers.names(state, unwell)} did not show that it helped"
+        why = f"no poll showed {blockers.names(state, unwell)} healthy"
         _fail(state, reset, ActionState.FAILED, why)
 
 
@@ -116,7 +116,7 @@ def verified(state: State, reset: Reset, device_id: str, given: ActiveSet) -> bo
 
 
 def began_again(state: State, reset: Reset) -> None:
-    """What came while the daemon was away is yet to be told: its result, and polls of its members."""
+    """What came while the daemon was away is not known yet: its result, and polls of its members."""
     if reset.due_ns is not None:
         again_ns = state.now_ns + state.lookup.settings.reset.verify_ns
         state.put(replace(reset, due_ns=max(reset.due_ns, again_ns)))
@@ -165,7 +165,7 @@ def _fail(state: State, reset: Reset, how: ActionState, why: str) -> None:
         due_ns=state.moment_ns + settings.cool_down_ns,
     )
     if again is not None:
-        lifecycle.tell_finished(state, reset, how, f"{why}; once more after the cool-down")
+        lifecycle.emit_finished(state, reset, how, f"{why}; once more after the cool-down")
 
 
 def _refused(state: State, reset: Reset, why: str) -> None:

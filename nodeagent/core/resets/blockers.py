@@ -102,7 +102,7 @@ def users(
         if state.device(device_id).gone:
             yield (
                 f"{name} is reset together with the others, and its driver no longer lists it: "
-                "nobody can tell who is on it; power-cycle the node"
+                "who uses it is unknown; power-cycle the node"
             )
             continue
         held = state.get(Held, device_id)

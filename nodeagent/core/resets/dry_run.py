@@ -29,41 +29,41 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rehearsal:
+class DryRun:
     """``devices`` are names, the one asked for first. ``refused`` is why nothing would begin, "" if it would.
 
-    ``hindered`` is what blocks its start now and may go away by itself. ``window_ns`` is that of
+    ``blocked_by`` is what blocks its start now and may go away by itself. ``window_ns`` is that of
     the limits ``used``.
     """
 
     devices: tuple[str, ...]
     mode: ResetMode
     refused: str
-    hindered: tuple[str, ...] = ()
+    blocked_by: tuple[str, ...] = ()
     used: tuple[Used, ...] = ()
     window_ns: int = 0
     steps: tuple[Step, ...] = ()
 
 
-def rehearse(state: State, device: Device) -> Rehearsal:
+def dry_run(state: State, device: Device) -> DryRun:
     settings = state.lookup.settings.reset
     mode = settings.of_vendor(device.vendor)
     refused = blockers.refusal(state, device)
     if device.kind is not Kind.CHIP:
-        return Rehearsal(devices=(device.name,), mode=mode, refused=refused)
+        return DryRun(devices=(device.name,), mode=mode, refused=refused)
     members = blockers.group_of(state, device)
-    return Rehearsal(
+    return DryRun(
         devices=tuple(state.device(device_id).name for device_id in members),
         mode=mode,
         refused=refused,
-        hindered=_hindered(state, device, members, settings),
+        blocked_by=_blocked_by(state, device, members, settings),
         used=_used(state, members, settings),
         window_ns=settings.limit_window_ns,
         steps=() if refused else _steps(mode, members, settings),
     )
 
 
-def _hindered(
+def _blocked_by(
     state: State, device: Device, members: tuple[str, ...], settings: ResetSettings
 ) -> tuple[str, ...]:
     """As if it had just been proposed and confirmed by a poll."""

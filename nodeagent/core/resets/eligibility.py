@@ -11,7 +11,7 @@ from nodeagent.core.verdicts.judge import RESET_LEVELS
 
 def wants(state: State, condition: Condition) -> bool:
     """A level that a reset ends, by a fault that a reset ends; not a drill's, not one that only restarts its
-    job, and not one of which a kernel line alone tells.
+    job, and not one that only a kernel line reports.
     """
     if condition.level not in RESET_LEVELS:
         return False
@@ -23,7 +23,7 @@ def wants(state: State, condition: Condition) -> bool:
 
 
 def is_live(state: State, condition: Condition) -> bool:
-    """Of a chip that is observed: shown as present and not gone since, or heard of in this life.
+    """Of a chip that is observed: shown as present and not gone since, or reported in this life.
 
     What only a reset clears stays open when its driver says that it has gone; it is not there for that.
     """

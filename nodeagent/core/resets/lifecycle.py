@@ -1,4 +1,4 @@
-"""The life of a reset, as a table. Every change of its stage is made here, and told.
+"""The life of a reset, as a table. Every change of its stage is made here, and emitted.
 
                    announced                started               done
     announced ─────────────────> waiting ──────────> running ───────────> verifying
@@ -12,7 +12,7 @@
     verifying ───────────────────> ended    verified, given up
 
 ``proposals`` makes a reset and moves it up to its start, ``attempts`` from there on; ``policy`` forgets one
-that ended. Each change is told as one of three kinds of event (proposed, started, finished) about the device
+that ended. Each change is one of three kinds of event (proposed, started, finished) about the device
 that asked, with the reset's id.
 """
 
@@ -35,7 +35,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.resets import blockers, eligibility
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import tell
+from nodeagent.core.verdicts.emit import emit
 
 
 class Happened(StrEnum):
@@ -146,7 +146,7 @@ def end(
     )
     if ended is None:
         return
-    tell_finished(state, ended, how, why)
+    emit_finished(state, ended, how, why)
     for hold in state.all(Hold):
         # By its id: a part that has said by now which it is took its holds along.
         if hold.kind is HoldKind.RESET_PENDING and hold.id.endswith(f"!{reset.id}"):
@@ -176,24 +176,24 @@ def as_of_now(reset: Reset) -> Reset:
     return replace(reset, outcome=outcome, may_ask_again=may_ask_again)
 
 
-# ---------------------------------------------------------------------- how it is told
+# ---------------------------------------------------------------------- its events
 
 
-def tell_finished(state: State, reset: Reset, how: ActionState, why: str) -> None:
+def emit_finished(state: State, reset: Reset, how: ActionState, why: str) -> None:
     """The end of an attempt, or of a reset that was not tried."""
-    _tell(state, EventKind.ACTION_FINISHED, reset, f"{how}: {why}", {OUTCOME: str(how)})
+    _emit(state, EventKind.ACTION_FINISHED, reset, f"{how}: {why}", {OUTCOME: str(how)})
 
 
-def tell_step(state: State, kind: EventKind, reset: Reset, why: str) -> None:
+def emit_step(state: State, kind: EventKind, reset: Reset, why: str) -> None:
     """One event about a reset in progress."""
-    _tell(state, kind, reset, why, {})
+    _emit(state, kind, reset, why, {})
 
 
 OUTCOME: Final = "outcome"
 """The key, in the evidence of ACTION_FINISHED, of the ``ActionState``."""
 
 
-def _tell(state: State, kind: EventKind, reset: Reset, why: str, more: Mapping[str, str]) -> None:
+def _emit(state: State, kind: EventKind, reset: Reset, why: str, more: Mapping[str, str]) -> None:
     device = state.get(Device, reset.asker_id) or state.device(state.node_id)
     evidence = {
         "mode": str(reset.mode),
@@ -208,4 +208,4 @@ def _tell(state: State, kind: EventKind, reset: Reset, why: str, more: Mapping[s
         **more,
     }
     code = reset.codes[0] if reset.codes else ""
-    tell(state, kind, device, code=code, condition_id=reset.id, source="agent", why=why, evidence=evidence)
+    emit(state, kind, device, code=code, condition_id=reset.id, source="agent", why=why, evidence=evidence)

@@ -102,7 +102,7 @@ def _propose_for(state: State, device: Device) -> bool:
 
 
 def _asks(state: State, condition: Condition) -> bool:
-    """A reload shows nothing: the fault must have been heard of, or read, since."""
+    """A reload shows nothing: the fault must have been reported, or read, since."""
     if not eligibility.wants(state, condition) or not eligibility.is_live(state, condition):
         return False
     era = state.era
@@ -129,8 +129,8 @@ def _is_covered(state: State, members: tuple[str, ...], asking: list[Condition],
         return True
     ended = (reset for reset in state.all(Reset) if reset.has_ended)
     counting = (reset for reset in ended if reset.mode in (mode, ResetMode.ON, ResetMode.ASK))
-    standing = (reset for reset in counting if not _may_ask_by_now(state, reset, members))
-    asked = {condition_id for reset in standing for condition_id in reset.conditions}
+    final = (reset for reset in counting if not _may_ask_by_now(state, reset, members))
+    asked = {condition_id for reset in final for condition_id in reset.conditions}
     return asked.issuperset(condition.id for condition in asking)
 
 

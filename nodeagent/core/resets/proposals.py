@@ -22,7 +22,7 @@ from nodeagent.core.resets import attempts, blockers, charges, lifecycle
 from nodeagent.core.resets.lifecycle import Happened
 from nodeagent.core.state import limits
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import tell
+from nodeagent.core.verdicts.emit import emit
 
 OWNER = "nodeagent"
 """Of the holds of a pending reset; no person has this name."""
@@ -42,7 +42,7 @@ def propose(
     settings = state.lookup.settings.reset
     mode = settings.of_vendor(device.vendor)
     if mode is not ResetMode.DRY_RUN and (spent := charges.exhausted(state, members, settings)):
-        return _tell_limit(state, device, spent, settings)
+        return _emit_limit(state, device, spent, settings)
     if len(state.cells[Reset]) >= limits.MAX_RESETS:
         return False
     codes = tuple(dict.fromkeys(condition.code for condition in asking))
@@ -62,7 +62,7 @@ def propose(
     )
     state.put(reset)
     asked_by = f"{who}: {reason}" if who else ", ".join(codes)
-    lifecycle.tell_step(
+    lifecycle.emit_step(
         state, EventKind.ACTION_PROPOSED, reset, f"reset of {blockers.names(state, members)} for {asked_by}"
     )
     _hold(state, reset)
@@ -80,7 +80,7 @@ def reset_of(hold_id: str) -> str:
 
 
 def look_again(state: State, reset: Reset) -> bool:
-    """Something changed while it waits: start it, or tell what blocks it now."""
+    """Something changed while it waits: start it, or report what blocks it now."""
     return reset.stage is ResetStage.WAITING and _start_or_wait(state, reset)
 
 
@@ -93,7 +93,7 @@ def due(state: State, reset: Reset) -> None:
             asking = lifecycle.advance(state, reset, Happened.NEEDS_APPROVAL, due_ns=due_ns)
             if asking is not None:
                 why = "it waits for an operator to approve it"
-                lifecycle.tell_step(state, EventKind.ACTION_PROPOSED, asking, why)
+                lifecycle.emit_step(state, EventKind.ACTION_PROPOSED, asking, why)
         else:
             _wait(state, reset, Happened.ANNOUNCED)
     elif reset.stage is ResetStage.ASKING:
@@ -108,12 +108,12 @@ def due(state: State, reset: Reset) -> None:
 
 
 def approve(state: State, reset: Reset, by: str) -> bool:
-    """A person lets it go on."""
+    """A person approves it."""
     if reset.approved or reset.mode is not ResetMode.ASK or not reset.is_pending:
         return False
     approved = replace(reset, approved=True)
     state.put(approved)
-    lifecycle.tell_step(state, EventKind.ACTION_PROPOSED, approved, f"approved by {by}")
+    lifecycle.emit_step(state, EventKind.ACTION_PROPOSED, approved, f"approved by {by}")
     if approved.stage is ResetStage.ASKING:
         _wait(state, approved, Happened.APPROVED)
     return True
@@ -182,9 +182,9 @@ def began_again(state: State) -> None:
 
 def _refuse_in_vain(state: State, reset: Reset) -> None:
     """What blocked it to the last is kept: once that has gone, the fault may ask again."""
-    hindered = reset.hindered or ("the last reset was to cool down",)
-    why = "; ".join(("it could not be done in time", *hindered))
-    in_vain = replace(reset, hindered=hindered)
+    blocked_by = reset.hindered or ("the cool-down after the last reset was not over",)
+    why = "; ".join(("it could not be done in time", *blocked_by))
+    in_vain = replace(reset, hindered=blocked_by)
     lifecycle.call_off(state, in_vain, Happened.CALLED_OFF, why, may_ask_again=True)
 
 
@@ -218,7 +218,7 @@ def _start_or_wait(state: State, reset: Reset) -> bool:
         return False
     state.put(waiting)
     if found != reset.hindered:
-        lifecycle.tell_step(state, EventKind.ACTION_PROPOSED, waiting, "it waits: " + "; ".join(found))
+        lifecycle.emit_step(state, EventKind.ACTION_PROPOSED, waiting, "it waits: " + "; ".join(found))
     return True
 
 
@@ -235,10 +235,10 @@ def _hold(state: State, reset: Reset) -> None:
             kind=HoldKind.RESET_PENDING,
         )
         state.put(hold)
-        tell(state, EventKind.ISOLATED, state.device(device_id), condition_id=hold.id, why=hold.reason)
+        emit(state, EventKind.ISOLATED, state.device(device_id), condition_id=hold.id, why=hold.reason)
 
 
-def _tell_limit(state: State, device: Device, spent: str, settings: ResetSettings) -> bool:
+def _emit_limit(state: State, device: Device, spent: str, settings: ResetSettings) -> bool:
     code = "reset_limit_reached"
     if state.condition(device.id, state.lookup.facts(code).key) is not None:
         return False

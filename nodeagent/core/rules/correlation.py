@@ -15,7 +15,7 @@ from nodeagent.core.rules import attributed_window
 from nodeagent.core.state import limits
 from nodeagent.core.state.cell_keys import changed
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import tell
+from nodeagent.core.verdicts.emit import emit
 
 _SIGHTINGS = 16
 
@@ -52,7 +52,7 @@ def review(state: State, device_id: str, code_key: str, rule: FrequencyRule, at_
         for promotion, other in correlated:
             name = state.device(other).name
             why = f"{promotion.code} came on {name} too: one cause, not this device"
-            tell(state, EventKind.SUPPRESSED, state.device(promotion.device_id), about=promotion, why=why)
+            emit(state, EventKind.SUPPRESSED, state.device(promotion.device_id), about=promotion, why=why)
     elif _belongs_to_suppressed(state, device_id, code_key, rule, at_ns):
         _leave(state, code_key, rule)
 

@@ -2,7 +2,7 @@
 
 A rise belongs to the time of the mark that shows it; one exactly a window old still counts. A value below
 the last one is a counter that began anew (a reset, a wrap): all it shows has risen since. The first value
-of a counter is where counting begins. While the rule stays met its fault goes on; it recovers once the
+of a counter is where counting begins. While the rule stays met its fault stays open; it recovers once the
 rule was not met for a whole window. What it raises is an ``occur`` of the source on the device, which
 polls neither show nor close. It reads no metric.
 """

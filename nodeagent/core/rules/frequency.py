@@ -1,6 +1,6 @@
 """The frequency rule: repetition promotes; a promotion outlives its fault until it is released.
 
-An occurrence is told to ``occurred`` by whoever sees one (a signal, a duration's time-out). It is counted
+An occurrence is handed to ``occurred`` by whoever sees one (a signal, a duration's time-out). It is counted
 in ``windows``; what several chips show at once is ``correlation``'s, what becomes of a promotion that
 stands is in ``promotions``.
 """
@@ -25,7 +25,7 @@ from nodeagent.core.state import deadlines, limits, room
 from nodeagent.core.state.cell_keys import changed
 from nodeagent.core.state.state import State
 from nodeagent.core.verdicts import recovery
-from nodeagent.core.verdicts.emit import tell
+from nodeagent.core.verdicts.emit import emit
 from nodeagent.core.verdicts.judge import PRECEDENCE, SEPARATING_LEVELS
 
 
@@ -56,12 +56,12 @@ def occurred(state: State, condition: Condition, at_ns: int, occurrences: int = 
         return
     if rule.correlation_ns:
         correlation.sight(state, device.id, facts.key, rule, at_ns)
-    standing = _standing(state, device.id, rule, facts)
-    if standing is None:
+    promoted = _promotion(state, device.id, rule, facts)
+    if promoted is None:
         _count(state, device, condition, rule, at_ns, occurrences)
     elif by_device:
         # Of the others nobody knows whether they are what was accused.
-        _keep_alive(state, standing, condition, at_ns)
+        _keep_alive(state, promoted, condition, at_ns)
     if rule.correlation_ns:
         correlation.review(state, device.id, facts.key, rule, at_ns)
 
@@ -109,9 +109,9 @@ def _fire(
         occurrences_ns=occurrences_ns,
         quiet_since_ns=at_ns if condition.present_ns is None else None,
     )
-    # Of what is told late, others may tell later still, and of devices that nobody has named yet.
-    told_late = at_ns < state.moment_ns
-    if rule.correlation_ns and (told_late or correlation.has_siblings(state, device)):
+    # What comes late may come later still from others, and of devices that nobody has named yet.
+    reported_late = at_ns < state.moment_ns
+    if rule.correlation_ns and (reported_late or correlation.has_siblings(state, device)):
         state.put(promotion)
     else:
         _take_effect(state, promotion)
@@ -127,7 +127,7 @@ def _take_effect(state: State, promotion: Promotion) -> None:
         why += f"; not {promotion.level}: repetition isolates {most} chips here at most"
     state.put(effective)
     _empty_of_attributed(state, effective)
-    tell(state, EventKind.PROMOTED, state.device(promotion.device_id), about=effective, why=why)
+    emit(state, EventKind.PROMOTED, state.device(promotion.device_id), about=effective, why=why)
 
 
 def _empty_of_attributed(state: State, promotion: Promotion) -> None:
@@ -176,8 +176,8 @@ def uncount(state: State, condition: Condition, around_ns: int, within_ns: int) 
 
 
 def was_held(state: State, condition: Condition, at_ns: int, within_ns: int) -> None:
-    """A line names the process that the application's fault hit: what another source told of it was counted
-    as on a free device, and is taken back, but for what has taken effect.
+    """A line names the process that the application's fault hit: what another source reported of it was
+    counted as on a free device, and is taken back, but for what has taken effect.
     """
     for promotion in promotions.of(state, condition):
         if not promotion.effective:
@@ -197,7 +197,7 @@ def due(state: State, promotion: Promotion) -> None:
         state.put(replace(promotion, phase=promotion.phase + 1))
 
 
-def _standing(state: State, device_id: str, rule: FrequencyRule, facts: Facts) -> Promotion | None:
+def _promotion(state: State, device_id: str, rule: FrequencyRule, facts: Facts) -> Promotion | None:
     for promotion in state.promotions(device_id, facts.key):
         if promotion.rule == rule.id:
             return promotion

@@ -6,7 +6,7 @@ from nodeagent.core.model import Condition, EventKind, Promotion
 from nodeagent.core.rules import windows
 from nodeagent.core.state import limits
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import tell
+from nodeagent.core.verdicts.emit import emit
 
 
 def present(state: State, condition: Condition) -> None:
@@ -35,10 +35,10 @@ def requeue(state: State, promotion: Promotion) -> None:
 
 
 def release(state: State, promotion: Promotion, why: str) -> None:
-    """End it. One that had not taken effect was never told, and goes without a word."""
+    """End it. One that had not taken effect was never published, and ends without an event."""
     state.drop(promotion)
     if promotion.effective:
-        tell(state, EventKind.RELEASED, state.device(promotion.device_id), about=promotion, why=why)
+        emit(state, EventKind.RELEASED, state.device(promotion.device_id), about=promotion, why=why)
 
 
 def of(state: State, condition: Condition) -> list[Promotion]:

@@ -9,11 +9,11 @@ occurrences may lie (``relation_pairs``). Nothing is paired with itself, nor by 
   absorbed when the root comes, and what a frequency rule had counted of it near the root is taken back.
   The worse of two is never hidden: a root is at least as strict as its companion. Of several roots the
   open goes before the closed, then the strictest, then the newest. An absorbed fault is nobody's root,
-  so that windows do not chain. Of a root that has closed nothing is left to count in: a notice is told.
+  so that windows do not chain. Of a root that has closed nothing is left to count in: a notice is emitted.
   What is there, as its source shows, goes with an open root only (see ``companions``).
 - ``level``: beside ``with``, in whichever order they came, ``code`` has the rule's level in place of its
   row's, be that stricter or not, until its condition closes; of several such rules the strictest counts.
-  A duration rule's level still goes on top. An absorbed fault makes a pair as any other does.
+  A duration rule's level is still applied on top. An absorbed fault makes a pair as any other does.
 - ``cancel``: ``code`` closes the conditions of ``with`` that occurred before it. It has a direction, so
   ``with`` that comes later is a new fault. ``within = "0s"``: however long ago they occurred.
 

@@ -1,4 +1,4 @@
-"""Which faults stand near which: what a relation rule pairs. It closes nothing and tells nothing.
+"""Which faults stand near which: what a relation rule pairs. It closes nothing and emits nothing.
 
 Two faults are near where their newest occurrences lie at most ``within`` apart, on one device, on two
 that a job shares, or anywhere on the node. Of a fault whose condition has closed a ``Trace`` keeps the
@@ -36,7 +36,7 @@ def partners(
 def subjects(state: State, rule: RelationRule, device_id: str, key: str, at_ns: int) -> list[Condition]:
     """The open conditions of ``code`` in the rule's reach, near an occurrence of ``key`` of ``with``."""
     place = side("code", rule, device_id)
-    if place not in state.standing.paired:
+    if place not in state.indexes.paired:
         return []
     return [
         fault
@@ -111,12 +111,12 @@ def remember(state: State, condition: Condition, *, root: bool = True) -> None:
     limits.remember(state, trace)
 
 
-def standing(state: State, device_id: str, key: str) -> Absorbed | None:
+def absorbed(state: State, device_id: str, key: str) -> Absorbed | None:
     """The companion that the source shows and whose root is open: that explains it. Else None."""
-    absorbed = state.get(Absorbed, device_id, key)
-    if absorbed is None or state.get(Condition, absorbed.root_id) is None:
+    found = state.get(Absorbed, device_id, key)
+    if found is None or state.get(Condition, found.root_id) is None:
         return None
-    return absorbed
+    return found
 
 
 def _others(
@@ -124,7 +124,7 @@ def _others(
 ) -> Iterator[Condition | Trace]:
     """Whatever stands on that side of the rule, in its reach of the device; none of the code itself."""
     conditions, traces, facts = state.cells[Condition], state.cells[Trace], state.lookup.facts
-    for fault_key in state.standing.paired.get(place, ()):
+    for fault_key in state.indexes.paired.get(place, ()):
         fault: Condition | Trace = conditions.get(fault_key) or traces[fault_key]
         if facts(fault.code).key != key and (rule.same != "job" or _is_of_the_job(state, device_id, fault)):
             yield fault

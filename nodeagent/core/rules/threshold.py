@@ -39,7 +39,7 @@ class Crossing(RuleCell):
 
 
 def crossed(state: State, given: Edge) -> bool:
-    """A reading has crossed a bound, or is told anew where it is. True if that changed anything."""
+    """A reading has crossed a bound, or is reported anew where it is. True if that changed anything."""
     device = registry.find(state, given.device)
     rule = state.lookup.raising_by_id(given.rule)
     if device is None or not isinstance(rule, ThresholdRule):

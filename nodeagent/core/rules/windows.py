@@ -13,7 +13,7 @@ from nodeagent.core.state.state import State
 
 
 def burst_ns(lookup: Lookup, rule: FrequencyRule, source: str) -> int:
-    """What lies this close is one occurrence, told several times."""
+    """What lies this close is one occurrence, reported several times."""
     return lookup.source(source).burst_ns if rule.burst_ns is None else rule.burst_ns
 
 
@@ -48,7 +48,7 @@ def window_of(state: State, device_id: str, code_key: str, rule_id: str) -> Wind
 def add(
     state: State, rule: FrequencyRule, condition: Condition, source: str, at_ns: int, occurrences: int = 1
 ) -> tuple[Window, bool]:
-    """Count what ``source`` told of the condition, as its rule does: by device, by job or by place."""
+    """Count what ``source`` reported of the condition, as its rule does: by device, by job or by place."""
     key = state.lookup.facts(condition.code).key
     before = window_of(state, condition.device_id, key, rule.id)
     within_ns = burst_ns(state.lookup, rule, source)

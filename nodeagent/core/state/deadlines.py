@@ -13,7 +13,7 @@ INJECTED_NS = 600 * SECOND_NS
 
 
 def clearing_ns(lookup: Lookup, condition: Condition) -> int | None:
-    """When the condition closes if nothing more is heard, None if time does not close it.
+    """When the condition closes if nothing more is reported, None if time does not close it.
 
     Where it recovers that is when its recovery has lasted; a ``once`` may hold it then (``is_held_by_once``).
     """
@@ -44,7 +44,7 @@ def is_held_by_once(lookup: Lookup, condition: Condition, at_ns: int) -> bool:
 
 
 def _quiet_ns(lookup: Lookup, condition: Condition, facts: Facts) -> int | None:
-    """How long nothing must be heard of what is not present to close it, None if that does not."""
+    """How long nothing may be reported of what is not present to close it, None if that does not."""
     quiet_ns = facts.clear_on.quiet_ns
     waits_for_no_job = facts.clear_on.job_end and condition.held_by == ()
     if waits_for_no_job or _is_once_held(lookup, facts, condition.source):

@@ -14,7 +14,7 @@ Place = tuple[str, str, bool]
 """The device, the code as it is compared, and whether the condition was injected."""
 
 
-class Standing:
+class Indexes:
     """``open``: the condition at each place; where two would be, the one that came first.
 
     ``paired``: the conditions and traces on each side of each relation rule. ``promoted``: the promotions

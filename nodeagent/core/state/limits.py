@@ -51,7 +51,7 @@ _REMEMBERED: dict[type[Cell], int] = {
 }
 
 INJECTED = "!injected"
-"""Ends the name of a condition that is rehearsed."""
+"""Ends the name of a condition that is injected."""
 
 _FORGOTTEN = ""
 """The key of the ordinal that stands for all of a device's that were forgotten."""

@@ -1,7 +1,7 @@
 """Where a bound of ``limits`` is reached: the milder makes way for the stricter, never the other way.
 
-A thousand notes on a chip must not hide the fault that breaks it; what is rehearsed, or is of a chip that
-only lines have named, hides nothing that is real. What makes way is closed and told as that.
+A thousand notes on a chip must not hide the fault that breaks it; what is injected, or is of a chip that
+only lines have named, hides nothing that is real. What makes way is closed, and its event says so.
 """
 
 from collections.abc import Iterable
@@ -67,7 +67,7 @@ def _close_milder(state: State, among: Iterable[Condition], worth: Worth) -> boo
 
 
 def _mildest(state: State, among: Iterable[Ranked], worth: Worth) -> Ranked | None:
-    """The one of least worth, of several the one not heard of for longest; None where none is worth less."""
+    """The one of least worth, of several the one not reported for longest; None where none is worth less."""
     found = min(among, key=lambda cell: (_worth(state, cell), _heard_ns(cell)))
     return found if _worth(state, found) < worth else None
 

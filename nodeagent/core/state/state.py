@@ -2,7 +2,7 @@
 
 Putting a cell replaces its predecessor, moves its deadline and marks whose verdict may have changed.
 Everything here is a function of the cells and their order, so putting them back restores everything.
-Nothing here judges or tells.
+Nothing here judges or emits.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -41,7 +41,7 @@ from nodeagent.core.state.cell_keys import (
     weighed_alike,
 )
 from nodeagent.core.state.groups import Groups
-from nodeagent.core.state.indexes import Coded, Standing
+from nodeagent.core.state.indexes import Coded, Indexes
 from nodeagent.core.state.names import Names
 from nodeagent.core.state.timers import Timers
 from nodeagent.core.verdicts.judge import RESET_LEVELS, Contribution, Judgement
@@ -82,7 +82,7 @@ class State:
         self.dirty: dict[str, None] = {}
         self.unreviewed: dict[str, None] = {}
         self.names = Names()
-        self.standing = Standing(self.lookup)
+        self.indexes = Indexes(self.lookup)
         self.on_device = Groups[tuple[type, str]]()
         self.parts_of = Groups[str]()
         self.reaching: dict[Key, None] = {}
@@ -163,7 +163,7 @@ class State:
         self._arm(key, after)
 
     def _may_ask_now(self, before: Condition, after: Condition) -> bool:
-        """Whether it may ask for a reset for which it did not ask before: what goes on is not weighed."""
+        """Whether it may ask for a reset for which it did not ask before: what continues is not weighed."""
         era = self.era
         return before.heard_ns <= max(era.started_ns, era.catalog_ns) or not shown_alike(before, after)
 
@@ -248,20 +248,20 @@ class State:
 
     def _index(self, key: Key, before: Coded | None, after: Coded | None) -> None:
         if before is None and after is not None:
-            self.standing.add(key, after)
+            self.indexes.add(key, after)
         elif before is not None and after is None:
-            self.standing.remove(key, before)
+            self.indexes.remove(key, before)
 
     def _index_anew(self) -> None:
-        self.standing = Standing(self.lookup)
+        self.indexes = Indexes(self.lookup)
         for of in (Condition, Promotion, Trace):
             for key, cell in self.cells[of].items():
-                self.standing.add(key, cell)
+                self.indexes.add(key, cell)
 
     # ------------------------------------------------------------------ timers
 
     def _arm(self, key: Key, cell: Timed | None, not_before_ns: int = 0) -> None:
-        """Its time stands still while its source does not observe; only a rehearsal's goes on."""
+        """Its time stands still while its source does not observe; only an injected one's runs on."""
         at_ns = None
         if cell is not None and (not self.awaits(cell.source, cell.device_id) or _is_injected(cell)):
             at_ns = self._timed[type(cell)](self.lookup, cell)
@@ -316,13 +316,13 @@ class State:
         return [self.cells[Device][key] for key in self.parts_of.get(device_id, ())]
 
     def condition(self, device_id: str, code_key: str, injected: bool = False) -> Condition | None:
-        key = self.standing.open.get((device_id, code_key, injected))
+        key = self.indexes.open.get((device_id, code_key, injected))
         found: Condition | None = None if key is None else self.cells[Condition][key]
         return found
 
     def stand_in(self, condition: Condition) -> Condition | None:
         """The condition, open before it, that stands for its fault now; None where it does itself."""
-        key = self.standing.open[self.standing.place(condition)]
+        key = self.indexes.open[self.indexes.place(condition)]
         other: Condition = self.cells[Condition][key]
         return None if other.id == condition.id else other
 
@@ -337,7 +337,7 @@ class State:
 
     def promotions(self, device_id: str, code_key: str) -> list[Promotion]:
         """The promotions of one code on a device."""
-        return [self.cells[Promotion][key] for key in self.standing.promoted.get((device_id, code_key), ())]
+        return [self.cells[Promotion][key] for key in self.indexes.promoted.get((device_id, code_key), ())]
 
     def source_of(self, name: str, device_id: str) -> Source | None:
         """What is known of the source's view of a device: its own cell, else that of the whole source."""

@@ -1,4 +1,4 @@
-"""Events: what is told of a device, with the state it is in after the change.
+"""Events: what happened to a device, with the state it is in after the change.
 
 It sees to it that every change of verdict or handling is in exactly one event. It changes nothing
 but the record of what was last shown.
@@ -57,7 +57,7 @@ def _contributions(state: State, device: Device) -> Iterator[Contribution]:
     chip = state.chip_of(device)
     concerned = dict.fromkeys((device.id, chip.id))
     for device_id in concerned:
-        yield from _standing_on(state, device_id)
+        yield from _contributions_on(state, device_id)
     for key in state.reaching:
         reaching: Condition = state.cells[Condition][key]
         if reaching.device_id in concerned or not reaching.affect_verdict:
@@ -67,7 +67,7 @@ def _contributions(state: State, device: Device) -> Iterator[Contribution]:
             yield said if reaching.affects is Affects.NODE else replace(said, level=None)
 
 
-def _standing_on(state: State, device_id: str) -> Iterator[Contribution]:
+def _contributions_on(state: State, device_id: str) -> Iterator[Contribution]:
     for condition in state.on(Condition, device_id):
         if condition.affect_verdict:
             yield _said(state, condition, _of_condition)
@@ -139,7 +139,7 @@ def unobserved_reason(state: State, device: Device) -> Reason | None:
     if device.gone:
         return Reason(kind="device", id=device.id, text=device.gone)
     if not device.seen:
-        return Reason(kind="device", id=device.id, text="no driver tells which part it is")
+        return Reason(kind="device", id=device.id, text="no driver says which part it is")
     seen_by = state.source_of(device.source, device.id)
     if seen_by is not None and seen_by.lost_ns is not None:
         return Reason(kind="source", id=seen_by.name, text=f"{seen_by.name}: {seen_by.reason}")
@@ -170,7 +170,7 @@ def observed_ns(state: State, device: Device) -> int:
     return seen_by.lost_ns if seen_by.lost_ns is not None else seen_by.awaited_since_ns
 
 
-def tell(
+def emit(
     state: State,
     kind: EventKind,
     device: Device,
@@ -226,7 +226,7 @@ def tell(
 
 
 def settle(state: State) -> None:
-    """Tell the changes of verdict or handling that no event has carried yet."""
+    """Emit the changes of verdict or handling that no event has carried yet."""
     if state.muted:
         return
     while state.dirty:
@@ -240,11 +240,11 @@ def settle(state: State) -> None:
         before = (shown.verdict, shown.handling) if shown else (Verdict.ALLOW, Handling.NONE)
         if (now.verdict, now.handling) != before:
             why = f"{before[0]}, {before[1]} -> {now.verdict}, {now.handling}"
-            tell(state, EventKind.VERDICT_CHANGED, device, why=why)
+            emit(state, EventKind.VERDICT_CHANGED, device, why=why)
 
 
-def show_as_told(state: State) -> None:
-    """After a muted replay: what the told events would have shown is what now follows."""
+def show_as_emitted(state: State) -> None:
+    """After a muted replay: take what follows from the state as what the published events have shown."""
     state.dirty.clear()
     for device in state.all(Device):
         now = judgement(state, device)

@@ -58,7 +58,7 @@ _DRAIN: Stance = (Verdict.NO_NEW_JOBS, Handling.NONE)
 _RERUN: Stance = (Verdict.NO_NEW_JOBS, Handling.RERUN_REQUEST)
 _OUT: Stance = (Verdict.ISOLATE, Handling.RESCHEDULE)
 WHEN_IDLE: Stance = (Verdict.NO_NEW_JOBS, Handling.RESET_WHEN_IDLE)
-"""Work goes on; no more of it comes, and once the chip is idle it is reset."""
+"""Running work continues; no more of it comes, and once the chip is idle it is reset."""
 _RESET_NOW: Stance = (Verdict.ISOLATE, Handling.STOP_RESET_RESTART)
 
 _SAME_IN_BOTH: dict[Level, Stance] = {

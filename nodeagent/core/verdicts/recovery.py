@@ -4,7 +4,7 @@ NVIDIA's driver says by itself what a GPU needs: nothing, a reset, a drain and a
 recovery action, nvmlDeviceGpuRecoveryAction_t in nvml.h; decided in _gpuRefreshRecoveryActionInLock of
 src/nvidia/src/kernel/gpu/gpu.c, open-gpu-kernel-modules). Where it does, it decides: a fault below a reset
 restarts its job and blames nobody, and what the driver asks for is a fault of its own beside it. A drain
-lets work go on: no new jobs, and a reset once the chip is idle. It opens and closes nothing.
+lets work continue: no new jobs, and a reset once the chip is idle. It opens and closes nothing.
 """
 
 from nodeagent.core.model import Condition, Level, Recovery
@@ -19,7 +19,7 @@ from nodeagent.core.verdicts.judge import (
 )
 
 ACTION = "recovery_action"
-TOLD = "told"
+NAMED_BY_DRIVER = "told"
 """An attribute of a chip whose driver says which recovery it needs."""
 
 
@@ -32,7 +32,7 @@ def blames_nobody(state: State, condition: Condition) -> bool:
             return True
         case Recovery.VENDOR:
             chip = state.chip_of(state.device(condition.device_id))
-            return chip.attributes.get(ACTION) == TOLD
+            return chip.attributes.get(ACTION) == NAMED_BY_DRIVER
         case _:
             return False
 
@@ -45,7 +45,7 @@ def is_of_the_job(state: State, condition: Condition) -> bool:
 
 
 def waits_for_idle(state: State, condition: Condition) -> bool:
-    """Whether work may go on beside it until the chip is reset."""
+    """Whether work may continue beside it until the chip is reset."""
     return condition.level is Level.FREE_RESTART_NPU and _recovery(state, condition) is Recovery.VENDOR
 
 

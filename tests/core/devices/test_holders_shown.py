@@ -1,4 +1,4 @@
-"""Who holds a device is shown with it, as last told."""
+"""Who holds a device is shown with it, as last reported."""
 
 from nodeagent.core.model import Holders
 from tests.core.build import begin, catalog, device_view, held, run

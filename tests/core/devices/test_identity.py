@@ -10,6 +10,7 @@ from tests.core.build import (
     begin,
     catalog,
     device_view,
+    emitted,
     lasting,
     lost,
     ns,
@@ -22,7 +23,6 @@ from tests.core.build import (
     seen,
     signal,
     stands,
-    told,
     wait,
     xid,
 )
@@ -49,7 +49,7 @@ def test_another_part_in_the_slot_closes_what_was_known_of_the_old_one() -> None
     engine = begin(TABLES)
     run(engine, [(1, signal(HBM)), (2, signal(HBM)), (3, order("isolate"))])
     events = run(engine, [(4, seen("npu0", "die9", PCI0))])
-    assert told(events) == [
+    assert emitted(events) == [
         ("cleared", "npu0", HBM),
         ("released", "npu0", HBM),
         ("released", "npu0", ""),
@@ -78,13 +78,13 @@ def test_an_identity_that_cannot_be_read_is_the_same_part_unobserved() -> None:
     run(engine, [(1, signal("PreSeparateNPU")), (2, seen("npu0", "", PCI0))])
     assert names(engine)["npu0"] == "die0"
     assert (stands(engine)[1], device_view(engine).observed) == (Verdict.NO_NEW_JOBS, False)
-    assert told(run(engine, [(3, seen("npu0", "die0", PCI0))])) == [("device_seen", "npu0", "")]
+    assert emitted(run(engine, [(3, seen("npu0", "die0", PCI0))])) == [("device_seen", "npu0", "")]
 
 
 # --------------------------------------------------------------------------- renumbered
 
 
-def test_a_part_without_an_id_of_its_own_is_told_by_its_place() -> None:
+def test_a_part_without_an_id_of_its_own_is_known_by_its_place() -> None:
     engine = begin(TABLES)
     switch, chip, known = run(
         engine, [(1, seen("ub0")), (1, seen("npu5", pci=PCI1)), (1, seen("npu6", "die6", "0000:06:00.0"))]
@@ -124,7 +124,7 @@ def test_parts_that_swapped_slots_while_the_machine_was_off_are_not_doubles() ->
 # --------------------------------------------------------------------------- identified at last
 
 
-def test_what_the_kernel_told_of_a_slot_moves_to_the_part_once_it_is_read() -> None:
+def test_what_the_kernel_reported_of_a_slot_moves_to_the_part_once_it_is_read() -> None:
     engine = begin(TABLES, chips=0)
     run(engine, [(1, xid("XID_79", PCI0))])
     events = run(engine, [(2, seen("npu0", "die0", PCI0))])
@@ -135,13 +135,13 @@ def test_what_the_kernel_told_of_a_slot_moves_to_the_part_once_it_is_read() -> N
     assert len(of(run(engine, [(3, signal("XID_79", "once"))]), EventKind.PROMOTED)) == 1
 
 
-def test_a_slot_read_without_identity_first_is_told_when_the_identity_appears() -> None:
+def test_a_slot_read_without_identity_first_is_emitted_when_the_identity_appears() -> None:
     engine = begin(TABLES, chips=0)
     events = run(engine, [(1, seen("npu0", "", PCI0)), (2, seen("npu0", "die0", PCI0))])
     assert [event.device_id for event in events] == [f"slot:{PCI0}", "die0"]
 
 
-def test_a_known_part_takes_over_what_was_told_of_its_new_slot() -> None:
+def test_a_known_part_takes_over_what_was_reported_of_its_new_slot() -> None:
     engine = begin(TABLES)
     run(engine, [(1, signal(HBM)), (2, gone("npu0")), (3, xid("XID_79", PCI1)), (3, xid(HBM, PCI1))])
     run(engine, [(4, seen("npu1", "die0", PCI1))])
@@ -156,7 +156,7 @@ def test_what_stood_still_of_a_known_part_goes_on_where_its_new_slot_is_observed
     run(engine, [(1, signal(LINK_DOWN)), (2, gone("npu0")), (3, lost())])
     run(engine, [(50, seen("npu7", "", "0000:07:00.0")), (51, back(device="npu7"))])
     events = run(engine, [(52, seen("npu7", "die0", "0000:07:00.0"))])
-    assert ("level_changed", "npu7", LINK_DOWN) in told(events)
+    assert ("level_changed", "npu7", LINK_DOWN) in emitted(events)
 
 
 def test_ids_given_in_a_slot_are_not_given_again_after_the_part_was_identified() -> None:
@@ -179,7 +179,7 @@ def test_the_machine_id_of_the_node_takes_the_place_of_its_provisional_id() -> N
 # --------------------------------------------------------------------------- doubled, gone
 
 
-def test_a_second_device_with_the_same_identity_is_refused_and_told() -> None:
+def test_a_second_device_with_the_same_identity_is_refused_with_a_notice() -> None:
     engine = begin(TABLES)
     (refused,) = run(engine, [(1, seen("npu1", "die0", PCI1))])
     assert (refused.kind, refused.device) == (EventKind.NOTICE, "npu0")
@@ -190,14 +190,14 @@ def test_a_second_device_with_the_same_identity_is_refused_and_told() -> None:
 def test_a_device_that_is_gone_is_unknown_and_keeps_its_faults() -> None:
     engine = begin(TABLES, chips=2)
     run(engine, [(1, signal(HBM, device="npu1"))])
-    assert told(run(engine, [(2, gone("npu0")), (2, gone("npu1")), (3, gone("npu1"))])) == [
+    assert emitted(run(engine, [(2, gone("npu0")), (2, gone("npu1")), (3, gone("npu1"))])) == [
         ("device_gone", "npu0", ""),
         ("device_gone", "npu1", ""),
     ]
     assert (stands(engine, "npu0")[1], stands(engine, "npu1")[1]) == (Verdict.UNKNOWN, Verdict.ISOLATE)
 
 
-def test_a_device_that_returns_is_told_and_allowed_again_once_it_is_read() -> None:
+def test_a_device_that_returns_is_reported_and_allowed_again_once_it_is_read() -> None:
     engine = begin(TABLES)
     events = run(
         engine, [(1, gone("npu0")), (2, seen("npu0", "die0", PCI0)), (3, active(begun_s=2.5, device="npu0"))]

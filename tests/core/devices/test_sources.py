@@ -13,6 +13,7 @@ from tests.core.build import (
     catalog,
     condition,
     device_view,
+    emitted,
     lasting,
     lost,
     ns,
@@ -24,7 +25,6 @@ from tests.core.build import (
     seen,
     signal,
     stands,
-    told,
     wait,
     xid,
 )
@@ -61,7 +61,7 @@ def test_a_device_that_is_plugged_in_later_is_unknown_until_it_is_read_itself() 
     run(engine, [(1, seen("npu1", "die1", "0000:01:00.0"))])
     assert (stands(engine, "npu0")[1], stands(engine, "npu1")[1]) == (Verdict.ALLOW, Verdict.UNKNOWN)
     events = run(engine, [(2, back(device="npu1"))])
-    assert told(events) == [("verdict_changed", "npu1", "")]
+    assert emitted(events) == [("verdict_changed", "npu1", "")]
     assert stands(engine, "npu1") == FREE
 
 
@@ -87,7 +87,7 @@ def test_a_lost_source_makes_its_devices_unknown_and_no_others() -> None:
     engine = begin(TABLES)
     run(engine, [(1, seen("gpu0", "GPU-1", source="nvidia")), (1, back("nvidia"))])
     events = run(engine, [(2, lost("nvidia"))])
-    assert told(events) == [("source_lost", "node", ""), ("verdict_changed", "gpu0", "")]
+    assert emitted(events) == [("source_lost", "node", ""), ("verdict_changed", "gpu0", "")]
     assert (stands(engine, "gpu0")[1], stands(engine, "npu0")[1]) == (Verdict.UNKNOWN, Verdict.ALLOW)
     assert device_view(engine, "gpu0").observed is False
 
@@ -107,14 +107,14 @@ def test_only_a_lost_required_source_makes_the_node_unknown(required: bool, verd
 
 def test_a_source_lost_for_one_device_makes_that_one_unknown() -> None:
     engine = begin(TABLES, chips=2)
-    assert told(run(engine, [(1, lost(device="npu1"))])) == [("source_lost", "npu1", "")]
+    assert emitted(run(engine, [(1, lost(device="npu1"))])) == [("source_lost", "npu1", "")]
     assert (stands(engine, "npu0")[1], stands(engine, "npu1")[1]) == (Verdict.ALLOW, Verdict.UNKNOWN)
 
 
-def test_a_complete_poll_brings_the_device_back_and_tells_it_once() -> None:
+def test_a_complete_poll_brings_the_device_back_with_one_event() -> None:
     engine = begin(TABLES, chips=2)
     run(engine, [(1, lost(device="npu1"))])
-    assert told(
+    assert emitted(
         run(engine, [(3, active(device="npu1", begun_s=2)), (4, active(device="npu1", begun_s=3))])
     ) == [("source_back", "npu1", "")]
     assert stands(engine, "npu1")[1] is Verdict.ALLOW
@@ -123,13 +123,13 @@ def test_a_complete_poll_brings_the_device_back_and_tells_it_once() -> None:
 def test_a_read_of_everything_brings_back_devices_that_were_lost_alone() -> None:
     engine = begin(TABLES, chips=2)
     run(engine, [(1, lost(device="npu1"))])
-    assert told(run(engine, [(2, back())])) == [("source_back", "npu1", "")]
+    assert emitted(run(engine, [(2, back())])) == [("source_back", "npu1", "")]
     assert stands(engine, "npu1")[1] is Verdict.ALLOW
 
 
-def test_losing_a_source_twice_for_the_same_reason_is_told_once() -> None:
+def test_losing_a_source_twice_for_the_same_reason_is_one_event() -> None:
     engine = begin(TABLES)
-    assert told(run(engine, [(1, lost("kmsg")), (2, lost("kmsg"))])) == [("source_lost", "node", "")]
+    assert emitted(run(engine, [(1, lost("kmsg")), (2, lost("kmsg"))])) == [("source_lost", "node", "")]
 
 
 def test_timers_of_a_lost_source_are_held_and_judged_from_the_original_start() -> None:
@@ -146,7 +146,7 @@ def test_what_has_gone_meanwhile_clears_without_ever_having_been_raised_in_level
     run(engine, [(1, signal(LINK_DOWN)), (10, lost())])
     events = run(engine, [(501, active(begun_s=500.5))])
     assert of(events, EventKind.LEVEL_CHANGED) == []
-    assert ("cleared", "npu0", LINK_DOWN) in told(events)
+    assert ("cleared", "npu0", LINK_DOWN) in emitted(events)
 
 
 def test_a_promotion_waits_for_its_source_too() -> None:
@@ -159,7 +159,7 @@ def test_a_promotion_waits_for_its_source_too() -> None:
 def test_the_end_of_an_injected_fault_waits_for_nobody() -> None:
     engine = begin(TABLES)
     run(engine, [(1, signal(HBM, injected=True)), (2, lost())])
-    assert told(wait(engine, 700)) == [("cleared", "npu0", HBM)]
+    assert emitted(wait(engine, 700)) == [("cleared", "npu0", HBM)]
 
 
 # --------------------------------------------------------------------------- a restart in the same boot
@@ -167,16 +167,16 @@ def test_the_end_of_an_injected_fault_waits_for_nobody() -> None:
 
 def test_after_a_restart_the_last_verdict_stands_for_a_while_unobserved() -> None:
     engine = begin(TABLES)
-    assert told(run(engine, [(100, restart())])) == [("started", "node", "")]
+    assert emitted(run(engine, [(100, restart())])) == [("started", "node", "")]
     assert (stands(engine), device_view(engine).observed) == (FREE, False)
     assert wait(engine, 130) == []
-    assert told(wait(engine, 130, extra_ns=1)) == [("verdict_changed", "npu0", "")]
+    assert emitted(wait(engine, 130, extra_ns=1)) == [("verdict_changed", "npu0", "")]
     assert stands(engine)[1] is Verdict.UNKNOWN
 
 
-def test_a_read_in_time_changes_no_verdict_and_tells_nothing() -> None:
+def test_a_read_in_time_changes_no_verdict_and_emits_nothing() -> None:
     engine = begin(TABLES)
-    assert told(run(engine, [(100, restart()), (105, back())])) == [("started", "node", "")]
+    assert emitted(run(engine, [(100, restart()), (105, back())])) == [("started", "node", "")]
     assert device_view(engine).observed is True
     assert wait(engine, 1000) == []
 
@@ -185,20 +185,20 @@ def test_held_timers_run_on_after_the_start_deadline_though_nothing_was_read() -
     engine = begin(TABLES)
     run(engine, [(1, signal(LINK_DOWN)), (10, restart())])
     assert wait(engine, 40) == []
-    assert ("level_changed", "npu0", LINK_DOWN) in told(wait(engine, 40, extra_ns=1))
+    assert ("level_changed", "npu0", LINK_DOWN) in emitted(wait(engine, 40, extra_ns=1))
 
 
 @pytest.mark.parametrize("source", ["agent", "public"])
 def test_sources_that_nobody_polls_are_not_awaited(source: str) -> None:
     engine = begin(catalog(row("SLOW", clear_on=ClearOn(quiet_ns=ns(20)))))
     run(engine, [(1, signal("SLOW", "once", "node", source=source)), (10, restart())])
-    assert ("cleared", "node", "SLOW") in told(wait(engine, 21, extra_ns=1))
+    assert ("cleared", "node", "SLOW") in emitted(wait(engine, 21, extra_ns=1))
 
 
 def test_the_two_deadlines_of_a_start_are_each_their_own() -> None:
     engine = begin(catalog(row(LINK_DOWN), duration=[lasting()], stale_after_ns=ns(90)))
     run(engine, [(1, signal(LINK_DOWN)), (10, restart())])
-    assert told(wait(engine, 50)) == [("level_changed", "npu0", LINK_DOWN)]
+    assert emitted(wait(engine, 50)) == [("level_changed", "npu0", LINK_DOWN)]
     assert device_view(engine).observed is False
     run(engine, [(60, signal(LINK_DOWN, "recover"))])
     (cleared,) = wait(engine, 125)
@@ -209,7 +209,7 @@ def test_a_source_that_was_lost_stays_lost_over_a_restart_and_holds_its_timers_o
     engine = begin(TABLES)
     run(engine, [(1, signal(LINK_DOWN)), (2, lost()), (100, restart())])
     assert "no answer" in device_view(engine).reasons[-1].text
-    assert told(wait(engine, 200)) == [("level_changed", "npu0", LINK_DOWN)]
+    assert emitted(wait(engine, 200)) == [("level_changed", "npu0", LINK_DOWN)]
 
 
 def test_what_fell_due_while_nobody_watched_waits_for_the_first_read() -> None:
@@ -242,14 +242,14 @@ def test_what_had_fired_before_a_restart_has_fired_when_both_are_replayed() -> N
 
 def test_after_a_reboot_what_was_not_read_is_unknown_at_once() -> None:
     engine = begin(TABLES)
-    assert told(run(engine, [(100, restart("boot-2"))])) == [
+    assert emitted(run(engine, [(100, restart("boot-2"))])) == [
         ("started", "node", ""),
         ("verdict_changed", "npu0", ""),
     ]
     assert stands(engine)[1] is Verdict.UNKNOWN
 
 
-def test_a_start_tells_what_is_doubtful_about_the_time_before_it() -> None:
+def test_a_start_names_what_is_doubtful_about_the_time_before_it() -> None:
     engine = begin(TABLES)
     doubtful = Started(boot_id="boot-2", version="1", doubt="the wall clock was set back")
     (started, *_) = run(engine, [(100, doubtful)])
@@ -261,7 +261,7 @@ def test_a_reboot_closes_at_the_first_complete_read_what_that_does_not_show() ->
     run(engine, [(1, xid("XID_79")), (100, restart("boot-2"))])
     assert [code for _, code in open_codes(engine)] == ["XID_79"]
     events = run(engine, [(101, active(source="kmsg", device="*", begun_s=100.5)), (101, back("kmsg"))])
-    assert told(events)[0] == ("cleared", "0000:3b:00.0", "XID_79")
+    assert emitted(events)[0] == ("cleared", "0000:3b:00.0", "XID_79")
 
 
 def test_a_fault_that_came_again_since_the_reboot_stays() -> None:
@@ -292,4 +292,4 @@ def test_the_agents_own_faults_that_a_reboot_clears_end_with_it() -> None:
     engine = begin(TABLES)
     run(engine, [(1, signal("driver_unresponsive", source="agent"))])
     events = run(engine, [(100, restart("boot-2"))])
-    assert ("cleared", "npu0", "driver_unresponsive") in told(events)
+    assert ("cleared", "npu0", "driver_unresponsive") in emitted(events)

@@ -9,6 +9,7 @@ from tests.core.build import (
     HBM,
     begin,
     catalog,
+    emitted,
     held,
     ns,
     open_codes,
@@ -16,7 +17,6 @@ from tests.core.build import (
     row,
     run,
     signal,
-    told,
     wait,
     xid,
 )
@@ -26,7 +26,7 @@ def test_an_ascend_once_closes_after_its_hold_begun_anew_by_each() -> None:
     engine = begin(catalog(row(HBM)))
     run(engine, [(1, signal(HBM, "once")), (50, signal(HBM, "once"))])
     assert wait(engine, 110) == []
-    assert told(wait(engine, 110, extra_ns=1)) == [("cleared", "npu0", HBM)]
+    assert emitted(wait(engine, 110, extra_ns=1)) == [("cleared", "npu0", HBM)]
 
 
 def test_an_occur_ends_the_hold() -> None:
@@ -38,7 +38,7 @@ def test_an_occur_ends_the_hold() -> None:
 def test_a_hold_of_another_length_can_be_configured() -> None:
     engine = begin(catalog(row(HBM), once_hold_ns=ns(5)))
     run(engine, [(1, signal(HBM, "once"))])
-    assert told(wait(engine, 6, extra_ns=1)) == [("cleared", "npu0", HBM)]
+    assert emitted(wait(engine, 6, extra_ns=1)) == [("cleared", "npu0", HBM)]
 
 
 def test_the_silence_of_the_kernel_log_is_no_recovery() -> None:
@@ -51,19 +51,19 @@ def test_a_quiet_time_of_the_row_goes_before_the_hold() -> None:
     engine = begin(catalog(row("worker_crashed", clear_on=ClearOn(recover=True, quiet_ns=ns(600)))))
     run(engine, [(1, signal("worker_crashed", "once", "node", source="agent"))])
     assert wait(engine, 601) == []
-    assert told(wait(engine, 601, extra_ns=1)) == [("cleared", "node", "worker_crashed")]
+    assert emitted(wait(engine, 601, extra_ns=1)) == [("cleared", "node", "worker_crashed")]
 
 
 def test_a_quiet_time_is_begun_anew_by_each_signal() -> None:
     engine = begin(catalog(row("OOM", kind=Kind.HOST, clear_on=ClearOn(quiet_ns=ns(600)))))
     run(engine, [(1, xid("OOM", "node")), (500, xid("OOM", "node"))])
     assert wait(engine, 1100) == []
-    assert told(wait(engine, 1100, extra_ns=1)) == [("cleared", "node", "OOM")]
+    assert emitted(wait(engine, 1100, extra_ns=1)) == [("cleared", "node", "OOM")]
 
 
 def test_a_recovery_does_not_close_what_only_a_reset_or_reboot_clears() -> None:
     engine = begin(catalog(row(HBM, clear_on=ClearOn(reset=True, reboot=True))))
-    assert told(run(engine, [(1, signal(HBM)), (2, signal(HBM, "recover"))])) == [("raised", "npu0", HBM)]
+    assert emitted(run(engine, [(1, signal(HBM)), (2, signal(HBM, "recover"))])) == [("raised", "npu0", HBM)]
 
 
 @pytest.mark.parametrize(("code", "left"), [("LATCHED", 0), (HBM, 1)])
@@ -79,7 +79,7 @@ JOB_END = catalog(row("XID_31", clear_on=ClearOn(job_end=True)))
 def test_the_end_of_the_job_that_held_the_device_closes() -> None:
     engine = begin(JOB_END)
     events = run(engine, [(1, held("npu0", "a")), (2, xid("XID_31", "npu0")), (3, held("npu0", None))])
-    assert told(events)[-1] == ("cleared", "npu0", "XID_31")
+    assert emitted(events)[-1] == ("cleared", "npu0", "XID_31")
 
 
 def test_a_job_that_came_later_does_not_keep_it_open() -> None:
@@ -87,14 +87,14 @@ def test_a_job_that_came_later_does_not_keep_it_open() -> None:
     run(engine, [(1, held("npu0", "a")), (2, xid("XID_31", "npu0"))])
     later = Holder(pid=7, start_time=2, command="python", job="b")
     events = run(engine, [(3, Holders(device="npu0", holders=(later,)))])
-    assert told(events) == [("cleared", "npu0", "XID_31")]
+    assert emitted(events) == [("cleared", "npu0", "XID_31")]
 
 
 def test_where_nobody_knew_the_holders_the_first_that_are_listed_stand_for_them() -> None:
     engine = begin(JOB_END)
     run(engine, [(2, xid("XID_31", "npu0")), (3, held("npu0", "b"))])
     assert open_codes(engine) == [("die0", "XID_31")]
-    assert told(run(engine, [(4, held("npu0", None))])) == [("cleared", "npu0", "XID_31")]
+    assert emitted(run(engine, [(4, held("npu0", None))])) == [("cleared", "npu0", "XID_31")]
 
 
 def test_those_that_stand_for_them_are_not_those_that_came_later() -> None:
@@ -102,24 +102,24 @@ def test_those_that_stand_for_them_are_not_those_that_came_later() -> None:
     run(engine, [(2, xid("XID_31", "npu0")), (3, held("npu0", "b"))])
     later = Holder(pid=7, start_time=2, command="python", job="c")
     events = run(engine, [(4, Holders(device="npu0", holders=(later,)))])
-    assert told(events) == [("cleared", "npu0", "XID_31")]
+    assert emitted(events) == [("cleared", "npu0", "XID_31")]
 
 
 def test_where_nobody_knew_the_holders_and_none_is_listed_the_job_has_ended() -> None:
     engine = begin(JOB_END)
     events = run(engine, [(2, xid("XID_31", "npu0")), (3, held("npu0", None))])
-    assert told(events)[-1] == ("cleared", "npu0", "XID_31")
+    assert emitted(events)[-1] == ("cleared", "npu0", "XID_31")
 
 
-def test_told_of_a_device_that_nobody_holds_it_waits_for_no_job() -> None:
+def test_on_a_device_that_is_known_to_be_free_it_waits_for_no_job() -> None:
     engine = begin(JOB_END)
     run(engine, [(1, held("npu0", None)), (2, xid("XID_31", "npu0"))])
     assert wait(engine, 62) == []
-    assert told(wait(engine, 62, extra_ns=1)) == [("cleared", "npu0", "XID_31")]
+    assert emitted(wait(engine, 62, extra_ns=1)) == [("cleared", "npu0", "XID_31")]
 
 
 def test_a_reboot_ends_every_job() -> None:
     engine = begin(JOB_END)
     run(engine, [(1, held("npu0", "a")), (2, xid("XID_31", "npu0"))])
     events = run(engine, [(3, Started(boot_id="boot-2", version="1"))])
-    assert ("cleared", "npu0", "XID_31") in told(events)
+    assert ("cleared", "npu0", "XID_31") in emitted(events)

@@ -24,6 +24,7 @@ from tests.core.build import (
     catalog,
     condition,
     edge,
+    emitted,
     hot,
     ns,
     open_codes,
@@ -33,7 +34,6 @@ from tests.core.build import (
     row,
     run,
     signal,
-    told,
 )
 from tests.core.rules.relations import AI_CORE, COMPANIONS, FOR_EVER, GPU, ROWS, TABLES, UCE, gpu, seen
 
@@ -67,7 +67,7 @@ def filled(engine: Engine, others: int) -> None:
 def test_a_companion_takes_the_place_of_its_root_on_a_device_that_is_full() -> None:
     engine = begin(FULL)
     filled(engine, limits.MAX_CONDITIONS_ON_DEVICE - 1)
-    assert told(run(engine, [(3, signal(UCE, "recover"))])) == [
+    assert emitted(run(engine, [(3, signal(UCE, "recover"))])) == [
         ("raised", "npu0", AI_CORE),
         ("cleared", "npu0", UCE),
     ]
@@ -93,7 +93,7 @@ def full_with_two_companions() -> Engine:
 
 def test_of_more_companions_than_there_is_room_for_the_milder_faults_make_way() -> None:
     engine = full_with_two_companions()
-    assert told(run(engine, [(3, signal(UCE, "recover"))])) == [
+    assert emitted(run(engine, [(3, signal(UCE, "recover"))])) == [
         ("raised", "npu0", AI_CORE),
         ("cleared", "npu0", "N0"),
         ("raised", "npu0", "80C98010"),
@@ -180,7 +180,7 @@ def test_another_part_in_the_slot_has_nothing_of_it() -> None:
     engine = begin(TABLES)
     run(engine, [(1, signal(UCE)), (2, signal(AI_CORE))])
     events = run(engine, [(3, build.seen(GPU, "another", "0000:00:00.0"))])
-    assert [event for event in told(events) if event[0] == "raised"] == []
+    assert [event for event in emitted(events) if event[0] == "raised"] == []
     assert open_codes(engine) == []
 
 
@@ -201,7 +201,7 @@ def test_a_reload_that_ends_the_root_raises_nothing_and_the_next_poll_does() -> 
     engine = begin(with_rule, catalog(*rows, relation=[pair], digest="second"))
     run(engine, [(1, edge(True)), (2, Tick()), (3, signal(AI_CORE))])
     reloaded = run(engine, [(10, CatalogChanged(digest="second"))])
-    assert [event for event in told(reloaded) if event[0] == "raised"] == []
+    assert [event for event in emitted(reloaded) if event[0] == "raised"] == []
     assert seen(engine, (11, active(AI_CORE, begun_s=10))) == [("raised", GPU, AI_CORE)]
 
 

@@ -1,4 +1,4 @@
-"""Codes that no table names are told by their digits."""
+"""Codes that no table names are named by their digits."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ DECODING = load_catalog([Path(__file__).parents[3] / "fault_codes"], Settings())
         ("80E1FE01", "HBM Sensor 0xFF: state 1"),
     ],
 )
-def test_side_part_sensor_and_state_are_told(code: str, name: str) -> None:
+def test_side_part_sensor_and_state_are_named(code: str, name: str) -> None:
     assert DECODING.name(code) == name
 
 
@@ -43,7 +43,7 @@ def test_nothing_is_said_of_a_code_whose_part_and_sensor_are_both_unknown() -> N
     assert Decoding().name("80E18009") is None
 
 
-def test_an_unknown_code_of_the_ascend_driver_is_told_by_its_decoded_name() -> None:
+def test_an_unknown_code_of_the_ascend_driver_has_its_decoded_name() -> None:
     engine = begin(replace(catalog(), decoding=DECODING))
     (raised,) = run(engine, [(1, signal("80E18009", severity=2))])
     assert (raised.name, raised.unknown) == ("HBM RAS State: bus error, probably caused by software", True)

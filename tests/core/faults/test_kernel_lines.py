@@ -14,6 +14,7 @@ from tests.core.build import (
     begin,
     catalog,
     device_view,
+    emitted,
     lost,
     of,
     open_codes,
@@ -24,7 +25,6 @@ from tests.core.build import (
     seen,
     signal,
     stands,
-    told,
     wait,
     xid,
 )
@@ -103,7 +103,7 @@ def test_once_disregarded_it_isolates_no_more_however_often_it_comes() -> None:
     engine = gpu()
     run(engine, [(10, xid(LOST, PCI)), polled(11)])
     wait(engine, 60)
-    assert told(run(engine, [(at_s, xid(LOST, PCI)) for at_s in range(61, 4000, 7)])) == []
+    assert emitted(run(engine, [(at_s, xid(LOST, PCI)) for at_s in range(61, 4000, 7)])) == []
     assert stands(engine, "gpu0") == DISREGARDED
 
 
@@ -116,7 +116,7 @@ def test_repeated_it_isolates_no_longer_than_a_single_one() -> None:
     steps: list[tuple[float, Input]] = []
     for at_s in range(50, 4000, 20):
         steps += [(at_s, xid(LOST, PCI)), polled(at_s + 1)]
-    assert told(run(engine, steps)) == []
+    assert emitted(run(engine, steps)) == []
 
 
 def test_lines_that_come_faster_than_the_driver_reads_are_contradicted_as_well() -> None:
@@ -141,7 +141,7 @@ def test_after_a_long_silence_it_isolates_once_more_and_no_longer_than_its_hold(
     engine = gpu()
     run(engine, [(10, xid(LOST, PCI)), polled(11)])
     wait(engine, 60)
-    assert told(run(engine, [(310, xid(LOST, PCI)), polled(311)])) == []
+    assert emitted(run(engine, [(310, xid(LOST, PCI)), polled(311)])) == []
     (event,) = run(engine, [(611, xid(LOST, PCI)), polled(612)])
     assert event.why == "it comes again after a long silence: SubHealthFault -> RestartNPU"
     wait(engine, 641)
@@ -164,7 +164,7 @@ def test_a_milder_line_stays_as_mild_as_it_is() -> None:
     assert wait(engine, 100) == []
 
 
-def test_of_a_chip_whose_driver_tells_no_events_the_line_has_the_word() -> None:
+def test_of_a_chip_whose_driver_reports_no_events_the_line_decides() -> None:
     engine = gpu()
     run(engine, [(1, listed(events="none")), (10, xid(LOST, PCI)), polled(11)])
     assert wait(engine, HOUR_S) == []
@@ -177,7 +177,7 @@ def test_of_a_chip_whose_driver_tells_no_events_the_line_has_the_word() -> None:
 @pytest.mark.parametrize(
     "confirmed", [by_driver(), active(LOST, device="gpu0", source="nvidia", begun_s=10.5)]
 )
-def test_what_the_driver_tells_too_stands_and_counts(confirmed: Input) -> None:
+def test_what_the_driver_reports_too_stands_and_counts(confirmed: Input) -> None:
     engine = gpu()
     run(engine, [(10, xid(LOST, PCI)), (11, confirmed)])
     run(engine, [(HOUR_S, xid(LOST, PCI)), (HOUR_S, by_driver())])
@@ -196,7 +196,7 @@ def test_a_disregarded_line_that_the_driver_confirms_isolates_again() -> None:
     assert stands(engine, "gpu0") == OUT
 
 
-def test_a_line_of_what_the_driver_told_first_changes_nothing() -> None:
+def test_a_line_of_what_the_driver_reported_first_changes_nothing() -> None:
     engine = gpu()
     run(engine, [(10, by_driver()), (10, xid(LOST, PCI)), polled(11)])
     wait(engine, HOUR_S)
@@ -209,7 +209,7 @@ BY_NUMBER = "XID_149.unspecified"
 
 @pytest.mark.parametrize("line_first", [True, False])
 def test_a_line_that_says_more_than_the_driver_is_confirmed_by_the_number_alone(line_first: bool) -> None:
-    """NVML tells the number of an NVLink Xid; whether it was fatal only the line says."""
+    """NVML reports the number of an NVLink Xid; whether it was fatal only the line says."""
     both = [xid(FATAL, PCI), by_driver(BY_NUMBER)]
     engine = gpu()
     run(engine, [(10, each) for each in (both if line_first else reversed(both))])
@@ -241,15 +241,15 @@ def test_one_that_a_line_named_before_the_driver_listed_any_is_forgotten_then() 
     run(engine, [(1, xid(LOST, "0000:63:00.0"))])
     assert stands(engine, "0000:63:00.0")[1] is Verdict.ISOLATE
     events = run(engine, [(2, listed()), (3, back("nvidia"))])
-    assert ("cleared", "0000:63:00.0", LOST) in told(events)
+    assert ("cleared", "0000:63:00.0", LOST) in emitted(events)
     (notice,) = of(events, EventKind.NOTICE)
-    assert notice.why == "only faults had named 0000:63:00.0: nvidia lists no such chip"
+    assert notice.why == "0000:63:00.0 was known only by its faults: nvidia lists no such chip"
     assert (notice.device, notice.evidence) == ("node", {"was": "slot:0000:63:00.0"})
     assert [view.name for view in engine.view().devices] == ["node", "gpu0"]
     assert open_codes(engine) == []
 
 
-def test_what_a_line_told_before_the_driver_listed_the_chip_is_a_line_alone() -> None:
+def test_what_a_line_reported_before_the_driver_listed_the_chip_is_a_line_alone() -> None:
     engine = begin(TABLES, chips=0)
     run(engine, [(1, xid(LOST, PCI)), (2, listed()), (3, back("nvidia")), polled(4)])
     assert stands(engine, "gpu0") == OUT

@@ -51,9 +51,9 @@ def has_met_the_other(history: list[Said], chip: int) -> bool:
 
 
 def unknown_level(history: list[Said], chip: int) -> Level:
-    told = [severity for _, _, _, severity in history if severity is not None]
-    if told:
-        return Level.NOT_HANDLE if told[-1] <= 1 else Level.SEPARATE_NPU
+    severities = [severity for _, _, _, severity in history if severity is not None]
+    if severities:
+        return Level.NOT_HANDLE if severities[-1] <= 1 else Level.SEPARATE_NPU
     return Level.PRE_SEPARATE_NPU if has_met_the_other(history, chip) else Level.SEPARATE_NPU
 
 

@@ -16,13 +16,13 @@ from tests.core.build import (
     begin,
     catalog,
     device_view,
+    emitted,
     order,
     row,
     run,
     seen,
     signal,
     stands,
-    told,
     wait,
 )
 
@@ -116,7 +116,7 @@ def test_exactly_the_tolerance_is_still_tolerated() -> None:
     engine = begin(catalog())
     run(engine, [(0, signal("RestartRequest"))])
     assert wait(engine, 60) == []
-    assert told(wait(engine, 60, extra_ns=1)) == [("verdict_changed", "npu0", "")]
+    assert emitted(wait(engine, 60, extra_ns=1)) == [("verdict_changed", "npu0", "")]
 
 
 def test_restart_request_in_graceful_mode_ends_as_restart_npu() -> None:
@@ -149,7 +149,7 @@ def test_a_recovery_within_the_tolerance_ends_it_all() -> None:
 def test_a_once_at_restart_request_closes_before_it_could_escalate() -> None:
     engine = begin(catalog())
     run(engine, [(at_s, signal("RestartRequest", "once")) for at_s in (0, 50, 100, 150)])
-    assert told(wait(engine, 1000)) == [("cleared", "npu0", "RestartRequest")]
+    assert emitted(wait(engine, 1000)) == [("cleared", "npu0", "RestartRequest")]
 
 
 def test_a_once_that_nothing_closes_escalates_a_tolerance_after_the_last() -> None:
@@ -157,7 +157,7 @@ def test_a_once_that_nothing_closes_escalates_a_tolerance_after_the_last() -> No
     engine = begin(catalog(latched))
     run(engine, [(0, signal("LATCHED", "once")), (50, signal("LATCHED", "once"))])
     assert wait(engine, 110) == []
-    assert told(wait(engine, 110, extra_ns=1)) == [("verdict_changed", "npu0", "")]
+    assert emitted(wait(engine, 110, extra_ns=1)) == [("verdict_changed", "npu0", "")]
 
 
 # --------------------------------------------------------------------------- holds, and what reaches others

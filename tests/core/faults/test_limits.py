@@ -25,6 +25,7 @@ from tests.core.build import (
     back,
     begin,
     catalog,
+    emitted,
     ns,
     of,
     open_codes,
@@ -36,7 +37,6 @@ from tests.core.build import (
     seen,
     signal,
     stands,
-    told,
     wait,
     xid,
 )
@@ -45,12 +45,12 @@ _review = policy.review
 TABLES = catalog(row("too_many_faults", Level.SUB_HEALTH))
 
 
-def test_more_conditions_than_a_device_may_have_are_refused_and_told_once() -> None:
+def test_more_conditions_than_a_device_may_have_are_refused_with_one_event() -> None:
     engine = begin(TABLES)
     most = limits.MAX_CONDITIONS_ON_DEVICE
     events = run(engine, [(1, signal(f"E{number}", severity=0)) for number in range(most + 50)])
     assert len([event for event in events if event.device == "npu0"]) == most
-    assert told(events)[most:] == [("raised", "node", "too_many_faults")]
+    assert emitted(events)[most:] == [("raised", "node", "too_many_faults")]
 
 
 def test_a_refused_signal_is_not_stored() -> None:
@@ -73,7 +73,9 @@ def test_a_refused_companion_far_from_its_root_changes_nothing_for_it_is_not_sto
 def test_what_is_open_already_is_still_renewed_and_closed() -> None:
     engine = begin(TABLES)
     run(engine, [(1, signal(f"E{number}")) for number in range(limits.MAX_CONDITIONS_ON_DEVICE)])
-    assert told(run(engine, [(2, signal("E7")), (3, signal("E7", "recover"))])) == [("cleared", "npu0", "E7")]
+    assert emitted(run(engine, [(2, signal("E7")), (3, signal("E7", "recover"))])) == [
+        ("cleared", "npu0", "E7")
+    ]
 
 
 def test_more_devices_than_may_be_are_refused_however_they_come() -> None:
@@ -192,7 +194,7 @@ def test_a_fault_that_breaks_a_chip_has_room_beside_any_number_of_notes() -> Non
     engine = begin(ROOM)
     run(engine, many(300))
     events = run(engine, [(2, signal(BREAKS))])
-    assert told(events) == [
+    assert emitted(events) == [
         ("cleared", "npu0", "N0"),
         ("raised", "npu0", BREAKS),
     ]
@@ -206,18 +208,18 @@ def test_it_stays_though_notes_go_on_coming() -> None:
     assert stands(engine)[1] is Verdict.ISOLATE
 
 
-def test_what_is_rehearsed_makes_way_for_the_mildest_that_is_real() -> None:
+def test_what_is_injected_makes_way_for_the_mildest_that_is_real() -> None:
     engine = begin(ROOM)
     drill = [
         (1.0, signal(BREAKS + str(each), injected=True)) for each in range(limits.MAX_CONDITIONS_ON_DEVICE)
     ]
     run(engine, drill)
     events = run(engine, [(2, signal("80E18006"))])
-    assert ("raised", "npu0", "80E18006") in told(events)
+    assert ("raised", "npu0", "80E18006") in emitted(events)
     assert len(open_codes(engine)) == limits.MAX_CONDITIONS_ON_DEVICE + 1
 
 
-def test_no_more_is_rehearsed_on_all_devices_than_may_be() -> None:
+def test_no_more_is_injected_on_all_devices_than_may_be() -> None:
     engine = begin(ROOM, chips=4)
     for index in range(4):
         run(engine, many(100, f"npu{index}", injected=True))

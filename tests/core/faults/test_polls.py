@@ -9,6 +9,7 @@ from tests.core.build import (
     begin,
     catalog,
     condition,
+    emitted,
     lasting,
     ns,
     of,
@@ -17,7 +18,6 @@ from tests.core.build import (
     row,
     run,
     signal,
-    told,
     wait,
 )
 
@@ -28,13 +28,13 @@ TABLES = catalog(
 
 def test_a_set_opens_a_code_whose_occur_was_lost() -> None:
     engine = begin(TABLES)
-    assert told(run(engine, [(2, active(HBM, begun_s=1))])) == [("raised", "npu0", HBM)]
+    assert emitted(run(engine, [(2, active(HBM, begun_s=1))])) == [("raised", "npu0", HBM)]
     assert condition(engine, HBM).present_ns == ns(2)
 
 
 def test_a_set_closes_a_code_whose_recovery_was_lost() -> None:
     engine = begin(TABLES)
-    assert told(run(engine, [(1, signal(HBM)), (3, active(begun_s=2))]))[1:] == [("cleared", "npu0", HBM)]
+    assert emitted(run(engine, [(1, signal(HBM)), (3, active(begun_s=2))]))[1:] == [("cleared", "npu0", HBM)]
 
 
 def test_a_set_begun_before_the_last_signal_proves_nothing_about_it() -> None:
@@ -66,7 +66,7 @@ def test_a_set_that_shows_a_once_makes_it_a_presence_and_counts_no_occurrence() 
 def test_a_code_healed_by_a_set_counts_as_an_occurrence() -> None:
     engine = begin(TABLES)
     events = run(engine, [(1, signal(HBM)), (2, signal(HBM, "recover")), (4, active(HBM, begun_s=3))])
-    assert told(events)[-1] == ("promoted", "npu0", HBM)
+    assert emitted(events)[-1] == ("promoted", "npu0", HBM)
 
 
 def test_an_unchanged_set_is_not_stored() -> None:
@@ -92,7 +92,7 @@ def test_whoever_shows_a_fault_that_came_once_elsewhere_can_say_that_it_is_over(
     engine = begin(TABLES)
     events = run(engine, [(1, signal(HBM, "once", source="kmsg")), (3, active(HBM, begun_s=2))])
     events += run(engine, [(5, active(begun_s=4))])
-    assert told(events) == [("raised", "npu0", HBM), ("cleared", "npu0", HBM)]
+    assert emitted(events) == [("raised", "npu0", HBM), ("cleared", "npu0", HBM)]
 
 
 def test_a_presence_stays_with_the_source_that_showed_it_first() -> None:
@@ -106,7 +106,7 @@ def test_a_set_asked_for_before_a_recovery_opens_nothing_and_counts_nothing() ->
     engine = begin(TABLES)
     run(engine, [(1, signal(HBM)), (10, signal(HBM, "recover")), (11, active(HBM, begun_s=10))])
     assert (open_codes(engine), engine.view().promotions) == ([], ())
-    assert told(run(engine, [(12, active(HBM, begun_s=11))]))[0] == ("raised", "npu0", HBM)
+    assert emitted(run(engine, [(12, active(HBM, begun_s=11))]))[0] == ("raised", "npu0", HBM)
 
 
 def test_a_set_for_all_devices_closes_on_each_and_makes_no_device() -> None:
@@ -132,19 +132,19 @@ def test_a_set_begun_before_a_recovery_does_not_undo_it() -> None:
     assert condition(engine, LINK_DOWN).recovered_ns == ns(30)
 
 
-def test_a_code_that_is_only_told_is_told_once_however_long_it_is_shown() -> None:
+def test_a_code_that_is_only_a_notice_has_one_however_long_it_is_shown() -> None:
     engine = begin(catalog(row(HBM, notice=True)))
-    assert told(run(engine, [(1, active(HBM, begun_s=0))])) == [("notice", "npu0", HBM)]
+    assert emitted(run(engine, [(1, active(HBM, begun_s=0))])) == [("notice", "npu0", HBM)]
     for at_s in (2, 90, 900):
         outcome = engine.step(ns(at_s), active(HBM, begun_s=at_s - 1))
         assert (outcome.records, outcome.events) == ((), ())
-    assert told(run(engine, [(901, signal(HBM))])) == [("notice", "npu0", HBM)]
+    assert emitted(run(engine, [(901, signal(HBM))])) == [("notice", "npu0", HBM)]
 
 
 def test_of_what_could_not_be_asked_for_a_complete_set_says_nothing_and_closes_the_rest() -> None:
     engine = begin(TABLES)
     run(engine, [(1, signal(HBM)), (1, signal("XID_154.1"))])
     events = run(engine, [(3, active(begun_s=2, unread=("XID_154",)))])
-    assert told(events) == [("cleared", "npu0", HBM)]
+    assert emitted(events) == [("cleared", "npu0", HBM)]
     assert open_codes(engine) == [("die0", "XID_154.1")]
-    assert told(run(engine, [(5, active(begun_s=4))])) == [("cleared", "npu0", "XID_154.1")]
+    assert emitted(run(engine, [(5, active(begun_s=4))])) == [("cleared", "npu0", "XID_154.1")]

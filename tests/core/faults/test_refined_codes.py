@@ -8,12 +8,12 @@ from tests.core.build import (
     begin,
     catalog,
     condition,
+    emitted,
     ns,
     open_codes,
     repeat,
     run,
     signal,
-    told,
     wait,
     xid,
 )
@@ -36,7 +36,7 @@ TABLES = catalog(
 
 def test_a_detail_that_changes_nothing_is_the_same_fault() -> None:
     engine = begin(TABLES)
-    assert told(run(engine, [(1, xid("SX_1")), (2, xid("SX_1.Non-fatal"))]))[0] == (
+    assert emitted(run(engine, [(1, xid("SX_1")), (2, xid("SX_1.Non-fatal"))]))[0] == (
         "raised",
         "0000:3b:00.0",
         "SX_1",
@@ -89,7 +89,7 @@ def test_refined_occurrences_count_for_a_rule_that_names_the_code() -> None:
     assert EventKind.PROMOTED in [event.kind for event in events]
 
 
-def test_what_is_only_a_notice_is_told_and_opens_nothing() -> None:
+def test_what_is_only_a_notice_is_emitted_and_opens_nothing() -> None:
     engine = begin(TABLES)
     (notice,) = run(engine, [(1, xid("LINK.Nonfatal.RX.0x1"))])
     assert (notice.kind, notice.code, notice.name) == (EventKind.NOTICE, "LINK.Nonfatal", "link hiccup")
@@ -109,14 +109,14 @@ def test_a_detail_that_loses_its_level_goes_on_as_the_code() -> None:
     run(engine, [(1, xid("SX_1.Fatal")), (2, CatalogChanged(digest="second"))])
     assert open_codes(engine) == [("slot:0000:3b:00.0", "SX_1")]
     events = run(engine, [(3, xid("SX_1")), (4, signal("SX_1", "recover", "0000:3b:00.0"))])
-    assert told(events) == [("cleared", "0000:3b:00.0", "SX_1")]
+    assert emitted(events) == [("cleared", "0000:3b:00.0", "SX_1")]
 
 
 def test_of_two_that_become_one_the_first_stays() -> None:
     engine = begin(TABLES, PLAIN)
     run(engine, [(1, xid("SX_1")), (2, xid("SX_1.Fatal"))])
     events = run(engine, [(3, CatalogChanged(digest="second"))])
-    assert ("cleared", "0000:3b:00.0", "SX_1.Fatal") in told(events)
+    assert ("cleared", "0000:3b:00.0", "SX_1.Fatal") in emitted(events)
     assert [one.id for one in engine.view().conditions] == ["slot:0000:3b:00.0/SX_1#1"]
 
 
@@ -125,5 +125,5 @@ def test_a_promotion_of_a_detail_that_becomes_the_code_ends_without_harm() -> No
     engine = begin(catalog(*TABLES.rows.values(), frequency=rules), PLAIN)
     run(engine, [(1, xid("SX_1.Fatal"))])
     events = run(engine, [(2, CatalogChanged(digest="second"))])
-    assert ("released", "0000:3b:00.0", "SX_1.Fatal") in told(events)
+    assert ("released", "0000:3b:00.0", "SX_1.Fatal") in emitted(events)
     assert engine.view().promotions == ()

@@ -11,13 +11,13 @@ from tests.core.build import (
     begin,
     catalog,
     condition,
+    emitted,
     ns,
     open_codes,
     row,
     run,
     signal,
     stands,
-    told,
     wait,
     xid,
 )
@@ -30,7 +30,7 @@ TABLES = catalog(
 )
 
 
-def test_an_occur_opens_a_condition_and_tells_the_device_after_it() -> None:
+def test_an_occur_opens_a_condition_and_emits_the_device_after_it() -> None:
     engine = begin(TABLES)
     (raised,) = run(engine, [(1, signal(HBM))])
     assert (raised.kind, raised.device, raised.code, raised.at_ns) == (EventKind.RAISED, "npu0", HBM, ns(1))
@@ -40,9 +40,9 @@ def test_an_occur_opens_a_condition_and_tells_the_device_after_it() -> None:
     assert [reason.id for reason in raised.reasons] == [raised.condition_id]
 
 
-def test_a_repeated_occur_is_counted_and_tells_nothing() -> None:
+def test_a_repeated_occur_is_counted_and_emits_nothing() -> None:
     engine = begin(TABLES)
-    assert told(run(engine, [(1, signal(HBM)), (2, signal(HBM)), (3, signal(HBM, count=3))])) == [
+    assert emitted(run(engine, [(1, signal(HBM)), (2, signal(HBM)), (3, signal(HBM, count=3))])) == [
         ("raised", "npu0", HBM)
     ]
     assert condition(engine, HBM).count == 5
@@ -79,7 +79,7 @@ def test_a_hexadecimal_code_is_one_code_however_it_is_written(written: str) -> N
     assert open_codes(engine) == []
 
 
-def test_a_hexadecimal_code_is_told_in_the_form_of_the_table() -> None:
+def test_a_hexadecimal_code_is_emitted_in_the_form_of_the_table() -> None:
     (raised,) = run(begin(TABLES), [(1, signal("20001002"))])
     assert raised.code == "020001002"
 
@@ -93,7 +93,7 @@ def test_a_line_that_user_space_wrote_is_a_notice_and_opens_nothing() -> None:
     assert open_codes(engine) == []
 
 
-def test_forged_lines_are_told_once_a_minute_with_their_number() -> None:
+def test_forged_lines_are_emitted_once_a_minute_with_their_number() -> None:
     engine = begin(TABLES)
     storm = [(1 + second, xid("XID_79", trusted=False)) for second in range(60)]
     assert [event.count for event in run(engine, storm)] == [1]
@@ -110,7 +110,7 @@ def test_a_backdated_line_counts_from_when_it_was_written_and_never_from_the_fut
 
 def test_a_signal_with_a_count_of_nothing_is_taken_as_one() -> None:
     engine = begin(catalog(row(HBM), frequency=()))
-    assert told(run(engine, [(1, signal(HBM, count=0))])) == [("raised", "npu0", HBM)]
+    assert emitted(run(engine, [(1, signal(HBM, count=0))])) == [("raised", "npu0", HBM)]
 
 
 # --------------------------------------------------------------------------- injected
@@ -136,7 +136,7 @@ def test_an_injected_fault_ends_by_itself_after_ten_minutes() -> None:
     assert (cleared.kind, cleared.injected) == (EventKind.CLEARED, True)
 
 
-def test_what_is_only_told_makes_no_device() -> None:
+def test_what_is_only_a_notice_makes_no_device() -> None:
     engine = begin(catalog(row("MENDED", notice=True)))
     mended = xid("MENDED", "0000:07:00.0")
     assert engine.step(ns(1), replace(mended, assertion=Assertion.RECOVER)).records == ()

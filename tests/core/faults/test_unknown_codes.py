@@ -10,6 +10,7 @@ from tests.core.build import (
     begin,
     catalog,
     condition,
+    emitted,
     ns,
     of,
     repeat,
@@ -17,7 +18,6 @@ from tests.core.build import (
     run,
     signal,
     stands,
-    told,
     xid,
 )
 
@@ -56,7 +56,7 @@ def learnt(engine: Engine) -> list[tuple[str, int]]:
         ("link", None, Level.NOT_HANDLE),
     ],
 )
-def test_an_unknown_code_is_told_as_unknown(source: str, severity: int | None, level: Level) -> None:
+def test_an_unknown_code_is_marked_unknown(source: str, severity: int | None, level: Level) -> None:
     (raised,) = run(begin(BARE), [(1, signal(CODE, source=source, severity=severity))])
     assert (raised.unknown, raised.condition_level, raised.name) == (True, level, CODE)
 
@@ -76,7 +76,9 @@ def test_the_configured_level_of_unknown_codes_goes_before_all_others() -> None:
 def test_another_configured_level_reaches_unknown_codes_that_are_open() -> None:
     engine = begin(BARE, catalog(digest="second", unknown_level=Level.SUB_HEALTH))
     run(engine, [(1, signal(CODE, severity=3))])
-    assert told(run(engine, [(2, CatalogChanged(digest="second"))]))[1:] == [("level_changed", "npu0", CODE)]
+    assert emitted(run(engine, [(2, CatalogChanged(digest="second"))]))[1:] == [
+        ("level_changed", "npu0", CODE)
+    ]
     run(engine, [(3, CatalogChanged(digest="first"))])
     assert levels(engine) == [Level.SEPARATE_NPU]
 
@@ -128,16 +130,16 @@ def test_it_settles_the_code_on_every_chip() -> None:
     assert levels(engine) == [Level.NOT_HANDLE, Level.NOT_HANDLE]
 
 
-def test_a_poll_that_tells_the_severity_settles_it_and_is_stored() -> None:
+def test_a_poll_with_the_severity_settles_it_and_is_stored() -> None:
     engine = begin(BARE)
     run(engine, [(1, signal(CODE))])
     given = shown(1, begun_s=2)
     outcome = engine.step(ns(3), given)
-    assert (told(outcome.events), outcome.records) == ([("level_changed", "npu0", CODE)], (given,))
+    assert (emitted(outcome.events), outcome.records) == ([("level_changed", "npu0", CODE)], (given,))
     assert engine.step(ns(4), shown(1, begun_s=3)).records == ()
 
 
-def test_a_poll_opens_a_code_with_the_severity_that_it_tells() -> None:
+def test_a_poll_opens_a_code_with_the_severity_that_it_reports() -> None:
     engine = begin(BARE)
     run(engine, [(2, shown(0))])
     assert (levels(engine), learnt(engine)) == ([Level.NOT_HANDLE], [(CODE, 0)])
@@ -180,7 +182,9 @@ def test_an_injected_signal_teaches_no_severity() -> None:
 
 def test_a_severity_changes_nothing_of_a_code_that_the_tables_name() -> None:
     engine = begin(catalog(row(CODE, Level.RESTART_NPU)))
-    assert told(run(engine, [(1, signal(CODE)), (2, signal(CODE, severity=0))])) == [("raised", "npu0", CODE)]
+    assert emitted(run(engine, [(1, signal(CODE)), (2, signal(CODE, severity=0))])) == [
+        ("raised", "npu0", CODE)
+    ]
 
 
 # --------------------------------------------------------------------------- on several chips
@@ -213,7 +217,7 @@ def test_chips_that_show_it_again_together_are_lowered_then() -> None:
     engine = begin(BARE, chips=2)
     run(engine, [(1, signal(CODE)), (100, signal(CODE, device="npu1"))])
     events = run(engine, [(120, signal(CODE))])
-    assert told(events) == [("level_changed", "npu1", CODE), ("level_changed", "npu0", CODE)]
+    assert emitted(events) == [("level_changed", "npu1", CODE), ("level_changed", "npu0", CODE)]
     assert levels(engine) == [Level.PRE_SEPARATE_NPU, Level.PRE_SEPARATE_NPU]
 
 

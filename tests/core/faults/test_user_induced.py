@@ -92,7 +92,7 @@ def test_a_chip_whose_holders_are_unknown_is_taken_as_held() -> None:
     assert of(events, EventKind.PROMOTED) == []
 
 
-def test_what_is_told_just_after_its_process_has_gone_still_counts_for_no_hardware() -> None:
+def test_what_is_reported_just_after_its_process_has_gone_still_counts_for_no_hardware() -> None:
     engine = begin(TABLES)
     for at_s in (100, 200, 300):
         run(engine, [(at_s, held("npu0", "job-a")), (at_s + 10, held("npu0", None))])

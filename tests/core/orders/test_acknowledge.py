@@ -1,4 +1,4 @@
-"""What a person has to acknowledge: each time it is told, and all of it stands until then."""
+"""What a person has to acknowledge: each time it is reported, and all of it stands until then."""
 
 from nodeagent.core.catalog.catalog import ClearOn
 from nodeagent.core.engine import Engine
@@ -37,12 +37,16 @@ def stands(engine: Engine) -> dict[str, str]:
     return dict(condition.evidence)
 
 
-def test_a_second_damage_is_told_and_both_stand_until_somebody_has_seen_them() -> None:
+def test_a_second_damage_is_emitted_and_both_stand_until_somebody_has_seen_them() -> None:
     engine = begin(TABLES)
-    raised, told = run(engine, [(1, FIRST), (2, SECOND)])
+    raised, noticed = run(engine, [(1, FIRST), (2, SECOND)])
     assert (raised.kind, raised.evidence) == (EventKind.RAISED, FIRST.evidence)
-    assert (told.kind, told.condition_id, told.evidence) == (EventKind.NOTICE, raised.condition_id, BOTH)
-    assert told.why == "once more, before it was acknowledged"
+    assert (noticed.kind, noticed.condition_id, noticed.evidence) == (
+        EventKind.NOTICE,
+        raised.condition_id,
+        BOTH,
+    )
+    assert noticed.why == "once more, before it was acknowledged"
     assert stands(engine) == BOTH
     (cleared,) = run(engine, [(3, order("release", device="node"))])
     assert (cleared.kind, cleared.evidence) == (EventKind.CLEARED, BOTH)
@@ -50,7 +54,7 @@ def test_a_second_damage_is_told_and_both_stand_until_somebody_has_seen_them() -
     assert (anew.kind, anew.evidence) == (EventKind.RAISED, SECOND.evidence)
 
 
-def test_the_same_damage_told_twice_is_one() -> None:
+def test_the_same_damage_reported_twice_is_one() -> None:
     engine = begin(TABLES)
     assert kinds(run(engine, [(1, FIRST), (2, SECOND), (3, SECOND), (4, FIRST)])) == ["raised", "notice"]
     assert stands(engine) == BOTH
@@ -65,14 +69,14 @@ def test_the_history_knows_all_of_it() -> None:
 
 def test_of_more_than_are_kept_the_newest_takes_the_last_place() -> None:
     engine = begin(TABLES)
-    many = 2 * acknowledge.MAX_TOLD
+    many = 2 * acknowledge.MAX_REASONS
     events = run(engine, [(number, damage(reason=f"page {number}")) for number in range(1, many + 1)])
     assert len(events) == many
-    assert len(stands(engine)) == acknowledge.MAX_TOLD
-    assert stands(engine)[f"reason.{acknowledge.MAX_TOLD}"] == f"page {many}"
+    assert len(stands(engine)) == acknowledge.MAX_REASONS
+    assert stands(engine)[f"reason.{acknowledge.MAX_REASONS}"] == f"page {many}"
 
 
-def test_lines_of_a_fault_that_come_again_and_again_tell_nothing_new() -> None:
+def test_lines_of_a_fault_that_come_again_and_again_say_nothing_new() -> None:
     engine = begin(TABLES)
     lines = [signal("HOST_1", "once", "node", source="kmsg", evidence={"pid": pid}) for pid in "123"]
     assert kinds(run(engine, enumerate(lines, start=1))) == ["raised"]

@@ -62,7 +62,7 @@ def test_what_is_no_order_has_no_answer() -> None:
         (replace(BY_ROOT, what="refuse"), "action_id: no reset is pending on 'npu0'; pending: none"),
     ],
 )
-def test_an_order_about_what_is_not_there_is_told_so(order: Operator, reason: str) -> None:
+def test_an_order_about_what_is_not_there_is_refused_with_the_reason(order: Operator, reason: str) -> None:
     assert answer_to(Ring(), order) == refused(reason, Refused.UNKNOWN)
 
 
@@ -79,8 +79,8 @@ def faulty() -> Ring:
 
 def test_a_device_that_is_still_faulty_goes_back_into_service_by_force_only() -> None:
     ring = faulty()
-    told = "npu0 is still faulty: RestartNPU at RestartNPU; clear it first, or use --force"
-    assert ask(ring, "release", only_if_well=True) == refused(told)
+    reason = "npu0 is still faulty: RestartNPU at RestartNPU; clear it first, or use --force"
+    assert ask(ring, "release", only_if_well=True) == refused(reason)
     assert [hold.owner for hold in ring.engine.view().holds] == ["alice"]
     assert ask(ring, "release", force=True).ids == ("die0/hold:alice#1",)
 
@@ -89,12 +89,12 @@ def test_a_device_that_is_not_observed_goes_back_into_service_by_force_only() ->
     ring = Ring()
     ask(ring, "isolate")
     ring.do(lost())
-    told = "npu0 is not observed; wait until it is, or use --force"
-    assert ask(ring, "release", only_if_well=True) == refused(told)
+    reason = "npu0 is not observed; wait until it is, or use --force"
+    assert ask(ring, "release", only_if_well=True) == refused(reason)
     ring.fault()
     why = "is still faulty: RestartNPU at RestartNPU, and is not observed"
-    told = f"npu0 {why}; clear it first, or use --force"
-    assert ask(ring, "release", only_if_well=True) == refused(told)
+    reason = f"npu0 {why}; clear it first, or use --force"
+    assert ask(ring, "release", only_if_well=True) == refused(reason)
 
 
 def test_a_fault_that_came_after_a_person_looked_is_seen_by_the_order() -> None:
@@ -120,33 +120,33 @@ def test_a_release_that_an_earlier_version_took_is_taken_when_it_is_replayed() -
     assert "alice" not in [hold.owner for hold in ring.engine.view().holds]
 
 
-def test_who_has_nothing_to_release_is_told_whose_it_is() -> None:
+def test_who_has_nothing_to_release_gets_the_name_of_who_has() -> None:
     ring = Ring()
     assert ask(ring, "release") == refused("there is nothing to release on npu0")
     ask(ring, "isolate", owner="bob", reason="fan swap")
     by_bob = "npu0 is isolated by bob (fan swap), id die0/hold:bob#1"
-    told = f"{by_bob}; alice has no hold there: use --owner or --id to name one, or --force"
-    assert ask(ring, "release") == refused(told)
+    reason = f"{by_bob}; alice has no hold there: use --owner or --id to name one, or --force"
+    assert ask(ring, "release") == refused(reason)
     named = "id: 'x' is not on npu0; there is: die0/hold:bob#1"
     assert ask(ring, "release", only="x") == refused(named, Refused.UNKNOWN)
     ask(ring, "release", force=True)
     ask(ring, "reset")
-    told = "npu0: reset pending: die0/reset#1; to stop it, refuse that action"
-    assert ask(ring, "release") == refused(told)
+    reason = "npu0: reset pending: die0/reset#1; to stop it, refuse that action"
+    assert ask(ring, "release") == refused(reason)
 
 
 # ---------------------------------------------------------------------- quiesce, isolate
 
 
-def test_who_has_quiesced_nothing_is_told_who_has() -> None:
+def test_who_has_quiesced_nothing_gets_the_name_of_who_has() -> None:
     ring = Ring()
     assert ask(ring, "resume", "node") == refused("this node is not quiesced")
     ask(ring, "quiesce", "node", owner="bob", reason="driver upgrade")
     by_bob = "quiesced by bob (driver upgrade), id slot:node/quiesce:bob#1"
-    told = f"this node is {by_bob}; alice has no hold there: use --owner or --id to name one, or --force"
-    assert ask(ring, "resume", "node") == refused(told)
-    told = f"id: 'x' is not a quiesce of this node; it is {by_bob}"
-    assert ask(ring, "resume", "node", only="x") == refused(told)
+    reason = f"this node is {by_bob}; alice has no hold there: use --owner or --id to name one, or --force"
+    assert ask(ring, "resume", "node") == refused(reason)
+    reason = f"id: 'x' is not a quiesce of this node; it is {by_bob}"
+    assert ask(ring, "resume", "node", only="x") == refused(reason)
     assert ask(ring, "resume", "node", owner="bob").ids == ("slot:node/quiesce:bob#1",)
 
 
@@ -154,8 +154,8 @@ def test_where_there_is_no_room_for_another_hold_that_is_said() -> None:
     ring = Ring()
     for number in range(limits.MAX_HOLDS_OF_OWNER):
         ask(ring, "quiesce", "node", reason=f"run {number}")
-    told = "alice holds node for 16 reasons already; release some first"
-    assert ask(ring, "quiesce", "node") == refused(told, Refused.NO_ROOM)
+    reason = "alice holds node for 16 reasons already; release some first"
+    assert ask(ring, "quiesce", "node") == refused(reason, Refused.NO_ROOM)
 
 
 # ---------------------------------------------------------------------- resets
@@ -184,8 +184,8 @@ def test_a_reset_is_approved_by_its_id_or_a_device_of_it_and_once() -> None:
 def test_a_reset_that_asks_nobody_cannot_be_approved_nor_refused_once_it_runs() -> None:
     ring = Ring()
     ring.fault()
-    told = "action_id: die0/reset#1 needs no approval: its mode is on, and only mode ask waits for one"
-    assert ask(ring, "approve") == refused(told)
+    reason = "action_id: die0/reset#1 needs no approval: its mode is on, and only mode ask waits for one"
+    assert ask(ring, "approve") == refused(reason)
     ring.wait(20)
     ring.poll_all(BROKEN)
     ring.wait(10.001)

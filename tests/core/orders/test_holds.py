@@ -6,7 +6,7 @@ import pytest
 
 from nodeagent.core.model import EventKind, Handling, Operator, Verdict
 from nodeagent.core.state import limits
-from tests.core.build import begin, catalog, device_view, ns, order, run, stands, told, wait
+from tests.core.build import begin, catalog, device_view, emitted, ns, order, run, stands, wait
 
 
 def alices(what: str, **words: Any) -> Operator:
@@ -32,7 +32,7 @@ def test_an_isolation_stands_until_its_owner_lifts_it() -> None:
 def test_another_person_does_not_lift_it_though_the_same_user_calls() -> None:
     engine = begin(catalog())
     events = run(engine, [(1, alices("isolate")), (2, bobs("release"))])
-    assert told(events) == [("isolated", "npu0", "")]
+    assert emitted(events) == [("isolated", "npu0", "")]
 
 
 def test_what_was_set_in_nobodys_name_is_its_users() -> None:
@@ -44,10 +44,10 @@ def test_what_was_set_in_nobodys_name_is_its_users() -> None:
 def test_an_isolation_with_an_end_ends_by_itself() -> None:
     engine = begin(catalog())
     run(engine, [(1, order("isolate", until_ns=ns(60)))])
-    assert told(wait(engine, 60)) == [("released", "npu0", "")]
+    assert emitted(wait(engine, 60)) == [("released", "npu0", "")]
 
 
-def test_an_isolation_that_is_over_already_is_told_and_ends_at_once() -> None:
+def test_an_isolation_that_is_over_already_is_emitted_and_ends_at_once() -> None:
     engine = begin(catalog())
     events = run(engine, [(10, order("isolate", until_ns=ns(5)))])
     assert [(event.kind, event.at_ns) for event in events] == [
@@ -70,7 +70,7 @@ def test_the_same_order_again_only_ever_makes_it_longer(
     assert (hold.since_ns, hold.until_ns) == (ns(1), None if ends_s is None else ns(ends_s))
 
 
-def test_an_order_that_changes_nothing_is_neither_told_nor_stored() -> None:
+def test_an_order_that_changes_nothing_is_neither_emitted_nor_stored() -> None:
     engine = begin(catalog())
     run(engine, [(1, alices("isolate"))])
     outcome = engine.step(ns(2), alices("isolate", until_ns=ns(5)))
@@ -123,9 +123,9 @@ def test_a_quiesce_is_its_owners_like_any_hold() -> None:
     run(engine, [(1, alices("quiesce", reason="driver")), (2, alices("quiesce")), (3, bobs("quiesce"))])
     ids = [hold.id.rpartition("/")[2] for hold in engine.view().holds]
     assert ids == ["quiesce:alice#1", "quiesce:alice#2", "quiesce:bob#1"]
-    assert told(run(engine, [(4, alices("resume"))])) == [("resumed", "node", "")] * 2
-    assert told(run(engine, [(5, alices("resume"))])) == []
-    assert told(run(engine, [(6, alices("resume", force=True))])) == [("resumed", "node", "")]
+    assert emitted(run(engine, [(4, alices("resume"))])) == [("resumed", "node", "")] * 2
+    assert emitted(run(engine, [(5, alices("resume"))])) == []
+    assert emitted(run(engine, [(6, alices("resume", force=True))])) == [("resumed", "node", "")]
 
 
 def test_an_isolation_and_a_quiesce_of_one_owner_end_apart() -> None:
@@ -140,7 +140,7 @@ def test_one_owner_cannot_fill_a_device_with_holds() -> None:
         run(engine, [(1, alices("isolate", reason=f"run {number}"))])
     (refused,) = run(engine, [(2, alices("isolate", reason="one more"))])
     assert (refused.kind, refused.why) == (EventKind.NOTICE, "alice holds npu0 for 16 reasons already")
-    assert told(run(engine, [(3, bobs("isolate"))])) == [("isolated", "npu0", "")]
+    assert emitted(run(engine, [(3, bobs("isolate"))])) == [("isolated", "npu0", "")]
 
 
 def test_an_order_nobody_knows_and_one_for_a_device_nobody_knows_change_nothing() -> None:

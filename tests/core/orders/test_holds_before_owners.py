@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from nodeagent.core.model import Carried, Hold, HoldKind, Operator
-from tests.core.build import begin, catalog, ns, order, run, told, wait
+from tests.core.build import begin, catalog, emitted, ns, order, run, wait
 
 STORED: tuple[tuple[int, Mapping[str, object]], ...] = (
     (1, {"who": "uid:0", "what": "isolate", "device": "npu0", "reason": "RMA"}),
@@ -53,7 +53,7 @@ def test_stored_orders_are_replayed_to_the_holds_that_they_made() -> None:
     engine.resume(ns(20))
     holds = engine.view().holds
     assert [(each.id, each.owner, each.reason, each.since_ns, each.until_ns) for each in holds] == HELD
-    assert told(wait(engine, 60)) == [("released", "npu0", "")]
+    assert emitted(wait(engine, 60)) == [("released", "npu0", "")]
 
 
 def test_a_stored_hold_is_its_users_under_whatever_name_he_releases_it() -> None:
@@ -73,7 +73,7 @@ def test_a_stored_hold_is_its_users_under_whatever_name_he_releases_it() -> None
     assert engine.view().holds == (hold,)
     assert (hold.kind, hold.set_by) == (HoldKind.ISOLATION, "")
     assert run(engine, [(2, order("release", who="uid:1000", owner="bob"))]) == []
-    assert told(run(engine, [(3, order("release", who="uid:0", owner="alice"))])) == [
+    assert emitted(run(engine, [(3, order("release", who="uid:0", owner="alice"))])) == [
         ("released", "npu0", "")
     ]
 

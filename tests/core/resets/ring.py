@@ -127,7 +127,7 @@ class Ring:
         self.wait(1)
         self.poll_all()
 
-    def told(self, *kinds: EventKind) -> list[tuple[str, str]]:
+    def emitted(self, *kinds: EventKind) -> list[tuple[str, str]]:
         """Kind and words of the events about actions, or of these kinds."""
         return [(event.kind.value, event.why) for event in self.events if event.kind in (kinds or ACTIONS)]
 

@@ -15,7 +15,7 @@ def _refused_in_vain(mode: ResetMode = ResetMode.ON) -> Ring:
     ring.do(held("npu1", "slurm:7"))
     ring.propose_and_start()
     ring.wait(3600)
-    assert ring.told()[-1][1].startswith("refused: it could not be done in time; npu1 is held by ")
+    assert ring.emitted()[-1][1].startswith("refused: it could not be done in time; npu1 is held by ")
     return ring
 
 
@@ -23,14 +23,14 @@ def test_a_fault_is_reset_away_when_the_job_leaves_however_long_it_stayed() -> N
     ring = _refused_in_vain()
     ring.wait(8 * 3600)
     ring.poll_all(BROKEN)
-    assert len(ring.told(EventKind.ACTION_PROPOSED)) == 2
+    assert len(ring.emitted(EventKind.ACTION_PROPOSED)) == 2
     ring.do(held("npu1", None))
-    assert ring.told()[-1] == PROPOSED
+    assert ring.emitted()[-1] == PROPOSED
     ring.wait(20)
     ring.poll_all(BROKEN)
     ring.wait(10.001)
     ring.help()
-    assert ring.told()[-1] == ("action_finished", "done: verified by a poll of every member")
+    assert ring.emitted()[-1] == ("action_finished", "done: verified by a poll of every member")
     assert ring.verdicts() == ["ALLOW", "ALLOW"]
 
 
@@ -43,11 +43,11 @@ def test_a_fault_is_reset_away_after_a_long_quiesce() -> None:
     ring.do(lost())
     ring.wait(3600)
     ring.do(Operator(who="uid:1000", what="resume", device="node", reason="done"))
-    assert ring.told()[-1][0] == "action_finished"
+    assert ring.emitted()[-1][0] == "action_finished"
     ring.do(back())
     ring.nobody_holds()
     ring.poll_all(BROKEN)
-    assert ring.told()[-1] == PROPOSED
+    assert ring.emitted()[-1] == PROPOSED
 
 
 def test_a_fault_that_nobody_sees_any_more_does_not_ask_again() -> None:
@@ -58,9 +58,9 @@ def test_a_fault_that_nobody_sees_any_more_does_not_ask_again() -> None:
     ring.do(signal(XID, "once"))
     ring.wait(3631)
     ring.do(held("npu1", None))
-    assert ring.told()[-1][0] == "action_finished"
+    assert ring.emitted()[-1][0] == "action_finished"
     ring.do(signal(XID, "once"))
-    assert ring.told()[-1] == ("action_finished", "refused: it could not be done in time; " + HELD)
+    assert ring.emitted()[-1] == ("action_finished", "refused: it could not be done in time; " + HELD)
 
 
 HELD = "npu1 is held by python (pid 7, job slurm:7); no poll has shown the fault since it was proposed"
@@ -73,7 +73,7 @@ def test_what_a_person_refused_is_not_asked_again() -> None:
     ring.do(order("refuse", "die0/reset#1"))
     ring.do(held("npu1", None))
     ring.poll_all(BROKEN)
-    assert ring.told()[-1] == ("action_finished", "refused: refused by uid:1000: bench")
+    assert ring.emitted()[-1] == ("action_finished", "refused: refused by uid:1000: bench")
 
 
 def test_however_often_it_waits_in_vain_one_such_end_is_kept() -> None:
@@ -84,7 +84,7 @@ def test_however_often_it_waits_in_vain_one_such_end_is_kept() -> None:
         ring.wait(31)
         ring.poll_all(BROKEN)
         ring.wait(3600)
-    assert len(ring.told(EventKind.ACTION_FINISHED)) == 6
+    assert len(ring.emitted(EventKind.ACTION_FINISHED)) == 6
     assert len(ring.stages()) == 1
 
 
@@ -95,7 +95,7 @@ def test_on_paper_it_asks_again_as_it_would_in_earnest() -> None:
         ring.wait(20)
         ring.poll_all(BROKEN)
         ring.wait(10.001)
-    assert dry.told()[:-1] == wet.told()
+    assert dry.emitted()[:-1] == wet.emitted()
 
 
 def test_a_reset_that_was_called_off_for_a_job_is_asked_for_again_when_that_has_left() -> None:
@@ -103,9 +103,9 @@ def test_a_reset_that_was_called_off_for_a_job_is_asked_for_again_when_that_has_
     ring.propose_and_start()
     ring.do(Claims(device="npu1", job="slurm:9", kind="", claimed=True))
     ring.result(ActionState.REFUSED, "it was called off: npu1 is claimed by the job slurm:9")
-    assert ring.told()[-1][1] == "refused: it was called off: npu1 is claimed by the job slurm:9"
+    assert ring.emitted()[-1][1] == "refused: it was called off: npu1 is claimed by the job slurm:9"
     ring.do(Claims(device="npu1", job="slurm:9", kind="", claimed=False))
-    assert ring.told()[-1] == PROPOSED
+    assert ring.emitted()[-1] == PROPOSED
 
 
 def test_a_reset_that_was_called_off_for_a_person_is_asked_for_again_when_that_is_over() -> None:
@@ -114,7 +114,7 @@ def test_a_reset_that_was_called_off_for_a_person_is_asked_for_again_when_that_i
     ring.do(order("isolate", "npu1"))
     ring.result(ActionState.REFUSED, "it was called off: isolated by uid:1000: bench")
     ring.do(order("release", "npu1"))
-    assert ring.told()[-1] == PROPOSED
+    assert ring.emitted()[-1] == PROPOSED
 
 
 def test_what_the_vendors_tool_will_not_reset_is_not_asked_again() -> None:
@@ -124,7 +124,7 @@ def test_what_the_vendors_tool_will_not_reset_is_not_asked_again() -> None:
     ring.do(Claims(device="npu1", job="slurm:9", kind="", claimed=True))
     ring.do(Claims(device="npu1", job="slurm:9", kind="", claimed=False))
     ring.poll_all(BROKEN)
-    assert ring.told()[-1] == ("action_finished", "refused: npu0 is open in a monitor")
+    assert ring.emitted()[-1] == ("action_finished", "refused: npu0 is open in a monitor")
 
 
 def test_a_second_attempt_that_is_refused_leaves_its_group_to_a_person() -> None:
@@ -135,5 +135,5 @@ def test_a_second_attempt_that_is_refused_leaves_its_group_to_a_person() -> None
     ring.poll_all(BROKEN)
     ring.wait(11)
     ring.result(ActionState.REFUSED, "npu1 is open in a monitor")
-    assert ring.told()[-1] == ("action_finished", "failed: npu1 is open in a monitor")
+    assert ring.emitted()[-1] == ("action_finished", "failed: npu1 is open in a monitor")
     assert ring.open_on("npu1") == ["reset_failed"]

@@ -22,7 +22,7 @@ def test_nothing_is_reset_that_no_poll_has_shown_since_it_was_proposed() -> None
     ring = Ring()
     ring.fault()
     ring.wait(60)
-    assert ring.told()[-1] == (
+    assert ring.emitted()[-1] == (
         "action_proposed",
         "it waits: no poll has shown the fault since it was proposed",
     )
@@ -34,7 +34,7 @@ def test_a_holder_is_named_and_when_it_leaves_the_reset_is_done() -> None:
     ring = Ring()
     ring.do(held("npu1", "slurm:7"))
     ring.propose_and_start()
-    assert ring.told()[-1] == ("action_proposed", "it waits: npu1 is held by python (pid 7, job slurm:7)")
+    assert ring.emitted()[-1] == ("action_proposed", "it waits: npu1 is held by python (pid 7, job slurm:7)")
     assert ring.actions == []
     ring.do(held("npu1", None))
     assert len(ring.actions) == 1
@@ -45,9 +45,9 @@ def test_of_many_processes_some_are_named() -> None:
     crowd = tuple(Holder(pid=pid, start_time=1, command="python", job="") for pid in range(1, 40))
     ring.do(Holders(device="npu1", holders=crowd))
     ring.propose_and_start()
-    told = ring.told()[-1][1].split("; ")
-    assert told[0] == "it waits: npu1 is held by python (pid 1)"
-    assert told[15:] == ["npu1 is held by python (pid 16)", "23 more"]
+    words = ring.emitted()[-1][1].split("; ")
+    assert words[0] == "it waits: npu1 is held by python (pid 1)"
+    assert words[15:] == ["npu1 is held by python (pid 16)", "23 more"]
     assert ring.actions == []
 
 
@@ -55,7 +55,7 @@ def test_a_process_whose_name_nobody_can_read_holds_a_chip_too() -> None:
     ring = Ring()
     ring.do(Holders(device="npu1", holders=(Holder(pid=7, start_time=0, command="", job=""),)))
     ring.propose_and_start()
-    assert ring.told()[-1] == ("action_proposed", "it waits: npu1 is held by a process (pid 7)")
+    assert ring.emitted()[-1] == ("action_proposed", "it waits: npu1 is held by a process (pid 7)")
     assert ring.actions == []
 
 
@@ -63,7 +63,7 @@ def test_a_claim_is_named_and_when_it_leaves_the_reset_is_done() -> None:
     ring = Ring()
     ring.do(Claims(device="npu1", job="7.0", kind="training", claimed=True))
     ring.propose_and_start()
-    assert ring.told()[-1] == ("action_proposed", "it waits: npu1 is claimed by the training 7.0")
+    assert ring.emitted()[-1] == ("action_proposed", "it waits: npu1 is claimed by the training 7.0")
     ring.do(Claims(device="npu1", job="7.0", kind="training", claimed=False))
     assert len(ring.actions) == 1
 
@@ -71,7 +71,7 @@ def test_a_claim_is_named_and_when_it_leaves_the_reset_is_done() -> None:
 def test_where_nobody_knows_who_holds_a_chip_it_counts_as_held() -> None:
     ring = Ring(free=False)
     ring.propose_and_start()
-    assert ring.told()[-1][1] == (
+    assert ring.emitted()[-1][1] == (
         "it waits: who holds npu0 is not known; who holds npu1 is not known; "
         'no job hook has called "nodeagent claim" on this node, and an empty process list is not trusted '
         "(reset.trust_process_list = false)"
@@ -91,45 +91,48 @@ def test_what_could_not_be_done_in_time_is_refused() -> None:
     ring.do(held("npu1", "slurm:7"))
     ring.propose_and_start()
     ring.wait(3600)
-    assert ring.told()[-1][1] == (
+    assert ring.emitted()[-1][1] == (
         "refused: it could not be done in time; npu1 is held by python (pid 7, job slurm:7)"
     )
     assert ring.verdicts() == ["ISOLATE", "ALLOW"]
     ring.wait(3600)
-    assert len(ring.told()) == 3
+    assert len(ring.emitted()) == 3
 
 
 def test_a_group_with_an_isolated_member_is_not_touched() -> None:
     ring = Ring()
     ring.do(order("isolate", "npu1"))
     ring.propose_and_start()
-    assert ring.told() == []
+    assert ring.emitted() == []
     ring.do(order("release", "npu1"))
-    assert ring.told()[0][0] == "action_proposed"
+    assert ring.emitted()[0][0] == "action_proposed"
 
 
 def test_a_member_that_is_separated_meanwhile_ends_it() -> None:
     ring = Ring()
     ring.fault()
     ring.fault(Level.SEPARATE_NPU.value, "npu1")
-    assert ring.told()[-1] == ("action_finished", "refused: npu1 is at SeparateNPU by SeparateNPU")
+    assert ring.emitted()[-1] == ("action_finished", "refused: npu1 is at SeparateNPU by SeparateNPU")
 
 
 def test_quiesced_nothing_begins_until_it_is_resumed() -> None:
     ring = Ring()
     ring.do(order("quiesce", "node"))
     ring.propose_and_start()
-    assert ring.told()[-1][1] == "it waits: quiesced by uid:1000: bench"
+    assert ring.emitted()[-1][1] == "it waits: quiesced by uid:1000: bench"
     ring.do(Operator(who="uid:1000", what="resume", device="node", reason="done"))
     assert len(ring.actions) == 1
-    assert [kind for kind, _ in ring.told(EventKind.QUIESCED, EventKind.RESUMED)] == ["quiesced", "resumed"]
+    assert [kind for kind, _ in ring.emitted(EventKind.QUIESCED, EventKind.RESUMED)] == [
+        "quiesced",
+        "resumed",
+    ]
 
 
 def test_no_action_while_nothing_can_be_stored() -> None:
     ring = Ring()
     ring.do(signal("store_degraded", "occur", "node", source="agent"))
     ring.propose_and_start()
-    assert ring.told()[-1][1] == "it waits: the store is not durable"
+    assert ring.emitted()[-1][1] == "it waits: the store is not durable"
     ring.do(signal("store_degraded", "recover", "node", source="agent"))
     assert len(ring.actions) == 1
 
@@ -140,7 +143,7 @@ def test_a_chip_that_cannot_be_seen_is_not_reset() -> None:
     ring.poll_all(BROKEN)
     ring.do(lost(device="npu0"))
     ring.wait(31)
-    assert ring.told()[-1][1] == "it waits: npu0 is not observed: ascend: no answer"
+    assert ring.emitted()[-1][1] == "it waits: npu0 is not observed: ascend: no answer"
 
 
 REGISTERED: dict[str, Any] = {"terminate_registered": True}
@@ -173,21 +176,21 @@ def test_no_other_process_is_ended(claimed: str, job: str, code: str, settings: 
     ring.do(held("npu1", job))
     ring.propose_and_start(code)
     assert ring.actions == []
-    assert "npu1 is held by python (pid 7" in ring.told()[-1][1]
+    assert "npu1 is held by python (pid 7" in ring.emitted()[-1][1]
 
 
 def test_a_chip_whose_processes_cannot_be_read_any_more_is_not_free() -> None:
     ring = Ring()
     ring.do(Holders(device="npu1", holders=(), known=False))
     ring.propose_and_start()
-    assert ring.told()[-1] == ("action_proposed", "it waits: who holds npu1 is not known")
+    assert ring.emitted()[-1] == ("action_proposed", "it waits: who holds npu1 is not known")
     ring.do(held("npu1", None))
     assert len(ring.actions) == 1
 
 
 UNLISTED = (
     "it waits: npu1 is reset together with the others, and its driver no longer lists it: "
-    "nobody can tell who is on it; power-cycle the node"
+    "who uses it is unknown; power-cycle the node"
 )
 
 
@@ -198,7 +201,7 @@ def test_one_that_sits_in_its_slot_and_is_not_listed_is_reset_with_the_others_an
     ring.do(DeviceGone(source="ascend", device="npu1", reason="PCI lists it, the library does not"))
     ring.do(signal("device_lost", "occur", "npu1", source="agent"))
     ring.propose_and_start()
-    assert ring.told() == [
+    assert ring.emitted() == [
         ("action_proposed", f"reset of npu0, npu1 for {BROKEN}"),
         ("action_proposed", UNLISTED),
     ]
@@ -218,16 +221,16 @@ def test_one_that_sits_there_no_more_is_reset_with_nobody() -> None:
     assert [action.devices for action in ring.actions] == [("die0",)]
 
 
-def test_a_chip_that_can_never_be_reset_is_never_proposed_and_a_person_is_told_why() -> None:
+def test_a_chip_that_can_never_be_reset_is_never_proposed_and_a_person_sees_why() -> None:
     why = "it is a virtual GPU of this guest (vGPU), and only its host can reset it"
     ring = Ring()
     chip = seen("npu1", "die1", "0000:01:00.0")
     ring.do(replace(chip, attributes={**chip.attributes, "group": "ring0", "no_reset": why}))
     ring.propose_and_start()
     ring.wait(3600)
-    assert (ring.told(), ring.actions) == ([], [])
+    assert (ring.emitted(), ring.actions) == ([], [])
     assert ring.verdicts() == ["ISOLATE", "ALLOW"]
-    told = ring.engine.rehearse_reset("npu0")
-    assert told is not None
-    assert told.refused == f"npu1 cannot be reset: {why}"
+    found = ring.engine.dry_run_reset("npu0")
+    assert found is not None
+    assert found.refused == f"npu1 cannot be reset: {why}"
     assert ring.engine.step(ns(ring.at_s), order("reset", "npu0")).records == ()

@@ -1,32 +1,32 @@
-"""What a person is told of a reset before it is ordered, and why one that is ordered begins nothing."""
+"""What a person sees of a reset before it is ordered, and why one that is ordered begins nothing."""
 
 import pytest
 
 from nodeagent.core.model import Claims, Level, ResetMode, ResetStage
-from nodeagent.core.resets.dry_run import Rehearsal, Used
+from nodeagent.core.resets.dry_run import DryRun, Used
 from tests.core.build import held, order
 from tests.core.resets.ring import BROKEN, Ring, ring_catalog
 
 SWITCHES = "by reset.mode, the do-not-touch file or the kernel's command line"
 
 
-def rehearsed(ring: Ring, device: str = "npu1") -> Rehearsal:
-    told = ring.engine.rehearse_reset(device)
-    assert told is not None
-    return told
+def dry_run(ring: Ring, device: str = "npu1") -> DryRun:
+    found = ring.engine.dry_run_reset(device)
+    assert found is not None
+    return found
 
 
 def test_it_names_the_group_who_is_in_the_way_and_the_limits() -> None:
     ring = Ring()
     ring.do(held("npu0", "slurm:7.0"))
     ring.do(Claims(device="npu1", job="slurm:7", kind="training", claimed=True))
-    told = rehearsed(ring)
-    assert (told.devices, told.mode, told.refused) == (("npu1", "npu0"), ResetMode.ON, "")
-    assert told.hindered == (
+    found = dry_run(ring)
+    assert (found.devices, found.mode, found.refused) == (("npu1", "npu0"), ResetMode.ON, "")
+    assert found.blocked_by == (
         "npu1 is claimed by the training slurm:7",
         "npu0 is held by python (pid 7, job slurm:7.0)",
     )
-    assert told.used == (
+    assert found.used == (
         Used(device="npu1", resets=0, limit=3),
         Used(device="npu0", resets=0, limit=3),
         Used(device="node", resets=0, limit=12),
@@ -36,8 +36,8 @@ def test_it_names_the_group_who_is_in_the_way_and_the_limits() -> None:
 def test_it_says_step_by_step_what_would_happen_and_changes_nothing() -> None:
     ring = Ring()
     before = ring.engine.view()
-    told = rehearsed(ring)
-    assert [(step.after_ns, step.what) for step in told.steps] == [
+    found = dry_run(ring)
+    assert [(step.after_ns, step.what) for step in found.steps] == [
         (0, "it is proposed; every device above takes no new work"),
         (30_000_000_000, "once nothing blocks it, it starts, and counts towards the limits"),
         (30_000_000_000, "the driver resets all 2 together"),
@@ -49,20 +49,20 @@ def test_it_says_step_by_step_what_would_happen_and_changes_nothing() -> None:
 
 def test_a_dry_run_is_said_to_do_nothing() -> None:
     ring = Ring(ring_catalog(ResetMode.DRY_RUN))
-    assert [step.what for step in rehearsed(ring).steps][-1] == "nothing is reset"
+    assert [step.what for step in dry_run(ring).steps][-1] == "nothing is reset"
 
 
 def test_what_a_reset_used_up_is_counted_and_its_cool_down_named() -> None:
     ring = Ring()
     ring.propose_and_start()
     ring.help()
-    told = rehearsed(ring)
-    assert [each.resets for each in told.used] == [1, 1, 1]
-    assert told.hindered == ("the last reset ended less than 30 s ago",)
+    found = dry_run(ring)
+    assert [each.resets for each in found.used] == [1, 1, 1]
+    assert found.blocked_by == ("the last reset ended less than 30 s ago",)
 
 
-def test_no_such_device_is_not_rehearsed() -> None:
-    assert Ring().engine.rehearse_reset("npu9") is None
+def test_no_such_device_has_no_dry_run() -> None:
+    assert Ring().engine.dry_run_reset("npu9") is None
 
 
 def _isolated() -> Ring:
@@ -106,11 +106,11 @@ def _spent() -> Ring:
     ],
     ids=["no chip", "off", "isolated", "separated", "another", "limit"],
 )
-def test_an_order_that_would_begin_nothing_is_told_why_and_begins_nothing(
+def test_an_order_that_would_begin_nothing_says_why_and_begins_nothing(
     ring: Ring, device: str, why: str
 ) -> None:
-    told = rehearsed(ring, device)
-    assert (told.refused, told.steps) == (why, ())
+    found = dry_run(ring, device)
+    assert (found.refused, found.steps) == (why, ())
     assert ring.do(order("reset", device)) == []
 
 
@@ -138,4 +138,4 @@ def test_what_a_job_claimed_before_a_reboot_is_in_nobodys_way_and_hooks_are_stil
     ring.start("boot-2")
     for name in ring.names:
         ring.do(held(name, None))
-    assert rehearsed(ring).hindered == ()
+    assert dry_run(ring).blocked_by == ()

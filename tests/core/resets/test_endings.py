@@ -25,7 +25,7 @@ def test_a_fault_that_the_polls_still_show_is_not_over_by_the_reset_for_another(
     ring.wait(1)
     ring.poll()
     ring.poll(OTHER, device="npu1")
-    assert ring.told()[-1] == ("action_finished", "done: verified by a poll of every member")
+    assert ring.emitted()[-1] == ("action_finished", "done: verified by a poll of every member")
     assert ring.open_on("npu0") == []
     assert ring.open_on("npu1") == [OTHER]
     assert ring.verdicts() == ["ALLOW", "NO_NEW_JOBS"]
@@ -57,7 +57,7 @@ def test_one_that_failed_and_could_not_be_tried_again_needs_a_person() -> None:
     ring.wait(60)
     ring.poll_all(BROKEN)
     ring.wait(3541)
-    assert ring.told()[-1] == (
+    assert ring.emitted()[-1] == (
         "action_finished",
         "failed: it could not be done in time; npu1 is held by python (pid 7, job slurm:8)",
     )
@@ -69,7 +69,7 @@ def test_one_that_failed_and_is_withdrawn_needs_a_person() -> None:
     ring = Ring()
     _tried_once(ring)
     ring.do(order("isolate", "npu1"))
-    assert ring.told()[-1] == ("action_finished", "failed: npu1 is isolated by uid:1000: bench")
+    assert ring.emitted()[-1] == ("action_finished", "failed: npu1 is isolated by uid:1000: bench")
     assert ring.open_on("npu1") == ["reset_failed"]
 
 
@@ -77,7 +77,7 @@ def test_one_that_failed_is_nobodys_trouble_once_its_fault_is_gone() -> None:
     ring = Ring()
     _tried_once(ring)
     ring.recover()
-    assert ring.told()[-1] == ("action_finished", "refused: the fault is gone")
+    assert ring.emitted()[-1] == ("action_finished", "refused: the fault is gone")
     assert ring.verdicts() == ["ALLOW", "ALLOW"]
 
 
@@ -114,7 +114,7 @@ def test_one_that_was_refused_when_it_was_to_begin_does_not_count() -> None:
     ring.poll_all()
     ring.wait(10.001)
     ring.result(ActionState.REFUSED, "gpu0 is open in dcgm-exporter")
-    assert ring.told()[-1] == ("action_finished", "refused: gpu0 is open in dcgm-exporter")
+    assert ring.emitted()[-1] == ("action_finished", "refused: gpu0 is open in dcgm-exporter")
     ring.propose_and_start()
     assert len(ring.actions) == 2
 
@@ -140,7 +140,7 @@ def test_a_fault_that_only_a_reset_clears_asks_for_none_once_its_driver_says_tha
     ring.wait(20)
     ring.poll_all()
     ring.wait(10.001)
-    assert ring.told()[-1][1] == "it waits: no fault that asked for it is seen now"
+    assert ring.emitted()[-1][1] == "it waits: no fault that asked for it is seen now"
     assert ring.open_on("npu0") == ["STAYS"]
 
 
@@ -150,6 +150,6 @@ def test_a_fault_that_only_a_reset_clears_is_over_by_one_though_the_polls_say_fi
     ring = _stays()
     ring.propose_and_start("STAYS")
     ring.help()
-    assert ring.told()[-1] == ("action_finished", "done: verified by a poll of every member")
+    assert ring.emitted()[-1] == ("action_finished", "done: verified by a poll of every member")
     assert ring.open_on("npu0") == []
     assert ring.verdicts() == ["ALLOW", "ALLOW"]

@@ -19,7 +19,7 @@ def test_a_fault_that_wants_a_reset_gets_one_and_is_over_once_every_member_was_r
     ring = Ring()
     ring.propose_and_start()
     ring.help()
-    assert ring.told() == [
+    assert ring.emitted() == [
         ("action_proposed", "reset of npu0, npu1 for RestartNPU"),
         ("action_started", "reset of npu0, npu1"),
         ("action_finished", "done: verified by a poll of every member"),
@@ -35,7 +35,7 @@ def test_a_poll_that_could_not_read_all_confirms_the_fault_that_it_shows() -> No
     ring.wait(20)
     ring.do(active(BROKEN, begun_s=ring.at_s, complete=False))
     ring.wait(10.001)
-    assert ring.told()[-1] == ("action_started", "reset of npu0, npu1")
+    assert ring.emitted()[-1] == ("action_started", "reset of npu0, npu1")
 
 
 def test_a_poll_that_could_not_read_all_confirms_no_fault_that_it_does_not_show() -> None:
@@ -44,7 +44,7 @@ def test_a_poll_that_could_not_read_all_confirms_no_fault_that_it_does_not_show(
     ring.wait(20)
     ring.do(active("SubHealthFault", begun_s=ring.at_s, complete=False))
     ring.wait(10.001)
-    assert ring.told()[-1] == (
+    assert ring.emitted()[-1] == (
         "action_proposed",
         "it waits: no poll has shown the fault since it was proposed",
     )
@@ -67,14 +67,14 @@ def test_while_it_is_pending_the_whole_group_takes_no_work_and_the_others_keep_t
     assert stands(ring.engine, "npu0")[1:] == ("ISOLATE", "RESCHEDULE")
     assert stands(ring.engine, "npu1")[1:] == ("ISOLATE", "NONE")
     ring.recover()
-    assert ring.told()[-1] == ("action_finished", "refused: the fault is gone")
+    assert ring.emitted()[-1] == ("action_finished", "refused: the fault is gone")
     assert ring.verdicts() == ["ALLOW", "ALLOW"]
 
 
 def test_chips_of_another_group_are_left_alone() -> None:
     ring = Ring(chips=1)
     ring.fault()
-    assert ring.told()[0] == ("action_proposed", "reset of npu0 for RestartNPU")
+    assert ring.emitted()[0] == ("action_proposed", "reset of npu0 for RestartNPU")
 
 
 @pytest.mark.parametrize(
@@ -84,16 +84,16 @@ def test_levels_that_want_none_get_none(level: Level) -> None:
     ring = Ring()
     ring.fault(level.value)
     ring.wait(3600)
-    assert ring.told() == []
+    assert ring.emitted() == []
 
 
 def test_a_request_is_tolerated_before_a_reset_is_proposed() -> None:
     ring = Ring()
     ring.fault(Level.RESTART_REQUEST.value)
     ring.wait(60)
-    assert ring.told() == []
+    assert ring.emitted() == []
     ring.wait(0.001)
-    assert ring.told() == [("action_proposed", "reset of npu0, npu1 for RestartRequest")]
+    assert ring.emitted() == [("action_proposed", "reset of npu0, npu1 for RestartRequest")]
 
 
 def test_the_applications_fault_and_an_injected_one_ask_for_nothing() -> None:
@@ -103,7 +103,7 @@ def test_the_applications_fault_and_an_injected_one_ask_for_nothing() -> None:
     ring.fault("MINE")
     ring.do(signal(BROKEN, injected=True))
     ring.wait(3600)
-    assert ring.told() == []
+    assert ring.emitted() == []
 
 
 def test_in_mode_ask_a_person_decides() -> None:
@@ -111,7 +111,7 @@ def test_in_mode_ask_a_person_decides() -> None:
     ring.propose_and_start()
     assert (ring.stages(), ring.actions) == ([ResetStage.ASKING], [])
     ring.do(order("approve", "die0/reset#1"))
-    assert ring.told()[1:] == [
+    assert ring.emitted()[1:] == [
         ("action_proposed", "it waits for an operator to approve it"),
         ("action_proposed", "approved by uid:1000: bench"),
         ("action_started", "reset of npu0, npu1"),
@@ -122,7 +122,7 @@ def test_a_person_may_refuse() -> None:
     ring = Ring(ring_catalog(ResetMode.ASK))
     ring.propose_and_start()
     ring.do(order("refuse", "die0/reset#1"))
-    assert ring.told()[-1] == ("action_finished", "refused: refused by uid:1000: bench")
+    assert ring.emitted()[-1] == ("action_finished", "refused: refused by uid:1000: bench")
     ring.poll_all(BROKEN)
     assert ring.actions == []
 
@@ -131,26 +131,26 @@ def test_silence_is_a_refusal() -> None:
     ring = Ring(ring_catalog(ResetMode.ASK))
     ring.propose_and_start()
     ring.wait(600)
-    assert ring.told()[-1] == ("action_finished", "refused: nobody approved it in time")
+    assert ring.emitted()[-1] == ("action_finished", "refused: nobody approved it in time")
 
 
 def test_off_proposes_nothing() -> None:
     ring = Ring(ring_catalog(ResetMode.OFF))
     ring.propose_and_start()
-    assert ring.told() == []
+    assert ring.emitted() == []
 
 
-def test_a_dry_run_tells_the_same_and_does_nothing() -> None:
+def test_a_dry_run_emits_the_same_and_does_nothing() -> None:
     dry, wet = Ring(ring_catalog(ResetMode.DRY_RUN)), Ring()
     for ring in (dry, wet):
         ring.propose_and_start()
-    assert dry.told()[:2] == wet.told()
-    assert dry.told()[2:] == [("action_finished", "done: dry run: nothing was done")]
+    assert dry.emitted()[:2] == wet.emitted()
+    assert dry.emitted()[2:] == [("action_finished", "done: dry run: nothing was done")]
     assert dry.actions == []
     assert dry.verdicts() == ["ISOLATE", "ALLOW"]
     dry.wait(7200)
     dry.poll_all(BROKEN)
-    assert len(dry.told()) == 3
+    assert len(dry.emitted()) == 3
 
 
 def test_another_reset_waits_until_the_first_has_ended_and_cooled_down() -> None:
@@ -176,9 +176,9 @@ def test_the_tool_says_it_helped_and_the_fault_is_still_there() -> None:
     ring.wait(1)
     ring.poll_all(BROKEN)
     ring.wait(150)
-    assert ring.told()[-1] == (
+    assert ring.emitted()[-1] == (
         "action_finished",
-        "failed: npu0 did not show that it helped; once more after the cool-down",
+        "failed: no poll showed npu0 healthy; once more after the cool-down",
     )
     ring.poll_all(BROKEN)
     ring.wait(30.001)
@@ -186,7 +186,7 @@ def test_the_tool_says_it_helped_and_the_fault_is_still_there() -> None:
     ring.result()
     ring.poll(device="npu1")
     ring.wait(150.001)
-    assert ring.told()[-1] == ("action_finished", "failed: npu0 did not show that it helped")
+    assert ring.emitted()[-1] == ("action_finished", "failed: no poll showed npu0 healthy")
     assert ring.open_on("npu0") == [BROKEN, "reset_failed"]
     assert ring.verdicts() == ["ISOLATE", "ALLOW"]
 
@@ -201,7 +201,7 @@ def test_one_more_is_tried_and_then_a_person_is_needed(how: ActionState) -> None
         ring.poll_all(BROKEN)
         ring.wait(31)
         ring.poll_all(BROKEN)
-    finished = [why for kind, why in ring.told() if kind == "action_finished"]
+    finished = [why for kind, why in ring.emitted() if kind == "action_finished"]
     assert finished == [
         f"{how}: the tool said so; once more after the cool-down",
         f"{how}: the tool said so",
@@ -287,17 +287,17 @@ def test_a_reload_of_the_tables_resets_nothing() -> None:
     ring.do(CatalogChanged(digest="hard"))
     ring.wait(10)
     ring.poll_all("X")
-    assert (stands(ring.engine)[2], ring.told()) == (Handling.RESCHEDULE, [])
+    assert (stands(ring.engine)[2], ring.emitted()) == (Handling.RESCHEDULE, [])
     ring.fault("X")
-    assert ring.told()[0][0] == "action_proposed"
+    assert ring.emitted()[0][0] == "action_proposed"
 
 
 def test_a_person_may_ask_for_a_reset_without_a_fault() -> None:
     ring = Ring()
     ring.do(order("reset", "npu1"))
-    assert ring.told() == [("action_proposed", "reset of npu1, npu0 for uid:1000: bench")]
+    assert ring.emitted() == [("action_proposed", "reset of npu1, npu0 for uid:1000: bench")]
     ring.wait(20)
     ring.poll_all()
     ring.wait(11)
     ring.help()
-    assert ring.told()[-1] == ("action_finished", "done: verified by a poll of every member")
+    assert ring.emitted()[-1] == ("action_finished", "done: verified by a poll of every member")

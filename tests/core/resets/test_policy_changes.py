@@ -38,7 +38,7 @@ def test_who_held_a_chip_before_a_start_says_nothing_of_who_does_now() -> None:
     ring.start()
     ring.poll_all(BROKEN)
     ring.wait(10.001)
-    assert ring.told()[-1][1] == "it waits: who holds npu0 is not known; who holds npu1 is not known"
+    assert ring.emitted()[-1][1] == "it waits: who holds npu0 is not known; who holds npu1 is not known"
     ring.do(held("npu1", "slurm:7"))
     ring.do(held("npu0", None))
     assert ring.actions == []
@@ -53,7 +53,7 @@ def test_a_chip_that_is_not_observed_may_have_a_user() -> None:
     ring.poll_all(BROKEN)
     ring.do(lost(device="npu1"))
     ring.wait(10.001)
-    assert ring.told()[-1][1] == "it waits: npu1 is not observed: ascend: no answer"
+    assert ring.emitted()[-1][1] == "it waits: npu1 is not observed: ascend: no answer"
 
 
 def test_a_fault_that_came_but_once_before_a_start_is_not_acted_on() -> None:
@@ -64,7 +64,7 @@ def test_a_fault_that_came_but_once_before_a_start_is_not_acted_on() -> None:
     ring.nobody_holds()
     ring.poll_all()
     ring.wait(10.001)
-    assert ring.told()[-1][1] == "it waits: no fault that asked for it is seen now"
+    assert ring.emitted()[-1][1] == "it waits: no fault that asked for it is seen now"
     ring.do(signal(XID, "once"))
     assert len(ring.actions) == 1
 
@@ -78,7 +78,7 @@ def test_a_result_that_came_while_the_daemon_was_away_is_taken() -> None:
     assert ring.stages() == [ResetStage.VERIFYING]
     ring.wait(1)
     ring.poll_all()
-    assert ring.told()[-1] == ("action_finished", "done: verified by a poll of every member")
+    assert ring.emitted()[-1] == ("action_finished", "done: verified by a poll of every member")
 
 
 def test_a_start_gives_the_polls_of_a_reset_their_time_again() -> None:
@@ -89,7 +89,7 @@ def test_a_start_gives_the_polls_of_a_reset_their_time_again() -> None:
     ring.restart()
     ring.wait(1)
     ring.poll_all()
-    assert ring.told()[-1] == ("action_finished", "done: verified by a poll of every member")
+    assert ring.emitted()[-1] == ("action_finished", "done: verified by a poll of every member")
 
 
 def test_a_result_lost_by_a_crash_costs_one_attempt_and_isolates_nobody() -> None:
@@ -97,7 +97,7 @@ def test_a_result_lost_by_a_crash_costs_one_attempt_and_isolates_nobody() -> Non
     ring.propose_and_start()
     ring.restart()
     ring.result(ActionState.INTERRUPTED, "no result")
-    assert ring.told()[-1] == (
+    assert ring.emitted()[-1] == (
         "action_finished",
         "interrupted: no result; once more after the cool-down",
     )
@@ -112,10 +112,10 @@ def test_another_mode_withdraws_what_was_proposed_under_the_last() -> None:
         ring.wait(1)
         ring.do(CatalogChanged(digest=other.digest))
         mode = other.settings.reset.mode
-        assert ring.told()[-1] == ("action_finished", f"refused: the mode of resets is {mode} now")
+        assert ring.emitted()[-1] == ("action_finished", f"refused: the mode of resets is {mode} now")
         ring.wait(1)
         ring.fault()
-        assert ring.told()[-1] == ("action_proposed", "reset of npu0, npu1 for RestartNPU")
+        assert ring.emitted()[-1] == ("action_proposed", "reset of npu0, npu1 for RestartNPU")
 
 
 def test_what_was_done_on_paper_may_be_asked_for_once_resets_are_done() -> None:
@@ -124,14 +124,14 @@ def test_what_was_done_on_paper_may_be_asked_for_once_resets_are_done() -> None:
     ring.do(CatalogChanged(digest="on"))
     ring.wait(1)
     ring.fault()
-    assert ring.told()[-1] == ("action_proposed", "reset of npu0, npu1 for RestartNPU")
+    assert ring.emitted()[-1] == ("action_proposed", "reset of npu0, npu1 for RestartNPU")
 
 
 def test_tables_by_which_a_fault_wants_no_reset_withdraw_it() -> None:
     ring = _under(_with("hard", CODE=Level.RESTART_NPU), _with("mild", CODE=Level.SUB_HEALTH))
     ring.fault("CODE")
     ring.do(CatalogChanged(digest="mild"))
-    assert ring.told()[-1] == ("action_finished", "refused: the fault is gone")
+    assert ring.emitted()[-1] == ("action_finished", "refused: the fault is gone")
 
 
 def test_a_reload_in_the_very_moment_of_a_fault_proposes_nothing() -> None:
@@ -139,16 +139,16 @@ def test_a_reload_in_the_very_moment_of_a_fault_proposes_nothing() -> None:
     ring.wait(1)
     ring.fault("CODE")
     ring.do(CatalogChanged(digest="hard"))
-    assert ring.told() == []
+    assert ring.emitted() == []
 
 
 def test_a_chip_that_comes_back_to_its_group_is_held_and_asked_for_too() -> None:
     ring = Ring()
     ring.do(DeviceGone(source="ascend", device="npu1", reason="off the bus"))
     ring.fault()
-    assert ring.told() == [("action_proposed", "reset of npu0 for RestartNPU")]
+    assert ring.emitted() == [("action_proposed", "reset of npu0 for RestartNPU")]
     ring.list_all()
-    assert ring.told()[1:] == [
+    assert ring.emitted()[1:] == [
         ("action_finished", "refused: other devices are reset together with it now"),
         ("action_proposed", "reset of npu0, npu1 for RestartNPU"),
     ]
@@ -159,9 +159,9 @@ def test_an_isolation_that_is_lifted_lets_the_fault_ask_again() -> None:
     ring = Ring()
     ring.fault()
     ring.do(order("isolate", "npu1"))
-    assert ring.told()[-1] == ("action_finished", "refused: npu1 is isolated by uid:1000: bench")
+    assert ring.emitted()[-1] == ("action_finished", "refused: npu1 is isolated by uid:1000: bench")
     ring.do(order("release", "npu1"))
-    assert ring.told()[-1] == ("action_proposed", "reset of npu0, npu1 for RestartNPU")
+    assert ring.emitted()[-1] == ("action_proposed", "reset of npu0, npu1 for RestartNPU")
 
 
 def test_a_part_that_says_which_it_is_leaves_no_hold_behind() -> None:
@@ -170,8 +170,8 @@ def test_a_part_that_says_which_it_is_leaves_no_hold_behind() -> None:
     ring.fault(device="npu9")
     assert ring.verdicts(["npu9"]) == ["ISOLATE"]
     ring.do(seen("npu9", "die9", "0000:09:00.0"))
-    going_on = [reset.id for reset in ring.engine.view().resets if reset.stage is not ResetStage.ENDED]
-    assert [hold.id.partition("!")[2] for hold in ring.engine.view().holds] == going_on
+    in_progress = [reset.id for reset in ring.engine.view().resets if reset.stage is not ResetStage.ENDED]
+    assert [hold.id.partition("!")[2] for hold in ring.engine.view().holds] == in_progress
 
 
 def test_a_reset_counts_from_when_it_was_over() -> None:
@@ -212,7 +212,7 @@ def test_a_fault_that_came_again_before_the_polls_may_ask_again() -> None:
     ring.do(signal(XID, "once"))
     ring.wait(1)
     ring.poll_all()
-    assert ring.told()[-2:] == [
+    assert ring.emitted()[-2:] == [
         ("action_finished", "done: verified by a poll of every member"),
         ("action_proposed", f"reset of npu0, npu1 for {XID}"),
     ]
@@ -229,7 +229,7 @@ def test_what_waits_for_a_holder_and_a_cool_down_is_refused_in_time_all_the_same
     ring.poll(BROKEN, device="npu9")
     ring.wait(60)
     ring.wait(3600)
-    assert ring.told()[-1] == (
+    assert ring.emitted()[-1] == (
         "action_finished",
         "refused: it could not be done in time; npu9 is held by python (pid 7, job slurm:9)",
     )

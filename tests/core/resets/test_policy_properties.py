@@ -205,7 +205,7 @@ def test_one_group_is_reset_at_a_time_and_each_reset_once(history: History) -> N
 
 @moderately
 @given(histories())
-def test_each_action_has_been_told_before_and_everything_proposed_has_one_end(history: History) -> None:
+def test_each_action_was_proposed_before_and_everything_proposed_has_one_end(history: History) -> None:
     engine, _ = begin()
     events, actions = play(engine, history)
     ends = Counter(
@@ -215,11 +215,11 @@ def test_each_action_has_been_told_before_and_everything_proposed_has_one_end(hi
     )
     begun = {event.condition_id for event in events if event.kind is EventKind.ACTION_STARTED}
     proposed = {event.condition_id for event in events if event.kind is EventKind.ACTION_PROPOSED}
-    going_on = {reset.id for reset in engine.view().resets if reset.stage is not ResetStage.ENDED}
+    in_progress = {reset.id for reset in engine.view().resets if reset.stage is not ResetStage.ENDED}
     assert {action.id for _, action in actions} <= begun <= proposed
-    assert proposed == set(ends) | going_on
+    assert proposed == set(ends) | in_progress
     assert max(ends.values(), default=1) == 1
-    assert going_on.isdisjoint(ends)
+    assert in_progress.isdisjoint(ends)
 
 
 @moderately
@@ -229,15 +229,15 @@ def test_a_hold_of_a_reset_lasts_as_long_as_the_reset(history: History) -> None:
     for at_ns, one in history:
         engine.step(at_ns, one)
         view = engine.view()
-        going_on = {reset.id for reset in view.resets if reset.stage is not ResetStage.ENDED}
+        in_progress = {reset.id for reset in view.resets if reset.stage is not ResetStage.ENDED}
         for hold in view.holds:
             if hold.owner == "nodeagent":
-                assert hold.id.partition("!")[2] in going_on
+                assert hold.id.partition("!")[2] in in_progress
 
 
 @moderately
 @given(histories(), histories(4))
-def test_a_crash_at_any_point_changes_nothing_of_what_is_told_and_done_later(
+def test_a_crash_at_any_point_changes_nothing_of_what_is_emitted_and_done_later(
     past: History, future: History
 ) -> None:
     engine, log = begin()
@@ -266,11 +266,11 @@ def test_a_compacted_history_has_the_same_future(past: History, future: History)
 @moderately
 @given(histories())
 def test_what_is_not_stored_changed_nothing(history: History) -> None:
-    (told_all, _), (told_stored, _) = begin(), begin()
+    (of_all, _), (of_stored, _) = begin(), begin()
     for at_ns, one in history:
-        outcome = told_all.step(at_ns, one)
-        told_stored.step(at_ns, outcome.records[0] if outcome.records else Tick())
-    assert told_all.carry() == told_stored.carry()
+        outcome = of_all.step(at_ns, one)
+        of_stored.step(at_ns, outcome.records[0] if outcome.records else Tick())
+    assert of_all.carry() == of_stored.carry()
 
 
 def assert_same_future(one: Engine, other: Engine, future: History) -> None:

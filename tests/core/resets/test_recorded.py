@@ -8,9 +8,9 @@ SIX_HOURS_S = 6 * 3600
 
 
 def refused(ring: Ring) -> str:
-    told = ring.engine.rehearse_reset("npu1")
-    assert told is not None
-    return told.refused
+    found = ring.engine.dry_run_reset("npu1")
+    assert found is not None
+    return found.refused
 
 
 def recorded(device_id: str, *at_s: float) -> ResetsRecorded:
@@ -26,9 +26,9 @@ def test_a_reset_that_a_lost_store_forgot_counts() -> None:
 def test_it_counts_for_the_node_too() -> None:
     ring = Ring(ring_catalog(limit=2, node_limit=3))
     ring.do(recorded(NODE, -10, -5))
-    told = ring.engine.rehearse_reset("npu1")
-    assert told is not None
-    assert {each.device: each.resets for each in told.used} == {"npu0": 0, "npu1": 0, "node": 2}
+    found = ring.engine.dry_run_reset("npu1")
+    assert found is not None
+    assert {each.device: each.resets for each in found.used} == {"npu0": 0, "npu1": 0, "node": 2}
 
 
 def test_a_reset_before_the_window_counts_no_more() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from nodeagent.core.catalog.catalog import ClearOn
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import Input, Level
-from tests.core.build import catalog, lasting, related, row, run, told, xid
+from tests.core.build import catalog, emitted, lasting, related, row, run, xid
 
 UCE, AI_CORE = "80E01801", "80C98009"
 RETRY, LINK_DOWN = "8C1F860B", "81078603"
@@ -34,7 +34,7 @@ GPU = "npu0"
 
 
 def seen(engine: Engine, *steps: tuple[float, Input]) -> list[tuple[str, str, str]]:
-    return told(run(engine, steps))
+    return emitted(run(engine, steps))
 
 
 def gpu(code: str, device: str = GPU, **words: Any) -> Input:

@@ -3,7 +3,7 @@
 Read in Ascend/mind-cluster at 22bb3d98, with the shipped rules. Its device-plugin judges durations in
 ``timeoutOrRecoveryAlgorithm`` (``pkg/common/fault_code.go``), repetition in ``handleFrequencyFault``; a code
 with both rules counts where its time-out status changes (``handleFaultQueue``). Its clusterd counts three in
-a day of whatever device-plugin tells of chips in jobs at more than SubHealthFault (``domain/manualfault``).
+a day of whatever device-plugin reports of chips in jobs at more than SubHealthFault (``domain/manualfault``).
 """
 
 from dataclasses import dataclass

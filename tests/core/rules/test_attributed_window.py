@@ -17,8 +17,8 @@ BY_JOB = FrequencyRule(
 )
 BY_PLACE = replace(BY_JOB, counted_by=CountedBy.PLACE)
 
-Told = tuple[int, str, str]
-"""When, whose, where; "" for what nobody can tell."""
+Occurrence = tuple[int, str, str]
+"""When, whose, where; "" for what is unknown."""
 
 _steps = st.lists(
     st.tuples(
@@ -30,7 +30,7 @@ _steps = st.lists(
 )
 
 
-def timed(steps: list[Told]) -> list[Told]:
+def timed(steps: list[Occurrence]) -> list[Occurrence]:
     now, out = 0, []
     for gap, job, place in steps:
         now += gap
@@ -38,18 +38,18 @@ def timed(steps: list[Told]) -> list[Told]:
     return out
 
 
-def begun(history: list[Told], job: str, burst: int) -> list[int]:
-    """When each occurrence of the job began: what follows within a burst goes on with it."""
+def begun(history: list[Occurrence], job: str, burst: int) -> list[int]:
+    """When each occurrence of the job began: what follows within a burst belongs to it."""
     of_job = [at for at, whose, _ in history if whose == job]
     return [at for n, at in enumerate(of_job) if n == 0 or not burst or at - of_job[n - 1] > burst]
 
 
-def fires_by_job(history: list[Told], burst: int) -> bool:
+def fires_by_job(history: list[Occurrence], burst: int) -> bool:
     now, job, _ = history[-1]
     return bool(job) and sum(at >= now - WINDOW for at in begun(history, job, burst)) >= TIMES
 
 
-def fires_by_place(history: list[Told]) -> bool:
+def fires_by_place(history: list[Occurrence]) -> bool:
     now, job, place = history[-1]
     if not job or not place:
         return False
@@ -62,7 +62,7 @@ def fires_by_place(history: list[Told]) -> bool:
 
 @settings(max_examples=400, deadline=None)
 @given(_steps, st.sampled_from((0, BURST)))
-def test_by_job_it_counts_as_its_twin_does(steps: list[Told], burst: int) -> None:
+def test_by_job_it_counts_as_its_twin_does(steps: list[Occurrence], burst: int) -> None:
     history, window = timed(steps), Window(device_id="d", code="X", rule="r")
     for n, (at, job, place) in enumerate(history):
         window, fired = attributed_window.count(window, BY_JOB, at, job, place, burst)
@@ -71,7 +71,7 @@ def test_by_job_it_counts_as_its_twin_does(steps: list[Told], burst: int) -> Non
 
 @settings(max_examples=400, deadline=None)
 @given(_steps)
-def test_by_place_it_counts_as_its_twin_does(steps: list[Told]) -> None:
+def test_by_place_it_counts_as_its_twin_does(steps: list[Occurrence]) -> None:
     history, window = timed(steps), Window(device_id="d", code="X", rule="r")
     for n, (at, job, place) in enumerate(history):
         window, fired = attributed_window.count(window, BY_PLACE, at, job, place)
@@ -95,9 +95,9 @@ def test_what_another_fault_explains_is_taken_back() -> None:
 
 
 def test_lines_of_one_occurrence_name_all_its_places_and_the_next_begins_anew() -> None:
-    first = gathered({"pid": "1", "place": "P"}, {"place": "Q"}, goes_on=True)
+    first = gathered({"pid": "1", "place": "P"}, {"place": "Q"}, same_occurrence=True)
     assert first == {"pid": "1", "place": "P; Q"}
-    assert gathered(first, {}, goes_on=True) == first
-    assert gathered(first, {"pid": "2", "place": "R"}, goes_on=True) == {"pid": "2", "place": "R"}
-    assert gathered(first, {"pid": "2", "place": "Q"}, goes_on=False) == {"pid": "2", "place": "Q"}
-    assert gathered(first, {}, goes_on=False) == {}
+    assert gathered(first, {}, same_occurrence=True) == first
+    assert gathered(first, {"pid": "2", "place": "R"}, same_occurrence=True) == {"pid": "2", "place": "R"}
+    assert gathered(first, {"pid": "2", "place": "Q"}, same_occurrence=False) == {"pid": "2", "place": "Q"}
+    assert gathered(first, {}, same_occurrence=False) == {}

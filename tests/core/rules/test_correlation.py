@@ -8,6 +8,7 @@ from tests.core.build import (
     HBM,
     begin,
     catalog,
+    emitted,
     held,
     ns,
     of,
@@ -16,7 +17,6 @@ from tests.core.build import (
     run,
     seen,
     signal,
-    told,
     wait,
 )
 
@@ -30,7 +30,7 @@ def once(at_s: float, device: str = "npu0") -> tuple[float, Input]:
 
 def fired(engine: Engine, last_s: float = FIRED_S, device: str = "npu0") -> list[tuple[str, str, str]]:
     """Three occurrences, the last at ``last_s``, far from each other."""
-    return told(
+    return emitted(
         event
         for event in run(
             engine, [once(last_s - 800, device), once(last_s - 400, device), once(last_s, device)]
@@ -71,7 +71,7 @@ def test_the_same_code_on_another_chip_after_it_suppresses(apart_s: float) -> No
     engine = begin(TABLES, chips=2)
     fired(engine)
     events = run(engine, [once(FIRED_S + apart_s, "npu1")])
-    assert ("suppressed", "npu0", HBM) in told(events)
+    assert ("suppressed", "npu0", HBM) in emitted(events)
     assert of(wait(engine, 5000), EventKind.PROMOTED) == []
 
 
@@ -79,7 +79,7 @@ def test_the_same_code_on_another_chip_after_it_suppresses(apart_s: float) -> No
 def test_the_same_code_on_another_chip_before_it_suppresses(apart_s: float) -> None:
     engine = begin(TABLES, chips=2)
     run(engine, [once(FIRED_S - 800), once(FIRED_S - 400), once(FIRED_S - apart_s, "npu1")])
-    assert told(run(engine, [once(FIRED_S)]))[-1] == ("suppressed", "npu0", HBM)
+    assert emitted(run(engine, [once(FIRED_S)]))[-1] == ("suppressed", "npu0", HBM)
 
 
 def test_a_nanosecond_past_30_s_suppresses_no_more() -> None:
@@ -112,8 +112,10 @@ def test_a_chip_that_no_job_holds_suppresses_nothing() -> None:
     assert len(of(wait(engine, FIRED_S + 31), EventKind.PROMOTED)) == 1
 
 
-@pytest.mark.parametrize(("told_s", "suppressed"), [(FIRED_S + 30, True), (FIRED_S + 30.6, False)])
-def test_a_job_that_has_just_gone_from_its_chips_was_still_on_both(told_s: float, suppressed: bool) -> None:
+@pytest.mark.parametrize(("reported_s", "suppressed"), [(FIRED_S + 30, True), (FIRED_S + 30.6, False)])
+def test_a_job_that_has_just_gone_from_its_chips_was_still_on_both(
+    reported_s: float, suppressed: bool
+) -> None:
     engine = begin(
         catalog(row(HBM), frequency=[repeat(HBM, 3, correlation_ns=ns(60))]),
         chips=2,
@@ -121,7 +123,7 @@ def test_a_job_that_has_just_gone_from_its_chips_was_still_on_both(told_s: float
     run(engine, [(1, held("npu0", "job-a")), (1, held("npu1", "job-a"))])
     fired(engine)
     run(engine, [(FIRED_S + 0.5, held("npu0", None)), (FIRED_S + 0.5, held("npu1", None))])
-    assert (("suppressed", "npu0", HBM) in told(run(engine, [once(told_s, "npu1")]))) is suppressed
+    assert (("suppressed", "npu0", HBM) in emitted(run(engine, [once(reported_s, "npu1")]))) is suppressed
 
 
 def test_after_a_reboot_nobody_knows_who_held_what() -> None:
@@ -129,7 +131,7 @@ def test_after_a_reboot_nobody_knows_who_held_what() -> None:
     run(engine, [(1, held("npu0", "job-a")), (1, held("npu1", "job-b"))])
     fired(engine)
     run(engine, [(FIRED_S + 1, Started(boot_id="boot-2", version="1"))])
-    assert ("suppressed", "npu0", HBM) in told(run(engine, [once(FIRED_S + 2, "npu1")]))
+    assert ("suppressed", "npu0", HBM) in emitted(run(engine, [once(FIRED_S + 2, "npu1")]))
 
 
 @pytest.mark.parametrize(
@@ -143,14 +145,14 @@ def test_who_holds_what_is_unknown_too_where_it_was_known_once(given: Input) -> 
     run(engine, [(1, held("npu0", "job-a")), (1, held("npu1", None))])
     fired(engine)
     run(engine, [(FIRED_S + 1, given)])
-    assert ("suppressed", "npu0", HBM) in told(run(engine, [once(FIRED_S + 2, "npu1")]))
+    assert ("suppressed", "npu0", HBM) in emitted(run(engine, [once(FIRED_S + 2, "npu1")]))
 
 
 def test_where_the_holders_of_one_are_unknown_any_chip_suppresses() -> None:
     engine = begin(TABLES, chips=2)
     run(engine, [(1, held("npu0", "job-a"))])
     fired(engine)
-    assert ("suppressed", "npu0", HBM) in told(run(engine, [once(FIRED_S + 1, "npu1")]))
+    assert ("suppressed", "npu0", HBM) in emitted(run(engine, [once(FIRED_S + 1, "npu1")]))
 
 
 def test_a_device_of_another_kind_is_no_sibling() -> None:

@@ -8,6 +8,7 @@ from tests.core.build import (
     active,
     begin,
     catalog,
+    emitted,
     mark,
     ns,
     open_codes,
@@ -15,7 +16,6 @@ from tests.core.build import (
     rising,
     row,
     run,
-    told,
     wait,
 )
 
@@ -47,7 +47,7 @@ def test_a_rise_within_the_window_is_a_fault_of_the_device() -> None:
 def test_a_rise_exactly_a_window_old_still_counts_and_an_older_one_does_not() -> None:
     engine = begin(TABLES)
     run(engine, [(1, mark(0)), (2, mark(50))])
-    assert told(run(engine, [(3602, mark(100))])) == [("raised", "npu0", "STORM")]
+    assert emitted(run(engine, [(3602, mark(100))])) == [("raised", "npu0", "STORM")]
     engine = begin(TABLES)
     run(engine, [(1, mark(0)), (2, mark(50))])
     assert engine.step(ns(3602) + 1, mark(100)).events == ()
@@ -55,16 +55,16 @@ def test_a_rise_exactly_a_window_old_still_counts_and_an_older_one_does_not() ->
 
 def test_a_counter_that_began_anew_goes_on_counting() -> None:
     engine = begin(TABLES)
-    assert told(run(engine, [(1, mark(1000)), (2, mark(1060)), (3, mark(0)), (4, mark(39))])) == []
-    assert told(run(engine, [(5, mark(40))])) == [("raised", "npu0", "STORM")]
+    assert emitted(run(engine, [(1, mark(1000)), (2, mark(1060)), (3, mark(0)), (4, mark(39))])) == []
+    assert emitted(run(engine, [(5, mark(40))])) == [("raised", "npu0", "STORM")]
 
 
 def test_it_recovers_after_a_window_in_which_the_rule_was_not_met() -> None:
     engine = begin(TABLES)
     run(engine, [(1, mark(0)), (2, mark(100)), (100, mark(150)), (3000, mark(160))])
     assert wait(engine, 6600) == []
-    assert told(wait(engine, 6600, extra_ns=1)) == [("cleared", "npu0", "STORM")]
-    assert told(run(engine, [(7000, mark(250)), (7001, mark(260))])) == [("raised", "npu0", "STORM")]
+    assert emitted(wait(engine, 6600, extra_ns=1)) == [("cleared", "npu0", "STORM")]
+    assert emitted(run(engine, [(7000, mark(250)), (7001, mark(260))])) == [("raised", "npu0", "STORM")]
 
 
 def test_while_it_stands_it_is_neither_raised_again_nor_closed_by_a_poll() -> None:
@@ -75,14 +75,14 @@ def test_while_it_stands_it_is_neither_raised_again_nor_closed_by_a_poll() -> No
 
 
 def test_what_a_person_closed_comes_back_once_as_much_has_risen_again() -> None:
-    """A storm that goes on for ever would else be told once, and never again."""
+    """A storm without an end would else be reported once, and never again."""
     by_hand = row("STORM", clear_on=ClearOn(recover=True, operator=True))
     engine = begin(catalog(by_hand, counter=[rising("STORM", 100, window_s=3600)]))
     run(engine, [(1, mark(0)), (2, mark(100)), (3, order("release"))])
     assert run(engine, [(4, mark(199))]) == []
-    assert told(run(engine, [(5, mark(200))])) == [("raised", "npu0", "STORM")]
+    assert emitted(run(engine, [(5, mark(200))])) == [("raised", "npu0", "STORM")]
     assert wait(engine, 3605) == []
-    assert told(wait(engine, 3605, extra_ns=1)) == [("cleared", "npu0", "STORM")]
+    assert emitted(wait(engine, 3605, extra_ns=1)) == [("cleared", "npu0", "STORM")]
 
 
 def test_an_unchanged_value_or_an_unknown_device_or_metric_is_not_stored() -> None:
@@ -101,7 +101,7 @@ def test_each_rule_of_a_metric_counts_for_itself() -> None:
     )
     engine = begin(tables)
     events = run(engine, [(1, mark(0)), (2, mark(90)), (100, mark(151))])
-    assert told(events) == [("raised", "npu0", "SLOW")]
+    assert emitted(events) == [("raised", "npu0", "SLOW")]
 
 
 def test_memory_is_bounded_and_rises_close_to_each_other_are_one() -> None:
@@ -114,7 +114,7 @@ def test_memory_is_bounded_and_rises_close_to_each_other_are_one() -> None:
 def test_a_rule_that_is_gone_takes_its_fault_with_it() -> None:
     engine = begin(TABLES, catalog(row("STORM"), digest="second"))
     run(engine, [(1, mark(0)), (2, mark(100))])
-    assert ("cleared", "npu0", "STORM") in told(run(engine, [(3, CatalogChanged(digest="second"))]))
+    assert ("cleared", "npu0", "STORM") in emitted(run(engine, [(3, CatalogChanged(digest="second"))]))
     assert not any(isinstance(one.cell, Tally) for one in engine.carry())
 
 
@@ -134,5 +134,5 @@ def test_a_smaller_increase_fires_with_the_next_rise_only() -> None:
     fewer = catalog(row("STORM"), counter=[rising("STORM", 10)], digest="second")
     engine = begin(TABLES, fewer)
     run(engine, [(1, mark(0)), (2, mark(50))])
-    assert told(run(engine, [(3, CatalogChanged(digest="second"))])) == [("tables_reloaded", "node", "")]
-    assert told(run(engine, [(4, mark(51))])) == [("raised", "npu0", "STORM")]
+    assert emitted(run(engine, [(3, CatalogChanged(digest="second"))])) == [("tables_reloaded", "node", "")]
+    assert emitted(run(engine, [(4, mark(51))])) == [("raised", "npu0", "STORM")]

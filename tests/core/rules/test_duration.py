@@ -6,6 +6,7 @@ from tests.core.build import (
     begin,
     catalog,
     condition,
+    emitted,
     lasting,
     ns,
     open_codes,
@@ -14,7 +15,6 @@ from tests.core.build import (
     run,
     signal,
     stands,
-    told,
     wait,
 )
 
@@ -36,7 +36,7 @@ def test_a_nanosecond_past_the_time_out_takes_the_level_of_the_rule() -> None:
     assert changed.verdict is Verdict.NO_NEW_JOBS
 
 
-def test_a_deadline_noticed_late_is_told_with_the_time_it_fell() -> None:
+def test_a_deadline_noticed_late_is_emitted_with_the_time_it_fell() -> None:
     engine = begin(TABLES)
     run(engine, [(1, signal(LINK_DOWN))])
     assert [event.at_ns for event in wait(engine, 500)] == [ns(21) + 1]
@@ -45,14 +45,14 @@ def test_a_deadline_noticed_late_is_told_with_the_time_it_fell() -> None:
 def test_a_recovery_before_the_time_out_clears_at_once() -> None:
     engine = begin(TABLES)
     events = run(engine, [(1, signal(LINK_DOWN)), (21, signal(LINK_DOWN, "recover"))])
-    assert told(events)[-1] == ("cleared", "npu0", LINK_DOWN)
+    assert emitted(events)[-1] == ("cleared", "npu0", LINK_DOWN)
     assert wait(engine, 500) == []
 
 
 def test_a_repeated_occur_does_not_begin_the_time_anew() -> None:
     engine = begin(TABLES)
     run(engine, [(1, signal(LINK_DOWN)), (15, signal(LINK_DOWN))])
-    assert told(wait(engine, 21, extra_ns=1)) == [("level_changed", "npu0", LINK_DOWN)]
+    assert emitted(wait(engine, 21, extra_ns=1)) == [("level_changed", "npu0", LINK_DOWN)]
 
 
 def test_after_the_time_out_it_clears_only_when_gone_for_longer_than_the_recovery_time() -> None:
@@ -60,7 +60,7 @@ def test_after_the_time_out_it_clears_only_when_gone_for_longer_than_the_recover
     run(engine, [(1, signal(LINK_DOWN)), (30, signal(LINK_DOWN, "recover"))])
     assert wait(engine, 90) == []
     assert stands(engine)[1] is Verdict.NO_NEW_JOBS
-    assert told(wait(engine, 90, extra_ns=1)) == [("cleared", "npu0", LINK_DOWN)]
+    assert emitted(wait(engine, 90, extra_ns=1)) == [("cleared", "npu0", LINK_DOWN)]
 
 
 def test_coming_again_within_the_recovery_time_goes_on_at_the_level_of_the_rule() -> None:
@@ -68,7 +68,7 @@ def test_coming_again_within_the_recovery_time_goes_on_at_the_level_of_the_rule(
     events = run(
         engine, [(1, signal(LINK_DOWN)), (30, signal(LINK_DOWN, "recover")), (89, signal(LINK_DOWN))]
     )
-    assert told(events) == [("raised", "npu0", LINK_DOWN), ("level_changed", "npu0", LINK_DOWN)]
+    assert emitted(events) == [("raised", "npu0", LINK_DOWN), ("level_changed", "npu0", LINK_DOWN)]
     assert wait(engine, 500) == []
     assert condition(engine, LINK_DOWN).level is Level.PRE_SEPARATE_NPU
 
@@ -77,20 +77,20 @@ def test_a_recovery_time_of_nothing_still_means_longer_than_nothing() -> None:
     engine = begin(catalog(row(LINK_DOWN), duration=[lasting(LINK_DOWN, 0, 0)]))
     run(engine, [(1, signal(LINK_DOWN)), (2, signal(LINK_DOWN, "recover"))])
     assert open_codes(engine) == [("die0", LINK_DOWN)]
-    assert told(wait(engine, 2, extra_ns=1)) == [("cleared", "npu0", LINK_DOWN)]
+    assert emitted(wait(engine, 2, extra_ns=1)) == [("cleared", "npu0", LINK_DOWN)]
 
 
 def test_a_once_is_no_presence() -> None:
     engine = begin(TABLES)
     run(engine, [(1, signal(LINK_DOWN, "once"))])
-    assert told(wait(engine, 500)) == [("cleared", "npu0", LINK_DOWN)]
+    assert emitted(wait(engine, 500)) == [("cleared", "npu0", LINK_DOWN)]
 
 
 def test_a_once_then_an_occur_is_a_presence_from_the_occur_on() -> None:
     engine = begin(TABLES)
     run(engine, [(1, signal(LINK_DOWN, "once")), (10, signal(LINK_DOWN))])
     assert wait(engine, 30) == []
-    assert told(wait(engine, 30, extra_ns=1)) == [("level_changed", "npu0", LINK_DOWN)]
+    assert emitted(wait(engine, 30, extra_ns=1)) == [("level_changed", "npu0", LINK_DOWN)]
 
 
 def test_a_row_stricter_than_the_rule_keeps_its_level() -> None:
@@ -103,10 +103,10 @@ def test_a_row_stricter_than_the_rule_keeps_its_level() -> None:
 def test_with_a_frequency_rule_each_passage_counts_once() -> None:
     engine = begin(catalog(row(LINK_DOWN), duration=[lasting()], frequency=[repeat(LINK_DOWN, 2)]))
     run(engine, [(1, signal(LINK_DOWN)), (2, signal(LINK_DOWN)), (3, signal(LINK_DOWN))])
-    assert told(wait(engine, 100)) == [("level_changed", "npu0", LINK_DOWN)]
+    assert emitted(wait(engine, 100)) == [("level_changed", "npu0", LINK_DOWN)]
     events = run(engine, [(110, signal(LINK_DOWN, "recover")), (200, signal(LINK_DOWN))])
-    assert told(events) == [("cleared", "npu0", LINK_DOWN), ("raised", "npu0", LINK_DOWN)]
-    assert told(wait(engine, 300))[-1] == ("promoted", "npu0", LINK_DOWN)
+    assert emitted(events) == [("cleared", "npu0", LINK_DOWN), ("raised", "npu0", LINK_DOWN)]
+    assert emitted(wait(engine, 300))[-1] == ("promoted", "npu0", LINK_DOWN)
 
 
 def test_with_a_duration_rule_a_once_counts_nothing() -> None:

@@ -14,6 +14,7 @@ from tests.core.build import (
     back,
     begin,
     catalog,
+    emitted,
     lasting,
     ns,
     of,
@@ -24,7 +25,6 @@ from tests.core.build import (
     seen,
     signal,
     stands,
-    told,
     wait,
     xid,
 )
@@ -44,7 +44,7 @@ def flapping(*times_s: float, code: str = HBM) -> list[tuple[float, Input]]:
 def test_the_nth_occurrence_in_the_window_promotes_and_outlives_the_fault() -> None:
     engine = begin(catalog(row(HBM, Level.RESTART_NPU), frequency=[repeat(HBM, 3)]))
     events = run(engine, [(1, signal(HBM)), (2, signal(HBM)), (3, signal(HBM)), (4, signal(HBM, "recover"))])
-    assert told(events) == [
+    assert emitted(events) == [
         ("raised", "npu0", HBM),
         ("promoted", "npu0", HBM),
         ("cleared", "npu0", HBM),
@@ -63,7 +63,7 @@ def test_an_occurrence_exactly_a_window_old_still_counts(last_s: float, fires: b
 
 def test_once_signals_count_as_occurrences() -> None:
     engine = begin(catalog(row(HBM), frequency=[repeat(HBM, 2)]))
-    assert told(run(engine, [(1, signal(HBM, "once")), (2, signal(HBM, "once"))]))[-1] == (
+    assert emitted(run(engine, [(1, signal(HBM, "once")), (2, signal(HBM, "once"))]))[-1] == (
         "promoted",
         "npu0",
         HBM,
@@ -72,17 +72,17 @@ def test_once_signals_count_as_occurrences() -> None:
 
 def test_a_coalesced_signal_counts_as_often_as_it_says() -> None:
     engine = begin(catalog(row(HBM), frequency=[repeat(HBM, 3)]))
-    assert told(run(engine, [(1, signal(HBM, "once", count=3))]))[-1] == ("promoted", "npu0", HBM)
+    assert emitted(run(engine, [(1, signal(HBM, "once", count=3))]))[-1] == ("promoted", "npu0", HBM)
 
 
 def test_kernel_lines_of_one_burst_are_one_occurrence() -> None:
     engine = begin(catalog(row("XID_79"), frequency=[repeat("XID_79", 2)]))
     burst = [(1 + 179 * index, xid("XID_79", count=50)) for index in range(4)]
     assert of(run(engine, burst), EventKind.PROMOTED) == []
-    assert told(run(engine, [(1 + 179 * 3 + 181, xid("XID_79"))]))[-1][0] == "promoted"
+    assert emitted(run(engine, [(1 + 179 * 3 + 181, xid("XID_79"))]))[-1][0] == "promoted"
 
 
-def test_one_xid_that_the_kernel_log_and_the_library_tell_is_one_occurrence() -> None:
+def test_one_xid_that_the_kernel_log_and_the_library_report_is_one_occurrence() -> None:
     engine = begin(catalog(row("XID_79"), frequency=[repeat("XID_79", 2)]))
     run(engine, [(0, seen("gpu0", "GPU-1", source="nvidia")), (0, back("nvidia"))])
     both = [xid("XID_79", "gpu0"), xid("XID_79", "gpu0", source="nvidia")]
@@ -105,7 +105,7 @@ def test_firing_clears_the_queue() -> None:
     engine = begin(RELEASED_AFTER_AN_HOUR)
     run(engine, [*flapping(1, 2), (3, order("release"))])
     assert of(run(engine, flapping(10)), EventKind.PROMOTED) == []
-    assert told(run(engine, flapping(20)))[-1] == ("cleared", "npu0", HBM)
+    assert emitted(run(engine, flapping(20)))[-1] == ("cleared", "npu0", HBM)
     assert len(engine.view().promotions) == 1
 
 
@@ -123,7 +123,7 @@ def test_while_it_stands_occurrences_only_keep_it_alive() -> None:
     events = run(engine, flapping(*range(1000, 3000, 500)))
     assert of(events, EventKind.PROMOTED) == []
     assert wait(engine, 2500.1 + HOUR_S) == []
-    assert told(wait(engine, 2500.1 + HOUR_S, extra_ns=1)) == [("released", "npu0", HBM)]
+    assert emitted(wait(engine, 2500.1 + HOUR_S, extra_ns=1)) == [("released", "npu0", HBM)]
 
 
 def test_it_is_not_released_while_the_fault_is_present() -> None:
@@ -137,23 +137,23 @@ def test_a_presence_too_short_to_count_does_not_end_the_quiet() -> None:
     engine = begin(catalog(row(LINK_DOWN), duration=[lasting(LINK_DOWN, 5, 0)], frequency=[rule]))
     run(engine, [(1, signal(LINK_DOWN)), (10, signal(LINK_DOWN, "recover"))])
     run(engine, [(50, signal(LINK_DOWN)), (54, signal(LINK_DOWN, "recover"))])
-    assert told(wait(engine, 110)) == []
-    assert told(wait(engine, 110, extra_ns=1)) == [("released", "npu0", LINK_DOWN)]
+    assert emitted(wait(engine, 110)) == []
+    assert emitted(wait(engine, 110, extra_ns=1)) == [("released", "npu0", LINK_DOWN)]
 
 
 def test_a_once_is_its_own_recovery() -> None:
     engine = begin(RELEASED_AFTER_AN_HOUR)
     run(engine, [(1, signal(HBM, "once")), (2, signal(HBM, "once"))])
-    assert told(wait(engine, 100)) == [("cleared", "npu0", HBM)]
+    assert emitted(wait(engine, 100)) == [("cleared", "npu0", HBM)]
     assert wait(engine, 2 + HOUR_S) == []
-    assert told(wait(engine, 2 + HOUR_S, extra_ns=1)) == [("released", "npu0", HBM)]
+    assert emitted(wait(engine, 2 + HOUR_S, extra_ns=1)) == [("released", "npu0", HBM)]
 
 
 def test_without_a_release_time_only_a_person_releases() -> None:
     engine = begin(catalog(row(HBM), frequency=[repeat(HBM, 2)]))
     run(engine, flapping(1, 2))
     assert wait(engine, 1000 * DAY_S) == []
-    assert told(run(engine, [(1000 * DAY_S, order("release"))])) == [("released", "npu0", HBM)]
+    assert emitted(run(engine, [(1000 * DAY_S, order("release"))])) == [("released", "npu0", HBM)]
 
 
 def test_a_promotion_never_lowers_a_level() -> None:
@@ -170,9 +170,9 @@ def test_a_promotion_to_a_level_that_changes_with_time_changes_with_it() -> None
     assert stands(engine) == (Level.RESTART_REQUEST, Verdict.NO_NEW_JOBS, Handling.RERUN_REQUEST)
     wait(engine, 61)
     assert stands(engine)[1:] == (Verdict.NO_NEW_JOBS, Handling.RERUN_REQUEST)
-    assert ("verdict_changed", "npu0", "") in told(wait(engine, 61, extra_ns=1))
+    assert ("verdict_changed", "npu0", "") in emitted(wait(engine, 61, extra_ns=1))
     assert stands(engine)[1:] == (Verdict.ISOLATE, Handling.RESCHEDULE)
-    assert told(wait(engine, 1 + HOUR_S, extra_ns=1))[-1] == ("released", "npu0", HBM)
+    assert emitted(wait(engine, 1 + HOUR_S, extra_ns=1))[-1] == ("released", "npu0", HBM)
 
 
 # --------------------------------------------------------------------------- the rule on every code
@@ -214,7 +214,7 @@ def test_of_two_rules_that_name_a_code_the_first_counts() -> None:
 # --------------------------------------------------------------------------- the window itself
 
 
-def test_occurrences_told_late_are_counted_where_they_belong() -> None:
+def test_occurrences_reported_late_are_counted_where_they_belong() -> None:
     rule: FrequencyRule = repeat(HBM, 3, 10)
     window = Window(device_id="die0", code=HBM, rule=rule.id)
     for at_s in (20, 12):

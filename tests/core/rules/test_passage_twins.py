@@ -1,7 +1,7 @@
 """A code with a duration and a frequency rule against a dumb twin, which asks the whole history each time.
 
 What is so at a moment (present, in force, held by a ``once``) is a question about all that was said until
-then, and what is told follows from two moments next to each other.
+then, and what is emitted follows from two moments next to each other.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ END = 10_000
 Said = tuple[int, str]
 """In ns: occur, once or recover."""
 
-TOLD = {
+KINDS = {
     EventKind.RAISED,
     EventKind.CLEARED,
     EventKind.LEVEL_CHANGED,
@@ -97,7 +97,7 @@ def shown(history: list[Said], now: int) -> str:
 
 
 def is_kept_alive(history: list[Said], now: int) -> bool:
-    """Whether a presence that has lasted goes on."""
+    """Whether a presence that has lasted continues."""
     found = presences(history)
     return bool(found) and found[-1][1] is None and is_long(*found[-1], now)
 
@@ -109,7 +109,7 @@ def quiet_since(history: list[Said]) -> int:
     )
 
 
-# --------------------------------------------------------------------------- what is told between moments
+# --------------------------------------------------------------------------- what is emitted between moments
 
 
 def moments(history: list[Said]) -> Iterator[tuple[list[Said], int]]:
@@ -132,25 +132,25 @@ CHANGES = {
 
 
 def by_hand(history: list[Said], times: int) -> list[tuple[int, str]]:
-    told: list[tuple[int, str]] = []
+    emitted: list[tuple[int, str]] = []
     counted: list[int] = []
     before, is_promoted, passed = "", False, 0
     for said, now in moments(history):
         after = shown(said, now)
         if after != before:
-            told.append((now, CHANGES[before, after]))
+            emitted.append((now, CHANGES[before, after]))
             before = after
         begun = [at for at, _ in passages(said, now)]
         fresh, passed = begun[passed:], len(begun)
         if is_promoted and not is_kept_alive(said, now) and now > quiet_since(said) + ns(RELEASE):
-            told.append((now, "released"))
+            emitted.append((now, "released"))
             is_promoted = False
         for at in fresh if not is_promoted else ():
             counted = [one for one in counted if at - one <= ns(WINDOW)] + [at]
             if len(counted) >= times:
-                told.append((now, "promoted"))
+                emitted.append((now, "promoted"))
                 counted, is_promoted = [], True
-    return told
+    return emitted
 
 
 def tables(rule: FrequencyRule, duration: DurationRule) -> Engine:
@@ -168,21 +168,23 @@ blocks = st.lists(st.one_of(anything, presence, presence), max_size=16)
 @pytest.mark.parametrize("code", [LINK_DOWN, "*"])
 @settings(max_examples=300, deadline=None)
 @given(said=blocks, times=st.integers(1, 2), with_ticks=st.booleans())
-def test_all_that_is_told_follows_from_the_whole_history(
+def test_all_that_is_emitted_follows_from_the_whole_history(
     code: str, said: list[list[tuple[int, str]]], times: int, with_ticks: bool
 ) -> None:
     at_least = Level.RESTART_REQUEST if code == "*" else None
     rule = repeat(code, times, WINDOW, release_ns=ns(RELEASE), at_least=at_least)
     engine = tables(rule, lasting(LINK_DOWN, FAULT, RECOVER, level=Level.PRE_SEPARATE_NPU))
-    now, history, told = ns(1), list[Said](), list[tuple[int, str]]()
+    now, history, emitted = ns(1), list[Said](), list[tuple[int, str]]()
     for gap, what in (step for block in said for step in block):
         now += ns(gap)
         history.append((now, what))
         if with_ticks:
-            told += [
-                (one.at_ns, one.kind.value) for one in engine.step(now, Tick()).events if one.kind in TOLD
+            emitted += [
+                (one.at_ns, one.kind.value) for one in engine.step(now, Tick()).events if one.kind in KINDS
             ]
         outcome = engine.step(now, signal(LINK_DOWN, what))
-        told += [(one.at_ns, one.kind.value) for one in outcome.events if one.kind in TOLD]
-    told += [(one.at_ns, one.kind.value) for one in engine.step(ns(END), Tick()).events if one.kind in TOLD]
-    assert told == by_hand(history, times)
+        emitted += [(one.at_ns, one.kind.value) for one in outcome.events if one.kind in KINDS]
+    emitted += [
+        (one.at_ns, one.kind.value) for one in engine.step(ns(END), Tick()).events if one.kind in KINDS
+    ]
+    assert emitted == by_hand(history, times)

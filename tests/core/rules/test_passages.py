@@ -11,6 +11,7 @@ from tests.core.build import (
     begin,
     catalog,
     condition,
+    emitted,
     lasting,
     ns,
     open_codes,
@@ -19,7 +20,6 @@ from tests.core.build import (
     row,
     run,
     signal,
-    told,
     wait,
 )
 
@@ -54,7 +54,7 @@ def test_a_presence_while_the_level_of_the_rule_is_in_force_counts_nothing(rule:
 def test_gone_for_longer_than_the_recovery_time_the_next_passage_counts(rule: FrequencyRule) -> None:
     engine = begin(tables(rule))
     events = down(engine, (1, 30), (91, 120))
-    assert told(events)[-1] == ("promoted", "npu0", LINK_DOWN)
+    assert emitted(events)[-1] == ("promoted", "npu0", LINK_DOWN)
 
 
 def test_a_short_presence_within_the_recovery_time_makes_the_passage_last() -> None:
@@ -66,7 +66,7 @@ def test_a_short_presence_within_the_recovery_time_makes_the_passage_last() -> N
 def promoted() -> Engine:
     """Promoted by the passages at 21 s and 221 s, and quiet from 230 s on."""
     engine = begin(tables())
-    assert told(down(engine, (1, 30), (201, 230)))[-1] == ("promoted", "npu0", LINK_DOWN)
+    assert emitted(down(engine, (1, 30), (201, 230)))[-1] == ("promoted", "npu0", LINK_DOWN)
     return engine
 
 
@@ -108,14 +108,14 @@ def test_a_once_does_not_prolong_the_recovery_time() -> None:
     (changed,) = wait(engine, 90, extra_ns=1)
     assert (changed.kind.value, changed.condition_level) == ("level_changed", Level.NOT_HANDLE)
     assert wait(engine, 110) == []
-    assert told(wait(engine, 110, extra_ns=1)) == [("cleared", "npu0", LINK_DOWN)]
+    assert emitted(wait(engine, 110, extra_ns=1)) == [("cleared", "npu0", LINK_DOWN)]
 
 
 def test_a_once_whose_hold_ends_first_changes_nothing() -> None:
     engine = begin(tables())
     run(engine, [(1, signal(LINK_DOWN)), (25, signal(LINK_DOWN, "once")), (30, signal(LINK_DOWN, "recover"))])
     assert wait(engine, 90) == []
-    assert told(wait(engine, 90, extra_ns=1)) == [("cleared", "npu0", LINK_DOWN)]
+    assert emitted(wait(engine, 90, extra_ns=1)) == [("cleared", "npu0", LINK_DOWN)]
 
 
 def test_a_once_holds_the_condition_of_a_presence_that_ended_before_its_time_out() -> None:
@@ -123,7 +123,7 @@ def test_a_once_holds_the_condition_of_a_presence_that_ended_before_its_time_out
     run(engine, [(1, signal(LINK_DOWN)), (5, signal(LINK_DOWN, "once")), (10, signal(LINK_DOWN, "recover"))])
     assert wait(engine, 65) == []
     assert condition(engine, LINK_DOWN).level is Level.NOT_HANDLE
-    assert told(wait(engine, 65, extra_ns=1)) == [("cleared", "npu0", LINK_DOWN)]
+    assert emitted(wait(engine, 65, extra_ns=1)) == [("cleared", "npu0", LINK_DOWN)]
 
 
 def test_a_recovery_without_a_presence_ends_a_once() -> None:
@@ -135,14 +135,14 @@ def test_a_recovery_without_a_presence_ends_a_once() -> None:
 def test_a_once_does_not_interrupt_a_presence() -> None:
     engine = begin(tables())
     run(engine, [(1, signal(LINK_DOWN)), (15, signal(LINK_DOWN, "once"))])
-    assert told(wait(engine, 21, extra_ns=1)) == [("level_changed", "npu0", LINK_DOWN)]
+    assert emitted(wait(engine, 21, extra_ns=1)) == [("level_changed", "npu0", LINK_DOWN)]
 
 
 def test_a_poll_that_began_before_a_once_still_ends_the_presence() -> None:
     engine = begin(tables())
     run(engine, [(1, signal(LINK_DOWN)), (20, signal(LINK_DOWN, "once")), (21, active(begun_s=19))])
     assert condition(engine, LINK_DOWN).present_ns is None
-    assert told(wait(engine, 80, extra_ns=1)) == [("cleared", "npu0", LINK_DOWN)]
+    assert emitted(wait(engine, 80, extra_ns=1)) == [("cleared", "npu0", LINK_DOWN)]
 
 
 def test_a_poll_that_began_before_a_once_still_ends_the_recovery() -> None:
@@ -163,13 +163,13 @@ def test_a_passage_in_the_hold_of_a_once_is_another_occurrence() -> None:
     engine = begin(tables())
     down(engine, (1, 30))
     run(engine, [(80, signal(LINK_DOWN, "once")), (95, signal(LINK_DOWN))])
-    assert told(wait(engine, 115, extra_ns=1))[-1] == ("promoted", "npu0", LINK_DOWN)
+    assert emitted(wait(engine, 115, extra_ns=1))[-1] == ("promoted", "npu0", LINK_DOWN)
 
 
 def test_a_poll_from_before_a_recovery_that_closes_at_once_raises_nothing() -> None:
     engine = begin(catalog(row(LINK_DOWN), duration=[lasting(LINK_DOWN, 20, 0)]))
     events = down(engine, (1, 30)) + run(engine, [(31, active(LINK_DOWN, begun_s=29))])
-    assert told(events)[-1] == ("cleared", "npu0", LINK_DOWN)
+    assert emitted(events)[-1] == ("cleared", "npu0", LINK_DOWN)
     assert open_codes(engine) == []
 
 
@@ -196,4 +196,4 @@ def test_a_rule_that_comes_back_with_a_longer_time_out_waits_for_it() -> None:
     reloaded(engine, 30, "without")
     reloaded(engine, 40, "longer")
     assert condition(engine, LINK_DOWN).level is Level.NOT_HANDLE
-    assert told(wait(engine, 101, extra_ns=1)) == [("level_changed", "npu0", LINK_DOWN)]
+    assert emitted(wait(engine, 101, extra_ns=1)) == [("level_changed", "npu0", LINK_DOWN)]

@@ -24,7 +24,7 @@ PROMOTING = (EventKind.PROMOTED, EventKind.RELEASED, EventKind.SUPPRESSED)
 END = 1000
 Said = tuple[int, str]
 """At which second: occur, once or recover."""
-Told = tuple[int, str]
+Emitted = tuple[int, str]
 """At which ns: promoted, released or suppressed."""
 
 _gaps = st.sampled_from((0, 1, 4, 5, 6, 9, 10, 11, 15, 16, 40))
@@ -65,20 +65,20 @@ def presence_ends(history: list[Said]) -> list[int | None]:
     return out
 
 
-def promotions_by_hand(history: list[Said], times: int, window: int, release: int) -> list[Told]:
-    told, counted, stands_since = list[Told](), list[int](), False
+def promotions_by_hand(history: list[Said], times: int, window: int, release: int) -> list[Emitted]:
+    emitted, counted, stands_since = list[Emitted](), list[int](), False
     quiet = presence_ends(history)
     for index, (at, what) in enumerate([*history, (END, "end")]):
         before = quiet[index - 1] if index else None
         if stands_since and before is not None and at > before + release:
-            told.append((ns(before + release) + 1, "released"))
+            emitted.append((ns(before + release) + 1, "released"))
             stands_since = False
         if what in ("occur", "once") and not stands_since:
             counted = [one for one in counted if one >= at - window] + [at]
             if len(counted) >= times:
-                told.append((ns(at), "promoted"))
+                emitted.append((ns(at), "promoted"))
                 counted, stands_since = [], True
-    return told
+    return emitted
 
 
 said = st.sampled_from(("occur", "occur", "once", "recover", "recover"))
@@ -106,14 +106,14 @@ def near(at: int, others: list[int]) -> bool:
 
 def correlated_by_hand(history: list[tuple[int, int]], times: int) -> list[tuple[int, str, int]]:
     """(ns, kind, chip) up to the first promotion; ``history`` holds pairs (second, chip)."""
-    told = list[tuple[int, str, int]]()
+    emitted = list[tuple[int, str, int]]()
     counted: dict[int, list[int]] = {0: [], 1: []}
     fired: dict[int, tuple[int, list[int]]] = {}
     suppressed: list[int] = []
     for index, (at, chip) in enumerate([*history, (END, 0)]):
         for other, (since, _) in fired.items():
             if at > since + CORRELATION:
-                return [*told, (ns(since + CORRELATION) + 1, "promoted", other)]
+                return [*emitted, (ns(since + CORRELATION) + 1, "promoted", other)]
         if at == END:
             break
         if chip not in fired:
@@ -127,11 +127,11 @@ def correlated_by_hand(history: list[tuple[int, int]], times: int) -> list[tuple
             since, occurrences = fired.pop(one)
             suppressed.append(since)
             counted[one] = [*occurrences, *counted[one]]
-            told.append((ns(at), "suppressed", one))
+            emitted.append((ns(at), "suppressed", one))
         if ended or near(at, suppressed):
             for one in (0, 1):
                 counted[one] = [when for when in counted[one] if not near(when, shown[1 - one])]
-    return told
+    return emitted
 
 
 @moderately
@@ -147,9 +147,9 @@ def test_what_two_chips_show_together_is_suppressed_and_nothing_else(
         history.append((now, chip))
     inputs: list[tuple[float, Input]] = [(at, signal(HBM, "once", f"npu{chip}")) for at, chip in history]
     events = [event for event in run(engine, [*inputs, (END, Tick())]) if event.kind in PROMOTING]
-    told = [(event.at_ns, event.kind.value, int(event.device[-1])) for event in events]
-    first = next((index for index, one in enumerate(told) if one[1] == "promoted"), len(told))
-    assert told[: first + 1] == correlated_by_hand(history, times)
+    emitted = [(event.at_ns, event.kind.value, int(event.device[-1])) for event in events]
+    first = next((index for index, one in enumerate(emitted) if one[1] == "promoted"), len(emitted))
+    assert emitted[: first + 1] == correlated_by_hand(history, times)
 
 
 # --------------------------------------------------------------------------- faults of the application

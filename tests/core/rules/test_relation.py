@@ -8,6 +8,7 @@ from tests.core.build import (
     begin,
     catalog,
     condition,
+    emitted,
     held,
     ns,
     open_codes,
@@ -17,7 +18,6 @@ from tests.core.build import (
     row,
     run,
     signal,
-    told,
 )
 from tests.core.rules.relations import AI_CORE, COMPANIONS, GPU, ROWS, TABLES, UCE, gpu, seen
 
@@ -38,13 +38,13 @@ def test_one_exactly_the_window_away_is_near_and_one_beyond_it_is_a_fault_of_its
     engine = begin(TABLES)
     seen(engine, (1, gpu("XID_79")))
     assert seen(engine, (181, gpu("XID_45"))) == []
-    assert told(engine.step(ns(181) + 1, gpu("XID_45")).events) == [("raised", GPU, "XID_45")]
+    assert emitted(engine.step(ns(181) + 1, gpu("XID_45")).events) == [("raised", GPU, "XID_45")]
 
 
 def test_a_companion_that_came_first_closes_as_absorbed_when_the_root_comes() -> None:
     engine = begin(TABLES)
     events = run(engine, [(1, gpu("XID_45")), (2, gpu("XID_45")), (3, gpu("XID_79"))])
-    assert told(events) == [
+    assert emitted(events) == [
         ("raised", GPU, "XID_45"),
         ("raised", GPU, "XID_79"),
         ("cleared", GPU, "XID_45"),
@@ -105,7 +105,7 @@ def test_of_several_roots_the_strictest_open_one_takes_the_companion() -> None:
     assert [(one.code, one.count) for one in engine.view().conditions] == [("XID_79", 2), ("XID_48", 1)]
 
 
-def test_a_companion_of_a_root_that_has_closed_is_told_in_a_notice() -> None:
+def test_a_companion_of_a_root_that_has_closed_gets_a_notice() -> None:
     engine = begin(TABLES)
     seen(engine, (1, gpu("XID_79")), (2, order("release")))
     (notice,) = run(engine, [(3, gpu("XID_45"))])

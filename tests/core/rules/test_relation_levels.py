@@ -7,6 +7,7 @@ from tests.core.build import (
     begin,
     catalog,
     condition,
+    emitted,
     lasting,
     ns,
     of,
@@ -15,7 +16,6 @@ from tests.core.build import (
     run,
     signal,
     stands,
-    told,
     wait,
 )
 from tests.core.rules.relations import (
@@ -39,7 +39,7 @@ from tests.core.rules.relations import (
 def test_a_pair_gives_the_level_in_whichever_order_it_comes() -> None:
     engine = begin(LEVELS)
     events = run(engine, [(1, signal(RETRY)), (200, signal(LINK_DOWN))])
-    assert told(events) == [
+    assert emitted(events) == [
         ("raised", GPU, RETRY),
         ("raised", GPU, LINK_DOWN),
         ("level_changed", GPU, RETRY),
@@ -103,12 +103,12 @@ def test_a_duration_rule_goes_on_top_of_the_pair() -> None:
 def test_a_code_cancels_what_came_before_it_and_not_what_comes_after() -> None:
     engine = begin(CANCEL)
     events = run(engine, [(1, gpu("XID_163")), (100, gpu("XID_162"))])
-    assert told(events)[1:] == [("notice", GPU, "XID_162"), ("cleared", GPU, "XID_163")]
+    assert emitted(events)[1:] == [("notice", GPU, "XID_162"), ("cleared", GPU, "XID_163")]
     assert events[-1].why == "cancelled by XID_162"
     assert seen(engine, (101, gpu("XID_163"))) == [("raised", GPU, "XID_163")]
 
 
-def test_an_end_that_is_told_late_cancels_nothing_that_came_after_it() -> None:
+def test_an_end_that_is_reported_late_cancels_nothing_that_came_after_it() -> None:
     engine = begin(CANCEL)
     late = gpu("XID_162", backdated=True, last_ns=ns(5))
     assert of(run(engine, [(10, gpu("XID_163")), (11, late)]), EventKind.CLEARED) == []
@@ -119,7 +119,7 @@ def test_what_is_further_back_than_the_window_is_not_cancelled_unless_the_window
     def cleared(catalog: Catalog) -> list[tuple[str, str, str]]:
         engine = begin(catalog)
         events = run(engine, [(1, gpu("XID_163")), (9000, gpu("XID_162"))])
-        return told(of(events, EventKind.CLEARED))
+        return emitted(of(events, EventKind.CLEARED))
 
     assert cleared(CANCEL) == []
     always = catalog(*ROWS, relation=[related("XID_162", "XID_163", within_s=0, then="cancel")])
@@ -134,7 +134,7 @@ def test_new_tables_change_the_level_of_a_pair_and_make_none_of_the_past() -> No
     engine = begin(LEVELS, catalog(*ROWS, relation=[softer], digest="second"))
     run(engine, [(1, signal(LINK_DOWN)), (2, signal(RETRY))])
     changed = run(engine, [(3, CatalogChanged(digest="second"))])
-    assert told(changed)[1:] == [("level_changed", GPU, RETRY)]
+    assert emitted(changed)[1:] == [("level_changed", GPU, RETRY)]
     assert condition(engine, RETRY).level is Level.SUB_HEALTH
     engine = begin(catalog(*ROWS), catalog(*ROWS, relation=[PAIR], digest="second"))
     run(engine, [(1, signal(LINK_DOWN)), (2, signal(RETRY))])

@@ -115,7 +115,7 @@ def test_a_pair_has_its_level_from_the_moment_the_two_were_near(steps: list[tupl
 
 def crossings_by_hand(edges: list[tuple[int, bool]]) -> list[tuple[int, str]]:
     """Of every unbroken time above: whether it was longer than ten seconds, and where it ended."""
-    told: list[tuple[int, str]] = []
+    emitted: list[tuple[int, str]] = []
     spans: list[list[int]] = []
     for at, above in edges:
         if above and (not spans or len(spans[-1]) == 2):
@@ -124,14 +124,14 @@ def crossings_by_hand(edges: list[tuple[int, bool]]) -> list[tuple[int, str]]:
             spans[-1].append(at)
     for begun, *ended in spans:
         if not ended or ended[0] > begun + 10:
-            told.append((ns(begun + 10) + 1, "raised"))
-            told += [(ns(end), "cleared") for end in ended]
-    return told
+            emitted.append((ns(begun + 10) + 1, "raised"))
+            emitted += [(ns(end), "cleared") for end in ended]
+    return emitted
 
 
 @moderately
 @given(st.lists(st.tuples(_gaps, st.booleans()), max_size=25))
-def test_the_threshold_rule_tells_every_time_above_that_lasted(steps: list[tuple[int, bool]]) -> None:
+def test_the_threshold_rule_reports_every_time_above_that_lasted(steps: list[tuple[int, bool]]) -> None:
     engine = begin(catalog(row("HOT"), threshold=[hot("HOT", 10)]))
     now, edges = 1, list[tuple[int, bool]]()
     for gap, above in steps:

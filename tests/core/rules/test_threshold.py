@@ -10,6 +10,7 @@ from tests.core.build import (
     catalog,
     condition,
     edge,
+    emitted,
     hot,
     lost,
     ns,
@@ -19,7 +20,6 @@ from tests.core.build import (
     row,
     run,
     stands,
-    told,
     wait,
 )
 
@@ -40,14 +40,14 @@ def test_below_before_that_it_was_nothing() -> None:
     engine = begin(TABLES)
     assert run(engine, [(1, edge(True)), (60, edge(False)), (61, edge(True))]) == []
     assert wait(engine, 121) == []
-    assert told(wait(engine, 122)) == [("raised", "npu0", "HOT")]
+    assert emitted(wait(engine, 122)) == [("raised", "npu0", "HOT")]
 
 
 def test_below_the_clear_bound_it_is_over() -> None:
     engine = begin(TABLES)
     run(engine, [(1, edge(True))])
     wait(engine, 100)
-    assert told(run(engine, [(101, edge(False, value=80))])) == [("cleared", "npu0", "HOT")]
+    assert emitted(run(engine, [(101, edge(False, value=80))])) == [("cleared", "npu0", "HOT")]
     assert stands(engine)[0] is Level.NOT_HANDLE
 
 
@@ -57,7 +57,7 @@ def test_the_same_edge_again_changes_nothing_and_is_not_stored() -> None:
     assert engine.step(ns(2), edge(True)).records == ()
     assert engine.step(ns(3), edge(False, rule="no-such-rule")).records == ()
     assert engine.step(ns(4), edge(True, device="npu7")).records == ()
-    assert told(wait(engine, 62)) == [("raised", "npu0", "HOT")]
+    assert emitted(wait(engine, 62)) == [("raised", "npu0", "HOT")]
     assert begin(TABLES).step(ns(1), edge(False)).records == ()
 
 
@@ -67,8 +67,8 @@ def test_what_a_person_closed_comes_back_once_the_reading_was_above_for_as_long_
     run(engine, [(1, edge(True)), (100, order("release"))])
     assert run(engine, [(101, edge(True))]) == []
     assert wait(engine, 160) == []
-    assert told(wait(engine, 160, extra_ns=1)) == [("raised", "npu0", "HOT")]
-    assert told(run(engine, [(200, edge(False))])) == [("cleared", "npu0", "HOT")]
+    assert emitted(wait(engine, 160, extra_ns=1)) == [("raised", "npu0", "HOT")]
+    assert emitted(run(engine, [(200, edge(False))])) == [("cleared", "npu0", "HOT")]
 
 
 def test_a_poll_of_fault_codes_neither_shows_nor_closes_it() -> None:
@@ -90,12 +90,12 @@ def test_a_restart_loses_none_of_the_time_and_waits_for_the_source() -> None:
     rebuilt.resume(ns(10))
     rebuilt.step(ns(65), Started(boot_id="boot-1", version="1"))
     assert wait(rebuilt, 75) == []
-    assert told(run(rebuilt, [(76, edge(True)), (76, back())])) == [("raised", "npu0", "HOT")]
+    assert emitted(run(rebuilt, [(76, edge(True)), (76, back())])) == [("raised", "npu0", "HOT")]
 
 
 def test_a_source_that_was_lost_first_says_whether_it_is_still_above() -> None:
     engine = begin(TABLES)
-    assert told(run(engine, [(1, edge(True)), (30, lost()), (200, Tick())]))[1:] == [
+    assert emitted(run(engine, [(1, edge(True)), (30, lost()), (200, Tick())]))[1:] == [
         ("verdict_changed", "npu0", "")
     ]
     events = run(engine, [(201, edge(False)), (201, back())])
@@ -108,18 +108,18 @@ def test_a_rule_that_is_gone_takes_its_fault_with_it() -> None:
     run(engine, [(1, edge(True))])
     wait(engine, 100)
     events = run(engine, [(101, CatalogChanged(digest="second"))])
-    assert ("cleared", "npu0", "HOT") in told(events)
+    assert ("cleared", "npu0", "HOT") in emitted(events)
     assert run(engine, [(102, edge(False))]) == []
 
 
 def test_a_changed_bound_raises_nothing_by_itself_and_begins_anew_with_the_next_reading() -> None:
     sooner = catalog(row("HOT"), threshold=[hot("HOT", 5, above=80.0, clear_below=70.0)], digest="second")
     engine = begin(TABLES, sooner)
-    assert told(run(engine, [(1, edge(True)), (50, CatalogChanged(digest="second"))])) == [
+    assert emitted(run(engine, [(1, edge(True)), (50, CatalogChanged(digest="second"))])) == [
         ("tables_reloaded", "node", "")
     ]
     assert wait(engine, 100) == []
-    assert told(run(engine, [(101, edge(True)), (107, Tick())])) == [("raised", "npu0", "HOT")]
+    assert emitted(run(engine, [(101, edge(True)), (107, Tick())])) == [("raised", "npu0", "HOT")]
 
 
 def test_a_fault_that_stands_is_kept_over_changed_bounds() -> None:
@@ -127,7 +127,7 @@ def test_a_fault_that_stands_is_kept_over_changed_bounds() -> None:
     engine = begin(TABLES, sooner)
     run(engine, [(1, edge(True)), (100, CatalogChanged(digest="second"))])
     assert condition(engine, "HOT").level is Level.NOT_HANDLE
-    assert told(run(engine, [(101, edge(False))])) == [("cleared", "npu0", "HOT")]
+    assert emitted(run(engine, [(101, edge(False))])) == [("cleared", "npu0", "HOT")]
 
 
 def test_a_rule_that_becomes_one_of_another_kind_takes_its_fault_with_it() -> None:
@@ -136,5 +136,5 @@ def test_a_rule_that_becomes_one_of_another_kind_takes_its_fault_with_it() -> No
     run(engine, [(1, edge(True))])
     wait(engine, 62)
     assert open_codes(engine) == [("die0", "HOT")]
-    assert ("cleared", "npu0", "HOT") in told(run(engine, [(70, CatalogChanged(digest="second"))]))
+    assert ("cleared", "npu0", "HOT") in emitted(run(engine, [(70, CatalogChanged(digest="second"))]))
     assert run(engine, [(71, edge(True)), (200, edge(False))]) == []

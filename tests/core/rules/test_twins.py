@@ -35,22 +35,22 @@ def test_the_sliding_window_is_a_count_over_the_whole_history(
 
 
 def levels_by_hand(assertions: list[tuple[int, str]], until: int) -> list[tuple[int, str]]:
-    """What the rule of 10 s and 20 s tells of these occurs and recoveries, from its definition, in ns.
+    """What the rule of 10 s and 20 s makes of these occurs and recoveries, from its definition, in ns.
 
     Walks the whole history: presences, then for each the level and the end that follow from it.
     """
-    told: list[tuple[int, str]] = []
+    emitted: list[tuple[int, str]] = []
     is_open, in_force, since, gone = False, False, 0, -1
     for at, what in [*assertions, (until, "end")]:
         if is_open and gone >= 0 and at > gone + ns(20):
-            told.append((gone + ns(20) + 1, "cleared"))
+            emitted.append((gone + ns(20) + 1, "cleared"))
             is_open, in_force, gone = False, False, -1
         if is_open and gone < 0 and not in_force and at > since + ns(10):
-            told.append((since + ns(10) + 1, "level_changed"))
+            emitted.append((since + ns(10) + 1, "level_changed"))
             in_force = True
         if what == "occur":
             if not is_open:
-                told.append((at, "raised"))
+                emitted.append((at, "raised"))
                 is_open, since = True, at
             elif gone >= 0:
                 since, gone = at, -1
@@ -58,18 +58,18 @@ def levels_by_hand(assertions: list[tuple[int, str]], until: int) -> list[tuple[
             if in_force:
                 gone = at
             else:
-                told.append((at, "cleared"))
+                emitted.append((at, "cleared"))
                 is_open = False
-    return told
+    return emitted
 
 
 @moderately
 @given(st.lists(st.tuples(_gaps, st.sampled_from(("occur", "recover"))), max_size=20), st.booleans())
-def test_the_duration_rule_tells_what_the_whole_history_says(
+def test_the_duration_rule_emits_what_the_whole_history_says(
     steps: list[tuple[int, str]], with_ticks: bool
 ) -> None:
     engine = begin(catalog(row(LINK_DOWN), duration=[lasting(LINK_DOWN, 10, 20)]))
-    now, history, told = 1, list[tuple[int, str]](), list[tuple[int, str]]()
+    now, history, emitted = 1, list[tuple[int, str]](), list[tuple[int, str]]()
     inputs: list[tuple[int, Input]] = []
     for gap, assertion in steps:
         now += gap
@@ -78,8 +78,8 @@ def test_the_duration_rule_tells_what_the_whole_history_says(
         inputs.append((ns(now), signal(LINK_DOWN, assertion)))
     inputs.append((ns(now + 1000), Tick()))
     for at_ns, given_next in inputs:
-        told += [(event.at_ns, event.kind.value) for event in engine.step(at_ns, given_next).events]
-    assert told == levels_by_hand(history, ns(now + 1000))
+        emitted += [(event.at_ns, event.kind.value) for event in engine.step(at_ns, given_next).events]
+    assert emitted == levels_by_hand(history, ns(now + 1000))
 
 
 @moderately

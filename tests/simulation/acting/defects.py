@@ -71,7 +71,7 @@ _users, _why_withdrawn = blockers.users, policy._why_withdrawn
 
 
 def users_without(words: str) -> Replacement:
-    """Whoever is told of with these words is not seen."""
+    """Whoever is named in these words is not seen."""
 
     def users(*arguments: Any) -> Iterator[str]:
         return (user for user in _users(*arguments) if words not in user)
@@ -106,7 +106,7 @@ def nothing(*_: Any, **__: Any) -> None:
     return None
 
 
-# ---------------------------------------------------------------------- grounds
+# ---------------------------------------------------------------------- eligibility
 
 _wants = eligibility.wants
 

@@ -1,6 +1,6 @@
 """A twin of what the agent can know of who uses a chip, what was polled, and what people ordered.
 
-From the inputs alone. What an earlier life of the daemon was told of processes and faults is not known.
+From the inputs alone. What an earlier life of the daemon knew of processes and faults is not known.
 """
 
 from dataclasses import dataclass
@@ -73,7 +73,7 @@ class Known(Invariant):
                 self._moves(was, "" if event.kind is EventKind.DEVICE_REPLACED else event.device_id)
 
     def users(self, step: Step, device: str) -> str:
-        """Who uses it as far as is known, "" if nobody; not to know is to be told of somebody."""
+        """Who uses it as far as is known, "" if nobody; unknown counts as somebody."""
         (view,) = [one for one in step.after.devices if one.id == device]
         if device not in self.holders or not self._observed.observes(view.vendor, device):
             return f"who holds {view.name} is not known"

@@ -34,21 +34,21 @@ def free(world: World, part: Part) -> None:
 
 def hold(world: World, part: Part, holders: tuple[Holder, ...]) -> None:
     part.holders = holders
-    world.tell_holders(part)
+    world.report_holders(part)
 
 
-def begin(world: World, part: Part, code: str, told: bool = True) -> None:
+def begin(world: World, part: Part, code: str, reported: bool = True) -> None:
     if code == XID:
-        # The driver tells what the kernel logs; at times only the log does.
+        # The driver reports what the kernel logs; at times only the log does.
         world.once(part, code, source=world.rng.choice(("", "", "kmsg")))
     else:
-        world.occur(part, code, told=told)
+        world.occur(part, code, reported=reported)
 
 
-def is_over(world: World, part: Part, code: str, told: bool = True) -> None:
+def is_over(world: World, part: Part, code: str, reported: bool = True) -> None:
     """Of what a driver shows; the kernel log never says that something is over."""
     if code != XID:
-        world.recover(part, code, told=told)
+        world.recover(part, code, reported=reported)
 
 
 def looked_after(world: World, part: Part, rounds: int) -> Plot:
@@ -85,10 +85,10 @@ def is_taken_out(world: World, part: Part) -> Plot:
 
 def comes_back(world: World, part: Part) -> None:
     part.present = True
-    part.told_holders = None
+    part.reported_holders = None
     if world.hears(part):
         world.say(world.seen(part))
-        world.tell_holders(part)
+        world.report_holders(part)
 
 
 def poll_group(world: World, part: Part) -> None:
@@ -107,7 +107,7 @@ def poll_group(world: World, part: Part) -> None:
         )
     )
     for one in parts:
-        world.tell_holders(one)
+        world.report_holders(one)
 
 
 def _decide(world: World) -> None:

@@ -136,7 +136,7 @@ def all_leave(world: World) -> None:
     """In the end nobody uses anything and nothing is quiesced."""
     for part in world.parts:
         part.holders = ()
-        world.tell_holders(part)
+        world.report_holders(part)
         for number in range(1, 10):
             job = f"slurm:{number}"
             world.say(Claims(device=part.name, job=job, kind="training", claimed=False))

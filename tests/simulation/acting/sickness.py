@@ -35,7 +35,7 @@ def breaks(world: World) -> Plot:
     yield from looked_after(world, part, world.rng.choice((6, 20, 40)))
     part.when_reset = "well"
     if world.rng.random() < 0.6:
-        is_over(world, part, code, told=world.rng.random() < 0.7)
+        is_over(world, part, code, reported=world.rng.random() < 0.7)
     yield from looked_after(world, part, 2)
 
 
@@ -122,7 +122,7 @@ def overtaken(world: World) -> Plot:
     """Polls that take long: they were begun before what they are heard after."""
     part = world.rng.choice((a_chip(world), *world.of_source("nvidia")))
     free(world, part)
-    begin(world, part, "RestartNPU", told=world.rng.random() < 0.5)
+    begin(world, part, "RestartNPU", reported=world.rng.random() < 0.5)
     for _ in range(20):
         for one in group_of(world, part):
             world.begin(world.poll(one, takes_ns=world.rng.choice((0, 15, 50)) * SECOND_NS))
@@ -147,13 +147,13 @@ def others_faults(world: World) -> Plot:
 
 
 def is_seen_no_more(world: World) -> Plot:
-    """A fault that nobody reads for long after it was told, and then perhaps is gone."""
+    """A fault that nobody reads for long after it was reported, and then perhaps is gone."""
     part = a_free_chip(world)
     code = world.rng.choice(("RestartNPU", XID))
     begin(world, part, code)
     yield world.rng.choice((20 * SECOND_NS, 5 * MINUTE_NS, 30 * MINUTE_NS))
     if world.rng.random() < 0.5:
-        is_over(world, part, code, told=False)
+        is_over(world, part, code, reported=False)
     yield from looked_after(world, part, 8)
     is_over(world, part, code)
 

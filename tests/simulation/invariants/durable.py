@@ -1,4 +1,4 @@
-"""Sequence numbers, what may be seen, and that a crash neither loses nor repeats what is told."""
+"""Sequence numbers, what may be seen, and that a crash neither loses nor repeats an event."""
 
 from collections.abc import Mapping, Sequence
 
@@ -37,11 +37,11 @@ class NothingVisibleBeforeDurable(Invariant):
 class NothingTwice(Invariant):
     """A second engine takes every stored input and is never stopped, replayed or compacted."""
 
-    name = "an engine that never crashed tells the same"
+    name = "an engine that never crashed emits the same"
 
     def __init__(self, catalogs: Mapping[str, Catalog]) -> None:
         self._uncrashed = Engine(catalogs)
-        self._told: list[Event] = []
+        self._emitted: list[Event] = []
 
     def on_rebuilt(self, engine: Engine, differences: Outcome) -> None:
         if differences.events:
@@ -54,13 +54,13 @@ class NothingTwice(Invariant):
             raise Broken(self.name, f"after a replay the cells differ: {found}")
 
     def on_step(self, step: Step) -> None:
-        self._told += self._uncrashed.step(step.now_ns, step.given).events
+        self._emitted += self._uncrashed.step(step.now_ns, step.given).events
 
     def on_turn(self, turn: Turn) -> None:
-        told, self._told = self._told, []
+        emitted, self._emitted = self._emitted, []
         stored = [one.event for one in turn.stored]
-        if told != stored:
-            raise Broken(self.name, f"it tells {_words(told)}; stored was {_words(stored)}")
+        if emitted != stored:
+            raise Broken(self.name, f"it emits {_words(emitted)}; stored was {_words(stored)}")
 
 
 def _in_order(engine: Engine) -> list[Cell]:

@@ -15,21 +15,21 @@ class DurationsAreExact(Invariant):
 
     def on_step(self, step: Step) -> None:
         self._twin.step(step)
-        told = {
+        shown = {
             (one.device_id, canonical(one.code)): one.timed_out
             for one in step.after.conditions
             if not one.injected and _is_judged(step.catalog, one.code)
         }
         self._twin.left_out &= {(one.device_id, canonical(one.code)) for one in step.after.conditions}
-        told = {fault: in_force for fault, in_force in told.items() if fault not in self._twin.left_out}
+        shown = {fault: in_force for fault, in_force in shown.items() if fault not in self._twin.left_out}
         expected = {
             fault: lasting.in_force
             for fault, lasting in self._twin.open.items()
             if fault not in self._twin.left_out
         }
-        if told != expected:
-            wrong = {key for key in told.keys() | expected.keys() if told.get(key) != expected.get(key)}
-            found = {key: (told.get(key), self._twin.open.get(key)) for key in wrong}
+        if shown != expected:
+            wrong = {key for key in shown.keys() | expected.keys() if shown.get(key) != expected.get(key)}
+            found = {key: (shown.get(key), self._twin.open.get(key)) for key in wrong}
             raise Broken(self.name, f"in force as shown, and as it should be: {found}")
 
 

@@ -26,9 +26,9 @@ class FoldGivesTheView(Invariant):
             self._compare(step.after)
 
     def on_turn(self, turn: Turn) -> None:
-        told = [event for step in turn.steps for event in step.events]
+        emitted = [event for step in turn.steps for event in step.events]
         stored = [one.event for one in turn.stored]
-        if stored[len(stored) - len(told) :] != told:
+        if stored[len(stored) - len(emitted) :] != emitted:
             raise Broken(self.name, "what was stored is not what was stepped")
 
     def _fold(self, event: Event) -> None:

@@ -19,7 +19,7 @@ class RepetitionPromotes(Invariant):
         twin = self._twin
         twin.step(step)
         chips = {one.id for one in step.after.devices if one.kind is Kind.CHIP}
-        told = {}
+        shown = {}
         for one in step.after.promotions:
             key = one.device_id, canonical(one.code), one.rule
             row = row_of(step.catalog, one.code)
@@ -27,13 +27,13 @@ class RepetitionPromotes(Invariant):
                 row is not None and not row.user_induced and not is_tangled(step.catalog.digest, one.code)
             )
             if judged and one.device_id in chips and one.code not in ("HOT", "STORM"):
-                told[key] = one.effective
+                shown[key] = one.effective
         expected = {key: one.effective for key, one in twin.promoted.items()}
         wrong = {
             key
-            for key in told.keys() | expected.keys()
-            if told.get(key) != expected.get(key) and key[1] not in twin.left_out
+            for key in shown.keys() | expected.keys()
+            if shown.get(key) != expected.get(key) and key[1] not in twin.left_out
         }
         if wrong:
-            found = {key: (told.get(key), twin.promoted.get(key)) for key in wrong}
+            found = {key: (shown.get(key), twin.promoted.get(key)) for key in wrong}
             raise Broken(self.name, f"effective as shown, and as it should be: {found}")

@@ -39,12 +39,12 @@ class ReloadBeginsNothing(Invariant):
 
     def _check_promotions(self, step: Step) -> None:
         rules = {rule.id: rule for rule in step.catalog.frequency}
-        standing = {one.id: one for one in step.after.promotions}
+        promotions = {one.id: one for one in step.after.promotions}
         for promotion in step.before.promotions:
             rule = rules.get(promotion.rule)
             code = canonical(promotion.code)
             names = rule is not None and ("*" in rule.codes or code in map(canonical, rule.codes))
-            after = standing.get(promotion.id)
+            after = promotions.get(promotion.id)
             is_quiet = rule is not None and _is_over(promotion, rule, step.now_ns)
             if (after is not None) != names and promotion.effective and not is_quiet:
                 raise Broken(self.name, f"{promotion.id} was {'dropped' if names else 'kept'}")

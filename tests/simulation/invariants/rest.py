@@ -57,11 +57,11 @@ class EverythingEnds(Invariant):
             raise Broken(self.name, f"still open: {left[:4]}")
         if view.holds:
             raise Broken(self.name, f"still held: {[hold.id for hold in view.holds]}")
-        standing = {part.name for part in world.parts} | {NODE}
+        present = {part.name for part in world.parts} | {NODE}
         for device in view.devices:
             free = device.verdict is Verdict.ALLOW
             if (
-                device.name in standing
+                device.name in present
                 and not free
                 and not any(one.kind == "promotion" for one in device.reasons)
             ):

@@ -126,9 +126,9 @@ def _restarts_its_job_only(view: View, condition: Condition, catalog: Catalog) -
     if condition.level not in (Level.RESTART_REQUEST, Level.RESTART_BUSINESS):
         return False
     (device,) = [one for one in view.devices if one.id == condition.device_id]
-    told = device.attributes.get("recovery_action") == "told"
+    named_by_driver = device.attributes.get("recovery_action") == "told"
     recovery = _recovery(condition, catalog)
-    return recovery is Recovery.NONE or (recovery is Recovery.VENDOR and told)
+    return recovery is Recovery.NONE or (recovery is Recovery.VENDOR and named_by_driver)
 
 
 def _recovery(condition: Condition, catalog: Catalog) -> Recovery:

@@ -1,12 +1,17 @@
 """What must hold of resets in every simulated node, one sentence a class. New ones join the list here."""
 
-from tests.simulation.acting.invariants.ends import DoneIsSeen, FailureIsSaid, HoldsLastAsLong, LimitIsTold
+from tests.simulation.acting.invariants.ends import (
+    DoneIsSeen,
+    FailureIsSaid,
+    HoldsLastAsLong,
+    LimitIsReported,
+)
 from tests.simulation.acting.invariants.limits import ChipsHaveALimit, CoolsDown, NodeHasALimit, OneAtATime
 from tests.simulation.acting.invariants.records import (
     DurableFirst,
+    EndsByItsResult,
     ReloadProposesNothing,
     StepsInOrder,
-    ToldAsItWent,
 )
 from tests.simulation.acting.invariants.starts import (
     HasAReason,
@@ -39,11 +44,11 @@ def acting_invariants() -> list[Invariant]:
         WholeGroup(known),
         DurableFirst(),
         StepsInOrder(),
-        ToldAsItWent(),
+        EndsByItsResult(),
         ReloadProposesNothing(),
         HoldsLastAsLong(),
         DoneIsSeen(known),
         FailureIsSaid(),
-        LimitIsTold(),
+        LimitIsReported(),
         *general_invariants(acting_catalogs()),
     ]

@@ -17,7 +17,7 @@ from nodeagent.core.model import (
 from nodeagent.core.resets.lifecycle import OUTCOME
 from tests.simulation.acting.invariants.limits import LIMIT, WINDOW_NS
 from tests.simulation.acting.invariants.records import AGAIN
-from tests.simulation.acting.invariants.starts import is_going_on
+from tests.simulation.acting.invariants.starts import is_in_progress
 from tests.simulation.acting.known import Known
 from tests.simulation.history import Broken, Step
 from tests.simulation.rows import row_of
@@ -29,7 +29,7 @@ _SEPARATED = (Level.SEPARATE_NPU, Level.MANUALLY_SEPARATE_NPU)
 class HoldsLastAsLong(Invariant):
     """Of every member, from the proposal to the end; none of a dry run. A part put in is no member."""
 
-    name = "a pending reset holds its members exactly as long as it goes on"
+    name = "a pending reset holds its members exactly as long as it is in progress"
 
     def __init__(self) -> None:
         self._replaced: set[tuple[str, str]] = set()
@@ -49,7 +49,7 @@ class HoldsLastAsLong(Invariant):
         pending = {
             (device_id, reset.id)
             for reset in step.after.resets
-            if is_going_on(reset) and reset.mode is not ResetMode.DRY_RUN
+            if is_in_progress(reset) and reset.mode is not ResetMode.DRY_RUN
             for device_id in reset.members
             if device_id in there and (device_id, reset.id) not in self._replaced
         }
@@ -134,10 +134,10 @@ class FailureIsSaid(Invariant):
             raise Broken(self.name, f"{event.condition_id} ended {event.why}; {left - failed} have no word")
 
 
-class LimitIsTold(Invariant):
+class LimitIsReported(Invariant):
     """A fault that asks, on a chip that had all its resets or is reset with one that had, is answered."""
 
-    name = "a fault that asks in vain is told so"
+    name = "a fault that asks in vain gets an answer"
 
     def __init__(self) -> None:
         self._started: dict[str, list[int]] = {}
@@ -161,15 +161,15 @@ class LimitIsTold(Invariant):
         row = row_of(step.catalog, event.code)
         if event.injected or event.user_induced or row is None or not row.clear_on.reset:
             return
-        told_alone = {one.id for one in step.after.conditions if one.backing is not Backing.OWN}
-        if event.condition_id in told_alone:
+        lines_alone = {one.id for one in step.after.conditions if one.backing is not Backing.OWN}
+        if event.condition_id in lines_alone:
             return
         (device,) = [one for one in step.after.devices if one.id == event.device_id]
         if settings.of_vendor(device.vendor) not in (ResetMode.ON, ResetMode.ASK) or not device.observed:
             return
         times = sum(step.now_ns - at_ns <= WINDOW_NS for at_ns in self._started.get(device.id, ()))
-        told = {one.device_id for one in step.after.conditions if one.code == "reset_limit_reached"}
-        if times >= LIMIT and device.id not in told and not _is_answered(step, device):
+        answered = {one.device_id for one in step.after.conditions if one.code == "reset_limit_reached"}
+        if times >= LIMIT and device.id not in answered and not _is_answered(step, device):
             raise Broken(self.name, f"{device.name} has {event.code} and had {times} resets")
 
 
@@ -178,10 +178,10 @@ def _verified(reset: Reset | None) -> tuple[str, ...]:
 
 
 def _is_answered(step: Step, device: DeviceView) -> bool:
-    """A reset of it goes on, or something isolates its group anyhow."""
+    """A reset of it is in progress, or something isolates its group anyhow."""
     group = device.attributes.get("group")
     members = [one for one in step.after.devices if one is device or _same(one, group)]
-    if any(is_going_on(reset) and device.id in reset.members for reset in step.after.resets):
+    if any(is_in_progress(reset) and device.id in reset.members for reset in step.after.resets):
         return True
     isolated = {hold.id for hold in step.after.holds}
     return any(

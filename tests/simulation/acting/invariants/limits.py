@@ -19,7 +19,7 @@ class ChipsHaveALimit(Invariant):
     """Every true reset of the hardware counts, whatever the daemon remembers, in any window.
 
     In true time; except that a wall clock that was wrong over a boot may have made more of the time that
-    the machine was off: nobody could tell the daemon better.
+    the machine was off: nothing could correct the daemon.
     """
 
     name = "no chip is reset more often than its limit allows"

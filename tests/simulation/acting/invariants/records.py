@@ -1,11 +1,11 @@
-"""The records of actions: durable first, in order, each with one end, and told as it truly went."""
+"""The records of actions: durable first, in order, each with one end, and reported as it truly went."""
 
 from collections import Counter
 
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import ActionResult, CatalogChanged, Event, EventKind
 from nodeagent.core.resets.lifecycle import OUTCOME
-from tests.simulation.acting.invariants.starts import is_going_on
+from tests.simulation.acting.invariants.starts import is_in_progress
 from tests.simulation.history import NOT_DURABLE, Attempt, Broken, HardwareReset, Step, Turn
 from tests.simulation.watch import Invariant
 from tests.simulation.world import World
@@ -37,7 +37,7 @@ class DurableFirst(Invariant):
 
 
 class StepsInOrder(Invariant):
-    """Proposed, then started and finished for each attempt; one end, after which nothing more is told."""
+    """Proposed, then started and finished for each attempt; one end, after which nothing more is emitted."""
 
     name = "every action that is proposed has one end, and its steps their order"
 
@@ -53,10 +53,10 @@ class StepsInOrder(Invariant):
                 self._last[event.condition_id] = event.kind
         if step.after is step.before:
             return
-        going_on = {reset.id for reset in step.after.resets if is_going_on(reset)}
-        told = self._last.keys() - self._ended
-        if going_on != told:
-            raise Broken(self.name, f"{going_on} go on; of {told} no end was told")
+        in_progress = {reset.id for reset in step.after.resets if is_in_progress(reset)}
+        unended = self._last.keys() - self._ended
+        if in_progress != unended:
+            raise Broken(self.name, f"{in_progress} are in progress; of {unended} no end was reported")
 
     def on_end(self, engine: Engine, world: World) -> None:
         if open_ended := self._last.keys() - self._ended:
@@ -79,7 +79,7 @@ class StepsInOrder(Invariant):
             self._ended.add(action_id)
 
 
-class ToldAsItWent(Invariant):
+class EndsByItsResult(Invariant):
     """The word that ends an attempt is its own process's, or that nothing came, or that it did not help.
 
     A second one that never began, or was refused, ends as the first did, by having failed, but where its
@@ -113,7 +113,7 @@ class ToldAsItWent(Invariant):
         was_refused = truly == "refused" or event.condition_id in self._degraded
         if attempt not in self._began:
             right = word == ("refused" if "the fault is gone" in event.why else "failed")
-        elif word == "done" or "did not show that it helped" in event.why:
+        elif word == "done" or "no poll showed" in event.why:
             right = truly == "done"
         elif word == "refused":
             right = was_refused or "tool" not in event.why
@@ -122,7 +122,7 @@ class ToldAsItWent(Invariant):
         else:
             right = truly == word or (word == "failed" and attempt.number > 1 and was_refused)
         if not right:
-            raise Broken(self.name, f"{attempt} is told as {event.why}; it was {truly}")
+            raise Broken(self.name, f"{attempt} is reported as {event.why}; it was {truly}")
 
 
 class ReloadProposesNothing(Invariant):

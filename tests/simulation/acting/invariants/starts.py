@@ -156,7 +156,7 @@ def starts(step: Step) -> Iterator[tuple[Event, Reset]]:
             yield event, resets[event.condition_id]
 
 
-def is_going_on(reset: Reset) -> bool:
+def is_in_progress(reset: Reset) -> bool:
     return reset.stage is not ResetStage.ENDED
 
 
