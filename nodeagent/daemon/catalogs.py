@@ -105,7 +105,7 @@ class Catalogs:
 
     @staticmethod
     def rejected(reason: str) -> TablesRejected:
-        """The input that tells of tables that were refused; a very long reason is cut."""
+        """The input that reports tables that were refused; a very long reason is cut."""
         return TablesRejected(reason=reason[:_REASON_LENGTH])
 
     async def _fall_back(self, folders: Sequence[Path], settings: Settings, in_force: str) -> None:

@@ -3,7 +3,7 @@
     nodeagent-ascend.socket ──> this process, as root
         takes     the name of a driver, and the three pipes of a worker   (SCM_RIGHTS in unix(7))
         becomes   user nodeagent-ascend, in the group that owns the vendor's devices
-        tells     its number, and a descriptor of itself                  (pidfd_open(2))
+        sends     its number, and a descriptor of itself                  (pidfd_open(2))
         executes  nodeagent.worker
 
 The daemon may not signal a process of another user. So the connection stays open: whatever happens there,

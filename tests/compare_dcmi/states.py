@@ -86,7 +86,7 @@ def telling(node: EmulatedNode) -> None:
     node.raise_code("npu1", HBM, severity=1)
     node.raise_code("npu1", HBM, severity=1)
     node.clear_code("npu1", HBM)
-    node.tell("npu0", CARD_LOST, ONCE, severity=3, name="it has dropped")
+    node.send_event("npu0", CARD_LOST, ONCE, severity=3, name="it has dropped")
     node.drop("npu3")
     node.raise_code("npu3", HBM)
 

@@ -172,7 +172,7 @@ def test_what_evidence_cannot_be_had_is_said_and_stops_nothing(desk: Desk, tmp_p
 
 def test_a_result_tells_the_times_of_its_steps() -> None:
     result = Result(state="done", reason="well", steps=(Step(what="reset", after_s=1.25),))
-    assert result.told() == "well (reset at 1.2 s)"
+    assert result.summary() == "well (reset at 1.2 s)"
 
 
 @pytest.mark.parametrize("code", ["XID_62", "XID_109", "XID_119.79", "XID_120"])

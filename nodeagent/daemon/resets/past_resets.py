@@ -1,4 +1,4 @@
-"""What the record of resets tells a start: resets that a lost store has forgotten count all the same.
+"""What a start learns from the record of resets: resets that a lost store has forgotten count all the same.
 
 It reads, and judges nothing. The processes of resets write the record, and hold to their limits by it
 whatever the daemon believes.

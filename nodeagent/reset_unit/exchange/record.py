@@ -1,7 +1,7 @@
 """The record of resets: which devices were reset when, a file for each, written by their processes alone.
 
 It lies beside the store and outlives it: whoever lost the store counts here what was done. The daemon may
-read it. Time is told by CLOCK_BOOTTIME within a boot and by the wall clock across boots, and never lies
+read it. Time is measured by CLOCK_BOOTTIME within a boot and by the wall clock across boots, and never lies
 ahead of now. A file that cannot be read still counts as a reset, at the time it was written, of devices that
 nobody knows.
 """

@@ -52,7 +52,7 @@ class Judged(Staged):
     def judge(self, given: Input) -> None:
         self.events.extend(self.engine.step(_now_ns(), given).events)
 
-    def told(self, device: str, code: str) -> list[str]:
+    def kinds_of(self, device: str, code: str) -> list[str]:
         """The kinds of the events about this code on this device, in order."""
         return [event.kind.value for event in self.events if (event.device, event.code) == (device, code)]
 

@@ -133,7 +133,7 @@ class Judge:
             )
         )
 
-    def told(self, *kinds: str, device: str = "") -> list[tuple[str, str, str]]:
+    def emitted(self, *kinds: str, device: str = "") -> list[tuple[str, str, str]]:
         """(kind, device, code) of the events of these kinds, on that device or any."""
         return [
             (event.kind.value, event.device, event.code)

@@ -33,7 +33,7 @@ def count(judge: Judge, metric: str, rises: list[int], every_s: float) -> list[s
         for given in readings.take("gpu0", {metric: float(value)}, judge.now_ns):
             judge.take(given)
         judge.skip(every_s)
-    return [code for _, _, code in judge.told("raised")]
+    return [code for _, _, code in judge.emitted("raised")]
 
 
 def test_a_hundred_damaged_flits_a_second_over_a_minute_keep_new_work_away(judge: Judge) -> None:
@@ -174,14 +174,14 @@ async def test_a_link_that_goes_down_and_comes_back_takes_back_nothing_that_was_
     h100.node.set("gpu1", "gpu_nvlink_replays", 2, place=5)
     async with staged(h100.spec()) as stage:
 
-        async def told(replays: float, links: float) -> None:
+        async def reported(replays: float, links: float) -> None:
             wanted = {"nvlink_errors_total.replay": replays, "nvlink_links_up": links}
             await stage.until(lambda: wanted.items() <= stage.health.readings.get("gpu1", {}).items() or None)
 
-        await told(42, 18)
+        await reported(42, 18)
         h100.gpus.set_link("gpu1", 3, active=False)
-        await told(42, 17)
+        await reported(42, 17)
         h100.node.set("gpu1", "gpu_nvlink_replays", 1, place=3)
         h100.gpus.set_link("gpu1", 3, active=True)
-        await told(43, 18)
+        await reported(43, 18)
         assert stage.health.readings["gpu1"]["nvlink_link_errors_total.3"] == 41.0
