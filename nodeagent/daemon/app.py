@@ -58,7 +58,7 @@ def run(chosen: Chosen, config_path: Path | None, stream: bool) -> int:
     for line in chosen.refused.splitlines():
         log.critical("configuration refused: %s", line)
     if chosen.refused:
-        log.critical("going on with the configuration that it last ran with")
+        log.critical("running with the last accepted configuration; correct the file, then reload")
     for warning in chosen.config.without_effect():
         log.warning("%s", warning)
     daemon = Daemon(chosen, config_path, stream)

@@ -82,7 +82,7 @@ async def rebuild(ledger: Ledger, recovery: Recovery, catalogs: Mapping[str, Cat
     try:
         engine = replayed(recovery, catalogs)
     except Exception as error:  # the rim of a replay: a start that fails would fail for ever
-        log.exception("what the store holds cannot be replayed")
+        log.exception("the stored inputs cannot be replayed")
         damage = Damage(why=f"it cannot be replayed: {type(error).__name__}: {error}", is_whole=False)
         return await _of_what_is_left(ledger, recovery, catalogs, (damage,))
     told = told_by(recovery.carried)
@@ -113,7 +113,7 @@ async def _of_what_is_left(
                     replace(attempt, carried=left, carried_at_ns=engine.now_ns, inputs=()), catalogs
                 )
         except Exception:  # as above
-            log.exception("what is left of the store cannot be replayed; less of it is tried")
+            log.exception("the readable part of the store cannot be replayed: trying with less of it")
             continue
         return RebuildResult(
             engine=engine, differences=_reconciled(engine, told), damages=damages, restored=restored

@@ -107,7 +107,7 @@ class Reloading:
                 lambda: last.keep(self._config_path, os.environ, config),
             )
         except OSError as error:
-            log.warning("a copy of the configuration cannot be kept for a later start: %s", error)
+            log.warning("the configuration cannot be copied for a later start: %s", error)
 
     async def _reject(self, wrong: str, reason: str) -> None:
         for line in reason.splitlines():

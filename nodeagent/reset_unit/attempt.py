@@ -117,7 +117,7 @@ class Attempt:
         """In a thread, for a vendor's call may never return; in time for the hooks after it."""
         self._check_still_allowed(plan)
         if (left_s := _left_s(plan)) <= 0:
-            raise ResetRefused("what came before it has left no time for it")
+            raise ResetRefused("no time is left for it before its deadline")
         charge.begin()
         outcome: list[tuple[State, str]] = []
         order = plan.order(self._step)

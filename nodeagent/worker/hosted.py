@@ -69,7 +69,7 @@ def take_order(connection: socket.socket) -> tuple[str, Sequence[int]]:
     try:
         said, descriptors, _, _ = socket.recv_fds(connection, MAX_NAME_BYTES, PIPES)
     except OSError as error:
-        raise Nonsense(f"the daemon did not say which one: {error}") from error
+        raise Nonsense(f"the daemon did not name a driver: {error}") from error
     connection.settimeout(None)
     name = said.decode(errors="replace")
     known = [driver for driver, traits in DRIVERS.items() if traits.has_unit]

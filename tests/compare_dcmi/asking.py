@@ -1,10 +1,9 @@
-"""``python -m tests.compare_dcmi.asking LIBRARY``: a process that has a libdcmi, and asks it what it is told
-to.
+"""``python -m tests.compare_dcmi.asking LIBRARY``: a process with a libdcmi that answers orders.
 
 An order is a line of JSON on stdin, and so is its answer on stdout. ``{"ask": DIES, "cards": CARDS}`` asks
 every call about what a chip is and how it is, of every address there could be; ``{"reset": [CARD, DEVICE,
 CHANNEL]}`` resets. ``{"subscribe": TIMES}`` subscribes to the events of all chips so often, and ``{"heard":
-COUNT}`` tells those that have come, once there are so many or none comes any more. An answer is the library's
+COUNT}`` lists those that have come, once there are so many or none comes any more. An answer is the library's
 status, and what it left where that is 0.
 """
 

@@ -425,7 +425,7 @@ int dsmi_get_resource_info(unsigned int devid, struct dsmi_resource_para *para, 
 
 /* ---------------------------------------------------------------- resets */
 
-/* The topology is the host's to tell: chips of one board are joined where all of them are reset together. */
+/* The topology is the host's to say: chips of one board are joined where all of them are reset together. */
 int dsmi_get_hccs_status(int device_id1, int device_id2, int *out)
 {
     ASK_HOST(device_id1);

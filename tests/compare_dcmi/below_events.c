@@ -1,5 +1,5 @@
 /*
- * The events of the emulated node as the kernel tells them to the vendor's dsmi_fault_event.c, which subscribes, reads
+ * The events of the emulated node as the kernel sends them to the vendor's dsmi_fault_event.c, which subscribes, reads
  * and lists them, and is built as it is. From the vendor's dms_fault.c: an event's name begins with the logic id, the
  * time-out is answered as such, and of a chip that is gone nothing is sent. Filters: dms_event_distribute.c.
  */

@@ -1,4 +1,4 @@
-"""Asks both libraries the same, in processes of their own; tells where they differ, and explains nothing."""
+"""Asks both libraries the same, in processes of their own; shows where they differ, and explains nothing."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A reload meets what nobody foresaw: it is refused and told, and the daemon serves the next one."""
+"""A reload meets what nobody foresaw: it is refused and reported, and the daemon serves the next one."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,9 +22,7 @@ from tests.store.samples import PATIENT
 
 ROW = '[codes.X]\nkind = "host"\nname = "x"\nlevel = "NotHandleFault"\nclear_on = ["10m"]\n'
 PATIENCE_S = 30.0
-REASON = (
-    "cannot be loaded, by a defect of nodeagent, to be reported with the files: ZeroDivisionError('defect')"
-)
+REASON = "cannot be loaded, by a defect of nodeagent; report it with the files: ZeroDivisionError('defect')"
 SUBMITTED = [
     TablesRejected(reason=REASON),
     Signal(

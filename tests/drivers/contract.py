@@ -45,7 +45,7 @@ class Scene(ABC):
 
     @abstractmethod
     def make_busy(self) -> str:
-        """Calls for ``device`` fail for now; the text that is to be told."""
+        """Calls for ``device`` fail for now; the text that is to be reported."""
 
     @abstractmethod
     def babble(self) -> None:
@@ -175,7 +175,7 @@ def _or_skip(bring_about: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def _reported(stage: Staged, scene: Scene, code: str) -> int:
-    """How often the fault was told; by a list of active codes it counts once, however often it is listed."""
+    """How often the fault was reported; by a list of active codes it counts once, however often listed."""
     signals = [given for given in stage.inputs if isinstance(given, Signal)]
     listed = any(
         given.device == scene.device and code in [active.code for active in given.codes]

@@ -50,7 +50,7 @@ def test_careful_it_names_each_record_of_the_history_before_it_looks_at_it(
 def test_record_to_be_skipped_is_told_at_once_and_covers_what_came_before_it(
     kernel_log: KernelLogDouble,
 ) -> None:
-    """Were it not told at once, the next worker would have to be told of it too."""
+    """Were it not reported at once, the next worker would have to skip it too."""
     for seq, line in ((5, "fault STORM"), (6, "fault STORM"), (7, "fault \x1bDEADLY"), (9, "fault AFTER")):
         kernel_log.write(seq, line)
     with followed(kernel_log.path, careful=True, skip_records=(7,)) as log:
@@ -76,7 +76,7 @@ def test_number_of_another_log_is_not_skipped(kernel_log: KernelLogDouble) -> No
 def test_wherever_a_careful_one_ends_its_cursor_covers_what_it_told_and_nothing_else(
     kernel_log: KernelLogDouble,
 ) -> None:
-    """So the next one, which goes on behind the cursor, tells nothing twice and leaves nothing out."""
+    """So the next one, which goes on behind the cursor, reports nothing twice and leaves nothing out."""
     for seq in range(60):
         kernel_log.write(seq, f"fault {'OTHER' if seq % 25 == 24 else 'STORM'}" if seq % 3 else "quiet")
     with followed(kernel_log.path, careful=True) as log:

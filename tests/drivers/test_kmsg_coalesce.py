@@ -1,4 +1,4 @@
-"""Storms: told at once, then counted; and nothing read stays untold behind a cursor."""
+"""Storms: reported at once, then counted; and nothing read stays unreported behind a cursor."""
 
 from hypothesis import given
 from hypothesis import strategies as st

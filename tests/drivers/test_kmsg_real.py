@@ -121,7 +121,7 @@ def accounted(stage: Staged, *codes: str) -> int:
 
 
 def assert_exact(stage: Staged, after_seq: int, written: int, *codes: str) -> None:
-    """Every record after ``after_seq`` was told or lost, but for foreign ones, which were read and left."""
+    """Every record after ``after_seq`` was reported or lost, but for foreign ones, read and left."""
     newest = last_cursor(stage)
     assert newest is not None
     records = newest.seq - after_seq

@@ -19,7 +19,7 @@ def numbered(node: EmulatedNode, function: str, number: int) -> tuple[int, int]:
 
 
 def pair(node: EmulatedNode, main: int, sub: int, room: int) -> tuple[int, int, bytes]:
-    """The answer of ``dcmi_get_device_info``, the size it tells, and the bytes it wrote."""
+    """The answer of ``dcmi_get_device_info``, the size it gives, and the bytes it wrote."""
     size, written = ctypes.c_uint(room), ctypes.create_string_buffer(room)
     answer = ctypes.CDLL(str(node.dcmi)).dcmi_get_device_info(0, 0, main, sub, written, ctypes.byref(size))
     return int(answer), size.value, written.raw

@@ -28,7 +28,7 @@ print("GPU 00000000:00:00.0 was successfully reset.")
 
 
 def called(node: EmulatedNode) -> list[str]:
-    """What the tool was told to reset."""
+    """What the tool was asked to reset."""
     file = node.directory / "called"
     return file.read_text().splitlines() if file.exists() else []
 

@@ -1,6 +1,6 @@
 """A 910B drops from its card: what becomes of it and of its seven neighbours, step by step.
 
-The golden list tells the actions in order, then what was told of each chip, from the drop on.
+The golden list has the actions in order, then what was emitted of each chip, from the drop on.
 """
 
 import asyncio

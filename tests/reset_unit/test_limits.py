@@ -99,7 +99,7 @@ def test_a_count_that_somebody_holds_up_is_not_waited_for_for_ever(desk: Desk) -
         result = desk.do()
     assert (result.state, result.reason) == (
         "refused",
-        "another reset is being counted, and that does not end",
+        "another process keeps the record of resets locked",
     )
 
 

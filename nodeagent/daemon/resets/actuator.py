@@ -85,7 +85,7 @@ class Actuator:
             )
 
     def adopt(self, view: View) -> None:
-        """Before the sources run: what goes on, goes on; what has ended without the daemon is reported."""
+        """Before the sources run: what is in progress is awaited; what ended meanwhile is reported."""
         running = [reset for reset in view.resets if reset.stage is ResetStage.RUNNING]
         wanted = {}
         for reset in running:
@@ -95,7 +95,7 @@ class Actuator:
             self._forget_all_but(wanted)
         for attempt in wanted.values():
             if self._goes_on(attempt):
-                log.info("%s goes on, begun before this start", attempt.name)
+                log.info("%s is in progress: it began before this start", attempt.name)
                 self._detachment.begin(attempt)
             self._todo.put_nowait(self._finish(attempt, time.monotonic(), ActionState.INTERRUPTED))
 
@@ -105,7 +105,7 @@ class Actuator:
                 if name not in wanted and not self._folder.is_locked(name):
                     self._folder.forget(name)
         except (OSError, ValueError) as error:
-            log.warning("what earlier resets left stays: %s", error)
+            log.warning("the files of earlier resets cannot be removed: %s", error)
 
     def _goes_on(self, attempt: Attempt) -> bool:
         try:
@@ -114,7 +114,7 @@ class Actuator:
             return False
 
     async def run(self) -> None:
-        """Until it is cancelled. What is under way then goes on by itself, and is found at the next start."""
+        """Until it is cancelled. What is in progress then ends by itself, and is found at the next start."""
         async with asyncio.TaskGroup() as tasks:
             while True:
                 tasks.create_task(_at_the_rim(await self._todo.get()))
@@ -133,7 +133,7 @@ class Actuator:
             await self._report(attempt, ActionState.REFUSED, f"resets are forbidden: {why}")
             return
         if attempt.vendor not in RESETS:
-            unknown = f"nobody knows how to reset a device of {attempt.vendor or 'no vendor'}"
+            unknown = f"nodeagent cannot reset a device of {attempt.vendor or 'no vendor'}"
             await self._report(attempt, ActionState.REFUSED, unknown)
             return
         is_asked = False
@@ -151,7 +151,7 @@ class Actuator:
 
     async def _ask_for(self, attempt: Attempt, action: Action) -> None:
         if not await self._detachment.set(attempt):
-            raise NotStarted(f"a call of the {attempt.vendor} worker hangs, and holds the devices")
+            raise NotStarted(f"a call of the {attempt.vendor} worker hangs and keeps the devices open")
         request = await self._requests.request(attempt, action, self._detachment.readings(attempt))
         self._folder.make()
         self._folder.forget(attempt.name)
@@ -162,7 +162,7 @@ class Actuator:
         try:
             return self._folder.withdraw(name)
         except (OSError, ValueError) as error:
-            log.error("%s cannot be taken back: %s", name, error)
+            log.error("the request of %s cannot be withdrawn: %s", name, error)
             return False
 
     async def _finish(self, attempt: Attempt, start_until_s: float, not_begun: ActionState) -> None:
@@ -209,7 +209,7 @@ class Actuator:
                 if (result := self._folder.result(name)) is not None:
                     return result.action_state, result.summary()
                 if self._folder.is_asked(name) and self._folder.withdraw(name):
-                    return not_begun, "it was asked for, and nobody began it"
+                    return not_begun, "its process did not start in time"
                 return ActionState.INTERRUPTED, "it left no result"
         except Locked:
             return None
@@ -231,4 +231,4 @@ async def _at_the_rim(work: Coroutine[Any, Any, None]) -> None:
     try:
         await work
     except Exception:  # the rim of a task
-        log.exception("an action cannot be followed any more")
+        log.exception("the result of an action is lost")

@@ -25,7 +25,9 @@ async def resets_recorded(folder: Path, rule_ns: int) -> ResetsRecorded:
     try:
         past = await within(READ_LIMIT_S, "record", lambda: record.resets_of_late(folder))
     except (OSError, ValueError) as error:
-        log.warning("resets of earlier are counted by the processes of resets alone: %s", error)
+        log.warning(
+            "the record of resets cannot be read, so the daemon does not count earlier resets: %s", error
+        )
         past = ()
     found: defaultdict[str, list[int]] = defaultdict(list)
     for each in past:

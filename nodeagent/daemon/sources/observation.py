@@ -181,7 +181,7 @@ class Observation:
 
     def caught_up(self, said: wire.CaughtUp) -> list[Input]:
         if self.observing:
-            # Of a worker that goes on in place of another: it heals what that one missed.
+            # Of a worker that takes the place of another: it heals what that one missed.
             return self._active(said)
         if self._first_read is None:
             # The worker lost its source and has found it again.

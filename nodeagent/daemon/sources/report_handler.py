@@ -101,7 +101,7 @@ class ReportHandler:
         return inputs
 
     def take_over(self, worker: Worker, hello: wire.Hello) -> Delivery:
-        """It goes on where another one stops: what was observed still is."""
+        """It continues where another one stops: what was observed still is."""
         self._ready(worker, hello)
         return Delivery(source=self._source, inputs=tuple(self._observation.population(hello)))
 

@@ -40,7 +40,7 @@ class Moment(Struct, frozen=True, kw_only=True):
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """A file. ``ended`` None: it goes on, or was interrupted."""
+    """A file. ``ended`` None: it is in progress, or was interrupted."""
 
     action: str
     attempt: int
@@ -107,7 +107,7 @@ class Record:
 
     @contextlib.contextmanager
     def counting(self, wait_s: float) -> Iterator[None]:
-        """While this goes on nobody else counts. Raises ``files.Locked``."""
+        """Meanwhile nobody else counts. Raises ``files.Locked``."""
         with files.locked(self.folder, LOCK, wait_s):
             yield
 

@@ -232,7 +232,7 @@ async def test_a_request_that_nobody_began_is_withdrawn_so_that_nobody_ever_does
     result = await desk.result()
     assert (result.state, result.reason) == (
         ActionState.INTERRUPTED,
-        "it was asked for, and nobody began it",
+        "its process did not start in time",
     )
     assert desk.folder.begin(NAME) is None
 
@@ -276,7 +276,7 @@ async def test_a_device_that_nobody_can_reset_is_told_so(desk: Desk) -> None:
     result = await desk.result()
     assert (result.state, result.reason) == (
         ActionState.REFUSED,
-        "nobody knows how to reset a device of acme",
+        "nodeagent cannot reset a device of acme",
     )
 
 
@@ -311,7 +311,7 @@ async def test_a_process_that_does_not_begin_in_time_has_done_nothing(
     desk.show(view())
     desk.actuator.act(action(), durable=True)
     result = await desk.result()
-    assert (result.state, result.reason) == (ActionState.REFUSED, "it was asked for, and nobody began it")
+    assert (result.state, result.reason) == (ActionState.REFUSED, "its process did not start in time")
 
 
 async def test_whatever_keeps_a_reset_from_being_begun_its_devices_are_asked_again(

@@ -1,4 +1,4 @@
-"""What is asked of the process of a reset: bounded, whatever there is to tell of its devices."""
+"""What is asked of the process of a reset: bounded, whatever is known of its devices."""
 
 from dataclasses import replace
 from pathlib import Path

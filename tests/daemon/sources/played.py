@@ -189,7 +189,7 @@ class PlayedWorker(Child):
 
 @dataclass
 class Watched:
-    """A supervisor and all that it has told, each with the moment."""
+    """A supervisor and all that it has delivered, each with the moment."""
 
     supervisor: Supervisor
     delivered: list[tuple[float, Input]] = field(default_factory=list)

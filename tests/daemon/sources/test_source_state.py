@@ -1,4 +1,4 @@
-"""The table of a source: what follows in each state from all that can happen, and what is told of it."""
+"""The table of a source: what follows in each state from all that can happen, and what is reported of it."""
 
 import itertools
 from collections.abc import Callable, Mapping

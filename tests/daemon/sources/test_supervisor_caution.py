@@ -1,4 +1,4 @@
-"""A record that no worker survives is met twice, skipped and told; all others are told once."""
+"""A record that no worker survives is met twice, skipped and reported; all others are reported once."""
 
 import os
 import re

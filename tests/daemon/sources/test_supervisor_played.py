@@ -1,4 +1,4 @@
-"""What hangs again and again, for hours of a played clock: what is told, and which workers there are."""
+"""What hangs again and again, for hours of a played clock: what is reported, and which workers there are."""
 
 import asyncio
 from itertools import pairwise
@@ -14,7 +14,7 @@ HOUR_S = 3600.0
 
 
 def course(watch: Watched) -> list[tuple[str, str]]:
-    """What is told of devices that do not answer, but for recoveries of what never was."""
+    """What is reported of devices that do not answer, but for recoveries of what never was."""
     delivered: list[tuple[str, str]] = []
     for given in watch.inputs:
         if not isinstance(given, Signal) or given.code != "driver_unresponsive":

@@ -46,7 +46,7 @@ def gone(inputs: list[Input]) -> list[str]:
 
 
 def judged(engine: Engine, at_s: int, inputs: list[Input]) -> list[tuple[EventKind, str]]:
-    """What is told of devices that come and go."""
+    """What is emitted of devices that come and go."""
     emitted = [event for given in inputs for event in engine.step(ns(at_s), given).events]
     return [(event.kind, event.device_id) for event in emitted if event.kind.startswith("device_")]
 

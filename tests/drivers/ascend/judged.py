@@ -82,7 +82,7 @@ class Judged(Staged):
 async def judged(spec: WorkerSpec, *, ready: bool = True) -> AsyncIterator[Judged]:
     """Run it, to begin with until its first complete read was made; at the end it is stopped.
 
-    By then the source itself has answered as well: whatever the library tells from now on is heard.
+    By then the source itself has answered as well: whatever the library reports from now on is read.
     """
     stage: Judged
 

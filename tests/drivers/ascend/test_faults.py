@@ -29,7 +29,7 @@ def spec(node: EmulatedNode, tmp_path: Path) -> WorkerSpec:
 
 @pytest.fixture
 def by_events(spec: WorkerSpec) -> WorkerSpec:
-    """After the first poll all is told by events alone: no poll comes before one, or between two."""
+    """After the first poll all is reported by events alone: no poll comes before one, or between two."""
     return replace(spec, poll_interval_s=3600.0)
 
 
@@ -289,7 +289,7 @@ async def test_a_call_that_hangs_makes_only_its_own_chip_unobserved(
 
 
 def every_code() -> list[tuple[str, Level]]:
-    """The chip table's codes that a library can tell; first the one that others seen before would worsen."""
+    """The chip table's codes that a library can send; first the one that others seen before would worsen."""
     made_by_us = {"110000002", "110001024", "200001002"}
     rows = [row for row in shipped().rows.values() if Path(row.file.partition(":")[0]).name == "ascend.toml"]
     codes = [(row.code, row.level) for row in rows if row.code not in made_by_us]

@@ -36,7 +36,7 @@ def proc(
     users: int = namespace.FIRST_USER_NAMESPACE,
     init: str = "systemd",
 ) -> Path:
-    """What /proc tells a process with these mounts, where process 1 has those of ``HOSTS``."""
+    """What /proc shows a process with these mounts, where process 1 has those of ``HOSTS``."""
     for process, has in (("self", mounts), ("1", HOSTS)):
         (folder / process / "ns").mkdir(parents=True)
         (folder / process / "mountinfo").write_text(has)

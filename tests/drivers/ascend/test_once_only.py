@@ -1,4 +1,4 @@
-"""A fault comes in two ways, by its event and in the list of a poll, and is told once, whichever is first."""
+"""A fault comes in two ways, by its event and in the list of a poll, and is reported once."""
 
 import time
 from collections.abc import Iterator

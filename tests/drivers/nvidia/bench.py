@@ -1,4 +1,4 @@
-"""GPUs on a bench: an emulated node with its PCI tree, and an engine that judges what a worker tells."""
+"""GPUs on a bench: an emulated node with its PCI tree, and an engine that judges what a worker reports."""
 
 import asyncio
 import contextlib
@@ -120,7 +120,7 @@ class Judge:
         self.take(Tick())
 
     def kernel_line(self, line: str) -> None:
-        """The kernel log tells this line."""
+        """The kernel log has this line."""
         (match,) = self._matcher.match([line])
         assert match is not None, f"no pattern matches {line!r}"
         self.take(

@@ -144,7 +144,7 @@ async def test_what_a_generation_does_not_count_is_left_out_and_asked_no_more(
 async def test_counters_that_cannot_be_read_for_a_while_are_not_asked_for_one_by_one_ever_after(
     h100: GpuNode,
 ) -> None:
-    """18 links with five counters each, where one call tells them all."""
+    """18 links with five counters each, where one call reads them all."""
     h100.node.answer(pynvml.NVML_ERROR_UNKNOWN, "gpu1", "field:161")
     h100.node.answer(pynvml.NVML_ERROR_UNKNOWN, "gpu1", "field:162")
     h100.node.answer(pynvml.NVML_ERROR_UNKNOWN, "gpu1", "field:163")

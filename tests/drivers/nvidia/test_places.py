@@ -18,7 +18,7 @@ HOUR_S = 3600
 
 @pytest.fixture
 def older(h100: GpuNode) -> GpuNode:
-    """Its driver does not tell which recovery a GPU needs."""
+    """Its driver does not say which recovery a GPU needs."""
     h100.gpus.make_older("520")
     return h100
 

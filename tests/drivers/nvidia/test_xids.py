@@ -1,4 +1,4 @@
-"""Xids by NVML: each as its row says, and one fault with what the kernel log and the state tell of it."""
+"""Xids by NVML: each as its row says, and one fault with what the kernel log and the state say of it."""
 
 import pynvml
 import pytest

@@ -1,4 +1,4 @@
-"""Calls that hang, crash or lie, as the node is told to: which of them, and which not."""
+"""Calls that hang, crash or lie, as the node is set to: which of them, and which not."""
 
 import os
 import subprocess

@@ -38,7 +38,7 @@ def take(events: Any, timeout_ms: int = NOT_NOW_MS) -> tuple[int, int, int]:
 
 
 def during_a_wait(events: Any, happen: Callable[[], object]) -> int | tuple[int, int, int]:
-    """What a wait that began before something happens is told: the event, or the error."""
+    """What a wait that began before something happens receives: the event, or the error."""
     received: list[int | tuple[int, int, int]] = []
 
     def wait() -> None:

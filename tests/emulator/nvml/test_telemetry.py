@@ -1,4 +1,4 @@
-"""What is put into the node's state is what pynvml tells, in NVML's units."""
+"""What is put into the node's state is what pynvml reads, in NVML's units."""
 
 import ctypes
 from collections.abc import Callable
