@@ -56,7 +56,7 @@ class DriverTraits:
     """How long the first answer of its worker may take."""
 
     events_lost_code: str = ""
-    """The code of the line of the kernel log which tells that it has lost events."""
+    """The code of the line of the kernel log which says that it has lost events."""
 
     reset: ResetTraits | None = None
 

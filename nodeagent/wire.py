@@ -109,7 +109,7 @@ class Signal(_Message, frozen=True):
 
 
 class Skipped(_Message, frozen=True):
-    """A record that the worker was told to skip, and has. ``evidence`` is where it stood and its text."""
+    """A record that the worker had to skip, and has. ``evidence`` is where it stood and its text."""
 
     seq: Natural
     evidence: Evidence = {}
@@ -123,7 +123,7 @@ class Active(_Message, frozen=True):
 
 
 class Holder(_Message, frozen=True):
-    """A process on the device; ``start_time`` in clock ticks since boot tells reused pids apart."""
+    """A process on the device; ``start_time`` in clock ticks since boot distinguishes reused pids."""
 
     pid: Natural
     start_time: Natural
@@ -247,7 +247,7 @@ class CaughtUp(_Message, frozen=True, tag="caught_up"):
 
 
 class Lost(_Message, frozen=True, tag="lost"):
-    """The source cannot be read for now; ``CaughtUp`` will tell when it can again."""
+    """The source cannot be read for now; ``CaughtUp`` says when it can again."""
 
     reason: Text
     errno: ErrorNumber = 0
@@ -275,7 +275,7 @@ _orders: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
 _reports: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
 
 
-def as_told(patterns: Iterable[object]) -> tuple[Pattern, ...]:
+def as_patterns(patterns: Iterable[object]) -> tuple[Pattern, ...]:
     """The patterns of a catalog as a worker takes them."""
     return msgspec.convert(tuple(patterns), tuple[Pattern, ...], from_attributes=True)
 

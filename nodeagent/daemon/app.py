@@ -29,7 +29,7 @@ from nodeagent.daemon import host_ids, refusals, systemd
 from nodeagent.daemon.catalogs import Catalogs, NoTables, stand_in
 from nodeagent.daemon.clock import carry_on
 from nodeagent.daemon.pump import Pump, RestartNeeded
-from nodeagent.daemon.rebuild import Rebuilt, load_catalogs, rebuild
+from nodeagent.daemon.rebuild import RebuildResult, load_catalogs, rebuild
 from nodeagent.daemon.reload import Reloading, table_folders
 from nodeagent.daemon.resets.actuator import Actuator
 from nodeagent.daemon.resets.past_resets import resets_recorded
@@ -53,12 +53,12 @@ EXIT_CONFIG = 78
 
 
 def run(chosen: Chosen, config_path: Path | None, stream: bool) -> int:
-    """Serve until told to stop; the answer is the exit status. ``stream`` prints events on stdout."""
+    """Serve until a signal stops it; the answer is the exit status. ``stream`` prints events on stdout."""
     status = os.EX_OK
     for line in chosen.refused.splitlines():
         log.critical("configuration refused: %s", line)
     if chosen.refused:
-        log.critical("going on with the configuration that it last ran with")
+        log.critical("running with the last accepted configuration; correct the file, then reload")
     for warning in chosen.config.without_effect():
         log.warning("%s", warning)
     daemon = Daemon(chosen, config_path, stream)
@@ -86,11 +86,11 @@ class Daemon:
         config = self._config
         # Nothing of what is built up to the start is garbage; looking for it takes a tenth of a long replay.
         gc.disable()
-        async with contextlib.AsyncExitStack() as parts:
+        async with contextlib.AsyncExitStack() as resources:
             keep = Keep(retention_ns=config.store.retention_ns, max_size=config.store.max_size_bytes)
             ledger = Ledger(Path(config.agent.state_dir), host_ids.machine_id(), keep=keep)
             recovery = await ledger.open()
-            parts.push_async_callback(ledger.close)
+            resources.push_async_callback(ledger.close)
             volatile = _is_volatile(Path(config.agent.state_dir))
 
             folders = table_folders(config)
@@ -107,7 +107,7 @@ class Daemon:
             feed = EventFeed()
             pump = Pump(engine, ledger, feed, clock, systemd.watchdog)
             if rebuilt.damages:
-                # What was put back is on the disk before the damage counts as told.
+                # What was put back is on the disk before the damage counts as reported.
                 await pump.compact()
             started = Started(boot_id=clock.boot_id, version=__version__, doubt=clock.doubt)
             switched_off = configured.switched_off(config, engine.view())
@@ -117,7 +117,7 @@ class Daemon:
             await pump.begin(
                 rebuilt.differences,
                 (started, _node(config), *switched_off, *tables, resets, *conditions),
-                told=rebuilt.damages,
+                reported=rebuilt.damages,
             )
 
             sources = configured.supervisors(
@@ -170,8 +170,8 @@ class Daemon:
                 health=lambda: configured.health(pump, ledger, sources, volatile),
             )
             await grpc.start()
-            parts.push_async_callback(grpc.stop)
-            await self._serve_metrics(metrics, parts)
+            resources.push_async_callback(grpc.stop)
+            await self._serve_metrics(metrics, resources)
 
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(pump.run())
@@ -179,8 +179,8 @@ class Daemon:
                     tasks.create_task(source.run())
                 outlets = [
                     tasks.create_task(metrics.run(recovery.last_seq)),
-                    tasks.create_task(self._write_events(feed, ledger, recovery.last_seq)),
-                    tasks.create_task(_tell_readiness(feed, grpc, _required(config))),
+                    tasks.create_task(self._write_journal(feed, ledger, recovery.last_seq)),
+                    tasks.create_task(_report_readiness(feed, grpc, _required(config))),
                     tasks.create_task(reloading.on(self._reload)),
                     tasks.create_task(actuator.run()),
                     tasks.create_task(quiescence.run()),
@@ -208,25 +208,25 @@ class Daemon:
         loop.add_signal_handler(signal.SIGINT, self._stop.set)
         loop.add_signal_handler(signal.SIGHUP, self._reload.set)
 
-    async def _write_events(self, feed: EventFeed, ledger: Ledger, after_seq: int) -> None:
+    async def _write_journal(self, feed: EventFeed, ledger: Ledger, after_seq: int) -> None:
         if self._stream:
             await journal.write_events(feed, ledger, after_seq, journal.line_writer(sys.stdout))
         elif journal.runs_under_journal(os.environ):
             await journal.write_events(feed, ledger, after_seq, journal.journal_writer())
 
-    async def _serve_metrics(self, metrics: NodeMetrics, parts: contextlib.AsyncExitStack) -> None:
+    async def _serve_metrics(self, metrics: NodeMetrics, resources: contextlib.AsyncExitStack) -> None:
         """A port that is taken costs the metrics, not the daemon: better not scraped than blind."""
         if not self._config.metrics.listen:
             return
         server = MetricsServer(self._config.metrics.listen, metrics)
 
-        async def listen() -> None:
+        async def open_listener() -> None:
             server.start()
 
-        parts.callback(server.stop)
-        trying = await open_or_keep_trying(listen, "no metrics")
+        resources.callback(server.stop)
+        trying = await open_or_keep_trying(open_listener, "no metrics")
         if trying is not None:
-            parts.callback(trying.cancel)
+            resources.callback(trying.cancel)
 
 
 def _is_volatile(state_dir: Path) -> bool:
@@ -240,7 +240,7 @@ def _is_volatile(state_dir: Path) -> bool:
     return kind in VOLATILE
 
 
-async def _tell_readiness(feed: EventFeed, grpc: GrpcServer, required: frozenset[str]) -> None:
+async def _report_readiness(feed: EventFeed, grpc: GrpcServer, required: frozenset[str]) -> None:
     """Ready while every required source observes: what a load balancer or a scheduler's probe asks."""
     while True:
         publication = feed.current
@@ -271,7 +271,7 @@ def _node(config: Config) -> DeviceSeen:
     )
 
 
-def _damages(rebuilt: Rebuilt) -> list[Signal]:
+def _damages(rebuilt: RebuildResult) -> list[Signal]:
     restored = [f"{cell.id}" for cell in rebuilt.restored]
     return [store_damaged(damage, restored) for damage in rebuilt.damages]
 

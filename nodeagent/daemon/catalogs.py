@@ -33,7 +33,7 @@ def why_refused(error: Exception) -> str:
     if isinstance(error, ConfigError | TablesError):
         return str(error)
     log.error("tables and configuration cannot be loaded", exc_info=error)
-    return f"cannot be loaded, by a defect of nodeagent, to be reported with the files: {error!r}"
+    return f"cannot be loaded, by a defect of nodeagent; report it with the files: {error!r}"
 
 
 def tables_on_disk(folders: Sequence[Path], settings: Settings) -> Catalog:
@@ -93,7 +93,7 @@ class Catalogs:
         return await self.take(loaded, folders, in_force)
 
     async def read(self, folders: Sequence[Path], settings: Settings) -> Loaded:
-        """What stands on disk. It changes nothing, and the loop goes on meanwhile. Raises TablesError."""
+        """What stands on disk. It changes nothing, and the loop runs meanwhile. Raises TablesError."""
         return await asyncio.to_thread(load_catalog, folders, settings)
 
     async def take(self, loaded: Loaded, folders: Sequence[Path], in_force: str) -> tuple[Input, ...]:
@@ -105,7 +105,7 @@ class Catalogs:
 
     @staticmethod
     def rejected(reason: str) -> TablesRejected:
-        """The input that tells of tables that were refused; a very long reason is cut."""
+        """The input that reports tables that were refused; a very long reason is cut."""
         return TablesRejected(reason=reason[:_REASON_LENGTH])
 
     async def _fall_back(self, folders: Sequence[Path], settings: Settings, in_force: str) -> None:
@@ -116,7 +116,7 @@ class Catalogs:
             return
         shipped = tables_on_disk(folders[:1], settings)
         await self._take(shipped, "shipped; the site's were refused", in_force)
-        log.warning("no tables were ever good on this node: only those of %s are in force", folders[0])
+        log.warning("no tables of this node were ever accepted: only those of %s are in force", folders[0])
 
     async def _take(self, catalog: Catalog, reason: str, in_force: str) -> None:
         encoded = encode_catalog(catalog)

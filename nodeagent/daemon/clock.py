@@ -1,7 +1,7 @@
 """The two times: the rule clock that never steps back, and the wall clock that people read.
 
 Within a boot the rule clock is CLOCK_BOOTTIME moved by a constant, so it is exact across restarts of
-the daemon and blind to steps of the wall clock. Across boots only the wall clock can tell how long
+the daemon and blind to steps of the wall clock. Across boots only the wall clock can say how long
 the machine was off; what it says is bounded, and never negative.
 """
 

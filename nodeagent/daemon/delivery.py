@@ -11,10 +11,10 @@ from nodeagent.store.records import Cursor, Taken
 class Delivery:
     """``inputs`` in order; everything up to ``cursor`` is accounted for by this and earlier deliveries.
 
-    ``told`` gets what became of them, when that is committed and published.
+    ``answer`` gets what became of them, when that is committed and published.
     """
 
     source: str
     inputs: tuple[Input, ...] = ()
     cursor: Cursor | None = None
-    told: asyncio.Future[Taken] | None = None
+    answer: asyncio.Future[Taken] | None = None

@@ -12,7 +12,7 @@ def machine_id() -> str:
     try:
         return str(id128.get_machine().hex)
     except OSError as error:
-        log.warning("this machine has no id (%s): the store cannot tell that its disk was copied", error)
+        log.warning("this machine has no id (%s): a copied disk cannot be detected", error)
         return ""
 
 

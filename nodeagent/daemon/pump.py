@@ -28,7 +28,7 @@ QUEUE_DELIVERIES = 1024
 MAX_INPUTS_A_TURN = 2048
 HEARTBEAT_S = 5.0
 SHORTEST_BEAT_S = 1.0
-"""A busy pump tells the watchdog no more often than this: telling it costs as much as a small turn."""
+"""A busy pump notifies the watchdog no more often than this: one call costs as much as a small turn."""
 
 COMPACT_EVERY_S = 3600.0
 COMPACT_BEYOND_INPUTS = 20_000
@@ -67,7 +67,7 @@ class _Turn:
 
 
 class Pump:
-    """``beat`` is called only after a turn whose commit was answered: that is what the watchdog hears."""
+    """``beat`` is called only after a turn whose commit was answered: that is what the watchdog waits for."""
 
     def __init__(
         self, engine: Engine, ledger: Ledger, feed: EventFeed, clock: Clock, beat: Callable[[], None]
@@ -81,13 +81,13 @@ class Pump:
         self._room = asyncio.Semaphore(QUEUE_DELIVERIES)
         self._woken = asyncio.Event()
         self._finishing = False
-        self._told_degraded: str | None = None
+        self._reported_degraded: str | None = None
         self._view = View()
         self._beaten_s = float("-inf")
         self._compact_at_s = time.monotonic() + COMPACT_EVERY_S
         self.statistics = PumpStatistics()
         self.act: Callable[[Action, bool], None] = _nobody_acts
-        """Told of each action once it is committed and published, and whether that is on the disk."""
+        """Called for each action once it is committed and published, and whether that is on the disk."""
         ledger.on_durability_change = self._woken.set
 
     @property
@@ -102,20 +102,22 @@ class Pump:
 
     async def ask(self, *inputs: Input) -> Taken:
         """Hand over inputs, and learn what became of them, once that is published."""
-        told: asyncio.Future[Taken] = asyncio.get_running_loop().create_future()
-        await self.submit(Delivery(source="agent", inputs=inputs, told=told))
-        return await told
+        answer: asyncio.Future[Taken] = asyncio.get_running_loop().create_future()
+        await self.submit(Delivery(source="agent", inputs=inputs, answer=answer))
+        return await answer
 
-    async def begin(self, outcome: Outcome, inputs: Iterable[Input], told: Collection[Damage] = ()) -> None:
-        """The first turn of a process: what rebuilding found, then its own first inputs. They tell of what
-        was damaged as far as it is ``told``; the rest is told here.
+    async def begin(
+        self, outcome: Outcome, inputs: Iterable[Input], reported: Collection[Damage] = ()
+    ) -> None:
+        """The first turn of a process: what rebuilding found, then its own first inputs. These report the
+        damage that ``reported`` names; the rest is reported here.
         """
-        turn = _Turn(reports_damage=bool(told))
+        turn = _Turn(reports_damage=bool(reported))
         self._gather(turn, self._clock.rule_ns(), outcome)
         for given in inputs:
             self._step(turn, given)
-        self._tell_durability(turn)
-        self._tell_damage(turn, told)
+        self._report_durability(turn)
+        self._report_damage(turn, reported)
         await self._commit(turn)
 
     async def run(self) -> None:
@@ -130,8 +132,8 @@ class Pump:
             for delivery in self._arrived():
                 self._take(turn, delivery)
             self._step(turn, Tick())
-            self._tell_durability(turn)
-            self._tell_damage(turn)
+            self._report_durability(turn)
+            self._report_damage(turn)
             durable = not self._ledger.degraded
             if turn.inputs or turn.events or turn.cursors or time.monotonic() >= self._beaten_s + HEARTBEAT_S:
                 durable = await self._commit(turn)
@@ -184,9 +186,9 @@ class Pump:
             answer = self._step(turn, given) or answer
         if delivery.cursor is not None:
             turn.cursors[delivery.source] = delivery.cursor
-        if delivery.told is not None:
+        if delivery.answer is not None:
             events = tuple(event for _, event in turn.events[before:])
-            turn.taken.append((delivery.told, Taken(events=events, answer=answer)))
+            turn.taken.append((delivery.answer, Taken(events=events, answer=answer)))
 
     def _step(self, turn: _Turn, given: Input) -> Answer | None:
         now_ns = self._clock.rule_ns()
@@ -204,12 +206,12 @@ class Pump:
             turn.inputs.append(Stamped(rule_ns=now_ns, wall_ns=now_ns + offset_ns, input=record))
         turn.events.extend((event.at_ns + offset_ns, event) for event in outcome.events)
 
-    def _tell_durability(self, turn: _Turn) -> None:
+    def _report_durability(self, turn: _Turn) -> None:
         """The store's trouble is a fault like any other, raised and cleared by this machinery."""
         degraded = self._ledger.degraded
-        if degraded == self._told_degraded:
+        if degraded == self._reported_degraded:
             return
-        self._told_degraded = degraded
+        self._reported_degraded = degraded
         signal = Signal(
             source="agent",
             device="node",
@@ -219,10 +221,10 @@ class Pump:
         )
         self._step(turn, signal)
 
-    def _tell_damage(self, turn: _Turn, told: Collection[Damage] = ()) -> None:
-        """What was found damaged since the start: memory has all that decides, and a person is told."""
+    def _report_damage(self, turn: _Turn, reported: Collection[Damage] = ()) -> None:
+        """What was found damaged since the start: memory has all that decides, and a fault is raised."""
         for damage in self._ledger.damages:
-            if damage not in told:
+            if damage not in reported:
                 self._step(turn, store_damaged(damage))
             turn.reports_damage = True
 
@@ -239,7 +241,7 @@ class Pump:
                 reports_damage=turn.reports_damage,
             )
         )
-        # A step of a reset may be told by no event: a turn in which nothing came shows it.
+        # A step of a reset may come with no event: a turn in which nothing came shows it.
         if turn.inputs or turn.events or not turn.cursors:
             self._view = self._engine.view()
         self._publish(committed)
@@ -252,9 +254,9 @@ class Pump:
     def _answer(self, turn: _Turn, durable: bool) -> None:
         """A disk that is well again has been given what it missed: then there is no reason any more."""
         not_durable = "" if durable else self._ledger.degraded
-        for told, taken in turn.taken:
-            if not told.done():
-                told.set_result(replace(taken, not_durable=not_durable))
+        for answer, taken in turn.taken:
+            if not answer.done():
+                answer.set_result(replace(taken, not_durable=not_durable))
 
     def _beat_if_due(self) -> None:
         now_s = time.monotonic()

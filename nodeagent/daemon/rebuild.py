@@ -1,7 +1,7 @@
-"""From what the store kept to a running engine: replay the inputs, compare with what was told.
+"""From what the store kept to a running engine: replay the inputs, compare with what was emitted.
 
-Restart and crash recovery are this one path. Where the store was damaged, what subscribers were told is open
-stays open; and whatever is wrong with what is left, there is an engine. It reads; what must be told it
+Restart and crash recovery are this one path. Where the store was damaged, what subscribers saw open
+stays open; and whatever is wrong with what is left, there is an engine. It reads; what must be emitted it
 returns.
 """
 
@@ -26,8 +26,8 @@ _PAGE_EVENTS = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rebuilt:
-    """``differences`` is what differs from what was told, normally nothing. ``damages`` are those to be told,
+class RebuildResult:
+    """``differences`` is what differs from what was emitted, normally nothing. ``damages`` go out as faults,
     and ``restored`` what was put back because of them.
     """
 
@@ -75,25 +75,25 @@ async def _stored_catalog(ledger: Ledger, digest: str) -> Catalog:
     return decode_catalog(stored)
 
 
-async def rebuild(ledger: Ledger, recovery: Recovery, catalogs: Mapping[str, Catalog]) -> Rebuilt:
+async def rebuild(ledger: Ledger, recovery: Recovery, catalogs: Mapping[str, Catalog]) -> RebuildResult:
     """The engine as it was at the last commit."""
     if recovery.damages:
         return await _of_what_is_left(ledger, recovery, catalogs, recovery.damages)
     try:
         engine = replayed(recovery, catalogs)
     except Exception as error:  # the rim of a replay: a start that fails would fail for ever
-        log.exception("what the store holds cannot be replayed")
+        log.exception("the stored inputs cannot be replayed")
         damage = Damage(why=f"it cannot be replayed: {type(error).__name__}: {error}", is_whole=False)
         return await _of_what_is_left(ledger, recovery, catalogs, (damage,))
     published = published_by(recovery.carried)
     async for events in _pages(ledger, recovery.carried_at_seq, recovery.last_seq):
         published.add(events)
-    return Rebuilt(engine=engine, differences=_reconciled(engine, published))
+    return RebuildResult(engine=engine, differences=_reconciled(engine, published))
 
 
 async def _of_what_is_left(
     ledger: Ledger, recovery: Recovery, catalogs: Mapping[str, Catalog], damages: tuple[Damage, ...]
-) -> Rebuilt:
+) -> RebuildResult:
     """The most of it that can be replayed, and beside it what the history says is open."""
     history = restore.History(cell for damage in damages for cell in damage.doubtful)
     published = published_by(recovery.carried)
@@ -113,9 +113,9 @@ async def _of_what_is_left(
                     replace(attempt, carried=left, carried_at_ns=engine.now_ns, inputs=()), catalogs
                 )
         except Exception:  # as above
-            log.exception("what is left of the store cannot be replayed; less of it is tried")
+            log.exception("the readable part of the store cannot be replayed: trying with less of it")
             continue
-        return Rebuilt(
+        return RebuildResult(
             engine=engine, differences=_reconciled(engine, published), damages=damages, restored=restored
         )
     raise AssertionError("an engine without a past cannot fail")
@@ -144,7 +144,7 @@ async def _pages(ledger: Ledger, after_seq: int, last_seq: int) -> AsyncIterator
             page = await ledger.read_events(after_seq, _PAGE_EVENTS)
         except StoreUnreadableError as error:
             log.error(
-                "the history cannot be read (%s): what it told is not compared with what is open", error
+                "the history cannot be read (%s): its events are not compared with the open conditions", error
             )
             return
         if not page:
@@ -156,5 +156,5 @@ async def _pages(ledger: Ledger, after_seq: int, last_seq: int) -> AsyncIterator
 def _reconciled(engine: Engine, published: Published) -> Outcome:
     outcome, differences = engine.reconcile(published)
     if differences:
-        log.error("%d conditions differ from what the stored events told; told again", differences)
+        log.error("%d conditions differ from the stored events: their events are emitted again", differences)
     return outcome

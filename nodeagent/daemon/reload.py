@@ -1,7 +1,7 @@
 """Reloads, on SIGHUP and for operators: the tables and those keys of the configuration that decide.
 
-One at a time. What is wrong anywhere refuses all of it; only a reload that was meant is told as rejected.
-Keys that have changed and that only a start takes are told.
+One at a time. What is wrong anywhere refuses all of it; only a reload that was meant is reported as rejected.
+Keys that have changed and that only a start takes are named.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ KEEP_LIMIT_S = 5.0
 
 class Reloading:
     """``config`` is that of the start, ``config_path`` None: the default file is read again. ``on_config`` is
-    told of what it says.
+    called with what it says.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Reloading:
         self._one_at_a_time = asyncio.Lock()
 
     async def on(self, demand: asyncio.Event) -> None:
-        """Each time that is set. What is wrong was told and logged: nobody waits for an answer."""
+        """Each time that is set. What is wrong was reported and logged: nobody waits for an answer."""
         while True:
             await demand.wait()
             demand.clear()
@@ -107,7 +107,7 @@ class Reloading:
                 lambda: last.keep(self._config_path, os.environ, config),
             )
         except OSError as error:
-            log.warning("a copy of the configuration cannot be kept for a later start: %s", error)
+            log.warning("the configuration cannot be copied for a later start: %s", error)
 
     async def _reject(self, wrong: str, reason: str) -> None:
         for line in reason.splitlines():

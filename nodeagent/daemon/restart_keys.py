@@ -1,4 +1,4 @@
-"""Which keys of the configuration only a start takes, so that a reload can tell of them. Pure."""
+"""Which keys of the configuration only a start takes, so that a reload can name them. Pure."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -32,7 +32,7 @@ _WHERE_RESETS_RUN: Final = "reset.run_dir"
 def left_for_a_start(started_with: Config, now: Config) -> tuple[str, ...]:
     """One sentence for each key that has changed and that a reload does not take."""
     return tuple(
-        f"{key} has changed: it is taken at the next start, not by a reload"
+        f"{key} changed: restart nodeagent to apply it"
         for key in _changed(started_with, now)
         if not _is_taken_at_a_reload(key)
     )

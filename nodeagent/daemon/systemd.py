@@ -1,4 +1,4 @@
-"""What the service manager hears: ready, reloading, stopping, and that the pump still turns.
+"""What the service manager is notified of: ready, reloading, stopping, and that the pump still turns.
 
 Outside systemd (no NOTIFY_SOCKET) every call does nothing.
 """

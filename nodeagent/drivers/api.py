@@ -90,7 +90,7 @@ class Reading:
     ``active``: the codes active now, None if the source has no such list; ``complete`` is false when
     the list may lack codes (a buffer was filled, nothing more can be asked); ``unread``: the codes, without
     what refines them, that it may lack because the call for them failed. ``readings``: telemetry by metric
-    name in base units; not ``measured``: none was taken, what was told last holds. ``holders``: the
+    name in base units; not ``measured``: none was taken, what was reported last holds. ``holders``: the
     processes on the device, None if unknown, () if it is free.
     """
 

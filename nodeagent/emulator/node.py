@@ -17,8 +17,8 @@ from nodeagent.emulator.ascend.codes import (
     Fault,
     add_standing,
     remove_standing,
+    send_event,
     standing,
-    tell,
 )
 from nodeagent.emulator.descriptions import describe, libraries_for
 from nodeagent.emulator.nvidia.gpus import Gpus
@@ -27,7 +27,7 @@ from nodeagent.emulator.shared.fields import FieldError, set_field
 from nodeagent.emulator.shared.layout import LIMITS
 from nodeagent.emulator.shared.state import FILE, State
 from nodeagent.emulator.shared.symbols import take_away
-from nodeagent.emulator.unifiedbus.faults import FabricFault, clear_fabric, raise_fabric, tell_fabric
+from nodeagent.emulator.unifiedbus.faults import FabricFault, clear_fabric, raise_fabric, send_fabric_event
 
 
 class UnknownDevice(LookupError):
@@ -131,24 +131,24 @@ class EmulatedNode:
         events: int = 1,
         part: int = 0,
     ) -> None:
-        """A fault begins: it stands, and ``events`` occur events are told.
+        """A fault begins: it stands, and ``events`` occur events are sent.
 
         ``severity`` is the library's: 0 suggestion, 1 minor, 2 major, 3 critical. ``deliver=False``: it
-        stands, but nobody is told (a lost callback). ``stand=False``: only told. ``part``: of the chip.
+        stands, but nobody is notified (a lost callback). ``stand=False``: only sent. ``part``: of the chip.
         """
         fault = Fault(code, severity, name, part)
         index = self.index(device)
         if stand:
             add_standing(self.state, index, fault)
         for _ in range(events if deliver else 0):
-            tell(self.state, index, fault, OCCUR)
+            send_event(self.state, index, fault, OCCUR)
 
     def clear_code(self, device: str, code: int, *, deliver: bool = True, part: int = 0) -> None:
-        """A fault ends. ``deliver=False``: nobody is told (a lost recover)."""
+        """A fault ends. ``deliver=False``: nobody is notified (a lost recover)."""
         index = self.index(device)
         fault = remove_standing(self.state, index, code, part)
         if deliver:
-            tell(self.state, index, fault, RECOVER)
+            send_event(self.state, index, fault, RECOVER)
 
     def clear_codes(self, device: str, *, deliver: bool = True) -> None:
         """Every fault of a device ends."""
@@ -159,7 +159,7 @@ class EmulatedNode:
         """The codes that stand."""
         return [fault.code for fault in standing(self.state, self.index(device))]
 
-    def tell(
+    def send_event(
         self,
         device: str,
         code: int,
@@ -173,7 +173,7 @@ class EmulatedNode:
 
         ``device_id``: the event names another chip than its own.
         """
-        tell(self.state, self.index(device), Fault(code, severity, name), assertion, device_id)
+        send_event(self.state, self.index(device), Fault(code, severity, name), assertion, device_id)
 
     # --- faults of the UnifiedBus switches ---
 
@@ -181,16 +181,16 @@ class EmulatedNode:
         """A fault of a switch chip or port begins; as ``raise_code``. What the kernel log says, or ""."""
         if stand:
             raise_fabric(self.state, fault)
-        return tell_fabric(self.state, fault, OCCUR) if deliver else ""
+        return send_fabric_event(self.state, fault, OCCUR) if deliver else ""
 
     def clear_fabric(self, fault: FabricFault, *, deliver: bool = True) -> str:
-        """It ends; ``deliver=False``: nobody is told. As ``raise_fabric``."""
+        """It ends; ``deliver=False``: nobody is notified. As ``raise_fabric``."""
         clear_fabric(self.state, fault)
-        return tell_fabric(self.state, fault, RECOVER) if deliver else ""
+        return send_fabric_event(self.state, fault, RECOVER) if deliver else ""
 
-    def tell_fabric(self, fault: FabricFault, assertion: int) -> str:
+    def send_fabric_event(self, fault: FabricFault, assertion: int) -> str:
         """Only an event, whatever stands. As ``raise_fabric``."""
-        return tell_fabric(self.state, fault, assertion)
+        return send_fabric_event(self.state, fault, assertion)
 
     def fill_fabric_ring(self) -> None:
         """Of the newest process that has subscribed to the switches, which takes nothing any more."""
@@ -287,7 +287,7 @@ class EmulatedNode:
 
     def take_out(self, device: str) -> None:
         """The driver removes the chip; its name stays taken. Processes that have found an NPU list it still,
-        and are told by its health that it is not there.
+        and learn by its health that it is not there.
         """
         self.chip(device).present = 0
 
@@ -312,7 +312,7 @@ class EmulatedNode:
         chip.process_count = place + 1
 
     def end_process(self, device: str, process_id: int) -> None:
-        """A process on the chip ends in the middle of the next list: told of once more, then gone."""
+        """A process on the chip ends in the middle of the next list: listed once more, then gone."""
         chip = self.chip(device)
         place = list(chip.process_ids[: chip.process_count]).index(process_id)
         chip.process_memory_bytes[place] = LIMITS["PROCESS_ENDED"]

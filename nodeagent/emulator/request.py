@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from nodeagent.emulator.node import EmulatedNode
 
-Deliver = Annotated[bool, Meta(description="Tell subscribers of it; no: the event is lost.")]
+Deliver = Annotated[bool, Meta(description="Send it to subscribers; no: the event is lost.")]
 Severity = Annotated[
     int, Meta(description="As the library has it: 0 suggestion, 1 minor, 2 major, 3 critical.")
 ]

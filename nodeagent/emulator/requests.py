@@ -1,6 +1,6 @@
 """What the control socket can be asked to do: one structure each, its fields those of the JSON object.
 
-Each does its own thing to a node and answers what there is to tell. It checks nothing that the node checks.
+Each does its own thing to a node and answers what there is to report. It checks nothing that the node checks.
 """
 
 import re
@@ -72,7 +72,7 @@ class Raise(_OfFabric, tag="raise"):
 
     name: EventName = ""
     deliver: Deliver = True
-    events: Annotated[int, Meta(description="How often an NPU's event is told.")] = 1
+    events: Annotated[int, Meta(description="How often an NPU's event is sent.")] = 1
     part: Part = 0
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
@@ -112,8 +112,8 @@ class Clear(_OfFabric, tag="clear"):
         return {}
 
 
-class Tell(Request, tag="tell"):
-    """Tell subscribers an event of an NPU whatever stands: ASSERTION 0 recover, 1 occur, 2 once."""
+class SendEvent(Request, tag="tell"):
+    """Send subscribers an event of an NPU whatever stands: ASSERTION 0 recover, 1 occur, 2 once."""
 
     device: str
     code: str
@@ -122,7 +122,9 @@ class Tell(Request, tag="tell"):
     name: EventName = ""
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
-        node.tell(self.device, code_of(self.code), self.assertion, severity=self.severity, name=self.name)
+        node.send_event(
+            self.device, code_of(self.code), self.assertion, severity=self.severity, name=self.name
+        )
         return {}
 
 
@@ -251,7 +253,7 @@ def _shown(node: EmulatedNode, device: str) -> dict[str, Any]:
 REQUESTS: Final[tuple[type[Request], ...]] = (
     Raise,
     Clear,
-    Tell,
+    SendEvent,
     Set,
     *CALL_REQUESTS,
     Drop,

@@ -28,7 +28,7 @@ def matched(
     lines: Iterable[LogLine], patterns: Sequence[Pattern], *, trust_userspace: bool
 ) -> Iterator[Moment]:
     """One moment for each signal, in order of time, and a last one for the end of the log."""
-    matcher = Matcher(wire.as_told(patterns))
+    matcher = Matcher(wire.as_patterns(patterns))
     remaining = iter(lines)
     signals: list[wire.Signal] = []
     end_ns: int | None = None

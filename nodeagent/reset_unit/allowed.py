@@ -32,7 +32,7 @@ def now(vendor: str, path: Path | None, environ: Mapping[str, str]) -> Allowed:
     config = _read(file)
     section = config.drivers.get(vendor)
     if vendor not in RESETS or not isinstance(section, VendorConfig):
-        raise ResetRefused(f"nobody knows how to reset a device of {vendor}")
+        raise ResetRefused(f"nodeagent cannot reset a device of {vendor}")
     mode = config.reset.of_vendor(vendor)
     if mode not in (ResetMode.ASK, ResetMode.ON):
         raise ResetRefused(f"reset.mode is {mode} for {vendor} in {file}")

@@ -2,7 +2,7 @@
 
     allowed by root's configuration ─> the devices are one group, and free ─> within the limits
         ─> hooks before it ─> evidence ─> jobs ended ─> still allowed ─> counted ─> the vendor's reset
-        ─> hooks after it ─> (once it is told, where it failed) the report for the vendor's support
+        ─> hooks after it ─> (once it is reported, where it failed) the report for the vendor's support
 
 Whether a reset is in order was decided before, by the daemon; what may be at all is decided here, and
 nobody's word is taken for it. A person may have forbidden it since, or the daemon called it off.
@@ -29,7 +29,7 @@ from nodeagent.vendors import RESETS
 
 GROUP_WAIT_S: Final = 2.0
 MARGIN_S: Final = 40.0
-"""So long before the deadline all must be over: the daemon has the devices read again before it tells."""
+"""So long before the deadline all must be over: the daemon has the devices read again before it reports."""
 
 State = Literal["done", "failed", "timed_out", "refused"]
 
@@ -117,7 +117,7 @@ class Attempt:
         """In a thread, for a vendor's call may never return; in time for the hooks after it."""
         self._check_still_allowed(plan)
         if (left_s := _left_s(plan)) <= 0:
-            raise ResetRefused("what came before it has left no time for it")
+            raise ResetRefused("no time is left for it before its deadline")
         charge.begin()
         outcome: list[tuple[State, str]] = []
         order = plan.order(self._step)
@@ -155,7 +155,7 @@ class Attempt:
             except command.CommandFailed as error:
                 self._step(f"hook after it: {error}")
 
-    # ------------------------------------------------------------------ what is told, what may be
+    # ------------------------------------------------------------------ what is reported, what may be
 
     def _end(self, state: State, reason: str) -> None:
         self._state, self._reason = state, printable(reason)
@@ -171,7 +171,7 @@ class Attempt:
         try:
             why = self._folder.called_off(self._name)
         except (OSError, ValueError) as error:
-            raise ResetRefused(f"whether it was called off cannot be told: {error}") from error
+            raise ResetRefused(f"whether it was called off is unknown: {error}") from error
         if why:
             raise ResetRefused(f"it was called off: {why}")
 

@@ -2,7 +2,7 @@
 
 NVIDIA's nvidia-bug-report.sh runs nvidia-smi and nvidia-debugdump, which may hang with a GPU open, and let
 the driver end and begin again, so that the logs of its firmware are overwritten (liblogdecode.c of NVIDIA's
-open modules). With --safe-mode it runs neither, and collects logs and what the kernel tells (the script's own
+open modules). With --safe-mode it runs neither, and collects logs and what the kernel says (the script's own
 usage, and NVIDIA's guide "Xid Errors"). It writes as it goes: one that is killed leaves a part that can be
 read. Its --extra-system-data has the kernel trace all processors, beside jobs, and is left out.
 """
@@ -61,8 +61,8 @@ class BugReport:
             return f"{self._command[0]} is not installed"
         return ""
 
-    def make(self, tell: Callable[[str], None]) -> None:
-        """One at a time. ``tell`` is told how it went, which ``OUTCOME`` keeps.
+    def make(self, log_line: Callable[[str], None]) -> None:
+        """One at a time. ``log_line`` gets how it went, which ``OUTCOME`` keeps.
 
         It bounds this process and what it starts for good, in its files and in favour of the jobs' processes:
         there is nothing to be done after it.
@@ -77,7 +77,7 @@ class BugReport:
             outcome = "none: one of another reset is being made"
         except (OSError, ValueError) as error:
             outcome = f"none: {error}"
-        tell(f"bug report: {outcome}")
+        log_line(f"bug report: {outcome}")
 
     def _made(self) -> str:
         for old in _newest_first(self.evidence.parent)[MAX_REPORTS - 1 :]:

@@ -50,7 +50,7 @@ class Charge:
                 )
                 self.record.put(self._entry)
         except Locked as error:
-            raise ResetRefused("another reset is being counted, and that does not end") from error
+            raise ResetRefused("another process keeps the record of resets locked") from error
         except (OSError, ValueError) as error:
             raise ResetRefused(f"it cannot be counted: {error}") from error
 

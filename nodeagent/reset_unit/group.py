@@ -28,7 +28,7 @@ def members(
     groups = {**{each.name: unlisted for each in found}, **groups}
     group = groups.get(asked[0].name, "")
     if not group:
-        raise ResetRefused(f"nothing tells which others are reset together with {asked[0].name}")
+        raise ResetRefused(f"which devices are reset together with {asked[0].name} is unknown")
     together = sorted(name for name, of in groups.items() if of == group)
     if together != sorted(each.name for each in asked):
         named = ", ".join(each.name for each in asked)
@@ -38,7 +38,7 @@ def members(
     if unasked and group == unlisted:
         raise ResetRefused(
             f"PCI lists {', '.join(unasked)}, and the library does not: what sits there is reset together "
-            "with the others, and nobody has asked for it or can tell who is on it; power-cycle the node"
+            "with the others, and nobody has asked for it and its processes are unknown; power-cycle the node"
         )
     return found
 

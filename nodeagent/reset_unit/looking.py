@@ -25,7 +25,7 @@ END_LIMIT_S: Final = 10.0
 """For the worker to end; one that hangs in the kernel is left, and has its devices open."""
 
 HOLDERS_LIMIT_S: Final = 3.0
-"""For the devices to tell who is on them: one that hangs tells nothing."""
+"""For the devices to say who is on them: one that hangs says nothing."""
 
 _POLL_ID: Final = 1
 
@@ -43,7 +43,7 @@ class Seen:
 
 
 def look(vendor: str, section: VendorConfig, boot_id: str, holders_of: Collection[str] = ()) -> Seen:
-    """With the configured library. Raises ``ResetRefused`` where it cannot tell."""
+    """With the configured library. Raises ``ResetRefused`` where it cannot look."""
     configure = wire.Configure(driver=vendor, boot_id=boot_id, config=section.for_driver())
     command = (sys.executable, "-I", "-m", "nodeagent.worker", vendor)
     try:
@@ -53,7 +53,7 @@ def look(vendor: str, section: VendorConfig, boot_id: str, holders_of: Collectio
     try:
         return _Conversation(worker).look(configure, holders_of)
     except (OSError, ProtocolError) as error:
-        raise ResetRefused(f"the {vendor} devices cannot be told: {error}") from error
+        raise ResetRefused(f"the {vendor} devices cannot be read: {error}") from error
     finally:
         _end(worker)
 
@@ -71,7 +71,7 @@ class _Conversation:
         if hello is None:
             raise ResetRefused(f"the {configure.driver} devices were not listed within {LOOK_LIMIT_S:g} s")
         if isinstance(hello, wire.Unavailable):
-            raise ResetRefused(f"the {configure.driver} devices cannot be told: {hello.reason}")
+            raise ResetRefused(f"the {configure.driver} devices cannot be read: {hello.reason}")
         devices = {device.device: device for device in hello.devices}
         holders = self._holders([name for name in holders_of if name in devices])
         return Seen(
@@ -82,15 +82,15 @@ class _Conversation:
 
     def _holders(self, devices: Sequence[str]) -> Mapping[str, tuple[Holder, ...] | None]:
         """Of those that answer."""
-        told: dict[str, tuple[Holder, ...] | None] = {}
+        found: dict[str, tuple[Holder, ...] | None] = {}
         if devices:
             self._send(wire.Poll(id=_POLL_ID, devices=tuple(devices)))
             for report in self._reports(HOLDERS_LIMIT_S):
                 if isinstance(report, wire.Reply):
-                    told[report.device] = report.holders
-                if told.keys() >= set(devices):
+                    found[report.device] = report.holders
+                if found.keys() >= set(devices):
                     break
-        return told
+        return found
 
     def _send(self, order: wire.Order) -> None:
         self._orders.write(wire.encode(order))

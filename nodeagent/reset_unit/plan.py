@@ -129,7 +129,7 @@ def _seen(request: Request, section: VendorConfig) -> Seen:
 def _others_on(request: Request, seen: Seen) -> str:
     """Who is on the devices and is not to be ended: a hook must not stop what they need. "" if nobody is.
 
-    A device that does not tell is no hindrance here: that may be why it is reset, and its vendor's part asks
+    A device that does not say is no blocker here: that may be why it is reset, and its vendor's part asks
     again.
     """
     ended = {(process.pid, process.start_time) for process in request.ended_first}

@@ -3,7 +3,7 @@
     nodeagent-ascend.socket ──> this process, as root
         takes     the name of a driver, and the three pipes of a worker   (SCM_RIGHTS in unix(7))
         becomes   user nodeagent-ascend, in the group that owns the vendor's devices
-        tells     its number, and a descriptor of itself                  (pidfd_open(2))
+        sends     its number, and a descriptor of itself                  (pidfd_open(2))
         executes  nodeagent.worker
 
 The daemon may not signal a process of another user. So the connection stays open: whatever happens there,
@@ -69,7 +69,7 @@ def take_order(connection: socket.socket) -> tuple[str, Sequence[int]]:
     try:
         said, descriptors, _, _ = socket.recv_fds(connection, MAX_NAME_BYTES, PIPES)
     except OSError as error:
-        raise Nonsense(f"the daemon did not say which one: {error}") from error
+        raise Nonsense(f"the daemon did not name a driver: {error}") from error
     connection.settimeout(None)
     name = said.decode(errors="replace")
     known = [driver for driver, traits in DRIVERS.items() if traits.has_unit]

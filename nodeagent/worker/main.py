@@ -8,7 +8,7 @@ The main thread waits for stdin alone, so it always notices its end; then it end
 ``os._exit``, whatever hangs in a library. A reply is written by the thread that made the call, so a call that
 hangs is a reply that never comes, and others go on. The daemon judges that; nothing here gives a call up.
 
-It restarts nothing, filters nothing and knows no rule clock. Exit status: 0 told to end, 69 the
+It restarts nothing, filters nothing and knows no rule clock. Exit status: 0 asked to end, 69 the
 source is unavailable (said before), 70 a bug (the traceback is on stderr), 65 the daemon made no sense.
 """
 
@@ -247,7 +247,7 @@ class Host:
         self._outlet.reply(poll_id, device, begun_ns, outcome)
 
     def _list_anew(self, poll_id: int) -> None:
-        """The poll of the source, of a driver that only polls: enumerate again, tell what changed."""
+        """The poll of the source, of a driver that only polls: enumerate again, report what changed."""
         begun_ns = _now_ns()
         outcome: Reading | CallFailed
         try:
@@ -265,7 +265,7 @@ class Host:
 
 
 def _or_report(call: Callable[[], None]) -> Callable[[], None]:
-    """The rim of a thread nobody waits for: what goes wrong is told on stderr, which the daemon logs."""
+    """The rim of a thread nobody waits for: what goes wrong is printed on stderr, which the daemon logs."""
 
     def run() -> None:
         try:

@@ -12,7 +12,7 @@ from nodeagent.drivers.kmsg.match import Matcher
 from nodeagent.drivers.kmsg.parse import parse
 from nodeagent.drivers.kmsg.reader import CHUNK_RECORDS, Account, KernelLog
 from nodeagent.tables.load import load_catalog
-from nodeagent.wire import Pattern, as_told
+from nodeagent.wire import Pattern, as_patterns
 from tests.bench import kernel_log
 from tests.bench.daemon import ROOT
 from tests.bench.figures import Figure, median, spread
@@ -136,7 +136,7 @@ def _patterns(count: int) -> Iterator[Pattern]:
     """The one of the faults, the other shipped ones, then as many more in their manner."""
     shipped = load_catalog([ROOT / "fault_codes"], load_config(None, {}).settings()).catalog.patterns
     for pattern in sorted(shipped, key=lambda pattern: pattern.id != "NV_XID")[:count]:
-        yield from as_told([pattern])
+        yield from as_patterns([pattern])
     pci = r"(?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
     for number in range(len(shipped), count):
         driver = _DRIVERS[number % len(_DRIVERS)]

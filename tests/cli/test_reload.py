@@ -118,7 +118,7 @@ def test_keys_that_only_a_start_takes_are_told(node: Site, nodeagent: Nodeagent)
 
     reloaded = nodeagent("tables", "reload")
 
-    why = "has changed: it is taken at the next start, not by a reload"
+    why = "changed: restart nodeagent to apply it"
     assert (reloaded.status, reloaded.err) == (
         0,
         f"warning: drivers.kmsg.poll_interval {why}\nwarning: drivers.nvidia.enabled {why}\n",

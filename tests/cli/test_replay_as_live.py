@@ -13,7 +13,7 @@ from nodeagent.replay import formats
 from nodeagent.replay.formats import Log
 from nodeagent.replay.matching import matched
 from nodeagent.tables.load import load_catalog
-from nodeagent.wire import Signal, as_told
+from nodeagent.wire import Signal, as_patterns
 from tests.drivers.following import followed
 from tests.drivers.kernel_log_double import KernelLogDouble
 
@@ -126,7 +126,7 @@ def kernel_log(tmp_path: Path) -> Iterator[KernelLogDouble]:
 def live(catalog: Catalog, kernel_log: KernelLogDouble, records: Sequence[Said]) -> list[Outcome]:
     for said in records:
         kernel_log.write_raw(raw(said).encode() + b"\n")
-    with followed(kernel_log.path, patterns=as_told(catalog.patterns)) as log:
+    with followed(kernel_log.path, patterns=as_patterns(catalog.patterns)) as log:
         log.reports.caught_up()
         return [
             (each.code, each.device, each.count, each.trusted, each.evidence["line"])

@@ -17,7 +17,7 @@ from tests.compare_dcmi.build import BuildFailed, build
 from tests.compare_dcmi.compare import Difference, compare
 from tests.compare_dcmi.known import load
 from tests.compare_dcmi.observed import all_stories
-from tests.compare_dcmi.resets import all_resets, told
+from tests.compare_dcmi.resets import all_resets, lines_of
 from tests.compare_dcmi.states import PRODUCTS, STATES
 
 
@@ -49,7 +49,7 @@ def _reset(library: Path) -> int:
     """How many went wrong."""
     wrong = 0
     for course in all_resets(library):
-        click.echo("\n".join(told(course)))
+        click.echo("\n".join(lines_of(course)))
         wrong += bool(course.wrong)
     return wrong
 

@@ -1,10 +1,9 @@
-"""``python -m tests.compare_dcmi.asking LIBRARY``: a process that has a libdcmi, and asks it what it is told
-to.
+"""``python -m tests.compare_dcmi.asking LIBRARY``: a process with a libdcmi that answers orders.
 
 An order is a line of JSON on stdin, and so is its answer on stdout. ``{"ask": DIES, "cards": CARDS}`` asks
 every call about what a chip is and how it is, of every address there could be; ``{"reset": [CARD, DEVICE,
 CHANNEL]}`` resets. ``{"subscribe": TIMES}`` subscribes to the events of all chips so often, and ``{"heard":
-COUNT}`` tells those that have come, once there are so many or none comes any more. An answer is the library's
+COUNT}`` lists those that have come, once there are so many or none comes any more. An answer is the library's
 status, and what it left where that is 0.
 """
 
@@ -27,7 +26,7 @@ VDIE: Final = 1
 ALL: Final = -1
 EVENT_LIMIT_S: Final = 2.0
 
-TOLD: Final = (
+EVENT_FIELDS: Final = (
     "deviceid",
     "node_type",
     "node_id",
@@ -54,8 +53,8 @@ class Asked:
         library = ctypes.CDLL(path)
         self._calls = bind_library_calls(library)
         self._chip = bind_chip_calls(library, Generation.V1)
-        self._heard: list[list[Any]] = []
-        self._callback = abi.FaultCallback(lambda event: self._heard.append(_told(event.contents)))
+        self._received: list[list[Any]] = []
+        self._callback = abi.FaultCallback(lambda event: self._received.append(_fields_of(event.contents)))
 
     def initialise(self) -> int:
         return self._calls["dcmi_init"]()
@@ -67,11 +66,11 @@ class Asked:
         subscribe = self._calls["dcmi_subscribe_fault_event"]
         return [subscribe(ALL, ALL, abi.EventFilter(), self._callback) for _ in range(times)]
 
-    def heard(self, count: int) -> list[list[Any]]:
+    def received(self, count: int) -> list[list[Any]]:
         until_s = time.monotonic() + EVENT_LIMIT_S
-        while len(self._heard) < count and time.monotonic() < until_s:
+        while len(self._received) < count and time.monotonic() < until_s:
             time.sleep(0.01)
-        return list(self._heard)
+        return list(self._received)
 
     def everything(self, cards: int, dies: int) -> Answers:
         """By the name of the call and its address: of every chip, the MCU behind them, and what is not
@@ -149,7 +148,7 @@ class Asked:
     def _current_events(self, card: int, device: int) -> list[Any]:
         count, events = c_int(-1), (abi.Event * CODES)()
         status = self._chip["current_events"](card, device, events, CODES, byref(count))
-        return [status, *map(_told, events[: count.value])] if status == 0 else [status]
+        return [status, *map(_fields_of, events[: count.value])] if status == 0 else [status]
 
     def _processes(self, card: int, device: int) -> list[Any]:
         count, listed = c_int(PROCESSES), (abi.ProcessMemory * (2 * PROCESSES))()
@@ -159,10 +158,10 @@ class Asked:
         return [status, *([each.proc_id, each.proc_mem_usage] for each in listed[: count.value])]
 
 
-def _told(event: abi.Event) -> list[Any]:
+def _fields_of(event: abi.Event) -> list[Any]:
     """Without its time."""
     fault = event.event_t
-    return [event.type, f"{fault.event_id:08X}", *(_shown(getattr(fault, name)) for name in TOLD)]
+    return [event.type, f"{fault.event_id:08X}", *(_shown(getattr(fault, name)) for name in EVENT_FIELDS)]
 
 
 def _shown(value: Any) -> Any:
@@ -184,7 +183,7 @@ def _answer(asked: Asked, order: dict[str, Any]) -> Any:
     if "subscribe" in order:
         return asked.subscribe(order["subscribe"])
     if "heard" in order:
-        return asked.heard(order["heard"])
+        return asked.received(order["heard"])
     return asked.everything(order["cards"], order["ask"])
 
 

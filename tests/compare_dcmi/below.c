@@ -108,27 +108,27 @@ unsigned int below_sleep(unsigned int seconds) { return (void)seconds, 0; }
 FILE *below_popen(const char *command, const char *how);
 FILE *below_popen(const char *command, const char *how)
 {
-    FILE *told = tmpfile();
+    FILE *out = tmpfile();
 
     (void)how;
-    for (int id = 0; told != NULL && strstr(command, "/usr/bin/find") != NULL && id < chip_count(); id++) {
+    for (int id = 0; out != NULL && strstr(command, "/usr/bin/find") != NULL && id < chip_count(); id++) {
         const struct chip *chip = &state()->chips[id];
-        fprintf(told, "0000:00:%02x.0/%04x:%02x:%02x.%x\n", chip->card_id + 1, chip->pci_domain, chip->pci_bus,
+        fprintf(out, "0000:00:%02x.0/%04x:%02x:%02x.%x\n", chip->card_id + 1, chip->pci_domain, chip->pci_bus,
                 chip->pci_device, chip->pci_function);
     }
-    for (int id = 0; told != NULL && strstr(command, "dmidecode -t9") != NULL && id < chip_count(); id++) {
+    for (int id = 0; out != NULL && strstr(command, "dmidecode -t9") != NULL && id < chip_count(); id++) {
         const struct chip *chip = &state()->chips[id];
         if (chip->device_id == 0)
-            fprintf(told, "\tCurrent Usage: In Use\n\tID: %d\n\tBus Addr: %04x:%02x:%02x.%x\n", chip->card_id,
+            fprintf(out, "\tCurrent Usage: In Use\n\tID: %d\n\tBus Addr: %04x:%02x:%02x.%x\n", chip->card_id,
                     chip->pci_domain, chip->pci_bus, chip->pci_device, chip->pci_function);
     }
-    if (told != NULL)
-        rewind(told);
-    return told;
+    if (out != NULL)
+        rewind(out);
+    return out;
 }
 
-int below_pclose(FILE *told);
-int below_pclose(FILE *told) { return fclose(told); }
+int below_pclose(FILE *out);
+int below_pclose(FILE *out) { return fclose(out); }
 
 /* Root's list of processes that a reset may kill lies beside the node, not in /etc. */
 char *below_realpath(const char *path, char *resolved);
@@ -234,69 +234,69 @@ int dsmi_get_version(int device_id, char *version_str, unsigned int version_len,
 
 /* ---------------------------------------------------------------- what a chip is */
 
-int dsmi_get_board_info(int device_id, struct dsmi_board_info_stru *told)
+int dsmi_get_board_info(int device_id, struct dsmi_board_info_stru *out)
 {
     ASK(device_id);
-    *told = (struct dsmi_board_info_stru){chip->board_id, chip->pcb_id, chip->bom_id, chip->slot_id};
+    *out = (struct dsmi_board_info_stru){chip->board_id, chip->pcb_id, chip->bom_id, chip->slot_id};
     return OK;
 }
 
 /* One name, which libdcmi takes apart at its underscore on an A3 or a 950 (dcmi_copy_npu_chip_name_v2). */
-int dsmi_get_chip_info(int device_id, struct dsmi_chip_info_stru *told)
+int dsmi_get_chip_info(int device_id, struct dsmi_chip_info_stru *out)
 {
     ASK(device_id);
     const char *series = chip->chip_name;
     if (strncmp(series, "Ascend", 6) == 0)
         series += 6;
-    snprintf((char *)told->chip_type, sizeof told->chip_type, "%s", chip->chip_type);
-    snprintf((char *)told->chip_ver, sizeof told->chip_ver, "%s", chip->chip_version);
+    snprintf((char *)out->chip_type, sizeof out->chip_type, "%s", chip->chip_type);
+    snprintf((char *)out->chip_ver, sizeof out->chip_ver, "%s", chip->chip_version);
     if (strcmp(chip->chip_name, chip->npu_name) == 0)
-        snprintf((char *)told->chip_name, sizeof told->chip_name, "%s", series);
+        snprintf((char *)out->chip_name, sizeof out->chip_name, "%s", series);
     else
-        snprintf((char *)told->chip_name, sizeof told->chip_name, "%.14s_%.16s", series, chip->npu_name);
+        snprintf((char *)out->chip_name, sizeof out->chip_name, "%.14s_%.16s", series, chip->npu_name);
     return OK;
 }
 
-int dsmi_get_computing_power_info(int device_id, int type, struct dsmi_computing_power_info *told)
+int dsmi_get_computing_power_info(int device_id, int type, struct dsmi_computing_power_info *out)
 {
     ASK(device_id);
     (void)type;
-    told->data1 = chip->aicore_count;
+    out->data1 = chip->aicore_count;
     return OK;
 }
 
-int dsmi_get_pcie_info(int device_id, struct tag_pcie_idinfo *told)
+int dsmi_get_pcie_info(int device_id, struct tag_pcie_idinfo *out)
 {
     ASK(device_id);
-    *told = (struct tag_pcie_idinfo){.deviceid = chip->pci_product,
-                                     .venderid = chip->pci_vendor,
-                                     .subvenderid = chip->pci_subvendor,
-                                     .subdeviceid = chip->pci_subproduct,
-                                     .bdf_busid = chip->pci_bus,
-                                     .bdf_deviceid = chip->pci_device,
-                                     .bdf_funcid = chip->pci_function};
+    *out = (struct tag_pcie_idinfo){.deviceid = chip->pci_product,
+                                    .venderid = chip->pci_vendor,
+                                    .subvenderid = chip->pci_subvendor,
+                                    .subdeviceid = chip->pci_subproduct,
+                                    .bdf_busid = chip->pci_bus,
+                                    .bdf_deviceid = chip->pci_device,
+                                    .bdf_funcid = chip->pci_function};
     return OK;
 }
 
-int dsmi_get_pcie_info_v2(int device_id, struct dcmi_pcie_info_all *told);
-int dsmi_get_pcie_info_v2(int device_id, struct dcmi_pcie_info_all *told)
+int dsmi_get_pcie_info_v2(int device_id, struct dcmi_pcie_info_all *out);
+int dsmi_get_pcie_info_v2(int device_id, struct dcmi_pcie_info_all *out)
 {
     ASK(device_id);
-    *told = (struct dcmi_pcie_info_all){.venderid = chip->pci_vendor,
-                                        .subvenderid = chip->pci_subvendor,
-                                        .deviceid = chip->pci_product,
-                                        .subdeviceid = chip->pci_subproduct,
-                                        .domain = (int)chip->pci_domain,
-                                        .bdf_busid = chip->pci_bus,
-                                        .bdf_deviceid = chip->pci_device,
-                                        .bdf_funcid = chip->pci_function};
+    *out = (struct dcmi_pcie_info_all){.venderid = chip->pci_vendor,
+                                       .subvenderid = chip->pci_subvendor,
+                                       .deviceid = chip->pci_product,
+                                       .subdeviceid = chip->pci_subproduct,
+                                       .domain = (int)chip->pci_domain,
+                                       .bdf_busid = chip->pci_bus,
+                                       .bdf_deviceid = chip->pci_device,
+                                       .bdf_funcid = chip->pci_function};
     return OK;
 }
 
-int dsmi_get_device_die(int device_id, struct dsmi_soc_die_stru *told)
+int dsmi_get_device_die(int device_id, struct dsmi_soc_die_stru *out)
 {
     ASK(device_id);
-    memcpy(told->soc_die, chip->vdie, sizeof chip->vdie);
+    memcpy(out->soc_die, chip->vdie, sizeof chip->vdie);
     return OK;
 }
 
@@ -313,22 +313,22 @@ int dsmi_passthru_mcu(int device_id, struct passthru_message_stru *message)
 {
     ASK(device_id);
     const struct dmp_req_message_stru *asked = &message->src_message.data.req;
-    struct dmp_rsp_message_stru *told = &message->dest_message.data.rsp;
+    struct dmp_rsp_message_stru *out = &message->dest_message.data.rsp;
 
     if (chip->mcu_silent_ms > 0)
         return WAIT_TIMEOUT;
-    memset(told, 0, sizeof *told);
-    told->opcode = asked->opcode;
-    told->length = told->total_length = asked->length;
+    memset(out, 0, sizeof *out);
+    out->opcode = asked->opcode;
+    out->length = out->total_length = asked->length;
     if (asked->length <= sizeof chip->board_id) {
-        memcpy(told->data, &chip->board_id, asked->length);
+        memcpy(out->data, &chip->board_id, asked->length);
         return OK;
     }
-    told->total_length = (unsigned int)strlen(chip->serial);
-    told->length = asked->offset >= told->total_length ? 0 : told->total_length - asked->offset;
-    if (told->length > asked->length)
-        told->length = asked->length;
-    memcpy(told->data, chip->serial + asked->offset, told->length);
+    out->total_length = (unsigned int)strlen(chip->serial);
+    out->length = asked->offset >= out->total_length ? 0 : out->total_length - asked->offset;
+    if (out->length > asked->length)
+        out->length = asked->length;
+    memcpy(out->data, chip->serial + asked->offset, out->length);
     return OK;
 }
 
@@ -370,22 +370,22 @@ int dsmi_get_device_boot_status(int device_id, enum dsmi_boot_status *status)
     return OK;
 }
 
-int dsmi_get_device_temperature(int device_id, int *told)
+int dsmi_get_device_temperature(int device_id, int *out)
 {
     ASK(device_id);
-    *told = chip->temperature_celsius;
+    *out = chip->temperature_celsius;
     return OK;
 }
 
-int dsmi_get_network_health(int device_id, DSMI_NET_HEALTH_STATUS *told)
+int dsmi_get_network_health(int device_id, DSMI_NET_HEALTH_STATUS *out)
 {
     ASK(device_id);
-    *told = (DSMI_NET_HEALTH_STATUS)chip->network_health;
+    *out = (DSMI_NET_HEALTH_STATUS)chip->network_health;
     return OK;
 }
 
 /* Of a process that has ended since it was listed: dms_get_process_memory of the kernel's dms_process_info.c. */
-static int tell_memory(struct chip *chip, unsigned int process, unsigned long *bytes)
+static int put_memory(struct chip *chip, unsigned int process, unsigned long *bytes)
 {
     int last = chip->process_count - 1, place = last;
 
@@ -418,18 +418,18 @@ int dsmi_get_resource_info(unsigned int devid, struct dsmi_resource_para *para, 
     if (!chip->ready)
         return TRY_AGAIN;
     lock_state();
-    answer = tell_memory(chip, para->owner_id, info->buf);
+    answer = put_memory(chip, para->owner_id, info->buf);
     unlock_state();
     return answer;
 }
 
 /* ---------------------------------------------------------------- resets */
 
-/* The topology is the host's to tell: chips of one board are joined where all of them are reset together. */
-int dsmi_get_hccs_status(int device_id1, int device_id2, int *told)
+/* The topology is the host's to say: chips of one board are joined where all of them are reset together. */
+int dsmi_get_hccs_status(int device_id1, int device_id2, int *out)
 {
     ASK_HOST(device_id1);
-    *told = device_id2 < chip_count() && chip->reset_group == state()->chips[device_id2].reset_group;
+    *out = device_id2 < chip_count() && chip->reset_group == state()->chips[device_id2].reset_group;
     return OK;
 }
 

@@ -1,7 +1,7 @@
 /*
- * The events of the emulated node as the kernel tells them to the vendor's dsmi_fault_event.c, which subscribes, reads
+ * The events of the emulated node as the kernel sends them to the vendor's dsmi_fault_event.c, which subscribes, reads
  * and lists them, and is built as it is. From the vendor's dms_fault.c: an event's name begins with the logic id, the
- * time-out is told as such, and of a chip that is not there any more nothing is told. Filters: dms_event_distribute.c.
+ * time-out is answered as such, and of a chip that is gone nothing is sent. Filters: dms_event_distribute.c.
  */
 #include <stdio.h>
 #include <string.h>
@@ -25,20 +25,20 @@ int dsmi_check_device_id(int device_id)
     return known && state()->chips[device_id].present ? OK : INVALID_DEVICE;
 }
 
-static void fill(struct dms_fault_event *told, const struct event *event)
+static void fill(struct dms_fault_event *out, const struct event *event)
 {
-    memset(told, 0, sizeof *told);
-    told->event_id = event->code;
-    told->deviceid = (unsigned short)event->chip;
-    told->node_type_ex = (unsigned short)(event->code >> 17 & 0x7ff);
-    told->node_type = (unsigned char)told->node_type_ex;
-    told->severity = (unsigned char)event->severity;
-    told->assertion = (unsigned char)event->assertion;
-    told->event_serial_num = event->serial;
-    told->notify_serial_num = event->notify_serial;
-    told->alarm_raised_time = event->raised_ms;
-    snprintf(told->event_name, sizeof told->event_name, "deviceid=%d, %.200s", event->chip, event->name);
-    memcpy(told->additional_info, event->information, sizeof told->additional_info);
+    memset(out, 0, sizeof *out);
+    out->event_id = event->code;
+    out->deviceid = (unsigned short)event->chip;
+    out->node_type_ex = (unsigned short)(event->code >> 17 & 0x7ff);
+    out->node_type = (unsigned char)out->node_type_ex;
+    out->severity = (unsigned char)event->severity;
+    out->assertion = (unsigned char)event->assertion;
+    out->event_serial_num = event->serial;
+    out->notify_serial_num = event->notify_serial;
+    out->alarm_raised_time = event->raised_ms;
+    snprintf(out->event_name, sizeof out->event_name, "deviceid=%d, %.200s", event->chip, event->name);
+    memcpy(out->additional_info, event->information, sizeof out->additional_info);
 }
 
 static bool passes(const struct dms_event_filter *filter, const struct event *event)
@@ -53,14 +53,14 @@ static bool passes(const struct dms_event_filter *filter, const struct event *ev
 /* The next event for this process, which the kernel keeps a place for from its first call on. */
 static bool take_next(int dev_id, const struct dms_event_filter *filter, struct event *event)
 {
-    static uint64_t told;
+    static uint64_t delivered;
     static bool is_known;
 
     if (!is_known)
-        told = newest_event();
+        delivered = newest_event();
     is_known = true;
-    while (told < newest_event()) {
-        if (read_event(++told, event) && event->library == LIBRARY_DCMI && (dev_id < 0 || event->chip == dev_id) &&
+    while (delivered < newest_event()) {
+        if (read_event(++delivered, event) && event->library == LIBRARY_DCMI && (dev_id < 0 || event->chip == dev_id) &&
             state()->chips[event->chip].present && passes(filter, event))
             return true;
     }
@@ -68,7 +68,7 @@ static bool take_next(int dev_id, const struct dms_event_filter *filter, struct 
 }
 
 drvError_t DmsGetFaultEvent(int dev_id, struct dms_event_filter *filter, int timeout, struct dms_fault_event *event);
-drvError_t DmsGetFaultEvent(int dev_id, struct dms_event_filter *filter, int timeout, struct dms_fault_event *told)
+drvError_t DmsGetFaultEvent(int dev_id, struct dms_event_filter *filter, int timeout, struct dms_fault_event *out)
 {
     const uint32_t *signal_word = &state()->node.event_signal;
     int answer = enter(__func__, dev_id);
@@ -84,11 +84,11 @@ drvError_t DmsGetFaultEvent(int dev_id, struct dms_event_filter *filter, int tim
     }
     if (!found)
         return (drvError_t)WAIT_TIMEOUT;
-    fill(told, &event);
+    fill(out, &event);
     return 0;
 }
 
-drvError_t halGetFaultEvent(uint32_t devId, struct halEventFilter *filter, struct halFaultEventInfo *told, uint32_t room,
+drvError_t halGetFaultEvent(uint32_t devId, struct halEventFilter *filter, struct halFaultEventInfo *out, uint32_t room,
                             uint32_t *count)
 {
     int answer = enter(__func__, (int)devId);
@@ -100,15 +100,15 @@ drvError_t halGetFaultEvent(uint32_t devId, struct halEventFilter *filter, struc
     *count = (uint32_t)chip->code_count < room ? (uint32_t)chip->code_count : room;
     for (uint32_t index = 0; index < *count; index++) {
         const struct standing *standing = &state()->standing[devId][index];
-        told[index] = (struct halFaultEventInfo){.event_id = standing->code,
-                                                 .deviceid = (unsigned short)devId,
-                                                 .node_type = (unsigned short)(standing->code >> 17 & 0x7ff),
-                                                 .severity = (unsigned char)standing->severity,
-                                                 .assertion = 1,
-                                                 .event_serial_num = standing->serial,
-                                                 .notify_serial_num = standing->serial,
-                                                 .alarm_raised_time = standing->raised_ms};
-        snprintf(told[index].event_name, sizeof told[index].event_name, "%s", standing->name);
+        out[index] = (struct halFaultEventInfo){.event_id = standing->code,
+                                                .deviceid = (unsigned short)devId,
+                                                .node_type = (unsigned short)(standing->code >> 17 & 0x7ff),
+                                                .severity = (unsigned char)standing->severity,
+                                                .assertion = 1,
+                                                .event_serial_num = standing->serial,
+                                                .notify_serial_num = standing->serial,
+                                                .alarm_raised_time = standing->raised_ms};
+        snprintf(out[index].event_name, sizeof out[index].event_name, "%s", standing->name);
     }
     return 0;
 }

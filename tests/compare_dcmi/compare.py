@@ -1,4 +1,4 @@
-"""Asks both libraries the same, in processes of their own; tells where they differ, and explains nothing."""
+"""Asks both libraries the same, in processes of their own; shows where they differ, and explains nothing."""
 
 import json
 import os
@@ -39,9 +39,11 @@ def compare(product: str, state: State, vendor: Path, folder: Path) -> Iterator[
     theirs = _answers(product, state, vendor, folder)
     ours = _answers(product, state, None, folder)
     for call in sorted(theirs.keys() | ours.keys()):
-        told, played = _text(theirs.get(call)), _text(ours.get(call))
-        if told != played:
-            yield Difference(product=product, state=state.name, call=call, vendor=told, emulator=played)
+        theirs_text, ours_text = _text(theirs.get(call)), _text(ours.get(call))
+        if theirs_text != ours_text:
+            yield Difference(
+                product=product, state=state.name, call=call, vendor=theirs_text, emulator=ours_text
+            )
 
 
 def _text(answer: Any) -> str:
@@ -60,27 +62,27 @@ def _answers(product: str, state: State, vendor: Path | None, folder: Path) -> M
     if not resets:
         with _node(product, vendor, folder) as (node, library), _process(state, node, library) as process:
             answers["dcmi_init"] = process.initialised
-            answers |= process.told({"ask": dies, "cards": len(cards)})
+            answers |= process.answer({"ask": dies, "cards": len(cards)})
     for reset in resets:
         with _node(product, vendor, folder) as (node, library), _process(state, node, library) as process:
-            answer = process.told({"reset": reset})
+            answer = process.answer({"reset": reset})
             hit = [name for name in node.names() if node.chip(name).resets]
             answers[f"reset {reset[0]}/{reset[1]} channel {reset[2]}"] = [answer, hit, *_killed(node)]
     return answers
 
 
 def _subscribed(product: str, state: State, vendor: Path | None, folder: Path) -> Mapping[str, Any]:
-    """What each subscription answers, and what is told. A state that tells nothing is there before."""
+    """What each subscription answers, and what is sent. A state that sends nothing is there before."""
     with _node(product, vendor, folder) as (node, library):
         if not state.events:
             state.change(node)
         with _process(STAYS, node, library) as process:
-            answers = process.told({"subscribe": state.subscriptions})
+            answers = process.answer({"subscribe": state.subscriptions})
             if state.events:
                 state.change(node)
-            heard = process.told({"heard": state.events})
+            received = process.answer({"heard": state.events})
     subscribed = {f"subscription {number}": answer for number, answer in enumerate(answers)}
-    return subscribed | {f"event {number}": event for number, event in enumerate(heard)}
+    return subscribed | {f"event {number}": event for number, event in enumerate(received)}
 
 
 def _killed(node: EmulatedNode) -> list[str]:
@@ -125,7 +127,7 @@ class _Process:
         )
         self.initialised = self._read()
 
-    def told(self, order: Mapping[str, Any]) -> Any:
+    def answer(self, order: Mapping[str, Any]) -> Any:
         orders = cast(IO[str], self._process.stdin)
         orders.write(json.dumps(order) + "\n")
         orders.flush()

@@ -44,14 +44,14 @@ def all_stories(library: Path) -> Iterator[Seen]:
     for story in STORIES:
         with tempfile.TemporaryDirectory(prefix="compare-dcmi-") as folder:
             try:
-                yield asyncio.run(_told(story, library, Path(folder)))
+                yield asyncio.run(_observed(story, library, Path(folder)))
             except AssertionError as error:
                 lines = tuple(str(error).splitlines())
                 name = story.__name__.replace("_", " ")
                 yield Seen(story=name, words="it has no end", is_right=False, lines=lines)
 
 
-async def _told(story: Story, library: Path, folder: Path) -> Seen:
+async def _observed(story: Story, library: Path, folder: Path) -> Seen:
     async with acting(folder, "8x910B") as npus:
         shutil.copyfile(library, npus.node.dcmi)
         return await story(npus)
@@ -87,11 +87,11 @@ async def _held_by(npus: Acting, count: int) -> Seen:
     await npus.start()
     await npus.daemon.comes(lambda: all_may_be_used(npus), "verdicts")
     device = await _device(npus)
-    told = "unknown" if device.holders is None else str(len(device.holders))
+    seen = "unknown" if device.holders is None else str(len(device.holders))
     return Seen(
         story=f"{count} processes on {DEVICE}",
-        words=f"{told} holders, verdict {device.verdict}",
-        is_right=told == str(count),
+        words=f"{seen} holders, verdict {device.verdict}",
+        is_right=seen == str(count),
     )
 
 
@@ -113,11 +113,11 @@ async def process_that_ends(npus: Acting) -> Seen:
     calls = trace.calls(npus.node)
     lists = [call for call in calls if call.device == DEVICE and call.name == trace.PROCESSES]
     refused = [call for call in lists if call.answer != 0]
-    told = [event.kind for event in npus.subscriber.events[before:]]
+    seen = [event.kind for event in npus.subscriber.events[before:]]
     return Seen(
         story=f"a process on {DEVICE} ends during the call",
-        words=f"{len(refused)} list refused, {DEVICE} is free; events: {', '.join(told) or 'none'}",
-        is_right=len(refused) == 1 and not told,
+        words=f"{len(refused)} list refused, {DEVICE} is free; events: {', '.join(seen) or 'none'}",
+        is_right=len(refused) == 1 and not seen,
         lines=tuple(trace.shown(lists[:3], [])),
     )
 

@@ -132,9 +132,9 @@ async def _reset(case: Case, library: Path, folder: Path) -> Course:
             npus.node.drop(case.device)
         else:
             npus.break_(case.device)
-        proposed = await npus.told(EventKind.ACTION_PROPOSED, f"reset of {case.device}")
+        proposed = await npus.event(EventKind.ACTION_PROPOSED, f"reset of {case.device}")
         npus.pass_time(GRACE_S)
-        finished = await npus.told(EventKind.ACTION_FINISHED, "")
+        finished = await npus.event(EventKind.ACTION_FINISHED, "")
         calls = trace.calls(npus.node)
         events = [event for event in npus.subscriber.received[before:] if isinstance(event, Event)]
         hit = frozenset(name for name in npus.node.names() if npus.node.chip(name).resets)
@@ -163,12 +163,12 @@ def _done(
         "checked": frozenset(
             call.device
             for call in earlier
-            if call.process == reset.process and call.name == PROCESSES and call.told == 0
+            if call.process == reset.process and call.name == PROCESSES and call.shown == 0
         ),
         "started": frozenset(
             call.device
             for call in later
-            if call.process == reset.process and call.name == BOOT_STATUS and call.told == STARTED
+            if call.process == reset.process and call.name == BOOT_STATUS and call.shown == STARTED
         ),
         MEANWHILE: frozenset(
             call.device
@@ -196,7 +196,7 @@ def _listed(devices: frozenset[str]) -> str:
     return ", ".join(sorted(devices, key=lambda name: int(name.removeprefix("npu")))) or "none"
 
 
-def told(course: Course) -> Iterator[str]:
+def lines_of(course: Course) -> Iterator[str]:
     """What is shown of it: every call beside the events, what was done with which devices, what is wrong."""
     what = "drops" if course.case.drops else "has a fault"
     what += ", in-band is refused" if course.case.out_of_band else ""

@@ -27,7 +27,7 @@ class State:
     """``resets``: (card, device, channel), each from the same state, or none: then everything is asked.
 
     ``subscriptions``: instead, so many in one process, one after the other, which was there before the change
-    and is told ``events`` of it.
+    and receives ``events`` of it.
     """
 
     name: str
@@ -82,11 +82,11 @@ def dropped_and_held(node: EmulatedNode) -> None:
 
 
 def telling(node: EmulatedNode) -> None:
-    """A fault comes, comes again, ends; one is only told of, another is of a chip that has dropped."""
+    """A fault comes, comes again, ends; one is only sent, another is of a chip that has dropped."""
     node.raise_code("npu1", HBM, severity=1)
     node.raise_code("npu1", HBM, severity=1)
     node.clear_code("npu1", HBM)
-    node.tell("npu0", CARD_LOST, ONCE, severity=3, name="it has dropped")
+    node.send_event("npu0", CARD_LOST, ONCE, severity=3, name="it has dropped")
     node.drop("npu3")
     node.raise_code("npu3", HBM)
 

@@ -18,7 +18,7 @@ PROCESSES: Final = "dcmi_get_device_resource_info"
 BOOT_STATUS: Final = "dcmi_get_device_boot_status"
 CODES: Final = "dcmi_get_device_errorcode_v2"
 
-TOLD: Final[Mapping[str, str]] = {
+SHOWN: Final[Mapping[str, str]] = {
     RESET: "by channel",
     PROCESSES: "processes:",
     BOOT_STATUS: "boot status",
@@ -28,21 +28,21 @@ TOLD: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """``told``: what the call told, -1 where it told nothing; ``device`` as the daemon names it."""
+    """``shown``: what the call gave, -1 where it gave nothing; ``device`` as the daemon names it."""
 
     at: datetime
     process: int
     name: str
     device: str
     answer: int
-    told: int
+    shown: int
 
     @property
     def outcome(self) -> str:
         """In words."""
         if self.answer != 0:
             return f"answers {self.answer}"
-        return f"{TOLD[self.name]} {self.told}" if self.name in TOLD else "answers 0"
+        return f"{SHOWN[self.name]} {self.shown}" if self.name in SHOWN else "answers 0"
 
 
 def begin(node: EmulatedNode) -> None:
@@ -55,7 +55,7 @@ def calls(node: EmulatedNode) -> list[Call]:
     names = {(node.chip(name).card_id, node.chip(name).device_id): name for name in node.names()}
     found = []
     for line in (node.directory / LOG).read_text().splitlines():
-        at_us, process, name, card, device, answer, told = line.split()
+        at_us, process, name, card, device, answer, shown = line.split()
         found.append(
             Call(
                 at=datetime.fromtimestamp(int(at_us) / 1e6, UTC),
@@ -63,7 +63,7 @@ def calls(node: EmulatedNode) -> list[Call]:
                 name=name,
                 device=names.get((int(card), int(device)), f"card {card} device {device}"),
                 answer=int(answer),
-                told=int(told),
+                shown=int(shown),
             )
         )
     return sorted(found, key=lambda call: call.at)

@@ -1,7 +1,7 @@
 /*
  * Notes the calls of libdcmi that a reset is made of, in calls.log beside the library where there is such a file: a
  * line for each call with the time (microseconds since 1970), the process, the name, card, device, the answer and what
- * it told (-1 where it tells nothing). The vendor's own functions are behind another name (build.py), so that what
+ * it gave (-1 where it gave nothing). The vendor's own functions are behind another name (build.py), so that what
  * they call of each other is not noted: only what the program asked for.
  */
 #define _GNU_SOURCE
@@ -34,7 +34,7 @@ static int open_log(void)
     return open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
 }
 
-static int noted(const char *name, int card_id, int device_id, int answer, int told)
+static int noted(const char *name, int card_id, int device_id, int answer, int shown)
 {
     int error = errno, log = open_log();
     struct timespec now;
@@ -44,7 +44,7 @@ static int noted(const char *name, int card_id, int device_id, int answer, int t
         clock_gettime(CLOCK_REALTIME, &now);
         int length = snprintf(line, sizeof line, "%lld %d %s %d %d %d %d\n",
                               (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000, (int)getpid(), name, card_id,
-                              device_id, answer, told);
+                              device_id, answer, shown);
         if (write(log, line, (size_t)length) != length)
             fputs("calls.log: a line is lost\n", stderr);
         close(log);

@@ -60,24 +60,24 @@ class FakeDriver:
             ignore = ctypes.c_void_p(1)
             self._libc.signal.restype = ctypes.c_void_p
             self._libc.signal(ctypes.c_int(signal.SIGTERM), ignore)
-        if (slots := self._told("absent")) is not None:
+        if (slots := self._setting("absent")) is not None:
             raise Unavailable("libfake.so: no such library", absent=True, missing=_missing(slots))
-        if (slots := self._told("broken")) is not None:
+        if (slots := self._setting("broken")) is not None:
             raise Unavailable("libfake.so: wrong version", errno=-8, missing=_missing(slots))
 
-    def _told(self, name: str) -> str | None:
+    def _setting(self, name: str) -> str | None:
         """What is in the file, if it is there; it may go at any moment."""
         with contextlib.suppress(FileNotFoundError):
             return (self._control / name).read_text()
         return None
 
     def devices(self) -> Population:
-        if (outdated := self._told("outdated")) is not None:
+        if (outdated := self._setting("outdated")) is not None:
             raise Unavailable(outdated)
         for name in ("renew", "more"):
-            if (reason := self._told(name)) is not None:
+            if (reason := self._setting(name)) is not None:
                 self._emit(Renew(reason=reason, lists="more" if name == "more" else "all"))
-        lost = {name: self._told(f"lost-{name}") for name in self._devices}
+        lost = {name: self._setting(f"lost-{name}") for name in self._devices}
         return Population(
             devices=[
                 Device(device=name, kind=Kind.CHIP, vendor="fake", identity=f"id-{name}")
@@ -98,7 +98,7 @@ class FakeDriver:
             self._mutter()
         self._hang(f"hang-{device}")
         self._stick(f"stuck-{device}")
-        if (failure := self._told(f"fail-{device}")) is not None:
+        if (failure := self._setting(f"fail-{device}")) is not None:
             raise CallFailed(failure, errno=16)
         self._report_burst(device)
         active = [Active(code=code) for code in ("CAFE", *self._burst)]
@@ -132,7 +132,7 @@ class FakeDriver:
             os.waitpid(pid.value, 0)
 
     def _holders(self, name: str) -> list[Holder] | None:
-        if (pids := self._told(name)) is None:
+        if (pids := self._setting(name)) is None:
             return None
         return [Holder(pid=int(pid), start_time=1, command="python") for pid in pids.split()]
 

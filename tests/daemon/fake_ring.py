@@ -64,7 +64,7 @@ class FakeRing:
             poller.poll(LOOK_AGAIN_MS)
 
     def _read(self) -> None:
-        """All that is new, told at once; of a careful one each record by itself."""
+        """All that is new, reported at once; of a careful one each record by itself."""
         lines = (self._control / "ring").read_text().splitlines()
         records = [(int(number), text) for number, _, text in (line.partition(" ") for line in lines)]
         fresh = [record for record in records if record[0] > self._position]

@@ -13,42 +13,42 @@ def say(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def tell(report: Report) -> None:
+def send(report: Report) -> None:
     say(encode(report))
 
 
 def garbage() -> None:
-    tell(Hello())
+    send(Hello())
     while True:
         say(b'{"type": "batch", "signals": [{"device": "no such fie\n\xff\xfe\x00\n[]\n{}\n')
 
 
 def oversized() -> None:
-    tell(Hello())
+    send(Hello())
     while True:
         say(b"x" * (MAX_LINE_BYTES + 1) + b"\n")
 
 
 def endless() -> None:
-    tell(Hello())
+    send(Hello())
     while True:
         say(b"y" * 65536)
 
 
 def unasked() -> None:
-    tell(Hello(devices=(Device(device="chip0", kind=Kind.CHIP, vendor="fake"),)))
+    send(Hello(devices=(Device(device="chip0", kind=Kind.CHIP, vendor="fake"),)))
     while True:
-        tell(Reply(id=2**40, device="chip0", begun_ns=0, took_ns=0))
+        send(Reply(id=2**40, device="chip0", begun_ns=0, took_ns=0))
 
 
 def early() -> None:
     while True:
-        tell(Batch(cursor=7))
+        send(Batch(cursor=7))
 
 
 def again() -> None:
     while True:
-        tell(Hello())
+        send(Hello())
 
 
 def silent() -> None:

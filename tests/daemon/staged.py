@@ -121,13 +121,13 @@ class Staged:
     def faults(self, code: str) -> list[tuple[str, str]]:
         """(device, assertion) of every signal of the code or a refined form of it, but recoveries of what
         never was."""
-        told: list[tuple[str, str]] = []
+        emitted: list[tuple[str, str]] = []
         for given in self.inputs:
             if isinstance(given, Signal) and code in (given.code, given.code.rpartition(".")[0]):
-                if given.assertion == "recover" and (given.device, "occur") not in told:
+                if given.assertion == "recover" and (given.device, "occur") not in emitted:
                     continue
-                told.append((given.device, given.assertion.value))
-        return told
+                emitted.append((given.device, given.assertion.value))
+        return emitted
 
 
 @contextlib.asynccontextmanager

@@ -138,8 +138,7 @@ async def test_whatever_fails_in_loading_the_last_good_tables_stay_and_it_is_sai
     ledger, catalogs, _ = await begin(tmp_path / "state")
     _, rejected = await catalogs.load([shipped, site], Settings(), "")
     assert rejected == TablesRejected(
-        reason="cannot be loaded, by a defect of nodeagent, to be reported with the files: "
-        "KeyError('a defect')"
+        reason="cannot be loaded, by a defect of nodeagent; report it with the files: KeyError('a defect')"
     )
     assert level(catalogs) is Level.PRE_SEPARATE_FAULT
     assert "Traceback" in caplog.text

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from nodeagent.core.catalog.catalog import Catalog
-from nodeagent.daemon.rebuild import Rebuilt, load_catalogs, rebuild
+from nodeagent.daemon.rebuild import RebuildResult, load_catalogs, rebuild
 from nodeagent.store import tags
 from nodeagent.store.layout import SCHEMA_VERSION
 from nodeagent.store.ledger import Ledger
@@ -48,7 +48,7 @@ async def no_stand_in() -> Catalog:
     raise AssertionError("every catalog is in the store")
 
 
-async def opened(state: Path) -> tuple[Ledger, Rebuilt]:
+async def opened(state: Path) -> tuple[Ledger, RebuildResult]:
     ledger = Ledger(state, "machine-a", limits=PATIENT, wall_ns=lambda: WRITTEN_WALL_NS)
     recovery = await ledger.open()
     return ledger, await rebuild(ledger, recovery, await load_catalogs(ledger, recovery, no_stand_in))

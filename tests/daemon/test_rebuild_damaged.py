@@ -13,7 +13,7 @@ from nodeagent.core.engine import Engine
 from nodeagent.core.model import CatalogChanged, Input, Kind, Level, Started, Verdict
 from nodeagent.daemon.clock import carry_on
 from nodeagent.daemon.pump import Pump
-from nodeagent.daemon.rebuild import Rebuilt, load_catalogs, rebuild
+from nodeagent.daemon.rebuild import RebuildResult, load_catalogs, rebuild
 from nodeagent.store.errors import StoreUnreadableError
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.layout import CARRIED, EVENT, INPUT, Table
@@ -81,7 +81,7 @@ async def live(folder: Path, compacted_at: int) -> None:
 class Next:
     """The next daemon, as far as its rebuild goes."""
 
-    rebuilt: Rebuilt
+    rebuilt: RebuildResult
 
     @property
     def verdicts(self) -> dict[str, Verdict]:

@@ -1,4 +1,4 @@
-"""A reload meets what nobody foresaw: it is refused and told, and the daemon serves the next one."""
+"""A reload meets what nobody foresaw: it is refused and reported, and the daemon serves the next one."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,10 +22,8 @@ from tests.store.samples import PATIENT
 
 ROW = '[codes.X]\nkind = "host"\nname = "x"\nlevel = "NotHandleFault"\nclear_on = ["10m"]\n'
 PATIENCE_S = 30.0
-REASON = (
-    "cannot be loaded, by a defect of nodeagent, to be reported with the files: ZeroDivisionError('defect')"
-)
-TOLD = [
+REASON = "cannot be loaded, by a defect of nodeagent; report it with the files: ZeroDivisionError('defect')"
+SUBMITTED = [
     TablesRejected(reason=REASON),
     Signal(
         source="agent",
@@ -78,7 +76,7 @@ async def test_it_is_refused_with_the_reason_and_the_tables_in_force_stay(
     with pytest.raises(TablesRefused) as refused:
         await reloading(tmp_path, catalogs, pump).reload(dry_run=False)
     assert str(refused.value) == REASON
-    assert pump.submitted == TOLD
+    assert pump.submitted == SUBMITTED
     assert catalogs.current is in_force
 
 
@@ -91,7 +89,7 @@ async def test_the_daemon_goes_on_and_hears_the_next_demand(tmp_path: Path, cata
             demand.set()
             async with asyncio.timeout(PATIENCE_S):
                 await pump.has_come.wait()
-        assert pump.submitted == TOLD * 2
+        assert pump.submitted == SUBMITTED * 2
         assert not listening.done()
     finally:
         listening.cancel()

@@ -45,7 +45,7 @@ class Scene(ABC):
 
     @abstractmethod
     def make_busy(self) -> str:
-        """Calls for ``device`` fail for now; the text that is to be told."""
+        """Calls for ``device`` fail for now; the text that is to be reported."""
 
     @abstractmethod
     def babble(self) -> None:
@@ -93,12 +93,12 @@ class DriverContract:
             assert all(given.assertion == "recover" for given in stage.inputs if isinstance(given, Signal))
 
     async def test_busy(self, scene: Scene) -> None:
-        told = scene.make_busy()
+        reported = scene.make_busy()
         async with staged(scene.spec()) as stage:
             lost = await stage.until(
                 lambda: next((given for given in stage.inputs if isinstance(given, SourceLost)), None)
             )
-            assert told in lost.reason
+            assert reported in lost.reason
             assert stage.faults("driver_unresponsive") == []
             scene.restore()
             await stage.back(lost.device)
@@ -137,7 +137,7 @@ class DriverContract:
             await stage.until(
                 lambda: stage.faults(crashed) == [("node", "occur"), ("node", "recover")] or None
             )
-            assert _told(stage, scene, first) == 1
+            assert _reported(stage, scene, first) == 1
 
     async def test_garbage(self, scene: Scene) -> None:
         async with staged(scene.spec()) as stage:
@@ -174,18 +174,18 @@ def _or_skip(bring_about: Callable[[], Any]) -> Callable[[], Any]:
     return call
 
 
-def _told(stage: Staged, scene: Scene, code: str) -> int:
-    """How often the fault was told; by a list of active codes it counts once, however often it is listed."""
+def _reported(stage: Staged, scene: Scene, code: str) -> int:
+    """How often the fault was reported; by a list of active codes it counts once, however often listed."""
     signals = [given for given in stage.inputs if isinstance(given, Signal)]
     listed = any(
         given.device == scene.device and code in [active.code for active in given.codes]
         for given in stage.inputs
         if isinstance(given, ActiveSet)
     )
-    told = sum(given.count for given in signals if (given.device, given.code) == (scene.device, code))
-    return told or int(listed)
+    reported = sum(given.count for given in signals if (given.device, given.code) == (scene.device, code))
+    return reported or int(listed)
 
 
 async def _shown(stage: Staged, scene: Scene, code: str) -> None:
-    await stage.until(lambda: _told(stage, scene, code), code)
-    assert _told(stage, scene, code) == 1
+    await stage.until(lambda: _reported(stage, scene, code), code)
+    assert _reported(stage, scene, code) == 1

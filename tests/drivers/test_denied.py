@@ -43,13 +43,13 @@ def test_a_device_that_the_unit_does_not_hold_asks_for_its_directive(closed_grou
     program = "import os, sys\nfrom pathlib import Path\n"
     program += "from nodeagent.drivers.shared.denied import denials\n"
     program += "Path(sys.argv[1]).write_text(str(os.getpid()))\nprint(denials([Path('/dev/kmsg')]))\n"
-    told = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", program, str(closed_group / "cgroup.procs")],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert told.stdout.startswith(
+    assert done.stdout.startswith(
         "cannot open /dev/kmsg: Operation not permitted (in a systemd unit DeviceAllow= must hold it"
     )
 
@@ -67,8 +67,8 @@ def test_a_file_of_another_user_asks_for_the_user() -> None:
     """In a process of its own: a user that was given up cannot be taken again."""
     program = "from pathlib import Path\nfrom nodeagent.drivers.shared.denied import denials\n"
     program += f"import os\nos.setuid({NOBODY})\nprint(denials([Path('/dev/kmsg'), Path('/dev/null')]))\n"
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert told.stdout == (
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == (
         "cannot open /dev/kmsg: Permission denied"
         " (its group and mode keep this user out: in a systemd unit set Group= to that group; root needs"
         " CAP_DAC_OVERRIDE to pass)\n"

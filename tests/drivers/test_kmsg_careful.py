@@ -15,16 +15,16 @@ from tests.drivers.kernel_log_double import KernelLogDouble
 
 def outline(reports: Sequence[object]) -> list[tuple[object, ...]]:
     """What was said, in order: a number looked at, or codes with the cursor behind them."""
-    told: list[tuple[object, ...]] = []
+    reported: list[tuple[object, ...]] = []
     for report in reports:
         match report:
             case LookingAt():
-                told.append(("looking at", report.seq))
+                reported.append(("looking at", report.seq))
             case Batch():
-                told.append((*(signal.code for signal in report.signals), report.cursor))
+                reported.append((*(signal.code for signal in report.signals), report.cursor))
             case CaughtUp():
-                told.append(("caught up",))
-    return told
+                reported.append(("caught up",))
+    return reported
 
 
 def test_careful_it_names_each_record_of_the_history_before_it_looks_at_it(
@@ -50,7 +50,7 @@ def test_careful_it_names_each_record_of_the_history_before_it_looks_at_it(
 def test_record_to_be_skipped_is_told_at_once_and_covers_what_came_before_it(
     kernel_log: KernelLogDouble,
 ) -> None:
-    """Were it not told at once, the next worker would have to be told of it too."""
+    """Were it not reported at once, the next worker would have to skip it too."""
     for seq, line in ((5, "fault STORM"), (6, "fault STORM"), (7, "fault \x1bDEADLY"), (9, "fault AFTER")):
         kernel_log.write(seq, line)
     with followed(kernel_log.path, careful=True, skip_records=(7,)) as log:
@@ -76,20 +76,20 @@ def test_number_of_another_log_is_not_skipped(kernel_log: KernelLogDouble) -> No
 def test_wherever_a_careful_one_ends_its_cursor_covers_what_it_told_and_nothing_else(
     kernel_log: KernelLogDouble,
 ) -> None:
-    """So the next one, which goes on behind the cursor, tells nothing twice and leaves nothing out."""
+    """So the next one, which goes on behind the cursor, reports nothing twice and leaves nothing out."""
     for seq in range(60):
         kernel_log.write(seq, f"fault {'OTHER' if seq % 25 == 24 else 'STORM'}" if seq % 3 else "quiet")
     with followed(kernel_log.path, careful=True) as log:
         log.reports.caught_up()
-        told, cursor, looked_at = 0, -1, 0
+        reported, cursor, looked_at = 0, -1, 0
         for report in log.reports.all:
             if isinstance(report, LookingAt):
                 looked_at += 1
-                assert told == sum(1 for seq in range(cursor + 1) if seq % 3)
+                assert reported == sum(1 for seq in range(cursor + 1) if seq % 3)
             elif isinstance(report, Batch) and report.cursor is not None:
-                told += sum(signal.count for signal in report.signals)
+                reported += sum(signal.count for signal in report.signals)
                 cursor = report.cursor
-        assert (told, cursor, looked_at) == (40, 59, 60)
+        assert (reported, cursor, looked_at) == (40, 59, 60)
 
 
 @pytest.mark.root

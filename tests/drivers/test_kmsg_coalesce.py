@@ -1,4 +1,4 @@
-"""Storms: told at once, then counted; and nothing read stays untold behind a cursor."""
+"""Storms: reported at once, then counted; and nothing read stays unreported behind a cursor."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,13 +16,13 @@ def line(code: str, at_ns: int, *, trusted: bool = True, assertion: Assertion = 
     )
 
 
-def told(signals: list[Signal]) -> list[tuple[str, int]]:
+def reported(signals: list[Signal]) -> list[tuple[str, int]]:
     return [(signal.code, signal.count) for signal in signals]
 
 
 def test_first_of_a_storm_passes_at_once_and_the_rest_is_one_count() -> None:
     coalescer = Coalescer()
-    assert told(coalescer.add(line("A", 0), 0)) == [("A", 1)]
+    assert reported(coalescer.add(line("A", 0), 0)) == [("A", 1)]
     for at_ns in range(1, 1000):
         assert coalescer.add(line("A", at_ns), at_ns) == []
     assert coalescer.due_ns == SECOND_NS
@@ -39,21 +39,21 @@ def test_storm_that_goes_on_is_one_signal_a_second() -> None:
         emitted += coalescer.expire(at_ns)
         emitted += coalescer.add(line("A", at_ns), at_ns)
     emitted += coalescer.flush(5 * SECOND_NS)
-    assert [count for _, count in told(emitted)] == [1, 99, 100, 100, 100, 100]
+    assert [count for _, count in reported(emitted)] == [1, 99, 100, 100, 100, 100]
 
 
 def test_quiet_second_makes_the_next_one_a_first_again() -> None:
     coalescer = Coalescer()
     coalescer.add(line("A", 0), 0)
-    assert told(coalescer.add(line("A", SECOND_NS), SECOND_NS)) == [("A", 1)]
+    assert reported(coalescer.add(line("A", SECOND_NS), SECOND_NS)) == [("A", 1)]
 
 
 def test_another_code_in_the_storm_passes_at_once_with_what_was_counted_before_it() -> None:
     coalescer = Coalescer()
     coalescer.add(line("A", 0), 0)
     coalescer.add(line("A", 1), 1)
-    assert told(coalescer.add(line("B", 2), 2)) == [("A", 1), ("B", 1)]
-    assert not coalescer.untold
+    assert reported(coalescer.add(line("B", 2), 2)) == [("A", 1), ("B", 1)]
+    assert not coalescer.pending
 
 
 def test_a_flapping_fault_ends_as_its_last_line_says() -> None:
@@ -69,7 +69,7 @@ def test_a_flapping_fault_ends_as_its_last_line_says() -> None:
 def test_what_user_space_wrote_never_swallows_what_the_kernel_wrote() -> None:
     coalescer = Coalescer()
     coalescer.add(line("A", 0, trusted=False), 0)
-    assert told(coalescer.add(line("A", 1), 1)) == [("A", 1)]
+    assert reported(coalescer.add(line("A", 1), 1)) == [("A", 1)]
 
 
 def test_keys_are_bounded_and_nothing_is_dropped() -> None:
@@ -96,7 +96,7 @@ def test_every_line_is_told_once_in_its_key(lines: list[tuple[str, int]], max_ke
         emitted += coalescer.expire(at_ns)
         batch = coalescer.add(line(code, at_ns), at_ns)
         emitted += batch
-        assert not (batch and coalescer.untold)
+        assert not (batch and coalescer.pending)
     emitted += coalescer.flush(at_ns)
     for code in "ABCDE":
         assert sum(s.count for s in emitted if s.code == code) == sum(c == code for c, _ in lines)

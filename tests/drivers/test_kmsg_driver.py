@@ -80,8 +80,8 @@ def test_story_03_gap_in_the_numbers_is_an_exact_loss(kernel_log: KernelLogDoubl
         log.reports.caught_up()
         kernel_log.write(1101, "fault AFTER")
         log.reports.until(lambda: log.reports.signals)
-        told = next(batch for batch in log.reports.batches if batch.lost)
-        assert told.lost == 1000
+        reported = next(batch for batch in log.reports.batches if batch.lost)
+        assert reported.lost == 1000
         assert log.reports.codes == [("AFTER", 1)]
 
 
@@ -138,8 +138,8 @@ def test_cursor_never_covers_what_is_not_told(kernel_log: KernelLogDouble) -> No
         for seq in range(300):
             kernel_log.write(seq, "fault STORM")
             covered = log.reports.cursor
-            told = sum(signal.count for signal in log.reports.signals)
-            assert covered is None or told >= covered + 1
+            reported = sum(signal.count for signal in log.reports.signals)
+            assert covered is None or reported >= covered + 1
         log.reports.until(lambda: log.reports.cursor == 299)
         assert sum(signal.count for signal in log.reports.signals) == 300
 

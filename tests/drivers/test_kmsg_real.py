@@ -30,12 +30,12 @@ def real(kmsg: KernelLogWriter, **given: Any) -> WorkerSpec:
     return worker_spec("", **{**defaults, **given})
 
 
-def told(stage: Staged, code: str) -> list[Signal]:
+def reported(stage: Staged, code: str) -> list[Signal]:
     return [given for given in stage.inputs if isinstance(given, Signal) and given.code == code]
 
 
 def total(stage: Staged, code: str) -> int:
-    return sum(given.count for given in told(stage, code))
+    return sum(given.count for given in reported(stage, code))
 
 
 def last_cursor(stage: Staged) -> Cursor | None:
@@ -83,7 +83,7 @@ async def test_ring_is_read_before_the_source_is_back(kmsg: KernelLogWriter) -> 
     kmsg.write("BEFORE")
     async with staged(real(kmsg)) as stage:
         back = await stage.back()
-        (before,) = told(stage, "BEFORE")
+        (before,) = reported(stage, "BEFORE")
         assert before.backdated
         read = next(given for given in stage.inputs if isinstance(given, ActiveSet))
         assert (read.device, read.codes, read.complete) == ("*", (), True)
@@ -121,7 +121,7 @@ def accounted(stage: Staged, *codes: str) -> int:
 
 
 def assert_exact(stage: Staged, after_seq: int, written: int, *codes: str) -> None:
-    """Every record after ``after_seq`` was told or lost, but for foreign ones, which were read and left."""
+    """Every record after ``after_seq`` was reported or lost, but for foreign ones, read and left."""
     newest = last_cursor(stage)
     assert newest is not None
     records = newest.seq - after_seq
@@ -167,7 +167,7 @@ async def test_story_04_storm_is_bounded_and_another_code_gets_through(kmsg: Ker
         await asyncio.to_thread(storm, kmsg)
         await stage.signal("END", "node", "once")
         assert_exact(stage, before, STORM_LINES + 2, "STORM", "OTHER", "END")
-        assert len(told(stage, "STORM")) <= len(told(stage, "log_gap")) + 30
+        assert len(reported(stage, "STORM")) <= len(reported(stage, "log_gap")) + 30
 
 
 async def test_worker_killed_in_the_storm_repeats_nothing_and_drops_nothing(kmsg: KernelLogWriter) -> None:

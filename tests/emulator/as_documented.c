@@ -110,15 +110,15 @@ static void ecc(void)
     union {
         struct dcmi_ecc_info info;
         unsigned char bytes[64];
-    } told;
-    size_t written = sizeof told;
+    } answered;
+    size_t written = sizeof answered;
 
-    memset(&told, 0x55, sizeof told);
-    REQUIRE(dcmi_get_device_ecc_info(0, 0, DCMI_DEVICE_TYPE_HBM, &told.info));
-    while (written > 0 && told.bytes[written - 1] == 0x55)
+    memset(&answered, 0x55, sizeof answered);
+    REQUIRE(dcmi_get_device_ecc_info(0, 0, DCMI_DEVICE_TYPE_HBM, &answered.info));
+    while (written > 0 && answered.bytes[written - 1] == 0x55)
         written--;
-    printf("ecc %zu bytes, %u single, %u double\n", written, told.info.total_single_bit_error_cnt,
-           told.info.total_double_bit_error_cnt);
+    printf("ecc %zu bytes, %u single, %u double\n", written, answered.info.total_single_bit_error_cnt,
+           answered.info.total_double_bit_error_cnt);
 }
 
 static void boot(void)

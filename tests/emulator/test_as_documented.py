@@ -144,8 +144,8 @@ def test_subscribers_are_told_changes_on_another_thread(program: Program, make_n
         assert lines.readline() == SUBSCRIBED
         node.raise_code("npu3", 0x80E01801, severity=3, name="HBM")
         node.clear_code("npu3", 0x80E01801)
-        node.tell("npu5", 0x8C2FA001, ONCE, severity=0, name="one-off")
-        node.tell("npu5", 0xFFFFFFFF, RECOVER, name="odd", device_id=700)
+        node.send_event("npu5", 0x8C2FA001, ONCE, severity=0, name="one-off")
+        node.send_event("npu5", 0xFFFFFFFF, RECOVER, name="odd", device_id=700)
 
         assert [line.rstrip() for line in lines] == [
             "event 80E01801 assertion 1 severity 3 device 3 node 70 name deviceid=3, HBM thread other",
@@ -160,8 +160,8 @@ def test_an_event_is_waited_for(program: Program, make_node: MakeNode) -> None:
     node.raise_code("npu3", 0x80CB8009)
     with program.running(node, "wait", "-1") as lines:
         assert lines.readline() == "at once -8006\n"
-        node.tell("npu2", 0x81078603, OCCUR)
-        node.tell("npu3", 0x80E01801, OCCUR)
+        node.send_event("npu2", 0x81078603, OCCUR)
+        node.send_event("npu3", 0x80E01801, OCCUR)
 
         assert lines.readline() == "waited 80E01801\n"
 
@@ -170,8 +170,8 @@ def test_the_filter_is_read_though_it_is_passed_by_value(program: Program, make_
     node = make_node("8x910B")
     with program.running(node, "subscribe", "1", "80E01801") as lines:
         assert lines.readline() == SUBSCRIBED
-        node.tell("npu0", 0x81078603, OCCUR)
-        node.tell("npu0", 0x80E01801, OCCUR)
+        node.send_event("npu0", 0x81078603, OCCUR)
+        node.send_event("npu0", 0x80E01801, OCCUR)
 
         assert lines.readline().startswith("event 80E01801 ")
 
@@ -186,6 +186,6 @@ def test_the_end_of_a_reset_is_an_event_of_every_chip_of_the_board(
         assert lines.readline() == SUBSCRIBED
         program.run(node, "boot")
 
-        told = sorted(line.split(" severity")[0] + line.split("device")[1][:2] for line in lines)
+        printed = sorted(line.split(" severity")[0] + line.split("device")[1][:2] for line in lines)
 
-    assert told == [f"event 8C2FA009 assertion 2 {number}" for number in range(8)]
+    assert printed == [f"event 8C2FA009 assertion 2 {number}" for number in range(8)]

@@ -60,15 +60,15 @@ def test_a_subscription_takes_the_place_of_one_with_the_same_filter(make_node: M
     node.set_node("fabric_poll_ms", 0)
     library = load(node)
     library.lq_dcmi_init()
-    told: queue.Queue[int] = queue.Queue()
-    callbacks = [Callback(lambda _, number=number: told.put(number)) for number in (1, 2)]
+    received: queue.Queue[int] = queue.Queue()
+    callbacks = [Callback(lambda _, number=number: received.put(number)) for number in (1, 2)]
     for callback in callbacks:
         assert library.lq_dcmi_subscribe_fault_event(Filter(), callback) == 0
 
     node.raise_fabric(MEMORY)
     node.clear_fabric(MEMORY)
 
-    assert (told.get(timeout=60), told.get(timeout=60)) == (2, 2)
+    assert (received.get(timeout=60), received.get(timeout=60)) == (2, 2)
 
 
 def test_what_stands_is_listed_as_far_as_there_is_room(make_node: MakeNode) -> None:
@@ -112,20 +112,20 @@ def test_a_subscriber_is_told_what_its_filter_lets_through(make_node: MakeNode) 
     node.set_node("fabric_poll_ms", 0)
     library = load(node)
     library.lq_dcmi_init()
-    told: queue.Queue[tuple[int, ...]] = queue.Queue()
+    received: queue.Queue[tuple[int, ...]] = queue.Queue()
 
     def put(event: Any) -> None:
         seen = event.contents
-        told.put((seen.eventType, seen.subType, seen.peerportDevice, seen.switchPortid, seen.assertion))
+        received.put((seen.eventType, seen.subType, seen.peerportDevice, seen.switchPortid, seen.assertion))
 
-    tell = Callback(put)
-    assert library.lq_dcmi_subscribe_fault_event(Filter(filterFlag=8, chipId=2), tell) == 0
+    callback = Callback(put)
+    assert library.lq_dcmi_subscribe_fault_event(Filter(filterFlag=8, chipId=2), callback) == 0
     node.raise_fabric(MEMORY)
     node.raise_fabric(PORT_DOWN)
     node.clear_fabric(PORT_DOWN)
 
-    assert told.get(timeout=60) == (0x08520003, 0xFFFFFFFF, 2, 17, 1)
-    assert told.get(timeout=60) == (0x08520003, 0xFFFFFFFF, 2, 17, 0)
+    assert received.get(timeout=60) == (0x08520003, 0xFFFFFFFF, 2, 17, 1)
+    assert received.get(timeout=60) == (0x08520003, 0xFFFFFFFF, 2, 17, 0)
     assert library.lq_dcmi_subscribe_fault_event(Filter(filterFlag=8, chipId=2), Callback()) == 0
     assert library.lq_dcmi_subscribe_fault_event(Filter(filterFlag=8, chipId=2), Callback()) == -8016
-    assert library.lq_dcmi_subscribe_fault_event(Filter(filterFlag=16), tell) == -8015
+    assert library.lq_dcmi_subscribe_fault_event(Filter(filterFlag=16), callback) == -8015

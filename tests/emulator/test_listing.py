@@ -23,8 +23,8 @@ def cards(library: ctypes.CDLL) -> list[int]:
 
 
 def health(library: ctypes.CDLL, card: int) -> tuple[int, int]:
-    told = ctypes.c_uint()
-    return library.dcmi_get_device_health(card, 0, ctypes.byref(told)), told.value
+    answered = ctypes.c_uint()
+    return library.dcmi_get_device_health(card, 0, ctypes.byref(answered)), answered.value
 
 
 def test_a_chip_that_had_not_started_is_listed_without_its_id_until_the_next_initialisation(
@@ -53,10 +53,10 @@ def test_a_chip_that_the_driver_removes_stays_listed_and_its_health_says_so(make
     node = make_node("4x910B")
     library = initialised(node)
     node.take_out("npu3")
-    told, codes = ctypes.c_uint(), (ctypes.c_uint * 128)()
+    answered, codes = ctypes.c_uint(), (ctypes.c_uint * 128)()
     assert (cards(library), health(library, 3)) == ([0, 1, 2, 3], (0, 0xFFFFFFFF))
-    assert library.dcmi_get_device_errorcode_v2(3, 0, ctypes.byref(told), codes, 128) == -8005
-    assert library.dcmi_get_device_temperature(3, 0, ctypes.byref(told)) == -8007
+    assert library.dcmi_get_device_errorcode_v2(3, 0, ctypes.byref(answered), codes, 128) == -8005
+    assert library.dcmi_get_device_temperature(3, 0, ctypes.byref(answered)) == -8007
     assert library.dcmi_init() == 0
     assert cards(library) == [-1, 0, 1, 2]
 

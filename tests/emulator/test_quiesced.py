@@ -37,19 +37,19 @@ def order(node: Acting, request: Any) -> None:
 
 def snapshot(node: Acting) -> Snapshot:
     with Client(node.node.socket) as client:
-        told = next(iter(client.watch(snapshot="always")))
-    assert isinstance(told, Snapshot)
-    return told
+        received = next(iter(client.watch(snapshot="always")))
+    assert isinstance(received, Snapshot)
+    return received
 
 
 def until_all_take_work(node: Acting) -> None:
     verdicts: dict[str, str] = {}
     with Client(node.node.socket) as client:
-        for told in client.watch(snapshot="always"):
-            if isinstance(told, Snapshot):
-                verdicts = {device.name: device.verdict for device in told.devices}
-            elif isinstance(told, Event):
-                verdicts[told.device] = told.verdict
+        for received in client.watch(snapshot="always"):
+            if isinstance(received, Snapshot):
+                verdicts = {device.name: device.verdict for device in received.devices}
+            elif isinstance(received, Event):
+                verdicts[received.device] = received.verdict
             if set(verdicts.values()) == {"ALLOW"}:
                 return
 

@@ -19,7 +19,7 @@ def numbered(node: EmulatedNode, function: str, number: int) -> tuple[int, int]:
 
 
 def pair(node: EmulatedNode, main: int, sub: int, room: int) -> tuple[int, int, bytes]:
-    """The answer of ``dcmi_get_device_info``, the size it tells, and the bytes it wrote."""
+    """The answer of ``dcmi_get_device_info``, the size it gives, and the bytes it wrote."""
     size, written = ctypes.c_uint(room), ctypes.create_string_buffer(room)
     answer = ctypes.CDLL(str(node.dcmi)).dcmi_get_device_info(0, 0, main, sub, written, ctypes.byref(size))
     return int(answer), size.value, written.raw
@@ -42,9 +42,9 @@ def test_errors_are_counted_of_the_one_memory_that_a_product_counts_them_of(
     make_node: MakeNode, description: str, memory: int
 ) -> None:
     ask = ctypes.CDLL(str(make_node(description).dcmi)).dcmi_get_device_ecc_info
-    told = ctypes.create_string_buffer(64)
+    answered = ctypes.create_string_buffer(64)
 
-    answers = {kind: ask(0, 0, kind, told) for kind in range(4)}
+    answers = {kind: ask(0, 0, kind, answered) for kind in range(4)}
     assert answers == {0: -8255, 1: -8255, 2: -8255, 3: -8255, memory: 0}
 
 
@@ -82,12 +82,12 @@ def test_a_product_tells_only_of_links_that_it_has(
 def test_a_product_answers_only_what_its_documents_promise(make_node: MakeNode) -> None:
     node = make_node("8x910B")
     library = ctypes.CDLL(str(node.dcmi))
-    told = ctypes.create_string_buffer(64)
+    answered = ctypes.create_string_buffer(64)
 
-    assert library.dcmi_get_device_pcie_error_cnt(0, 0, told) == -8255
-    assert library.dcmi_get_device_network_health(0, 0, told) == 0
+    assert library.dcmi_get_device_pcie_error_cnt(0, 0, answered) == -8255
+    assert library.dcmi_get_device_network_health(0, 0, answered) == 0
     node.set_supported("dcmi_get_device_pcie_error_cnt", True)
-    assert library.dcmi_get_device_pcie_error_cnt(0, 0, told) == 0
+    assert library.dcmi_get_device_pcie_error_cnt(0, 0, answered) == 0
 
 
 def test_a_process_is_listed_with_its_memory_in_bytes(make_node: MakeNode) -> None:

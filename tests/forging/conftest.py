@@ -7,4 +7,4 @@ from tests.forging.shipped import catalog
 
 @pytest.fixture(scope="session")
 def matcher() -> Matcher:
-    return Matcher(wire.as_told(catalog().patterns))
+    return Matcher(wire.as_patterns(catalog().patterns))

@@ -85,15 +85,15 @@ class Acting:
     def break_(self, device: str) -> None:
         self.node.raise_code(device, BROKEN)
 
-    async def told(self, kind: EventKind, words: str, device: str = "") -> Event:
+    async def event(self, kind: EventKind, words: str, device: str = "") -> Event:
         """The first such event, with these words in its reason."""
 
-        def wanted(told: object) -> bool:
+        def wanted(received: object) -> bool:
             return (
-                isinstance(told, Event)
-                and told.kind is kind
-                and words in told.why
-                and device in ("", told.device)
+                isinstance(received, Event)
+                and received.kind is kind
+                and words in received.why
+                and device in ("", received.device)
             )
 
         event = await self.subscriber.until(wanted)
@@ -159,9 +159,9 @@ class Acting:
 
     async def snapshot(self) -> Snapshot:
         async with AsyncClient(self.daemon.socket) as client:
-            async for told in client.watch():
-                if isinstance(told, Snapshot):
-                    return told
+            async for received in client.watch():
+                if isinstance(received, Snapshot):
+                    return received
         raise AssertionError("the stream ended")
 
     async def verdicts(self) -> dict[str, str]:

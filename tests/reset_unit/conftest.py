@@ -111,8 +111,8 @@ kernel_command_line = "{self.base}/cmdline"
 
     def forged(self, **fields: object) -> bytes:
         """The request, with these fields in it as well."""
-        told: dict[str, Any] = json.loads(msgspec.json.encode(self.request))
-        return json.dumps({**told, **fields}).encode()
+        fields_of_request: dict[str, Any] = json.loads(msgspec.json.encode(self.request))
+        return json.dumps({**fields_of_request, **fields}).encode()
 
     def result(self, name: str, *words: str) -> Result:
         """Of a request that lies there."""

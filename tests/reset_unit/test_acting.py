@@ -23,9 +23,9 @@ async def test_a_fault_on_one_of_a_free_ring_is_reset_away_and_all_may_be_used_a
         npus.reset = (f'before = [["sh", "-c", "echo $NODEAGENT_DEVICES >{tmp_path}/hook"]]',)
         await npus.start()
         npus.break_("npu3")
-        proposed = await npus.told(EventKind.ACTION_PROPOSED, "reset of npu3")
+        proposed = await npus.event(EventKind.ACTION_PROPOSED, "reset of npu3")
         assert await npus.verdicts() == ISOLATED
-        finished = await npus.told(EventKind.ACTION_FINISHED, "done")
+        finished = await npus.event(EventKind.ACTION_FINISHED, "done")
         assert npus.node.calls(INBAND) == 1
         assert [npus.node.chip(name).resets for name in RING] == [1] * 8
         assert npus.actions == [
@@ -58,11 +58,11 @@ async def test_story_10_a_holder_is_named_and_once_it_has_left_the_reset_is_done
         await npus.start()
         npus.break_("npu3")
         await npus.announced(1)
-        waiting = await npus.told(EventKind.ACTION_PROPOSED, "it waits: npu5 is held by ")
+        waiting = await npus.event(EventKind.ACTION_PROPOSED, "it waits: npu5 is held by ")
         assert f"(pid {os.getpid()}" in waiting.why
         assert npus.node.calls(INBAND) == 0
         npus.node.let_go("npu5")
-        await npus.told(EventKind.ACTION_FINISHED, "done")
+        await npus.event(EventKind.ACTION_FINISHED, "done")
         assert npus.node.calls(INBAND) == 1
         assert await npus.verdicts() == ALLOWED
 
@@ -79,11 +79,11 @@ async def test_a_job_that_begins_while_the_hooks_run_keeps_its_chips(tmp_path: P
         await npus.daemon.comes(lambda: list(npus.run_dir.glob("*.off")), "its being called off")
         (tmp_path / "go-on").touch()
         claimed = "npu5 is claimed by the job slurm:9"
-        await npus.told(EventKind.ACTION_FINISHED, f"refused: it was called off: {claimed}")
+        await npus.event(EventKind.ACTION_FINISHED, f"refused: it was called off: {claimed}")
         assert npus.node.calls(INBAND) == 0
         await npus.claim("npu5", "--left")
         await npus.announced(2)
-        await npus.told(EventKind.ACTION_FINISHED, "done: verified by a poll of every member")
+        await npus.event(EventKind.ACTION_FINISHED, "done: verified by a poll of every member")
         assert npus.node.calls(INBAND) == 1
 
 
@@ -96,13 +96,13 @@ async def test_a_dry_run_records_the_same_and_calls_nothing(tmp_path: Path) -> N
             await npus.start()
             npus.break_("npu3")
             await npus.announced(1)
-            await npus.told(EventKind.ACTION_FINISHED, "done")
-            told = [event for event in npus.subscriber.events if event.kind in ACTIONS]
+            await npus.event(EventKind.ACTION_FINISHED, "done")
+            actions = [event for event in npus.subscriber.events if event.kind in ACTIONS]
             records[mode] = [
                 (event.kind, event.device, event.code, event.condition_id, event.evidence["devices"])
-                for event in told
+                for event in actions
             ]
-            assert {event.evidence["mode"] for event in told} == {mode}
+            assert {event.evidence["mode"] for event in actions} == {mode}
             assert npus.node.calls(INBAND) == (0 if mode == "dry-run" else 1)
             assert not (npus.run_dir.exists() and mode == "dry-run")
             if mode == "dry-run":
@@ -119,7 +119,7 @@ async def test_an_a3_that_refuses_in_band_is_reset_out_of_band(tmp_path: Path) -
         await npus.start()
         npus.break_("npu4")
         await npus.announced(1)
-        finished = await npus.told(EventKind.ACTION_FINISHED, "done")
+        finished = await npus.event(EventKind.ACTION_FINISHED, "done")
         assert npus.node.calls(INBAND) == 5
         assert npus.node.calls("dcmi_pre_reset_soc") == npus.node.calls("dcmi_rescan_soc") == 1
         assert [name for name in npus.node.names() if npus.node.chip(name).resets] == module
@@ -134,10 +134,10 @@ async def test_a_910b_that_has_dropped_is_reset_with_the_others_and_all_may_be_u
         await npus.start()
         await npus.read_again()
         npus.node.drop("npu3")
-        await npus.told(EventKind.ACTION_PROPOSED, "reset of npu3")
+        await npus.event(EventKind.ACTION_PROPOSED, "reset of npu3")
         assert await npus.verdicts() == ISOLATED
         npus.pass_time(5)
-        finished = await npus.told(EventKind.ACTION_FINISHED, "done: verified by a poll of every member")
+        finished = await npus.event(EventKind.ACTION_FINISHED, "done: verified by a poll of every member")
         assert "npu3 has dropped, and is not found" in finished.evidence["report"]
         assert [npus.node.chip(name).resets for name in RING] == [1] * 8
         assert await npus.verdicts() == ALLOWED
@@ -149,9 +149,9 @@ async def test_a_process_on_a_910b_that_has_dropped_keeps_all_from_a_reset(tmp_p
         npus.node.hold("npu3", os.getpid())
         await npus.read_again()
         npus.node.drop("npu3")
-        await npus.told(EventKind.ACTION_PROPOSED, "reset of npu3")
+        await npus.event(EventKind.ACTION_PROPOSED, "reset of npu3")
         npus.pass_time(5)
-        await npus.told(EventKind.ACTION_PROPOSED, "it waits: who holds npu3 is not known")
+        await npus.event(EventKind.ACTION_PROPOSED, "it waits: who holds npu3 is not known")
         assert not any(npus.node.chip(name).resets for name in RING)
 
 
@@ -164,7 +164,7 @@ async def test_a_reset_goes_on_through_kill_9_and_its_result_is_adopted(tmp_path
         await npus.daemon.comes(lambda: list(npus.run_dir.glob("*.begun")), "its process")
         await npus.kill()
         await npus.start()
-        await npus.told(EventKind.ACTION_FINISHED, "done: verified by a poll of every member")
+        await npus.event(EventKind.ACTION_FINISHED, "done: verified by a poll of every member")
         assert npus.node.calls(INBAND) == 1
         assert await npus.verdicts() == ALLOWED
         await npus.kill()
@@ -182,7 +182,7 @@ async def test_a_reset_that_ends_while_the_daemon_is_down_is_adopted(tmp_path: P
         await npus.kill()
         await npus.daemon.comes(lambda: list(npus.run_dir.glob("*.result")), "its result")
         await npus.start()
-        await npus.told(EventKind.ACTION_FINISHED, "done: verified by a poll of every member")
+        await npus.event(EventKind.ACTION_FINISHED, "done: verified by a poll of every member")
         assert npus.node.calls(INBAND) == 1
 
 
@@ -196,7 +196,7 @@ async def test_one_whose_result_is_lost_was_interrupted_and_is_counted(tmp_path:
         await npus.kill()
         _kill_process_of(npus.run_dir)
         await npus.start()
-        finished = await npus.told(EventKind.ACTION_FINISHED, "interrupted: it left no result")
+        finished = await npus.event(EventKind.ACTION_FINISHED, "interrupted: it left no result")
         assert npus.node.calls(INBAND) == 0
         failed = await npus.subscriber.raised("reset_failed", "npu3")
         assert failed.verdict.value == "ISOLATE"
@@ -215,7 +215,7 @@ async def test_story_10_one_that_says_it_worked_while_the_fault_is_still_there_h
         for attempt in (1, 2):
             await npus.verifying(attempt)
             npus.pass_time(150)
-        await npus.told(EventKind.ACTION_FINISHED, "failed: no poll showed npu3 healthy; once more")
+        await npus.event(EventKind.ACTION_FINISHED, "failed: npu3 did not show that it helped; once more")
         failed = await npus.subscriber.raised("reset_failed", "npu3")
         assert npus.node.calls(INBAND) == 2
         assert failed.condition_level is Level.SEPARATE_NPU
@@ -249,7 +249,7 @@ async def test_in_mode_ask_a_person_lets_it_go_on_or_not_and_silence_is_no(tmp_p
         await npus.announced(1)
         await npus.daemon.comes(lambda: npus.is_at("asking"), "the question")
         npus.pass_time(600)
-        await npus.told(EventKind.ACTION_FINISHED, "refused: nobody approved it in time")
+        await npus.event(EventKind.ACTION_FINISHED, "refused: nobody approved it in time")
         assert npus.node.calls(INBAND) == 0
 
         npus.node.clear_code("npu3", BROKEN)
@@ -259,7 +259,7 @@ async def test_in_mode_ask_a_person_lets_it_go_on_or_not_and_silence_is_no(tmp_p
         await npus.daemon.comes(lambda: npus.is_at("asking"), "the question")
         said = await npus.order("approve", npus.subscriber.of(EventKind.ACTION_PROPOSED)[-1].condition_id)
         assert said[0] == 0, said
-        await npus.told(EventKind.ACTION_FINISHED, "done: verified by a poll of every member")
+        await npus.event(EventKind.ACTION_FINISHED, "done: verified by a poll of every member")
         assert npus.node.calls(INBAND) == 1
         assert await npus.verdicts() == ALLOWED
 
@@ -268,10 +268,10 @@ async def test_what_forbids_resets_after_the_start_holds_too(tmp_path: Path) -> 
     async with acting(tmp_path, "8x910B") as npus:
         await npus.start()
         npus.break_("npu3")
-        await npus.told(EventKind.ACTION_PROPOSED, "reset of npu3")
+        await npus.event(EventKind.ACTION_PROPOSED, "reset of npu3")
         (tmp_path / "do-not-touch").touch()
         npus.pass_time(5)
-        await npus.told(
+        await npus.event(
             EventKind.ACTION_FINISHED, f"refused: resets are forbidden: {tmp_path}/do-not-touch is there"
         )
         assert npus.node.calls(INBAND) == 0
@@ -287,7 +287,7 @@ async def test_hooks_that_a_reload_brings_are_run_around_the_resets_that_it_allo
         await npus.reload()
         npus.break_("npu3")
         await npus.announced(1)
-        await npus.told(EventKind.ACTION_FINISHED, "done: verified by a poll of every member")
+        await npus.event(EventKind.ACTION_FINISHED, "done: verified by a poll of every member")
         assert npus.node.calls(INBAND) == 1
         assert (tmp_path / "hook").exists()
 
@@ -310,7 +310,7 @@ async def test_where_a_reset_can_be_asked_of_nobody_its_devices_are_polled_again
         await npus.start()
         npus.break_("npu3")
         await npus.announced(1)
-        await npus.told(EventKind.ACTION_FINISHED, "refused: it could not be started: ")
+        await npus.event(EventKind.ACTION_FINISHED, "refused: it could not be started: ")
         await npus.read_again()
         assert npus.node.calls(INBAND) == 0
         assert await npus.verdicts() == {**ALLOWED, "npu3": "ISOLATE"}

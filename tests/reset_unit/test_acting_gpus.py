@@ -28,7 +28,7 @@ print("GPU 00000000:00:00.0 was successfully reset.")
 
 
 def called(node: EmulatedNode) -> list[str]:
-    """What the tool was told to reset."""
+    """What the tool was asked to reset."""
     file = node.directory / "called"
     return file.read_text().splitlines() if file.exists() else []
 
@@ -41,7 +41,7 @@ async def test_story_10_a_gpu_is_reset_once_nothing_of_ours_has_it_open(tmp_path
         )
         await gpus.start()
         node.gpus.remap("gpu1", uncorrected=1, pending=True)
-        finished = await gpus.told(EventKind.ACTION_FINISHED, "")
+        finished = await gpus.event(EventKind.ACTION_FINISHED, "")
         assert (finished.device, finished.why) == ("gpu1", "done: verified by a poll of every member")
         assert called(node) == [f"--gpu-reset -i {node.gpus.pci('gpu1')}.0"]
         assert await gpus.verdicts() == {"gpu0": "ALLOW", "gpu1": "ALLOW"}
@@ -51,7 +51,7 @@ async def test_story_10_a_gpu_is_reset_once_nothing_of_ours_has_it_open(tmp_path
 async def test_story_10_what_the_tool_says_against_it_is_told_and_takes_the_gpu_out(tmp_path: Path) -> None:
     async with acting(tmp_path, "2xH100") as gpus:
         finished = await _reset_that_the_tool_ends(gpus, tmp_path, "Unknown Error")
-        assert "exit status 255, 0 of 1 told as reset: Unknown Error" in finished.why
+        assert "exit status 255, 0 of 1 reported as reset: Unknown Error" in finished.why
         assert "no bug report: nvidia-bug-report.sh is not installed at" in finished.why
         failed = await gpus.subscriber.raised("reset_failed", "gpu1")
         assert failed.verdict.value == "ISOLATE"
@@ -64,7 +64,7 @@ async def _reset_that_the_tool_ends(gpus: Acting, tmp_path: Path, saying: str) -
     gpus.daemon.env = fake_tool(tmp_path / "bin", "nvidia-smi", program, gpus.daemon.env)
     await gpus.start()
     gpus.node.gpus.remap("gpu1", uncorrected=1, pending=True)
-    return await gpus.told(EventKind.ACTION_FINISHED, "")
+    return await gpus.event(EventKind.ACTION_FINISHED, "")
 
 
 async def test_a_gpu_that_the_tool_finds_in_use_is_not_taken_out_for_good(tmp_path: Path) -> None:
@@ -86,11 +86,11 @@ async def test_a_gpu_whose_reset_goes_on_is_not_opened_by_the_next_life_of_the_d
         )
         await gpus.start()
         node.gpus.remap("gpu1", uncorrected=1, pending=True)
-        await gpus.told(EventKind.ACTION_STARTED, "")
+        await gpus.event(EventKind.ACTION_STARTED, "")
         await gpus.daemon.comes(lambda: list(gpus.run_dir.glob("*.begun")), "its process")
         await gpus.kill()
         await gpus.start()
-        finished = await gpus.told(EventKind.ACTION_FINISHED, "")
+        finished = await gpus.event(EventKind.ACTION_FINISHED, "")
         assert finished.why == "done: verified by a poll of every member"
         assert len(called(node)) == 1
         assert await gpus.verdicts() == {"gpu0": "ALLOW", "gpu1": "ALLOW"}

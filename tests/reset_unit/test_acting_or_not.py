@@ -50,7 +50,7 @@ async def test_story_07_a_fault_that_was_open_when_resets_were_switched_on_waits
         assert npus.actions == []
         npus.break_("npu3")
         await npus.announced(1)
-        await npus.told(EventKind.ACTION_FINISHED, "done: verified by a poll of every member")
+        await npus.event(EventKind.ACTION_FINISHED, "done: verified by a poll of every member")
         assert npus.node.calls(INBAND) == 1
 
 
@@ -60,16 +60,16 @@ async def test_story_10_while_a_driver_is_upgraded_a_reset_waits_and_nothing_of_
     async with acting(tmp_path, "8x910B") as npus:
         await npus.start()
         npus.break_("npu3")
-        await npus.told(EventKind.ACTION_PROPOSED, "reset of npu3")
+        await npus.event(EventKind.ACTION_PROPOSED, "reset of npu3")
         assert (await npus.order("quiesce"))[0] == 0
-        await npus.told(EventKind.SOURCE_LOST, "quiesced by ")
+        await npus.event(EventKind.SOURCE_LOST, "quiesced by ")
         npus.pass_time(5)
-        waiting = await npus.told(EventKind.ACTION_PROPOSED, "it waits: ")
+        waiting = await npus.event(EventKind.ACTION_PROPOSED, "it waits: ")
         assert "quiesced by " in waiting.why
         assert npus.node.calls(INBAND) == 0
         assert _who_has_open(npus.node.dcmi) == []
         assert (await npus.order("resume"))[0] == 0
-        await npus.told(EventKind.ACTION_FINISHED, "done: verified by a poll of every member")
+        await npus.event(EventKind.ACTION_FINISHED, "done: verified by a poll of every member")
         assert npus.node.calls(INBAND) == 1
 
 

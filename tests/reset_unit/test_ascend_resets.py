@@ -134,7 +134,7 @@ def test_a_process_that_ends_while_it_is_asked_for_does_not_stand_in_the_way(emu
 def test_where_nobody_can_tell_who_is_on_a_chip_nothing_is_reset(emulate: Emulate) -> None:
     node = emulate("8x910B")
     node.answer(-8005, "npu5", "dcmi_get_device_resource_info")
-    with pytest.raises(ResetRefused, match="who is on them, cannot be told: dcmi_get_device_res"):
+    with pytest.raises(ResetRefused, match="their processes cannot be read: dcmi_get_device_res"):
         ascend.reset(order(node, "8x910B"))
     assert node.calls("dcmi_set_device_reset") == 0
 
@@ -182,7 +182,7 @@ def test_a_reset_that_is_refused_while_an_exporter_calls_is_asked_for_again(
     ) as exporter:
         assert exporter.stdin is not None
         assert exporter.stdout is not None
-        told, pauses = Lines(io.TextIOWrapper(exporter.stdout)), itertools.count(1)
+        lines, pauses = Lines(io.TextIOWrapper(exporter.stdout)), itertools.count(1)
         exporter.stdin.write(b"." * 2)
         exporter.stdin.flush()
         wait_until(lambda: node.calls("dcmi_get_device_power_info", "npu5"), "the exporter's call")
@@ -191,8 +191,8 @@ def test_a_reset_that_is_refused_while_an_exporter_calls_is_asked_for_again(
             """It calls again at once; the second call comes back as well."""
             if next(pauses) == TRIES - 1:
                 node.release()
-                told.readline()
-                told.readline()
+                lines.readline()
+                lines.readline()
 
         monkeypatch.setattr(time, "sleep", until_it_has_called)
         ascend.reset(given)
@@ -249,8 +249,8 @@ def test_the_die_of_a_300i_duo_that_works_is_not_reset_for_the_one_that_has_drop
     node = emulate("4x300IDuo")
     node.drop(dropped)
     given = order(node, "4x300IDuo")
-    told = {"group": "card1", "series": "310"}
-    members = tuple(replace(each, attributes=told) for each in given.members)
+    attributes = {"group": "card1", "series": "310"}
+    members = tuple(replace(each, attributes=attributes) for each in given.members)
     with pytest.raises(ResetRefused, match=f"^the library does not list {dropped}$"):
         ascend.reset(replace(given, members=members))
     assert not any(node.chip(name).resets for name in node.names())
@@ -262,8 +262,8 @@ def test_a_910b_that_has_dropped_is_reset_by_the_others(emulate: Emulate) -> Non
     steps: list[str] = []
     given = order(node, "8x910B", steps)
     first = given.members[3]
-    told = {"group": "npus", "series": "910B"}
-    others = (replace(each, attributes=told) for each in given.members if each is not first)
+    attributes = {"group": "npus", "series": "910B"}
+    others = (replace(each, attributes=attributes) for each in given.members if each is not first)
     ascend.reset(replace(given, members=(first, *others)))
     assert steps[0] == "npu3 has dropped, and is not found: it is reset with the others"
     assert [(node.chip(name).resets, node.chip(name).ready) for name in node.names()] == [(1, 1)] * 8
@@ -274,8 +274,8 @@ def test_where_chips_are_one_group_for_want_of_knowledge_one_that_has_dropped_is
 ) -> None:
     node = emulate("16xA3")
     node.drop("npu4")
-    told = {"group": "npus", "series": "A3"}
-    members = tuple(Member(name=name, identity="", attributes=told) for name in node.names())
+    attributes = {"group": "npus", "series": "A3"}
+    members = tuple(Member(name=name, identity="", attributes=attributes) for name in node.names())
     with pytest.raises(ResetRefused, match=r"^the library does not list npu4, npu5$"):
         ascend.reset(replace(order(node, "16xA3"), members=members))
     assert not any(node.chip(name).resets for name in node.names())

@@ -96,13 +96,13 @@ def test_the_result_is_told_and_other_resets_may_begin_before_it_is_made(desk: D
     name = desk.ask()
     process = desk.start(name)
     wait_until((desk.base / "called").exists)
-    told = desk.folder.result(name)
+    result = desk.folder.result(name)
     is_locked = desk.folder.is_locked(name)
     with Record(desk.record).group_locked("nvidia gpu0", 0):
         is_alive = process.poll() is None
     (desk.base / "go-on").write_text("\n")
 
-    assert (told is not None and told.state, is_locked, is_alive) == ("failed", False, True)
+    assert (result is not None and result.state, is_locked, is_alive) == ("failed", False, True)
     assert process.wait(60) == 0
     assert outcome(desk).startswith("complete, after ")
 

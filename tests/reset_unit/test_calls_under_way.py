@@ -25,7 +25,7 @@ async def test_polls_of_ours_hinder_no_reset_however_long_they_take(tmp_path: Pa
         await npus.start()
         npus.break_("npu3")
         await npus.announced(1)
-        finished = await npus.told(EventKind.ACTION_FINISHED, "done")
+        finished = await npus.event(EventKind.ACTION_FINISHED, "done")
         assert "once more" not in finished.evidence["report"]
         assert npus.node.calls(INBAND) == 1
 
@@ -41,6 +41,6 @@ async def test_a_program_that_calls_all_the_time_is_outwaited_if_it_pauses_once(
         exporter.kill()
         await exporter.wait()
         npus.node.release()
-        finished = await npus.told(EventKind.ACTION_FINISHED, "done")
+        finished = await npus.event(EventKind.ACTION_FINISHED, "done")
         assert "(INVALID_PARAMETER, -8001); once more in 1 s" in finished.evidence["report"]
         assert [npus.node.chip(name).resets for name in npus.node.names()] == [1] * 8

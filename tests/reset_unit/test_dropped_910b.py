@@ -1,6 +1,6 @@
 """A 910B drops from its card: what becomes of it and of its seven neighbours, step by step.
 
-The golden list tells the actions in order, then what was told of each chip, from the drop on.
+The golden list has the actions in order, then what was emitted of each chip, from the drop on.
 """
 
 import asyncio
@@ -33,16 +33,18 @@ async def test_the_job_moves_the_group_is_drained_and_reset_and_all_eight_may_be
         await npus.read_again()
         before = len(npus.subscriber.events)
         npus.node.drop("npu3")
-        await npus.told(EventKind.ACTION_PROPOSED, "reset of npu3")
+        await npus.event(EventKind.ACTION_PROPOSED, "reset of npu3")
         await _polled_again(npus, "npu3")
         npus.pass_time(5)
-        await npus.told(EventKind.ACTION_PROPOSED, "it waits: who holds npu3 is not known; npu3 is held by")
+        await npus.event(EventKind.ACTION_PROPOSED, "it waits: who holds npu3 is not known; npu3 is held by")
         job.terminate()
         await job.wait()
         for name in RING:
             npus.node.let_go(name)
-        await npus.told(EventKind.ACTION_FINISHED, "done")
-        await npus.subscriber.until(lambda told: isinstance(told, Event) and _lets_go(told, RING[-1]))
+        await npus.event(EventKind.ACTION_FINISHED, "done")
+        await npus.subscriber.until(
+            lambda received: isinstance(received, Event) and _lets_go(received, RING[-1])
+        )
         assert [npus.node.chip(name).resets for name in RING] == [1] * 8
         assert _story(npus.subscriber.events[before:]) == GOLDEN.read_text()
 
@@ -86,11 +88,11 @@ async def _polled_again(npus: Acting, device: str) -> None:
 
 async def _all_are_announced_and_it_waits(npus: Acting) -> None:
     npus.break_("npu5")
-    proposed = await npus.told(EventKind.ACTION_PROPOSED, "reset of npu5")
+    proposed = await npus.event(EventKind.ACTION_PROPOSED, "reset of npu5")
     assert proposed.evidence["devices"] == "npu5, npu0, npu1, npu2, npu3, npu4, npu6, npu7"
     assert await npus.verdicts() == dict.fromkeys(RING, "ISOLATE")
     npus.pass_time(5)
-    waiting = await npus.told(EventKind.ACTION_PROPOSED, WAITS)
+    waiting = await npus.event(EventKind.ACTION_PROPOSED, WAITS)
     assert waiting.why.startswith(
         "it waits: npu3 is reset together with the others, and its driver no longer lists it: "
         "who uses it is unknown; power-cycle the node"
@@ -118,7 +120,7 @@ def _story(events: Sequence[Event]) -> str:
             for event in events
             if event.device == name and event.kind not in ACTIONS
         ]
-    told = "\n".join(
+    printed = "\n".join(
         f"{title}\n" + "".join(f"  {line}\n" for line in lines) for title, lines in parts.items()
     )
-    return re.sub(r"pid \d+", "pid PID", told)
+    return re.sub(r"pid \d+", "pid PID", printed)

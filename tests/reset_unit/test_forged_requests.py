@@ -33,9 +33,9 @@ NOTHING_BUT = "the request cannot be used: "
     ],
 )
 def test_a_request_that_says_how_is_refused(desk: Desk, tmp_path: Path, field: str, value: object) -> None:
-    told = json.loads(json.dumps(value).replace("{folder}", str(tmp_path)))
+    forged = json.loads(json.dumps(value).replace("{folder}", str(tmp_path)))
     before = set(tmp_path.iterdir())
-    result = desk.do_as(desk.forged(**{field: told}))
+    result = desk.do_as(desk.forged(**{field: forged}))
     assert (result.state, result.reason) == (
         "refused",
         f"{NOTHING_BUT}Object contains unknown field `{field}`",

@@ -113,7 +113,7 @@ def test_one_that_the_library_lacks_and_nobody_asked_for_keeps_all_that_are_rese
             [asked("gpu1")],
             {"gpu1": True},
             {"gpu0": "gpu0", "gpu1": ""},
-            "nothing tells which others are reset together with gpu1",
+            "which devices are reset together with gpu1 is unknown",
         ),
     ],
 )
@@ -133,7 +133,7 @@ HOPPER = {"product": "H100", "group": "gpu3"}
 
 
 @pytest.mark.parametrize(
-    ("told", "groups"),
+    ("attributes", "groups"),
     [
         ({"gpu0": A100, "gpu1": A100}, {"gpu0": "nvlink", "gpu1": "nvlink"}),
         ({"gpu0": A100, "gpu2": UNLINKED}, {"gpu0": "nvlink", "gpu2": "nvlink"}),
@@ -144,6 +144,6 @@ HOPPER = {"product": "H100", "group": "gpu3"}
     ],
 )
 def test_the_group_of_a_gpu_that_does_not_tell_it_is_that_of_its_like(
-    told: dict[str, dict[str, str]], groups: dict[str, str]
+    attributes: dict[str, dict[str, str]], groups: dict[str, str]
 ) -> None:
-    assert nvidia.groups(told) == groups
+    assert nvidia.groups(attributes) == groups

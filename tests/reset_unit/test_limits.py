@@ -80,7 +80,7 @@ def test_one_whose_process_is_killed_while_the_vendor_is_asked_counts(desk: Desk
 
 def test_one_that_the_vendor_refused_does_not_count(desk: Desk) -> None:
     desk.node.answer(-8005, "npu2", "dcmi_get_device_resource_info")
-    assert "cannot be told: dcmi_get_device_resource_info" in desk.do().reason
+    assert "cannot be read: dcmi_get_device_resource_info" in desk.do().reason
     assert list((desk.record / "resets").iterdir()) == []
 
 
@@ -99,7 +99,7 @@ def test_a_count_that_somebody_holds_up_is_not_waited_for_for_ever(desk: Desk) -
         result = desk.do()
     assert (result.state, result.reason) == (
         "refused",
-        "another reset is being counted, and that does not end",
+        "another process keeps the record of resets locked",
     )
 
 
@@ -196,8 +196,8 @@ def test_they_are_told_from_the_oldest_on_by_their_ends(record: Record) -> None:
     record.put(second)
     record.put(first)
     record.put(replace(first, ended=replace(HERE, boottime_ns=HERE.boottime_ns - HOUR_NS), outcome="done"))
-    told = resets_of_late(record.folder, present=HERE)
-    assert [(each.ago_ns, each.devices) for each in told] == [(2 * HOUR_NS, (NPU0,)), (HOUR_NS, (NPU0,))]
+    counted = resets_of_late(record.folder, present=HERE)
+    assert [(each.ago_ns, each.devices) for each in counted] == [(2 * HOUR_NS, (NPU0,)), (HOUR_NS, (NPU0,))]
     assert [each.ago_ns for each in resets_of_late(record.folder, HOUR_NS, HERE)] == [HOUR_NS]
 
 
@@ -209,8 +209,8 @@ def test_a_damaged_file_counts_as_a_reset_of_who_knows_what_when_it_was_written(
     damaged = record.folder / "resets/b-1.json"
     damaged.write_bytes(content)
     os.utime(damaged, ns=(0, HERE.wall_ns - 2 * HOUR_NS))
-    told = resets_of_late(record.folder, present=HERE)
-    assert [(each.ago_ns, each.devices) for each in told] == [(2 * HOUR_NS, ()), (HOUR_NS, (NPU0,))]
+    counted = resets_of_late(record.folder, present=HERE)
+    assert [(each.ago_ns, each.devices) for each in counted] == [(2 * HOUR_NS, ()), (HOUR_NS, (NPU0,))]
 
 
 def test_other_files_are_somebody_elses_and_links_are_not_followed(record: Record, tmp_path: Path) -> None:
@@ -219,8 +219,8 @@ def test_other_files_are_somebody_elses_and_links_are_not_followed(record: Recor
     assert resets_of_late(record.folder, present=HERE) == ()
     (tmp_path / "elsewhere").write_text("{}")
     (record.folder / "resets/b-2.json").symlink_to(tmp_path / "elsewhere")
-    (told,) = resets_of_late(record.folder, KEPT_NS, now())
-    assert told.devices == ()
+    (counted,) = resets_of_late(record.folder, KEPT_NS, now())
+    assert counted.devices == ()
 
 
 def test_what_no_window_spans_any_more_is_forgotten(record: Record) -> None:

@@ -40,7 +40,7 @@ def test_the_devices_and_who_is_on_them(emulate: Emulate) -> None:
 def test_a_library_that_is_not_there_is_named(emulate: Emulate, tmp_path: Path) -> None:
     node = emulate("4x910B")
     with pytest.raises(
-        ResetRefused, match=rf"^the ascend devices cannot be told: .* but {tmp_path}/none.so: there is no"
+        ResetRefused, match=rf"^the ascend devices cannot be read: .* but {tmp_path}/none.so: there is no"
     ):
         look("ascend", section(node, tmp_path / "none.so"), "boot")
 

@@ -131,7 +131,7 @@ def test_a_result_of_the_last_moment_reaches_the_core_before_its_deadline() -> N
 
 def test_one_for_which_no_time_is_left_is_not_begun(desk: Desk) -> None:
     result = desk.do(deadline_ns=time.clock_gettime_ns(time.CLOCK_BOOTTIME))
-    assert (result.state, result.reason) == ("refused", "what came before it has left no time for it")
+    assert (result.state, result.reason) == ("refused", "no time is left for it before its deadline")
     assert desk.resets == 0
 
 
@@ -145,7 +145,7 @@ def test_while_an_earlier_reset_of_the_devices_lives_nothing_is_done(desk: Desk)
 
 def test_a_device_of_an_unknown_vendor_is_refused(desk: Desk) -> None:
     result = desk.do(vendor="nobody")
-    assert (result.state, result.reason) == ("refused", "nobody knows how to reset a device of nobody")
+    assert (result.state, result.reason) == ("refused", "nodeagent cannot reset a device of nobody")
 
 
 def test_the_evidence_of_the_last_twenty_is_kept(desk: Desk) -> None:
@@ -172,7 +172,7 @@ def test_what_evidence_cannot_be_had_is_said_and_stops_nothing(desk: Desk, tmp_p
 
 def test_a_result_tells_the_times_of_its_steps() -> None:
     result = Result(state="done", reason="well", steps=(Step(what="reset", after_s=1.25),))
-    assert result.told() == "well (reset at 1.2 s)"
+    assert result.summary() == "well (reset at 1.2 s)"
 
 
 @pytest.mark.parametrize("code", ["XID_62", "XID_109", "XID_119.79", "XID_120"])

@@ -162,14 +162,14 @@ def test_a_tool_that_says_0_and_names_no_gpu_as_reset_has_failed(
     with pytest.raises(ResetFailed) as failed:
         nvidia.reset(gpu_order(tmp_path))
     assert str(failed.value) == (
-        "nvidia-smi --gpu-reset -i 0000:3b:00.0: exit status 0, 0 of 1 told as reset:"
+        "nvidia-smi --gpu-reset -i 0000:3b:00.0: exit status 0, 0 of 1 reported as reset:"
         " Resetting GPU is not supported."
     )
 
 
 def test_a_partitioned_gpu_is_reset_once_no_instance_is_left(gpus: EmulatedNode, tmp_path: Path) -> None:
     order = gpu_order(tmp_path, mig="enabled")
-    with pytest.raises(ResetRefused, match="whether it has instances cannot be told"):
+    with pytest.raises(ResetRefused, match="whether it has instances is unknown"):
         nvidia.reset(order)
     instance = tmp_path / "proc/driver/nvidia/capabilities/gpu1/mig/gi3"
     instance.mkdir(parents=True)

@@ -29,9 +29,9 @@ async def test_story_08_whatever_way_a_fault_is_told_or_lost_each_chip_has_it_as
 
         for chip in ("npu0", "npu4", "npu5", "npu6"):
             node.raise_code(chip, HBM)
-        node.tell("npu1", HBM, ONCE)
+        node.send_event("npu1", HBM, ONCE)
         node.raise_code("npu2", HBM, events=3)
-        node.tell("npu3", HBM, RECOVER)
+        node.send_event("npu3", HBM, RECOVER)
         node.raise_code("npu3", HBM)
         for chip in CHIPS:
             await npus.raised(chip, HBM_CODE)
@@ -73,9 +73,9 @@ async def test_what_makes_no_sense_is_refused_and_counted_and_hides_nothing_else
         await npus.start()
         await npus.listening()
         for event_id in (0, 0xFFFFFFFF):
-            node.tell("npu0", event_id, OCCUR)
-        node.tell("npu0", HBM, 7)
-        node.tell("npu0", HBM, OCCUR, device_id=0xFFFF)
+            node.send_event("npu0", event_id, OCCUR)
+        node.send_event("npu0", HBM, 7)
+        node.send_event("npu0", HBM, OCCUR, device_id=0xFFFF)
         await npus.daemon.comes(lambda: refused(npus, 4), "four refused events")
         begun = npus.heard
 

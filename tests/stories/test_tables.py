@@ -208,7 +208,7 @@ async def test_a_service_whose_configuration_is_broken_at_the_start_goes_on_with
         raised.evidence["reason"]
         == f'{daemon.config}:{line}: agnt: unknown key; the nearest known is "agent"'
     )
-    assert "going on with the configuration that it last ran with" in daemon.log
+    assert "running with the last accepted configuration; correct the file, then reload" in daemon.log
     assert sorted(standing) == ["BOOT", "configuration_rejected"]
 
 

@@ -14,7 +14,7 @@ from nodeagent.replay.kernel_text import KernelText, LogLine
 from nodeagent.replay.reading import Reports
 from nodeagent.tables.load import load_catalog
 from nodeagent.toml.problem import Problems
-from nodeagent.wire import as_told
+from nodeagent.wire import as_patterns
 
 REPOSITORY = Path(__file__).parents[2]
 LINES: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_lines.toml").read_text())
@@ -45,7 +45,7 @@ def catalog() -> Catalog:
 
 @pytest.fixture(scope="module")
 def matcher(catalog: Catalog) -> Matcher:
-    return Matcher(as_told(catalog.patterns))
+    return Matcher(as_patterns(catalog.patterns))
 
 
 def only(matcher: Matcher, text: str) -> Match:

@@ -25,7 +25,7 @@ from nodeagent.core.verdicts.judge import BELOW_RESET
 from nodeagent.drivers.kmsg.match import Matcher
 from nodeagent.emulator.nvidia.kernel_lines import Instance, xid_line
 from nodeagent.tables.load import load_catalog
-from nodeagent.wire import as_told
+from nodeagent.wire import as_patterns
 from tests.core.build import active
 
 REPOSITORY = Path(__file__).parents[2]
@@ -40,7 +40,7 @@ def shipped() -> Catalog:
 
 @cache
 def matcher() -> Matcher:
-    return Matcher(as_told(shipped().patterns))
+    return Matcher(as_patterns(shipped().patterns))
 
 
 class Node:

@@ -74,7 +74,7 @@ def by_device(lines: list[dict[str, Any]]) -> dict[str, list[str]]:
     return codes
 
 
-def told(daemon: Daemon) -> int:
+def reported(daemon: Daemon) -> int:
     return sum(len(codes) for codes in by_device(daemon.lines).values())
 
 
@@ -90,16 +90,16 @@ def test_callbacks_never_wait_for_a_daemon_that_reads_nothing_and_every_one_drop
     replying.join()
     dropped = int(reply["readings"]["dropped_callbacks_total"])
     assert dropped > 0
-    while told(daemon) < THREADS * REPORTS_EACH - dropped:
+    while reported(daemon) < THREADS * REPORTS_EACH - dropped:
         daemon.read()
-    assert told(daemon) + dropped == THREADS * REPORTS_EACH
+    assert reported(daemon) + dropped == THREADS * REPORTS_EACH
 
 
 def test_reports_of_one_thread_keep_their_order(ends: tuple[Outlet, Daemon]) -> None:
     outlet, daemon = ends
     each = MAX_ENQUEUED // THREADS
     call_back_from_threads(outlet, each)
-    while told(daemon) < THREADS * each:
+    while reported(daemon) < THREADS * each:
         daemon.read()
     wanted = [f"C{number}" for number in range(each)]
     assert by_device(daemon.lines) == {f"npu{thread}": wanted for thread in range(THREADS)}

@@ -40,7 +40,7 @@ def command(name: str, follow: bool, config_path: Path | None, output: Output) -
         driver=name,
         boot_id=host_ids.boot_id(),
         config=config.drivers[name].for_driver(),
-        patterns=wire.as_told(patterns),
+        patterns=wire.as_patterns(patterns),
     )
     try:
         for report in _converse(name, configure, follow):

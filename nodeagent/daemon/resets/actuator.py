@@ -27,9 +27,9 @@ from nodeagent.core.model import (
 )
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.resets.attempt import Attempt, attempt_of, came_meanwhile
-from nodeagent.daemon.resets.detach import Apart
+from nodeagent.daemon.resets.detach import Detachment
 from nodeagent.daemon.resets.launch import NotStarted, start
-from nodeagent.daemon.resets.request import Asking
+from nodeagent.daemon.resets.request import RequestBuilder
 from nodeagent.daemon.sources.supervisor import Supervisor
 from nodeagent.reset_unit.exchange.files import Locked
 from nodeagent.reset_unit.exchange.folder import Folder
@@ -64,15 +64,15 @@ class Actuator:
     ) -> None:
         self._feed = feed
         self._ask = ask
-        self._asking = Asking(config, clock, feed, ledger)
-        self._apart = Apart(feed, sources)
+        self._requests = RequestBuilder(config, clock, feed, ledger)
+        self._detachment = Detachment(feed, sources)
         self._folder = Folder(Path(config.reset.run_dir))
         self._config_path = config_path
         self._todo: asyncio.Queue[Coroutine[Any, Any, None]] = asyncio.Queue()
 
     def reload(self, config: Config) -> None:
         """From now on with these modes and files that forbid it; where they meet stays as it was."""
-        self._asking.reset = config.reset
+        self._requests.reset = config.reset
 
     def act(self, action: Action, durable: bool) -> None:
         """Have it done. One that is only remembered in memory is not: a crash would have it done again."""
@@ -80,21 +80,23 @@ class Actuator:
             self._todo.put_nowait(self._do(action))
         else:
             refused = "the store is not durable"
-            self._todo.put_nowait(self._tell(action.id, action.attempt, ActionState.REFUSED, refused))
+            self._todo.put_nowait(
+                self._report_result(action.id, action.attempt, ActionState.REFUSED, refused)
+            )
 
     def adopt(self, view: View) -> None:
-        """Before the sources run: what goes on, goes on; what has ended without the daemon is told."""
+        """Before the sources run: what is in progress is awaited; what ended meanwhile is reported."""
         running = [reset for reset in view.resets if reset.stage is ResetStage.RUNNING]
         wanted = {}
         for reset in running:
             attempt = attempt_of(view, reset)
             wanted[attempt.name] = attempt
-        if self._asking.reset.acts:
+        if self._requests.reset.acts:
             self._forget_all_but(wanted)
         for attempt in wanted.values():
             if self._goes_on(attempt):
-                log.info("%s goes on, begun before this start", attempt.name)
-                self._apart.begin(attempt)
+                log.info("%s is in progress: it began before this start", attempt.name)
+                self._detachment.begin(attempt)
             self._todo.put_nowait(self._finish(attempt, time.monotonic(), ActionState.INTERRUPTED))
 
     def _forget_all_but(self, wanted: Collection[str]) -> None:
@@ -103,7 +105,7 @@ class Actuator:
                 if name not in wanted and not self._folder.is_locked(name):
                     self._folder.forget(name)
         except (OSError, ValueError) as error:
-            log.warning("what earlier resets left stays: %s", error)
+            log.warning("the files of earlier resets cannot be removed: %s", error)
 
     def _goes_on(self, attempt: Attempt) -> bool:
         try:
@@ -112,7 +114,7 @@ class Actuator:
             return False
 
     async def run(self) -> None:
-        """Until it is cancelled. What is under way then goes on by itself, and is found at the next start."""
+        """Until it is cancelled. What is in progress then ends by itself, and is found at the next start."""
         async with asyncio.TaskGroup() as tasks:
             while True:
                 tasks.create_task(_at_the_rim(await self._todo.get()))
@@ -127,12 +129,12 @@ class Actuator:
         if reset.mode is ResetMode.DRY_RUN:
             return
         attempt = attempt_of(view, reset)
-        if why := self._asking.reset.forbidden():
-            await self._tell_of(attempt, ActionState.REFUSED, f"resets are forbidden: {why}")
+        if why := self._requests.reset.forbidden():
+            await self._report(attempt, ActionState.REFUSED, f"resets are forbidden: {why}")
             return
         if attempt.vendor not in RESETS:
-            unknown = f"nobody knows how to reset a device of {attempt.vendor or 'no vendor'}"
-            await self._tell_of(attempt, ActionState.REFUSED, unknown)
+            unknown = f"nodeagent cannot reset a device of {attempt.vendor or 'no vendor'}"
+            await self._report(attempt, ActionState.REFUSED, unknown)
             return
         is_asked = False
         try:
@@ -142,34 +144,34 @@ class Actuator:
         except Exception as error:  # the rim of an attempt: its devices do not stay apart, whatever it was
             log.exception("%s cannot be started", attempt.name)
             if not is_asked or self._is_withdrawn(attempt.name):
-                await self._apart.take_back(attempt)
-                await self._tell_of(attempt, ActionState.REFUSED, f"it could not be started: {error}")
+                await self._detachment.take_back(attempt)
+                await self._report(attempt, ActionState.REFUSED, f"it could not be started: {error}")
                 return
         await self._finish(attempt, time.monotonic() + START_LIMIT_S, ActionState.REFUSED)
 
     async def _ask_for(self, attempt: Attempt, action: Action) -> None:
-        if not await self._apart.set(attempt):
-            raise NotStarted(f"a call of the {attempt.vendor} worker hangs, and holds the devices")
-        request = await self._asking.request(attempt, action, self._apart.readings(attempt))
+        if not await self._detachment.set(attempt):
+            raise NotStarted(f"a call of the {attempt.vendor} worker hangs and keeps the devices open")
+        request = await self._requests.request(attempt, action, self._detachment.readings(attempt))
         self._folder.make()
         self._folder.forget(attempt.name)
         self._folder.ask(request)
 
     def _is_withdrawn(self, name: str) -> bool:
-        """False: it may have begun, or nobody can tell."""
+        """False: it may have begun, or that is unknown."""
         try:
             return self._folder.withdraw(name)
         except (OSError, ValueError) as error:
-            log.error("%s cannot be taken back: %s", name, error)
+            log.error("the request of %s cannot be withdrawn: %s", name, error)
             return False
 
     async def _finish(self, attempt: Attempt, start_until_s: float, not_begun: ActionState) -> None:
         """``start_until_s``: when its process must have begun, ``not_begun`` what it is if that has not."""
         state, reason = await self._outcome(attempt, start_until_s, not_begun)
-        await self._apart.take_back(attempt)
-        await self._apart.are_back(attempt)
-        await self._tell_of(attempt, state, reason)
-        # A result that is only remembered in memory may have to be told by the next life again.
+        await self._detachment.take_back(attempt)
+        await self._detachment.are_back(attempt)
+        await self._report(attempt, state, reason)
+        # A result that is only remembered in memory may have to be reported by the next life again.
         if self._feed.current.durable:
             self._folder.forget(attempt.name)
 
@@ -180,7 +182,7 @@ class Actuator:
         while True:
             try:
                 if (result := self._folder.result(name)) is not None:
-                    return result.action_state, result.told()
+                    return result.action_state, result.summary()
                 waits = self._folder.is_asked(name) and time.monotonic() < start_until_s
                 if not waits and (ended := self._ended(name, not_begun)) is not None:
                     return ended
@@ -191,7 +193,7 @@ class Actuator:
 
     def _is_called_off(self, attempt: Attempt) -> bool:
         """Hooks and evidence take their time: a job, or a person, may come until the vendor is asked."""
-        mode = self._asking.reset.of_vendor(attempt.vendor)
+        mode = self._requests.reset.of_vendor(attempt.vendor)
         why = came_meanwhile(attempt, self._feed.current.view)
         if mode not in (ResetMode.ASK, ResetMode.ON):
             why = f"the mode of resets is {mode} now"
@@ -205,19 +207,19 @@ class Actuator:
         try:
             with self._folder.locked(name):
                 if (result := self._folder.result(name)) is not None:
-                    return result.action_state, result.told()
+                    return result.action_state, result.summary()
                 if self._folder.is_asked(name) and self._folder.withdraw(name):
-                    return not_begun, "it was asked for, and nobody began it"
+                    return not_begun, "its process did not start in time"
                 return ActionState.INTERRUPTED, "it left no result"
         except Locked:
             return None
         except FileNotFoundError:
             return ActionState.INTERRUPTED, "it left no trace"
 
-    async def _tell_of(self, attempt: Attempt, state: ActionState, reason: str) -> None:
-        await self._tell(attempt.action, attempt.number, state, reason)
+    async def _report(self, attempt: Attempt, state: ActionState, reason: str) -> None:
+        await self._report_result(attempt.action, attempt.number, state, reason)
 
-    async def _tell(self, action_id: str, number: int, state: ActionState, reason: str) -> None:
+    async def _report_result(self, action_id: str, number: int, state: ActionState, reason: str) -> None:
         log.info("%s, attempt %d: %s: %s", action_id, number, state, reason)
         await self._ask(
             ActionResult(action_id=action_id, attempt=number, state=state, reason=reason[:MAX_REASON])
@@ -229,4 +231,4 @@ async def _at_the_rim(work: Coroutine[Any, Any, None]) -> None:
     try:
         await work
     except Exception:  # the rim of a task
-        log.exception("an action cannot be followed any more")
+        log.exception("the result of an action is lost")

@@ -16,10 +16,10 @@ from nodeagent.vendors import RESETS
 log = logging.getLogger(__name__)
 
 BACK_LIMIT_S: Final = 30.0
-"""For the devices to be read again, before it is told how the reset went."""
+"""For the devices to be read again, before the result of the reset is reported."""
 
 
-class Apart:
+class Detachment:
     """``sources`` by the name of their driver, which is its vendor's for those that can be reset."""
 
     def __init__(self, feed: EventFeed, sources: Mapping[str, Supervisor]) -> None:

@@ -27,7 +27,7 @@ class NotStarted(Exception):
 async def start(folder: Path, name: str, config_path: Path | None) -> None:
     """Start the process for the request of that name. Raises ``NotStarted`` and ``OSError``."""
     if runs_as_unit(os.environ) and str(folder) == RUN_DIRECTORY:
-        await _tell_unit(name)
+        await _ask_unit(name)
     else:
         await _detach(folder, name, config_path)
 
@@ -37,7 +37,7 @@ def runs_as_unit(environ: Mapping[str, str]) -> bool:
     return _SYSTEMD_RUNS.is_dir() and "INVOCATION_ID" in environ and "NOTIFY_SOCKET" in environ
 
 
-async def _tell_unit(name: str) -> None:
+async def _ask_unit(name: str) -> None:
     """Each connection is an instance of the unit (``Accept=`` in systemd.socket(5))."""
     try:
         async with asyncio.timeout(START_LIMIT_S):

@@ -1,4 +1,4 @@
-"""What the record of resets tells a start: resets that a lost store has forgotten count all the same.
+"""What a start learns from the record of resets: resets that a lost store has forgotten count all the same.
 
 It reads, and judges nothing. The processes of resets write the record, and hold to their limits by it
 whatever the daemon believes.
@@ -25,7 +25,9 @@ async def resets_recorded(folder: Path, rule_ns: int) -> ResetsRecorded:
     try:
         past = await within(READ_LIMIT_S, "record", lambda: record.resets_of_late(folder))
     except (OSError, ValueError) as error:
-        log.warning("resets of earlier are counted by the processes of resets alone: %s", error)
+        log.warning(
+            "the record of resets cannot be read, so the daemon does not count earlier resets: %s", error
+        )
         past = ()
     found: defaultdict[str, list[int]] = defaultdict(list)
     for each in past:

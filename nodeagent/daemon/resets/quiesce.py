@@ -1,6 +1,6 @@
 """Lets go of the vendors' libraries while a person quiesces the node, for instance to upgrade a driver.
 
-    quiesced, and no reset goes on ──> each worker ends; its devices are not observed, which is no fault
+    quiesced, and no reset runs    ──> each worker ends; its devices are not observed, which is no fault
     resumed                        ──> each worker starts again
 
 It follows what is published, and holds nothing of its own: a start finds the node quiesced as it was left.

@@ -25,7 +25,7 @@ MAX_EVENTS_BYTES: Final = 1 << 20
 """An event of a device with many faults names them all."""
 
 
-class Asking:
+class RequestBuilder:
     """``reset`` is the configuration of the newest reload."""
 
     def __init__(self, config: Config, clock: Clock, feed: EventFeed, ledger: Ledger) -> None:

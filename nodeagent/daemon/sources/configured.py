@@ -14,7 +14,7 @@ from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.pump import QUEUE_DELIVERIES, Pump
 from nodeagent.daemon.resets.launch import runs_as_unit
 from nodeagent.daemon.sources import lost_events
-from nodeagent.daemon.sources.inventory import parts_of
+from nodeagent.daemon.sources.inventory import devices_of
 from nodeagent.daemon.sources.source import WorkerSpec
 from nodeagent.daemon.sources.supervisor import Supervisor
 from nodeagent.metrics.health_values import Health
@@ -43,7 +43,7 @@ def supervisors(
     long, and they end without grace.
     """
     specs: Iterable[WorkerSpec] = (
-        spec_of(name, config.drivers[name], catalog, clock, cursors.get(name), parts_of(view, name))
+        spec_of(name, config.drivers[name], catalog, clock, cursors.get(name), devices_of(view, name))
         for name in DRIVERS
         if config.drivers[name].enabled
     )
@@ -53,7 +53,7 @@ def supervisors(
 
     async def deliver_and_renew(delivery: Delivery) -> None:
         await deliver(delivery)
-        for source, why in lost_events.told(delivery.inputs):
+        for source, why in lost_events.reported(delivery.inputs):
             if source in made:
                 made[source].renew(f"the kernel log says that events were lost: {why}")
 
@@ -80,11 +80,11 @@ def expected_chips(section: DriverConfig) -> int | None:
 
 def switched_off(config: Config, view: View) -> tuple[SourceLost, ...]:
     """Of sources that were heard once and have no driver any more: nobody else will ever say how they are."""
-    heard = {source.name for source in view.sources}
+    read = {source.name for source in view.sources}
     return tuple(
         SourceLost(source=name, reason=f"drivers.{name}.enabled is false", required=False)
         for name in DRIVERS
-        if name in heard and not config.drivers[name].enabled
+        if name in read and not config.drivers[name].enabled
     )
 
 
@@ -94,10 +94,10 @@ def known_sources(view: View, workers: Iterable[Supervisor]) -> list[Source]:
     """
     healths = [worker.health() for worker in workers]
     absent = {health.source for health in healths if health.absent}
-    heard = {source.name for source in view.sources if not source.device_id}
+    read = {source.name for source in view.sources if not source.device_id}
     known = [source for source in view.sources if not (source.unread and source.name in absent)]
-    unheard = [health.source for health in healths if health.source not in heard | absent]
-    return [*known, *(Source(name=name, unread=True) for name in unheard)]
+    unread_names = [health.source for health in healths if health.source not in read | absent]
+    return [*known, *(Source(name=name, unread=True) for name in unread_names)]
 
 
 def of_vendors(config: Config, workers: Iterable[Supervisor]) -> list[Supervisor]:

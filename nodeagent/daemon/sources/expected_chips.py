@@ -1,8 +1,8 @@
-"""How many chips a source ought to list, as the configuration says, and what is told of another number. Pure.
+"""How many chips a source ought to list, by the configuration, and what is reported of another number. Pure.
 
 Chips are counted, not judged: one that is listed and does not answer, or is lost to its driver, has a fault
 of its own. Chips that start are listed late: how long there may be too few of them is the table's to say. It
-is told as the source's own, so that no time-out runs while the source is lost.
+is reported as the source's own, so that no time-out runs while the source is lost.
 """
 
 from collections.abc import Collection, Iterable
@@ -19,13 +19,13 @@ MAX_NAMED: Final = 16
 
 
 class ExpectedChips:
-    """Of one source. ``number`` 0: any will do; None: it has no chips, and nothing is ever told of it."""
+    """Of one source. ``number`` 0: any will do; None: it has no chips, and nothing is ever reported of it."""
 
     def __init__(self, source: str, number: int | None) -> None:
         self.number = number
         self.listed = 0
         self._source = source
-        self._told: dict[str, str] = {}
+        self._reported: dict[str, str] = {}
 
     def counted(self, devices: Iterable[Device], missing: Collection[str] = ()) -> list[Signal]:
         """What follows from a whole list. ``missing`` are the slots that are known to lack a chip."""
@@ -34,20 +34,20 @@ class ExpectedChips:
             return self.never_mind()
         reason = f"{self.listed} listed, drivers.{self._source}.expected_chips is {self.number}"
         if self.listed > self.number:
-            return [*self._tell(FEWER, ""), *self._tell(MORE, reason)]
+            return [*self._report(FEWER, ""), *self._report(MORE, reason)]
         if missing:
             reason += f"; missing: {', '.join(sorted(missing)[:MAX_NAMED])}"
-        return [*self._tell(MORE, ""), *self._tell(FEWER, reason)]
+        return [*self._report(MORE, ""), *self._report(FEWER, reason)]
 
     def never_mind(self) -> list[Signal]:
         """Neither is so."""
-        return [*self._tell(FEWER, ""), *self._tell(MORE, "")]
+        return [*self._report(FEWER, ""), *self._report(MORE, "")]
 
-    def _tell(self, code: str, reason: str) -> list[Signal]:
-        """Where it is news. The first time also that all is well: an earlier life may have told otherwise."""
-        if self.number is None or self._told.get(code) == reason:
+    def _report(self, code: str, reason: str) -> list[Signal]:
+        """Where it is news. The first time also that all is well: an earlier life may have said otherwise."""
+        if self.number is None or self._reported.get(code) == reason:
             return []
-        self._told[code] = reason
+        self._reported[code] = reason
         return [
             Signal(
                 source=self._source,

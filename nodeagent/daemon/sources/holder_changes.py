@@ -1,4 +1,4 @@
-"""Which processes are on the devices of a source: told when they are others than before. Pure."""
+"""Which processes are on the devices of a source: reported when they are others than before. Pure."""
 
 from nodeagent.core.model import Holder, Holders
 from nodeagent.daemon.sources.translate import holders
@@ -12,7 +12,7 @@ class HolderChanges:
         self._known: dict[str, tuple[Holder, ...]] = {}
 
     def changed(self, reply: Reply) -> tuple[list[Holders], bool]:
-        """What is to be told, if anything, and whether a process may have come.
+        """What is to be reported, if anything, and whether a process may have come.
 
         A reset may wait for nothing but to see its fault once more: a process that has come must be known by
         then. Where processes have only left, it must be known first whether the fault is still there.

@@ -1,7 +1,7 @@
 """Which parts a source has listed, over the lives of its workers and the daemon's, and which vanished. Pure.
 
 A part is known by its identity: where one vanishes, the names of others may move up to its own. A slot
-that holds a part which nobody knew, or one that does not say which it is, tells nothing of the old one.
+that holds a part which nobody knew, or one that does not say which it is, says nothing about the old one.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -15,7 +15,7 @@ from nodeagent.wire import Device
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-def parts_of(view: View, source: str) -> tuple[Device, ...]:
+def devices_of(view: View, source: str) -> tuple[Device, ...]:
     """The devices that the source has read, in this life or an earlier one, as its worker would list them."""
     return tuple(
         Device(
@@ -30,7 +30,7 @@ def parts_of(view: View, source: str) -> tuple[Device, ...]:
     )
 
 
-class Parts:
+class Inventory:
     """``known`` are those of before the first list."""
 
     def __init__(self, source: str, known: Sequence[Device]) -> None:
@@ -50,9 +50,9 @@ class Parts:
         spared: Collection[str] = (),
         reason: str = "the driver no longer lists it",
     ) -> list[DeviceGone]:
-        """Those listed before and not ``now``, by the names they had; to be told before what is listed.
+        """Those listed before and not ``now``, by the names they had; to be reported before what is listed.
 
-        ``missing`` gives the reason of some, by name or slot. Nothing is told as yet of those in ``spared``.
+        ``missing`` gives the reason of some, by name or slot. Nothing is reported yet of those in ``spared``.
         """
         here = _places(now, {device.identity for device in self._listed if device.identity})
         unlisted = [

@@ -1,6 +1,6 @@
-"""Which sources have lost events, as the kernel log tells. Pure.
+"""Which sources have lost events, as the kernel log says. Pure.
 
-A library that knows only what events told it has then another picture than the driver. Another process asks
+A library that knows only what came by events has then another picture than the driver. Another process asks
 for all there is: the source's worker is renewed, at once and not when it would have asked for it by itself.
 What user space wrote renews nothing, nor do lines of before this life: its workers began after them.
 """
@@ -17,7 +17,7 @@ EVENTS_LOST: Final = {
 """Code of a line of the kernel log -> the source that has lost events by it."""
 
 
-def told(inputs: Iterable[Input]) -> Iterator[tuple[str, str]]:
+def reported(inputs: Iterable[Input]) -> Iterator[tuple[str, str]]:
     """The name of each, and the code of the line that says so."""
     for given in inputs:
         if not isinstance(given, Signal) or given.source != KERNEL_LOG:

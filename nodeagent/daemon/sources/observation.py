@@ -1,6 +1,6 @@
 """What of a source is observed now, and the inputs that follow when that changes. Pure, one per source.
 
-It outlives the workers: a device that did not answer the last worker is still told as unresponsive
+It outlives the workers: a device that did not answer the last worker is still reported as unresponsive
 until a poll of it succeeds. Each method takes what was said or noticed and returns the inputs for it.
 The state of the source as a whole is the table in ``source_state``; its faults are in ``own_faults``.
 
@@ -16,7 +16,7 @@ from nodeagent.core.state.names import part_of
 from nodeagent.daemon.sources.expected_chips import ExpectedChips
 from nodeagent.daemon.sources.first_read import FirstRead
 from nodeagent.daemon.sources.holder_changes import HolderChanges
-from nodeagent.daemon.sources.inventory import Parts
+from nodeagent.daemon.sources.inventory import Inventory
 from nodeagent.daemon.sources.own_faults import OwnFaults
 from nodeagent.daemon.sources.source_state import TRANSITIONS, SourceState, SourceTrigger
 from nodeagent.daemon.sources.translate import (
@@ -52,7 +52,7 @@ class Observation:
         self.state = SourceState.OPENING
         self._first_read: FirstRead | None = None
         self._source = source
-        self._parts = Parts(source, known)
+        self._inventory = Inventory(source, known)
         self._required = required
         self._clock = clock
         self._faults = OwnFaults(source)
@@ -80,7 +80,7 @@ class Observation:
 
     @property
     def is_lost(self) -> bool:
-        """It was told as lost, or let go, and is not back."""
+        """It was reported as lost, or let go, and is not back."""
         return self.state in (SourceState.LOST, SourceState.LET_GO)
 
     def observes(self, device: str) -> bool:
@@ -125,7 +125,9 @@ class Observation:
         devices = {device.device: device for device in said.devices} | resting
         known_as = devices.keys() | {device.attributes.get("pci", "") for device in resting.values()}
         missing = {lost.device: lost.reason for lost in said.missing if lost.device not in known_as}
-        inputs: list[Input] = [*self._parts.vanished(devices.values(), missing=missing, spared=self._resting)]
+        inputs: list[Input] = [
+            *self._inventory.vanished(devices.values(), missing=missing, spared=self._resting)
+        ]
         for name in self._devices.keys() - devices.keys():
             inputs += self._forget(name)
         for name, device in devices.items():
@@ -152,8 +154,8 @@ class Observation:
             gap = fault(LOG_GAP, NODE, Assertion.ONCE, source=self._source, reason=reason, count=batch.lost)
             inputs.append(gap)
         inputs += [skipped(self._source, record) for record in batch.skipped]
-        heard = signals(self._source, batch, self._clock)
-        return [*inputs, *(signal for signal in heard if part_of(signal.device)[0] not in self._resting)]
+        reported = signals(self._source, batch, self._clock)
+        return [*inputs, *(signal for signal in reported if part_of(signal.device)[0] not in self._resting)]
 
     def reply(self, reply: wire.Reply) -> list[Input]:
         """A device answered, be it with a failure."""
@@ -179,7 +181,7 @@ class Observation:
 
     def caught_up(self, said: wire.CaughtUp) -> list[Input]:
         if self.observing:
-            # Of a worker that goes on in place of another: it heals what that one missed.
+            # Of a worker that takes the place of another: it heals what that one missed.
             return self._active(said)
         if self._first_read is None:
             # The worker lost its source and has found it again.
@@ -204,8 +206,8 @@ class Observation:
 
     def let_go(self, reason: str) -> list[Input]:
         """Nobody observes it, on purpose. Where there never was anything to observe nothing is lost."""
-        is_heard = self.observing or self.is_lost or self._first_read is not None
-        if not is_heard and not self._parts.any:
+        is_known = self.observing or self.is_lost or self._first_read is not None
+        if not is_known and not self._inventory.any:
             return []
         self._first_read = None
         self._take(SourceTrigger.RELEASED)
@@ -219,7 +221,7 @@ class Observation:
         trigger = SourceTrigger.FAILED if is_expected else SourceTrigger.NOT_FOUND
         inputs = [*self._missed(missing), *self._lose(trigger, said.reason)]
         if self.state is SourceState.ABSENT:
-            inputs += self._parts.vanished((), spared=self._resting, reason=said.reason)
+            inputs += self._inventory.vanished((), spared=self._resting, reason=said.reason)
             inputs += self.chips.counted(())
         elif said.code is not None and said.code != self._lost_by:
             self._lost_by = said.code

@@ -5,16 +5,18 @@ from collections.abc import Awaitable, Callable, Sequence
 from nodeagent.core.model import Input
 from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.workers import loop_clock
-from nodeagent.daemon.workers.worker_set import Crew
+from nodeagent.daemon.workers.worker_set import WorkerSet
 
 
 class Outgoing:
     """Of one source. ``deliver`` may wait."""
 
-    def __init__(self, source: str, deliver: Callable[[Delivery], Awaitable[None]], crew: Crew) -> None:
+    def __init__(
+        self, source: str, deliver: Callable[[Delivery], Awaitable[None]], workers: WorkerSet
+    ) -> None:
         self._source = source
         self._to_pump = deliver
-        self._crew = crew
+        self._workers = workers
 
     async def deliver(self, inputs: Sequence[Input]) -> None:
         await self.hand_over(Delivery(source=self._source, inputs=tuple(inputs)))
@@ -26,6 +28,6 @@ class Outgoing:
         begun_s = loop_clock.now_s()
         await self._to_pump(delivery)
         if delivery.cursor is not None:
-            self._crew.accounted_for(delivery.cursor)
-        if self._crew.worker is not None:
-            self._crew.worker.lateness.excuse(loop_clock.now_s() - begun_s)
+            self._workers.accounted_for(delivery.cursor)
+        if self._workers.worker is not None:
+            self._workers.worker.lateness.excuse(loop_clock.now_s() - begun_s)

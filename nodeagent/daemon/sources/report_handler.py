@@ -25,7 +25,7 @@ class Nonsense(Exception):
     """A well-formed report that its worker had no cause to send."""
 
 
-class Hearing:
+class ReportHandler:
     """For all workers of one source, one after another."""
 
     def __init__(
@@ -101,7 +101,7 @@ class Hearing:
         return inputs
 
     def take_over(self, worker: Worker, hello: wire.Hello) -> Delivery:
-        """It goes on where another one stops: what was observed still is."""
+        """It continues where another one stops: what was observed still is."""
         self._ready(worker, hello)
         return Delivery(source=self._source, inputs=tuple(self._observation.population(hello)))
 
@@ -133,10 +133,10 @@ class Hearing:
         if reply.device in self._observation.resting:
             return self._observation.reply(reply)
         # Before what the reply makes of the source: once that observes again, time-outs are judged.
-        told: Sequence[Input] = ()
+        edges: Sequence[Input] = ()
         if reply.measured:
-            told = self._readings.take(reply.device, reply.readings, round(loop_clock.now_s() * 1e9))
-        return [*told, *self._observation.reply(reply)]
+            edges = self._readings.take(reply.device, reply.readings, round(loop_clock.now_s() * 1e9))
+        return [*edges, *self._observation.reply(reply)]
 
     def _expect(self, worker: Worker, devices: Sequence[wire.Device]) -> None:
         worker.expect(devices)

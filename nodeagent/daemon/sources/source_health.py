@@ -2,24 +2,26 @@
 
 from nodeagent.daemon.sources.observation import Observation
 from nodeagent.daemon.sources.source import Statistics
-from nodeagent.daemon.workers.worker_set import Crew
+from nodeagent.daemon.workers.worker_set import WorkerSet
 from nodeagent.metrics.health_values import SourceHealth
 
 
-def health_of(source: str, crew: Crew, observation: Observation, statistics: Statistics) -> SourceHealth:
-    worker = crew.worker
+def health_of(
+    source: str, workers: WorkerSet, observation: Observation, statistics: Statistics
+) -> SourceHealth:
+    worker = workers.worker
     late = worker.lateness.late if worker else ()
     answers = tuple(statistics.answers.values())
     is_well = not late and not observation.is_lost and all(ok for _, ok in answers)
     return SourceHealth(
         source=source,
-        state=crew.state,
+        state=workers.state,
         observing=observation.observing,
         absent=observation.absent,
         listed_chips=observation.chips.listed,
         expected_chips=observation.chips.number,
         pid=worker.child.pid if worker else None,
-        abandoned_pids=tuple(abandoned.child.pid for abandoned in tuple(crew.abandoned)),
+        abandoned_pids=tuple(abandoned.child.pid for abandoned in tuple(workers.abandoned)),
         restarts=max(0, statistics.spawned - 1),
         polls=statistics.polls,
         poll_failures=statistics.poll_failures,

@@ -43,10 +43,10 @@ class SourceTrigger(StrEnum):
     """It cannot be observed: its worker ended or has to, its driver does not open, no device can be read."""
 
     RELEASED = "released"
-    """Its worker was told to let go of the driver."""
+    """Its worker was made to let go of the driver."""
 
     NOT_FOUND = "not found"
-    """There is no driver to open, and nothing tells that there ought to be one."""
+    """There is no driver to open, and nothing says that there ought to be one."""
 
 
 def _row(state: SourceState, *after: SourceState) -> Mapping[tuple[SourceState, SourceTrigger], SourceState]:

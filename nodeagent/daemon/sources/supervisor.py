@@ -23,25 +23,25 @@ from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.sources.observation import Observation
 from nodeagent.daemon.sources.outgoing import Outgoing
-from nodeagent.daemon.sources.report_handler import Hearing, Nonsense
+from nodeagent.daemon.sources.report_handler import Nonsense, ReportHandler
 from nodeagent.daemon.sources.source import Statistics, WorkerSpec
 from nodeagent.daemon.sources.source_health import health_of
 from nodeagent.daemon.sources.telemetry_edges import Readings
 from nodeagent.daemon.sources.translate import Clock
 from nodeagent.daemon.workers import loop_clock
 from nodeagent.daemon.workers.child import Exited, Garbled, Happening, Said
-from nodeagent.daemon.workers.inbox import Heard
+from nodeagent.daemon.workers.inbox import Inbox
 from nodeagent.daemon.workers.lifecycle import State, Trigger
 from nodeagent.daemon.workers.renewal import Renewal
 from nodeagent.daemon.workers.running import Worker
-from nodeagent.daemon.workers.worker_set import Crew, Start, start_process
+from nodeagent.daemon.workers.worker_set import Start, WorkerSet, start_process
 from nodeagent.metrics.health_values import SourceHealth
 from nodeagent.wire import SOURCE, Renew
 
 log = logging.getLogger(__name__)
 
 MAX_GARBLED: Final = 100
-TOLD_GARBLED: Final = 3
+LOGGED_GARBLED: Final = 3
 
 
 class Supervisor:
@@ -62,13 +62,13 @@ class Supervisor:
         clock = Clock(boottime_ns=lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME), to_rule_ns=to_rule_ns)
         self._observation = Observation(spec.source, spec.required, clock, spec.known, spec.expected_chips)
         self._readings = Readings(spec.source, spec.threshold, spec.counter)
-        self._hearing = Hearing(
+        self._report_handler = ReportHandler(
             spec.source, spec.boot_id, self._observation, self._readings, self._statistics
         )
-        self._crew = Crew(spec, start)
-        self._outgoing = Outgoing(spec.source, deliver, self._crew)
-        self._heard = Heard(self._crew)
-        self._renewal = Renewal(spec.source, self._crew, self._heard.queue)
+        self._workers = WorkerSet(spec, start)
+        self._outgoing = Outgoing(spec.source, deliver, self._workers)
+        self._inbox = Inbox(self._workers)
+        self._renewal = Renewal(spec.source, self._workers, self._inbox.queue)
         self._poll_id = 0
         self._stopping = False
         self._turn = asyncio.Lock()
@@ -78,19 +78,19 @@ class Supervisor:
     async def run(self) -> None:
         """Until ``stop`` or cancelled; ends every worker that can be ended."""
         self._task = asyncio.current_task()
-        self._crew.spawn_at_s = loop_clock.now_s() + self._spec.start_delay_s
+        self._workers.spawn_at_s = loop_clock.now_s() + self._spec.start_delay_s
         try:
             while not self._stopping:
                 async with self._turn:
                     await self._do_due()
-                if (happening := await self._heard.next()) is not None:
+                if (happening := await self._inbox.next()) is not None:
                     async with self._turn:
                         await self._take(happening)
         except asyncio.CancelledError:
             if not self._stopping:
                 raise
         finally:
-            await self._crew.end_all()
+            await self._workers.end_all()
             self._ended.set()
 
     async def stop(self) -> None:
@@ -103,7 +103,7 @@ class Supervisor:
 
     async def rest(self, devices: Collection[str], reason: str) -> None:
         """Let these alone: they are not asked, and nothing that is said of them is taken."""
-        self._crew.call_off_successor()
+        self._workers.call_off_successor()
         inputs = self._observation.rest(devices, reason)
         self._let_alone()
         await self._outgoing.deliver(inputs)
@@ -119,27 +119,27 @@ class Supervisor:
 
     def hold_off(self) -> None:
         """Before ``run``: begin as one that has let go."""
-        self._crew.has_let_go = True
+        self._workers.has_let_go = True
 
     async def let_go(self, reason: str) -> bool:
         """End the worker, and with it all that we have open, until ``take_up``. False: it hangs in a call.
 
-        It is told as lost; of a library that was never here nothing is lost.
+        It is reported as lost; of a library that was never here nothing is lost.
         """
         async with self._turn:
-            worker = self._crew.let_go()
+            worker = self._workers.let_go()
             await self._outgoing.deliver(self._observation.let_go(reason))
-            return await self._crew.end_for_good(worker)
+            return await self._workers.end_for_good(worker)
 
     def take_up(self) -> None:
         """Start a worker again, after ``let_go`` or ``hold_off``."""
-        self._crew.has_let_go = False
-        self._crew.spawn_soon()
+        self._workers.has_let_go = False
+        self._workers.spawn_soon()
 
     def reload(self, catalog: Catalog) -> None:
-        """From now on match its patterns, and tell of readings what its rules ask."""
+        """From now on match its patterns, and report of readings what its rules ask."""
         self._readings.judge_by(catalog.threshold, catalog.counter)
-        self._crew.reload(catalog.patterns)
+        self._workers.reload(catalog.patterns)
 
     def renew(self, reason: str) -> None:
         """Soon another process has to go on in place of the worker in use, without a gap."""
@@ -151,21 +151,21 @@ class Supervisor:
 
     def health(self) -> SourceHealth:
         """As of now; from any thread."""
-        return health_of(self.name, self._crew, self._observation, self._statistics)
+        return health_of(self.name, self._workers, self._observation, self._statistics)
 
     # ------------------------------------------------------------------ what is due
 
     async def _do_due(self) -> None:
         now_s = loop_clock.now_s()
         self._renewal.call_off_if_late(now_s)
-        worker = self._crew.worker
+        worker = self._workers.worker
         if worker is None:
-            is_due = self._crew.spawn_at_s is not None and self._crew.spawn_at_s <= now_s
-            if is_due and not self._crew.has_let_go:
+            is_due = self._workers.spawn_at_s is not None and self._workers.spawn_at_s <= now_s
+            if is_due and not self._workers.has_let_go:
                 await self._spawn()
             return
         # Only one who has heard everything may say that something was not said.
-        if worker.state is State.READY and self._heard.queue.empty():
+        if worker.state is State.READY and self._inbox.queue.empty():
             await self._judge_lateness(worker, now_s)
         if worker.due_s > now_s:
             return
@@ -180,7 +180,7 @@ class Supervisor:
                 await self._dismiss(worker, reason)
             case State.KILLING:
                 await worker.kill()
-                self._crew.replace_if_abandoned(worker)
+                self._workers.replace_if_abandoned(worker)
 
     async def _judge_lateness(self, worker: Worker, now_s: float) -> None:
         late = worker.lateness.newly_late(now_s)
@@ -205,69 +205,69 @@ class Supervisor:
 
     async def _spawn(self) -> None:
         try:
-            child = await self._crew.start(self._heard.queue, log)
+            child = await self._workers.start(self._inbox.queue, log)
         except OSError as error:
             await self._outgoing.deliver(self._observation.lost(f"cannot start its worker: {error}"))
-            self._crew.spawn_after_a_failure()
+            self._workers.spawn_after_a_failure()
             return
         self._statistics.spawned += 1
         self._renewal.has_begun_anew()
-        self._crew.begin(child)
+        self._workers.begin(child)
         self._let_alone()
 
     def _let_alone(self) -> None:
-        if self._crew.worker is not None:
-            self._crew.worker.lateness.let_alone(self._observation.resting, loop_clock.now_s())
+        if self._workers.worker is not None:
+            self._workers.worker.lateness.let_alone(self._observation.resting, loop_clock.now_s())
 
     async def _dismiss(self, worker: Worker, reason: str) -> None:
         log.warning("%s: stopping worker %d: %s", self.name, worker.child.pid, reason)
         await self._outgoing.deliver(self._observation.lost(reason))
         await worker.dismiss()
-        self._crew.replace_if_abandoned(worker)
+        self._workers.replace_if_abandoned(worker)
 
     async def _take_exit(self, worker: Worker, how: str) -> None:
         before = worker.state
         worker.take(Trigger.EXITED)
         await worker.child.release()
         if before is State.ABANDONED:
-            self._crew.abandoned.remove(worker)
+            self._workers.abandoned.remove(worker)
             await self._respawn_whole()
             return
-        self._crew.worker = None
+        self._workers.worker = None
         if before is not State.KILLING and not worker.unavailable:
             words = worker.child.last_words
             reason = f"ended by itself: {how}" + (f"; its last words: {words}" if words else "")
             log.error("%s: worker %d %s", self.name, worker.child.pid, reason)
             worker.ended_unasked()
             await self._outgoing.deliver(self._observation.crashed(reason))
-        self._crew.forgive(worker)
+        self._workers.forgive(worker)
         if worker.unavailable and self._observation.absent:
-            self._crew.spawn_at_s = loop_clock.now_s() + self._spec.absent_retry_s
-        elif worker.ended_by is not None and not self._crew.abandoned:
-            self._crew.spawn_soon()
-        elif before is not State.KILLING or not self._crew.abandoned:
-            self._crew.spawn_after_a_failure()
+            self._workers.spawn_at_s = loop_clock.now_s() + self._spec.absent_retry_s
+        elif worker.ended_by is not None and not self._workers.abandoned:
+            self._workers.spawn_soon()
+        elif before is not State.KILLING or not self._workers.abandoned:
+            self._workers.spawn_after_a_failure()
 
     async def _respawn_whole(self) -> None:
         """Nothing is stuck any more: a worker that skips a device gives way to one that does not."""
-        if self._crew.abandoned:
+        if self._workers.abandoned:
             return
-        worker = self._crew.worker
+        worker = self._workers.worker
         if worker is None:
-            self._crew.spawn_soon()
+            self._workers.spawn_soon()
         elif worker.skip and worker.state is not State.KILLING:
             await self._dismiss(worker, "another one takes its place, for all devices")
 
     # ------------------------------------------------------------------ what was heard
 
     async def _take(self, happening: Happening) -> None:
-        worker = self._crew.of(happening.child)
+        worker = self._workers.of(happening.child)
         if worker is None:
             return
         if self._renewal.concerns(worker):
             if (hello := await self._renewal.take(worker, happening)) is not None:
                 self._let_alone()
-                await self._outgoing.hand_over(self._hearing.take_over(worker, hello))
+                await self._outgoing.hand_over(self._report_handler.take_over(worker, hello))
             return
         match happening:
             case Exited(how=how):
@@ -282,7 +282,7 @@ class Supervisor:
                 await self._renewal.ask(asked, self._observation.resting)
             case Said(report=report):
                 try:
-                    delivery = self._hearing.take(worker, report)
+                    delivery = self._report_handler.take(worker, report)
                 except Nonsense as error:
                     await self._garbled(worker, str(error))
                 else:
@@ -291,9 +291,9 @@ class Supervisor:
     async def _garbled(self, worker: Worker, reason: str) -> None:
         self._statistics.garbled += 1
         worker.garbled += 1
-        if worker.garbled <= TOLD_GARBLED:
+        if worker.garbled <= LOGGED_GARBLED:
             log.warning("%s: worker %d: %s", self.name, worker.child.pid, reason)
         if worker.garbled >= MAX_GARBLED:
-            told = f"was stopped after {MAX_GARBLED} invalid messages, the last: {reason}"
-            await self._outgoing.deliver(self._observation.crashed(told))
-            await self._dismiss(worker, told)
+            why = f"was stopped after {MAX_GARBLED} invalid messages, the last: {reason}"
+            await self._outgoing.deliver(self._observation.crashed(why))
+            await self._dismiss(worker, why)

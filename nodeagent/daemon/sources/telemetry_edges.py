@@ -1,7 +1,7 @@
 """From telemetry to what the rules want to know of it: crossed bounds, and counters now and then. Pure.
 
 An ``Edge`` is made when a reading crosses a bound, a ``CounterMark`` when a counter has risen enough to
-matter or has not been told for long, and both once for the first reading of a device: the core may
+matter or has not been reported for long, and both once for the first reading of a device: the core may
 remember another state from before a restart. Nothing is judged here, and what no rule names is left out.
 """
 
@@ -15,7 +15,7 @@ from nodeagent.core.model import NODE, CounterMark, Edge, Input
 from nodeagent.wire import SOURCE
 
 SHORTEST_NS: Final = 10 * SECOND_NS
-"""No counter of a device is told more often than this."""
+"""No counter of a device is reported more often than this."""
 
 _PARTS_THAT_MATTER: Final = 8
 _SLOW_PARTS: Final = 64
@@ -24,7 +24,7 @@ _FAST_PARTS: Final = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pace:
-    """How often a counter is told: ``step`` more after ``fast_ns``, any change after ``slow_ns``."""
+    """How often a counter is reported: ``step`` more after ``fast_ns``, any change after ``slow_ns``."""
 
     step: int
     fast_ns: int
@@ -33,10 +33,10 @@ class _Pace:
 
 @dataclass(slots=True, kw_only=True)
 class _Counter:
-    """``told`` is the last value told, ``read`` the last one read."""
+    """``reported`` is the last value reported, ``read`` the last one read."""
 
-    told: int
-    told_ns: int
+    reported: int
+    reported_ns: int
     read: int
 
 
@@ -54,30 +54,30 @@ class Readings:
         self.judge_by(threshold, counter)
 
     def judge_by(self, threshold: Sequence[ThresholdRule], counter: Sequence[CounterRule]) -> None:
-        """From now on these rules; every reading is told anew, as the rules forget what changed."""
+        """From now on these rules; every reading is reported anew, as the rules forget what changed."""
         self._threshold = threshold
         metrics = {rule.metric for rule in counter}
         self._paces = {name: _pace(rule for rule in counter if rule.metric == name) for name in metrics}
         self.forget()
 
     def forget(self) -> None:
-        """Another part may answer to a name from now on: what was told of it says nothing."""
+        """Another part may answer to a name from now on: what was reported of it says nothing."""
         self._above.clear()
         self._counters.clear()
 
     def take(self, device: str, readings: Mapping[str, float], now_ns: int) -> list[Input]:
-        """What to tell of these readings; ``now_ns`` is on any clock that does not step."""
+        """What to report of these readings; ``now_ns`` is on any clock that does not step."""
         name = NODE if device == SOURCE else device
-        told: list[Input] = []
+        inputs: list[Input] = []
         for rule in self._threshold:
             value = readings.get(rule.metric)
             if value is not None and math.isfinite(value):
-                told += self._edge(name, rule, value)
+                inputs += self._edge(name, rule, value)
         for metric, pace in self._paces.items():
             value = readings.get(metric)
             if value is not None and math.isfinite(value) and value >= 0:
-                told += self._marks(name, metric, pace, int(value), now_ns)
-        return told
+                inputs += self._marks(name, metric, pace, int(value), now_ns)
+        return inputs
 
     def _edge(self, device: str, rule: ThresholdRule, value: float) -> list[Input]:
         """Between the bounds nothing is crossed."""
@@ -92,20 +92,20 @@ class Readings:
     def _marks(self, device: str, metric: str, pace: _Pace, value: int, now_ns: int) -> list[Input]:
         known = self._counters.get((device, metric))
         if known is None:
-            self._counters[device, metric] = _Counter(told=value, told_ns=now_ns, read=value)
+            self._counters[device, metric] = _Counter(reported=value, reported_ns=now_ns, read=value)
             return [self._mark(device, metric, value)]
-        passed_ns = now_ns - known.told_ns
+        passed_ns = now_ns - known.reported_ns
         if value < known.read:
             if passed_ns < pace.fast_ns:
                 return []
-            values = [known.read, value] if known.read != known.told else [value]
+            values = [known.read, value] if known.read != known.reported else [value]
         else:
             known.read = value
-            matters = value - known.told >= pace.step and passed_ns >= pace.fast_ns
-            if value == known.told or not (matters or passed_ns >= pace.slow_ns):
+            matters = value - known.reported >= pace.step and passed_ns >= pace.fast_ns
+            if value == known.reported or not (matters or passed_ns >= pace.slow_ns):
                 return []
             values = [value]
-        self._counters[device, metric] = _Counter(told=value, told_ns=now_ns, read=value)
+        self._counters[device, metric] = _Counter(reported=value, reported_ns=now_ns, read=value)
         return [self._mark(device, metric, each) for each in values]
 
     def _mark(self, device: str, metric: str, value: int) -> CounterMark:

@@ -124,7 +124,7 @@ def skipped(source: str, record: wire.Skipped) -> Signal:
 
 
 def node_fault(source: str, code: str, reason: str) -> Signal:
-    """A fault of the node by which ``source`` cannot be read; told as its own: it says when it is over."""
+    """A node's fault by which ``source`` cannot be read; reported as its own: it says when that is over."""
     return Signal(
         source=source,
         device=NODE,

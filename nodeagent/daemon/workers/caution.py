@@ -2,7 +2,7 @@
 
 A record may be such that looking at it wedges or kills the worker, and it lies in the source for the next
 one too. So a worker that ended unasked is followed by a careful one, which names each record of the history
-before it looks at it. Should that end as well, the record it named last is the one: the next is told to skip
+before it looks at it. Should that end as well, the record it named last is the one: the next has to skip
 it. So each record is met twice at most, and of many only the first one. A source that numbers no records
 names none, and its workers are none the wiser.
 
@@ -26,7 +26,7 @@ class Caution:
             self.skip = (*self.skip, looking_at)[-MAX_SKIPPED:]
 
     def accounted_for(self, cursor: int) -> None:
-        """Up to this record all is told: none of them is given to a worker again."""
+        """Up to this record all is reported: none of them is given to a worker again."""
         self.skip = tuple(record for record in self.skip if record > cursor)
 
     def passed(self) -> None:

@@ -60,11 +60,11 @@ Happening = Said | Garbled | Exited
 
 
 class Child:
-    """Begin with ``Child.of`` or ``Child.spawn``; everything it says or does arrives in ``heard``."""
+    """Begin with ``Child.of`` or ``Child.spawn``; everything it says or does arrives in ``inbox``."""
 
-    def __init__(self, process: Process, heard: "asyncio.Queue[Happening]", log: logging.Logger) -> None:
+    def __init__(self, process: Process, inbox: "asyncio.Queue[Happening]", log: logging.Logger) -> None:
         self._process = process
-        self._heard = heard
+        self._inbox = inbox
         self._log = log
         self._exited = asyncio.Event()
         self._orders: asyncio.WriteTransport | None = None
@@ -74,15 +74,15 @@ class Child:
 
     @classmethod
     async def spawn(
-        cls, command: Sequence[str], heard: "asyncio.Queue[Happening]", log: logging.Logger
+        cls, command: Sequence[str], inbox: "asyncio.Queue[Happening]", log: logging.Logger
     ) -> "Child":
         """Raises ``OSError`` if it cannot be started."""
-        return await cls.of(Spawned(command), heard, log)
+        return await cls.of(Spawned(command), inbox, log)
 
     @classmethod
-    async def of(cls, process: Process, heard: "asyncio.Queue[Happening]", log: logging.Logger) -> "Child":
+    async def of(cls, process: Process, inbox: "asyncio.Queue[Happening]", log: logging.Logger) -> "Child":
         """Of a process that has just started. Where that is called off, it is discarded."""
-        child = cls(process, heard, log)
+        child = cls(process, inbox, log)
         try:
             await child._connect()
         except BaseException:
@@ -184,33 +184,33 @@ class Child:
                     happening: Happening = Said(self, wire.decode_report(line))
                 except ProtocolError as error:
                     happening = Garbled(self, str(error))
-                await self._heard.put(happening)
+                await self._inbox.put(happening)
             for _ in range(splitter.oversized - oversized):
-                await self._heard.put(Garbled(self, f"a line of more than {wire.MAX_LINE_BYTES} bytes"))
+                await self._inbox.put(Garbled(self, f"a line of more than {wire.MAX_LINE_BYTES} bytes"))
 
     async def _read_errors(self, reader: asyncio.StreamReader) -> None:
         splitter = LineSplitter(MAX_STDERR_LINE)
-        begun_s, told, untold = time.monotonic(), 0, 0
+        begun_s, logged, omitted = time.monotonic(), 0, 0
         while chunk := await reader.read(8192):
             if time.monotonic() - begun_s > STDERR_PERIOD_S:
-                if untold:
-                    self._log.warning("%d more lines from the worker were not logged", untold)
-                begun_s, told, untold = time.monotonic(), 0, 0
+                if omitted:
+                    self._log.warning("%d more lines from the worker were not logged", omitted)
+                begun_s, logged, omitted = time.monotonic(), 0, 0
             for line in splitter.feed(chunk):
                 text = _printable(line)
                 self._last_words.append(text)
-                if told < STDERR_LINES_PER_PERIOD:
-                    told += 1
+                if logged < STDERR_LINES_PER_PERIOD:
+                    logged += 1
                     self._log.warning("worker %d: %s", self.pid, text)
                 else:
-                    untold += 1
+                    omitted += 1
 
     async def _report_exit(self, readers: Sequence["asyncio.Task[None]"]) -> None:
         await self._exited.wait()
         asyncio.get_running_loop().remove_reader(self._process.pidfd)
         how = self._process.how_it_ended()
         await asyncio.wait(readers, timeout=DRAIN_LIMIT_S)
-        await self._heard.put(Exited(self, how))
+        await self._inbox.put(Exited(self, how))
 
     def _sleeping_threads(self) -> set[tuple[str, str]]:
         """(thread id, name) of those in D state now, from /proc/PID/task/*/stat of this child only."""

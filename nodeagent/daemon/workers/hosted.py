@@ -2,7 +2,7 @@
 
 Each connection to the unit's socket is a worker (``Accept=`` in systemd.socket(5)); ``worker.hosted`` is the
 other side. The process is another user's, so no signal can be sent: to close the connection is SIGKILL for
-it, and the end of the daemon closes it as well. It is no child: how it ended, only its unit's journal tells.
+it, and the end of the daemon closes it as well. It is no child: how it ended, only its unit's journal says.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ class Hosted:
         return number is signal.SIGKILL
 
     def how_it_ended(self) -> str:
-        return f"{_JOURNAL} _PID={self.pid} tells how"
+        return f"{_JOURNAL} _PID={self.pid} shows how"
 
     def discard(self) -> None:
         self._connection.close()
@@ -82,7 +82,7 @@ async def _ask(connection: socket.socket, path: Path, source: str, pipes: Sequen
     await _readable(connection)
     said, descriptors, _, _ = socket.recv_fds(connection, MAX_ANSWER_BYTES, 1)
     if not descriptors:
-        raise ConnectionResetError(0, f"the unit ended before it was a worker ({_JOURNAL} tells why)")
+        raise ConnectionResetError(0, f"the unit ended before it was a worker ({_JOURNAL} shows why)")
     return int(said), descriptors[0]
 
 

@@ -1,4 +1,4 @@
-"""A worker's process as the daemon has it: three pipes, a descriptor that tells its end, a way to end it.
+"""A worker's process as the daemon has it: three pipes, a descriptor that signals its end, a way to end it.
 
 Nothing here waits for it, reads from it, or knows what is said.
 """
@@ -68,7 +68,7 @@ class Spawned:
         return True
 
     def how_it_ended(self) -> str:
-        return _told(self._process.wait())
+        return _ending(self._process.wait())
 
     def discard(self) -> None:
         self._process.kill()
@@ -81,7 +81,7 @@ class Spawned:
             self._process.returncode = -signal.SIGKILL
 
 
-def _told(status: int) -> str:
+def _ending(status: int) -> str:
     if status >= 0:
         return f"exit status {status}"
     if status == -signal.SIGVTALRM:

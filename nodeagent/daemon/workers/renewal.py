@@ -16,7 +16,7 @@ from nodeagent.daemon.workers import loop_clock
 from nodeagent.daemon.workers.child import Exited, Garbled, Happening, Said
 from nodeagent.daemon.workers.lifecycle import State
 from nodeagent.daemon.workers.running import Worker
-from nodeagent.daemon.workers.worker_set import Crew
+from nodeagent.daemon.workers.worker_set import WorkerSet
 from nodeagent.wire import SOURCE, Hello, Renew, Unavailable
 
 log = logging.getLogger(__name__)
@@ -52,9 +52,9 @@ class Pace:
 class Renewal:
     """For the workers of one source."""
 
-    def __init__(self, source: str, crew: Crew, queue: "asyncio.Queue[Happening]") -> None:
+    def __init__(self, source: str, workers: WorkerSet, queue: "asyncio.Queue[Happening]") -> None:
         self._source = source
-        self._crew = crew
+        self._workers = workers
         self._queue = queue
         self._pace = Pace()
         self._asked: Renew | None = None
@@ -62,7 +62,7 @@ class Renewal:
 
     def concerns(self, worker: Worker) -> bool:
         """Whether it is a successor, or one that was replaced by its own."""
-        return worker is self._crew.successor or worker in self._crew.retired
+        return worker is self._workers.successor or worker in self._workers.retired
 
     def want(self, asked: Renew) -> None:
         """One that begins later than now has to take over, as soon as it may."""
@@ -83,50 +83,51 @@ class Renewal:
         None begins while a device is late or at rest, for it would be asked too, nor while an earlier process
         has not ended.
         """
-        crew, now_s = self._crew, loop_clock.now_s()
-        if not self._pace.is_due(now_s) or crew.worker is None or crew.worker.lateness.late or resting:
+        workers, now_s = self._workers, loop_clock.now_s()
+        if not self._pace.is_due(now_s) or workers.worker is None or workers.worker.lateness.late or resting:
             return
-        if crew.successor or crew.abandoned or crew.retired:
+        if workers.successor or workers.abandoned or workers.retired:
             return
         self._pace.done(now_s)
         self._asked = asked
         log.info("%s: starting a second worker: %s", self._source, asked.reason)
         try:
-            child = await self._crew.start(self._queue, log)
+            child = await self._workers.start(self._queue, log)
         except OSError as error:
             log.warning("%s: cannot start a second worker: %s", self._source, error)
             return
-        crew.begin_beside(child)
+        workers.begin_beside(child)
 
     def call_off_if_late(self, now_s: float) -> None:
         """A successor that has not said hello in time ends."""
-        if self._crew.successor is not None and self._crew.successor.due_s <= now_s:
+        if self._workers.successor is not None and self._workers.successor.due_s <= now_s:
             self._call_off("it was not ready in time")
 
     async def take(self, worker: Worker, happening: Happening) -> Hello | None:
         """What one that this ``concerns`` said or did. The hello of a successor that is in use now."""
+        is_successor = worker is self._workers.successor
         match happening:
             case Exited(how=how):
-                if worker is self._crew.successor:
+                if is_successor:
                     log.warning("%s: the second worker ended by itself: %s", self._source, how)
-                self._crew.let_go_of(worker)
+                self._workers.let_go_of(worker)
                 await worker.child.release()
-            case Said(report=Hello() as hello) if worker is self._crew.successor and self._sees_enough(hello):
+            case Said(report=Hello() as hello) if is_successor and self._sees_enough(hello):
                 log.info("%s: worker %d takes over", self._source, worker.child.pid)
-                self._crew.replace_by_successor()
+                self._workers.replace_by_successor()
                 if self._wanted is self._asked:
                     self._wanted = None
                 return hello
-            case Said(report=Hello()) if worker is self._crew.successor:
+            case Said(report=Hello()) if is_successor:
                 self._call_off("it lists no more devices than the first")
             case Said(report=Unavailable(reason=reason)) | Garbled(reason=reason):
-                if worker is self._crew.successor:
+                if is_successor:
                     self._call_off(reason)
         return None
 
     def _sees_enough(self, hello: Hello) -> bool:
         """What the worker in use asked that it sees."""
-        worker, asked = self._crew.worker, self._asked
+        worker, asked = self._workers.worker, self._asked
         if worker is None or worker.state is not State.READY or asked is None:
             return False
         seen = set(worker.lateness.expected) - {SOURCE}
@@ -135,4 +136,4 @@ class Renewal:
 
     def _call_off(self, reason: str) -> None:
         log.info("%s: stopping the second worker: %s", self._source, reason)
-        self._crew.call_off_successor()
+        self._workers.call_off_successor()

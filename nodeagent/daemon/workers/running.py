@@ -56,14 +56,14 @@ class Worker:
         self.state = after(self.state, trigger)
 
     def configure(self, patterns: Iterable[Pattern], cursor: Cursor | None) -> None:
-        """The first thing it is told; ``cursor`` is how far the source was read before."""
+        """The first message to it; ``cursor`` is how far the source was read before."""
         spec = self._spec
         self.child.send(
             wire.Configure(
                 driver=spec.source,
                 boot_id=spec.boot_id,
                 config=dict(spec.config),
-                patterns=wire.as_told(patterns),
+                patterns=wire.as_patterns(patterns),
                 cursor=wire.Cursor(boot_id=cursor.boot_id, seq=cursor.seq) if cursor else None,
                 skip=tuple(self.skip),
                 careful=self.caution.careful,
@@ -72,7 +72,7 @@ class Worker:
         )
 
     def reload(self, patterns: Iterable[Pattern]) -> None:
-        self.child.send(wire.Patterns(patterns=wire.as_told(patterns)))
+        self.child.send(wire.Patterns(patterns=wire.as_patterns(patterns)))
 
     def expect(self, devices: Iterable[Device]) -> None:
         """These it is to be asked for from now on."""
@@ -89,12 +89,16 @@ class Worker:
             self.child.send(Poll(id=poll_id, devices=devices))
 
     def ended_unasked(self) -> None:
-        """It wedged or crashed: the next one is told what there is to beware of."""
+        """It wedged or crashed: the next one learns what there is to beware of."""
         self.ended_by = self.looking_at
         self.caution.ended_unasked(self.ended_by)
         if self.ended_by is not None:
-            told = (self._spec.source, self.child.pid, self.ended_by)
-            log.error("%s: worker %d ended over record %d, which the next one skips", *told)
+            log.error(
+                "%s: worker %d ended while it read record %d: the next worker skips that record",
+                self._spec.source,
+                self.child.pid,
+                self.ended_by,
+            )
 
     async def accuse(self, limit_s: float) -> str:
         """Why no device answered in time, as far as its threads show it; names the suspect."""

@@ -1,6 +1,6 @@
 """The workers of one source: the one in use, its successor, those left behind, and when the next one begins.
 
-Whether one has to go, and what is told of it, is the supervisor's. Times are of the monotonic clock.
+Whether one has to go, and what is reported of it, is the supervisor's. Times are of the monotonic clock.
 """
 
 import asyncio
@@ -25,16 +25,16 @@ Start = Callable[[WorkerSpec, "asyncio.Queue[Happening]", logging.Logger], Await
 """How the process of a worker is started. Raises ``OSError``."""
 
 
-async def start_process(spec: WorkerSpec, heard: "asyncio.Queue[Happening]", log: logging.Logger) -> Child:
+async def start_process(spec: WorkerSpec, inbox: "asyncio.Queue[Happening]", log: logging.Logger) -> Child:
     """A child of ours, or where a unit hosts it."""
     if spec.host is not None:
-        return await Child.of(await hosted.start(spec.host, spec.source), heard, log)
+        return await Child.of(await hosted.start(spec.host, spec.source), inbox, log)
     command = spec.command or (sys.executable, "-m", "nodeagent.worker", spec.source)
-    return await Child.spawn(command, heard, log)
+    return await Child.spawn(command, inbox, log)
 
 
-class Crew:
-    """``worker`` is the one in use, ``successor`` is to take its place; those ``retired`` were told to end.
+class WorkerSet:
+    """``worker`` is the one in use, ``successor`` is to take its place; those ``retired`` were asked to end.
     ``spawn_at_s`` is None while none is to begin, and none does while it ``has_let_go``.
     """
 
@@ -74,9 +74,9 @@ class Crew:
         """None: nobody listens to it any more."""
         return next((worker for worker in self._all() if worker.child is child), None)
 
-    async def start(self, heard: "asyncio.Queue[Happening]", log: logging.Logger) -> Child:
+    async def start(self, inbox: "asyncio.Queue[Happening]", log: logging.Logger) -> Child:
         """The process of the next one. Raises ``OSError``."""
-        return await self._start(self._spec, heard, log)
+        return await self._start(self._spec, inbox, log)
 
     def begin(self, child: Child) -> None:
         """The next one, which is not to touch what others hang in, nor to stumble where others did."""
@@ -123,7 +123,7 @@ class Crew:
         self.retired.append(worker)
 
     def let_go_of(self, worker: Worker) -> None:
-        """It has ended: a successor, or one that was told to end."""
+        """It has ended: a successor, or one that was asked to end."""
         if worker is self.successor:
             self.successor = None
         else:
@@ -137,7 +137,7 @@ class Crew:
         return worker
 
     async def end_for_good(self, worker: Worker | None) -> bool:
-        """It, and those that were told to end, in bounded time. False: one hangs in the kernel, and stays."""
+        """It, and those asked to end, in bounded time. False: one hangs in the kernel, and stays."""
         if worker is not None:
             await worker.end()
             if await worker.child.wait(0.0):

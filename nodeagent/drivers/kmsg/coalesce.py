@@ -1,10 +1,10 @@
 """Storms: the same fault a thousand times a second becomes one signal at once and one count a second.
 
 The first signal of a key (device, code, assertion, trusted) passes at once and opens a window. What
-follows in the window is only counted, and told as one signal when the window ends; if there was any,
+follows in the window is only counted, and reported as one signal when the window ends; if there was any,
 the next window begins.
 
-Whenever anything is told, everything counted so far is told with it, in the order in which each was
+Whenever anything is reported, everything counted so far is reported with it, in the order in which each was
 last seen: what came last, the fault or its recovery, has the last word. So after each batch nothing
 read is untold, and the batch's cursor is exact: a crash repeats no signal and drops none.
 
@@ -31,18 +31,18 @@ class _Window:
 
 
 class Coalescer:
-    """Bounded: of ``max_keys`` open windows, one more closes them all, after telling what they counted."""
+    """Bounded: of ``max_keys`` open windows, one more closes them all, after reporting what they counted."""
 
     def __init__(self, window_ns: int = WINDOW_NS, max_keys: int = MAX_KEYS) -> None:
         self._window_ns = window_ns
         self._max_keys = max_keys
         self._windows: dict[Key, _Window] = {}
-        self._untold = 0
+        self._pending = 0
 
     @property
-    def untold(self) -> bool:
-        """Whether something is counted that no batch has told."""
-        return self._untold > 0
+    def pending(self) -> bool:
+        """Whether something is counted that no batch has reported."""
+        return self._pending > 0
 
     @property
     def due_ns(self) -> int | None:
@@ -50,19 +50,19 @@ class Coalescer:
         return min((window.ends_ns for window in self._windows.values() if window.counted), default=None)
 
     def add(self, signal: Signal, now_ns: int) -> list[Signal]:
-        """What is to be told now: nothing, or the counted ones and then ``signal``."""
+        """What is to be reported now: nothing, or the counted ones and then ``signal``."""
         key = (signal.device, signal.code, signal.assertion, signal.trusted)
         window = self._windows.get(key)
         if window is not None and now_ns < window.ends_ns:
             self._count(window, signal)
             return []
-        told = self.flush(now_ns)
+        counted = self.flush(now_ns)
         if len(self._windows) >= self._max_keys:
             self._windows = {k: w for k, w in self._windows.items() if now_ns < w.ends_ns}
         if len(self._windows) >= self._max_keys:
             self._windows.clear()
         self._windows[key] = _Window(now_ns + self._window_ns)
-        return [*told, signal]
+        return [*counted, signal]
 
     def expire(self, now_ns: int) -> list[Signal]:
         """Everything counted, if any window that counted has ended; otherwise nothing."""
@@ -71,27 +71,27 @@ class Coalescer:
 
     def flush(self, now_ns: int) -> list[Signal]:
         """Everything counted, whatever the time. A window that had counted begins anew."""
-        if not self._untold:
+        if not self._pending:
             return []
-        told = []
+        counted = []
         for window in self._windows.values():
             if window.counted is not None:
-                told.append(window.counted)
+                counted.append(window.counted)
                 window.counted = None
                 window.ends_ns = now_ns + self._window_ns
-        self._untold = 0
-        told.sort(key=lambda signal: signal.last_ns)
-        return told
+        self._pending = 0
+        counted.sort(key=lambda signal: signal.last_ns)
+        return counted
 
     def reset(self) -> None:
         """Forget the windows: what comes next is a first occurrence again. Only when nothing is untold."""
-        assert not self._untold
+        assert not self._pending
         self._windows.clear()
 
     def _count(self, window: _Window, signal: Signal) -> None:
         counted = window.counted
         window.counted = signal if counted is None else _merged(counted, signal)
-        self._untold += 1
+        self._pending += 1
 
 
 def _merged(earlier: Signal, later: Signal) -> Signal:

@@ -1,16 +1,16 @@
-"""The kernel log as a driver: read, match, coalesce, tell; and say exactly how far it has come.
+"""The kernel log as a driver: read, match, coalesce, report; and say exactly how far it has come.
 
     ring ──read──> records ──match──> signals ──coalesce──> Batch(signals, lost, cursor)
 
 Everything read before the ring's end was reached for the first time is history: its signals are
 ``backdated`` with the kernel's own stamps. Then ``CaughtUp``, and from there on lines are live.
 
-A batch's cursor covers all it tells and nothing untold, so a worker killed at any moment repeats
+A batch's cursor covers all it reports and nothing else, so a worker killed at any moment repeats
 nothing and drops nothing. It decides nothing about faults: no levels, no clearing.
 
 A line and a pattern may be such that ``re`` computes for hours. Nothing in this process could interrupt it,
 so the kernel ends the process, and the next one goes carefully: of the history it takes one record at a
-time, and names it first. What a record did to a careful worker, the one after that is told to skip.
+time, and names it first. What a record did to a careful worker, the one after that has to skip.
 """
 
 import select
@@ -61,7 +61,7 @@ def create(configure: Configure, emit: Emit) -> Driver:
 
 
 def _position(cursor: Cursor | None, boot_id: str) -> int | None:
-    """A cursor of another boot is a promise to tell of this boot from its record 0 on."""
+    """A cursor of another boot is a promise to report this boot from its record 0 on."""
     if cursor is None:
         return None
     return cursor.seq if cursor.boot_id == boot_id else -1
@@ -93,14 +93,14 @@ class KernelLogDriver:
         self._begun_ns = 0
         self._lost = 0
         self._skipped: list[Skipped] = []
-        self._lost_told_ns = 0
-        self._told_position = account.position
-        self._told_ns = 0
+        self._lost_reported_ns = 0
+        self._reported_position = account.position
+        self._reported_ns = 0
         self._brisk_until_ns = 0
         self._totals = {"records_total": 0.0, "malformed_total": 0.0, "matched_total": 0.0}
 
     def open(self) -> None:
-        self._begun_ns = self._told_ns = _now_ns()
+        self._begun_ns = self._reported_ns = _now_ns()
         self._log.open()
 
     def devices(self) -> Population:
@@ -133,7 +133,7 @@ class KernelLogDriver:
             chunk = self._log.read()
             self._totals["records_total"] += len(chunk.records)
             self._totals["malformed_total"] += chunk.malformed
-            # A FIFO gives many records a read, and a batch may tell only so many; none is a turn too.
+            # A FIFO gives many records a read, and a batch may carry only so many; none is a turn too.
             at_once = 1 if self._careful else CHUNK_RECORDS
             for first in range(0, max(1, len(chunk.records)), at_once):
                 self._take(chunk.records[first : first + at_once])
@@ -173,32 +173,32 @@ class KernelLogDriver:
             self._log.rewind()
             self._skip = frozenset()
             return
-        self._tell(self._coalescer.flush(_now_ns()))
+        self._report(self._coalescer.flush(_now_ns()))
         self._coalescer.reset()
         self._history = self._careful = False
         self._emit(CaughtUp(begun_ns=self._begun_ns, active=()))
 
-    # ------------------------------------------------------------------ telling
+    # ------------------------------------------------------------------ reporting
 
     def _take(self, records: Sequence[Record]) -> None:
         now_ns = _now_ns()
         fresh = [record for record in records if self._admit(record)]
-        told: list[Signal] = []
+        signals: list[Signal] = []
         for record, match in zip(fresh, self._match(fresh), strict=True):
             if match is not None:
                 self._totals["matched_total"] += 1
                 said = self._signal(record, match, now_ns)
                 self._brisk_until_ns = now_ns + BRISK_NS
-                told += self._coalescer.add(said, said.last_ns if self._history else now_ns)
+                signals += self._coalescer.add(said, said.last_ns if self._history else now_ns)
         if not self._history:
-            told += self._coalescer.expire(now_ns)
+            signals += self._coalescer.expire(now_ns)
         due = self._loss_due_ns(now_ns) <= now_ns or self._cursor_due_ns(now_ns) <= now_ns
-        if told or self._skipped or due:
-            told += self._coalescer.flush(told[-1].last_ns if self._history and told else now_ns)
-            self._tell(told)
+        if signals or self._skipped or due:
+            signals += self._coalescer.flush(signals[-1].last_ns if self._history and signals else now_ns)
+            self._report(signals)
 
     def _admit(self, record: Record) -> bool:
-        """Whether it is to be matched: it was not told before, nor is it to be skipped."""
+        """Whether it is to be matched: it was not reported before, nor is it to be skipped."""
         lost = self._account.admit(record.seq)
         if lost is None:
             return False
@@ -221,12 +221,12 @@ class KernelLogDriver:
         finally:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
-    def _tell(self, signals: Sequence[Signal]) -> None:
+    def _report(self, signals: Sequence[Signal]) -> None:
         position = self._account.position
-        if signals or self._lost or self._skipped or position != self._told_position:
+        if signals or self._lost or self._skipped or position != self._reported_position:
             now_ns = _now_ns()
             if self._lost:
-                self._lost_told_ns = now_ns
+                self._lost_reported_ns = now_ns
             self._emit(
                 Batch(
                     signals=tuple(signals),
@@ -237,7 +237,7 @@ class KernelLogDriver:
             )
             self._lost = 0
             self._skipped.clear()
-            self._told_position, self._told_ns = position, now_ns
+            self._reported_position, self._reported_ns = position, now_ns
 
     def _signal(self, record: Record, match: Match, now_ns: int) -> Signal:
         return signal_of(
@@ -252,11 +252,11 @@ class KernelLogDriver:
     # ------------------------------------------------------------------ waiting
 
     def _loss_due_ns(self, now_ns: int) -> int:
-        return self._lost_told_ns + LOSS_INTERVAL_NS if self._lost else now_ns + CURSOR_INTERVAL_NS
+        return self._lost_reported_ns + LOSS_INTERVAL_NS if self._lost else now_ns + CURSOR_INTERVAL_NS
 
     def _cursor_due_ns(self, now_ns: int) -> int:
-        advanced = self._account.position != self._told_position
-        return self._told_ns + CURSOR_INTERVAL_NS if advanced else now_ns + CURSOR_INTERVAL_NS
+        advanced = self._account.position != self._reported_position
+        return self._reported_ns + CURSOR_INTERVAL_NS if advanced else now_ns + CURSOR_INTERVAL_NS
 
     def _patience_ms(self) -> float | None:
         """How long nothing has to be done unless something comes; None: for ever."""
@@ -264,7 +264,7 @@ class KernelLogDriver:
         dues = [self._coalescer.due_ns]
         if self._lost:
             dues.append(self._loss_due_ns(now_ns))
-        if self._account.position != self._told_position:
+        if self._account.position != self._reported_position:
             dues.append(self._cursor_due_ns(now_ns))
         first_ns = min((due for due in dues if due is not None), default=None)
         patience_ms = None if first_ns is None else max(0.0, (first_ns - now_ns) / 1e6)

@@ -30,5 +30,5 @@ def place_of(record: Record) -> dict[str, str]:
 
 
 def line_of(message: str) -> dict[str, str]:
-    """The line alone, of which nothing tells where it stood."""
+    """The line alone, of which nothing says where it stood."""
     return {"line": printable(message)[:MAX_LINE]}

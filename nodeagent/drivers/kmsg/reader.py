@@ -2,7 +2,7 @@
 
 Reading begins at the oldest record the ring holds and never seeks to the end. When records were
 overwritten before they were read, the kernel says so once (EPIPE) and goes on at the oldest it still
-has; the sequence number of that record tells exactly how many were lost. So there is no blind time:
+has; the sequence number of that record shows exactly how many were lost. So there is no blind time:
 the next read follows at once.
 
 It knows nothing of patterns or signals.

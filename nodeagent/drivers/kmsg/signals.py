@@ -1,6 +1,6 @@
-"""What a matched line is told as: a signal whose evidence is bounded and fit for a terminal. Pure.
+"""What a matched line is reported as: a signal whose evidence is bounded and fit for a terminal. Pure.
 
-A log that is replayed is told the same way, so that both say the same of the same line.
+A log that is replayed is reported the same way, so that both say the same of the same line.
 """
 
 from collections.abc import Mapping

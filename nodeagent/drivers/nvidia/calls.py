@@ -109,7 +109,7 @@ class Calls:
     ) -> Any:
         """``call(handle, *arguments)``, or None where it has no value to give.
 
-        ``variant`` tells apart what may be supported separately, such as the links; ``absent`` are the
+        ``variant`` distinguishes what may be supported separately, such as the links; ``absent`` are the
         answers by which it is not supported. Raises ``GpuFault``, ``GpuHung`` and ``DriverGone``.
         """
         key = (call, *variant)

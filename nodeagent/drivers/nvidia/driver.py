@@ -57,7 +57,7 @@ def create(configure: Configure, emit: Emit) -> Driver:
 
 
 class NvidiaDriver:
-    """Its devices are the GPUs. Those of their MIG instances that an Xid was told of, the core makes."""
+    """Its devices are the GPUs. Those of their MIG instances that an Xid named, the core makes."""
 
     def __init__(
         self, *, path: str, driver_root: str, sysfs: Path, procfs: Path, skip: frozenset[str], emit: Emit
@@ -71,7 +71,7 @@ class NvidiaDriver:
         self._manager = Manager(procfs, sysfs, driver_root)
         self._manager_runs: bool | None = None
         self._imex = Imex(driver_root)
-        self._imex_told: dict[str, bool] = {}
+        self._imex_reported: dict[str, bool] = {}
         self._peers = Peers()
         self._versions: Mapping[str, str] = {}
         self._gpus: dict[str, Gpu] = {}
@@ -167,7 +167,7 @@ class NvidiaDriver:
             is_shared=self._manager.is_shared,
             versions=self._versions,
             peers=self._peers,
-            tell=self._tell,
+            report=self._report,
         )
         names = {identity.name_of(index): index for index in range(count)}
         self._skipped = {name: identity.unread(index) for name, index in names.items() if name in self._skip}
@@ -187,7 +187,7 @@ class NvidiaDriver:
                 left -= ended.get(timeout=DISCOVERY_LIMIT_S)
 
     def _try_identify(self, gpu: Gpu, ended: "queue.SimpleQueue[int]") -> None:
-        """Its own polls go on asking, and tell why it fails. ``ended`` gets 0 once open, 1 at the end."""
+        """Its own polls go on asking, and say why it fails. ``ended`` gets 0 once open, 1 at the end."""
         try:
             gpu.open()
             ended.put(0)
@@ -200,29 +200,29 @@ class NvidiaDriver:
             ended.put(1)
 
     def _say_that_it_is_open(self) -> None:
-        """The first listing is the worker's greeting, before which nothing may be told."""
+        """The first listing is the worker's greeting, before which nothing may be reported."""
         over = [
             Signal(device=NODE, code=code, assertion=Assertion.RECOVER) for code in library.CODES.values()
         ]
         self._emit.enqueue(Batch(signals=tuple(over)))
 
     def _watch_the_fabric_manager(self) -> None:
-        """Told as it changes, and once at the start."""
+        """Reported as it changes, and once at the start."""
         runs = self._manager.look(switches=bool(self._slots.switches))
         if runs is not None and runs is not self._manager_runs:
             self._manager_runs = runs
-            self._tell_of_the_node(DOWN, active=not runs)
+            self._report_of_the_node(DOWN, active=not runs)
 
     def _watch_imex(self) -> None:
-        """Told as it changes, and once at the start."""
+        """Reported as it changes, and once at the start."""
         for code, active in self._imex.look().items():
-            if self._imex_told.get(code) is not active:
-                self._imex_told[code] = active
-                self._tell_of_the_node(code, active=active)
+            if self._imex_reported.get(code) is not active:
+                self._imex_reported[code] = active
+                self._report_of_the_node(code, active=active)
 
-    def _tell_of_the_node(self, code: str, *, active: bool) -> None:
+    def _report_of_the_node(self, code: str, *, active: bool) -> None:
         assertion = Assertion.OCCUR if active else Assertion.RECOVER
-        self._tell(Signal(device=NODE, code=code, assertion=assertion))
+        self._report(Signal(device=NODE, code=code, assertion=assertion))
 
-    def _tell(self, signal: Signal) -> None:
+    def _report(self, signal: Signal) -> None:
         self._emit.enqueue(Batch(signals=(signal,)))

@@ -2,7 +2,7 @@
 
 The thread hands each event over and never waits for the daemon. The same Xid a thousand times a second
 becomes one signal at once and one count a second. What is lost is healed by what polls read; and the
-kernel log tells the same Xids.
+kernel log has the same Xids.
 """
 
 import sys
@@ -26,48 +26,48 @@ MAX_XID: Final = 9999
 NO_INSTANCE: Final = 0xFFFFFFFF
 
 NVLINK_XIDS: Final = range(144, 151)
-"""Of these NVML tells the number alone; whether it was fatal stands in the kernel log only."""
+"""Of these NVML gives the number alone; whether it was fatal stands in the kernel log only."""
 
 UNSPECIFIED: Final = "unspecified"
 
-Tell = Callable[[Signal], None]
+Report = Callable[[Signal], None]
 
 _Key = tuple[str, str]
 """Device and code: each MIG instance counts for itself."""
 
 
 class Storm:
-    """Counts what repeats within a second of being told. Pure: the time is an argument."""
+    """Counts what repeats within a second of being reported. Pure: the time is an argument."""
 
     def __init__(self) -> None:
         self._ends_ns: dict[_Key, int] = {}
         self._counted: dict[_Key, Signal] = {}
 
     def add(self, signal: Signal, now_ns: int) -> list[Signal]:
-        """What to tell now."""
-        told, key = self.due(now_ns), (signal.device, signal.code)
+        """What to report now."""
+        due, key = self.due(now_ns), (signal.device, signal.code)
         if now_ns < self._ends_ns.get(key, 0):
             counted = self._counted.get(key, signal)
             count = counted.count + 1 if key in self._counted else 1
             self._counted[key] = _with(signal, count, counted.first_ns)
-            return told
+            return due
         self._ends_ns[key] = now_ns + WINDOW_NS
-        return [*told, signal]
+        return [*due, signal]
 
     def due(self, now_ns: int) -> list[Signal]:
         """What was counted in windows that have ended; each begins anew."""
         over = [key for key, ends_ns in self._ends_ns.items() if ends_ns <= now_ns]
-        told = []
+        due = []
         for key in over:
             if (counted := self._counted.pop(key, None)) is not None:
-                told.append(counted)
+                due.append(counted)
                 self._ends_ns[key] = now_ns + WINDOW_NS
             else:
                 del self._ends_ns[key]
-        return told
+        return due
 
     def rest(self) -> list[Signal]:
-        """What was counted and is not told yet."""
+        """What was counted and is not reported yet."""
         counted, self._counted = list(self._counted.values()), {}
         return counted
 
@@ -82,16 +82,18 @@ class Storm:
 class Events:
     """Of one GPU. ``heal`` is called at each poll, and starts listening again where it has ended."""
 
-    def __init__(self, device: str, handle: Any, tell: Tell, *, told_by_state: Callable[[int], bool]) -> None:
+    def __init__(
+        self, device: str, handle: Any, report: Report, *, known_by_state: Callable[[int], bool]
+    ) -> None:
         self.refused = 0
         self.supported = True
-        """False once NVML has said that this GPU tells no events: then the kernel log alone tells of its
+        """False once NVML has said that this GPU sends no events: then the kernel log alone has its
         Xids.
         """
         self._device = device
         self._handle = handle
-        self._tell = tell
-        self._told_by_state = told_by_state
+        self._report = report
+        self._known_by_state = known_by_state
         self._thread: threading.Thread | None = None
         self._begun = threading.Event()
         self._again_ns = 0
@@ -101,7 +103,7 @@ class Events:
     def heal(self) -> None:
         """Listen, unless that goes on already, cannot be, or failed a moment ago.
 
-        Returns once it listens, so that what happens from then on is told by an event, and what happened
+        Returns once it listens, so that what happens from then on is reported by an event, and what happened
         before by the state that is read next.
         """
         alive = self._thread is not None and self._thread.is_alive()
@@ -145,12 +147,12 @@ class Events:
         storm = Storm()
         try:
             while not self._ended:
-                self._tell_all(self._next(events, storm))
+                self._report_all(self._next(events, storm))
         finally:
-            self._tell_all(storm.rest())
+            self._report_all(storm.rest())
 
     def _next(self, events: Any, storm: Storm) -> list[Signal]:
-        """What is to be told once an event has come, or none for as long as nothing is due."""
+        """What is to be reported once an event has come, or none for as long as nothing is due."""
         try:
             data = pynvml.nvmlEventSetWait_v2(events, storm.patience_ms(_now_ns()))
         except pynvml.NVMLError as error:
@@ -160,14 +162,14 @@ class Events:
         signal = self._signal(data)
         return storm.add(signal, _now_ns()) if signal is not None else storm.due(_now_ns())
 
-    def _tell_all(self, signals: Iterable[Signal]) -> None:
+    def _report_all(self, signals: Iterable[Signal]) -> None:
         for each in signals:
             if not self._ended:
-                self._tell(each)
+                self._report(each)
 
     def _signal(self, data: Any) -> Signal | None:
         xid = int(data.eventData)
-        if data.eventType != pynvml.nvmlEventTypeXidCriticalError or self._told_by_state(xid):
+        if data.eventType != pynvml.nvmlEventTypeXidCriticalError or self._known_by_state(xid):
             return None
         if not 0 < xid <= MAX_XID:
             self.refused += 1

@@ -4,7 +4,7 @@
 
 All calls for it are made by the thread that polls it, but for its events and, at the start, its
 identity. Each poll asks for the recovery action, which says all that the driver wants done, and for who
-computes; all else is read at every ``SELDOM``-th poll, or when an Xid has come, and told with each: work
+computes; all else is read at every ``SELDOM``-th poll, or when an Xid has come, and reported with each: work
 waits for a question that the GPU's own processor answers, for it is asked with the lock of all GPUs held.
 """
 
@@ -32,7 +32,7 @@ from nodeagent.drivers.nvidia.checks.pcie import PciExpress
 from nodeagent.drivers.nvidia.checks.persistence import PERSISTENCE_CODES
 from nodeagent.drivers.nvidia.checks.telemetry import SlowdownMinutes, Telemetry
 from nodeagent.drivers.nvidia.checks.thermal import Thermal
-from nodeagent.drivers.nvidia.events import Events, Tell
+from nodeagent.drivers.nvidia.events import Events, Report
 from nodeagent.drivers.nvidia.groups import LINKED
 from nodeagent.drivers.nvidia.processes import Processes
 from nodeagent.drivers.nvidia.state import RECOVERY_ACTION, RECOVERY_CODES, Recovery
@@ -61,7 +61,7 @@ class Surroundings:
     is_shared: Callable[[], bool]
     versions: Mapping[str, str]
     peers: Peers
-    tell: Tell
+    report: Report
 
 
 @dataclass(slots=True)
@@ -81,12 +81,12 @@ class _Codes:
         self.unread: set[str] = set()
         self._calls = calls
 
-    def take(self, tells: frozenset[str], read: Callable[[], Iterable[str]]) -> None:
-        """``tells`` are all the codes that ``read`` may find, without what refines them."""
+    def take(self, finds: frozenset[str], read: Callable[[], Iterable[str]]) -> None:
+        """``finds`` are all the codes that ``read`` may find, without what refines them."""
         failed = len(self._calls.failed)
         self.found += [code for code in read() if code not in self.found]
         if len(self._calls.failed) > failed:
-            self.unread |= tells
+            self.unread |= finds
 
 
 class _Part:
@@ -115,15 +115,15 @@ class _Part:
         self.slow = _Slow()
         self.asked = True
         self.wanted: list[str] = []
-        self._tell_others = around.tell
-        self.events = Events(name, handle, self._tell, told_by_state=self._told_by_state)
+        self._report_to_driver = around.report
+        self.events = Events(name, handle, self._report, known_by_state=self._known_by_state)
 
-    def _tell(self, signal: Signal) -> None:
+    def _report(self, signal: Signal) -> None:
         self.asked = True
-        self._tell_others(signal)
+        self._report_to_driver(signal)
 
-    def _told_by_state(self, xid: int) -> bool:
-        return xid == RECOVERY_ACTION and self.recovery.told
+    def _known_by_state(self, xid: int) -> bool:
+        return xid == RECOVERY_ACTION and self.recovery.names_action
 
 
 class Gpu:
@@ -178,7 +178,7 @@ class Gpu:
             raise
 
     def _ask_for_all(self) -> None:
-        """At the next poll: this one has told nothing of what is read seldom."""
+        """At the next poll: this one has reported nothing of what is read seldom."""
         if self._part is not None:
             self._part.asked = True
 
@@ -209,7 +209,7 @@ class Gpu:
         part.wanted = list(found)
         found += [code for code in part.slow.codes if code not in found]
         unread = codes.unread | part.slow.unread
-        self._tell_unread(unread)
+        self._report_unread(unread)
         return Reading(
             active=tuple(Active(code=code) for code in found),
             unread=tuple(sorted(unread)),
@@ -229,8 +229,8 @@ class Gpu:
         codes.take(LINK_CODES, lambda: self._links(part, readings))
         is_shared, has_switches = self._around.is_shared, part.links.lead_to_switches
         codes.take(FABRIC_CODES, lambda: fabric.read(part.calls, readings, is_shared, has_switches))
-        for tells, read in part.flags:
-            codes.take(tells, partial(read, readings))
+        for finds, read in part.flags:
+            codes.take(finds, partial(read, readings))
         part.minutes.see(part.telemetry.gauges(readings), time.monotonic())
         readings.put("hw_slowdown_minutes_total", part.minutes.total)
         part.thermal.read(readings)
@@ -246,7 +246,7 @@ class Gpu:
         codes = part.links.states(readings)
         return [] if self.device.attributes.get("mig") == "enabled" else codes
 
-    def _tell_unread(self, unread: Collection[str]) -> None:
+    def _report_unread(self, unread: Collection[str]) -> None:
         """As it changes: nobody can see from outside what a GPU is not judged by."""
         if unread != self._unread:
             self._unread = frozenset(unread)
@@ -256,7 +256,7 @@ class Gpu:
     # ------------------------------------------------------------------ who it is
 
     def _identify(self, *, listen: bool) -> None:
-        """``listen``: to another part's events before it is told that there is one."""
+        """``listen``: to another part's events before it is reported that there is one."""
         handle = self._handle()
         calls = Calls(handle)
         described = identity.describe(self._index, calls, self._around.pci, switches=self._around.switches)

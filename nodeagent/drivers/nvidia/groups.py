@@ -49,20 +49,20 @@ def reset_group(name: str, calls: Calls, *, switches: bool) -> str:
 
 
 def settled(gpus: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """The group of each of all GPUs of the node, from their attributes; "" where nothing tells it.
+    """The group of each of all GPUs of the node, from their attributes; "" where nothing says it.
 
     A GPU whose links are down says that it is alone, and one that hangs says nothing: GPUs of one product
     are joined alike, and a machine has one product.
     """
-    told = {name: attributes["group"] for name, attributes in gpus.items() if "group" in attributes}
-    linked = {name for name, group in told.items() if group == LINKED}
+    known = {name: attributes["group"] for name, attributes in gpus.items() if "group" in attributes}
+    linked = {name for name, group in known.items() if group == LINKED}
     products = {gpus[name]["product"] for name in linked if "product" in gpus[name]}
 
     def group_of(name: str, product: str) -> str:
         if name in linked or product in products:
             return LINKED
-        if name in told:
-            return told[name]
-        return LINKED if linked else name if told else ""
+        if name in known:
+            return known[name]
+        return LINKED if linked else name if known else ""
 
     return {name: group_of(name, attributes.get("product", "")) for name, attributes in gpus.items()}

@@ -109,8 +109,8 @@ def _virtualization(calls: Calls) -> Mapping[str, str]:
     if mode is None or mode == pynvml.NVML_GPU_VIRTUALIZATION_MODE_NONE:
         return {}
     word = _VIRTUALIZATION.get(mode, str(mode))
-    told = {"virtualization": word}
-    return {**told, "no_reset": OF_THE_HOST} if word == _SHARE_OF_A_GUEST else told
+    attributes = {"virtualization": word}
+    return {**attributes, "no_reset": OF_THE_HOST} if word == _SHARE_OF_A_GUEST else attributes
 
 
 def is_in_guest(device: Device) -> bool:

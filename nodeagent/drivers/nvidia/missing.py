@@ -54,7 +54,7 @@ class Slots:
         try:
             self._look()
         except OSError as error:
-            raise CallFailed(f"cannot tell what PCI lists: {error}", errno=error.errno or 0) from None
+            raise CallFailed(f"the PCI devices cannot be listed: {error}", errno=error.errno or 0) from None
 
     def _look(self) -> None:
         found = self._bus.functions((CONTROLLER_3D, VGA_CONTROLLER, _BRIDGE))

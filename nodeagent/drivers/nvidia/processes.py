@@ -43,7 +43,7 @@ class Processes:
         self._others = self._listed(_OTHERS)
 
     def holders(self) -> tuple[Holder, ...] | None:
-        """Them, by pid; None where NVML cannot tell, which is not the same as none. Raises as ``Calls.ask``.
+        """Them, by pid; None where NVML cannot say, which is not the same as none. Raises as ``Calls.ask``.
 
         A process that is listed and not there may have ended meanwhile. One that is listed again holds the
         GPU, unseen: it is of another namespace, or NVML's list has entries of another size than ours.

@@ -2,8 +2,8 @@
 
 The tool resets a GPU that nobody has open. So whoever has it open is looked for first and named; nobody is
 made to let go (a hook may see to that: packaging/hooks). Its exit status alone is not believed: no poll shows
-whether an Xid was cured, so that each GPU must be told as reset. Where it says that it has not begun, the
-reset is refused, not failed. A GPU that hangs does not tell where it sits: then the kernel's driver must list
+whether an Xid was cured, so that each GPU must be reported as reset. Where it says that it has not begun, the
+reset is refused, not failed. A GPU that hangs does not say where it sits: then the kernel's driver must list
 it there.
 """
 
@@ -47,7 +47,7 @@ SWITCHES: Final = "/dev/nvidia-nvswitch"
 
 
 def groups(devices: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
-    """By what they tell, as far as they do."""
+    """By what they say, as far as they do."""
     return settled(devices)
 
 
@@ -72,7 +72,7 @@ def reset(order: Order) -> None:
 
 
 def _located(member: Member, procfs: Path) -> Member:
-    """With its address and its device file. Where it does not tell them, the kernel's driver does."""
+    """With its address and its device file. Where it does not say them, the kernel's driver does."""
     if {"pci", "minor"} <= member.attributes.keys():
         return member
     listed = _listed(procfs, member.pci) if member.pci else {}
@@ -118,7 +118,7 @@ def _instances(procfs: Path, minor: str) -> str:
         entries = (procfs / "driver/nvidia/capabilities" / f"gpu{minor}" / "mig").iterdir()
         found = sum(entry.name.startswith("gi") for entry in entries)
     except OSError as error:
-        return f"whether it has instances cannot be told: {error}"
+        return f"whether it has instances is unknown: {error}"
     return f"its {found} instance{'s' if found > 1 else ''} must be removed first" if found else ""
 
 
@@ -170,16 +170,16 @@ def _reset(members: tuple[Member, ...], order: Order) -> None:
         raise ResetRefused(f"{command[0]} is not installed") from error
     except subprocess.TimeoutExpired as error:
         raise ResetTimedOut(f"{TOOL} has not ended within {order.start_limit_s:g} s") from error
-    told = sum(RESET_WORDS in line for line in done.stdout.splitlines())
-    if done.returncode == 0 and told >= len(members):
+    reset_count = sum(RESET_WORDS in line for line in done.stdout.splitlines())
+    if done.returncode == 0 and reset_count >= len(members):
         return
     said = " ".join((done.stdout + done.stderr).split())[:400] or "nothing"
     how = f"{TOOL} --gpu-reset -i {target}: exit status {done.returncode}"
-    if not told and done.returncode in NOT_BEGUN:
+    if not reset_count and done.returncode in NOT_BEGUN:
         raise ResetRefused(f"{how}, {NOT_BEGUN[done.returncode]}: {said}")
-    if not told and IN_USE in said.lower():
+    if not reset_count and IN_USE in said.lower():
         raise ResetRefused(f"{how}: {said}{_held_by_the_kernel(Path(order.sysfs))}")
-    raise ResetFailed(f"{how}, {told} of {len(members)} told as reset: {said}")
+    raise ResetFailed(f"{how}, {reset_count} of {len(members)} reported as reset: {said}")
 
 
 def _held_by_the_kernel(sysfs: Path) -> str:

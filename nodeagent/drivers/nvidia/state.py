@@ -1,6 +1,6 @@
 """What a GPU says of its own state: the codes that are active now, read at start and at each poll.
 
-Events tell what happens while somebody listens; this finds what happened before, and what is over.
+Events report what happens while somebody listens; this finds what happened before, and what is over.
 """
 
 from typing import Final
@@ -11,10 +11,10 @@ from nodeagent.drivers.nvidia.calls import Calls, Readings
 from nodeagent.drivers.nvidia.fields import Field, Fields
 
 RECOVERY_ACTION: Final = 154
-"""The Xid that tells that the recovery action has changed; the field holds what it is."""
+"""The Xid that says that the recovery action has changed; the field holds what it is."""
 
 RECOVERY_CODES: Final = frozenset({f"XID_{RECOVERY_ACTION}"})
-"""What is told here, without what refines it; so in the other readers of a GPU."""
+"""What is reported here, without what refines it; so in the other readers of a GPU."""
 
 _ACTION: Final[Field] = (pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, 0)
 _RESET: Final[Field] = (pynvml.NVML_FI_DEV_RESET_STATUS, 0)
@@ -30,8 +30,8 @@ class Recovery:
         self._answered = False
 
     @property
-    def told(self) -> bool:
-        """Whether the GPU tells its action; only then needs its Xid no telling."""
+    def names_action(self) -> bool:
+        """Whether the GPU names its action; only then its Xid need not be reported."""
         return not self._action.lacks(_ACTION)
 
     def decides(self) -> bool:
@@ -40,9 +40,9 @@ class Recovery:
         return self._answered
 
     def each_second(self, readings: Readings) -> list[str]:
-        """Older drivers tell only whether a reset is needed."""
+        """Older drivers say only whether a reset is needed."""
         action = self._action.read().get(_ACTION)
-        if not self.told:
+        if not self.names_action:
             older = self._older.read()
             if older.get(_DRAIN):
                 action = pynvml.NVML_GPU_RECOVERY_ACTION_DRAIN_AND_RESET

@@ -1,7 +1,7 @@
 """Who holds a device: the process behind a pid that a driver named, with the job it belongs to.
 
 The job is read from the names of its cgroups, which Slurm, Kubernetes and the container engines choose.
-Of the command only its name is told: its arguments may hold secrets. No process is touched.
+Of the command only its name is reported: its arguments may hold secrets. No process is touched.
 """
 
 import os
@@ -35,7 +35,7 @@ _SHOWN_DIGITS: Final = 12
 def holder_of(procfs: Path, pid: int) -> Holder | None:
     """The process, or None if there is none, or another one has taken its number meanwhile.
 
-    ``procfs`` is the root that holds ``PID/stat``. A process that may not be looked at is told without
+    ``procfs`` is the root that holds ``PID/stat``. A process that may not be looked at is reported without
     its start, command and job: it holds the device all the same.
     """
     folder = procfs / str(pid)

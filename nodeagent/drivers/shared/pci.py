@@ -39,8 +39,8 @@ class PciFunction:
 
 
 _Entry = tuple[str, int]
-"""Its name and its inode, which tells it from another of that name: kernfs gives each new entry another
-number (``kernfs_ino`` in include/linux/kernfs.h, ``__kernfs_new_node`` in fs/kernfs/dir.c)."""
+"""Its name and its inode, which distinguishes it from another of that name: kernfs gives each new entry
+another number (``kernfs_ino`` in include/linux/kernfs.h, ``__kernfs_new_node`` in fs/kernfs/dir.c)."""
 
 
 class Bus:

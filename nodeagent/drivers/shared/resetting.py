@@ -5,7 +5,7 @@ Such a module offers three functions:
     groups(devices: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]
 
 is pure: from the attributes of all devices of the vendor, by name, to the group that each is reset with, ""
-where nothing tells it.
+where nothing says it.
 
     unlisted(devices: Mapping[str, Mapping[str, str]]) -> str
 
@@ -15,8 +15,8 @@ reset.
     reset(order: Order) -> None
 
 runs in a process of its own and returns once every member has come back. It resets each member once and no
-other device, repeats nothing, and tells what it does by ``order.step``. It may raise these and nothing else;
-a call that never returns is its caller's to outwait.
+other device, repeats nothing, and reports what it does by ``order.step``. It may raise these and nothing
+else; a call that never returns is its caller's to outwait.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,8 +38,8 @@ class ResetTimedOut(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
     """A device that is reset with the others: its name, its own id ("" : never read), its attributes as it
-    tells them now (none of one that the library does not list), and ``pci``: the address that it tells, else
-    the one that it had when it told one.
+    lists them now (none of one that the library does not list), and ``pci``: the address that it gives, else
+    the one that it had when it gave one.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Order:
     """``members``: the device that asked comes first. They have ``start_limit_s`` to start again.
 
     ``library``, ``driver_root``, ``sysfs`` and ``procfs`` are as in the driver's configuration. ``step`` is
-    told what is done, as it is begun.
+    called with what is done, as it is begun.
     """
 
     members: tuple[Member, ...]

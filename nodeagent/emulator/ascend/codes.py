@@ -1,4 +1,4 @@
-"""The faults of an NPU: those that stand, and the events that subscribers of ``libdcmi.so`` are told."""
+"""The faults of an NPU: those that stand, and the events that subscribers of ``libdcmi.so`` receive."""
 
 import time
 from dataclasses import dataclass
@@ -72,8 +72,8 @@ def remove_standing(state: State, chip: int, code: int, part: int = 0) -> Fault:
     return removed
 
 
-def tell(state: State, chip: int, fault: Fault, assertion: int, device_id: int | None = None) -> None:
-    """Tells subscribers, whatever stands. ``device_id``: another number than the chip's is told."""
+def send_event(state: State, chip: int, fault: Fault, assertion: int, device_id: int | None = None) -> None:
+    """Sends it to subscribers, whatever stands. ``device_id``: instead of the chip's own number."""
     with state.locked():
         state.post(
             library=LIMITS["LIBRARY_DCMI"],

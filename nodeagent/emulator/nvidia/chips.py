@@ -54,7 +54,7 @@ def fill_gpus(state: State, first: int, count: int, product: Mapping[str, Any]) 
     if count > len(values["pci_buses"]):
         raise ValueError(f"a node has room for at most {len(values['pci_buses'])} of this product")
     node = state.node
-    node.gpu_driver_loaded, node.gpu_driver_load, node.gpu_wait_tells_lost = 1, 1, 1
+    node.gpu_driver_loaded, node.gpu_driver_load, node.gpu_wait_answers_lost = 1, 1, 1
     node.gpu_unloaded_answer, node.gpu_reloaded_answer = DRIVER_NOT_LOADED, UNKNOWN
     node.gpu_field_end, node.gpu_fabric_revision = FIELD_END, FABRIC_REVISION
     for number in range(count):

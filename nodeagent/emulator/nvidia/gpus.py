@@ -81,7 +81,7 @@ class Gpus:
         return f"{chip.pci_domain:04x}:{chip.pci_bus:02x}:{chip.pci_device:02x}"
 
     def uuid(self, device: str) -> str:
-        """Its UUID as NVML tells it."""
+        """Its UUID as NVML gives it."""
         return str(self.chip(device).gpu_uuid.decode())
 
     # --- events ---
@@ -99,7 +99,7 @@ class Gpus:
         instance: Instance | None = None,
         recovery_action: int | None = None,
     ) -> None:
-        """An Xid: told to whoever waits for events, and written to ``kernel_log``, where given.
+        """An Xid: sent to whoever waits for events, and written to ``kernel_log``, where given.
 
         ``deliver=False``: only the line. ``detail`` is in place of the usual text of that Xid. ``instance``:
         the MIG instance that it is attributed to. ``recovery_action``: the driver asks for that one with it.
@@ -121,15 +121,20 @@ class Gpus:
             self.set_recovery_action(device, recovery_action, deliver=deliver, kernel_log=kernel_log)
 
     def post(self, device: str, event_type: int, data: int = 0, instance: Instance | None = None) -> None:
-        """Any event: NVML's number of its type and what it tells."""
+        """Any event: NVML's number of its type and its data."""
         index = self.index(device)
         with self._state.locked():
             number = self._state.post(library=LIMITS["LIBRARY_NVML"], chip=index)
-            told = self._state.events[number % LIMITS["EVENTS"]].data
-            told[0], told[1], told[2], told[3] = event_type, data, _NO_INSTANCE, _NO_INSTANCE
+            event_data = self._state.events[number % LIMITS["EVENTS"]].data
+            event_data[0], event_data[1], event_data[2], event_data[3] = (
+                event_type,
+                data,
+                _NO_INSTANCE,
+                _NO_INSTANCE,
+            )
             if instance is not None:
-                told[2] = instance.gpu
-                told[3] = _NO_INSTANCE if instance.compute is None else instance.compute
+                event_data[2] = instance.gpu
+                event_data[3] = _NO_INSTANCE if instance.compute is None else instance.compute
 
     def set_recovery_action(
         self, device: str, action: int, *, deliver: bool = True, kernel_log: Path | None = None

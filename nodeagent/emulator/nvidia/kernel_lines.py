@@ -76,7 +76,7 @@ def _attributed(instance: Instance | None) -> str:
 
 
 def recovery_line(pci: str, before: int, after: int) -> str:
-    """The line of Xid 154, which tells that another recovery action is due."""
+    """The line of Xid 154, which says that another recovery action is due."""
     change = " to ".join(f"0x{action:x} ({RECOVERY_ACTIONS[action]})" for action in (before, after))
     return f"NVRM: Xid (PCI:{pci}): 154, GPU recovery action changed from {change}"
 

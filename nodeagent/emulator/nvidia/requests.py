@@ -30,7 +30,7 @@ def log_of(path: str) -> Iterator[Path | None]:
 
 
 class Xid(Request, tag="xid"):
-    """Tell an Xid of a GPU; with KERNEL_LOG its line too, to a file or /dev/kmsg. DELIVER no: only that."""
+    """Send an Xid of a GPU; with KERNEL_LOG its line too, to a file or /dev/kmsg. DELIVER no: only that."""
 
     device: str
     xid: int

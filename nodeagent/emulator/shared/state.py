@@ -31,7 +31,7 @@ WHAT: Final[Mapping[str, int]] = {
 }
 """What can be done to a call, by its word."""
 NO_LIE: Final = LIMITS["NO_LIE"]
-"""In a ``…_lie`` field: tell the truth."""
+"""In a ``…_lie`` field: answer the truth."""
 
 
 class StateError(RuntimeError):
@@ -93,7 +93,7 @@ class State:
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def post(self, **fields: Any) -> int:
-        """Appends an event that subscribers are told; returns its number. The caller holds the lock.
+        """Appends an event that subscribers receive; returns its number. The caller holds the lock.
 
         ``fields`` are those of EVENT in ``fields.def``; serial, time and number are made where not given.
         """
@@ -148,7 +148,7 @@ class State:
             slot.until_ns = time.monotonic_ns() + int(for_s * 1e9) if for_s else 0
             slot.what = WHAT[what]
             self.node.override_count = max(self.node.override_count, index + 1)
-            self._tell_override()
+            self._signal_override()
             return index
 
     def release(self, number: int | None = None) -> None:
@@ -156,9 +156,9 @@ class State:
         with self.locked():
             for index in range(LIMITS["OVERRIDES"]) if number is None else (number,):
                 self.overrides[index].what = 0
-            self._tell_override()
+            self._signal_override()
 
-    def _tell_override(self) -> None:
+    def _signal_override(self) -> None:
         self.node.override_signal = (self.node.override_signal + 1) & 0xFFFFFFFF
         wake_all(self.node, "override_signal")
 

@@ -1,4 +1,4 @@
-"""The faults of the UnifiedBus switch chips: those that stand, and the events that subscribers are told."""
+"""The faults of the UnifiedBus switch chips: those that stand, and the events that subscribers receive."""
 
 import time
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ RING_IS_FULL: Final = "[lqdcmi]Queue is full, cannot write to shared memory"
 
 @dataclass(frozen=True, slots=True)
 class FabricFault:
-    """One fault in the vendor's words; peers are 0 CPU, 1 NPU, 2 L2 switch. Everything is told as it is."""
+    """One fault in the vendor's words; peers are 0 CPU, 1 NPU, 2 L2 switch. Everything is sent as it is."""
 
     event_type: int
     chip: int
@@ -70,15 +70,15 @@ def clear_fabric(state: State, fault: FabricFault) -> None:
         state.node.fabric_fault_count = kept
 
 
-def tell_fabric(state: State, fault: FabricFault, assertion: int) -> str:
-    """Tells subscribers, whatever stands. Assertion 0 is recover, 1 fault. What the kernel log says of it.
+def send_fabric_event(state: State, fault: FabricFault, assertion: int) -> str:
+    """Sends it to all, whatever stands. Assertion 0 is recover, 1 fault. What the kernel log says of it.
 
     The driver goes through their rings, the newest process's first, and stops where one is full
-    (``write_shared_memory`` of lqdrv/kernel/pci-dev.c): where that is the newest's, nobody is told.
+    (``write_shared_memory`` of lqdrv/kernel/pci-dev.c): where that is the newest's, nobody is notified.
     """
     if state.node.fabric_ring_is_full:
         return RING_IS_FULL
-    told = (fault.sub_type, fault.peer_device, fault.peer_port, fault.chip, fault.port)
+    place = (fault.sub_type, fault.peer_device, fault.peer_port, fault.chip, fault.port)
     with state.locked():
         state.post(
             library=LIMITS["LIBRARY_LINGQU"],
@@ -86,7 +86,7 @@ def tell_fabric(state: State, fault: FabricFault, assertion: int) -> str:
             code=fault.event_type,
             assertion=assertion,
             severity=fault.severity,
-            data=(*told, 0, 0, 0),
+            data=(*place, 0, 0, 0),
             unterminated=state.node.unterminated,
         )
     return ""

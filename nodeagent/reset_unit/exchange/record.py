@@ -1,7 +1,7 @@
 """The record of resets: which devices were reset when, a file for each, written by their processes alone.
 
 It lies beside the store and outlives it: whoever lost the store counts here what was done. The daemon may
-read it. Time is told by CLOCK_BOOTTIME within a boot and by the wall clock across boots, and never lies
+read it. Time is measured by CLOCK_BOOTTIME within a boot and by the wall clock across boots, and never lies
 ahead of now. A file that cannot be read still counts as a reset, at the time it was written, of devices that
 nobody knows.
 """
@@ -40,7 +40,7 @@ class Moment(Struct, frozen=True, kw_only=True):
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """A file. ``ended`` None: it goes on, or was interrupted."""
+    """A file. ``ended`` None: it is in progress, or was interrupted."""
 
     action: str
     attempt: int
@@ -107,7 +107,7 @@ class Record:
 
     @contextlib.contextmanager
     def counting(self, wait_s: float) -> Iterator[None]:
-        """While this goes on nobody else counts. Raises ``files.Locked``."""
+        """Meanwhile nobody else counts. Raises ``files.Locked``."""
         with files.locked(self.folder, LOCK, wait_s):
             yield
 

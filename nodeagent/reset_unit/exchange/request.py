@@ -38,7 +38,7 @@ class Device(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Process(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``start_time`` in clock ticks since boot tells a pid that was used again."""
+    """``start_time`` in clock ticks since boot distinguishes a pid that was used again."""
 
     pid: Annotated[int, Meta(ge=2, le=2**31)]
     start_time: Annotated[int, Meta(ge=1, le=2**62)]
@@ -76,7 +76,7 @@ class Result(Struct, frozen=True, kw_only=True):
     reason: str
     steps: tuple[Step, ...] = ()
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """In one line, with the times."""
         steps = "; ".join(f"{step.what} at {step.after_s:.1f} s" for step in self.steps)
         return f"{self.reason} ({steps})" if steps else self.reason

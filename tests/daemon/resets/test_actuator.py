@@ -31,7 +31,7 @@ from nodeagent.core.model import (
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.resets.actuator import Actuator
 from nodeagent.daemon.resets.attempt import attempt_of, came_meanwhile
-from nodeagent.daemon.resets.request import Asking
+from nodeagent.daemon.resets.request import RequestBuilder
 from nodeagent.daemon.sources.supervisor import Supervisor
 from nodeagent.reset_unit.exchange.folder import Folder
 from nodeagent.reset_unit.exchange.request import Device, Request, Result, name_of
@@ -76,7 +76,7 @@ def view(vendor: str = "ascend", stage: ResetStage = ResetStage.RUNNING, name: s
 
 
 class Desk:
-    """An actuator with a store and an event feed of its own; ``told`` is what it gave to the core."""
+    """An actuator with a store and a board of its own; ``results`` is what it gave to the core."""
 
     def __init__(
         self, folder: Path, config: Config, ledger: Ledger, sources: Mapping[str, Supervisor] = NO_SOURCES
@@ -84,14 +84,14 @@ class Desk:
         self.folder = Folder(folder / "reset")
         self.folder.make()
         self.feed = EventFeed()
-        self.told: list[ActionResult] = []
+        self.results: list[ActionResult] = []
         self.arrived = asyncio.Event()
         clock = Clock(boot_id="boot", offset_ns=0)
         self.actuator = Actuator(config, clock, self.feed, ledger, self.ask, sources)
 
     async def ask(self, given: Input) -> tuple[Event, ...]:
         assert isinstance(given, ActionResult)
-        self.told.append(given)
+        self.results.append(given)
         self.arrived.set()
         return ()
 
@@ -105,7 +105,7 @@ class Desk:
     async def result(self) -> ActionResult:
         async with asyncio.timeout(60):
             await self.arrived.wait()
-        return self.told[0]
+        return self.results[0]
 
 
 @contextlib.asynccontextmanager
@@ -148,8 +148,8 @@ DONE = Result(state="done", reason="well")
 async def test_a_result_that_lies_there_at_the_start_is_told(desk: Desk) -> None:
     desk.folder.answer(NAME, DONE)
     desk.actuator.adopt(view())
-    told = await desk.result()
-    assert told == ActionResult(action_id=ID, attempt=1, state=ActionState.DONE, reason="well")
+    result = await desk.result()
+    assert result == ActionResult(action_id=ID, attempt=1, state=ActionState.DONE, reason="well")
 
 
 @pytest.mark.parametrize("durable", [True, False])
@@ -177,7 +177,7 @@ async def test_one_whose_process_lives_is_waited_for(desk: Desk, monkeypatch: py
         async with asyncio.timeout(20):
             await looked.acquire()
             await looked.acquire()
-        assert desk.told == []
+        assert desk.results == []
         desk.folder.answer(NAME, DONE)
     assert (await desk.result()).state is ActionState.DONE
 
@@ -222,24 +222,27 @@ async def test_switching_resets_off_calls_off_what_gets_ready(
 
 async def test_one_that_left_nothing_was_interrupted(desk: Desk) -> None:
     desk.actuator.adopt(view())
-    told = await desk.result()
-    assert (told.state, told.reason) == (ActionState.INTERRUPTED, "it left no result")
+    result = await desk.result()
+    assert (result.state, result.reason) == (ActionState.INTERRUPTED, "it left no result")
 
 
 async def test_a_request_that_nobody_began_is_withdrawn_so_that_nobody_ever_does(desk: Desk) -> None:
     desk.folder.ask(request())
     desk.actuator.adopt(view())
-    told = await desk.result()
-    assert (told.state, told.reason) == (ActionState.INTERRUPTED, "it was asked for, and nobody began it")
+    result = await desk.result()
+    assert (result.state, result.reason) == (
+        ActionState.INTERRUPTED,
+        "its process did not start in time",
+    )
     assert desk.folder.begin(NAME) is None
 
 
 async def test_a_result_that_cannot_be_read_is_none(desk: Desk) -> None:
     (desk.folder.path / f"{NAME}.result").write_text("{")
     desk.actuator.adopt(view())
-    told = await desk.result()
-    assert told.state is ActionState.INTERRUPTED
-    assert told.reason.startswith("its result cannot be read: ")
+    result = await desk.result()
+    assert result.state is ActionState.INTERRUPTED
+    assert result.reason.startswith("its result cannot be read: ")
 
 
 async def test_what_earlier_resets_left_is_cleared_away_but_for_those_that_still_run(desk: Desk) -> None:
@@ -254,26 +257,26 @@ async def test_a_folder_that_others_may_write_is_not_believed_and_stops_no_start
     desk.folder.answer(NAME, DONE)
     desk.folder.path.chmod(0o777)
     desk.actuator.adopt(view())
-    told = await desk.result()
-    assert told.state is ActionState.INTERRUPTED
-    assert told.reason.startswith(f"its result cannot be read: {desk.folder.path} can be written by others")
+    result = await desk.result()
+    assert result.state is ActionState.INTERRUPTED
+    assert result.reason.startswith(f"its result cannot be read: {desk.folder.path} can be written by others")
 
 
 async def test_without_a_durable_commit_nothing_is_done(desk: Desk) -> None:
     desk.show(view())
     desk.actuator.act(action(), durable=False)
-    told = await desk.result()
-    assert (told.state, told.reason) == (ActionState.REFUSED, "the store is not durable")
+    result = await desk.result()
+    assert (result.state, result.reason) == (ActionState.REFUSED, "the store is not durable")
     assert desk.folder.names() == []
 
 
 async def test_a_device_that_nobody_can_reset_is_told_so(desk: Desk) -> None:
     desk.show(view(vendor="acme"))
     desk.actuator.act(action(), durable=True)
-    told = await desk.result()
-    assert (told.state, told.reason) == (
+    result = await desk.result()
+    assert (result.state, result.reason) == (
         ActionState.REFUSED,
-        "nobody knows how to reset a device of acme",
+        "nodeagent cannot reset a device of acme",
     )
 
 
@@ -281,8 +284,8 @@ async def test_what_forbids_resets_is_looked_at_right_before(desk: Desk, tmp_pat
     (tmp_path / "do-not-touch").touch()
     desk.show(view())
     desk.actuator.act(action(), durable=True)
-    told = await desk.result()
-    assert (told.state, told.reason) == (
+    result = await desk.result()
+    assert (result.state, result.reason) == (
         ActionState.REFUSED,
         f"resets are forbidden: {tmp_path}/do-not-touch is there",
     )
@@ -293,7 +296,7 @@ async def test_what_is_no_longer_the_attempt_that_runs_is_not_begun(desk: Desk) 
     desk.actuator.act(action(attempt=2), durable=True)
     desk.actuator.act(action(), durable=False)
     assert (await desk.result()).attempt == 1
-    assert len(desk.told) == 1
+    assert len(desk.results) == 1
     assert desk.folder.names() == []
 
 
@@ -307,8 +310,8 @@ async def test_a_process_that_does_not_begin_in_time_has_done_nothing(
     monkeypatch.setattr("nodeagent.daemon.resets.actuator.START_LIMIT_S", 0.5)
     desk.show(view())
     desk.actuator.act(action(), durable=True)
-    told = await desk.result()
-    assert (told.state, told.reason) == (ActionState.REFUSED, "it was asked for, and nobody began it")
+    result = await desk.result()
+    assert (result.state, result.reason) == (ActionState.REFUSED, "its process did not start in time")
 
 
 async def test_whatever_keeps_a_reset_from_being_begun_its_devices_are_asked_again(
@@ -317,14 +320,14 @@ async def test_whatever_keeps_a_reset_from_being_begun_its_devices_are_asked_aga
     async def broken(*_: object) -> Request:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(Asking, "request", broken)
+    monkeypatch.setattr(RequestBuilder, "request", broken)
     async with staged(fake(control)) as stage, furnished(tmp_path, {"ascend": stage.supervisor}) as desk:
         await stage.back()
         desk.show(view(name="chip1"))
         desk.actuator.act(action(), durable=True)
         await stage.lost("chip1")
-        told = await desk.result()
-        assert (told.state, told.reason) == (ActionState.REFUSED, "it could not be started: a bug")
+        result = await desk.result()
+        assert (result.state, result.reason) == (ActionState.REFUSED, "it could not be started: a bug")
         await stage.polled("chip1")
 
 

@@ -29,14 +29,14 @@ async def test_each_reset_counts_for_its_devices_and_for_the_node(tmp_path: Path
     for ago_ns, devices in ((2 * AGO_NS, (known,)), (AGO_NS, (known, nameless))):
         record.put(Entry(action="a", attempt=1, vendor="ascend", devices=devices, begun=at(ago_ns)))
 
-    told = dict((await resets_recorded(tmp_path / "record", RULE_NS)).resets_ns)
+    stored = dict((await resets_recorded(tmp_path / "record", RULE_NS)).resets_ns)
 
-    assert {device: len(times) for device, times in told.items()} == {
+    assert {device: len(times) for device, times in stored.items()} == {
         NODE: 2,
         "die0": 2,
         "slot:0000:01:00.0": 1,
     }
-    assert told["die0"][0] < told["die0"][1] < RULE_NS - AGO_NS
+    assert stored["die0"][0] < stored["die0"][1] < RULE_NS - AGO_NS
 
 
 async def test_no_record_is_none(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What is asked of the process of a reset: bounded, whatever there is to tell of its devices."""
+"""What is asked of the process of a reset: bounded, whatever is known of its devices."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +9,7 @@ from nodeagent.config.agent import load_config
 from nodeagent.core.model import Reason
 from nodeagent.daemon.clock import Clock
 from nodeagent.daemon.resets.attempt import attempt_of
-from nodeagent.daemon.resets.request import Asking
+from nodeagent.daemon.resets.request import RequestBuilder
 from nodeagent.reset_unit.exchange.request import MAX_BYTES
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
@@ -29,8 +29,8 @@ async def test_the_evidence_of_a_device_with_many_faults_leaves_room_for_its_res
         Reason(kind="condition", id=f"die0/80E18005#{number}", code="80E18005", text="on-chip memory error")
         for number in range(FAULTS)
     )
-    told = [replace(event(number), device_id="die0", reasons=all_of_them) for number in range(EVENTS)]
-    committed = await ledger.commit(Transaction(events=tuple((WALL_NS, each) for each in told)))
+    stored = [replace(event(number), device_id="die0", reasons=all_of_them) for number in range(EVENTS)]
+    committed = await ledger.commit(Transaction(events=tuple((WALL_NS, each) for each in stored)))
     feed, shown = EventFeed(), view()
     feed.publish(
         Publication(
@@ -38,8 +38,8 @@ async def test_the_evidence_of_a_device_with_many_faults_leaves_room_for_its_res
         )
     )
     clock = Clock(boot_id="boot", offset_ns=0)
-    asking = Asking(load_config(tmp_path / "c.toml", {}), clock, feed, ledger)
-    request = await asking.request(attempt_of(shown, shown.resets[0]), action(), {})
+    requests = RequestBuilder(load_config(tmp_path / "c.toml", {}), clock, feed, ledger)
+    request = await requests.request(attempt_of(shown, shown.resets[0]), action(), {})
     assert len(msgspec.json.encode(request)) < MAX_BYTES
     numbers = [int(msgspec.json.decode(each)["event"]["evidence"]["number"]) for each in request.events]
     assert numbers == list(range(EVENTS - len(numbers), EVENTS))

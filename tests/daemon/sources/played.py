@@ -89,9 +89,9 @@ class Node:
         self.changed = asyncio.Event()
 
     async def start(
-        self, spec: WorkerSpec, heard: "asyncio.Queue[Happening]", log: logging.Logger
+        self, spec: WorkerSpec, inbox: "asyncio.Queue[Happening]", log: logging.Logger
     ) -> "PlayedWorker":
-        worker = PlayedWorker(self, heard)
+        worker = PlayedWorker(self, inbox)
         self.began.append(worker)
         return worker
 
@@ -101,14 +101,14 @@ class PlayedWorker(Child):
 
     _pids = itertools.count(1)
 
-    def __init__(self, node: Node, heard: "asyncio.Queue[Happening]") -> None:
+    def __init__(self, node: Node, inbox: "asyncio.Queue[Happening]") -> None:
         self.has_ended = asyncio.Event()
         self.signals: list[signal.Signals] = []
         self._number = next(self._pids)
         self._node = node
-        self._heard = heard
+        self._inbox = inbox
         self._in_calls: set[str] = set()
-        self._is_told_to_end = False
+        self._is_asked_to_end = False
         self._work: set[asyncio.Task[None]] = set()
 
     @property
@@ -137,7 +137,7 @@ class PlayedWorker(Child):
         self._end_if_it_can("killed by SIGSEGV")
 
     def hang_up(self) -> None:
-        self._is_told_to_end = True
+        self._is_asked_to_end = True
         self._end_if_it_can("exit status 0")
 
     async def stuck_threads(self) -> frozenset[str]:
@@ -161,7 +161,7 @@ class PlayedWorker(Child):
     async def _say(self, report: wire.Report) -> None:
         await asyncio.sleep(ANSWER_S)
         if not self.has_ended.is_set():
-            await self._heard.put(Said(self, report))
+            await self._inbox.put(Said(self, report))
 
     async def _open(self, listed: Collection[str]) -> None:
         self._in_calls.add(OPENING)
@@ -178,26 +178,26 @@ class PlayedWorker(Child):
         self._in_calls.remove(device)
         active = None if device == SOURCE else ()
         await self._say(wire.Reply(id=number, device=device, begun_ns=1, took_ns=1, active=active))
-        if self._is_told_to_end:
+        if self._is_asked_to_end:
             self._end_if_it_can("exit status 0")
 
     def _end_if_it_can(self, how: str) -> None:
         if not self.has_ended.is_set() and not self._in_calls & self._node.stuck:
             self.has_ended.set()
-            self._do(self._heard.put(Exited(self, how)))
+            self._do(self._inbox.put(Exited(self, how)))
 
 
 @dataclass
 class Watched:
-    """A supervisor and all that it has told, each with the moment."""
+    """A supervisor and all that it has delivered, each with the moment."""
 
     supervisor: Supervisor
-    told: list[tuple[float, Input]] = field(default_factory=list)
+    delivered: list[tuple[float, Input]] = field(default_factory=list)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def inputs(self) -> list[Input]:
-        return [given for _, given in self.told]
+        return [given for _, given in self.delivered]
 
     async def until(self, holds: Callable[[], bool], within_s: float) -> None:
         """Looked at with each delivery, and now and then."""
@@ -215,7 +215,7 @@ async def watched(spec: WorkerSpec, node: Node, story: Callable[[Watched], Await
 
     async def deliver(delivery: Delivery) -> None:
         now_s = asyncio.get_running_loop().time()
-        watch.told += [(now_s, given) for given in delivery.inputs]
+        watch.delivered += [(now_s, given) for given in delivery.inputs]
         watch.arrived.set()
 
     watch = Watched(Supervisor(spec, deliver, lambda stamp_ns: stamp_ns, node.start))

@@ -1,4 +1,4 @@
-"""In which order what an answer tells is taken: what runs on or begins with it must know the rest by then."""
+"""The order in which an answer's parts are taken: what runs on or begins with it must know the rest."""
 
 from nodeagent import wire
 from nodeagent.core.model import ActiveSet, Holders, Kind, SourceBack

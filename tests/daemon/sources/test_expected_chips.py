@@ -21,7 +21,7 @@ def expecting(number: int | None) -> Observation:
     return Observation("nvidia", False, CLOCK, expected_chips=number)
 
 
-def told(inputs: list[Input]) -> list[tuple[str, str, str]]:
+def reported(inputs: list[Input]) -> list[tuple[str, str, str]]:
     """What is said of the number: code, assertion, reason."""
     return [
         (given.code, str(given.assertion), given.evidence.get("reason", ""))
@@ -41,11 +41,11 @@ def stands(engine: Engine) -> tuple[Verdict, list[str]]:
 
 
 def test_so_many_as_expected_are_no_fault_and_end_what_an_earlier_life_told() -> None:
-    assert told(read(expecting(2), listed(0, 1))) == [(FEWER, "recover", ""), (MORE, "recover", "")]
+    assert reported(read(expecting(2), listed(0, 1))) == [(FEWER, "recover", ""), (MORE, "recover", "")]
 
 
 def test_a_source_without_the_key_says_nothing_of_numbers() -> None:
-    assert told(read(expecting(None), listed(0, 1))) == []
+    assert reported(read(expecting(None), listed(0, 1))) == []
 
 
 def test_a_chip_too_few_is_told_at_once_and_after_three_minutes_the_node_takes_no_new_jobs() -> None:
@@ -77,7 +77,7 @@ def test_chips_that_are_listed_late_after_a_start_are_no_fault_that_counts() -> 
 
 
 def test_nothing_is_counted_before_each_chip_was_asked_once() -> None:
-    assert told(expecting(3).hello(wire.Hello(devices=listed(0, 1)), ())) == []
+    assert reported(expecting(3).hello(wire.Hello(devices=listed(0, 1)), ())) == []
 
 
 def test_while_the_library_is_let_go_of_nothing_is_missed_and_no_time_runs() -> None:
@@ -105,14 +105,14 @@ def test_where_none_is_found_and_some_are_expected_they_are_missed() -> None:
 
 def test_where_none_is_expected_none_is_missed() -> None:
     observation = expecting(0)
-    assert told(observation.unavailable(NONE_HERE)) == [(FEWER, "recover", ""), (MORE, "recover", "")]
+    assert reported(observation.unavailable(NONE_HERE)) == [(FEWER, "recover", ""), (MORE, "recover", "")]
     assert observation.absent
 
 
 def test_a_library_that_cannot_be_opened_says_nothing_of_how_many_there_are() -> None:
     observation = expecting(3)
     inputs = observation.unavailable(wire.Unavailable(reason="the driver has another version"))
-    assert (told(inputs), [type(given) for given in inputs]) == ([], [SourceLost])
+    assert (reported(inputs), [type(given) for given in inputs]) == ([], [SourceLost])
 
 
 def test_more_than_expected_is_told_and_nothing_more() -> None:
@@ -127,7 +127,7 @@ def test_the_slots_that_are_known_to_lack_a_chip_are_named() -> None:
     read(observation, listed(0, 1))
     lost = wire.Missing(device="0000:02:00.0", reason="PCI lists it")
     inputs = observation.population(wire.Devices(devices=listed(0, 1), missing=(lost,)))
-    assert told(inputs) == [
+    assert reported(inputs) == [
         (FEWER, "occur", "2 listed, drivers.nvidia.expected_chips is 4; missing: 0000:02:00.0")
     ]
 
@@ -136,15 +136,17 @@ def test_another_number_counts_at_once() -> None:
     observation = expecting(0)
     read(observation, listed(0, 1))
 
-    assert told(observation.expect(3)) == [(FEWER, "occur", "2 listed, drivers.nvidia.expected_chips is 3")]
-    assert told(observation.expect(1)) == [
+    assert reported(observation.expect(3)) == [
+        (FEWER, "occur", "2 listed, drivers.nvidia.expected_chips is 3")
+    ]
+    assert reported(observation.expect(1)) == [
         (FEWER, "recover", ""),
         (MORE, "occur", "2 listed, drivers.nvidia.expected_chips is 1"),
     ]
-    assert told(observation.expect(0)) == [(MORE, "recover", "")]
+    assert reported(observation.expect(0)) == [(MORE, "recover", "")]
 
 
 def test_what_nobody_expects_any_more_is_not_missed_by_a_source_that_is_not_here() -> None:
     observation = expecting(3)
     observation.unavailable(NONE_HERE)
-    assert told(observation.expect(0)) == [(FEWER, "recover", "")]
+    assert reported(observation.expect(0)) == [(FEWER, "recover", "")]

@@ -22,7 +22,7 @@ def opened(control: Path) -> list[int]:
 
 
 def test_the_line_of_the_switches_driver_is_of_their_source() -> None:
-    assert list(lost_events.told([LINE])) == [("unifiedbus", "ASC_LQ_QUEUE_FULL")]
+    assert list(lost_events.reported([LINE])) == [("unifiedbus", "ASC_LQ_QUEUE_FULL")]
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_the_line_of_the_switches_driver_is_of_their_source() -> None:
     ids=["of user space", "of before", "not of the kernel", "another"],
 )
 def test_any_other_is_of_none(other: Signal) -> None:
-    assert list(lost_events.told([other])) == []
+    assert list(lost_events.reported([other])) == []
 
 
 async def test_another_worker_goes_on_without_a_gap(control: Path) -> None:

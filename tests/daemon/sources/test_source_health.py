@@ -1,4 +1,4 @@
-"""How a source does is told of all its devices: one that fails is not hidden by the next that answers."""
+"""How a source does is shown for all its devices: one that fails is not hidden by the next that answers."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The table of a source: what follows in each state from all that can happen, and what is told of it."""
+"""The table of a source: what follows in each state from all that can happen, and what is reported of it."""
 
 import itertools
 from collections.abc import Callable, Mapping
@@ -64,14 +64,14 @@ def test_a_source_goes_by_the_table_and_tells_when_it_is_lost_let_go_and_back(
     inputs = HAPPENS[trigger](observation)
 
     after = TRANSITIONS[state, trigger]
-    told = [
+    reported = [
         type(given) for given in inputs if isinstance(given, SourceBack | SourceLost) and not given.device
     ]
     is_let_go = trigger is SourceTrigger.RELEASED and after is SourceState.LET_GO
     is_lost = after is SourceState.LOST and state is not after
     is_back = after is SourceState.OBSERVING and state is not after
     assert observation.state is after
-    assert told == [SourceLost] * (is_let_go or is_lost) + [SourceBack] * is_back
+    assert reported == [SourceLost] * (is_let_go or is_lost) + [SourceBack] * is_back
 
 
 def test_of_a_source_that_was_never_found_nothing_is_let_go() -> None:

@@ -1,4 +1,4 @@
-"""A record that no worker survives is met twice, skipped and told; all others are told once."""
+"""A record that no worker survives is met twice, skipped and reported; all others are reported once."""
 
 import os
 import re
@@ -30,7 +30,7 @@ def met(control: Path, text: str) -> int:
     return (control / "met").read_text().split().count(text)
 
 
-def told(stage: Staged) -> list[str]:
+def reported(stage: Staged) -> list[str]:
     return [given.code for given in stage.inputs if isinstance(given, Signal) and given.source == "fake"]
 
 
@@ -45,7 +45,7 @@ async def test_record_that_no_worker_survives_is_met_twice_and_told_as_a_gap(
     async with staged(ring(control, "ONE", "TWO", deadly, "THREE", call_deadline_s=HANG_S)) as stage:
         await stage.back()
 
-        assert told(stage) == ["ONE", "TWO", "THREE"]
+        assert reported(stage) == ["ONE", "TWO", "THREE"]
         assert met(control, deadly) == 2
         (gap,) = gaps(stage)
         assert (gap.device, gap.count, gap.assertion) == ("node", 1, "once")
@@ -61,7 +61,8 @@ async def test_record_that_no_worker_survives_is_met_twice_and_told_as_a_gap(
         ] == Cursor(boot_id=BOOT, seq=13)
     logged = [message for name, _, message in caplog.record_tuples if name.startswith("nodeagent.daemon")]
     ended, skipped = [line for line in logged if "record 12" in line]
-    assert re.fullmatch(r"fake: worker \d+ ended over record 12, which the next one skips", ended)
+    what = r"fake: worker \d+ ended while it read record 12: the next worker skips that record"
+    assert re.fullmatch(what, ended)
     assert (
         skipped
         == "fake: record 12 is skipped: two workers ended while they looked at it; what it says is not judged"
@@ -73,7 +74,7 @@ async def test_each_of_many_deadly_records_costs_one_worker_and_the_first_two(co
     records = [text for n, each in enumerate(deadly) for text in (f"FINE_{n}", each)]
     async with staged(ring(control, *records, "LAST")) as stage:
         await stage.back()
-        assert told(stage) == ["FINE_0", "FINE_1", "FINE_2", "FINE_3", "FINE_4", "LAST"]
+        assert reported(stage) == ["FINE_0", "FINE_1", "FINE_2", "FINE_3", "FINE_4", "LAST"]
         assert [gap.evidence["line"] for gap in gaps(stage)] == list(deadly)
         assert stage.health.restarts == len(deadly) + 1
         assert stage.health.records_lost == len(deadly)
@@ -87,7 +88,7 @@ async def test_caution_ends_with_the_trouble(control: Path) -> None:
         offer(control, "CRASH", "NEXT", "CRASH", "LAST")
         await stage.back(after=first + 1)
         await stage.signal("LAST", "node", "once")
-        assert told(stage) == ["NEXT", "LAST"]
+        assert reported(stage) == ["NEXT", "LAST"]
         assert [gap.evidence["line"] for gap in gaps(stage)] == ["CRASH", "CRASH"]
         assert met(control, "CRASH") == 4
 
@@ -102,7 +103,7 @@ async def test_worker_that_dies_over_no_record_costs_none(control: Path) -> None
             await stage.back(after=len(before))
         offer(control, "ONE", "TWO", "THREE")
         await stage.signal("THREE", "node", "once")
-        assert told(stage) == ["ONE", "TWO", "THREE"]
+        assert reported(stage) == ["ONE", "TWO", "THREE"]
         assert gaps(stage) == []
         assert stage.health.records_lost == 0
 
@@ -116,7 +117,7 @@ async def test_worker_that_is_let_go_over_a_record_ends_no_worker_unasked(
         offer(control, "ONE", "FINE")
         stage.supervisor.take_up()
         await stage.back()
-        assert told(stage) == ["ONE", "FINE"]
+        assert reported(stage) == ["ONE", "FINE"]
         assert gaps(stage) == []
     assert not [text for text in caplog.messages if "ended over" in text]
 

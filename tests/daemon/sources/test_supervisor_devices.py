@@ -104,8 +104,10 @@ async def test_holders_are_told_when_they_change_and_not_when_they_are_listed_in
         for pids in ("7 8", "8 7", "8", ""):
             put(control / "held-chip0", pids)
             await stage.polled("chip0", times=3)
-        told = [[each.pid for each in given.holders] for given in stage.inputs if isinstance(given, Holders)]
-        assert told == [[7, 8], [8], []]
+        reported = [
+            [each.pid for each in given.holders] for given in stage.inputs if isinstance(given, Holders)
+        ]
+        assert reported == [[7, 8], [8], []]
 
 
 async def test_failing_call_loses_the_device_but_is_no_silence(control: Path) -> None:
@@ -137,9 +139,9 @@ async def test_source_whose_every_call_fails_is_lost_and_comes_back(control: Pat
 async def test_story_12_missing_device_is_told_once_for_its_slot(control: Path) -> None:
     put(control / "lost-chip1", "PCI shows it, the library does not")
     async with staged(fake(control)) as stage:
-        told = await stage.signal("device_lost", "chip1", "occur")
+        reported = await stage.signal("device_lost", "chip1", "occur")
         await stage.polled("chip0", times=10)
-        assert told.evidence["reason"] == "PCI shows it, the library does not"
+        assert reported.evidence["reason"] == "PCI shows it, the library does not"
         assert stage.faults("device_lost") == [("chip1", "occur")]
 
         (control / "lost-chip1").unlink()

@@ -22,16 +22,16 @@ async def test_crash_is_told_with_its_signal_and_the_worker_comes_back(control: 
         await stage.back()
         first = stage.health.pid
         put(control / "crash-chip0")
-        told = await stage.signal("worker_crashed.fake", "node", "occur")
+        reported = await stage.signal("worker_crashed.fake", "node", "occur")
         await stage.lost()
         assert stage.health.readings == {}
         (control / "crash-chip0").unlink()
-        after = stage.inputs.index(told)
+        after = stage.inputs.index(reported)
         await stage.back(after=after)
         await stage.signal("worker_crashed.fake", "node", "recover", after=after)
-        assert told.evidence["source"] == "fake"
-        assert told.evidence["reason"].startswith("ended by itself: killed by SIGSEGV; its last words: ")
-        assert "in poll" in told.evidence["reason"]
+        assert reported.evidence["source"] == "fake"
+        assert reported.evidence["reason"].startswith("ended by itself: killed by SIGSEGV; its last words: ")
+        assert "in poll" in reported.evidence["reason"]
         assert stage.health.pid != first
 
 
@@ -49,7 +49,7 @@ async def test_all_devices_hang_and_the_worker_is_replaced(control: Path) -> Non
         assert not is_alive(first)
         for device in ("chip0", "chip1"):
             assert ("driver_unresponsive", (device, "occur")) in [
-                ("driver_unresponsive", told) for told in stage.faults("driver_unresponsive")
+                ("driver_unresponsive", reported) for reported in stage.faults("driver_unresponsive")
             ]
             await stage.signal("driver_unresponsive", device, "recover")
         assert stage.faults("worker_crashed.fake") == []

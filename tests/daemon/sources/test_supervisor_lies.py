@@ -27,12 +27,12 @@ def lying(way: str, **given: object) -> WorkerSpec:
 async def test_babbling_worker_is_ended_past_a_bound(way: str, complaint: str) -> None:
     patient = lying(way, call_deadline_s=600.0, backoff_first_s=60.0, backoff_limit_s=60.0)
     async with staged(patient) as stage:
-        told = await stage.signal("worker_crashed.fake", "node", "occur")
+        reported = await stage.signal("worker_crashed.fake", "node", "occur")
         await stage.until(lambda: stage.health.state == "waiting", "its end")
-        assert told.evidence["reason"].startswith(
+        assert reported.evidence["reason"].startswith(
             f"was stopped after {MAX_GARBLED} invalid messages, the last: "
         )
-        assert complaint in told.evidence["reason"] or way == "garbage"
+        assert complaint in reported.evidence["reason"] or way == "garbage"
         assert stage.health.garbled == MAX_GARBLED
         assert stage.faults("worker_crashed.fake") == [("node", "occur")]
         assert not [given for given in stage.inputs if isinstance(given, ActiveSet)]
@@ -40,15 +40,15 @@ async def test_babbling_worker_is_ended_past_a_bound(way: str, complaint: str) -
 
 async def test_line_without_an_end_is_not_kept_and_the_silence_is_noticed() -> None:
     async with staged(lying("endless", call_deadline_s=0.5)) as stage:
-        told = await stage.signal("driver_unresponsive.fake", "node", "occur")
-        assert told.evidence["reason"] == "no answer within 0.5 s"
+        reported = await stage.signal("driver_unresponsive.fake", "node", "occur")
+        assert reported.evidence["reason"] == "no answer within 0.5 s"
 
 
 async def test_worker_that_ends_at_once_is_a_crash_with_back_off() -> None:
     async with staged(lying("hasty")) as stage:
         await stage.until(lambda: stage.health.restarts >= 3, "three more tries")
-        told = await stage.signal("worker_crashed.fake", "node", "occur")
-        assert told.evidence["reason"] == "ended by itself: exit status 0"
+        reported = await stage.signal("worker_crashed.fake", "node", "occur")
+        assert reported.evidence["reason"] == "ended by itself: exit status 0"
 
 
 async def test_worker_that_says_nothing_is_ended() -> None:

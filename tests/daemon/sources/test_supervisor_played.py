@@ -1,4 +1,4 @@
-"""What hangs again and again, for hours of a played clock: what is told, and which workers there are."""
+"""What hangs again and again, for hours of a played clock: what is reported, and which workers there are."""
 
 import asyncio
 from itertools import pairwise
@@ -14,14 +14,14 @@ HOUR_S = 3600.0
 
 
 def course(watch: Watched) -> list[tuple[str, str]]:
-    """What is told of devices that do not answer, but for recoveries of what never was."""
-    told: list[tuple[str, str]] = []
+    """What is reported of devices that do not answer, but for recoveries of what never was."""
+    delivered: list[tuple[str, str]] = []
     for given in watch.inputs:
         if not isinstance(given, Signal) or given.code != "driver_unresponsive":
             continue
-        if given.assertion == "occur" or (given.device, "occur") in told:
-            told.append((given.device, given.assertion.value))
-    return told
+        if given.assertion == "occur" or (given.device, "occur") in delivered:
+            delivered.append((given.device, given.assertion.value))
+    return delivered
 
 
 def whole(inputs: list[Input]) -> list[SourceLost | SourceBack]:
@@ -30,7 +30,9 @@ def whole(inputs: list[Input]) -> list[SourceLost | SourceBack]:
 
 def longest_pause_s(watch: Watched, device: str) -> float:
     """Between two answers of the device."""
-    at_s = [at_s for at_s, given in watch.told if isinstance(given, ActiveSet) and given.device == device]
+    at_s = [
+        at_s for at_s, given in watch.delivered if isinstance(given, ActiveSet) and given.device == device
+    ]
     return max(after - before for before, after in pairwise(at_s))
 
 
@@ -42,7 +44,7 @@ async def left_behind(watch: Watched, workers: int) -> None:
     await watch.until(lambda: len(watch.supervisor.health().abandoned_pids) == workers, 60.0)
 
 
-async def told_of_devices(watch: Watched, times: int) -> None:
+async def reported_devices(watch: Watched, times: int) -> None:
     await watch.until(lambda: len(course(watch)) == times, SPEC.call_deadline_s + 2 * SPEC.poll_interval_s)
 
 
@@ -58,9 +60,9 @@ def test_one_of_eight_hangs_again_and_again_and_the_others_keep_their_period() -
         await observed(watch)
         for number in range(REPETITIONS):
             node.hang("chip5")
-            await told_of_devices(watch, 2 * number + 1)
+            await reported_devices(watch, 2 * number + 1)
             node.release("chip5")
-            await told_of_devices(watch, 2 * number + 2)
+            await reported_devices(watch, 2 * number + 2)
 
     watch = play(watched(SPEC, node, story))
 
@@ -167,7 +169,7 @@ def test_a_worker_that_is_not_ready_in_time_is_replaced_and_the_source_is_lost_u
     reason = "its worker was not ready within 60 s"
     assert whole(watch.inputs) == [SourceLost(source="fake", reason=reason), SourceBack(source="fake")]
     faults = [(given.code, given.assertion) for given in watch.inputs if isinstance(given, Signal)]
-    assert [told for told in faults if told[0] == "driver_unresponsive.fake"] == [
+    assert [delivered for delivered in faults if delivered[0] == "driver_unresponsive.fake"] == [
         ("driver_unresponsive.fake", "occur"),
         ("driver_unresponsive.fake", "recover"),
     ]

@@ -12,7 +12,7 @@ from tests.daemon.fake_driver import BURSTING_THREADS
 from tests.daemon.staged import HANG_S, put, staged, worker_spec
 
 BURST = 250
-"""A thousand codes in all; a reply tells 1024 at most."""
+"""A thousand codes in all; a reply has 1024 at most."""
 
 
 @pytest.fixture

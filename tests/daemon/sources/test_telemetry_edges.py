@@ -15,23 +15,23 @@ MINUTE = CounterRule(id="minute", code="M", metric="ecc_total", increase=80, tim
 
 def temperatures(readings: Readings, values: Sequence[float], device: str = "npu0") -> list[tuple[int, bool]]:
     """(place, above) of every edge that these readings make, a second apart."""
-    told = []
+    reported = []
     for place, value in enumerate(values):
         for given in readings.take(device, {"celsius": value, "other": 1.0}, place * SECOND_NS):
             assert isinstance(given, Edge)
             assert (given.source, given.device, given.rule, given.value) == ("nvidia", device, "hot", value)
-            told.append((place, given.above))
-    return told
+            reported.append((place, given.above))
+    return reported
 
 
 def counts(readings: Readings, steps: Sequence[tuple[int, float]]) -> list[tuple[int, int]]:
     """(second, value) of every mark that a counter with these values makes."""
-    told = []
+    reported = []
     for at_s, value in steps:
         for given in readings.take("npu0", {"ecc_total": value}, at_s * SECOND_NS):
             assert isinstance(given, CounterMark)
-            told.append((at_s, given.value))
-    return told
+            reported.append((at_s, given.value))
+    return reported
 
 
 def test_an_edge_is_made_only_where_a_bound_is_crossed() -> None:
@@ -49,9 +49,9 @@ def test_each_device_is_told_for_itself_and_the_source_as_a_whole_is_the_node() 
     readings = Readings("nvidia", [HOT])
     assert temperatures(readings, [95]) == [(0, True)]
     assert temperatures(readings, [95], "npu1") == [(0, True)]
-    (told,) = readings.take("*", {"celsius": 95.0}, 0)
-    assert isinstance(told, Edge)
-    assert told.device == "node"
+    (reported,) = readings.take("*", {"celsius": 95.0}, 0)
+    assert isinstance(reported, Edge)
+    assert reported.device == "node"
 
 
 @pytest.mark.parametrize("odd", [float("nan"), float("inf"), float("-inf")])

@@ -62,22 +62,22 @@ def test_incomplete_list_stays_incomplete() -> None:
 
 
 def test_fault_of_a_source_as_a_whole_is_the_nodes_and_names_the_source() -> None:
-    told = fault("driver_unresponsive", "*", Assertion.OCCUR, source="kmsg", reason="hangs")
-    assert (told.source, told.device, told.code) == ("agent", "node", "driver_unresponsive.kmsg")
-    assert told.evidence == {"source": "kmsg", "reason": "hangs"}
+    reported = fault("driver_unresponsive", "*", Assertion.OCCUR, source="kmsg", reason="hangs")
+    assert (reported.source, reported.device, reported.code) == ("agent", "node", "driver_unresponsive.kmsg")
+    assert reported.evidence == {"source": "kmsg", "reason": "hangs"}
 
 
 def test_fault_of_a_device_needs_no_source_in_its_code() -> None:
-    told = fault("driver_unresponsive", "npu3", Assertion.OCCUR, source="ascend")
-    assert (told.device, told.code) == ("npu3", "driver_unresponsive")
+    reported = fault("driver_unresponsive", "npu3", Assertion.OCCUR, source="ascend")
+    assert (reported.device, reported.code) == ("npu3", "driver_unresponsive")
 
 
 def test_a_fault_by_which_a_source_cannot_be_read_is_told_once_and_by_its_source() -> None:
     observation = Observation("nvidia", False, CLOCK)
     said = wire.Unavailable(reason="the driver is not loaded", errno=9, code="NV_DRIVER_NOT_LOADED")
-    told = [
+    reported = [
         (given.source, given.device, given.code, given.assertion)
         for given in [*observation.unavailable(said), *observation.unavailable(said)]
         if isinstance(given, Signal)
     ]
-    assert told == [("nvidia", "node", "NV_DRIVER_NOT_LOADED", Assertion.OCCUR)]
+    assert reported == [("nvidia", "node", "NV_DRIVER_NOT_LOADED", Assertion.OCCUR)]

@@ -3,7 +3,7 @@
 from nodeagent import wire
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import DeviceGone, DeviceSeen, EventKind, Input, Kind, SourceBack, Started, Verdict
-from nodeagent.daemon.sources.inventory import parts_of
+from nodeagent.daemon.sources.inventory import devices_of
 from nodeagent.daemon.sources.observation import Observation
 from nodeagent.daemon.sources.translate import Clock
 from tests.core.build import begin, catalog, device_view, ns
@@ -46,9 +46,9 @@ def gone(inputs: list[Input]) -> list[str]:
 
 
 def judged(engine: Engine, at_s: int, inputs: list[Input]) -> list[tuple[EventKind, str]]:
-    """What is told of devices that come and go."""
-    told = [event for given in inputs for event in engine.step(ns(at_s), given).events]
-    return [(event.kind, event.device_id) for event in told if event.kind.startswith("device_")]
+    """What is emitted of devices that come and go."""
+    emitted = [event for given in inputs for event in engine.step(ns(at_s), given).events]
+    return [(event.kind, event.device_id) for event in emitted if event.kind.startswith("device_")]
 
 
 def verdicts(engine: Engine) -> dict[str, tuple[Verdict, bool]]:
@@ -68,22 +68,22 @@ def started_with(*parts: int) -> Engine:
 
 def test_a_part_that_vanished_while_no_daemon_ran_is_gone_at_the_first_list() -> None:
     engine = started_with(0, 1)
-    known = parts_of(engine.view(), "nvidia")
+    known = devices_of(engine.view(), "nvidia")
 
-    told = judged(engine, 3, read(observation(known), listed(0)))
+    emitted = judged(engine, 3, read(observation(known), listed(0)))
 
-    assert told == [(EventKind.DEVICE_GONE, "GPU-1")]
+    assert emitted == [(EventKind.DEVICE_GONE, "GPU-1")]
     assert verdicts(engine) == {"GPU-0": (Verdict.ALLOW, True), "GPU-1": (Verdict.UNKNOWN, False)}
 
 
 def test_where_indices_move_up_it_is_the_part_that_vanished_which_is_gone() -> None:
     engine = started_with(0, 1, 2, 3)
-    observed = observation(parts_of(engine.view(), "nvidia"))
+    observed = observation(devices_of(engine.view(), "nvidia"))
     assert judged(engine, 3, read(observed, listed(0, 1, 2, 3))) == []
 
-    told = judged(engine, 4, read(observed, listed(0, 2, 3)))
+    emitted = judged(engine, 4, read(observed, listed(0, 2, 3)))
 
-    assert told == [(EventKind.DEVICE_GONE, "GPU-1")]
+    assert emitted == [(EventKind.DEVICE_GONE, "GPU-1")]
     assert verdicts(engine) == {
         "GPU-0": (Verdict.ALLOW, True),
         "GPU-1": (Verdict.UNKNOWN, False),
@@ -95,11 +95,11 @@ def test_where_indices_move_up_it_is_the_part_that_vanished_which_is_gone() -> N
 
 def test_a_part_that_is_known_to_be_gone_is_told_once_over_all_lives() -> None:
     engine = started_with(0, 1)
-    judged(engine, 3, read(observation(parts_of(engine.view(), "nvidia")), listed(0)))
+    judged(engine, 3, read(observation(devices_of(engine.view(), "nvidia")), listed(0)))
     engine.step(ns(4), Started(boot_id="boot-2", version="3"))
 
     assert (EventKind.DEVICE_GONE, "GPU-1") not in judged(
-        engine, 5, read(observation(parts_of(engine.view(), "nvidia")), listed(0))
+        engine, 5, read(observation(devices_of(engine.view(), "nvidia")), listed(0))
     )
 
 
@@ -149,5 +149,5 @@ def test_parts_of_which_nothing_is_left_to_open_are_gone_too() -> None:
 def test_only_the_parts_of_the_source_are_compared_with_its_list() -> None:
     engine = started_with(0)
 
-    assert [part.identity for part in parts_of(engine.view(), "nvidia")] == ["GPU-0"]
-    assert parts_of(engine.view(), "ascend") == ()
+    assert [part.identity for part in devices_of(engine.view(), "nvidia")] == ["GPU-0"]
+    assert devices_of(engine.view(), "ascend") == ()

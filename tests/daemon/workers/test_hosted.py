@@ -104,7 +104,7 @@ async def test_it_is_the_process_of_the_unit_and_reads_the_npus(unit: Unit, node
     child.hang_up()
     exited = await next_of(heard)
     assert isinstance(exited, Exited)
-    assert exited.how == f"journalctl --unit 'nodeagent-ascend@*' _PID={child.pid} tells how"
+    assert exited.how == f"journalctl --unit 'nodeagent-ascend@*' _PID={child.pid} shows how"
     assert unit.ended() == [0]
     await child.release()
 
@@ -116,7 +116,7 @@ async def test_one_that_does_nothing_any_more_is_killed_by_hanging_up(
     heard: asyncio.Queue[Happening] = asyncio.Queue()
     if by == "daemon-gone":
         script = (
-            "import asyncio, os, sys; from pathlib import Path; from nodeagent.daemon import hosted;"
+            "import asyncio, os, sys; from pathlib import Path; from nodeagent.daemon.workers import hosted;"
             "asyncio.run(hosted.start(Path(sys.argv[1]), 'ascend')); os.kill(os.getpid(), 9)"
         )
         daemon = [sys.executable, "-c", script, str(unit.path)]

@@ -27,7 +27,7 @@ def node(emulate: Emulate) -> EmulatedNode:
 
 @pytest.fixture
 def fabric(emulate: Emulate) -> EmulatedNode:
-    """With switches that tell of their faults at once."""
+    """With switches that report their faults at once."""
     node = emulate("16xA3")
     node.set_node("fabric_poll_ms", 0)
     return node

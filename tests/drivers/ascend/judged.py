@@ -52,7 +52,7 @@ class Judged(Staged):
     def judge(self, given: Input) -> None:
         self.events.extend(self.engine.step(_now_ns(), given).events)
 
-    def told(self, device: str, code: str) -> list[str]:
+    def kinds_of(self, device: str, code: str) -> list[str]:
         """The kinds of the events about this code on this device, in order."""
         return [event.kind.value for event in self.events if (event.device, event.code) == (device, code)]
 
@@ -82,7 +82,7 @@ class Judged(Staged):
 async def judged(spec: WorkerSpec, *, ready: bool = True) -> AsyncIterator[Judged]:
     """Run it, to begin with until its first complete read was made; at the end it is stopped.
 
-    By then the source itself has answered as well: whatever the library tells from now on is heard.
+    By then the source itself has answered as well: whatever the library reports from now on is read.
     """
     stage: Judged
 

@@ -28,8 +28,10 @@ class Recorder:
     @property
     def signals(self) -> list[Signal]:
         """Of the devices; what a driver says of the source, it says of the node."""
-        told = [signal for report in self.reports if isinstance(report, Batch) for signal in report.signals]
-        return [signal for signal in told if signal.device != NODE]
+        reported = [
+            signal for report in self.reports if isinstance(report, Batch) for signal in report.signals
+        ]
+        return [signal for signal in reported if signal.device != NODE]
 
     def until(self, found: Callable[[], bool]) -> None:
         """Wait until the callback has brought it; looked at with every report and now and then."""

@@ -1,4 +1,4 @@
-"""The driver of UnifiedBus switches, which asks for another process as soon as it has told all faults."""
+"""The driver of UnifiedBus switches, which asks for another process as soon as it has reported all faults."""
 
 from nodeagent.drivers.api import Driver, Emit
 from nodeagent.drivers.ascend.unifiedbus.driver import SwitchDriver

@@ -132,7 +132,7 @@ def test_the_switch_library_is_called_as_its_header_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "told"),
+    ("raw", "text"),
     [
         (b"HBM fault\0rest", "HBM fault"),
         (b"x" * 256, "x" * 256),
@@ -141,5 +141,5 @@ def test_the_switch_library_is_called_as_its_header_says() -> None:
         (b"", ""),
     ],
 )
-def test_a_text_is_read_whatever_the_library_left_in_it(raw: bytes, told: str) -> None:
-    assert abi.text(raw) == told
+def test_a_text_is_read_whatever_the_library_left_in_it(raw: bytes, text: str) -> None:
+    assert abi.text(raw) == text

@@ -86,7 +86,7 @@ def test_it_is_over_with_the_port() -> None:
 
 
 @pytest.mark.parametrize(
-    ("active", "told_ports", "meaning"),
+    ("active", "listed_ports", "meaning"),
     [
         ((), 0, set()),
         ((NETWORK_DOWN,), 0, set()),
@@ -98,9 +98,9 @@ def test_it_is_over_with_the_port() -> None:
     ],
 )
 def test_ethernet_ports_cut_a_chip_off_once_both_are_down(
-    active: tuple[str, ...], told_ports: int, meaning: set[str]
+    active: tuple[str, ...], listed_ports: int, meaning: set[str]
 ) -> None:
-    assert ethernet_ports(active, told_ports) == meaning
+    assert ethernet_ports(active, listed_ports) == meaning
 
 
 async def test_the_chips_of_a_950_are_judged_by_their_ports(emulate: Emulate, tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ async def test_a_process_that_begins_later_counts_the_ethernet_ports_of_a_950_to
         node.clear_code("npu1", int(UBOE_DOWN, 16), part=0)
         await stage.cleared("npu1", BOTH_DOWN)
         await stage.raised("npu1", ONE_DOWN)
-        assert stage.told("npu1", UBOE_DOWN) == ["raised"]
+        assert stage.kinds_of("npu1", UBOE_DOWN) == ["raised"]
         node.clear_code("npu1", int(UBOE_DOWN, 16), part=1)
         await stage.cleared("npu1", ONE_DOWN)
         await stage.cleared("npu1", UBOE_DOWN)

@@ -55,8 +55,8 @@ class AscendScene(Scene):
     def babble(self) -> None:
         node = self._node
         for event_id in (0, 0xFFFFFFFF):
-            node.tell(self.device, event_id, 1)
-        node.tell(self.device, 0x80E01801, 7)
+            node.send_event(self.device, event_id, 1)
+        node.send_event(self.device, 0x80E01801, 7)
         node.set_node("unterminated", 1)
         node.set("npu2", "code_count_lie", 10_000)
         node.set("npu4", "code_count_lie", -1)

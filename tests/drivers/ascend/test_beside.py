@@ -41,7 +41,7 @@ def beside(node: EmulatedNode, telemetry: Telemetry) -> Iterator[Beside[Readings
 
 
 def answered(beside: Beside[Readings], *, ask: bool = True) -> Readings:
-    """What it tells once it tells anything."""
+    """What it answers once it answers anything."""
     wait_until(lambda: bool(beside.read(ask=ask)))
     return beside.read(ask=False)
 

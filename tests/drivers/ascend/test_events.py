@@ -24,12 +24,12 @@ OCCUR, RECOVER, ONCE = Assertion.OCCUR, Assertion.RECOVER, Assertion.ONCE
 
 
 def event(**given: Any) -> Any:
-    told = Event()
+    sent = Event()
     fields = {"event_id": HBM, "deviceid": 3, "severity": 2, "assertion": 1, **given}
-    told.type = fields.pop("type", 0)
+    sent.type = fields.pop("type", 0)
     for name, value in fields.items():
-        setattr(told.event_t, name, value)
-    return ctypes.pointer(told)
+        setattr(sent.event_t, name, value)
+    return ctypes.pointer(sent)
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ def spec(node: EmulatedNode, tmp_path: Path) -> WorkerSpec:
 
 @pytest.fixture
 def by_events(spec: WorkerSpec) -> WorkerSpec:
-    """After the first poll all is told by events alone: no poll comes before one, or between two."""
+    """After the first poll all is reported by events alone: no poll comes before one, or between two."""
     return replace(spec, poll_interval_s=3600.0)
 
 
@@ -48,7 +48,7 @@ async def test_a_fault_is_raised_by_its_event_and_cleared_by_its_recovery(
         assert raised.evidence["node_type"] == str(0x70)
         node.clear_code("npu3", HBM)
         await stage.cleared("npu3", HBM_CODE)
-        assert stage.told("npu3", HBM_CODE) == ["raised", "cleared"]
+        assert stage.kinds_of("npu3", HBM_CODE) == ["raised", "cleared"]
         assert [one.severity for one in signals_of(stage.inputs, "npu3", HBM_CODE)] == [3, 3]
 
 
@@ -56,10 +56,10 @@ async def test_a_one_off_event_is_raised_though_no_poll_lists_it(
     node: EmulatedNode, spec: WorkerSpec
 ) -> None:
     async with judged(spec) as stage:
-        node.tell("npu3", HBM, ONCE)
+        node.send_event("npu3", HBM, ONCE)
         await stage.raised("npu3", HBM_CODE)
         await stage.polled("npu3", 3)
-        assert stage.told("npu3", HBM_CODE) == ["raised"]
+        assert stage.kinds_of("npu3", HBM_CODE) == ["raised"]
         assert [one.assertion.value for one in signals_of(stage.inputs, "npu3", HBM_CODE)] == ["once"]
 
 
@@ -69,18 +69,18 @@ async def test_repeated_events_are_one_condition_that_counts_them(
     async with judged(by_events) as stage:
         node.raise_code("npu3", HBM, events=3)
         await stage.until(lambda: len(signals_of(stage.inputs, "npu3", HBM_CODE)) == 3, "three events")
-        assert stage.told("npu3", HBM_CODE)[0] == "raised"
-        assert stage.told("npu3", HBM_CODE).count("raised") == 1
+        assert stage.kinds_of("npu3", HBM_CODE)[0] == "raised"
+        assert stage.kinds_of("npu3", HBM_CODE).count("raised") == 1
         assert stage.open_on("npu3")[HBM_CODE].count == 3
 
 
 async def test_a_recovery_before_its_fault_clears_nothing(node: EmulatedNode, spec: WorkerSpec) -> None:
     async with judged(spec) as stage:
-        node.tell("npu3", HBM, RECOVER)
+        node.send_event("npu3", HBM, RECOVER)
         node.raise_code("npu3", HBM)
         await stage.raised("npu3", HBM_CODE)
         await stage.polled("npu3", 3)
-        assert stage.told("npu3", HBM_CODE) == ["raised"]
+        assert stage.kinds_of("npu3", HBM_CODE) == ["raised"]
 
 
 async def test_a_fault_whose_recovery_was_lost_is_cleared_by_a_poll(
@@ -175,7 +175,7 @@ async def test_a_list_with_a_code_that_is_none_closes_nothing(
 async def test_a_finished_reset_has_the_part_looked_at_anew(node: EmulatedNode, spec: WorkerSpec) -> None:
     async with judged(spec) as stage:
         node.replace_die("npu3", 77)
-        node.tell("npu3", 0x8C2FA009, OCCUR)
+        node.send_event("npu3", 0x8C2FA009, OCCUR)
         await stage.raised("npu3", "8C2FA009")
         await stage.until(lambda: "device_replaced" in [e.kind.value for e in stage.events], "a new part")
         await stage.cleared("npu3", "8C2FA009")
@@ -189,7 +189,7 @@ async def test_a_reset_chip_is_away_until_it_has_started(node: EmulatedNode, spe
         await stage.raised("npu3", DROPPED_CODE)
         node.clear_codes("npu3", deliver=False)
         node.return_("npu3")
-        node.tell("npu3", 0x8C2FA009, ONCE)
+        node.send_event("npu3", 0x8C2FA009, ONCE)
         await stage.cleared("npu3", DROPPED_CODE)
         await stage.until(lambda: set(stage.open_on("npu3")) == {"8C2FA009"}, "nothing of before")
 
@@ -204,7 +204,7 @@ async def test_events_come_once_the_library_takes_a_subscription(
         assert signals_of(stage.inputs, "npu3", HBM_CODE) == []
         node.release()
         await stage.until(lambda: stage.health.readings["*"].get("subscribed") == 1, "a subscription")
-        node.tell("npu3", SEPARATE, ONCE)
+        node.send_event("npu3", SEPARATE, ONCE)
         await stage.raised("npu3", SEPARATE_CODE)
         assert [given for given in stage.inputs if isinstance(given, SourceLost)] == []
 
@@ -243,7 +243,7 @@ async def test_a_chip_whose_driver_is_busy_for_one_call_has_not_dropped(
         asked = node.calls("dcmi_get_device_resource_info", "npu3")
         await stage.until(lambda: node.calls("dcmi_get_device_resource_info", "npu3") > asked + 3, "polls")
         await stage.polled("npu3", 1)
-        assert stage.told("npu3", DROPPED_CODE) == []
+        assert stage.kinds_of("npu3", DROPPED_CODE) == []
         assert stage.device("npu3").observed
 
 
@@ -251,9 +251,9 @@ async def test_events_that_make_no_sense_are_refused_and_counted(
     node: EmulatedNode, spec: WorkerSpec
 ) -> None:
     async with judged(spec) as stage:
-        node.tell("npu3", 0, OCCUR)
-        node.tell("npu3", 0xFFFFFFFF, OCCUR)
-        node.tell("npu3", HBM, 7)
+        node.send_event("npu3", 0, OCCUR)
+        node.send_event("npu3", 0xFFFFFFFF, OCCUR)
+        node.send_event("npu3", HBM, 7)
         node.raise_code("npu3", SEPARATE)
         await stage.raised("npu3", SEPARATE_CODE)
         await stage.until(lambda: stage.health.readings["*"].get("events_total") == 4, "four events")
@@ -289,7 +289,7 @@ async def test_a_call_that_hangs_makes_only_its_own_chip_unobserved(
 
 
 def every_code() -> list[tuple[str, Level]]:
-    """The chip table's codes that a library can tell; first the one that others seen before would worsen."""
+    """The chip table's codes that a library can send; first the one that others seen before would worsen."""
     made_by_us = {"110000002", "110001024", "200001002"}
     rows = [row for row in shipped().rows.values() if Path(row.file.partition(":")[0]).name == "ascend.toml"]
     codes = [(row.code, row.level) for row in rows if row.code not in made_by_us]

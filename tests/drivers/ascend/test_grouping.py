@@ -1,4 +1,4 @@
-"""Which chips a reset would hit: by product, and where a chip cannot tell what it is, or its brother."""
+"""Which chips a reset would hit: by product, and where a chip cannot say what it is, or its brother."""
 
 from dataclasses import replace
 

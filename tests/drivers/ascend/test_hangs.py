@@ -27,8 +27,8 @@ def unobserved(stage: Judged) -> set[str]:
     return {view.name for view in stage.engine.view().devices if not view.observed and view.name != "node"}
 
 
-def told(stage: Judged, code: str, device: str) -> list[str]:
-    return [kind for kind in stage.told(device, code) if kind in ("raised", "cleared")]
+def edges(stage: Judged, code: str, device: str) -> list[str]:
+    return [kind for kind in stage.kinds_of(device, code) if kind in ("raised", "cleared")]
 
 
 async def test_network_checks_of_all_chips_that_block_make_none_late_and_their_faults_are_told(
@@ -61,7 +61,7 @@ async def test_a_chip_that_hangs_again_and_again_leaves_nothing_behind(
             await stage.signal("driver_unresponsive", "npu5", "occur", after=before)
             node.release()
             await stage.signal("driver_unresponsive", "npu5", "recover", after=before)
-        assert told(stage, "driver_unresponsive", "npu5") == ["raised", "cleared"] * REPETITIONS
+        assert edges(stage, "driver_unresponsive", "npu5") == ["raised", "cleared"] * REPETITIONS
         assert (stage.health.pid, stage.health.restarts, threads_of(pid)) == (pid, 0, threads)
 
 
@@ -115,4 +115,4 @@ async def test_a_lock_of_the_whole_driver_makes_all_chips_unknown_once(
         await stage.back(after=before)
         await stage.until(lambda: not unobserved(stage), "all chips")
         for device in CHIPS:
-            assert told(stage, "driver_unresponsive", device) == ["raised", "cleared"]
+            assert edges(stage, "driver_unresponsive", device) == ["raised", "cleared"]

@@ -36,10 +36,13 @@ def test_a_slot_that_no_chip_names_is_missing() -> None:
 
 def test_a_chip_that_cannot_be_asked_where_it_sits_may_be_the_missing_one() -> None:
     assert lost(A, B, "") == {}
-    told = (
+    reported = (
         "PCI lists 3 NPUs, the library 2, and not this one, unless it is one of 1 that cannot be asked where"
     )
-    assert {address: reason.startswith(told) for address, reason in lost(A, "").items()} == {B: True, C: True}
+    assert {address: reason.startswith(reported) for address, reason in lost(A, "").items()} == {
+        B: True,
+        C: True,
+    }
 
 
 def bind(node: EmulatedNode, address: str, driver: str) -> None:

@@ -36,7 +36,7 @@ def proc(
     users: int = namespace.FIRST_USER_NAMESPACE,
     init: str = "systemd",
 ) -> Path:
-    """What /proc tells a process with these mounts, where process 1 has those of ``HOSTS``."""
+    """What /proc shows a process with these mounts, where process 1 has those of ``HOSTS``."""
     for process, has in (("self", mounts), ("1", HOSTS)):
         (folder / process / "ns").mkdir(parents=True)
         (folder / process / "mountinfo").write_text(has)
@@ -48,7 +48,7 @@ def proc(
 
 
 @pytest.mark.parametrize(
-    "told",
+    "processes",
     [
         {"mounts": HOSTS},
         {"mounts": IN_A_CHROOT},
@@ -59,13 +59,13 @@ def proc(
     ids=["host", "chroot", "other-user", "privileged-container", "container-with-an-init"],
 )
 def test_who_the_driver_takes_for_the_hosts_may_go_on(
-    devices: Path, tmp_path: Path, told: dict[str, str]
+    devices: Path, tmp_path: Path, processes: dict[str, str]
 ) -> None:
-    namespace.check(proc(tmp_path / "proc", **told), devices)  # type: ignore[arg-type]
+    namespace.check(proc(tmp_path / "proc", **processes), devices)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    "told",
+    "processes",
     [
         {"mounts": OTHERS},
         {"mounts": OTHERS, "effective": ALL, "user": 998},
@@ -75,18 +75,20 @@ def test_who_the_driver_takes_for_the_hosts_may_go_on(
     ],
     ids=["sandbox", "user", "user-namespace", "one-capability", "pod"],
 )
-def test_an_ordinary_container_lets_them_alone(devices: Path, tmp_path: Path, told: dict[str, str]) -> None:
+def test_an_ordinary_container_lets_them_alone(
+    devices: Path, tmp_path: Path, processes: dict[str, str]
+) -> None:
     with pytest.raises(Unavailable, match="it is not in the mount namespace of the host") as refused:
-        namespace.check(proc(tmp_path / "proc", **told), devices)  # type: ignore[arg-type]
+        namespace.check(proc(tmp_path / "proc", **processes), devices)  # type: ignore[arg-type]
     assert refused.value.code == "private_mount_namespace"
     assert not refused.value.absent
 
 
 def test_who_cannot_see_process_1_lets_them_alone(devices: Path, tmp_path: Path) -> None:
-    told = proc(tmp_path / "proc", HOSTS)
-    (told / "1/mountinfo").unlink()
-    with pytest.raises(Unavailable, match=r"as far as can be told: .*mountinfo") as refused:
-        namespace.check(told, devices)
+    processes = proc(tmp_path / "proc", HOSTS)
+    (processes / "1/mountinfo").unlink()
+    with pytest.raises(Unavailable, match=r"as far as is known: .*mountinfo") as refused:
+        namespace.check(processes, devices)
     assert refused.value.code == "private_mount_namespace"
 
 

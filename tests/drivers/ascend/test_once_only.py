@@ -1,4 +1,4 @@
-"""A fault comes in two ways, by its event and in the list of a poll, and is told once, whichever is first."""
+"""A fault comes in two ways, by its event and in the list of a poll, and is reported once."""
 
 import time
 from collections.abc import Iterator
@@ -59,7 +59,7 @@ def test_what_the_list_shows_first_is_left_to_the_event_that_follows(
         polled = pool.submit(codes, driver)
         while node.calls(LIST, "npu3") == asked:
             time.sleep(0.001)
-        node.tell("npu3", HBM, OCCUR)
+        node.send_event("npu3", HBM, OCCUR)
         assert polled.result() == ([], False)
     emit.until(lambda: bool(emit.signals))
     assert [(signal.code, signal.assertion) for signal in emit.signals] == [(HBM_CODE, Assertion.OCCUR)]

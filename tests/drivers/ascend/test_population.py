@@ -118,7 +118,7 @@ async def test_a_part_whose_id_cannot_be_read_for_a_while_stays_the_same(
     async with judged(spec) as stage:
         node.raise_code("npu3", HBM)
         await stage.raised("npu3", HBM_CODE)
-        before, told = stage.device("npu3").id, len(stage.events)
+        before, before_count = stage.device("npu3").id, len(stage.events)
         hide(node)
         await stage.until(lambda: not stage.device("npu3").observed, "unobserved")
         assert (stage.device("npu3").id, set(stage.open_on("npu3"))) == (before, {HBM_CODE})
@@ -126,7 +126,7 @@ async def test_a_part_whose_id_cannot_be_read_for_a_while_stays_the_same(
         node.chip("npu3").vdie[:] = die
         await stage.until(lambda: stage.device("npu3").observed, "observed")
         assert (stage.device("npu3").id, set(stage.open_on("npu3"))) == (before, {HBM_CODE})
-        assert "device_replaced" not in [event.kind.value for event in stage.events[told:]]
+        assert "device_replaced" not in [event.kind.value for event in stage.events[before_count:]]
 
 
 async def test_a_part_that_cannot_be_read_from_the_start_is_identified_once_it_can(
@@ -175,14 +175,16 @@ async def test_what_a_failed_call_left_out_of_a_part_is_read_later(
 
 async def test_new_logic_ids_change_nothing(node: EmulatedNode, spec: WorkerSpec) -> None:
     async with judged(spec) as stage:
-        told = len(stage.events)
+        before_count = len(stage.events)
         listed = node.calls("dcmi_get_device_logic_id")
         node.renumber([7, 6, 5, 4, 3, 2, 1, 0])
         # The list under way may have the old numbers; the next one is over when a third begins.
         await stage.until(lambda: node.calls("dcmi_get_device_logic_id") > listed + 2 * 8, "a new list")
         node.raise_code("npu1", HBM)
         await stage.raised("npu1", HBM_CODE)
-        assert {(event.kind.value, event.device) for event in stage.events[told:]} == {("raised", "npu1")}
+        assert {(event.kind.value, event.device) for event in stage.events[before_count:]} == {
+            ("raised", "npu1")
+        }
 
 
 async def test_a_chip_that_the_driver_removes_is_lost(node: EmulatedNode, spec: WorkerSpec) -> None:
@@ -203,16 +205,16 @@ def test_a_trouble_is_told_once_while_it_lasts_and_anew_when_it_comes_again(
         library=str(node.dcmi), sysfs=node.sysfs, procfs=Path("/proc"), skip=frozenset(), emit=Recorder()
     )
     driver.open()
-    told = []
+    counts = []
     for _ in range(3):
         node.answer(-8006, None, "dcmi_get_device_num_in_card")
         for _ in range(2 * ENUMERATE_EACH):
             driver.devices()
-        told.append(capfd.readouterr().err.count("cannot be listed"))
+        counts.append(capfd.readouterr().err.count("cannot be listed"))
         node.release()
         for _ in range(ENUMERATE_EACH):
             driver.devices()
-    assert told == [8, 8, 8]
+    assert counts == [8, 8, 8]
 
 
 async def test_a_library_without_any_chip_misses_every_one_that_pci_lists(

@@ -49,20 +49,20 @@ def test_a_chip_that_has_dropped_is_asked_seldom(
     calls_each = 1 + holders
     assert refused_by(node, driver) <= calls_each * (4 + POLLS / SLOW_ROUND)
     node.return_("npu3")
-    told = [driver.poll("npu3") for _ in range(SLOW_ROUND)]
-    assert [reading.active for reading in told if reading.active is not None][-1] == ()
+    polled = [driver.poll("npu3") for _ in range(SLOW_ROUND)]
+    assert [reading.active for reading in polled if reading.active is not None][-1] == ()
 
 
 def test_polls_in_between_say_nothing_of_the_faults_of_a_chip_that_has_dropped(
     node: EmulatedNode, driver: AscendDriver
 ) -> None:
     node.drop("npu3")
-    told = [driver.poll("npu3") for _ in range(POLLS)]
-    assert {reading.complete for reading in told} == {False}
-    shown = [reading.active for reading in told if reading.active is not None]
+    polled = [driver.poll("npu3") for _ in range(POLLS)]
+    assert {reading.complete for reading in polled} == {False}
+    shown = [reading.active for reading in polled if reading.active is not None]
     assert {active.code for codes in shown for active in codes} == {CARD_DROPPED}
     assert len(shown) < POLLS / 2
-    assert {reading.holders for reading in told} == {()}
+    assert {reading.holders for reading in polled} == {()}
 
 
 @pytest.mark.parametrize(

@@ -116,11 +116,11 @@ def test_a_recovery_that_names_another_port_at_the_other_end_is_one_all_the_same
     fabric.raise_fabric(FabricFault(LINK_DOWN, chip=2, port=5, peer_device=L2, peer_port=3))
     watched = Watched(fabric)
     watched.codes("ub2/5")
-    told = len(watched.emit.signals)
+    before_count = len(watched.emit.signals)
     for peer_port, assertion in ((3, FAULT), (0, RECOVERY)):
         fault = FabricFault(LINK_DOWN, chip=2, port=5, peer_device=L2, peer_port=peer_port)
-        fabric.tell_fabric(fault, assertion)
-    watched.emit.until(lambda: len(watched.emit.signals) == told + 2)
+        fabric.send_fabric_event(fault, assertion)
+    watched.emit.until(lambda: len(watched.emit.signals) == before_count + 2)
     assert watched.emit.signals[-1].assertion is Assertion.RECOVER
 
 

@@ -27,8 +27,8 @@ async def test_a_port_is_seen_before_its_fault(fabric: EmulatedNode) -> None:
     async with judged(switch_spec(fabric.lingqu, poll_interval_s=0.05)) as stage:
         fabric.raise_fabric(FabricFault(LINK_DOWN, chip=2, port=5, peer_device=NPU))
         await stage.raised("ub2/5", "[0x08520003,na,npu,na]")
-        told = [one for one in stage.inputs if isinstance(one, DeviceSeen | Signal)]
-        about = [type(one) for one in told if (one.source, one.device) == ("unifiedbus", "ub2/5")]
+        inputs = [one for one in stage.inputs if isinstance(one, DeviceSeen | Signal)]
+        about = [type(one) for one in inputs if (one.source, one.device) == ("unifiedbus", "ub2/5")]
         assert about == [DeviceSeen, Signal]
         await stage.until(lambda: stage.device("ub2/5").observed or None, "a read of the port")
 

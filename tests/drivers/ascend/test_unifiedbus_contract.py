@@ -55,9 +55,9 @@ class UnifiedBusScene(Scene):
     def babble(self) -> None:
         self._node.set_node("unterminated", 1)
         for chip, port in ((7, 0), (0, 48), (0xFFFF, 0)):
-            self._node.tell_fabric(FabricFault(event_type=0x00F1FEF5, chip=chip, port=port), 1)
-        self._node.tell_fabric(FabricFault(event_type=0x00F1FEF5, chip=0, port=0), 9)
-        self._node.tell_fabric(FabricFault(event_type=0, chip=0, port=0), 1)
+            self._node.send_fabric_event(FabricFault(event_type=0x00F1FEF5, chip=chip, port=port), 1)
+        self._node.send_fabric_event(FabricFault(event_type=0x00F1FEF5, chip=0, port=0), 9)
+        self._node.send_fabric_event(FabricFault(event_type=0, chip=0, port=0), 1)
 
     def lose_device(self) -> None:
         raise Inapplicable("the switches are soldered to the board, and asked every five minutes")

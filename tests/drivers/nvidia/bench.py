@@ -1,4 +1,4 @@
-"""GPUs on a bench: an emulated node with its PCI tree, and an engine that judges what a worker tells."""
+"""GPUs on a bench: an emulated node with its PCI tree, and an engine that judges what a worker reports."""
 
 import asyncio
 import contextlib
@@ -120,7 +120,7 @@ class Judge:
         self.take(Tick())
 
     def kernel_line(self, line: str) -> None:
-        """The kernel log tells this line."""
+        """The kernel log has this line."""
         (match,) = self._matcher.match([line])
         assert match is not None, f"no pattern matches {line!r}"
         self.take(
@@ -133,7 +133,7 @@ class Judge:
             )
         )
 
-    def told(self, *kinds: str, device: str = "") -> list[tuple[str, str, str]]:
+    def emitted(self, *kinds: str, device: str = "") -> list[tuple[str, str, str]]:
         """(kind, device, code) of the events of these kinds, on that device or any."""
         return [
             (event.kind.value, event.device, event.code)

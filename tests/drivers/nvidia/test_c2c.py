@@ -1,4 +1,4 @@
-"""The links between GPU and CPU of one module: told where one is down, and asked seldom."""
+"""The links between GPU and CPU of one module: reported where one is down, and asked seldom."""
 
 import pynvml
 import pytest

@@ -25,7 +25,7 @@ class GpuScene(Scene):
         return self._bench.spec(**given)
 
     def fault(self) -> str:
-        """One that stays to be seen: an Xid that comes while nobody listens is told by nobody again."""
+        """One that stays to be seen: an Xid that comes while nobody listens is reported by nobody again."""
         self._faults += 1
         if self._faults == 1:
             self._bench.gpus.remap(self.device, uncorrected=1, pending=True)

@@ -251,7 +251,7 @@ def test_counters_are_judged_by_how_fast_they_rise(
         for given in readings.take("gpu0", {metric: float(value)}, judge.now_ns):
             judge.take(given)
         judge.skip(every_s)
-    assert [told for _, _, told in judge.told("raised")] == ([code] if code else [])
+    assert [reported for _, _, reported in judge.emitted("raised")] == ([code] if code else [])
 
 
 def test_each_memory_error_is_told_by_itself_and_what_an_xid_tells_is_no_fault_beside_it(
@@ -267,8 +267,8 @@ def test_each_memory_error_is_told_by_itself_and_what_an_xid_tells_is_no_fault_b
     for errors in (0, 1, 2):
         count(errors)
         judge.skip(61)
-    told = [("raised", "gpu0", "NV_ECC_UNCORRECTED"), ("cleared", "gpu0", "NV_ECC_UNCORRECTED")]
-    assert judge.told("raised", "cleared") == 2 * told
+    reported = [("raised", "gpu0", "NV_ECC_UNCORRECTED"), ("cleared", "gpu0", "NV_ECC_UNCORRECTED")]
+    assert judge.emitted("raised", "cleared") == 2 * reported
     judge.take(Signal(source="nvidia", device="gpu0", code="XID_48", assertion=Assertion.ONCE))
     count(3)
     assert judge.open("gpu0") == {"XID_48": "RestartNPU"}
@@ -295,7 +295,7 @@ async def test_driver_unloaded_and_loaded_again_is_told_and_needs_no_restart(
         assert judge.open("node") == {"NV_DRIVER_NOT_LOADED": "PreSeparateFault"}
         assert judge.view("node").verdict is Verdict.NO_NEW_JOBS
         assert {judge.view(f"gpu{number}").verdict for number in range(4)} == {Verdict.UNKNOWN}
-        assert judge.told("raised") == [("raised", "node", "NV_DRIVER_NOT_LOADED")]
+        assert judge.emitted("raised") == [("raised", "node", "NV_DRIVER_NOT_LOADED")]
         h100.gpus.load_driver()
         await stage.back(after=before)
         await stage.until(lambda: judge.open("node") == {})

@@ -1,4 +1,4 @@
-"""The InfoROM: read from the flash at the start and each hour, and told where its checksums are wrong."""
+"""The InfoROM: read from the flash at the start and each hour, and reported where its checksums are wrong."""
 
 import pynvml
 

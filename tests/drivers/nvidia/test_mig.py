@@ -35,7 +35,7 @@ async def test_faults_of_programs_on_one_instance_take_nothing_out_of_service(
             judge.skip(HOUR_S / 5)
     assert {event.device for event in judge.events if event.kind == "raised"} == {"gpu0/gi1"}
     assert {event.verdict for event in judge.events} <= {Verdict.ALLOW, Verdict.UNKNOWN}
-    assert judge.told("promoted") == []
+    assert judge.emitted("promoted") == []
 
 
 async def test_each_instance_has_its_own_verdict_and_the_gpu_has_none_of_theirs(
@@ -82,7 +82,7 @@ async def test_an_xid_of_an_instance_by_both_sources_is_one_fault(
         await stage.signal("XID_31", "gpu0/gi1", "once")
         if not line_first:
             judge.kernel_line(line)
-        assert judge.told("raised") == [("raised", "gpu0/gi1", "XID_31")]
+        assert judge.emitted("raised") == [("raised", "gpu0/gi1", "XID_31")]
 
 
 async def test_a_line_alone_that_the_driver_does_not_confirm_is_disregarded_on_an_instance_too(

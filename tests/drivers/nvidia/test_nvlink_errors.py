@@ -33,7 +33,7 @@ def count(judge: Judge, metric: str, rises: list[int], every_s: float) -> list[s
         for given in readings.take("gpu0", {metric: float(value)}, judge.now_ns):
             judge.take(given)
         judge.skip(every_s)
-    return [code for _, _, code in judge.told("raised")]
+    return [code for _, _, code in judge.emitted("raised")]
 
 
 def test_a_hundred_damaged_flits_a_second_over_a_minute_keep_new_work_away(judge: Judge) -> None:
@@ -144,7 +144,7 @@ async def test_what_a_generation_does_not_count_is_left_out_and_asked_no_more(
 async def test_counters_that_cannot_be_read_for_a_while_are_not_asked_for_one_by_one_ever_after(
     h100: GpuNode,
 ) -> None:
-    """18 links with five counters each, where one call tells them all."""
+    """18 links with five counters each, where one call reads them all."""
     h100.node.answer(pynvml.NVML_ERROR_UNKNOWN, "gpu1", "field:161")
     h100.node.answer(pynvml.NVML_ERROR_UNKNOWN, "gpu1", "field:162")
     h100.node.answer(pynvml.NVML_ERROR_UNKNOWN, "gpu1", "field:163")
@@ -174,14 +174,14 @@ async def test_a_link_that_goes_down_and_comes_back_takes_back_nothing_that_was_
     h100.node.set("gpu1", "gpu_nvlink_replays", 2, place=5)
     async with staged(h100.spec()) as stage:
 
-        async def told(replays: float, links: float) -> None:
+        async def reported(replays: float, links: float) -> None:
             wanted = {"nvlink_errors_total.replay": replays, "nvlink_links_up": links}
             await stage.until(lambda: wanted.items() <= stage.health.readings.get("gpu1", {}).items() or None)
 
-        await told(42, 18)
+        await reported(42, 18)
         h100.gpus.set_link("gpu1", 3, active=False)
-        await told(42, 17)
+        await reported(42, 17)
         h100.node.set("gpu1", "gpu_nvlink_replays", 1, place=3)
         h100.gpus.set_link("gpu1", 3, active=True)
-        await told(43, 18)
+        await reported(43, 18)
         assert stage.health.readings["gpu1"]["nvlink_link_errors_total.3"] == 41.0

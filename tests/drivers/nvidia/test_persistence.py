@@ -1,4 +1,4 @@
-"""Persistence mode: told where it is off, and no reason to use a GPU less."""
+"""Persistence mode: reported where it is off, and no reason to use a GPU less."""
 
 import pynvml
 

@@ -216,7 +216,7 @@ def test_a_driver_that_lists_its_gpus_is_loaded_whatever_nvml_says(
 
 
 def test_every_state_that_is_told_has_its_row_and_ends_with_the_state_or_by_a_person() -> None:
-    told = {
+    named = {
         *calls.FAULTS.values(),
         *library.CODES.values(),
         *(ecc.REMAP_PENDING, ecc.REMAP_FAILED, ecc.SRAM_THRESHOLD, ecc.CHANNEL_REPAIR, ecc.TPC_REPAIR),
@@ -225,7 +225,7 @@ def test_every_state_that_is_told_has_its_row_and_ends_with_the_state_or_by_a_pe
         *(fabric.LIMITED, fabric.UNSUPPORTED, *imex.CODES),
         *(f"XID_{RECOVERY_ACTION}.{action}" for action in range(1, 8)),
     }
-    rows = {code: shipped().row(code) for code in told}
+    rows = {code: shipped().row(code) for code in named}
     assert [code for code, row in rows.items() if row is None or row.code.endswith("*")] == []
     assert {code for code, row in rows.items() if row and not row.clear_on.recover} == {
         ecc.REMAP_FAILED,

@@ -18,19 +18,19 @@ HOUR_S = 3600
 
 @pytest.fixture
 def older(h100: GpuNode) -> GpuNode:
-    """Its driver does not tell which recovery a GPU needs."""
+    """Its driver does not say which recovery a GPU needs."""
     h100.gpus.make_older("520")
     return h100
 
 
 async def programs_fail(
-    bench: GpuNode, judge: Judge, xid: int, *told: tuple[int, str], device: str = "gpu0"
+    bench: GpuNode, judge: Judge, xid: int, *lines: tuple[int, str], device: str = "gpu0"
 ) -> None:
     """One program an hour, by pid, and the text of its line."""
     instance = Instance(gpu=1) if "/" in device else None
     async with judged(bench.spec(), judge) as stage:
         await stage.back()
-        for pid, text in told:
+        for pid, text in lines:
             stage.inputs.clear()
             pci = bench.gpus.pci("gpu0")
             judge.kernel_line(xid_line(pci, xid, text, process_id=pid, process_name="a", instance=instance))
@@ -54,7 +54,7 @@ async def test_three_jobs_that_fail_at_one_place_make_the_gpu_subhealthy_and_no_
 
 
 @pytest.mark.parametrize(
-    ("xid", "told"),
+    ("xid", "lines"),
     [
         (13, [(4000, SM), (4000, SM), (4000, SM)]),
         (13, [(4000, SM), (4001, OTHER_SM), (4002, SM)]),
@@ -63,9 +63,9 @@ async def test_three_jobs_that_fail_at_one_place_make_the_gpu_subhealthy_and_no_
     ids=["one program", "other places", "no place"],
 )
 async def test_otherwise_nobody_is_accused(
-    older: GpuNode, judge: Judge, xid: int, told: list[tuple[int, str]]
+    older: GpuNode, judge: Judge, xid: int, lines: list[tuple[int, str]]
 ) -> None:
-    await programs_fail(older, judge, xid, *((pid, text.format(sm=0)) for pid, text in told))
+    await programs_fail(older, judge, xid, *((pid, text.format(sm=0)) for pid, text in lines))
     assert judge.engine.view().promotions == ()
 
 

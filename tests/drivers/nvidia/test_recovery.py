@@ -46,7 +46,7 @@ async def test_xids_that_ask_for_no_recovery_never_take_a_gpu_out_of_service(
 ) -> None:
     await five_in_an_hour(h100, judge, RESTARTED)
     assert not leaves_service(judge)
-    assert judge.told("promoted") == []
+    assert judge.emitted("promoted") == []
 
 
 async def test_the_job_is_told_to_restart_and_nobody_is_blamed(h100: GpuNode, judge: Judge) -> None:
@@ -136,7 +136,7 @@ async def test_a_drain_of_peer_traffic_is_told_and_takes_nothing_out_of_service(
             await stage.polled("gpu0", times=3)
             assert judge.open("gpu0") == {}
             judge.skip(600)
-        assert judge.told("promoted") == []
+        assert judge.emitted("promoted") == []
         assert not leaves_service(judge)
 
 

@@ -11,7 +11,7 @@ NONE, PASSED_THROUGH, SHARE_OF_A_GUEST, OF_A_HYPERVISOR = range(4)
 
 
 @pytest.mark.parametrize(
-    ("mode", "told"),
+    ("mode", "reported"),
     [
         (NONE, {}),
         (PASSED_THROUGH, {"virtualization": "passthrough"}),
@@ -21,7 +21,7 @@ NONE, PASSED_THROUGH, SHARE_OF_A_GUEST, OF_A_HYPERVISOR = range(4)
     ],
 )
 async def test_a_guests_share_of_a_gpu_says_that_only_its_host_can_reset_it(
-    h100: GpuNode, mode: int, told: dict[str, str]
+    h100: GpuNode, mode: int, reported: dict[str, str]
 ) -> None:
     h100.node.set("gpu1", "gpu_virtualization_mode", mode)
     async with staged(h100.spec()) as stage:
@@ -29,7 +29,7 @@ async def test_a_guests_share_of_a_gpu_says_that_only_its_host_can_reset_it(
         (seen,) = [each for each in stage.inputs if isinstance(each, DeviceSeen) and each.device == "gpu1"]
         assert {
             name: seen.attributes[name] for name in ("virtualization", "no_reset") if name in seen.attributes
-        } == told
+        } == reported
 
 
 async def test_what_a_driver_does_not_say_hinders_no_reset(h100: GpuNode) -> None:

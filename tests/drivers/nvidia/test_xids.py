@@ -1,4 +1,4 @@
-"""Xids by NVML: each as its row says, and one fault with what the kernel log and the state tell of it."""
+"""Xids by NVML: each as its row says, and one fault with what the kernel log and the state say of it."""
 
 import pynvml
 import pytest
@@ -25,8 +25,8 @@ async def test_every_xid_arrives_with_the_number_that_the_driver_gave_it(h100: G
         for xid in ALL:
             h100.gpus.raise_xid("gpu2", xid)
         await stage.signal("XID_176", "gpu2", "once")
-        told = [given.code for given in stage.inputs if isinstance(given, Signal) and given.device == "gpu2"]
-        assert [code for code in told if code.startswith("XID_")] == [code_of(n) for n in ALL if n != 154]
+        codes = [given.code for given in stage.inputs if isinstance(given, Signal) and given.device == "gpu2"]
+        assert [code for code in codes if code.startswith("XID_")] == [code_of(n) for n in ALL if n != 154]
 
 
 async def test_a_gpu_that_does_not_tell_its_recovery_action_tells_the_xid_of_it(h100: GpuNode) -> None:
@@ -49,8 +49,8 @@ def test_every_xid_has_the_level_of_its_row(judge: Judge) -> None:
 def test_an_nvlink_xid_that_does_not_say_whether_it_was_fatal_opens_nothing(judge: Judge) -> None:
     for xid in NVLINK:
         judge.take(by_nvml(xid, f"gpu{xid}"))
-    assert judge.told("raised") == []
-    assert judge.told("notice") == [("notice", NODE, f"XID_{xid}.unspecified") for xid in NVLINK]
+    assert judge.emitted("raised") == []
+    assert judge.emitted("notice") == [("notice", NODE, f"XID_{xid}.unspecified") for xid in NVLINK]
 
 
 async def test_the_same_xid_by_both_sources_is_one_fault_on_each_of_eight_gpus(
@@ -69,7 +69,7 @@ async def test_the_same_xid_by_both_sources_is_one_fault_on_each_of_eight_gpus(
                 if not number % 2:
                     judge.skip(170)
                     judge.kernel_line(line)
-            raised = judge.told("raised")
+            raised = judge.emitted("raised")
             assert raised == [("raised", f"gpu{number}", "XID_79") for number in range(8)]
 
 
@@ -82,10 +82,10 @@ async def test_an_xid_by_both_sources_counts_once_towards_repetition(h100: GpuNo
             judge.skip(2)
             judge.kernel_line(line)
             judge.skip(600)
-        assert judge.told("promoted") == []
+        assert judge.emitted("promoted") == []
         judge.kernel_line(line)
         judge.skip(31)
-        assert judge.told("promoted") == [("promoted", "gpu0", "XID_119")]
+        assert judge.emitted("promoted") == [("promoted", "gpu0", "XID_119")]
 
 
 async def test_an_application_fault_by_both_sources_counts_once_a_time(h100: GpuNode, judge: Judge) -> None:
@@ -111,7 +111,7 @@ async def test_a_recovery_action_goes_with_the_xid_that_caused_it(h100: GpuNode,
         judge.kernel_line(recovery_line(h100.gpus.pci("gpu1"), 0, 1))
         await stage.polled("gpu1", times=3)
         assert judge.open("gpu1") == {"XID_95": "RestartNPU"}
-        assert judge.told("raised") == [("raised", "gpu1", "XID_95")]
+        assert judge.emitted("raised") == [("raised", "gpu1", "XID_95")]
 
 
 async def test_a_recovery_action_that_asks_for_more_than_its_xid_sets_the_handling(
@@ -125,7 +125,7 @@ async def test_a_recovery_action_that_asks_for_more_than_its_xid_sets_the_handli
         h100.gpus.set_recovery_action("gpu1", 1)
         await stage.until(lambda: "XID_154.1" in judge.open("gpu1"))
         assert judge.view("gpu1").handling is Handling.RESCHEDULE
-        assert [code for _, _, code in judge.told("raised")] == ["XID_13", "XID_154.1"]
+        assert [code for _, _, code in judge.emitted("raised")] == ["XID_13", "XID_154.1"]
 
 
 async def test_a_recorded_remap_ends_when_its_row_no_longer_waits(h100: GpuNode, judge: Judge) -> None:
@@ -138,7 +138,7 @@ async def test_a_recorded_remap_ends_when_its_row_no_longer_waits(h100: GpuNode,
         await stage.polled("gpu1", times=2)
         h100.gpus.remap("gpu1", pending=False)
         await stage.until(lambda: judge.open("gpu1") == {})
-        assert judge.told("raised", "cleared") == [
+        assert judge.emitted("raised", "cleared") == [
             ("raised", "gpu1", "XID_63"),
             ("cleared", "gpu1", "XID_63"),
         ]

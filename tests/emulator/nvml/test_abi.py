@@ -151,8 +151,8 @@ def test_a_program_in_c_reads_a_gpu_through_the_double(tmp_path: Path) -> None:
     source = Path(__file__).parent / "client.c"
     options = (f"-L{node.directory}", "-l:libnvidia-ml.so.1", f"-Wl,-rpath,{node.directory}")
     program = compile_program(source, tmp_path / "client", *options)
-    told = subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines()
-    assert told == [
+    printed = subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines()
+    assert printed == [
         "driver 615.71",
         "gpu 0: NVIDIA H100 80GB HBM3, 00000000:1B:00.0, 34 C, 79 GiB, fabric 3",
         "gpu 1: NVIDIA H100 80GB HBM3, 00000000:43:00.0, 66 C, 79 GiB, fabric 3",

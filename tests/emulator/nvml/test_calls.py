@@ -1,4 +1,4 @@
-"""Calls that hang, crash or lie, as the node is told to: which of them, and which not."""
+"""Calls that hang, crash or lie, as the node is set to: which of them, and which not."""
 
 import os
 import subprocess
@@ -90,10 +90,12 @@ def test_texts_can_come_without_their_end(h100: Opened) -> None:
     assert pynvml.nvmlDeviceGetSerial(h100.handle) == "X" * pynvml.NVML_DEVICE_SERIAL_BUFFER_SIZE
 
 
-@pytest.mark.parametrize(("celsius", "told"), [(-1, 0xFFFF_FFFF), (-40, 0xFFFF_FFD8), (2**31 - 1, 2**31 - 1)])
-def test_nonsense_is_told_as_it_stands(h100: Opened, celsius: int, told: int) -> None:
+@pytest.mark.parametrize(
+    ("celsius", "answered"), [(-1, 0xFFFF_FFFF), (-40, 0xFFFF_FFD8), (2**31 - 1, 2**31 - 1)]
+)
+def test_nonsense_is_told_as_it_stands(h100: Opened, celsius: int, answered: int) -> None:
     h100.node.set("gpu0", "gpu_temperature_celsius", celsius)
-    assert pynvml.nvmlDeviceGetTemperature(h100.handle, pynvml.NVML_TEMPERATURE_GPU) == told
+    assert pynvml.nvmlDeviceGetTemperature(h100.handle, pynvml.NVML_TEMPERATURE_GPU) == answered
 
 
 def test_a_function_can_be_one_that_the_product_does_not_have(h100: Opened) -> None:

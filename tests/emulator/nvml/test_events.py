@@ -33,26 +33,26 @@ def registered(opened: Opened, types: int = EVENT_XID) -> Any:
 
 def take(events: Any, timeout_ms: int = NOT_NOW_MS) -> tuple[int, int, int]:
     """The next event: index of the GPU, type, data."""
-    told = pynvml.nvmlEventSetWait_v2(events, timeout_ms)
-    return pynvml.nvmlDeviceGetIndex(told.device), told.eventType, told.eventData
+    received = pynvml.nvmlEventSetWait_v2(events, timeout_ms)
+    return pynvml.nvmlDeviceGetIndex(received.device), received.eventType, received.eventData
 
 
 def during_a_wait(events: Any, happen: Callable[[], object]) -> int | tuple[int, int, int]:
-    """What a wait that began before something happens is told: the event, or the error."""
-    told: list[int | tuple[int, int, int]] = []
+    """What a wait that began before something happens receives: the event, or the error."""
+    received: list[int | tuple[int, int, int]] = []
 
     def wait() -> None:
         try:
-            told.append(take(events, LONG_MS))
+            received.append(take(events, LONG_MS))
         except pynvml.NVMLError as error:
-            told.append(int(error.value))
+            received.append(int(error.value))
 
     waiting = threading.Thread(target=wait)
     waiting.start()
     happen()
     waiting.join(timeout=30)
-    assert told, "the wait went on"
-    return told[0]
+    assert received, "the wait went on"
+    return received[0]
 
 
 def test_an_xid_wakes_whoever_waits(h100: Opened) -> None:
@@ -115,9 +115,9 @@ def test_a_lost_gpu_is_told_after_the_events_that_were_still_to_come(h100: Opene
     events = registered(h100)
     h100.gpus.raise_xid("gpu1", 79)
     h100.gpus.lose("gpu1")
-    told = pynvml.nvmlEventSetWait_v2(events, NOT_NOW_MS)
-    assert told.eventData == 79
-    assert ctypes.cast(told.device, ctypes.c_void_p).value == (
+    received = pynvml.nvmlEventSetWait_v2(events, NOT_NOW_MS)
+    assert received.eventData == 79
+    assert ctypes.cast(received.device, ctypes.c_void_p).value == (
         ctypes.cast(h100.handles[1], ctypes.c_void_p).value
     )
     assert code_of(take, events) == LOST
@@ -127,7 +127,7 @@ def test_a_lost_gpu_is_told_after_the_events_that_were_still_to_come(h100: Opene
 
 def test_a_driver_can_be_one_that_says_nothing_of_a_lost_gpu(h100: Opened) -> None:
     events = registered(h100)
-    h100.node.set_node("gpu_wait_tells_lost", 0)
+    h100.node.set_node("gpu_wait_answers_lost", 0)
     h100.gpus.lose("gpu1")
     assert code_of(take, events) == TIMEOUT
 

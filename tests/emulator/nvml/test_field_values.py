@@ -21,12 +21,12 @@ MEMBERS = {
 
 def ask(handle: Any, *ids: int | tuple[int, int]) -> list[int | str]:
     """For each id, or id and scope, its value as its type says, or ``error N``."""
-    told = pynvml.nvmlDeviceGetFieldValues(handle, list(ids))
+    answered = pynvml.nvmlDeviceGetFieldValues(handle, list(ids))
     return [
         f"error {value.nvmlReturn}"
         if value.nvmlReturn
         else int(getattr(value.value, MEMBERS[value.valueType]))
-        for value in told
+        for value in answered
     ]
 
 
@@ -124,8 +124,8 @@ def test_corrected_blocks_are_sixteen_bins_for_each_link(b200: Opened) -> None:
 @pytest.mark.parametrize("product", ["A100", "H100", "H200", "B200"])
 def test_every_field_id_of_this_pynvml_is_answered(open_node: OpenNode, product: str) -> None:
     handle = open_node(f"1x{product}").handle
-    for told in ask(handle, *range(1, pynvml.NVML_FI_MAX)):
-        assert told == f"error {NOT_SUPPORTED}" or isinstance(told, int)
+    for answered in ask(handle, *range(1, pynvml.NVML_FI_MAX)):
+        assert answered == f"error {NOT_SUPPORTED}" or isinstance(answered, int)
 
 
 def test_one_field_alone_can_be_told_what_to_answer(h100: Opened) -> None:

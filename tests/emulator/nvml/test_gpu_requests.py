@@ -1,4 +1,4 @@
-"""GPUs by the control socket: what a person types is what pynvml then tells."""
+"""GPUs by the control socket: what a person types is what pynvml then reads."""
 
 import os
 from collections.abc import Callable, Iterator

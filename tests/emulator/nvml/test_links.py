@@ -16,9 +16,9 @@ INVALID = pynvml.NVML_ERROR_INVALID_ARGUMENT
 
 def fabric_of(opened: Opened, structure: Any, function: str = "nvmlDeviceGetGpuFabricInfoV") -> Any:
     """The fabric in one of its structures; an error as pynvml raises it."""
-    told = structure()
-    getattr(pynvml, function)(opened.handle, ctypes.byref(told))
-    return told
+    answered = structure()
+    getattr(pynvml, function)(opened.handle, ctypes.byref(answered))
+    return answered
 
 
 def test_links_are_active_until_one_goes_down(h100: Opened) -> None:
@@ -49,8 +49,8 @@ def test_the_older_generations_count_errors_by_link_and_kind(h100: Opened) -> No
         )
     ):
         h100.node.set("gpu0", field, 10 + counter, place=17)
-    told = [pynvml.nvmlDeviceGetNvLinkErrorCounter(h100.handle, 17, counter) for counter in range(4)]
-    assert told == [10, 11, 12, 13]
+    answered = [pynvml.nvmlDeviceGetNvLinkErrorCounter(h100.handle, 17, counter) for counter in range(4)]
+    assert answered == [10, 11, 12, 13]
     assert pynvml.nvmlDeviceGetNvLinkErrorCounter(h100.handle, 16, 0) == 0
     assert code_of(pynvml.nvmlDeviceGetNvLinkErrorCounter, h100.handle, 0, 4) == NOT_SUPPORTED
     assert code_of(pynvml.nvmlDeviceGetNvLinkErrorCounter, h100.handle, 0, 5) == INVALID
@@ -61,8 +61,8 @@ def test_the_fifth_generation_counts_by_field_ids_only(b200: Opened) -> None:
     assert code_of(pynvml.nvmlDeviceGetNvLinkErrorCounter, b200.handle, 0, 0) == NOT_SUPPORTED
     b200.node.set("gpu0", "gpu_nvlink5_receive_errors", 9, place=4)
     asked = [(pynvml.NVML_FI_DEV_NVLINK_COUNT_RCV_ERRORS, 4), (pynvml.NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY, 4)]
-    told = pynvml.nvmlDeviceGetFieldValues(b200.handle, asked)
-    assert [(value.nvmlReturn, value.value.ullVal) for value in told] == [(0, 9), (NOT_SUPPORTED, 0)]
+    answered = pynvml.nvmlDeviceGetFieldValues(b200.handle, asked)
+    assert [(value.nvmlReturn, value.value.ullVal) for value in answered] == [(0, 9), (NOT_SUPPORTED, 0)]
 
 
 def test_what_is_at_the_other_end_of_a_link(a100: Opened) -> None:
@@ -91,11 +91,11 @@ def test_the_fabric_is_the_same_in_each_of_its_structures(b200: Opened) -> None:
     second = fabric_of(b200, pynvml.c_nvmlGpuFabricInfo_v2_t)
     third = fabric_of(b200, pynvml.c_nvmlGpuFabricInfo_v3_t)
     fourth = fabric_of(b200, pynvml.c_nvmlGpuFabricInfo_v4_t, "nvmlDeviceGetGpuFabricInfo_v4")
-    assert {(told.state, told.status) for told in (first, second, third, fourth)} == {(2, 999)}
+    assert {(answered.state, answered.status) for answered in (first, second, third, fourth)} == {(2, 999)}
     assert first.cliqueId == second.cliqueId == third.cliqueId == 3
     assert (fourth.numCliques, fourth.cliques[0].id) == (1, 3)
-    assert len({bytes(told.clusterUuid) for told in (first, second, third, fourth)}) == 1
-    assert {told.healthMask for told in (second, third, fourth)} == {0x1AA}
+    assert len({bytes(answered.clusterUuid) for answered in (first, second, third, fourth)}) == 1
+    assert {answered.healthMask for answered in (second, third, fourth)} == {0x1AA}
     assert third.healthSummary == fourth.healthSummary == pynvml.NVML_GPU_FABRIC_HEALTH_SUMMARY_HEALTHY
 
 

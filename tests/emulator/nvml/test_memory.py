@@ -71,19 +71,19 @@ def test_each_place_of_sram_that_failed_is_told_in_two_steps(h100: Opened) -> No
     h100.node.set("gpu0", "gpu_sram_error_count", 2)
     for place, word in enumerate([1, 2, 3, 4, 0x50, 1, 6, 7, 8, 9, 10, 0xB0, 0, 12]):
         h100.node.set("gpu0", "gpu_sram_errors", word, place=place)
-    told = pynvml.c_nvmlEccSramUniqueUncorrectedErrorCounts_v1_t()
+    answered = pynvml.c_nvmlEccSramUniqueUncorrectedErrorCounts_v1_t()
     call = h100.library.nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts
-    assert (call(h100.handle, ctypes.byref(told)), told.entryCount) == (0, 2)
+    assert (call(h100.handle, ctypes.byref(answered)), answered.entryCount) == (0, 2)
     entries = (pynvml.c_nvmlEccSramUniqueUncorrectedErrorEntry_v1_t * 2)()
-    told.entries = entries
-    assert call(h100.handle, ctypes.byref(told)) == 0
+    answered.entries = entries
+    assert call(h100.handle, ctypes.byref(answered)) == 0
     assert [(entry.unit, entry.address, entry.isParity, entry.count) for entry in entries] == [
         (1, 0x50, 1, 6),
         (7, 0xB0, 0, 12),
     ]
-    told.entryCount = 1
-    assert call(h100.handle, ctypes.byref(told)) == pynvml.NVML_ERROR_INSUFFICIENT_SIZE
-    assert told.entryCount == 2
+    answered.entryCount = 1
+    assert call(h100.handle, ctypes.byref(answered)) == pynvml.NVML_ERROR_INSUFFICIENT_SIZE
+    assert answered.entryCount == 2
 
 
 def test_remapped_rows_and_their_histogram(h100: Opened) -> None:
@@ -121,13 +121,13 @@ def repairs(opened: Opened) -> tuple[list[int], list[int], int, list[int]]:
     banks = pynvml.c_nvmlEccBankRemapperStatus_v1_t()
     flag = pynvml.c_nvmlUnrepairableMemory_v1_t()
     repair = pynvml.c_nvmlRepairStatus_t()
-    for function, told in (
+    for function, answered in (
         ("nvmlDeviceGetRemappedRows_v2", rows),
         ("nvmlDeviceGetBankRemapperStatus_v1", banks),
         ("nvmlDeviceGetUnrepairableMemoryFlag_v1", flag),
         ("nvmlDeviceGetRepairStatus", repair),
     ):
-        assert getattr(opened.library, function)(opened.handle, ctypes.byref(told)) == 0
+        assert getattr(opened.library, function)(opened.handle, ctypes.byref(answered)) == 0
     return (
         [rows.corrInactiveRemaps, rows.uncInactiveRemaps, rows.bPending],
         [repair.bChannelRepairPending, repair.bTpcRepairPending],

@@ -55,8 +55,8 @@ def test_an_older_branch_has_the_calls_that_the_newer_ones_replaced(open_node: O
     assert pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(opened.handle) == 0x8
     assert code_of(pynvml.nvmlDeviceGetTemperatureV, opened.handle, 0) == NOT_FOUND
     action, pending = pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, pynvml.NVML_FI_DEV_REMAPPED_PENDING
-    told = pynvml.nvmlDeviceGetFieldValues(opened.handle, [action, pending])
-    assert [value.nvmlReturn for value in told] == [pynvml.NVML_ERROR_INVALID_ARGUMENT, 0]
+    answered = pynvml.nvmlDeviceGetFieldValues(opened.handle, [action, pending])
+    assert [value.nvmlReturn for value in answered] == [pynvml.NVML_ERROR_INVALID_ARGUMENT, 0]
     assert pynvml.nvmlDeviceGetSupportedEventTypes(opened.handle) & RECOVERY_ACTION == 0
 
 

@@ -21,8 +21,8 @@ def test_processes_are_told_with_their_memory(h100: Opened) -> None:
         pynvml.nvmlDeviceGetComputeRunningProcesses_v2,
         pynvml.nvmlDeviceGetComputeRunningProcesses_v3,
     ):
-        told = [(process.pid, process.usedGpuMemory) for process in call(h100.handles[0])]
-        assert told == [(4242, 1 << 30), (4243, 2 << 30)]
+        answered = [(process.pid, process.usedGpuMemory) for process in call(h100.handles[0])]
+        assert answered == [(4242, 1 << 30), (4243, 2 << 30)]
         assert call(h100.handles[1]) == []
     for call in (
         pynvml.nvmlDeviceGetMPSComputeRunningProcesses_v2,

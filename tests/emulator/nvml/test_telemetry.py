@@ -1,4 +1,4 @@
-"""What is put into the node's state is what pynvml tells, in NVML's units."""
+"""What is put into the node's state is what pynvml reads, in NVML's units."""
 
 import ctypes
 from collections.abc import Callable
@@ -56,8 +56,8 @@ def test_the_temperature_is_told_by_the_old_call_and_by_the_versioned_one(h100: 
 
 def test_thresholds_are_told_in_nvmls_order_where_a_product_has_them(open_node: OpenNode) -> None:
     a100 = open_node("1xA100").handle
-    told = [pynvml.nvmlDeviceGetTemperatureThreshold(a100, threshold) for threshold in range(4)]
-    assert told == [92, 89, 95, 85]
+    answered = [pynvml.nvmlDeviceGetTemperatureThreshold(a100, threshold) for threshold in range(4)]
+    assert answered == [92, 89, 95, 85]
     assert code_of(pynvml.nvmlDeviceGetTemperatureThreshold, a100, 4) == NOT_SUPPORTED
     assert code_of(pynvml.nvmlDeviceGetTemperatureThreshold, a100, 8) == pynvml.NVML_ERROR_INVALID_ARGUMENT
     assert code_of(pynvml.nvmlDeviceGetMarginTemperature, a100) == NOT_SUPPORTED
@@ -69,8 +69,8 @@ def test_thresholds_are_told_in_nvmls_order_where_a_product_has_them(open_node: 
 def test_clocks_are_told_by_their_number(h100: Opened) -> None:
     for clock, megahertz in enumerate([1980, 1755, 2619, 1545]):
         h100.node.set("gpu0", "gpu_clocks_megahertz", megahertz, place=clock)
-    told = [pynvml.nvmlDeviceGetClockInfo(h100.handle, clock) for clock in range(4)]
-    assert told == [1980, 1755, 2619, 1545]
+    answered = [pynvml.nvmlDeviceGetClockInfo(h100.handle, clock) for clock in range(4)]
+    assert answered == [1980, 1755, 2619, 1545]
     assert pynvml.nvmlDeviceGetMaxClockInfo(h100.handle, pynvml.NVML_CLOCK_MEM) == 2619
     assert pynvml.nvmlDeviceGetApplicationsClock(h100.handle, pynvml.NVML_CLOCK_SM) == 1980
     assert code_of(pynvml.nvmlDeviceGetClockInfo, h100.handle, 4) == pynvml.NVML_ERROR_INVALID_ARGUMENT
@@ -79,9 +79,9 @@ def test_clocks_are_told_by_their_number(h100: Opened) -> None:
 def test_power_limits_and_violations(h100: Opened) -> None:
     h100.node.set("gpu0", "gpu_violation_ns", 5_000_000, place=pynvml.NVML_PERF_POLICY_THERMAL)
     assert pynvml.nvmlDeviceGetPowerManagementLimitConstraints(h100.handle) == [200_000, 700_000]
-    told = pynvml.nvmlDeviceGetViolationStatus(h100.handle, pynvml.NVML_PERF_POLICY_THERMAL)
-    assert told.violationTime == 5_000_000
-    assert told.referenceTime > 0
+    answered = pynvml.nvmlDeviceGetViolationStatus(h100.handle, pynvml.NVML_PERF_POLICY_THERMAL)
+    assert answered.violationTime == 5_000_000
+    assert answered.referenceTime > 0
     assert code_of(pynvml.nvmlDeviceGetViolationStatus, h100.handle, 12) == pynvml.NVML_ERROR_INVALID_ARGUMENT
 
 

@@ -271,5 +271,5 @@ SwitchCallback = ctypes.CFUNCTYPE(None, ctypes.POINTER(SwitchEvent))
 
 def text(raw: bytes) -> str:
     """A text of the library: up to its first zero, if any; what cannot be shown is replaced."""
-    told = raw.partition(b"\0")[0].decode("utf-8", "replace").strip()
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in told)
+    decoded = raw.partition(b"\0")[0].decode("utf-8", "replace").strip()
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in decoded)

@@ -48,7 +48,7 @@ MAX_DEVICES_PER_CARD: Final = 4
 """NPUs, and on some boards an MCU and a CPU behind them."""
 MAX_CODES: Final = 128
 MAX_PROCESSES: Final = 64
-"""The library writes so many, however little room it was told of (``dcmi_get_npu_proc_mem_info``)."""
+"""The library writes so many, however little room the caller names (``dcmi_get_npu_proc_mem_info``)."""
 
 MAX_CORES: Final = 128
 
@@ -107,7 +107,7 @@ class Library:
         return [self._place_v2(card)] if self._is_npu((card,)) else []
 
     def initialise_again(self) -> None:
-        """Judges anew what the driver told this process of at first: one that had not started then is listed
+        """Judges anew what the driver showed this process at first: one that had not started then is listed
         once it has. Others may be missing from the list meanwhile, so only the process of a reset does it.
         Raises ``CallFailed``: what is listed now is not known.
         """
@@ -156,10 +156,10 @@ class Library:
                 refused.append(error)
             else:
                 return generation
-        told = next(
+        failure = next(
             (error for error in refused if error.status not in (NOT_SUPPORTED, SYMBOL_MISSING)), refused[0]
         )
-        raise Unavailable(str(told), errno=told.errno) from told
+        raise Unavailable(str(failure), errno=failure.errno) from failure
 
     def _call(self, symbol: str, *arguments: Any) -> None:
         function = self._functions.get(symbol)
@@ -253,7 +253,7 @@ class Chip:
 
     def core_use(self, kind: int) -> bytes:
         """A byte for each AI core (``kind`` 0) or vector core (1): percent, or above 100 what is the matter
-        with it; nothing where the product does not tell, which is asked once.
+        with it; nothing where the product does not say, which is asked once.
         """
         if kind in self._without_core_use:
             return b""

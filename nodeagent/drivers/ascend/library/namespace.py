@@ -27,7 +27,7 @@ CODE: Final = "private_mount_namespace"
 """Of the node, in ``agent.toml``."""
 
 OVER: Final = Batch(signals=(Signal(device=NODE, code=CODE, assertion=Assertion.RECOVER),))
-"""To be told once the library is open."""
+"""To be reported once the library is open."""
 
 DEVICES: Final = Path("/dev")
 MEMORY_CGROUP: Final = Path("/sys/fs/cgroup/memory")
@@ -49,7 +49,7 @@ def check(procfs: Path, devices: Path = DEVICES) -> None:
     try:
         is_safe = _shares_the_hosts_mounts(procfs) or _is_privileged(procfs)
     except (OSError, ValueError) as error:
-        raise Unavailable(f"{_WOULD_TAKE}, as far as can be told: {error}", code=CODE) from error
+        raise Unavailable(f"{_WOULD_TAKE}, as far as is known: {error}", code=CODE) from error
     if not is_safe:
         raise Unavailable(f"{_WOULD_TAKE}: it is not in the mount namespace of the host", code=CODE)
 

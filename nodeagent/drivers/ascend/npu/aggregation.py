@@ -6,7 +6,7 @@ cut the chip off. What is derived here comes and goes with the codes it is deriv
 of its own but when each chip was last read.
 
 How many ports are down is counted by the parts of the chip on which the code stands. MindCluster runs
-``hccn_tool`` for it, as root (``GetUBPortsDownSnapshot`` of its hccn_tool.go). libdcmi tells the state of
+``hccn_tool`` for it, as root (``GetUBPortsDownSnapshot`` of its hccn_tool.go). libdcmi gives the state of
 ports only of cards (``dcmiv2_get_ub_port_link_status``), and those with Ethernet ports are none.
 """
 
@@ -62,7 +62,7 @@ class UnifiedBusPorts:
 
 def ethernet_ports(active: Collection[str], slaves_down: int) -> set[str]:
     """``slaves_down``: on how many ports ``UBOE_PORT_DOWN`` stands, as far as that is known; the list of
-    codes itself tells of one, however many there are.
+    codes itself names one, however many there are.
     """
     down = int(NETWORK_PORT_DOWN in active) + max(int(UBOE_PORT_DOWN in active), slaves_down)
     if UBOE_PORT_DOWN not in active:

@@ -21,7 +21,7 @@ class Beside(Generic[Answer]):
 
     def __init__(self, ask: Callable[[], Answer], nothing: Answer, device: str, what: str = "beside") -> None:
         self._ask = ask
-        self._nothing = self._told = nothing
+        self._nothing = self._latest = nothing
         self._device = device
         self._what = what
         self._asked = threading.Semaphore(0)
@@ -35,14 +35,14 @@ class Beside(Generic[Answer]):
         return not self._answered.is_set()
 
     def read(self, *, ask: bool) -> Answer:
-        """What was told last; nothing, once a question has not been answered by the time of the next."""
+        """The latest answer; nothing, once a question has not been answered by the time of the next."""
         if ask and self.is_waiting:
-            self._told = self._nothing
+            self._latest = self._nothing
         elif ask:
             self._answered.clear()
             self._start()
             self._asked.release()
-        return self._told
+        return self._latest
 
     def wait(self, limit_s: float) -> None:
         """For the answer to what was asked, as long as that."""
@@ -64,5 +64,5 @@ class Beside(Generic[Answer]):
         # Whose call is stuck is read from the names of threads in /proc.
         Path(f"/proc/self/task/{threading.get_native_id()}/comm").write_text(self._device[:15])
         while self._asked.acquire() and not self._is_over:
-            self._told = self._ask()
+            self._latest = self._ask()
             self._answered.set()

@@ -43,7 +43,7 @@ AWAY_S: Final = 5.0
 """Not read for this long, or by the last poll, the chip may have been swapped."""
 
 LABEL_PATIENCE_S: Final = 0.5
-"""So long the first look waits for the label, which most chips tell at once."""
+"""So long the first look waits for the label, which most chips give at once."""
 
 UNREADABLE_AFTER: Final = 2
 """A part whose id could be read before is no other one because a call failed once."""
@@ -120,8 +120,8 @@ class WatchedChip:
         return self._refused + self._telemetry.refused + self._slow_telemetry.refused
 
     def described(self) -> Device:
-        """Which part it is, as far as that has been read; makes no call. Each answer is told before the next
-        is asked for, and the first one before the chip is polled.
+        """Which part it is, as far as that has been read; makes no call. Each answer is reported before the
+        next is asked for, and the first one before the chip is polled.
         """
         known = self._identity
         if known.die and (not self._known_as or known.die == self._described):
@@ -155,7 +155,7 @@ class WatchedChip:
                 # It was reset, or let alone for that.
                 self._refusals.forget()
             if not self._asks("health"):
-                # Of what was not asked nothing is told, but for who held the chip.
+                # Of what was not asked nothing is reported, but for who held the chip.
                 return Reading(complete=False, holders=self._seen_dropped)
             read_s, self._read_s = self._read_s, -math.inf
             try:
@@ -176,7 +176,7 @@ class WatchedChip:
     def _dropped(self) -> Reading:
         self._telemetry.forget()
         self._hang.forget()
-        # The host's driver tells of its processes, also of a chip that no longer answers.
+        # The host's driver knows of its processes, also of a chip that no longer answers.
         self._seen_dropped = self._read_holders(slow=True)
         return Reading(active=(Active(code=CARD_DROPPED),), complete=False, holders=self._seen_dropped)
 
@@ -223,14 +223,14 @@ class WatchedChip:
 
     def _active(self, listed: Sequence[int]) -> tuple[tuple[Active, ...], bool]:
         """The active codes, and whether it is known that there are no others: what makes no sense in the list
-        may stand in the place of one, and what an event is just telling is left to it.
+        may stand in the place of one, and what an event is just reporting is left to it.
         """
         nonsense = listed.count(0) + listed.count(0xFFFFFFFF)
         self._refused += nonsense
         codes = {code_of(code) for code in listed if code not in (0, 0xFFFFFFFF)}
         self._await_events(codes)
         now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        codes, told = self.events.settle(codes, now_ns)
+        codes, unsettled = self.events.settle(codes, now_ns)
         severity = self._listener.severity
         if UBOE_PORT_DOWN in codes or any(severity(code) is None for code in codes):
             self._read_events()
@@ -238,8 +238,8 @@ class WatchedChip:
         if self._derive is not None:
             derived, decided = self._derive(self.device, codes, now_ns)
             codes |= derived
-        active = tuple(Active(code=code, severity=severity(code)) for code in sorted(codes - told))
-        return active, decided and not nonsense and not told
+        active = tuple(Active(code=code, severity=severity(code)) for code in sorted(codes - unsettled))
+        return active, decided and not nonsense and not unsettled
 
     def _await_events(self, listed: set[str]) -> None:
         """Of codes that the list shows for the first time; what stood at the start has none."""
@@ -248,8 +248,8 @@ class WatchedChip:
             self.events.expect(fresh, self._list_leads_s)
 
     def _read_events(self) -> None:
-        """Of codes that no event has told the severity, and the parts on which each stands, which the list of
-        codes does not tell; only some libraries can say (``dcmiv2_get_device_current_fault_event``).
+        """Of codes of which no event has given the severity, and the parts on which each stands, which the
+        list of codes does not name; only some libraries can say (``dcmiv2_get_device_current_fault_event``).
         """
         if not self._asks_events or not self._asks("events"):
             return

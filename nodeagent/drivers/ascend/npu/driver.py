@@ -104,12 +104,12 @@ class AscendDriver:
         try:
             self._version = self._library.driver_version()
         except CallFailed as error:
-            self._tell("version", f"the driver's version is unknown: {error}")
+            self._warn("version", f"the driver's version is unknown: {error}")
 
     def devices(self) -> Population:
         library = self._opened()
         if self._turn == 1:
-            # From now on the daemon knows the devices, and events can be told.
+            # From now on the daemon knows the devices, and events can be reported.
             self._emit.enqueue(namespace.OVER)
             self._subscribe(library)
         if self._is_refused_events:
@@ -161,13 +161,13 @@ class AscendDriver:
                 found += library.places(card)
                 self._troubles.pop(f"card {card}", None)
             except CallFailed as error:
-                self._tell(f"card {card}", f"card {card} cannot be listed: {error}")
+                self._warn(f"card {card}", f"card {card} cannot be listed: {error}")
                 found += [chip.place for chip in self._chips.values() if chip.place.card == card]
         chips = {}
         for place in sorted(found, key=lambda place: place.physical):
             device = f"npu{place.physical}"
             if device in chips:
-                self._tell(device, f"two chips say that they are {device}; only one of them is watched")
+                self._warn(device, f"two chips say that they are {device}; only one of them is watched")
                 continue
             known = self._chips.get(device)
             if known is not None and known.place.address == place.address:
@@ -230,12 +230,12 @@ class AscendDriver:
         return (derived or set()) | ethernet_ports(active, down), derived is not None
 
     def _subscribe(self, library: Library) -> None:
-        """Without events everything is told all the same, up to a poll later."""
+        """Without events everything is reported all the same, up to a poll later."""
         try:
             library.subscribe(self._listener.take)
         except CallFailed as error:
             self._is_refused_events = not isinstance(error, NotSupported)
-            self._tell("events", f"no events, only polls: {error}")
+            self._warn("events", f"no events, only polls: {error}")
         else:
             self._subscribed = True
 
@@ -244,7 +244,7 @@ class AscendDriver:
             self._expected = listed_by_pci(self._bus, self._expected)
             self._troubles.pop("pci", None)
         except Unavailable as error:
-            self._tell("pci", str(error))
+            self._warn("pci", str(error))
 
     def _miss(self) -> None:
         self._here = {name: chip for name, chip in self._chips.items() if not chip.is_removed}
@@ -257,7 +257,7 @@ class AscendDriver:
             *(Missing(device=slot, reason=REMOVED) for slot in slots),
         )
 
-    def _tell(self, trouble: str, text: str) -> None:
+    def _warn(self, trouble: str, text: str) -> None:
         """On stderr, which the daemon logs; the same thing once for as long as the trouble lasts."""
         if self._troubles.get(trouble) != text:
             self._troubles[trouble] = text

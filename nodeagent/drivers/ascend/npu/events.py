@@ -22,7 +22,7 @@ SETTLES_NS: Final = 1_000_000_000
 """The list of active codes may lag behind the callback by this much (MindCluster waits as long)."""
 
 ON_ITS_WAY_NS: Final = 250_000_000
-"""So long an event may be on its way to whom it is told; a list read meanwhile must not overtake it."""
+"""So long an event may be on its way to its subscriber; a list read meanwhile must not overtake it."""
 
 LIST_LEADS_S: Final = 0.1
 """The list may as well be ahead of the callback, by no more than this."""
@@ -53,7 +53,7 @@ def code_of(event_id: int) -> str:
 class ChipEvents:
     """What the events of one chip leave behind. Written by the callback, read by the thread that polls it.
 
-    One fault comes in two ways, by its event and by the list, and counts once: the event tells it.
+    One fault comes in two ways, by its event and by the list, and counts once: the event reports it.
     """
 
     def __init__(self, device: str) -> None:
@@ -106,8 +106,8 @@ class ChipEvents:
         return active, on_their_way
 
     def stand(self, parts: Mapping[str, Collection[Port]]) -> None:
-        """On these parts the library says that the codes stand, also of what was told to an earlier process.
-        What an event has said so lately that the library may not have it yet is left to it.
+        """On these parts the library says that the codes stand, also of what an earlier process was notified
+        of. What an event has said so lately that the library may not have it yet is left to it.
         """
         with self._noted:
             for code in parts.keys() - self._last.keys():
@@ -152,10 +152,10 @@ class Listener:
         """The callback. ``pointer`` is the library's, and gone when this returns."""
         self.received += 1
         event = pointer.contents if pointer else None
-        if event is None or event.type != HANDLED_EVENT or not self._tell(event.event_t):
+        if event is None or event.type != HANDLED_EVENT or not self._report(event.event_t):
             self.refused += 1
 
-    def _tell(self, event: FaultEvent) -> bool:
+    def _report(self, event: FaultEvent) -> bool:
         chip = self._chips.get(event.deviceid)
         if chip is None or event.event_id in _NO_CODES or event.assertion >= len(_ASSERTIONS):
             return False
@@ -178,7 +178,7 @@ class Listener:
 
 
 def _evidence(event: FaultEvent) -> dict[str, str]:
-    told = {
+    fields = {
         "node_type": str(event.node_type),
         "node_id": str(event.node_id),
         "sub_node_type": str(event.sub_node_type),
@@ -189,4 +189,4 @@ def _evidence(event: FaultEvent) -> dict[str, str]:
         "event_name": text(event.event_name)[:MAX_TEXT],
         "additional_info": text(event.additional_info)[:MAX_TEXT],
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in fields.items() if value}

@@ -4,7 +4,7 @@
 its chips is reset with all of the machine, one without alone, an A3 by cards: its own, and the one that
 shares its network where there is one.
 
-Nothing may run on any of them when one of them is reset. So a chip that cannot tell enough of itself is taken
+Nothing may run on any of them when one of them is reset. So a chip that cannot say enough of itself is taken
 for what the others are, for a machine has one product; and where that leaves open whose group it is in, all
 chips of the machine are one.
 """
@@ -75,7 +75,7 @@ def _group(place: Place, series: Series | None, board: int | None, module: str) 
 
 def _modules(chips: Mapping[str, Sitting]) -> dict[int, str]:
     """By card, of an A3: both dies of the card and both of the one that shares its network, if any does. It
-    takes one die that tells of it.
+    takes one die that names it.
     """
     modules = {}
     for each in chips.values():

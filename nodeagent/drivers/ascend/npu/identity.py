@@ -26,7 +26,7 @@ _EMPTY_DIES: Final = ((0,) * 5, (0xFFFFFFFF,) * 5)
 class Identity:
     """``die`` "" : it could not be read. ``attributes`` as ``DeviceSeen`` has them, but for the reset group,
     which follows from ``series``, ``board`` and ``brother`` (see ``grouping``). Not ``complete``: a call
-    failed that may yet tell more.
+    failed that may yet answer.
     """
 
     die: str = ""
@@ -73,14 +73,14 @@ def read(chip: Chip, place: Place, die: str) -> Identity:
 
 
 class _Asked:
-    """The calls that tell of a part. ``failed``: one of them did, and not because the chip lacks it."""
+    """The calls that describe a part. ``failed``: one of them did, and not because the chip lacks it."""
 
     def __init__(self, chip: Chip) -> None:
         self._chip = chip
         self.failed = False
 
     def structure(self, name: str, form: type[Structure]) -> Structure | None:
-        """None where the call fails: what it would have told is left out."""
+        """None where the call fails: what it would have answered is left out."""
         return self._answer(lambda: self._chip.structure(name, form))
 
     def brother(self) -> int | None:

@@ -2,7 +2,7 @@
 
 ``dcmi_clear_running_proc`` of the vendor's dcmi_hot_reset_intf.c reads the list before it resets a 910B or an
 A3, and sends SIGKILL to each process on it that holds any NPU of the machine, also one that is not reset.
-This reads the same, to tell it beforehand; it kills nobody.
+This reads the same, to report it beforehand; it kills nobody.
 """
 
 from collections.abc import Iterator

@@ -20,12 +20,12 @@ FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 300.0
 """A silent MCU is asked through the driver for eight seconds each time."""
 
-NOT_TOLD: Final = "NA"
+NOT_AVAILABLE: Final = "NA"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """Of the part with this die id. Not ``complete``: asked again, it may tell more."""
+    """Of the part with this die id. Not ``complete``: asked again, it may say more."""
 
     die: str = ""
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class LabelReader:
         return label.texts if label.die == self._die else {}
 
     def want(self, die: str, now_s: float) -> None:
-        """This part is in the place, "" if it cannot be told: ask for its label, if it is time to."""
+        """This part is in the place, "" if that is unknown: ask for its label, if it is time to."""
         if die not in ("", self._die):
             self._die, self._asked_s, self._pause_s = die, None, FIRST_PAUSE_S
         label = self._beside.read(ask=False)
@@ -71,16 +71,16 @@ class LabelReader:
     def _read(self) -> Label:
         die = self._die
         try:
-            told = self._chip.structure("elabel", ElabelInfo)
+            label = self._chip.structure("elabel", ElabelInfo)
         except NotSupported:
             return Label(die=die, complete=True)
         except CallFailed:
             # Not known for now; it is asked for again.
             return Label(die=die)
         texts = {
-            "product": text(told.product_name),
-            "model": text(told.model),
-            "serial": text(told.serial_number),
+            "product": text(label.product_name),
+            "model": text(label.model),
+            "serial": text(label.serial_number),
         }
-        known = {name: said for name, said in texts.items() if said not in ("", NOT_TOLD)}
+        known = {name: said for name, said in texts.items() if said not in ("", NOT_AVAILABLE)}
         return Label(die=die, texts=known, complete="serial" in known)

@@ -1,6 +1,6 @@
 """NPUs that PCI lists and the library does not: which they are.
 
-The driver tells a process once which chips there are (ascend_hal/pbl/uda/uda_user_kernel_api.c,
+The driver shows a process once which chips there are (ascend_hal/pbl/uda/uda_user_kernel_api.c,
 ``uda_init``), and the library lists those of them that had started when it was initialised, for as long as
 the process lives. One that comes later, after the machine, a reset or a rescan of PCI, is found by another.
 """

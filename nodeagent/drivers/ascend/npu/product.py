@@ -1,6 +1,6 @@
 """Which series of NPUs a chip is of, as the vendor's library itself decides: by its PCI device. Pure.
 
-What a chip tells of its name does not: the library calls an A3 "Ascend910" (``dcmi_copy_npu_chip_name_v2`` of
+The name that a chip gives does not: the library calls an A3 "Ascend910" (``dcmi_copy_npu_chip_name_v2`` of
 dcmi_inner_info_get.c), which is the older 910's name too. Where PCI cannot be read an A3 is known by its
 board, as MindCluster knows it (``Is910A3Chip`` of ascend-common/devmanager/common/utils.go), any other by its
 name.
@@ -46,7 +46,7 @@ _BY_NAME: Final = (
 
 
 def series_of(name: str, board: int | None, pci_device: int | None) -> Series | None:
-    """None where it cannot be told: "Ascend910" alone may be either. "" and None: not known."""
+    """None where it is unknown: "Ascend910" alone may be either. "" and None: not known."""
     if pci_device in BY_PCI_DEVICE:
         return BY_PCI_DEVICE[pci_device]
     named = next((series for part, series in _BY_NAME if part in name), None)

@@ -55,7 +55,7 @@ MAX_NAMED: Final = 8
 
 
 def groups(devices: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
-    """As ``grouping`` has made them: also a chip that tells nothing is in one."""
+    """As ``grouping`` has made them: also a chip that says nothing is in one."""
     return {name: attributes.get("group", "") for name, attributes in devices.items()}
 
 
@@ -75,11 +75,11 @@ def reset(order: Order) -> None:
         chips = _chips(library, places, order.members)
         _check_free(chips, Path(order.procfs))
     except (Unavailable, CallFailed) as error:
-        raise ResetRefused(f"the chips, or who is on them, cannot be told: {error}") from error
+        raise ResetRefused(f"the chips or their processes cannot be read: {error}") from error
     for member in order.members:
         if member.name not in chips:
             order.step(f"{member.name} has dropped, and is not found: it is reset with the others")
-    _tell_killed(library, places, order)
+    _report_killed(library, places, order)
     first = chips[_first(order.members, places)]
     try:
         _reset_inband(library, first, chips, order)
@@ -90,18 +90,18 @@ def reset(order: Order) -> None:
         _reset_outband(library, first, chips, order)
 
 
-def _tell_killed(library: Library, places: Mapping[str, Place], order: Order) -> None:
+def _report_killed(library: Library, places: Mapping[str, Place], order: Order) -> None:
     """Of the library's own doing, on whichever chips of the machine: nobody holds those that are reset."""
     try:
         listed = killed.listed(Path(order.procfs), KILL_LIST)
     except OSError as error:
-        order.step(f"whom the library will kill cannot be told: {error}")
+        order.step(f"which processes the library will kill is unknown: {error}")
         return
     for name, place in places.items() if listed else ():
         try:
             held = [pid for pid in library.chip(place).processes() if pid in listed]
         except CallFailed as error:
-            order.step(f"whom the library will kill on {name} cannot be told: {error}")
+            order.step(f"which processes the library will kill on {name} is unknown: {error}")
             continue
         for pid in held:
             order.step(
@@ -134,7 +134,7 @@ def _reset_inband(library: Library, first: Chip, chips: Mapping[str, Chip], orde
             _check_free(chips, Path(order.procfs))
         except CallFailed as trouble:
             raise ResetFailed(
-                f"{error}; since then who is on the chips cannot be told: {trouble}"
+                f"{error}; since then the processes on the chips cannot be read: {trouble}"
             ) from trouble
     _await_start(library, chips, order)
 
@@ -164,8 +164,8 @@ def _reset_outband(library: Library, first: Chip, chips: Mapping[str, Chip], ord
 
 
 def _await_start(library: Library, chips: Mapping[str, Chip], order: Order) -> None:
-    """A chip that starts may refuse to answer: only its time tells it from one that is lost. One that was not
-    found is looked for once the others have started.
+    """A chip that starts may refuse to answer: only its time distinguishes it from one that is lost. One that
+    was not found is looked for once the others have started.
     """
     order.step("wait for the chips to start")
     until_s = time.monotonic() + order.start_limit_s
@@ -178,10 +178,10 @@ def _await_start(library: Library, chips: Mapping[str, Chip], order: Order) -> N
             waiting = _find(library, lost)
             lost = [member for member in lost if member.name not in waiting]
         if (waiting or lost) and time.monotonic() >= until_s:
-            told = [f"{name} ({said.get(name, 'not asked yet')})" for name in waiting]
-            told += [f"{member.name} (not found)" for member in lost]
+            missing = [f"{name} ({said.get(name, 'not asked yet')})" for name in waiting]
+            missing += [f"{member.name} (not found)" for member in lost]
             raise ResetTimedOut(
-                f"not started within {order.start_limit_s:g} s, by boot status: {', '.join(told)}; "
+                f"not started within {order.start_limit_s:g} s, by boot status: {', '.join(missing)}; "
                 f"{STARTED} is started"
             )
         if waiting or lost:
@@ -229,7 +229,7 @@ def _check_cards(places: Mapping[str, Place], members: Sequence[Member]) -> None
         named = ", ".join(name for name, place in places.items() if place.card == mixed[0])
         raise ResetRefused(
             f"the library takes {named} for one card, and they are of two: a die is missing, and which are "
-            "reset together cannot be told; power-cycle the node"
+            "reset together is unknown; power-cycle the node"
         )
 
 
@@ -249,7 +249,7 @@ def _chip(library: Library, place: Place, member: Member) -> Chip:
     try:
         die = identity.read_die(chip)
     except CallFailed:
-        # A chip that is to be reset may be beyond telling who it is.
+        # A chip that is to be reset may be unable to say who it is.
         return chip
     if die and member.identity and die != member.identity:
         raise ResetRefused(f"another part sits in the place of {member.name}: {die}, not {member.identity}")

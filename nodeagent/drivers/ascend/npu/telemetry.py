@@ -2,8 +2,8 @@
 
 A call that this chip does not support is asked once and never again; one that fails is left out, so that
 nobody takes an unknown value for zero, and made seldom where it fails again and again; a value that cannot
-be is refused and counted. What changes slowly is asked seldom, and its last value told meanwhile. It judges
-no value.
+be is refused and counted. What changes slowly is asked seldom, and its last value reported meanwhile. It
+judges no value.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -68,27 +68,27 @@ class Telemetry:
 
     def read(self, *, slow_round: bool) -> dict[str, float]:
         """All readings."""
-        told: dict[str, float] = {}
+        readings: dict[str, float] = {}
         for gauge in tuple(self._gauges):
             if not self._refusals.asks(gauge, slow_round=slow_round):
                 continue
             if not gauge.seldom:
-                told.update(self._ask(gauge))
+                readings.update(self._ask(gauge))
                 continue
             if slow_round or gauge not in self._seldom:
                 self._seldom[gauge] = self._ask(gauge)
-            told.update(self._seldom[gauge])
-        return told
+            readings.update(self._seldom[gauge])
+        return readings
 
     def forget(self) -> None:
-        """The chip was away: what it told last, and what it could not tell, are of another time."""
+        """The chip was away: what it answered last, and what it refused, are of another time."""
         self._seldom.clear()
         self._refusals.forget()
         self._gauges = list(self._all_gauges)
 
     def _ask(self, gauge: Gauge) -> dict[str, float]:
         try:
-            told = self._believed(gauge.read(self._chip))
+            readings = self._believed(gauge.read(self._chip))
         except NotSupported:
             self._gauges.remove(gauge)
         except Nonsense:
@@ -98,17 +98,17 @@ class Telemetry:
             self._refusals.note(gauge, refused=True)
         else:
             self._refusals.note(gauge, refused=False)
-            return told
+            return readings
         return {}
 
     def _believed(self, measured: Iterable[Measured]) -> dict[str, float]:
-        told = {}
+        readings = {}
         for metric, value, lowest, highest in measured:
             if lowest <= value <= highest:
-                told[metric] = float(value)
+                readings[metric] = float(value)
             else:
                 self.refused += 1
-        return told
+        return readings
 
 
 def _signed(metric: str, call: str, lowest: float, highest: float, per: int = 1) -> Gauge:
@@ -121,7 +121,7 @@ def _unsigned(metric: str, call: str, highest: float, *selectors: int, per: int 
 
 
 def _core_utilization(part: str, kind: int, cores: int) -> Gauge:
-    """While a program has the cores profiled nobody can tell their use: of each the driver says so, which the
+    """While a program has the cores profiled their use is unknown: of each the driver says so, which the
     library makes a use of 0 (``dcmi_get_npu_device_utilization_rate`` of dcmi_inner_info_get.c).
     """
 

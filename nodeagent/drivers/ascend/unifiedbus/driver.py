@@ -1,11 +1,11 @@
 """The driver ``unifiedbus``: the UnifiedBus switches of an Atlas A3, by liblingqu-dcmi.so.
 
 Its devices are the switch chips, ``ub<chip>``, and of their ports, ``ub<chip>/<port>``, those of which a
-fault was ever told: nobody wants to look at hundreds of ports in order. Events come by the library's
+fault was ever reported: nobody wants to look at hundreds of ports in order. Events come by the library's
 callback; that of a port seen for the first time waits until the next poll of the source has listed it.
 Every five minutes, at the start, and for a new port at once, all faults are asked for, which heals what
 was lost on the way from the library. What the library itself missed, only another process learns: so it asks
-for one every ten minutes, and the daemon begins one as soon as the kernel log tells of a loss
+for one every ten minutes, and the daemon begins one as soon as the kernel log reports a loss
 (``events_lost_code`` in ``vendors``). It judges nothing; what a fault means for the node is the table's to
 say.
 """
@@ -31,13 +31,13 @@ CHIPS: Final = 7
 
 QUERY_EACH_NS: Final = 300_000_000_000
 RENEW_EACH_NS: Final = 600_000_000_000
-"""The kernel is asked for all faults only when a process begins; from then on it tells events, and drops one
+"""The kernel is asked for all faults only when a process begins; from then on it sends events, and drops one
 where any process's ring is full ("[lqdcmi]Queue is full"; lqdrv/kernel/pci-dev.c, ``write_shared_memory``).
 """
 
 CAUGHT_UP_LIMIT_S: Final = 2.0
 THE_WHOLE: Final[Port] = (0, 0, 0, 0)
-"""Of a switch chip or a port no part is told apart."""
+"""Of a switch chip or a port no part is distinguished."""
 
 MAX_WAITING: Final = 64
 """Events of one port that is not listed yet."""
@@ -70,14 +70,14 @@ class SwitchDriver:
         self._queried_ns: dict[str, int] = {}
         self._waiting: dict[str, deque[Signal]] = {}
         self._polled: set[str] = set()
-        self._telling = threading.Lock()
+        self._reporting = threading.Lock()
         self._asking = threading.Lock()
         self._answer: tuple[int, Mapping[str, set[str]], bool] | None = None
         self._looked_ns: int | None = None
         self._listings = 0
-        self._tried_to_tell_all = threading.Event()
-        self._has_told_all = False
-        self._untold = "the faults of the switches are not known yet"
+        self._tried_to_report_all = threading.Event()
+        self._has_reported_all = False
+        self._why_unknown = "the faults of the switches are not known yet"
         self._subscribed = False
         self._refused = 0
         self._received = 0
@@ -89,16 +89,16 @@ class SwitchDriver:
 
     def devices(self) -> Population:
         self._listings += 1
-        # What comes after this is told by events, so that what was there before is looked for after it.
+        # What comes after this is reported by events, so that what was there before is looked for after it.
         has_subscribed = self._listings > 1 and not self._subscribed and self._subscribe()
         now_ns = _now_ns()
         if has_subscribed or self._is_due(self._looked_ns, now_ns):
             self._look(now_ns)
-        if self._listings > 1 and not self._has_told_all:
+        if self._listings > 1 and not self._has_reported_all:
             # Only now does the daemon know the devices.
-            self._tell_all(now_ns)
+            self._report_all(now_ns)
         self._list(tuple(self._waiting))
-        if self._has_told_all and now_ns - self._opened_ns >= self._renew_each_ns:
+        if self._has_reported_all and now_ns - self._opened_ns >= self._renew_each_ns:
             # Ports whose faults are over are listed by no other process.
             self._emit(Renew(reason="events may have been lost since this process began", lists="any"))
         readings = {
@@ -111,14 +111,14 @@ class SwitchDriver:
     def poll(self, device: str) -> Reading:
         """The codes, where it is time to ask for them; else only that the library is there.
 
-        Raises ``CallFailed`` also until all faults were told once: what an earlier life opened on a port that
-        nobody lists may still stand.
+        Raises ``CallFailed`` also until all faults were reported once: what an earlier life opened on a port
+        that nobody lists may still stand.
         """
-        self._tried_to_tell_all.wait(CAUGHT_UP_LIMIT_S)
-        if not self._has_told_all:
-            raise CallFailed(self._untold)
+        self._tried_to_report_all.wait(CAUGHT_UP_LIMIT_S)
+        if not self._has_reported_all:
+            raise CallFailed(self._why_unknown)
         begun_ns = _now_ns()
-        self._tell_waiting(device)
+        self._report_waiting(device)
         if not self._is_due(self._queried_ns.get(device), begun_ns):
             return Reading()
         codes, full = self._faults_since(begun_ns)
@@ -177,20 +177,20 @@ class SwitchDriver:
                 print(f"no events of the switches, only polls: {error}", file=sys.stderr, flush=True)
         return self._subscribed
 
-    def _tell_all(self, now_ns: int) -> None:
+    def _report_all(self, now_ns: int) -> None:
         """All faults at once, which closes what an earlier life opened on a port that is now in order. Where
         that fails it is tried again at the next poll.
         """
         try:
             found, full = self._faults_since(now_ns)
         except CallFailed as error:
-            self._untold = f"the faults of the switches are not known: {error}"
+            self._why_unknown = f"the faults of the switches are not known: {error}"
         else:
             codes = sorted({code for codes in found.values() for code in codes})
             if not full:
                 self._emit(CaughtUp(begun_ns=now_ns, active=tuple(Active(code=code) for code in codes)))
-            self._has_told_all = True
-        self._tried_to_tell_all.set()
+            self._has_reported_all = True
+        self._tried_to_report_all.set()
 
     def _list(self, names: Sequence[str]) -> None:
         """Beyond the bound a port's faults are refused; the chips are listed in any case."""
@@ -216,19 +216,19 @@ class SwitchDriver:
         known = self._events.setdefault(fault.device, ChipEvents(fault.device))
         if not known.note(fault.code, fault.assertion, THE_WHOLE, now_ns):
             return
-        with self._telling:
+        with self._reporting:
             if fault.device in self._polled:
                 self._emit.enqueue(Batch(signals=(signal,)))
             else:
                 self._waiting.setdefault(fault.device, deque(maxlen=MAX_WAITING)).append(signal)
 
-    def _tell_waiting(self, device: str) -> None:
+    def _report_waiting(self, device: str) -> None:
         """What came before the device was listed; it is polled, so that the daemon knows it now.
 
-        What comes meanwhile is told behind it, so that a recovery never overtakes its fault.
+        What comes meanwhile is reported behind it, so that a recovery never overtakes its fault.
         """
         while True:
-            with self._telling:
+            with self._reporting:
                 waiting = self._waiting.pop(device, ())
                 if not waiting:
                     self._polled.add(device)

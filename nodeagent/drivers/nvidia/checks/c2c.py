@@ -1,9 +1,9 @@
 """The links between a GPU and the CPU that it shares a module with (NVLink-C2C, on GH200 and GB200).
 
-A driver that has them tells how many there are, and of each whether it is active
+A driver that has them says how many there are, and of each whether it is active
 (NVML_FI_DEV_C2C_LINK_COUNT and _GET_STATUS in nvml.h). The GPU's own processor answers
 (NV2080_CTRL_CMD_BUS_GET_C2C_INFO in ctrl2080bus.h of NVIDIA's open modules) and the other GPUs wait for it,
-so they are asked once a minute: Xids 121 and 173 tell of errors as they happen. Where C2C is switched off
+so they are asked once a minute: Xids 121 and 173 report errors as they happen. Where C2C is switched off
 no link is missed. It trains no link.
 """
 
@@ -44,7 +44,7 @@ class C2c:
         return [DOWN] if up < links else []
 
     def _ask(self) -> tuple[int, int] | None:
-        """How many there ought to be, and how many are up; None where that cannot be told."""
+        """How many there ought to be, and how many are up; None where that is unknown."""
         count = self._count.read().get(_COUNT)
         if count is None:
             return None
@@ -54,6 +54,6 @@ class C2c:
         self._most = max(self._most, min(int(count), MAX_LINKS))
         states = [(pynvml.NVML_FI_DEV_C2C_LINK_GET_STATUS, link) for link in range(self._most)]
         failed = len(self._calls.failed)
-        told = Fields(self._calls, states).read()
-        up = sum(map(bool, told.values()))
+        statuses = Fields(self._calls, states).read()
+        up = sum(map(bool, statuses.values()))
         return (self._most, up) if len(self._calls.failed) == failed else None

@@ -1,6 +1,6 @@
 """Memory errors of a GPU, and how far it has repaired itself: counters, flags, spare rows.
 
-A count alone says nothing of a part: what the tables grade are the flags told here as active codes, and
+A count alone says nothing of a part: what the tables grade are the flags reported here as active codes, and
 how fast counters rise. It has no bounds of its own and resets no counter.
 """
 

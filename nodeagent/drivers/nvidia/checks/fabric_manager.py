@@ -1,15 +1,15 @@
 """Whether the fabric manager runs on a node whose NVSwitches need it.
 
 GPUs that have once joined the fabric look well without it, while no new program can use them together:
-so that neither NVML nor the kernel log tells. It is looked for as a process, which finds it as a service
+so that neither NVML nor the kernel log says so. It is looked for as a process, which finds it as a service
 and in a container alike. Nodes whose switches are managed from elsewhere (NVL72, a guest of a shared
 fabric) list none, and are not asked for it. Its configuration says whether tenants share the switches. It
 starts nothing.
 
 Its log is not read. What gpud takes from it (components/accelerator/nvidia/fabric-manager/log_matcher.go) is
-told otherwise: errors of switches are SXids in the kernel log; a topology that it does not know ends it, and
-its process is missed; a multicast team that lacks a GPU is one program's request. What a fabric of switches
-behind network ports does to a GPU, NVML tells (``fabric``).
+reported otherwise: errors of switches are SXids in the kernel log; a topology that it does not know ends it,
+and its process is missed; a multicast team that lacks a GPU is one program's request. What a fabric of
+switches behind network ports does to a GPU, NVML says (``fabric``).
 """
 
 import re
@@ -60,7 +60,7 @@ class Manager:
         self._said = False
 
     def look(self, *, switches: bool) -> bool | None:
-        """Whether it runs; None where none is needed, or nobody can tell. ``switches``: PCI lists some."""
+        """Whether it runs; None where none is needed, or it is unknown. ``switches``: PCI lists some."""
         if not (switches or self._is_behind_a_port()):
             return None
         if self._pid and _name(self._procfs / self._pid) == _PROCESS:

@@ -1,10 +1,10 @@
 """The IMEX service, by which GPUs of several nodes of a fabric share memory (GB200 NVL72 and its like).
 
-It is asked as NVIDIA's DCGM asks it (dcgmlib/src/DcgmImexManager.cpp): ``nvidia-imex-ctl -q`` tells the state
-of this node's own daemon, ``-N -j`` that of the domain of all nodes. A node without the command, without a
-configuration or whose daemon does not run has no fault: where a job brings its own IMEX, as with NVIDIA's DRA
-driver for Kubernetes, an idle node has none (docs/configuration/gpu-health-monitor.md of NVSentinel). An
-answer that nobody knows says nothing. A thread of its own asks, so that nothing waits for it.
+It is asked as NVIDIA's DCGM asks it (dcgmlib/src/DcgmImexManager.cpp): ``nvidia-imex-ctl -q`` prints the
+state of this node's own daemon, ``-N -j`` that of the domain of all nodes. A node without the command,
+without a configuration or whose daemon does not run has no fault: where a job brings its own IMEX, as with
+NVIDIA's DRA driver for Kubernetes, an idle node has none (docs/configuration/gpu-health-monitor.md of
+NVSentinel). An answer that nobody knows says nothing. A thread of its own asks, so that nothing waits for it.
 """
 
 import subprocess
@@ -60,23 +60,23 @@ class Imex:
         self._said = ""
 
     def look(self) -> Mapping[str, bool]:
-        """Which of ``CODES`` are active, as far as was told last; empty until something was."""
+        """Which of ``CODES`` are active, by its latest answer; empty until there is one."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._go_on_asking, name="imex", daemon=True)
+            self._thread = threading.Thread(target=self._ask_forever, name="imex", daemon=True)
             self._thread.start()
         return self._known
 
     def ask(self) -> Mapping[str, bool]:
-        """What it tells now; what it does not tell stays as it was."""
-        self._known = self._told()
+        """What it says now; what it does not say stays as it was."""
+        self._known = self._states()
         return self._known
 
-    def _go_on_asking(self) -> None:
+    def _ask_forever(self) -> None:
         while True:
             self.ask()
             time.sleep(ASK_S)
 
-    def _told(self) -> Mapping[str, bool]:
+    def _states(self) -> Mapping[str, bool]:
         command = next(self._commands(), None)
         if command is None:
             return dict.fromkeys(CODES, False)

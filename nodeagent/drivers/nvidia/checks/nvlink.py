@@ -70,7 +70,7 @@ class Links:
         if up != self._up:
             self._up = frozenset(up)
             self._ever_up |= up
-            self._tell_peers()
+            self._note_for_peers()
         if not known:
             return []
         missing = len(self._ever_up - up)
@@ -99,7 +99,7 @@ class Links:
             self._counted = None
 
     def _by_fields(self) -> dict[int, float]:
-        """The state of each link that tells it by a field; older drivers have none."""
+        """The state of each link that has it in a field; older drivers have none."""
         if self._states is None:
             self._states = Fields(self._calls, [(_STATE, link) for link in self._numbers])
         return {link: state for (_, link), state in self._states.read().items()}
@@ -122,7 +122,7 @@ class Links:
         ]
         return known
 
-    def _tell_peers(self) -> None:
+    def _note_for_peers(self) -> None:
         if not self._up:
             return
         first = min(self._up)

@@ -2,7 +2,7 @@
 
 Up to Hopper a link counts what came damaged (CRC), what it sent again (replay) and when it was trained anew
 (recovery). NVLink 5, from Blackwell on, corrects errors in passing and counts what that did not mend, packets
-that were lost and its recoveries; it also tells its bit error rate, and lacks the counters of before.
+that were lost and its recoveries; it also gives its bit error rate, and lacks the counters of before.
 All links are read by one call; on the oldest drivers by a call for each. Counters only: how fast they may
 rise, the tables say.
 """
@@ -79,8 +79,8 @@ class _Count:
 
 
 class LinkErrors:
-    """Of one GPU. A link that goes down, or begins to count anew, takes nothing back of what was told: else
-    its errors would seem to come once more when it is back.
+    """Of one GPU. A link that goes down, or begins to count anew, takes nothing back of what was reported:
+    else its errors would seem to come once more when it is back.
     """
 
     def __init__(self, calls: Calls) -> None:
@@ -151,7 +151,7 @@ class LinkErrors:
 def bit_error_ratio(packed: int) -> float:
     """Mantissa and negative exponent in one number (NVML_NVLINK_BER_* in nvml.h).
 
-    A link without errors tells the least of them, 15e-255 (``IsEffectiveBerThresholdExceeded`` in DCGM's
+    A link without errors gives the least of them, 15e-255 (``IsEffectiveBerThresholdExceeded`` in DCGM's
     common/DcgmUtilities.cpp).
 
     >>> bit_error_ratio(0x30A), bit_error_ratio(0xA0D), bit_error_ratio(0xFFF)

@@ -132,6 +132,6 @@ class PciExpress:
 
 
 def _is_working(readings: Readings) -> bool:
-    """Whether it has just said that it does. One that does not tell how busy it is may be idle."""
+    """Whether it has just said that it does. One that does not say how busy it is may be idle."""
     values = readings.values
     return values.get("utilization_ratio.gpu", 0.0) > 0.0 and not values.get("throttle.idle", 0.0)

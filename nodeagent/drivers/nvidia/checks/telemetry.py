@@ -32,8 +32,8 @@ THROTTLE: Final[Mapping[str, int]] = {
     "reliability": 0x400,
 }
 HARDWARE_SLOWDOWN: Final = THROTTLE["hw_thermal"] | THROTTLE["hw_power_brake"]
-"""The hardware slows itself down: heat, or the power supply says so. ``hw_slowdown`` alone may also be told
-when the P-state changes (nvmlClocksThrottleReasonHwSlowdown in nvml.h).
+"""The hardware slows itself down: heat, or the power supply says so. ``hw_slowdown`` alone may also be
+reported when the P-state changes (nvmlClocksThrottleReasonHwSlowdown in nvml.h).
 """
 
 _CLOCKS: Final[Mapping[str, int]] = {
@@ -93,7 +93,7 @@ class Telemetry:
         return self._throttle(readings)
 
     def _power(self, readings: Readings) -> None:
-        """What the fields did not tell, an older driver tells by calls of its own."""
+        """What the fields did not give, an older driver gives by calls of its own."""
         calls, values = self._calls, readings.values
         if "power_watts" not in values:
             readings.put(

@@ -1,9 +1,9 @@
 """How far a GPU and its memory are above the temperature from which they are slowed.
 
-Drivers tell that temperature (nvmlDeviceGetTemperatureThreshold in nvml.h). From Ada on they tell margins
+Drivers give that temperature (nvmlDeviceGetTemperatureThreshold in nvml.h). From Ada on they give margins
 too, which are to take its place: how far the GPU is from its limits (nvmlDeviceGetMarginTemperature), and at
 which of these margins it is slowed (the fields NVML_FI_DEV_TEMPERATURE_*_TLIMIT). The temperature goes first
-where there is one: some H100 tell a margin of zero or less and are not hot (``Check`` in
+where there is one: some H100 give a margin of zero or less and are not hot (``Check`` in
 components/accelerator/nvidia/temperature of gpud). Memory has no margin. It judges nothing.
 """
 
@@ -48,12 +48,12 @@ class Thermal:
                 )
 
     def _limit(self, part: str) -> float | None:
-        """It does not change: it is asked until it is told."""
+        """It does not change: it is asked until it is known."""
         number = _LIMITS[part]
         if part not in self._limits:
-            told = self._calls.ask(pynvml.nvmlDeviceGetTemperatureThreshold, number, variant=(number,))
-            if told is not None and _COOLEST <= told <= _HOTTEST:
-                self._limits[part] = float(told)
+            limit = self._calls.ask(pynvml.nvmlDeviceGetTemperatureThreshold, number, variant=(number,))
+            if limit is not None and _COOLEST <= limit <= _HOTTEST:
+                self._limits[part] = float(limit)
         return self._limits.get(part)
 
 

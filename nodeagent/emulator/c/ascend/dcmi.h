@@ -33,7 +33,7 @@ void find_chips(const bool taken[CHIPS]);
 int take_chips(bool taken[CHIPS]);
 bool has_initialised(void);
 
-/* Whether the driver told this process of it, healthy or not. */
+/* Whether the driver showed it to this process, healthy or not. */
 bool is_registered(const struct chip *chip);
 bool is_listed(const struct chip *chip);
 
@@ -66,49 +66,49 @@ void kill_listed(void);
 /* How long until the next reset is over; -1: none is under way. */
 long next_end_ms(void);
 
-void fill_event(struct dcmi_event *told, const struct event *event, const struct chip *chip);
+void fill_event(struct dcmi_event *out, const struct event *event, const struct chip *chip);
 
 /*
- * EXPORTED_CALL(dcmi_get_x, dcmiv2_get_x, READY_ONLY, tell_x, (int *x), (x)) exports both generations of a call
- * whose arguments after the chip are the same; tell_x gets the chip and the arguments.
+ * EXPORTED_CALL(dcmi_get_x, dcmiv2_get_x, READY_ONLY, put_x, (int *x), (x)) exports both generations of a call
+ * whose arguments after the chip are the same; put_x gets the chip and the arguments.
  */
-#define EXPORTED_V1(name, readiness, tell, declared, passed)                                                           \
+#define EXPORTED_V1(name, readiness, put, declared, passed)                                                            \
     EXPORTED int name(int card_id, int device_id, ARGUMENTS declared);                                                 \
     EXPORTED int name(int card_id, int device_id, ARGUMENTS declared)                                                  \
     {                                                                                                                  \
         struct chip *chip;                                                                                             \
         int answer = open_chip(__func__, 1, card_id, device_id, readiness, &chip);                                     \
-        return answered(__func__, answer != 0 ? answer : tell(chip, ARGUMENTS passed));                                \
+        return answered(__func__, answer != 0 ? answer : put(chip, ARGUMENTS passed));                                 \
     }
 
-#define EXPORTED_V2(name, readiness, tell, declared, passed)                                                           \
+#define EXPORTED_V2(name, readiness, put, declared, passed)                                                            \
     EXPORTED int name(int dev_id, ARGUMENTS declared);                                                                 \
     EXPORTED int name(int dev_id, ARGUMENTS declared)                                                                  \
     {                                                                                                                  \
         struct chip *chip;                                                                                             \
         int answer = open_chip(__func__, 2, 0, dev_id, readiness, &chip);                                              \
-        return answered(__func__, answer != 0 ? answer : tell(chip, ARGUMENTS passed));                                \
+        return answered(__func__, answer != 0 ? answer : put(chip, ARGUMENTS passed));                                 \
     }
 
-#define EXPORTED_CALL(v1, v2, readiness, tell, declared, passed)                                                       \
-    EXPORTED_V1(v1, readiness, tell, declared, passed)                                         \
-    EXPORTED_V2(v2, readiness, tell, declared, passed)
+#define EXPORTED_CALL(v1, v2, readiness, put, declared, passed)                                                        \
+    EXPORTED_V1(v1, readiness, put, declared, passed)                                          \
+    EXPORTED_V2(v2, readiness, put, declared, passed)
 
 /* The same for a call that has no arguments after the chip. */
-#define EXPORTED_BARE(v1, v2, readiness, tell)                                                                         \
+#define EXPORTED_BARE(v1, v2, readiness, put)                                                                          \
     EXPORTED int v1(int card_id, int device_id);                                                                       \
     EXPORTED int v1(int card_id, int device_id)                                                                        \
     {                                                                                                                  \
         struct chip *chip;                                                                                             \
         int answer = open_chip(__func__, 1, card_id, device_id, readiness, &chip);                                     \
-        return answered(__func__, answer != 0 ? answer : tell(chip));                                                  \
+        return answered(__func__, answer != 0 ? answer : put(chip));                                                   \
     }                                                                                                                  \
     EXPORTED int v2(int dev_id);                                                                                       \
     EXPORTED int v2(int dev_id)                                                                                        \
     {                                                                                                                  \
         struct chip *chip;                                                                                             \
         int answer = open_chip(__func__, 2, 0, dev_id, readiness, &chip);                                              \
-        return answered(__func__, answer != 0 ? answer : tell(chip));                                                  \
+        return answered(__func__, answer != 0 ? answer : put(chip));                                                   \
     }
 
 #endif

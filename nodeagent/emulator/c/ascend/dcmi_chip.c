@@ -9,7 +9,7 @@ const struct dialect dialect = {
 static struct chip mcu = {.present = 1, .ready = 1, .code_count_lie = NO_LIE, .health_lie = NO_LIE};
 
 /*
- * What the driver told this process when it asked first; it never asks again (uda_user_kernel_api.c, uda_init). And
+ * What the driver answered this process when it asked first; it never asks again (uda_user_kernel_api.c, uda_init). And
  * what of that was healthy at the last initialisation: the library lists it from then on, whatever becomes of it.
  */
 static bool is_initialised, registered[CHIPS], found[CHIPS];

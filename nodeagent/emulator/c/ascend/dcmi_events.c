@@ -1,4 +1,4 @@
-/* Fault events: subscribed to (a callback on a thread of the library's own), or waited for. Only changes are told. */
+/* Fault events: subscribed to (a callback on a thread of the library's own), or waited for. Only changes are sent. */
 #include "dcmi.h"
 
 #include <pthread.h>
@@ -14,12 +14,12 @@ static struct {
 } subscription;
 static bool was_refused;
 
-void fill_event(struct dcmi_event *told, const struct event *event, const struct chip *chip)
+void fill_event(struct dcmi_event *out, const struct event *event, const struct chip *chip)
 {
-    struct dcmi_dms_fault_event *fault = &told->event_t.dms_event;
+    struct dcmi_dms_fault_event *fault = &out->event_t.dms_event;
 
-    memset(told, 0, sizeof *told);
-    told->type = DCMI_DMS_FAULT_EVENT;
+    memset(out, 0, sizeof *out);
+    out->type = DCMI_DMS_FAULT_EVENT;
     fault->event_id = event->code;
     fault->deviceid = (unsigned short)(event->device_id_lie != NO_LIE ? event->device_id_lie : chip->logic_id);
     fault->node_type_ex = (unsigned short)(event->code >> 17 & 0x7ff);
@@ -46,7 +46,7 @@ static bool passes(const struct dcmi_event_filter *filter, const struct event *e
     return !(filter->filter_flag & DCMI_FILTER_NODE_TYPE) || filter->node_type == (event->code >> 17 & 0xff);
 }
 
-/* Of a chip that the driver has removed nothing is told (DmsGetFaultEvent of dms_fault.c). */
+/* Of a chip that the driver has removed nothing is sent (DmsGetFaultEvent of dms_fault.c). */
 static bool is_for(const struct event *event, int chip, const struct dcmi_event_filter *filter)
 {
     return event->library == LIBRARY_DCMI && state()->chips[event->chip].present &&
@@ -55,12 +55,12 @@ static bool is_for(const struct event *event, int chip, const struct dcmi_event_
 
 static void deliver(const struct event *event)
 {
-    struct dcmi_event told;
+    struct dcmi_event out;
 
     if (!is_for(event, subscription.chip, &subscription.filter))
         return;
-    fill_event(&told, event, &state()->chips[event->chip]);
-    subscription.handler(&told);
+    fill_event(&out, event, &state()->chips[event->chip]);
+    subscription.handler(&out);
 }
 
 static const struct listener listener = {settle_all, next_end_ms, deliver};
@@ -127,17 +127,17 @@ EXPORTED int dcmiv2_subscribe_fault_event(int dev_id, struct dcmi_event_filter f
     return subscribe(answer, chip, filter, handler);
 }
 
-/* The next change after the one told last; from the first call of this process on. */
+/* The next change after the one delivered last; from the first call of this process on. */
 static bool take_next(int chip, const struct dcmi_event_filter *filter, struct event *event)
 {
     static struct place {
         bool known;
         uint64_t number;
-    } told[CHIPS + 1];
+    } delivered[CHIPS + 1];
     bool found = false;
 
     pthread_mutex_lock(&mutex);
-    struct place *last = &told[chip + 1];
+    struct place *last = &delivered[chip + 1];
     uint64_t newest = newest_event();
     if (!last->known || newest - last->number > EVENTS)
         *last = (struct place){true, newest};
@@ -147,19 +147,19 @@ static bool take_next(int chip, const struct dcmi_event_filter *filter, struct e
     return found;
 }
 
-static int wait_for_event(int chip, int timeout_ms, const struct dcmi_event_filter *filter, struct dcmi_event *told)
+static int wait_for_event(int chip, int timeout_ms, const struct dcmi_event_filter *filter, struct dcmi_event *out)
 {
     const uint32_t *signal_word = &state()->node.event_signal;
     uint64_t end_ns = now_ns() + (uint64_t)(timeout_ms < 0 ? 0 : timeout_ms) * 1000000u;
     struct event event;
 
-    if (told == NULL || timeout_ms < -1 || timeout_ms > 30000)
+    if (out == NULL || timeout_ms < -1 || timeout_ms > 30000)
         return DCMI_ERR_INVALID_PARAMETER;
     for (;;) {
         uint32_t before = __atomic_load_n(signal_word, __ATOMIC_ACQUIRE);
         settle_all();
         if (take_next(chip, filter, &event)) {
-            fill_event(told, &event, &state()->chips[event.chip]);
+            fill_event(out, &event, &state()->chips[event.chip]);
             return DCMI_OK;
         }
         uint64_t now = now_ns();

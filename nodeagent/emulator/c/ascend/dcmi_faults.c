@@ -22,8 +22,8 @@ static unsigned int health_of(const struct chip *chip)
     return worst;
 }
 
-/* Of a chip that the driver has removed it is told that it is not there, and 0 answered (dsmi_get_device_health). */
-static int tell_health(const struct chip *chip, unsigned int *health)
+/* Of a chip that the driver has removed the answer is that it is not there, and 0 answered (dsmi_get_device_health). */
+static int put_health(const struct chip *chip, unsigned int *health)
 {
     enum { NOT_THERE = 0xffffffff };
 
@@ -57,7 +57,7 @@ static int collect(const struct chip *chip, unsigned int codes[COLLECTED])
 }
 
 /* A caller with less room than they need is refused. */
-static int tell_codes(const struct chip *chip, int *error_count, unsigned int *error_code_list, unsigned int list_len)
+static int put_codes(const struct chip *chip, int *error_count, unsigned int *error_code_list, unsigned int list_len)
 {
     unsigned int codes[COLLECTED];
 
@@ -77,7 +77,7 @@ static int tell_codes(const struct chip *chip, int *error_count, unsigned int *e
 }
 
 /* The vendor takes any buffer of 48 bytes and more, and fills 256 at most. */
-static int tell_code_text(const struct chip *chip, unsigned int error_code, unsigned char *text, int buf_size)
+static int put_code_text(const struct chip *chip, unsigned int error_code, unsigned char *text, int buf_size)
 {
     char name[TEXT];
 
@@ -90,11 +90,11 @@ static int tell_code_text(const struct chip *chip, unsigned int error_code, unsi
             snprintf(name, sizeof name, "%s", standing_of(chip)[index].name);
     }
     unlock_state();
-    tell_text((char *)text, (size_t)(buf_size < TEXT ? buf_size : TEXT), name);
+    put_text((char *)text, (size_t)(buf_size < TEXT ? buf_size : TEXT), name);
     return DCMI_OK;
 }
 
-static void tell_one(struct dcmi_event *told, const struct chip *chip, const struct standing *standing)
+static void put_one(struct dcmi_event *out, const struct chip *chip, const struct standing *standing)
 {
     struct event event = {
         .code = standing->code,
@@ -109,30 +109,30 @@ static void tell_one(struct dcmi_event *told, const struct chip *chip, const str
     };
 
     memcpy(event.name, standing->name, sizeof standing->name);
-    fill_event(told, &event, chip);
+    fill_event(out, &event, chip);
 }
 
 /* One for each part of the chip on which a code stands (dms_event_get_current_fault_event of dms_event.c). */
-static int tell_standing(const struct chip *chip, struct dcmi_event *events, int room, int *count)
+static int put_standing(const struct chip *chip, struct dcmi_event *events, int room, int *count)
 {
     if (events == NULL || count == NULL || room <= 0)
         return DCMI_ERR_INVALID_PARAMETER;
     lock_state();
     int written = fitting(chip, room);
     for (int index = 0; index < written; index++)
-        tell_one(&events[index], chip, &standing_of(chip)[index]);
+        put_one(&events[index], chip, &standing_of(chip)[index]);
     *count = chip->code_count_lie == NO_LIE ? written : chip->code_count_lie;
     unlock_state();
     return DCMI_OK;
 }
 
-EXPORTED_CALL(dcmi_get_device_health, dcmiv2_get_device_health, LISTED_OR_MCU, tell_health, (unsigned int *health),
+EXPORTED_CALL(dcmi_get_device_health, dcmiv2_get_device_health, LISTED_OR_MCU, put_health, (unsigned int *health),
               (health))
-EXPORTED_CALL(dcmi_get_device_errorcode_v2, dcmiv2_get_device_error_code_list, LISTED_OR_MCU, tell_codes,
+EXPORTED_CALL(dcmi_get_device_errorcode_v2, dcmiv2_get_device_error_code_list, LISTED_OR_MCU, put_codes,
               (int *error_count, unsigned int *error_code_list, unsigned int list_len),
               (error_count, error_code_list, list_len))
-EXPORTED_CALL(dcmi_get_device_errorcode_string, dcmiv2_get_device_error_info, READY_OR_MCU, tell_code_text,
+EXPORTED_CALL(dcmi_get_device_errorcode_string, dcmiv2_get_device_error_info, READY_OR_MCU, put_code_text,
               (unsigned int error_code, unsigned char *error_info, int buf_size), (error_code, error_info, buf_size))
-EXPORTED_CALL(dcmi_get_device_current_fault_event, dcmiv2_get_device_current_fault_event, READY_OR_MCU, tell_standing,
+EXPORTED_CALL(dcmi_get_device_current_fault_event, dcmiv2_get_device_current_fault_event, READY_OR_MCU, put_standing,
               (struct dcmi_event *event_buf, int input_event_buf_length, int *output_event_cnt),
               (event_buf, input_event_buf_length, output_event_cnt))

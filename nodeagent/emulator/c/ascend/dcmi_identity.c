@@ -3,32 +3,32 @@
 
 #include <string.h>
 
-static int tell_chip_info(const struct chip *chip, struct dcmi_chip_info *told)
+static int put_chip_info(const struct chip *chip, struct dcmi_chip_info *out)
 {
-    if (told == NULL)
+    if (out == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
-    tell_text((char *)told->chip_type, sizeof told->chip_type, chip->chip_type);
-    tell_text((char *)told->chip_name, sizeof told->chip_name, chip->chip_name);
-    tell_text((char *)told->chip_ver, sizeof told->chip_ver, chip->chip_version);
-    told->aicore_cnt = chip->aicore_count;
+    put_text((char *)out->chip_type, sizeof out->chip_type, chip->chip_type);
+    put_text((char *)out->chip_name, sizeof out->chip_name, chip->chip_name);
+    put_text((char *)out->chip_ver, sizeof out->chip_ver, chip->chip_version);
+    out->aicore_cnt = chip->aicore_count;
     return DCMI_OK;
 }
 
-static int tell_chip_info_v2(const struct chip *chip, struct dcmi_chip_info_v2 *told)
+static int put_chip_info_v2(const struct chip *chip, struct dcmi_chip_info_v2 *out)
 {
     /* The older structure is the beginning of the newer one. */
-    int answer = tell_chip_info(chip, (struct dcmi_chip_info *)told);
+    int answer = put_chip_info(chip, (struct dcmi_chip_info *)out);
 
     if (answer == DCMI_OK)
-        tell_text((char *)told->npu_name, sizeof told->npu_name, chip->npu_name);
+        put_text((char *)out->npu_name, sizeof out->npu_name, chip->npu_name);
     return answer;
 }
 
-static int tell_pcie_info(const struct chip *chip, struct dcmi_pcie_info_all *told)
+static int put_pcie_info(const struct chip *chip, struct dcmi_pcie_info_all *out)
 {
-    if (told == NULL)
+    if (out == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
-    *told = (struct dcmi_pcie_info_all){
+    *out = (struct dcmi_pcie_info_all){
         .venderid = chip->pci_vendor,
         .subvenderid = chip->pci_subvendor,
         .deviceid = chip->pci_product,
@@ -41,28 +41,28 @@ static int tell_pcie_info(const struct chip *chip, struct dcmi_pcie_info_all *to
     return DCMI_OK;
 }
 
-/* None of the emulated chips tells of an NDIE. */
-static int tell_die(const struct chip *chip, enum dcmi_die_type type, struct dcmi_die_id *told)
+/* None of the emulated chips has an NDIE. */
+static int put_die(const struct chip *chip, enum dcmi_die_type type, struct dcmi_die_id *out)
 {
-    if (told == NULL)
+    if (out == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
     if (type != VDIE)
         return DCMI_ERR_NOT_SUPPORT;
     if (!is_ready(chip))
         return unready(chip);
-    memcpy(told->soc_die, chip->vdie, sizeof told->soc_die);
+    memcpy(out->soc_die, chip->vdie, sizeof out->soc_die);
     return DCMI_OK;
 }
 
-static int tell_board(const struct chip *chip, struct dcmi_board_info *told)
+static int put_board(const struct chip *chip, struct dcmi_board_info *out)
 {
-    if (told == NULL)
+    if (out == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
-    *told = (struct dcmi_board_info){chip->board_id, chip->pcb_id, chip->bom_id, chip->slot_id};
+    *out = (struct dcmi_board_info){chip->board_id, chip->pcb_id, chip->bom_id, chip->slot_id};
     return DCMI_OK;
 }
 
-static int tell_mainboard(const struct chip *chip, unsigned int *mainboard_id)
+static int put_mainboard(const struct chip *chip, unsigned int *mainboard_id)
 {
     (void)chip;
     if (mainboard_id == NULL)
@@ -71,19 +71,19 @@ static int tell_mainboard(const struct chip *chip, unsigned int *mainboard_id)
     return DCMI_OK;
 }
 
-static int tell_label(const struct chip *chip, struct dcmi_elabel_info *told)
+static int put_label(const struct chip *chip, struct dcmi_elabel_info *out)
 {
-    if (told == NULL)
+    if (out == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
-    tell_text(told->product_name, sizeof told->product_name, chip->product_name);
-    tell_text(told->model, sizeof told->model, chip->model);
-    tell_text(told->manufacturer, sizeof told->manufacturer, chip->manufacturer);
-    tell_text(told->manufacturer_date, sizeof told->manufacturer_date, chip->manufactured);
-    tell_text(told->serial_number, sizeof told->serial_number, chip->serial);
+    put_text(out->product_name, sizeof out->product_name, chip->product_name);
+    put_text(out->model, sizeof out->model, chip->model);
+    put_text(out->manufacturer, sizeof out->manufacturer, chip->manufacturer);
+    put_text(out->manufacturer_date, sizeof out->manufacturer_date, chip->manufactured);
+    put_text(out->serial_number, sizeof out->serial_number, chip->serial);
     return DCMI_OK;
 }
 
-static int tell_chip_slot(const struct chip *chip, int *chip_slot)
+static int put_chip_slot(const struct chip *chip, int *chip_slot)
 {
     if (chip_slot == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
@@ -92,30 +92,30 @@ static int tell_chip_slot(const struct chip *chip, int *chip_slot)
 }
 
 /* length is the room of the caller, then the length of the text. */
-static int tell_affinity(const struct chip *chip, char *affinity_cpu, int *length)
+static int put_affinity(const struct chip *chip, char *affinity_cpu, int *length)
 {
     if (affinity_cpu == NULL || length == NULL || *length <= 0)
         return DCMI_ERR_INVALID_PARAMETER;
-    tell_text(affinity_cpu, (size_t)*length, chip->cpu_affinity);
+    put_text(affinity_cpu, (size_t)*length, chip->cpu_affinity);
     *length = (int)strlen(chip->cpu_affinity);
     return DCMI_OK;
 }
 
-EXPORTED_V1(dcmi_get_device_chip_info, READY_ONLY, tell_chip_info, (struct dcmi_chip_info *chip_info), (chip_info))
-EXPORTED_CALL(dcmi_get_device_chip_info_v2, dcmiv2_get_device_chip_info, READY_ONLY, tell_chip_info_v2,
+EXPORTED_V1(dcmi_get_device_chip_info, READY_ONLY, put_chip_info, (struct dcmi_chip_info *chip_info), (chip_info))
+EXPORTED_CALL(dcmi_get_device_chip_info_v2, dcmiv2_get_device_chip_info, READY_ONLY, put_chip_info_v2,
               (struct dcmi_chip_info_v2 *chip_info), (chip_info))
-EXPORTED_CALL(dcmi_get_device_pcie_info_v2, dcmiv2_get_device_pcie_info, READY_ONLY, tell_pcie_info,
+EXPORTED_CALL(dcmi_get_device_pcie_info_v2, dcmiv2_get_device_pcie_info, READY_ONLY, put_pcie_info,
               (struct dcmi_pcie_info_all *pcie_info), (pcie_info))
-EXPORTED_CALL(dcmi_get_device_die_v2, dcmiv2_get_device_die_id, LISTED_OR_MCU, tell_die,
+EXPORTED_CALL(dcmi_get_device_die_v2, dcmiv2_get_device_die_id, LISTED_OR_MCU, put_die,
               (enum dcmi_die_type input_type, struct dcmi_die_id *die_id), (input_type, die_id))
-EXPORTED_CALL(dcmi_get_device_board_info, dcmiv2_get_device_board_info, READY_ONLY, tell_board,
+EXPORTED_CALL(dcmi_get_device_board_info, dcmiv2_get_device_board_info, READY_ONLY, put_board,
               (struct dcmi_board_info *board_info), (board_info))
-EXPORTED_CALL(dcmi_get_mainboard_id, dcmiv2_get_mainboard_id, READY_ONLY, tell_mainboard,
+EXPORTED_CALL(dcmi_get_mainboard_id, dcmiv2_get_mainboard_id, READY_ONLY, put_mainboard,
               (unsigned int *mainboard_id), (mainboard_id))
-EXPORTED_V1(dcmi_get_device_chip_slot, READY_ONLY, tell_chip_slot, (int *chip_pos_id), (chip_pos_id))
+EXPORTED_V1(dcmi_get_device_chip_slot, READY_ONLY, put_chip_slot, (int *chip_pos_id), (chip_pos_id))
 EXPORTED_CALL(dcmi_get_affinity_cpu_info_by_device_id, dcmiv2_get_affinity_cpu_info_by_dev_id, READY_ONLY,
-              tell_affinity, (char *affinity_cpu, int *length), (affinity_cpu, length))
-EXPORTED_V2(dcmiv2_get_device_elabel_info, READY_ONLY, tell_label, (struct dcmi_elabel_info *elabel_info),
+              put_affinity, (char *affinity_cpu, int *length), (affinity_cpu, length))
+EXPORTED_V2(dcmiv2_get_device_elabel_info, READY_ONLY, put_label, (struct dcmi_elabel_info *elabel_info),
             (elabel_info))
 
 static int find_described(int card_id, int device_id)
@@ -149,17 +149,17 @@ EXPORTED int dcmi_get_netdev_brother_device(int card_id, int device_id, int *bro
  * The card's MCU is asked for each text, by way of the chip. Where none comes the library has waited for it, writes
  * "NA" and answers 0 (dcmi_mcu_get_device_elabel_info).
  */
-static int tell_no_label(const struct chip *chip, struct dcmi_elabel_info *told)
+static int put_no_label(const struct chip *chip, struct dcmi_elabel_info *out)
 {
     enum { TEXTS = 4 };
 
-    if (told == NULL)
+    if (out == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
     sleep_ms(TEXTS * (long)chip->mcu_silent_ms);
-    tell_text(told->product_name, sizeof told->product_name, "NA");
-    tell_text(told->model, sizeof told->model, "NA");
-    tell_text(told->manufacturer, sizeof told->manufacturer, "NA");
-    tell_text(told->serial_number, sizeof told->serial_number, "NA");
+    put_text(out->product_name, sizeof out->product_name, "NA");
+    put_text(out->model, sizeof out->model, "NA");
+    put_text(out->manufacturer, sizeof out->manufacturer, "NA");
+    put_text(out->serial_number, sizeof out->serial_number, "NA");
     return DCMI_OK;
 }
 
@@ -171,6 +171,6 @@ EXPORTED int dcmi_get_card_elabel_v2(int card_id, struct dcmi_elabel_info *elabe
 
     if (answer != 0)
         return answer;
-    return chip->mcu_silent_ms == 0 && is_ready(chip) ? tell_label(chip, elabel_info)
-                                                      : tell_no_label(chip, elabel_info);
+    return chip->mcu_silent_ms == 0 && is_ready(chip) ? put_label(chip, elabel_info)
+                                                      : put_no_label(chip, elabel_info);
 }

@@ -1,15 +1,15 @@
 /* Which number of one kind belongs to which of another. The host answers: a hung chip is still listed. */
 #include "dcmi.h"
 
-static int tell_number(int number, int *told)
+static int put_number(int number, int *out)
 {
-    if (told == NULL)
+    if (out == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
-    *told = number;
+    *out = number;
     return DCMI_OK;
 }
 
-static int tell_type(enum dcmi_unit_type known, enum dcmi_unit_type *type)
+static int put_type(enum dcmi_unit_type known, enum dcmi_unit_type *type)
 {
     if (type == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
@@ -25,8 +25,8 @@ EXPORTED int dcmi_get_device_type(int card_id, int device_id, enum dcmi_unit_typ
     if (answer != 0)
         return answer;
     if (is_mcu(card_id, device_id))
-        return tell_type(MCU_TYPE, device_type);
-    return find_chip(card_id, device_id) < 0 ? DCMI_ERR_INVALID_PARAMETER : tell_type(NPU_TYPE, device_type);
+        return put_type(MCU_TYPE, device_type);
+    return find_chip(card_id, device_id) < 0 ? DCMI_ERR_INVALID_PARAMETER : put_type(NPU_TYPE, device_type);
 }
 
 EXPORTED int dcmiv2_get_device_type(int dev_id, enum dcmi_unit_type *device_type);
@@ -35,7 +35,7 @@ EXPORTED int dcmiv2_get_device_type(int dev_id, enum dcmi_unit_type *device_type
     struct chip *chip;
     int answer = open_chip(__func__, 2, 0, dev_id, HOST_ANSWERS, &chip);
 
-    return answer != 0 ? answer : tell_type(NPU_TYPE, device_type);
+    return answer != 0 ? answer : put_type(NPU_TYPE, device_type);
 }
 
 EXPORTED int dcmi_get_device_logic_id(int *device_logic_id, int card_id, int device_id);
@@ -44,7 +44,7 @@ EXPORTED int dcmi_get_device_logic_id(int *device_logic_id, int card_id, int dev
     struct chip *chip;
     int answer = open_chip(__func__, 1, card_id, device_id, HOST_ANSWERS, &chip);
 
-    return answer != 0 ? answer : tell_number(chip->logic_id, device_logic_id);
+    return answer != 0 ? answer : put_number(chip->logic_id, device_logic_id);
 }
 
 /* The beginning of a call that finds a chip by a number of its own. */
@@ -80,7 +80,7 @@ EXPORTED int dcmi_get_device_logicid_from_phyid(unsigned int phyid, unsigned int
     const struct chip *chip = NULL;
     int answer = open_physical(__func__, 1, (int)phyid, &chip);
 
-    return answer != 0 ? answer : tell_number(chip->logic_id, (int *)logicid);
+    return answer != 0 ? answer : put_number(chip->logic_id, (int *)logicid);
 }
 
 EXPORTED int dcmi_get_device_phyid_from_logicid(unsigned int logicid, unsigned int *phyid);
@@ -89,7 +89,7 @@ EXPORTED int dcmi_get_device_phyid_from_logicid(unsigned int logicid, unsigned i
     const struct chip *chip = NULL;
     int answer = open_logic(__func__, 1, (int)logicid, &chip);
 
-    return answer != 0 ? answer : tell_number(chip->physical_id, (int *)phyid);
+    return answer != 0 ? answer : put_number(chip->physical_id, (int *)phyid);
 }
 
 EXPORTED int dcmiv2_get_chip_phy_id_by_dev_id(int dev_id, unsigned int *phyid);
@@ -98,7 +98,7 @@ EXPORTED int dcmiv2_get_chip_phy_id_by_dev_id(int dev_id, unsigned int *phyid)
     const struct chip *chip = NULL;
     int answer = open_logic(__func__, 2, dev_id, &chip);
 
-    return answer != 0 ? answer : tell_number(chip->physical_id, (int *)phyid);
+    return answer != 0 ? answer : put_number(chip->physical_id, (int *)phyid);
 }
 
 EXPORTED int dcmiv2_get_dev_id_by_chip_phy_id(int phyid, unsigned int *dev_id);
@@ -107,15 +107,15 @@ EXPORTED int dcmiv2_get_dev_id_by_chip_phy_id(int phyid, unsigned int *dev_id)
     const struct chip *chip = NULL;
     int answer = open_physical(__func__, 2, phyid, &chip);
 
-    return answer != 0 ? answer : tell_number(chip->logic_id, (int *)dev_id);
+    return answer != 0 ? answer : put_number(chip->logic_id, (int *)dev_id);
 }
 
-static int tell_pair(int first, int second, int *told_first, int *told_second)
+static int put_pair(int first, int second, int *first_out, int *second_out)
 {
-    if (told_first == NULL || told_second == NULL)
+    if (first_out == NULL || second_out == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
-    *told_first = first;
-    *told_second = second;
+    *first_out = first;
+    *second_out = second;
     return DCMI_OK;
 }
 
@@ -125,7 +125,7 @@ EXPORTED int dcmi_get_card_id_device_id_from_logicid(int *card_id, int *device_i
     const struct chip *chip = NULL;
     int answer = open_logic(__func__, 1, (int)device_logic_id, &chip);
 
-    return answer != 0 ? answer : tell_pair(chip->card_id, device_id_of(chip), card_id, device_id);
+    return answer != 0 ? answer : put_pair(chip->card_id, device_id_of(chip), card_id, device_id);
 }
 
 EXPORTED int dcmi_get_card_id_device_id_from_phyid(int *card_id, int *device_id, unsigned int device_phy_id);
@@ -134,7 +134,7 @@ EXPORTED int dcmi_get_card_id_device_id_from_phyid(int *card_id, int *device_id,
     const struct chip *chip = NULL;
     int answer = open_physical(__func__, 1, (int)device_phy_id, &chip);
 
-    return answer != 0 ? answer : tell_pair(chip->card_id, device_id_of(chip), card_id, device_id);
+    return answer != 0 ? answer : put_pair(chip->card_id, device_id_of(chip), card_id, device_id);
 }
 
 EXPORTED int dcmiv2_get_slot_id_and_chip_id_by_dev_id(int dev_id, unsigned int *slot_id, unsigned int *chip_id);
@@ -143,5 +143,5 @@ EXPORTED int dcmiv2_get_slot_id_and_chip_id_by_dev_id(int dev_id, unsigned int *
     const struct chip *chip = NULL;
     int answer = open_logic(__func__, 2, dev_id, &chip);
 
-    return answer != 0 ? answer : tell_pair((int)chip->slot_id, chip->device_id, (int *)slot_id, (int *)chip_id);
+    return answer != 0 ? answer : put_pair((int)chip->slot_id, chip->device_id, (int *)slot_id, (int *)chip_id);
 }

@@ -141,8 +141,8 @@ static bool has(const struct chip *chip, unsigned int main_cmd)
 }
 
 /* size is the room of the caller, then what was written. */
-static int tell_pair(const struct chip *chip, enum dcmi_main_cmd main_cmd, unsigned int sub_cmd, void *buf,
-                     unsigned int *size)
+static int put_pair(const struct chip *chip, enum dcmi_main_cmd main_cmd, unsigned int sub_cmd, void *buf,
+                    unsigned int *size)
 {
     union {
         struct dcmi_hccs_statistic_info_u64 largest;
@@ -164,37 +164,37 @@ static int tell_pair(const struct chip *chip, enum dcmi_main_cmd main_cmd, unsig
     return DCMI_ERR_NOT_SUPPORT;
 }
 
-static int tell_hccs_bandwidth(const struct chip *chip, struct dcmi_hccs_bandwidth_info *told)
+static int put_hccs_bandwidth(const struct chip *chip, struct dcmi_hccs_bandwidth_info *out)
 {
-    if (told == NULL || told->profiling_time <= 0)
+    if (out == NULL || out->profiling_time <= 0)
         return DCMI_ERR_INVALID_PARAMETER;
-    told->total_txbw = told->total_rxbw = 0;
+    out->total_txbw = out->total_rxbw = 0;
     for (int port = 0; port < HCCS_PORTS; port++) {
-        told->tx_bandwidth[port] = chip->hccs_sent_gb_per_s[port];
-        told->rx_bandwidth[port] = chip->hccs_received_gb_per_s[port];
-        told->total_txbw += chip->hccs_sent_gb_per_s[port];
-        told->total_rxbw += chip->hccs_received_gb_per_s[port];
+        out->tx_bandwidth[port] = chip->hccs_sent_gb_per_s[port];
+        out->rx_bandwidth[port] = chip->hccs_received_gb_per_s[port];
+        out->total_txbw += chip->hccs_sent_gb_per_s[port];
+        out->total_rxbw += chip->hccs_received_gb_per_s[port];
     }
     return DCMI_OK;
 }
 
-static int tell_pcie_errors(const struct chip *chip, struct dcmi_chip_pcie_err_rate *told)
+static int put_pcie_errors(const struct chip *chip, struct dcmi_chip_pcie_err_rate *out)
 {
-    if (told == NULL)
+    if (out == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
-    memcpy(told->counters, chip->pcie_errors, sizeof told->counters);
+    memcpy(out->counters, chip->pcie_errors, sizeof out->counters);
     return DCMI_OK;
 }
 
-static int tell_pcie_bandwidth(const struct chip *chip, struct dcmi_pcie_link_bandwidth_info *told)
+static int put_pcie_bandwidth(const struct chip *chip, struct dcmi_pcie_link_bandwidth_info *out)
 {
-    if (told == NULL || told->profiling_time <= 0)
+    if (out == NULL || out->profiling_time <= 0)
         return DCMI_ERR_INVALID_PARAMETER;
-    memcpy(told->bandwidths, chip->pcie_bandwidth, sizeof told->bandwidths);
+    memcpy(out->bandwidths, chip->pcie_bandwidth, sizeof out->bandwidths);
     return DCMI_OK;
 }
 
-static int tell_pod_status(const struct chip *chip, unsigned int sdid, unsigned int *status)
+static int put_pod_status(const struct chip *chip, unsigned int sdid, unsigned int *status)
 {
     if (status == NULL || sdid != chip->pod_device_id)
         return DCMI_ERR_INVALID_PARAMETER;
@@ -202,14 +202,14 @@ static int tell_pod_status(const struct chip *chip, unsigned int sdid, unsigned 
     return DCMI_OK;
 }
 
-EXPORTED_CALL(dcmi_get_device_info, dcmiv2_get_device_info, READY_ONLY, tell_pair,
+EXPORTED_CALL(dcmi_get_device_info, dcmiv2_get_device_info, READY_ONLY, put_pair,
               (enum dcmi_main_cmd main_cmd, unsigned int sub_cmd, void *buf, unsigned int *size),
               (main_cmd, sub_cmd, buf, size))
-EXPORTED_V1(dcmi_get_hccs_link_bandwidth_info, READY_ONLY, tell_hccs_bandwidth,
+EXPORTED_V1(dcmi_get_hccs_link_bandwidth_info, READY_ONLY, put_hccs_bandwidth,
             (struct dcmi_hccs_bandwidth_info *hccs_bandwidth_info), (hccs_bandwidth_info))
-EXPORTED_CALL(dcmi_get_device_pcie_error_cnt, dcmiv2_get_device_pcie_error_cnt, READY_ONLY, tell_pcie_errors,
+EXPORTED_CALL(dcmi_get_device_pcie_error_cnt, dcmiv2_get_device_pcie_error_cnt, READY_ONLY, put_pcie_errors,
               (struct dcmi_chip_pcie_err_rate *pcie_err_code_info), (pcie_err_code_info))
-EXPORTED_CALL(dcmi_get_pcie_link_bandwidth_info, dcmiv2_get_pcie_link_bandwidth_info, READY_ONLY, tell_pcie_bandwidth,
+EXPORTED_CALL(dcmi_get_pcie_link_bandwidth_info, dcmiv2_get_pcie_link_bandwidth_info, READY_ONLY, put_pcie_bandwidth,
               (struct dcmi_pcie_link_bandwidth_info *pcie_link_bandwidth_info), (pcie_link_bandwidth_info))
-EXPORTED_V1(dcmi_get_spod_node_status, READY_ONLY, tell_pod_status, (unsigned int sdid, unsigned int *status),
+EXPORTED_V1(dcmi_get_spod_node_status, READY_ONLY, put_pod_status, (unsigned int sdid, unsigned int *status),
             (sdid, status))

@@ -1,11 +1,11 @@
 /* Initialisation, versions, and the lists of cards and devices. */
 #include "dcmi.h"
 
-static int tell_version(const char *version, char *buffer, unsigned int bytes)
+static int put_version(const char *version, char *buffer, unsigned int bytes)
 {
     if (buffer == NULL || bytes == 0)
         return DCMI_ERR_INVALID_PARAMETER;
-    tell_text(buffer, bytes, version);
+    put_text(buffer, bytes, version);
     return DCMI_OK;
 }
 
@@ -14,7 +14,7 @@ static int tell_version(const char *version, char *buffer, unsigned int bytes)
     EXPORTED int name(char *buffer, unsigned int bytes)                                                                \
     {                                                                                                                  \
         int answer = open_node(__func__, generation);                                                                  \
-        return answer != 0 ? answer : tell_version(state()->node.field, buffer, bytes);                                \
+        return answer != 0 ? answer : put_version(state()->node.field, buffer, bytes);                                 \
     }
 
 EXPORTED_VERSION(dcmi_get_dcmi_version, 1, dcmi_version)
@@ -40,15 +40,15 @@ EXPORTED int dcmi_init(void) { return initialise(__func__, 1); }
 EXPORTED int dcmiv2_init(void);
 EXPORTED int dcmiv2_init(void) { return initialise(__func__, 2); }
 
-/* So many entries are told as there are, never more written than the caller has room for. */
-static int tell_list(const int *entries, int count, int lie, int *told_count, int *told, int room)
+/* So many entries are announced as there are, never more written than the caller has room for. */
+static int put_list(const int *entries, int count, int lie, int *count_out, int *out, int room)
 {
-    if (told_count == NULL || told == NULL || room <= 0)
+    if (count_out == NULL || out == NULL || room <= 0)
         return DCMI_ERR_INVALID_PARAMETER;
     int written = count < room ? count : room;
     for (int index = 0; index < written; index++)
-        told[index] = entries[index];
-    *told_count = lie == NO_LIE ? written : lie;
+        out[index] = entries[index];
+    *count_out = lie == NO_LIE ? written : lie;
     return DCMI_OK;
 }
 
@@ -86,7 +86,7 @@ static int present_chips(int logic_ids[CHIPS])
     return count;
 }
 
-static int tell_cards(const char *function, int *card_num, int *card_list, int list_len)
+static int put_cards(const char *function, int *card_num, int *card_list, int list_len)
 {
     int cards[CHIPS];
     int answer = open_node(function, 1);
@@ -95,19 +95,19 @@ static int tell_cards(const char *function, int *card_num, int *card_list, int l
         return answer;
     if (!has_initialised())
         return DCMI_ERR_INNER_ERR;
-    return tell_list(cards, present_cards(cards), state()->node.card_count_lie, card_num, card_list, list_len);
+    return put_list(cards, present_cards(cards), state()->node.card_count_lie, card_num, card_list, list_len);
 }
 
 EXPORTED int dcmi_get_card_list(int *card_num, int *card_list, int list_len);
 EXPORTED int dcmi_get_card_list(int *card_num, int *card_list, int list_len)
 {
-    return tell_cards(__func__, card_num, card_list, list_len);
+    return put_cards(__func__, card_num, card_list, list_len);
 }
 
 EXPORTED int dcmi_get_card_num_list(int *card_num, int *card_list, int list_len);
 EXPORTED int dcmi_get_card_num_list(int *card_num, int *card_list, int list_len)
 {
-    return tell_cards(__func__, card_num, card_list, list_len);
+    return put_cards(__func__, card_num, card_list, list_len);
 }
 
 EXPORTED int dcmiv2_get_device_list(int *device_list, int *device_cnt, int list_len);
@@ -118,11 +118,11 @@ EXPORTED int dcmiv2_get_device_list(int *device_list, int *device_cnt, int list_
 
     if (answer != 0)
         return answer;
-    return tell_list(logic_ids, present_chips(logic_ids), state()->node.card_count_lie, device_cnt, device_list,
-                     list_len);
+    return put_list(logic_ids, present_chips(logic_ids), state()->node.card_count_lie, device_cnt, device_list,
+                    list_len);
 }
 
-static int tell_chip_count(const char *function, int generation, int *count)
+static int put_chip_count(const char *function, int generation, int *count)
 {
     int logic_ids[CHIPS];
     int answer = open_node(function, generation);
@@ -138,13 +138,13 @@ static int tell_chip_count(const char *function, int generation, int *count)
 EXPORTED int dcmi_get_all_device_count(int *all_device_count);
 EXPORTED int dcmi_get_all_device_count(int *all_device_count)
 {
-    return tell_chip_count(__func__, 1, all_device_count);
+    return put_chip_count(__func__, 1, all_device_count);
 }
 
 EXPORTED int dcmiv2_get_all_device_count(int *all_device_count);
 EXPORTED int dcmiv2_get_all_device_count(int *all_device_count)
 {
-    return tell_chip_count(__func__, 2, all_device_count);
+    return put_chip_count(__func__, 2, all_device_count);
 }
 
 /* Chips of a card: all of them, or those that answer no more. -1: the card is not listed. */
@@ -163,7 +163,7 @@ static int count_in_card(int card_id, bool only_faulty)
     return listed == 0 ? -1 : count;
 }
 
-static int tell_card_count(const char *function, int card_id, bool only_faulty, int *device_num)
+static int put_card_count(const char *function, int card_id, bool only_faulty, int *device_num)
 {
     int answer = open_node(function, 1);
 
@@ -181,13 +181,13 @@ static int tell_card_count(const char *function, int card_id, bool only_faulty, 
 EXPORTED int dcmi_get_device_num_in_card(int card_id, int *device_num);
 EXPORTED int dcmi_get_device_num_in_card(int card_id, int *device_num)
 {
-    return tell_card_count(__func__, card_id, false, device_num);
+    return put_card_count(__func__, card_id, false, device_num);
 }
 
 EXPORTED int dcmi_get_fault_device_num_in_card(int card_id, int *device_num);
 EXPORTED int dcmi_get_fault_device_num_in_card(int card_id, int *device_num)
 {
-    return tell_card_count(__func__, card_id, true, device_num);
+    return put_card_count(__func__, card_id, true, device_num);
 }
 
 /* The largest device id of the card, and the ids of its MCU and CPU (-1 where it has none). */

@@ -3,7 +3,7 @@
 
 
 /* Through the first three stages in as many parts of its time, then there. */
-static int tell_boot_status(const struct chip *chip, enum dcmi_boot_status *status)
+static int put_boot_status(const struct chip *chip, enum dcmi_boot_status *status)
 {
     if (status == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
@@ -26,8 +26,8 @@ static void begin(struct chip *chip, bool awaits_rescan)
     chip->boot_began_ns = now_ns();
 }
 
-/* The library looks who is on every chip that it has found, and cannot tell of one that has dropped. */
-static bool is_anyone_beyond_telling(void)
+/* The library looks who is on every chip that it has found, and cannot look at one that has dropped. */
+static bool is_anyone_unknown(void)
 {
     for (int index = 0; index < state()->node.chip_count; index++) {
         const struct chip *chip = &state()->chips[index];
@@ -45,7 +45,7 @@ static int refuse_inband(const struct chip *chip)
 {
     bool is_a3 = chip->pci_product == PCI_DEVICE_A3;
 
-    if ((is_a3 || chip->pci_product == PCI_DEVICE_910B) && is_anyone_beyond_telling())
+    if ((is_a3 || chip->pci_product == PCI_DEVICE_910B) && is_anyone_unknown())
         return DCMI_ERR_DEVICE_NOT_READY;
     if (is_a3 && (!is_found(chip->card_id) || (chip->brother_card_id >= 0 && !is_found(chip->brother_card_id))))
         return DCMI_ERR_INNER_ERR;
@@ -171,7 +171,7 @@ static int prepare_group(const struct chip *chip)
 
 static int scan_group(const struct chip *chip) { return for_group(chip, scan); }
 
-static int tell_channel(const struct chip *chip, int *channel_state)
+static int put_channel(const struct chip *chip, int *channel_state)
 {
     if (channel_state == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
@@ -181,9 +181,9 @@ static int tell_channel(const struct chip *chip, int *channel_state)
     return DCMI_OK;
 }
 
-EXPORTED_CALL(dcmi_get_device_boot_status, dcmiv2_get_device_boot_status, ANY_STATE, tell_boot_status,
+EXPORTED_CALL(dcmi_get_device_boot_status, dcmiv2_get_device_boot_status, ANY_STATE, put_boot_status,
               (enum dcmi_boot_status *boot_status), (boot_status))
-EXPORTED_CALL(dcmi_get_device_outband_channel_state, dcmiv2_get_device_outband_channel_state, ANY_STATE, tell_channel,
+EXPORTED_CALL(dcmi_get_device_outband_channel_state, dcmiv2_get_device_outband_channel_state, ANY_STATE, put_channel,
               (int *channel_state), (channel_state))
 EXPORTED_BARE(dcmi_pre_reset_soc, dcmiv2_pre_reset_device, ANY_STATE, prepare_group)
 EXPORTED_BARE(dcmi_rescan_soc, dcmiv2_rescan_device, ANY_STATE, scan_group)

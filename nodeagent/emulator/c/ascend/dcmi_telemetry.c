@@ -3,55 +3,55 @@
 
 #include <string.h>
 
-#define TELL(name, type, field)                                                                                        \
-    static int name(const struct chip *chip, type *told)                                                               \
+#define PUT(name, type, field)                                                                                         \
+    static int name(const struct chip *chip, type *out)                                                                \
     {                                                                                                                  \
-        if (told == NULL)                                                                                              \
+        if (out == NULL)                                                                                               \
             return DCMI_ERR_INVALID_PARAMETER;                                                                         \
-        *told = (type)chip->field;                                                                                     \
+        *out = (type)chip->field;                                                                                      \
         return DCMI_OK;                                                                                                \
     }
 
-TELL(tell_temperature, int, temperature_celsius)
-TELL(tell_power, int, power_deciwatts)
-TELL(tell_card_power, int, card_power_deciwatts)
-TELL(tell_voltage, unsigned int, voltage_centivolts)
+PUT(put_temperature, int, temperature_celsius)
+PUT(put_power, int, power_deciwatts)
+PUT(put_card_power, int, card_power_deciwatts)
+PUT(put_voltage, unsigned int, voltage_centivolts)
 
 /* One of the values that have a number of their own; those that a product does not measure are refused. */
-static int tell_numbered(const struct chip *chip, const uint32_t values[INPUT_TYPES], int input_type,
-                         unsigned int *told)
+static int put_numbered(const struct chip *chip, const uint32_t values[INPUT_TYPES], int input_type,
+                        unsigned int *out)
 {
-    if (told == NULL || input_type < 0 || input_type >= INPUT_TYPES)
+    if (out == NULL || input_type < 0 || input_type >= INPUT_TYPES)
         return DCMI_ERR_INVALID_PARAMETER;
     if (values[input_type] == NO_VALUE)
         return DCMI_ERR_NOT_SUPPORT;
     if (!is_ready(chip))
         return unready(chip);
-    *told = values[input_type];
+    *out = values[input_type];
     return DCMI_OK;
 }
 
-static int tell_frequency(const struct chip *chip, enum dcmi_freq_type input_type, unsigned int *frequency)
+static int put_frequency(const struct chip *chip, enum dcmi_freq_type input_type, unsigned int *frequency)
 {
-    return tell_numbered(chip, chip->frequency_mhz, (int)input_type, frequency);
+    return put_numbered(chip, chip->frequency_mhz, (int)input_type, frequency);
 }
 
 /* Of profiled cores the driver says 0xef, and the library then 0 (dcmi_get_npu_device_utilization_rate). */
-static int tell_utilization(const struct chip *chip, int input_type, unsigned int *utilization)
+static int put_utilization(const struct chip *chip, int input_type, unsigned int *utilization)
 {
     enum { AI_CORE = 2, VECTOR_CORE = 12 };
-    int answer = tell_numbered(chip, chip->utilization_percent, input_type, utilization);
+    int answer = put_numbered(chip, chip->utilization_percent, input_type, utilization);
 
     if (answer == DCMI_OK && chip->profiling && (input_type == AI_CORE || input_type == VECTOR_CORE))
         *utilization = 0;
     return answer;
 }
 
-static int tell_utilizations(const struct chip *chip, struct dcmi_multi_utilization_info *told)
+static int put_utilizations(const struct chip *chip, struct dcmi_multi_utilization_info *out)
 {
-    if (told == NULL)
+    if (out == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
-    *told = (struct dcmi_multi_utilization_info){
+    *out = (struct dcmi_multi_utilization_info){
         .aic_util = chip->utilization_percent[14],
         .aiv_util = chip->utilization_percent[12],
         .aicore_util = chip->utilization_percent[2],
@@ -60,16 +60,16 @@ static int tell_utilizations(const struct chip *chip, struct dcmi_multi_utilizat
     return DCMI_OK;
 }
 
-static int tell_utilizations_of(const struct chip *chip, struct dcmi_multi_utilization_info *told, int period)
+static int put_utilizations_of(const struct chip *chip, struct dcmi_multi_utilization_info *out, int period)
 {
-    return period <= 0 ? DCMI_ERR_INVALID_PARAMETER : tell_utilizations(chip, told);
+    return period <= 0 ? DCMI_ERR_INVALID_PARAMETER : put_utilizations(chip, out);
 }
 
-static int tell_hbm(const struct chip *chip, struct dcmi_hbm_info *told)
+static int put_hbm(const struct chip *chip, struct dcmi_hbm_info *out)
 {
-    if (told == NULL)
+    if (out == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
-    *told = (struct dcmi_hbm_info){
+    *out = (struct dcmi_hbm_info){
         .memory_size = chip->hbm_size_mb,
         .freq = chip->hbm_frequency_mhz,
         .memory_usage = chip->hbm_used_mb,
@@ -79,11 +79,11 @@ static int tell_hbm(const struct chip *chip, struct dcmi_hbm_info *told)
     return DCMI_OK;
 }
 
-static int tell_memory(const struct chip *chip, struct dcmi_memory_info_stru *told)
+static int put_memory(const struct chip *chip, struct dcmi_memory_info_stru *out)
 {
-    if (told == NULL)
+    if (out == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
-    *told = (struct dcmi_memory_info_stru){
+    *out = (struct dcmi_memory_info_stru){
         .memory_size = chip->memory_size_mb,
         .freq = chip->memory_frequency_mhz,
         .utiliza = chip->memory_utilization_percent,
@@ -91,11 +91,11 @@ static int tell_memory(const struct chip *chip, struct dcmi_memory_info_stru *to
     return DCMI_OK;
 }
 
-static int tell_memory_v3(const struct chip *chip, struct dcmi_get_memory_info_stru *told)
+static int put_memory_v3(const struct chip *chip, struct dcmi_get_memory_info_stru *out)
 {
-    if (told == NULL)
+    if (out == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
-    *told = (struct dcmi_get_memory_info_stru){
+    *out = (struct dcmi_get_memory_info_stru){
         .memory_size = chip->memory_size_mb,
         .memory_available = chip->memory_available_mb,
         .freq = chip->memory_frequency_mhz,
@@ -104,10 +104,10 @@ static int tell_memory_v3(const struct chip *chip, struct dcmi_get_memory_info_s
     return DCMI_OK;
 }
 
-/* Older callers have room for seven words, so no more is written than the library is told to know. */
-static int tell_ecc(const struct chip *chip, enum dcmi_device_type memory, struct dcmi_ecc_info *told)
+/* Older callers have room for seven words, so no more is written than the library is set to know. */
+static int put_ecc(const struct chip *chip, enum dcmi_device_type memory, struct dcmi_ecc_info *out)
 {
-    if (told == NULL)
+    if (out == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
     if ((int)memory < 0 || (int)memory >= ECC_MEMORIES || chip->ecc_enabled[memory] == NO_VALUE)
         return DCMI_ERR_NOT_SUPPORT;
@@ -124,7 +124,7 @@ static int tell_ecc(const struct chip *chip, enum dcmi_device_type memory, struc
         .single_bit_next_isolated_pages_cnt = chip->ecc_next_isolated_single[memory],
         .double_bit_next_isolated_pages_cnt = chip->ecc_next_isolated_double[memory],
     };
-    memcpy(told, &whole, state()->node.ecc_words == 9 ? sizeof whole : 7 * sizeof(int));
+    memcpy(out, &whole, state()->node.ecc_words == 9 ? sizeof whole : 7 * sizeof(int));
     return DCMI_OK;
 }
 
@@ -148,11 +148,11 @@ static bool has_one_just_ended(struct chip *chip)
     return ended;
 }
 
-static int tell_processes(struct chip *chip, struct dcmi_proc_mem_info *told, int *count)
+static int put_processes(struct chip *chip, struct dcmi_proc_mem_info *out, int *count)
 {
     enum { ROOM = 64 };
 
-    if (told == NULL || count == NULL)
+    if (out == NULL || count == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
     if (chip->process_count > 0 && !is_ready(chip))
         return DCMI_ERR_DEVICE_NOT_READY;
@@ -163,34 +163,34 @@ static int tell_processes(struct chip *chip, struct dcmi_proc_mem_info *told, in
         return DCMI_ERR_NOT_SUPPORT;
     int written = chip->process_count < ROOM ? chip->process_count : ROOM;
     for (int index = 0; index < written; index++)
-        told[index] = (struct dcmi_proc_mem_info){chip->process_ids[index], chip->process_memory_bytes[index]};
+        out[index] = (struct dcmi_proc_mem_info){chip->process_ids[index], chip->process_memory_bytes[index]};
     *count = chip->process_count_lie == NO_LIE ? written : chip->process_count_lie;
     return DCMI_OK;
 }
 
-EXPORTED_CALL(dcmi_get_device_temperature, dcmiv2_get_device_temperature, READY_ONLY, tell_temperature,
+EXPORTED_CALL(dcmi_get_device_temperature, dcmiv2_get_device_temperature, READY_ONLY, put_temperature,
               (int *temperature), (temperature))
-EXPORTED_CALL(dcmi_get_device_power_info, dcmiv2_get_device_power_info, READY_ONLY, tell_power, (int *power), (power))
-EXPORTED_CALL(dcmi_get_device_voltage, dcmiv2_get_device_voltage, READY_ONLY, tell_voltage, (unsigned int *voltage),
+EXPORTED_CALL(dcmi_get_device_power_info, dcmiv2_get_device_power_info, READY_ONLY, put_power, (int *power), (power))
+EXPORTED_CALL(dcmi_get_device_voltage, dcmiv2_get_device_voltage, READY_ONLY, put_voltage, (unsigned int *voltage),
               (voltage))
-EXPORTED_CALL(dcmi_get_device_frequency, dcmiv2_get_device_frequency, LISTED_OR_MCU, tell_frequency,
+EXPORTED_CALL(dcmi_get_device_frequency, dcmiv2_get_device_frequency, LISTED_OR_MCU, put_frequency,
               (enum dcmi_freq_type input_type, unsigned int *frequency), (input_type, frequency))
-EXPORTED_CALL(dcmi_get_device_utilization_rate, dcmiv2_get_device_utilization_rate, LISTED_OR_MCU, tell_utilization,
+EXPORTED_CALL(dcmi_get_device_utilization_rate, dcmiv2_get_device_utilization_rate, LISTED_OR_MCU, put_utilization,
               (int input_type, unsigned int *utilization_rate), (input_type, utilization_rate))
 EXPORTED_CALL(dcmi_get_device_multi_utilization_rate, dcmiv2_get_device_multi_utilization_rate, READY_ONLY,
-              tell_utilizations, (struct dcmi_multi_utilization_info *util_info), (util_info))
+              put_utilizations, (struct dcmi_multi_utilization_info *util_info), (util_info))
 EXPORTED_CALL(dcmi_get_device_multi_utilization_rate_period, dcmiv2_get_device_multi_utilization_rate_period,
-              READY_ONLY, tell_utilizations_of, (struct dcmi_multi_utilization_info *util_info, int period),
+              READY_ONLY, put_utilizations_of, (struct dcmi_multi_utilization_info *util_info, int period),
               (util_info, period))
-EXPORTED_CALL(dcmi_get_device_hbm_info, dcmiv2_get_device_hbm_info, READY_ONLY, tell_hbm,
+EXPORTED_CALL(dcmi_get_device_hbm_info, dcmiv2_get_device_hbm_info, READY_ONLY, put_hbm,
               (struct dcmi_hbm_info *hbm_info), (hbm_info))
-EXPORTED_V1(dcmi_get_memory_info, READY_ONLY, tell_memory, (struct dcmi_memory_info_stru *device_memory_info),
+EXPORTED_V1(dcmi_get_memory_info, READY_ONLY, put_memory, (struct dcmi_memory_info_stru *device_memory_info),
             (device_memory_info))
-EXPORTED_V1(dcmi_get_device_memory_info_v3, READY_ONLY, tell_memory_v3, (struct dcmi_get_memory_info_stru *memory_info),
+EXPORTED_V1(dcmi_get_device_memory_info_v3, READY_ONLY, put_memory_v3, (struct dcmi_get_memory_info_stru *memory_info),
             (memory_info))
-EXPORTED_CALL(dcmi_get_device_ecc_info, dcmiv2_get_device_ecc_info, LISTED_OR_MCU, tell_ecc,
+EXPORTED_CALL(dcmi_get_device_ecc_info, dcmiv2_get_device_ecc_info, LISTED_OR_MCU, put_ecc,
               (enum dcmi_device_type input_type, struct dcmi_ecc_info *device_ecc_info), (input_type, device_ecc_info))
-EXPORTED_CALL(dcmi_get_device_resource_info, dcmiv2_get_device_proc_mem_info, ANY_STATE, tell_processes,
+EXPORTED_CALL(dcmi_get_device_resource_info, dcmiv2_get_device_proc_mem_info, ANY_STATE, put_processes,
               (struct dcmi_proc_mem_info *proc_info, int *proc_num), (proc_info, proc_num))
 
 EXPORTED int dcmi_mcu_get_power_info(int card_id, int *power);
@@ -199,5 +199,5 @@ EXPORTED int dcmi_mcu_get_power_info(int card_id, int *power)
     struct chip *chip;
     int answer = open_chip(__func__, 1, card_id, 0, READY_ONLY, &chip);
 
-    return answer != 0 ? answer : tell_card_power(chip, power);
+    return answer != 0 ? answer : put_card_power(chip, power);
 }

@@ -1,6 +1,6 @@
 /*
  * What the files of libnvidia-ml.so.1 share: the session of this process, handles, the beginning of an exported
- * call, and the ways to tell a value. A value that a product does not have is all ones and answers NOT_SUPPORTED.
+ * call, and the ways to answer a value. A value that a product does not have is all ones and answers NOT_SUPPORTED.
  */
 #ifndef EMULATOR_NVML_H
 #define EMULATOR_NVML_H
@@ -66,47 +66,47 @@ void count_event_sets(int change);
 /* The driver's version that this library belongs to: the one of the day the process loaded it. */
 const char *library_version(void);
 
-nvmlReturn_t tell_string(char *buffer, uint32_t bytes, const char *text);
+nvmlReturn_t put_string(char *buffer, uint32_t bytes, const char *text);
 void mig_uuid(const struct chip *gpu, int mig, char text[NVML_UUID_ASCII_SIZE]);
 
 /* Whether a MIG mode is on that keeps questions about the whole GPU from being answered. */
 static inline bool is_partitioned(const struct chip *gpu) { return gpu->gpu_mig_mode == 1; }
 
-static inline nvmlReturn_t tell_u32(uint32_t *told, uint32_t value)
+static inline nvmlReturn_t put_u32(uint32_t *out, uint32_t value)
 {
-    if (told == NULL)
+    if (out == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
     if (value == UINT32_MAX)
         return NVML_ERROR_NOT_SUPPORTED;
-    *told = value;
+    *out = value;
     return NVML_SUCCESS;
 }
 
-static inline nvmlReturn_t tell_u64(uint64_t *told, uint64_t value)
+static inline nvmlReturn_t put_u64(uint64_t *out, uint64_t value)
 {
-    if (told == NULL)
+    if (out == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
     if (value == UINT64_MAX)
         return NVML_ERROR_NOT_SUPPORTED;
-    *told = value;
+    *out = value;
     return NVML_SUCCESS;
 }
 
-static inline nvmlReturn_t tell_i32(int32_t *told, int32_t value)
+static inline nvmlReturn_t put_i32(int32_t *out, int32_t value)
 {
-    if (told == NULL)
+    if (out == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
     if (value == INT32_MIN)
         return NVML_ERROR_NOT_SUPPORTED;
-    *told = value;
+    *out = value;
     return NVML_SUCCESS;
 }
 
-#define TELL(told, value)                                                                                              \
-    _Generic((told), uint32_t *: tell_u32, uint64_t *: tell_u64, int32_t *: tell_i32)(told, value)
+#define PUT(out, value)                                                                                                \
+    _Generic((out), uint32_t *: put_u32, uint64_t *: put_u64, int32_t *: put_i32)(out, value)
 
 /* The rows of a table of values are asked for by number: one beyond its end is not a valid argument. */
-#define TELL_ELEMENT(told, values, index)                                                                              \
-    ((index) < sizeof(values) / sizeof(*(values)) ? TELL(told, (values)[index]) : NVML_ERROR_INVALID_ARGUMENT)
+#define PUT_ELEMENT(out, values, index)                                                                                \
+    ((index) < sizeof(values) / sizeof(*(values)) ? PUT(out, (values)[index]) : NVML_ERROR_INVALID_ARGUMENT)
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * The part of NVIDIA's NVML interface that the double offers: return codes, enumerations, and structures with
  * the sizes that the vendor's library has on 64-bit Linux. Layouts only; it declares no function and no state.
- * A structure whose first word is `version` is told apart by that word: size | revision << 24.
+ * A structure whose first word is `version` is recognised by that word: size | revision << 24.
  */
 #ifndef NODEAGENT_NVML_ABI_H
 #define NODEAGENT_NVML_ABI_H
@@ -29,7 +29,7 @@ typedef enum {
     NVML_ERROR_UNKNOWN = 999,
 } nvmlReturn_t;
 
-/* Opaque to callers. Ours is a number, never an address, so that a stale or made-up handle is told and not followed. */
+/* Opaque to callers. Ours is a number, never an address, so that a stale or made-up handle is seen and not followed. */
 typedef struct nvml_device *nvmlDevice_t;
 typedef struct nvml_event_set *nvmlEventSet_t;
 

@@ -1,6 +1,6 @@
 /*
  * Event sets: which GPUs and which types of event a caller wants, and waiting for them on the node's ring.
- * An event of ours is: chip, data[0] the type, data[1] what it tells (the Xid), data[2] and data[3] the instances.
+ * An event of ours is: chip, data[0] the type, data[1] what it says (the Xid), data[2] and data[3] the instances.
  */
 #include "nvml.h"
 
@@ -121,7 +121,7 @@ static bool is_wanted(const struct event_set *set, const struct event *event)
 
 static bool has_lost_gpu(const struct event_set *set)
 {
-    if (!state()->node.gpu_wait_tells_lost)
+    if (!state()->node.gpu_wait_answers_lost)
         return false;
     for (int slot = 0; slot < CHIPS; slot++)
         if (set->types[slot] != 0 && gpu_answer(&state()->chips[slot]) == NVML_ERROR_GPU_IS_LOST)
@@ -129,7 +129,7 @@ static bool has_lost_gpu(const struct event_set *set)
     return false;
 }
 
-/* The next event of the set, or what else there is to tell at once; TIMEOUT when there is nothing yet. */
+/* The next event of the set, or what else there is to answer at once; TIMEOUT when there is nothing yet. */
 static nvmlReturn_t take_event(nvmlEventSet_t handle, struct event *event)
 {
     nvmlReturn_t answer = NVML_ERROR_TIMEOUT;
@@ -169,17 +169,17 @@ static nvmlReturn_t wait_for_event(nvmlEventSet_t handle, struct event *event, u
     }
 }
 
-NVML_FUNCTION(nvmlEventSetWait_v2, nvmlEventSet_t handle, nvmlEventData_t *told, uint32_t timeout_ms)
+NVML_FUNCTION(nvmlEventSetWait_v2, nvmlEventSet_t handle, nvmlEventData_t *out, uint32_t timeout_ms)
 {
     struct event event;
 
     IN_SESSION();
-    if (told == NULL)
+    if (out == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
     nvmlReturn_t answer = wait_for_event(handle, &event, timeout_ms);
     if (answer != NVML_SUCCESS)
         return answer;
-    *told = (nvmlEventData_t){
+    *out = (nvmlEventData_t){
         .device = handle_of(event.chip, 0),
         .eventType = event.data[0],
         .eventData = event.data[1],

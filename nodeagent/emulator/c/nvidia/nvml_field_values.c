@@ -75,7 +75,7 @@ static nvmlReturn_t find_element(const struct chip *gpu, const struct row *row, 
     return scope < links ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
 }
 
-static nvmlReturn_t tell_sum(const uint64_t *values, size_t count, nvmlFieldValue_t *told)
+static nvmlReturn_t put_sum(const uint64_t *values, size_t count, nvmlFieldValue_t *out)
 {
     bool has_one = false;
     uint64_t sum = 0;
@@ -86,47 +86,47 @@ static nvmlReturn_t tell_sum(const uint64_t *values, size_t count, nvmlFieldValu
         has_one = true;
         sum += values[place];
     }
-    told->valueType = NVML_VALUE_UNSIGNED_LONG_LONG;
-    return has_one ? tell_u64(&told->value.ullVal, sum) : NVML_ERROR_NOT_SUPPORTED;
+    out->valueType = NVML_VALUE_UNSIGNED_LONG_LONG;
+    return has_one ? put_u64(&out->value.ullVal, sum) : NVML_ERROR_NOT_SUPPORTED;
 }
 
-static nvmlReturn_t tell_row(const struct chip *gpu, const struct row *row, nvmlFieldValue_t *told)
+static nvmlReturn_t put_row(const struct chip *gpu, const struct row *row, nvmlFieldValue_t *out)
 {
     const void *values = (const char *)gpu + row->offset;
     size_t element = 0;
 
     if (row->find == SUM)
-        return tell_sum(values, row->elements, told);
-    if (row->find == LANES_SUM || (row->find == LINK_OR_ALL && told->scopeId == (uint32_t)ALL_LINKS))
-        return tell_sum(values, known_links(gpu->gpu_nvlink_count), told);
-    nvmlReturn_t answer = find_element(gpu, row, told->fieldId, told->scopeId, &element);
+        return put_sum(values, row->elements, out);
+    if (row->find == LANES_SUM || (row->find == LINK_OR_ALL && out->scopeId == (uint32_t)ALL_LINKS))
+        return put_sum(values, known_links(gpu->gpu_nvlink_count), out);
+    nvmlReturn_t answer = find_element(gpu, row, out->fieldId, out->scopeId, &element);
     if (answer != NVML_SUCCESS)
         return answer;
     switch (row->width) {
     case WIDTH_U32:
-        told->valueType = NVML_VALUE_UNSIGNED_INT;
-        return tell_u32(&told->value.uiVal, ((const uint32_t *)values)[element]);
+        out->valueType = NVML_VALUE_UNSIGNED_INT;
+        return put_u32(&out->value.uiVal, ((const uint32_t *)values)[element]);
     case WIDTH_I32:
-        told->valueType = NVML_VALUE_SIGNED_INT;
-        return tell_i32(&told->value.siVal, ((const int32_t *)values)[element]);
+        out->valueType = NVML_VALUE_SIGNED_INT;
+        return put_i32(&out->value.siVal, ((const int32_t *)values)[element]);
     default:
-        told->valueType = NVML_VALUE_UNSIGNED_LONG_LONG;
-        return tell_u64(&told->value.ullVal, ((const uint64_t *)values)[element]);
+        out->valueType = NVML_VALUE_UNSIGNED_LONG_LONG;
+        return put_u64(&out->value.ullVal, ((const uint64_t *)values)[element]);
     }
 }
 
-static nvmlReturn_t tell_field(const struct chip *gpu, nvmlFieldValue_t *told)
+static nvmlReturn_t put_field(const struct chip *gpu, nvmlFieldValue_t *out)
 {
     char name[NAME];
-    const struct row *row = row_of(told->fieldId);
+    const struct row *row = row_of(out->fieldId);
 
-    snprintf(name, sizeof name, "field:%u", told->fieldId);
+    snprintf(name, sizeof name, "field:%u", out->fieldId);
     nvmlReturn_t answer = enter(name, slot_of_gpu(gpu));
     if (answer != NVML_SUCCESS)
         return answer;
-    if (told->fieldId == 0 || told->fieldId >= state()->node.gpu_field_end)
+    if (out->fieldId == 0 || out->fieldId >= state()->node.gpu_field_end)
         return NVML_ERROR_INVALID_ARGUMENT;
-    return row == NULL ? NVML_ERROR_NOT_SUPPORTED : tell_row(gpu, row, told);
+    return row == NULL ? NVML_ERROR_NOT_SUPPORTED : put_row(gpu, row, out);
 }
 
 NVML_FUNCTION(nvmlDeviceGetFieldValues, nvmlDevice_t device, int32_t count, nvmlFieldValue_t *values)
@@ -138,7 +138,7 @@ NVML_FUNCTION(nvmlDeviceGetFieldValues, nvmlDevice_t device, int32_t count, nvml
         values[place].timestamp = (int64_t)(now_ms() * 1000u);
         values[place].latencyUsec = 0;
         values[place].value.ullVal = 0;
-        values[place].nvmlReturn = tell_field(gpu, &values[place]);
+        values[place].nvmlReturn = put_field(gpu, &values[place]);
     }
     return NVML_SUCCESS;
 }

@@ -13,7 +13,7 @@ NVML_FUNCTION(nvmlDeviceGetCount_v2, uint32_t *count)
     int slots[CHIPS];
 
     IN_SESSION();
-    return tell_u32(count, (uint32_t)session_gpus(slots));
+    return put_u32(count, (uint32_t)session_gpus(slots));
 }
 
 NVML_FUNCTION(nvmlDeviceGetHandleByIndex_v2, uint32_t index, nvmlDevice_t *device)
@@ -39,7 +39,7 @@ NVML_FUNCTION(nvmlDeviceGetIndex, nvmlDevice_t device, uint32_t *index)
     int count = session_gpus(slots);
     for (int place = 0; place < count; place++)
         if (slots[place] == slot_of_gpu(gpu))
-            return tell_u32(index, (uint32_t)place);
+            return put_u32(index, (uint32_t)place);
     return NVML_ERROR_UNKNOWN;
 }
 
@@ -49,7 +49,7 @@ void mig_uuid(const struct chip *gpu, int mig, char text[NVML_UUID_ASCII_SIZE])
 
     snprintf(text, NVML_UUID_ASCII_SIZE, "MIG%s", digits == NULL ? "" : digits);
     if (strlen(text) > 18)
-        text[18] = (char)('0' + mig); /* where a UUID tells its version */
+        text[18] = (char)('0' + mig); /* where a UUID has its version */
 }
 
 static nvmlReturn_t find_by_uuid(const char *uuid, nvmlDevice_t *device)
@@ -137,10 +137,10 @@ NVML_FUNCTION(nvmlDeviceGetName, nvmlDevice_t device, char *name, uint32_t lengt
 
     ON_GPU_OR_MIG(device);
     if (mig == 0)
-        return tell_string(name, length, gpu->gpu_name);
+        return put_string(name, length, gpu->gpu_name);
     snprintf(text, sizeof text, "%s MIG %ug.%ugb", gpu->gpu_name, gpu->gpu_mig_slices[mig - 1],
              (unsigned)(gpu->gpu_mig_memory_bytes[mig - 1] >> 30));
-    return tell_string(name, length, text);
+    return put_string(name, length, text);
 }
 
 NVML_FUNCTION(nvmlDeviceGetUUID, nvmlDevice_t device, char *uuid, uint32_t length)
@@ -149,16 +149,16 @@ NVML_FUNCTION(nvmlDeviceGetUUID, nvmlDevice_t device, char *uuid, uint32_t lengt
 
     ON_GPU_OR_MIG(device);
     if (mig == 0)
-        return tell_string(uuid, length, gpu->gpu_uuid);
+        return put_string(uuid, length, gpu->gpu_uuid);
     mig_uuid(gpu, mig, text);
-    return tell_string(uuid, length, text);
+    return put_string(uuid, length, text);
 }
 
 #define GPU_STRING(name, field)                                                                                        \
     NVML_FUNCTION(name, nvmlDevice_t device, char *text, uint32_t length)                                              \
     {                                                                                                                  \
         ON_GPU(device);                                                                                                \
-        return tell_string(text, length, gpu->field);                                                                  \
+        return put_string(text, length, gpu->field);                                                                   \
     }
 
 GPU_STRING(nvmlDeviceGetSerial, serial)
@@ -171,21 +171,21 @@ NVML_FUNCTION(nvmlDeviceValidateInforom, nvmlDevice_t device)
     uint32_t is_corrupt = 0;
 
     ON_GPU(device);
-    nvmlReturn_t answer = tell_u32(&is_corrupt, gpu->gpu_inforom_corrupt);
+    nvmlReturn_t answer = put_u32(&is_corrupt, gpu->gpu_inforom_corrupt);
     return answer == NVML_SUCCESS && is_corrupt ? NVML_ERROR_CORRUPTED_INFOROM : answer;
 }
 
 NVML_FUNCTION(nvmlDeviceGetGspFirmwareVersion, nvmlDevice_t device, char *version)
 {
     ON_GPU(device);
-    return tell_string(version, sizeof gpu->gpu_gsp_version, gpu->gpu_gsp_version);
+    return put_string(version, sizeof gpu->gpu_gsp_version, gpu->gpu_gsp_version);
 }
 
 NVML_FUNCTION(nvmlDeviceGetGspFirmwareMode, nvmlDevice_t device, uint32_t *enabled, uint32_t *by_default)
 {
     ON_GPU(device);
-    nvmlReturn_t answer = tell_u32(enabled, gpu->gpu_gsp_mode);
-    return answer != NVML_SUCCESS ? answer : tell_u32(by_default, gpu->gpu_gsp_default_mode);
+    nvmlReturn_t answer = put_u32(enabled, gpu->gpu_gsp_mode);
+    return answer != NVML_SUCCESS ? answer : put_u32(by_default, gpu->gpu_gsp_default_mode);
 }
 
 static uint32_t pci_ids(uint32_t product, uint32_t vendor) { return product << 16 | vendor; }

@@ -27,13 +27,13 @@ NVML_FUNCTION(nvmlDeviceGetNvLinkState, nvmlDevice_t device, uint32_t link, uint
 {
     ON_LINK(device, link);
     uint32_t state = gpu->gpu_nvlink_states[link];
-    return tell_u32(is_active, state == UINT32_MAX ? state : state == 1);
+    return put_u32(is_active, state == UINT32_MAX ? state : state == 1);
 }
 
 NVML_FUNCTION(nvmlDeviceGetNvLinkVersion, nvmlDevice_t device, uint32_t link, uint32_t *version)
 {
     ON_LINK(device, link);
-    return tell_u32(version, gpu->gpu_nvlink_version);
+    return put_u32(version, gpu->gpu_nvlink_version);
 }
 
 NVML_FUNCTION(nvmlDeviceGetNvLinkErrorCounter, nvmlDevice_t device, uint32_t link, uint32_t counter, uint64_t *count)
@@ -45,7 +45,7 @@ NVML_FUNCTION(nvmlDeviceGetNvLinkErrorCounter, nvmlDevice_t device, uint32_t lin
     };
     if (counter >= sizeof counters / sizeof *counters)
         return NVML_ERROR_INVALID_ARGUMENT;
-    return tell_u64(count, counters[counter][link]);
+    return put_u64(count, counters[counter][link]);
 }
 
 NVML_FUNCTION(nvmlDeviceGetNvLinkCapability, nvmlDevice_t device, uint32_t link, uint32_t capability, uint32_t *has)
@@ -54,13 +54,13 @@ NVML_FUNCTION(nvmlDeviceGetNvLinkCapability, nvmlDevice_t device, uint32_t link,
     static const uint32_t capabilities[] = {1, 1, 1, 1, 0, 1};
 
     ON_LINK(device, link);
-    return TELL_ELEMENT(has, capabilities, capability);
+    return PUT_ELEMENT(has, capabilities, capability);
 }
 
 NVML_FUNCTION(nvmlDeviceGetNvLinkRemoteDeviceType, nvmlDevice_t device, uint32_t link, uint32_t *type)
 {
     ON_LINK(device, link);
-    return tell_u32(type, gpu->gpu_nvlink_remote_type);
+    return put_u32(type, gpu->gpu_nvlink_remote_type);
 }
 
 NVML_FUNCTION(nvmlDeviceGetNvLinkRemotePciInfo_v2, nvmlDevice_t device, uint32_t link, nvmlPciInfo_t *pci)
@@ -79,71 +79,71 @@ NVML_FUNCTION(nvmlDeviceGetNvLinkRemotePciInfo_v2, nvmlDevice_t device, uint32_t
     return NVML_SUCCESS;
 }
 
-NVML_FUNCTION(nvmlDeviceGetNvLinkInfo, nvmlDevice_t device, void *told)
+NVML_FUNCTION(nvmlDeviceGetNvLinkInfo, nvmlDevice_t device, void *out)
 {
     ON_GPU(device);
-    if (told == NULL)
+    if (out == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
-    uint32_t version = *(uint32_t *)told;
+    uint32_t version = *(uint32_t *)out;
     if (version == NVML_VERSION_WORD(nvmlNvLinkInfo_v1_t, 1))
-        return tell_u32(&((nvmlNvLinkInfo_v1_t *)told)->isNvleEnabled, gpu->gpu_nvlink_encryption);
+        return put_u32(&((nvmlNvLinkInfo_v1_t *)out)->isNvleEnabled, gpu->gpu_nvlink_encryption);
     if (version != NVML_VERSION_WORD(nvmlNvLinkInfo_v2_t, 2))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    nvmlNvLinkInfo_v2_t *second = told;
+    nvmlNvLinkInfo_v2_t *second = out;
     second->firmwareInfo.numValidEntries = 0;
-    return tell_u32(&second->isNvleEnabled, gpu->gpu_nvlink_encryption);
+    return put_u32(&second->isNvleEnabled, gpu->gpu_nvlink_encryption);
 }
 
-NVML_FUNCTION(nvmlDeviceGetGpuFabricInfo, nvmlDevice_t device, nvmlGpuFabricInfo_t *told)
+NVML_FUNCTION(nvmlDeviceGetGpuFabricInfo, nvmlDevice_t device, nvmlGpuFabricInfo_t *out)
 {
     ON_GPU(device);
-    if (told == NULL)
+    if (out == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
-    memcpy(told->clusterUuid, gpu->gpu_fabric_cluster, sizeof told->clusterUuid);
-    told->status = gpu->gpu_fabric_status;
-    told->cliqueId = gpu->gpu_fabric_clique;
-    return tell_u32(&told->state, gpu->gpu_fabric_state);
+    memcpy(out->clusterUuid, gpu->gpu_fabric_cluster, sizeof out->clusterUuid);
+    out->status = gpu->gpu_fabric_status;
+    out->cliqueId = gpu->gpu_fabric_clique;
+    return put_u32(&out->state, gpu->gpu_fabric_state);
 }
 
 /* The third revision is the second and one more byte, so that what they share is filled in once. */
 static_assert(offsetof(nvmlGpuFabricInfo_v2_t, healthMask) == offsetof(nvmlGpuFabricInfo_v3_t, healthMask), "prefix");
 
-NVML_FUNCTION(nvmlDeviceGetGpuFabricInfoV, nvmlDevice_t device, nvmlGpuFabricInfo_v3_t *told)
+NVML_FUNCTION(nvmlDeviceGetGpuFabricInfoV, nvmlDevice_t device, nvmlGpuFabricInfo_v3_t *out)
 {
     ON_GPU(device);
-    if (told == NULL)
+    if (out == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
-    bool is_second = told->version == NVML_VERSION_WORD(nvmlGpuFabricInfo_v2_t, 2);
-    bool is_third = told->version == NVML_VERSION_WORD(nvmlGpuFabricInfo_v3_t, 3);
+    bool is_second = out->version == NVML_VERSION_WORD(nvmlGpuFabricInfo_v2_t, 2);
+    bool is_third = out->version == NVML_VERSION_WORD(nvmlGpuFabricInfo_v3_t, 3);
     if (!is_second && !(is_third && state()->node.gpu_fabric_revision >= 3))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     if (gpu->gpu_fabric_state == UINT32_MAX)
         return NVML_ERROR_NOT_SUPPORTED;
-    memcpy(told->clusterUuid, gpu->gpu_fabric_cluster, sizeof told->clusterUuid);
-    told->status = gpu->gpu_fabric_status;
-    told->cliqueId = gpu->gpu_fabric_clique;
-    told->state = gpu->gpu_fabric_state;
-    told->healthMask = gpu->gpu_fabric_health_mask;
+    memcpy(out->clusterUuid, gpu->gpu_fabric_cluster, sizeof out->clusterUuid);
+    out->status = gpu->gpu_fabric_status;
+    out->cliqueId = gpu->gpu_fabric_clique;
+    out->state = gpu->gpu_fabric_state;
+    out->healthMask = gpu->gpu_fabric_health_mask;
     if (is_third)
-        told->healthSummary = (uint8_t)gpu->gpu_fabric_health_summary;
+        out->healthSummary = (uint8_t)gpu->gpu_fabric_health_summary;
     return NVML_SUCCESS;
 }
 
-NVML_FUNCTION(nvmlDeviceGetGpuFabricInfo_v4, nvmlDevice_t device, nvmlGpuFabricInfo_v4_t *told)
+NVML_FUNCTION(nvmlDeviceGetGpuFabricInfo_v4, nvmlDevice_t device, nvmlGpuFabricInfo_v4_t *out)
 {
     ON_GPU(device);
-    if (told == NULL)
+    if (out == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
     if (gpu->gpu_fabric_state == UINT32_MAX)
         return NVML_ERROR_NOT_SUPPORTED;
-    memset(told, 0, sizeof *told);
-    memcpy(told->clusterUuid, gpu->gpu_fabric_cluster, sizeof told->clusterUuid);
-    told->status = gpu->gpu_fabric_status;
-    told->cliques[0].id = gpu->gpu_fabric_clique;
-    told->numCliques = 1;
-    told->state = (uint8_t)gpu->gpu_fabric_state;
-    told->healthMask = gpu->gpu_fabric_health_mask;
-    told->healthSummary = (uint8_t)gpu->gpu_fabric_health_summary;
+    memset(out, 0, sizeof *out);
+    memcpy(out->clusterUuid, gpu->gpu_fabric_cluster, sizeof out->clusterUuid);
+    out->status = gpu->gpu_fabric_status;
+    out->cliques[0].id = gpu->gpu_fabric_clique;
+    out->numCliques = 1;
+    out->state = (uint8_t)gpu->gpu_fabric_state;
+    out->healthMask = gpu->gpu_fabric_health_mask;
+    out->healthSummary = (uint8_t)gpu->gpu_fabric_health_summary;
     return NVML_SUCCESS;
 }
 
@@ -151,5 +151,5 @@ NVML_FUNCTION(nvmlDeviceGetGpuFabricInfo_v4, nvmlDevice_t device, nvmlGpuFabricI
 NVML_FUNCTION(nvmlDeviceGetC2cModeInfoV, nvmlDevice_t device, uint32_t *is_enabled)
 {
     ON_GPU(device);
-    return tell_u32(is_enabled, gpu->gpu_c2c_mode);
+    return put_u32(is_enabled, gpu->gpu_c2c_mode);
 }

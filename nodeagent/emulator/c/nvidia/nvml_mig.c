@@ -4,20 +4,20 @@
 NVML_FUNCTION(nvmlDeviceGetMigMode, nvmlDevice_t device, uint32_t *current, uint32_t *pending)
 {
     ON_GPU(device);
-    nvmlReturn_t answer = tell_u32(current, gpu->gpu_mig_mode);
-    return answer != NVML_SUCCESS ? answer : tell_u32(pending, gpu->gpu_mig_pending_mode);
+    nvmlReturn_t answer = put_u32(current, gpu->gpu_mig_mode);
+    return answer != NVML_SUCCESS ? answer : put_u32(pending, gpu->gpu_mig_pending_mode);
 }
 
 NVML_FUNCTION(nvmlDeviceGetMaxMigDeviceCount, nvmlDevice_t device, uint32_t *count)
 {
     ON_GPU(device);
-    return tell_u32(count, gpu->gpu_mig_limit);
+    return put_u32(count, gpu->gpu_mig_limit);
 }
 
 NVML_FUNCTION(nvmlDeviceIsMigDeviceHandle, nvmlDevice_t device, uint32_t *is_mig)
 {
     ON_GPU_OR_MIG(device);
-    return tell_u32(is_mig, mig != 0);
+    return put_u32(is_mig, mig != 0);
 }
 
 NVML_FUNCTION(nvmlDeviceGetMigDeviceHandleByIndex, nvmlDevice_t device, uint32_t index, nvmlDevice_t *part)
@@ -43,23 +43,23 @@ NVML_FUNCTION(nvmlDeviceGetDeviceHandleFromMigDeviceHandle, nvmlDevice_t part, n
 NVML_FUNCTION(nvmlDeviceGetGpuInstanceId, nvmlDevice_t device, uint32_t *instance)
 {
     ON_GPU_OR_MIG(device);
-    return mig == 0 ? NVML_ERROR_NOT_SUPPORTED : tell_u32(instance, (uint32_t)mig);
+    return mig == 0 ? NVML_ERROR_NOT_SUPPORTED : put_u32(instance, (uint32_t)mig);
 }
 
 NVML_FUNCTION(nvmlDeviceGetComputeInstanceId, nvmlDevice_t device, uint32_t *instance)
 {
     ON_GPU_OR_MIG(device);
-    return mig == 0 ? NVML_ERROR_NOT_SUPPORTED : tell_u32(instance, 0);
+    return mig == 0 ? NVML_ERROR_NOT_SUPPORTED : put_u32(instance, 0);
 }
 
-NVML_FUNCTION(nvmlDeviceGetAttributes_v2, nvmlDevice_t device, nvmlDeviceAttributes_t *told)
+NVML_FUNCTION(nvmlDeviceGetAttributes_v2, nvmlDevice_t device, nvmlDeviceAttributes_t *out)
 {
     ON_GPU_OR_MIG(device);
-    if (told == NULL)
+    if (out == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
     if (mig == 0)
         return NVML_ERROR_NOT_SUPPORTED;
-    *told = (nvmlDeviceAttributes_t){
+    *out = (nvmlDeviceAttributes_t){
         .gpuInstanceSliceCount = gpu->gpu_mig_slices[mig - 1],
         .computeInstanceSliceCount = gpu->gpu_mig_slices[mig - 1],
         .memorySizeMB = gpu->gpu_mig_memory_bytes[mig - 1] >> 20,

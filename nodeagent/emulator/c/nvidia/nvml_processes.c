@@ -4,7 +4,7 @@
 enum { NO_INSTANCE = -1 };
 
 /* Asked twice: with no room for the number of processes, then with room for them. */
-static nvmlReturn_t tell_processes(const struct chip *gpu, int32_t count, uint32_t *room, nvmlProcessInfo_t *told)
+static nvmlReturn_t put_processes(const struct chip *gpu, int32_t count, uint32_t *room, nvmlProcessInfo_t *out)
 {
     uint32_t processes = (uint32_t)count;
 
@@ -14,10 +14,10 @@ static nvmlReturn_t tell_processes(const struct chip *gpu, int32_t count, uint32
     *room = processes;
     if (!fits)
         return NVML_ERROR_INSUFFICIENT_SIZE;
-    if (processes > 0 && told == NULL)
+    if (processes > 0 && out == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
     for (uint32_t place = 0; place < processes; place++)
-        told[place] = (nvmlProcessInfo_t){
+        out[place] = (nvmlProcessInfo_t){
             .pid = (uint32_t)gpu->process_ids[place],
             .usedGpuMemory = gpu->process_memory_bytes[place],
             .gpuInstanceId = (uint32_t)NO_INSTANCE,
@@ -27,10 +27,10 @@ static nvmlReturn_t tell_processes(const struct chip *gpu, int32_t count, uint32
 }
 
 #define PROCESSES_OF(name, count)                                                                                      \
-    NVML_FUNCTION(name, nvmlDevice_t device, uint32_t *room, nvmlProcessInfo_t *told)                                  \
+    NVML_FUNCTION(name, nvmlDevice_t device, uint32_t *room, nvmlProcessInfo_t *out)                                   \
     {                                                                                                                  \
         ON_GPU(device);                                                                                                \
-        return tell_processes(gpu, count, room, told);                                                                 \
+        return put_processes(gpu, count, room, out);                                                                   \
     }
 
 /* The second and third revision have one layout; no process of ours draws or shares the GPU through MPS. */

@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-static nvmlReturn_t tell_pair(uint32_t *first, uint32_t one, uint32_t *second, uint32_t other)
+static nvmlReturn_t put_pair(uint32_t *first, uint32_t one, uint32_t *second, uint32_t other)
 {
-    nvmlReturn_t answer = tell_u32(first, one);
+    nvmlReturn_t answer = put_u32(first, one);
 
-    return answer != NVML_SUCCESS ? answer : tell_u32(second, other);
+    return answer != NVML_SUCCESS ? answer : put_u32(second, other);
 }
 
 NVML_FUNCTION(nvmlDeviceGetRemappedRows, nvmlDevice_t device, uint32_t *corrected, uint32_t *uncorrected,
@@ -16,20 +16,20 @@ NVML_FUNCTION(nvmlDeviceGetRemappedRows, nvmlDevice_t device, uint32_t *correcte
     ON_GPU(device);
     if (is_partitioned(gpu))
         return NVML_ERROR_NOT_SUPPORTED;
-    nvmlReturn_t answer = tell_pair(corrected, gpu->gpu_rows_corrected, uncorrected, gpu->gpu_rows_uncorrected);
+    nvmlReturn_t answer = put_pair(corrected, gpu->gpu_rows_corrected, uncorrected, gpu->gpu_rows_uncorrected);
     if (answer != NVML_SUCCESS)
         return answer;
-    return tell_pair(pending, gpu->gpu_rows_pending, failed, gpu->gpu_rows_failed);
+    return put_pair(pending, gpu->gpu_rows_pending, failed, gpu->gpu_rows_failed);
 }
 
-NVML_FUNCTION(nvmlDeviceGetRemappedRows_v2, nvmlDevice_t device, nvmlRemappedRowsInfo_v2_t *told)
+NVML_FUNCTION(nvmlDeviceGetRemappedRows_v2, nvmlDevice_t device, nvmlRemappedRowsInfo_v2_t *out)
 {
     ON_GPU(device);
-    if (told == NULL)
+    if (out == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
     if (is_partitioned(gpu) || gpu->gpu_rows_corrected_inactive == UINT32_MAX)
         return NVML_ERROR_NOT_SUPPORTED;
-    *told = (nvmlRemappedRowsInfo_v2_t){
+    *out = (nvmlRemappedRowsInfo_v2_t){
         .corrActiveRemaps = gpu->gpu_rows_corrected,
         .corrInactiveRemaps = gpu->gpu_rows_corrected_inactive,
         .uncActiveRemaps = gpu->gpu_rows_uncorrected,
@@ -40,65 +40,65 @@ NVML_FUNCTION(nvmlDeviceGetRemappedRows_v2, nvmlDevice_t device, nvmlRemappedRow
     return NVML_SUCCESS;
 }
 
-NVML_FUNCTION(nvmlDeviceGetRowRemapperHistogram, nvmlDevice_t device, nvmlRowRemapperHistogramValues_t *told)
+NVML_FUNCTION(nvmlDeviceGetRowRemapperHistogram, nvmlDevice_t device, nvmlRowRemapperHistogramValues_t *out)
 {
     const uint32_t *banks;
 
     ON_GPU(device);
-    if (told == NULL)
+    if (out == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
     banks = gpu->gpu_row_banks;
     if (is_partitioned(gpu) || banks[0] == UINT32_MAX)
         return NVML_ERROR_NOT_SUPPORTED;
-    *told = (nvmlRowRemapperHistogramValues_t){banks[0], banks[1], banks[2], banks[3], banks[4]};
+    *out = (nvmlRowRemapperHistogramValues_t){banks[0], banks[1], banks[2], banks[3], banks[4]};
     return NVML_SUCCESS;
 }
 
-NVML_FUNCTION(nvmlDeviceGetRepairStatus, nvmlDevice_t device, nvmlRepairStatus_v1_t *told)
+NVML_FUNCTION(nvmlDeviceGetRepairStatus, nvmlDevice_t device, nvmlRepairStatus_v1_t *out)
 {
     ON_GPU(device);
-    if (told == NULL)
+    if (out == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
-    if (told->version != NVML_VERSION_WORD(nvmlRepairStatus_v1_t, 1))
+    if (out->version != NVML_VERSION_WORD(nvmlRepairStatus_v1_t, 1))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    return tell_pair(&told->bChannelRepairPending, gpu->gpu_channel_repair_pending, &told->bTpcRepairPending,
-                     gpu->gpu_tpc_repair_pending);
+    return put_pair(&out->bChannelRepairPending, gpu->gpu_channel_repair_pending, &out->bTpcRepairPending,
+                    gpu->gpu_tpc_repair_pending);
 }
 
-NVML_FUNCTION(nvmlDeviceGetUnrepairableMemoryFlag_v1, nvmlDevice_t device, nvmlUnrepairableMemory_v1_t *told)
+NVML_FUNCTION(nvmlDeviceGetUnrepairableMemoryFlag_v1, nvmlDevice_t device, nvmlUnrepairableMemory_v1_t *out)
 {
     ON_GPU(device);
-    if (told == NULL)
+    if (out == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
-    if (told->version != NVML_VERSION_WORD(nvmlUnrepairableMemory_v1_t, 1))
+    if (out->version != NVML_VERSION_WORD(nvmlUnrepairableMemory_v1_t, 1))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    return tell_u32(&told->unrepairableMemory, gpu->gpu_unrepairable_memory);
+    return put_u32(&out->unrepairableMemory, gpu->gpu_unrepairable_memory);
 }
 
-NVML_FUNCTION(nvmlDeviceGetBankRemapperStatus_v1, nvmlDevice_t device, nvmlEccBankRemapperStatus_v1_t *told)
+NVML_FUNCTION(nvmlDeviceGetBankRemapperStatus_v1, nvmlDevice_t device, nvmlEccBankRemapperStatus_v1_t *out)
 {
     ON_GPU(device);
-    if (told == NULL)
+    if (out == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
     if (gpu->gpu_banks_active == UINT32_MAX)
         return NVML_ERROR_NOT_SUPPORTED;
-    told->activeRemappings = gpu->gpu_banks_active;
-    told->inactiveRemappings = gpu->gpu_banks_inactive;
-    told->bPending = gpu->gpu_banks_pending;
-    told->histogram.maxSpareGroupCount = gpu->gpu_bank_groups_full;
-    told->histogram.noSpareGroupCount = gpu->gpu_bank_groups_empty;
+    out->activeRemappings = gpu->gpu_banks_active;
+    out->inactiveRemappings = gpu->gpu_banks_inactive;
+    out->bPending = gpu->gpu_banks_pending;
+    out->histogram.maxSpareGroupCount = gpu->gpu_bank_groups_full;
+    out->histogram.noSpareGroupCount = gpu->gpu_bank_groups_empty;
     return NVML_SUCCESS;
 }
 
 NVML_FUNCTION(nvmlDeviceGetRetiredPagesPendingStatus, nvmlDevice_t device, uint32_t *is_pending)
 {
     ON_GPU(device);
-    return tell_u32(is_pending, gpu->gpu_retired_pending);
+    return put_u32(is_pending, gpu->gpu_retired_pending);
 }
 
 /* Asked twice: with no room for the number of pages, then with room for them. */
-static nvmlReturn_t tell_pages(const struct chip *gpu, uint32_t cause, uint32_t *count, uint64_t *addresses,
-                               uint64_t *times)
+static nvmlReturn_t put_pages(const struct chip *gpu, uint32_t cause, uint32_t *count, uint64_t *addresses,
+                              uint64_t *times)
 {
     bool is_double = cause == NVML_RETIRED_DOUBLE_BIT;
     uint32_t pages = is_double ? gpu->gpu_retired_double_count : gpu->gpu_retired_single_count;
@@ -128,12 +128,12 @@ static nvmlReturn_t tell_pages(const struct chip *gpu, uint32_t cause, uint32_t 
 NVML_FUNCTION(nvmlDeviceGetRetiredPages, nvmlDevice_t device, uint32_t cause, uint32_t *count, uint64_t *addresses)
 {
     ON_GPU(device);
-    return tell_pages(gpu, cause, count, addresses, NULL);
+    return put_pages(gpu, cause, count, addresses, NULL);
 }
 
 NVML_FUNCTION(nvmlDeviceGetRetiredPages_v2, nvmlDevice_t device, uint32_t cause, uint32_t *count, uint64_t *addresses,
               uint64_t *times)
 {
     ON_GPU(device);
-    return tell_pages(gpu, cause, count, addresses, times);
+    return put_pages(gpu, cause, count, addresses, times);
 }

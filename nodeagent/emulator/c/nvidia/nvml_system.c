@@ -46,7 +46,7 @@ EXPORTED const char *nvmlErrorString(nvmlReturn_t result)
     return number < sizeof texts / sizeof *texts ? texts[number] : "Unknown Error";
 }
 
-nvmlReturn_t tell_string(char *buffer, uint32_t bytes, const char *text)
+nvmlReturn_t put_string(char *buffer, uint32_t bytes, const char *text)
 {
     if (buffer == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -54,14 +54,14 @@ nvmlReturn_t tell_string(char *buffer, uint32_t bytes, const char *text)
         return NVML_ERROR_NOT_SUPPORTED;
     if (strlen(text) >= bytes)
         return NVML_ERROR_INSUFFICIENT_SIZE;
-    tell_text(buffer, bytes, text);
+    put_text(buffer, bytes, text);
     return NVML_SUCCESS;
 }
 
 NVML_FUNCTION(nvmlSystemGetDriverVersion, char *version, uint32_t length)
 {
     IN_SESSION();
-    return tell_string(version, length, state()->node.gpu_driver_version);
+    return put_string(version, length, state()->node.gpu_driver_version);
 }
 
 NVML_FUNCTION(nvmlSystemGetNVMLVersion, char *version, uint32_t length)
@@ -70,19 +70,19 @@ NVML_FUNCTION(nvmlSystemGetNVMLVersion, char *version, uint32_t length)
 
     IN_SESSION();
     snprintf(text, sizeof text, "%d.%s", state()->node.gpu_cuda_version / 1000, library_version());
-    return tell_string(version, length, text);
+    return put_string(version, length, text);
 }
 
 NVML_FUNCTION(nvmlSystemGetCudaDriverVersion, int32_t *version)
 {
     IN_SESSION();
-    return tell_i32(version, state()->node.gpu_cuda_version);
+    return put_i32(version, state()->node.gpu_cuda_version);
 }
 
 NVML_FUNCTION(nvmlSystemGetCudaDriverVersion_v2, int32_t *version)
 {
     IN_SESSION();
-    return tell_i32(version, state()->node.gpu_cuda_version);
+    return put_i32(version, state()->node.gpu_cuda_version);
 }
 
 NVML_FUNCTION(nvmlSystemGetProcessName, uint32_t pid, char *name, uint32_t length)
@@ -97,11 +97,11 @@ NVML_FUNCTION(nvmlSystemGetProcessName, uint32_t pid, char *name, uint32_t lengt
         return NVML_ERROR_NOT_FOUND;
     size_t bytes = fread(text, 1, sizeof text - 1, file);
     fclose(file);
-    return bytes == 0 ? NVML_ERROR_NOT_FOUND : tell_string(name, length, text);
+    return bytes == 0 ? NVML_ERROR_NOT_FOUND : put_string(name, length, text);
 }
 
 NVML_FUNCTION(nvmlGetExcludedDeviceCount, uint32_t *count)
 {
     IN_SESSION();
-    return tell_u32(count, 0);
+    return put_u32(count, 0);
 }

@@ -1,18 +1,18 @@
-/* Telemetry: each function tells one field of the GPU, or one of an array by its number. */
+/* Telemetry: each function answers one field of the GPU, or one of an array by its number. */
 #include "nvml.h"
 
 #define GPU_VALUE(name, type, field)                                                                                   \
     NVML_FUNCTION(name, nvmlDevice_t device, type *value)                                                              \
     {                                                                                                                  \
         ON_GPU(device);                                                                                                \
-        return TELL(value, gpu->field);                                                                                \
+        return PUT(value, gpu->field);                                                                                 \
     }
 
 #define GPU_ELEMENT(name, type, field)                                                                                 \
     NVML_FUNCTION(name, nvmlDevice_t device, uint32_t index, type *value)                                              \
     {                                                                                                                  \
         ON_GPU(device);                                                                                                \
-        return TELL_ELEMENT(value, gpu->field, index);                                                                 \
+        return PUT_ELEMENT(value, gpu->field, index);                                                                  \
     }
 
 GPU_VALUE(nvmlDeviceGetMinorNumber, uint32_t, gpu_minor_number)
@@ -62,8 +62,8 @@ NVML_FUNCTION(nvmlDeviceSetPersistenceMode, nvmlDevice_t device, uint32_t mode)
 NVML_FUNCTION(nvmlDeviceGetCudaComputeCapability, nvmlDevice_t device, int32_t *major, int32_t *minor)
 {
     ON_GPU(device);
-    nvmlReturn_t answer = tell_i32(major, gpu->gpu_cuda_major);
-    return answer != NVML_SUCCESS ? answer : tell_i32(minor, gpu->gpu_cuda_minor);
+    nvmlReturn_t answer = put_i32(major, gpu->gpu_cuda_major);
+    return answer != NVML_SUCCESS ? answer : put_i32(minor, gpu->gpu_cuda_minor);
 }
 
 NVML_FUNCTION(nvmlDeviceGetTemperature, nvmlDevice_t device, uint32_t sensor, uint32_t *celsius)
@@ -73,59 +73,59 @@ NVML_FUNCTION(nvmlDeviceGetTemperature, nvmlDevice_t device, uint32_t sensor, ui
     ON_GPU(device);
     if (celsius == NULL || sensor != NVML_TEMPERATURE_GPU)
         return NVML_ERROR_INVALID_ARGUMENT;
-    nvmlReturn_t answer = tell_i32(&value, gpu->gpu_temperature_celsius);
+    nvmlReturn_t answer = put_i32(&value, gpu->gpu_temperature_celsius);
     if (answer == NVML_SUCCESS)
         *celsius = (uint32_t)value;
     return answer;
 }
 
-NVML_FUNCTION(nvmlDeviceGetTemperatureV, nvmlDevice_t device, nvmlTemperature_v1_t *told)
+NVML_FUNCTION(nvmlDeviceGetTemperatureV, nvmlDevice_t device, nvmlTemperature_v1_t *out)
 {
     ON_GPU(device);
-    if (told == NULL)
+    if (out == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
-    if (told->version != NVML_VERSION_WORD(nvmlTemperature_v1_t, 1))
+    if (out->version != NVML_VERSION_WORD(nvmlTemperature_v1_t, 1))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    if (told->sensorType != NVML_TEMPERATURE_GPU)
+    if (out->sensorType != NVML_TEMPERATURE_GPU)
         return NVML_ERROR_INVALID_ARGUMENT;
-    return tell_i32(&told->temperature, gpu->gpu_temperature_celsius);
+    return put_i32(&out->temperature, gpu->gpu_temperature_celsius);
 }
 
-NVML_FUNCTION(nvmlDeviceGetMarginTemperature, nvmlDevice_t device, nvmlMarginTemperature_v1_t *told)
+NVML_FUNCTION(nvmlDeviceGetMarginTemperature, nvmlDevice_t device, nvmlMarginTemperature_v1_t *out)
 {
     ON_GPU(device);
-    if (told == NULL)
+    if (out == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
-    if (told->version != NVML_VERSION_WORD(nvmlMarginTemperature_v1_t, 1))
+    if (out->version != NVML_VERSION_WORD(nvmlMarginTemperature_v1_t, 1))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    return tell_i32(&told->marginTemperature, gpu->gpu_margin_celsius);
+    return put_i32(&out->marginTemperature, gpu->gpu_margin_celsius);
 }
 
 NVML_FUNCTION(nvmlDeviceGetPowerManagementLimitConstraints, nvmlDevice_t device, uint32_t *least, uint32_t *most)
 {
     ON_GPU(device);
-    nvmlReturn_t answer = tell_u32(least, gpu->gpu_power_least_milliwatts);
-    return answer != NVML_SUCCESS ? answer : tell_u32(most, gpu->gpu_power_most_milliwatts);
+    nvmlReturn_t answer = put_u32(least, gpu->gpu_power_least_milliwatts);
+    return answer != NVML_SUCCESS ? answer : put_u32(most, gpu->gpu_power_most_milliwatts);
 }
 
-NVML_FUNCTION(nvmlDeviceGetUtilizationRates, nvmlDevice_t device, nvmlUtilization_t *told)
+NVML_FUNCTION(nvmlDeviceGetUtilizationRates, nvmlDevice_t device, nvmlUtilization_t *out)
 {
     ON_GPU(device);
-    if (told == NULL)
+    if (out == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
     if (is_partitioned(gpu))
         return NVML_ERROR_NOT_SUPPORTED;
-    nvmlReturn_t answer = tell_u32(&told->gpu, gpu->gpu_utilization_percent);
-    return answer != NVML_SUCCESS ? answer : tell_u32(&told->memory, gpu->gpu_memory_utilization_percent);
+    nvmlReturn_t answer = put_u32(&out->gpu, gpu->gpu_utilization_percent);
+    return answer != NVML_SUCCESS ? answer : put_u32(&out->memory, gpu->gpu_memory_utilization_percent);
 }
 
-NVML_FUNCTION(nvmlDeviceGetViolationStatus, nvmlDevice_t device, uint32_t policy, nvmlViolationTime_t *told)
+NVML_FUNCTION(nvmlDeviceGetViolationStatus, nvmlDevice_t device, uint32_t policy, nvmlViolationTime_t *out)
 {
     ON_GPU(device);
-    if (told == NULL)
+    if (out == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
-    told->referenceTime = now_ms() * 1000u;
-    return TELL_ELEMENT(&told->violationTime, gpu->gpu_violation_ns, policy);
+    out->referenceTime = now_ms() * 1000u;
+    return PUT_ELEMENT(&out->violationTime, gpu->gpu_violation_ns, policy);
 }
 
 static uint64_t total_bytes(const struct chip *gpu, int mig)
@@ -133,35 +133,35 @@ static uint64_t total_bytes(const struct chip *gpu, int mig)
     return mig == 0 ? gpu->gpu_memory_total_bytes : gpu->gpu_mig_memory_bytes[mig - 1];
 }
 
-NVML_FUNCTION(nvmlDeviceGetMemoryInfo, nvmlDevice_t device, nvmlMemory_t *told)
+NVML_FUNCTION(nvmlDeviceGetMemoryInfo, nvmlDevice_t device, nvmlMemory_t *out)
 {
     ON_GPU_OR_MIG(device);
-    if (told == NULL)
+    if (out == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
-    told->used = mig == 0 ? gpu->gpu_memory_used_bytes + gpu->gpu_memory_reserved_bytes : 0;
-    told->free = total_bytes(gpu, mig) - told->used;
-    return tell_u64(&told->total, total_bytes(gpu, mig));
+    out->used = mig == 0 ? gpu->gpu_memory_used_bytes + gpu->gpu_memory_reserved_bytes : 0;
+    out->free = total_bytes(gpu, mig) - out->used;
+    return put_u64(&out->total, total_bytes(gpu, mig));
 }
 
-NVML_FUNCTION(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t device, nvmlMemory_v2_t *told)
+NVML_FUNCTION(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t device, nvmlMemory_v2_t *out)
 {
     ON_GPU_OR_MIG(device);
-    if (told == NULL)
+    if (out == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
-    if (told->version != NVML_VERSION_WORD(nvmlMemory_v2_t, 2))
+    if (out->version != NVML_VERSION_WORD(nvmlMemory_v2_t, 2))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    told->reserved = mig == 0 ? gpu->gpu_memory_reserved_bytes : 0;
-    told->used = mig == 0 ? gpu->gpu_memory_used_bytes : 0;
-    told->free = total_bytes(gpu, mig) - told->used - told->reserved;
-    return tell_u64(&told->total, total_bytes(gpu, mig));
+    out->reserved = mig == 0 ? gpu->gpu_memory_reserved_bytes : 0;
+    out->used = mig == 0 ? gpu->gpu_memory_used_bytes : 0;
+    out->free = total_bytes(gpu, mig) - out->used - out->reserved;
+    return put_u64(&out->total, total_bytes(gpu, mig));
 }
 
-NVML_FUNCTION(nvmlDeviceGetBAR1MemoryInfo, nvmlDevice_t device, nvmlBAR1Memory_t *told)
+NVML_FUNCTION(nvmlDeviceGetBAR1MemoryInfo, nvmlDevice_t device, nvmlBAR1Memory_t *out)
 {
     ON_GPU(device);
-    if (told == NULL)
+    if (out == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
-    told->bar1Used = gpu->gpu_bar1_used_bytes;
-    told->bar1Free = gpu->gpu_bar1_total_bytes - gpu->gpu_bar1_used_bytes;
-    return tell_u64(&told->bar1Total, gpu->gpu_bar1_total_bytes);
+    out->bar1Used = gpu->gpu_bar1_used_bytes;
+    out->bar1Free = gpu->gpu_bar1_total_bytes - gpu->gpu_bar1_used_bytes;
+    return put_u64(&out->bar1Total, gpu->gpu_bar1_total_bytes);
 }

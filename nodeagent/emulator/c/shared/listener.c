@@ -5,34 +5,34 @@
 #include <signal.h>
 #include <stdlib.h>
 
-struct hearing {
+struct listening {
     const struct listener *listener;
-    uint64_t told;
+    uint64_t delivered;
 };
 
-static void tell_new(struct hearing *hearing)
+static void deliver_new(struct listening *listening)
 {
     struct event event;
     uint64_t newest = newest_event();
 
-    if (newest - hearing->told > EVENTS)
-        hearing->told = newest - EVENTS;
-    while (hearing->told < newest) {
-        if (read_event(++hearing->told, &event))
-            hearing->listener->tell(&event);
+    if (newest - listening->delivered > EVENTS)
+        listening->delivered = newest - EVENTS;
+    while (listening->delivered < newest) {
+        if (read_event(++listening->delivered, &event))
+            listening->listener->on_event(&event);
     }
 }
 
 static void *listen_for_ever(void *argument)
 {
-    struct hearing *hearing = argument;
+    struct listening *listening = argument;
     const uint32_t *signal_word = &state()->node.event_signal;
 
     for (;;) {
         uint32_t before = __atomic_load_n(signal_word, __ATOMIC_ACQUIRE);
-        hearing->listener->look();
-        tell_new(hearing);
-        long left_ms = hearing->listener->next_look_ms();
+        listening->listener->look();
+        deliver_new(listening);
+        long left_ms = listening->listener->next_look_ms();
         if (left_ms != 0)
             wait_for_change(signal_word, before, left_ms);
     }
@@ -42,19 +42,19 @@ static void *listen_for_ever(void *argument)
 /* Signals are for the program's own threads. */
 bool start_listener(const struct listener *listener)
 {
-    struct hearing *hearing = malloc(sizeof *hearing);
+    struct listening *listening = malloc(sizeof *listening);
     sigset_t all, before;
     pthread_t thread;
 
-    if (hearing == NULL)
+    if (listening == NULL)
         return false;
-    *hearing = (struct hearing){listener, newest_event()};
+    *listening = (struct listening){listener, newest_event()};
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool failed = pthread_create(&thread, NULL, listen_for_ever, hearing) != 0;
+    bool failed = pthread_create(&thread, NULL, listen_for_ever, listening) != 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed) {
-        free(hearing);
+        free(listening);
         return false;
     }
     pthread_detach(thread);

@@ -122,7 +122,7 @@ bool read_event(uint64_t number, struct event *event)
     return event->number == number;
 }
 
-void tell_text(char *buffer, size_t bytes, const char *text)
+void put_text(char *buffer, size_t bytes, const char *text)
 {
     if (bytes == 0)
         return;

@@ -118,13 +118,13 @@ uint64_t newest_event(void);
 struct listener {
     void (*look)(void);
     long (*next_look_ms)(void);
-    void (*tell)(const struct event *event);
+    void (*on_event)(const struct event *event);
 };
 
-/* Starts a thread that is told every event from now on. False when there can be none. */
+/* Starts a thread that receives every event from now on. False when there can be none. */
 bool start_listener(const struct listener *listener);
 
-/* Copies a text into a buffer of so many bytes, cut off; without its final NUL when the node is told to lie so. */
-void tell_text(char *buffer, size_t bytes, const char *text);
+/* Copies a text into a buffer of so many bytes, cut off; without its final NUL when the node is set to lie so. */
+void put_text(char *buffer, size_t bytes, const char *text);
 
 #endif

@@ -26,7 +26,7 @@ static struct subscription subscriptions[SUBSCRIPTIONS];
 static int subscription_count;
 static bool is_initialised;
 
-/* The faults as this process knows them: all there were when it began, and then what events have told it. */
+/* The faults as this process knows them: all there were when it began, and then what events have reported. */
 static struct fabric known[FABRIC_FAULTS];
 static int known_count;
 
@@ -39,9 +39,9 @@ static int open_library(const char *function)
     return answer;
 }
 
-static void fill_told(LqDcmiEvent *told, const struct event *event)
+static void fill_event(LqDcmiEvent *out, const struct event *event)
 {
-    *told = (LqDcmiEvent){
+    *out = (LqDcmiEvent){
         .eventType = event->code,
         .subType = (unsigned int)event->data[0],
         .peerportDevice = (unsigned short)event->data[1],
@@ -55,7 +55,7 @@ static void fill_told(LqDcmiEvent *told, const struct event *event)
         .alarmRaisedTime = event->raised_ms,
     };
     if (event->unterminated)
-        memset(told->additionalInfo, 'X', sizeof told->additionalInfo);
+        memset(out->additionalInfo, 'X', sizeof out->additionalInfo);
 }
 
 static bool passes(const lq_dcmi_event_filter *filter, const struct event *event)
@@ -104,11 +104,11 @@ static void learn(const struct event *event)
         known[index] = known[--known_count];
 }
 
-/* The process learns of it, and who has subscribed by then is told, also of what happened before that. */
+/* The process learns of it, and who has subscribed by then is notified, also of what happened before that. */
 static void deliver(const struct event *event)
 {
     struct subscription copies[SUBSCRIPTIONS];
-    LqDcmiEvent told;
+    LqDcmiEvent out;
 
     if (event->library != LIBRARY_LINGQU)
         return;
@@ -117,10 +117,10 @@ static void deliver(const struct event *event)
     int count = subscription_count;
     memcpy(copies, subscriptions, sizeof copies);
     pthread_mutex_unlock(&mutex);
-    fill_told(&told, event);
+    fill_event(&out, event);
     for (int index = 0; index < count; index++) {
         if (passes(&copies[index].filter, event))
-            copies[index].handler(&told);
+            copies[index].handler(&out);
     }
 }
 
@@ -202,9 +202,9 @@ EXPORTED int lq_dcmi_subscribe_fault_event(lq_dcmi_event_filter filter, LqDcmiEv
     return answer;
 }
 
-static void fill_listed(LqDcmiEvent *told, const struct fabric *fault)
+static void fill_listed(LqDcmiEvent *out, const struct fabric *fault)
 {
-    *told = (LqDcmiEvent){
+    *out = (LqDcmiEvent){
         .eventType = fault->event_type,
         .subType = fault->sub_type,
         .peerportDevice = (unsigned short)fault->peer_device,
