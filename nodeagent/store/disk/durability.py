@@ -217,7 +217,7 @@ class Durability:
     def _degrade(self, reason: str) -> None:
         """Begin an in-memory epoch: what is pending is numbered in it, whatever becomes of it on the disk."""
         unix_ms = self._identity.wall_ns() // 1_000_000
-        self.store_id = replace(self.store_id, epoch=max(self.store_id.epoch + 1, unix_ms))
+        self.store_id = replace(self.store_id, epoch=max(self.store_id.epoch + 2, unix_ms))
         self.degraded = reason
         _log.critical("store: not durable (%s): keeping events in memory, store id %s", reason, self.store_id)
         if self._writer is not None:
@@ -265,11 +265,13 @@ class Durability:
                 _log.warning("store: still not durable, next try in %g s: %s", self._retry_s, _text(error))
                 self._reader.resume()
             else:
-                self._be_durable(writer)
+                # No await between the last write and this one: what is taken from here on waits behind it.
+                self._left, self._writer = None, writer
+                if await self.write(Change(store_id=self.store_id)):
+                    self._be_durable()
                 return
 
-    def _be_durable(self, writer: Writer) -> None:
-        self._left, self._writer = None, writer
+    def _be_durable(self) -> None:
         self._reader.resume()
         self._unread, self._is_bare = False, False
         self._rejoining = None
@@ -281,7 +283,12 @@ class Durability:
         self._changed()
 
     async def _write_back(self, writer: Writer) -> None:
-        """Write the backlog until nothing was added meanwhile; between that and the return nothing waits."""
+        """Write the backlog until nothing was added meanwhile; between that and the return nothing waits.
+
+        Until then it stands under an epoch that nobody has seen, the next one. After a crash amid it the disk
+        lacks numbers that were published under ours, and would give them to other events.
+        """
+        unseen = replace(self.store_id, epoch=self.store_id.epoch + 1)
         ours = Ours(
             uuid=self.store_id.uuid,
             last_seq=self._last().seq,
@@ -301,7 +308,7 @@ class Durability:
                     raise StoreDamagedError("inputs were lost and no state is at hand to begin a replay from")
                 self.backlog.add(whole)
             additions = self.backlog.additions
-            change = self.backlog.missing(on_disk, self.store_id, last.seq)
+            change = self.backlog.missing(on_disk, unseen, last.seq)
             await writer.write(change)
             on_disk = self._on_disk = last
             self.backlog.forget(change, on_disk)
