@@ -215,7 +215,7 @@ async def test_story_10_one_that_says_it_worked_while_the_fault_is_still_there_h
         for attempt in (1, 2):
             await npus.verifying(attempt)
             npus.pass_time(150)
-        await npus.event(EventKind.ACTION_FINISHED, "failed: npu3 did not show that it helped; once more")
+        await npus.event(EventKind.ACTION_FINISHED, "failed: no poll showed npu3 healthy; once more")
         failed = await npus.subscriber.raised("reset_failed", "npu3")
         assert npus.node.calls(INBAND) == 2
         assert failed.condition_level is Level.SEPARATE_NPU

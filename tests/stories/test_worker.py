@@ -104,7 +104,7 @@ async def test_a_line_that_wedges_the_matcher_is_skipped_and_told_and_the_fault_
     raised = [event.code for event in subscriber.of(EventKind.RAISED) if event.source == "kmsg"]
     assert raised == ["LASTING_1", "LASTING_2"]
     assert kinds_of(subscriber, "log_gap.skipped") == [EventKind.RAISED]
-    assert "ended over record " + gap.evidence["kernel_seq"] in daemon.log
+    assert f"while it read record {gap.evidence['kernel_seq']}: " in daemon.log
     assert without_gap(subscriber.events)
 
 
