@@ -102,12 +102,20 @@ class Staged:
             f"SourceBack {device}",
         )
 
-    async def lost(self, device: str = "", after: int = 0) -> SourceLost:
+    async def lost(self, device: str = "", after: int = 0, reason: str = "") -> SourceLost:
+        """The first such loss from the ``after``-th input on, for whatever reason if none is named."""
         return await self.until(
             lambda: next(
-                (g for g in self.inputs[after:] if isinstance(g, SourceLost) and g.device == device), None
+                (
+                    given
+                    for given in self.inputs[after:]
+                    if isinstance(given, SourceLost)
+                    and given.device == device
+                    and reason in ("", given.reason)
+                ),
+                None,
             ),
-            f"SourceLost {device}",
+            f"SourceLost {device} {reason}",
         )
 
     async def polled(self, device: str, times: int = 1) -> None:

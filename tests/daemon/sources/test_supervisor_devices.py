@@ -94,7 +94,7 @@ async def test_hanging_call_is_asked_for_once(control: Path) -> None:
         await stage.signal("driver_unresponsive", "chip1", "occur")
         threads = threads_of(stage.health.pid)
         await stage.polled("chip0", times=20)
-        assert threads_of(stage.health.pid) == threads
+        assert threads_of(stage.health.pid) <= threads
 
 
 async def test_holders_are_told_when_they_change_and_not_when_they_are_listed_in_another_order(

@@ -61,7 +61,8 @@ async def test_one_of_eight_hangs_again_and_again_and_the_others_keep_their_peri
         lost = {given.device for given in stage.inputs if isinstance(given, SourceLost)}
         assert lost == {"chip5"}
         assert stage.health.pid == pid
-        assert (threads_of(pid), descriptors_of(pid)) == (threads, theirs)
+        assert threads_of(pid) <= threads  # its start may have had one more, for a moment
+        assert descriptors_of(pid) == theirs
         assert descriptors_of(os.getpid()) == ours
 
 

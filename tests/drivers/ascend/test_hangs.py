@@ -62,7 +62,8 @@ async def test_a_chip_that_hangs_again_and_again_leaves_nothing_behind(
             node.release()
             await stage.signal("driver_unresponsive", "npu5", "recover", after=before)
         assert edges(stage, "driver_unresponsive", "npu5") == ["raised", "cleared"] * REPETITIONS
-        assert (stage.health.pid, stage.health.restarts, threads_of(pid)) == (pid, 0, threads)
+        assert (stage.health.pid, stage.health.restarts) == (pid, 0)
+        assert threads_of(pid) <= threads
 
 
 async def test_a_worker_stuck_in_the_kernel_is_replaced_by_one_that_leaves_its_chip_alone(
