@@ -1,26 +1,25 @@
 """What one test after another computes from the same text is computed once in each process of the suite.
 
-Only functions of a text alone: the parser of a table's file, the two judges of a pattern's regex, and
-Hyperscan's compiler. All of ``fault_codes`` goes through them whenever its tables are loaded or a line is
-matched. Processes that tests start compute everything by themselves.
+Only functions of a text alone: the parser of a table's file and the two judges of a pattern's regex. All of
+``fault_codes`` goes through them whenever its tables are loaded. Processes that tests start compute these by
+themselves; compiled patterns they find in one cache, as services do.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from tempfile import TemporaryDirectory
+from typing import Final
 
-import hyperscan
 import pytest
 
-from nodeagent.drivers.kmsg import match
+from nodeagent.drivers.kmsg.compiled import FOLDER_VARIABLE
 from nodeagent.tables import layers
 from nodeagent.tables.patterns import anchored, backtracking
 from nodeagent.toml.problem import Problem
 from nodeagent.toml.source import Source, read_source
 
-_compile: Final = match._database
-_compiled: Final[dict[Any, bytes]] = {}
+_cache: Final = TemporaryDirectory(prefix="nodeagent-tests-")
 _parsed: Final[dict[tuple[Path, bytes], Source]] = {}
 
 
@@ -29,7 +28,7 @@ def remember(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(layers, "read_source", _parsed_once)
     patch.setattr(anchored, "objection", cache(anchored.objection))
     patch.setattr(backtracking, "objections", _listed_once(backtracking.objections))
-    patch.setattr(match, "_database", _database)
+    patch.setenv(FOLDER_VARIABLE, _cache.name)
 
 
 def _parsed_once(path: Path, report: Callable[[Problem], None]) -> Source | None:
@@ -48,13 +47,3 @@ def _parsed_once(path: Path, report: Callable[[Problem], None]) -> Source | None
 def _listed_once(objections: Callable[[str], Iterator[str]]) -> Callable[[str], Iterator[str]]:
     listed = cache(lambda regex: tuple(objections(regex)))
     return lambda regex: iter(listed(regex))
-
-
-def _database(rules: Sequence[Any], numbers: Sequence[int]) -> Any:
-    """As compiled, for this caller alone: only one at a time can scan with it."""
-    key = tuple((number, rules[number].regex.pattern) for number in numbers)
-    if key not in _compiled:
-        _compiled[key] = hyperscan.dumpb(_compile(rules, numbers))
-    database = hyperscan.loadb(_compiled[key], mode=hyperscan.HS_MODE_BLOCK)
-    database.scratch = hyperscan.Scratch(database)
-    return database

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nodeagent.core.model import Assertion
-from nodeagent.drivers.kmsg import match as match_module
+from nodeagent.drivers.kmsg import prefilter
 from nodeagent.drivers.kmsg.match import Match, Matcher, device_name
 from nodeagent.wire import Pattern
 
@@ -169,7 +169,7 @@ def test_without_hyperscan_the_answers_are_the_same(
     lines = [line["text"] for line in FIELD["line"]] + SAMPLES["nothing"]
     lines += [text for sort in sorts for text, *_ in SAMPLES[sort]]
     fast = shipped_matcher.match(lines)
-    monkeypatch.setattr(match_module, "hyperscan", None)
+    monkeypatch.setattr(prefilter, "hyperscan", None)
     assert Matcher(shipped()).match(lines) == fast
 
 

@@ -293,6 +293,12 @@ def test_an_upgrade_starts_nothing_that_the_administrator_has_switched_off(
 def test_purge_leaves_nothing_behind(node: Machine) -> None:
     node.run("dpkg", "--purge", "nodeagent")
 
-    folders = ("/usr/lib/nodeagent", "/usr/share/nodeagent", "/var/lib/nodeagent", "/run/nodeagent")
+    folders = (
+        "/usr/lib/nodeagent",
+        "/usr/share/nodeagent",
+        "/var/lib/nodeagent",
+        "/var/cache/nodeagent",
+        "/run/nodeagent",
+    )
     assert [folder for folder in folders if node.run("test", "-e", folder, check=False).returncode == 0] == []
     assert node.property_of(UNIT, "LoadState") == "not-found"

@@ -4,9 +4,8 @@ The rule's own ``re`` decides, always: the first pattern in the tables' order th
 message begins, and only there: further on the kernel quotes what any user chooses. A message may hold
 several lines; that one of them begins as a pattern does, behind the first, means nothing.
 
-Hyperscan only says which patterns need not be tried. It may say "perhaps" too often, never too seldom;
-wherever its dialect could differ from Python's, the pattern or the line goes to ``re`` unfiltered. Without
-Hyperscan everything does, and the answers are the same.
+``prefilter`` only says which patterns need not be tried. Without Hyperscan all are, and the answers are the
+same.
 
 Never one big alternation: that is the slowest way in every engine.
 """
@@ -15,26 +14,14 @@ import re
 import string
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from nodeagent.core.model import NODE, Assertion
+from nodeagent.drivers.kmsg.prefilter import PLAIN, Prefilter, is_installed
 from nodeagent.drivers.kmsg.quoting import begins_with_a_long_name
-from nodeagent.memory import give_back
 from nodeagent.wire import Pattern
 
-try:
-    import hyperscan
-except ImportError:
-    hyperscan = None  # type: ignore[assignment]
-
 _UNPRINTABLE: Final = re.compile(r"[^!-~]+")
-_PLAIN: Final = re.compile(r"[\t\n -~]*")
-"""Text on which both engines agree what a space, a word and a digit are."""
-
-_DIALECTS_DIFFER: Final = re.compile(r"[^\x00-\x7f]|\\[AZux0-9]|\{,|\[[:.=]|\(\?\w*[aLux]")
-r"""Hints in a pattern that Python may read it otherwise: anchors of the whole text (lines are scanned
-joined), octal and ``\x``, ``{,n}``, POSIX classes, and the inline flags a, L, u, x."""
-
 _PCI: Final = re.compile(
     r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}):([0-9a-f]{2})(?:\.([0-7]))?", re.IGNORECASE | re.ASCII
 )
@@ -59,7 +46,9 @@ class Matcher:
         """Raises ``ValueError`` naming the pattern that does not compile."""
         self._rules = [_Rule(pattern) for pattern in patterns]
         self._everything = range(len(self._rules))
-        self._filter = _Prefilter(self._rules) if prefiltered and hyperscan is not None else None
+        self._filter: Prefilter | None = None
+        if prefiltered and is_installed():
+            self._filter = Prefilter([rule.regex.pattern for rule in self._rules])
         self._unfiltered = () if self._filter is None else self._filter.unfiltered
 
     def match(self, messages: Sequence[str], continued: Container[int] = ()) -> list[Match | None]:
@@ -74,7 +63,7 @@ class Matcher:
 
     def _candidates(self, message: str, *, hopeful: bool) -> Sequence[int]:
         """The numbers of the patterns worth trying, ascending."""
-        if self._filter is None or not _PLAIN.fullmatch(message):
+        if self._filter is None or not PLAIN.fullmatch(message):
             return self._everything
         return self._filter.candidates(message) if hopeful else self._unfiltered
 
@@ -145,71 +134,3 @@ def device_name(text: str) -> str:
 def as_name(text: str) -> str:
     """Fit for a name: printable ASCII without spaces, bounded, never empty."""
     return _UNPRINTABLE.sub("_", text)[:_MAX_NAME] or "_"
-
-
-class _Prefilter:
-    """Hyperscan over the patterns it can take. ``unfiltered`` are the others: tried on every line."""
-
-    def __init__(self, rules: Sequence[_Rule]) -> None:
-        taken = [n for n, rule in enumerate(rules) if not _DIALECTS_DIFFER.search(rule.regex.pattern)]
-        self._database: Any = None
-        while taken and self._database is None:
-            taken = self._compile(rules, taken)
-        give_back()
-        self.unfiltered = [n for n in range(len(rules)) if n not in set(taken)]
-
-    def _compile(self, rules: Sequence[_Rule], numbers: list[int]) -> list[int]:
-        """Sets the database, or returns the numbers that compile one by one."""
-        try:
-            self._database = _database(rules, numbers)
-        except hyperscan.error:
-            return [n for n in numbers if _compiles(rules, n)]
-        return numbers
-
-    def any(self, messages: Sequence[str]) -> bool:
-        """Whether any pattern may match any of the lines: one scan over all of them."""
-        text = "\n".join(messages)
-        if self._database is None or not _PLAIN.fullmatch(text):
-            return True
-        hits: list[int] = []
-        self._database.scan(text.encode(), match_event_handler=_collect, context=hits)
-        return bool(hits)
-
-    def candidates(self, message: str) -> list[int]:
-        """The numbers of the patterns worth trying on the line, ascending."""
-        hits = list(self.unfiltered)
-        if self._database is not None:
-            self._database.scan(message.encode(), match_event_handler=_collect, context=hits)
-            hits.sort()
-        return hits
-
-
-def _database(rules: Sequence[_Rule], numbers: Sequence[int]) -> Any:
-    """Flags: an over-approximation where Hyperscan lacks a construct, one report a pattern, ``^`` and ``$``
-    at each of the joined lines, and so at those within a message too. Raises ``hyperscan.error``."""
-    flags = (
-        hyperscan.HS_FLAG_PREFILTER
-        | hyperscan.HS_FLAG_SINGLEMATCH
-        | hyperscan.HS_FLAG_MULTILINE
-        | hyperscan.HS_FLAG_ALLOWEMPTY
-    )
-    database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-    database.compile(
-        expressions=[rules[number].regex.pattern.encode() for number in numbers],
-        ids=list(numbers),
-        flags=[flags] * len(numbers),
-    )
-    database.scratch = hyperscan.Scratch(database)
-    return database
-
-
-def _compiles(rules: Sequence[_Rule], number: int) -> bool:
-    try:
-        _database(rules, [number])
-    except hyperscan.error:
-        return False
-    return True
-
-
-def _collect(number: int, _start: int, _end: int, _flags: int, hits: list[int]) -> None:
-    hits.append(number)
