@@ -87,9 +87,9 @@ class _Walk:
 
     def sequence(self, nodes: Iterable[Node], fixed: int, *, more: bool) -> int:
         pieces = list(nodes)
-        least = [_least(node) for node in pieces]
-        for number, node in enumerate(pieces, start=1):
-            fixed = self._piece(node, fixed, more=more or any(least[number:]))
+        asking = max((place for place, node in enumerate(pieces) if _least(node)), default=0)
+        for place, node in enumerate(pieces):
+            fixed = self._piece(node, fixed, more=more or place < asking)
         return fixed
 
     def _piece(self, node: Node, fixed: int, *, more: bool) -> int:
@@ -115,7 +115,7 @@ class _Walk:
             return fixed
         if most > LONGEST_WORD and fixed < FIRST_WORDS and more:
             raise _Void(_LONG_WORD_FIRST)
-        return fixed if _runs_on(node) and not is_fixed else fixed + least
+        return fixed + least if is_fixed or not _runs_on(node) else fixed
 
     def _anything(self, most: int, fixed: int, *, more: bool) -> None:
         """So many of any characters: harmless only where no name that begins the line reaches that far."""
