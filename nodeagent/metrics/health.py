@@ -47,11 +47,13 @@ def daemon_metrics(health: Health) -> Iterator[Metric]:
 def source_metrics(view: View, health: Health) -> Iterator[Metric]:
     names = ["source"]
     up = GaugeMetricFamily(
-        "nodeagent_source_up", "1 while the source can observe.", labels=[*names, "required"]
+        "nodeagent_source_up",
+        "1 while the source observes: it was read and is not lost.",
+        labels=[*names, "required"],
     )
     for source in view.sources:
         if not source.device_id:
-            up.add_metric([source.name, str(source.required).lower()], float(source.lost_ns is None))
+            up.add_metric([source.name, str(source.required).lower()], float(source.observes))
     duration = GaugeMetricFamily(
         "nodeagent_source_poll_duration_seconds", "Of the source's slowest device, last time.", labels=names
     )

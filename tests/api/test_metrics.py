@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from nodeagent.core.model import EventKind, Level
+from nodeagent.core.model import EventKind, Level, Source, View
 from nodeagent.metrics.collector import NodeMetrics
+from nodeagent.metrics.health import source_metrics
 from nodeagent.metrics.health_values import Health, SourceHealth
 from nodeagent.metrics.http import MetricsServer
 from tests.api.samples import event
@@ -126,6 +127,19 @@ async def test_faults_by_codes_that_no_table_names_are_counted_by_source(
     counted = series("nodeagent_unknown_codes_total", source="ascend")
     await until(lambda: counted in scrape(served))
     assert {key: value for key, value in scrape(served).items() if key[0] == counted[0]} == {counted: 1}
+
+
+def test_a_source_that_was_never_read_or_was_lost_is_not_up() -> None:
+    read, never_read = Source(name="kmsg"), Source(name="ascend", unread=True)
+    lost = Source(name="nvidia", lost_ns=5)
+
+    up = next(source_metrics(View(sources=(read, never_read, lost)), Health()))
+
+    assert {sample.labels["source"]: sample.value for sample in up.samples} == {
+        "kmsg": 1,
+        "ascend": 0,
+        "nvidia": 0,
+    }
 
 
 async def test_the_daemon_tells_how_it_does_itself(stage: Stage, served: MetricsServer) -> None:
