@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from nodeagent.drivers.ascend.library import dcmi
-from nodeagent.drivers.ascend.npu.beside import Beside
-from nodeagent.drivers.ascend.npu.telemetry import MAY_WAIT, Telemetry
+from nodeagent.drivers.ascend.npu.chip.beside import Beside
+from nodeagent.drivers.ascend.npu.chip.telemetry import MAY_WAIT, Telemetry
 from nodeagent.emulator.node import EmulatedNode
 from tests.drivers.ascend.conftest import Emulate
 from tests.waiting import wait_until

@@ -4,10 +4,11 @@ import pytest
 
 from nodeagent.drivers.api import CallFailed, Unavailable
 from nodeagent.drivers.ascend.library import dcmi
-from nodeagent.drivers.ascend.library.dcmi import Chip, Library
+from nodeagent.drivers.ascend.library.chip import Chip
+from nodeagent.drivers.ascend.library.dcmi import Library
 from nodeagent.drivers.ascend.library.errors import DCMI_STATUS, Nonsense, NotReady, NotSupported
 from nodeagent.drivers.ascend.library.functions import Generation
-from nodeagent.drivers.ascend.npu.telemetry import Telemetry
+from nodeagent.drivers.ascend.npu.chip.telemetry import Telemetry
 from nodeagent.emulator.node import EmulatedNode
 from tests.drivers.ascend.conftest import Emulate
 

@@ -8,7 +8,7 @@ import pytest
 
 from nodeagent.core.model import Assertion
 from nodeagent.drivers.ascend.library.abi import Event
-from nodeagent.drivers.ascend.npu.events import (
+from nodeagent.drivers.ascend.npu.chip.events import (
     MAX_PARTS_REMEMBERED,
     ON_ITS_WAY_NS,
     SETTLES_NS,

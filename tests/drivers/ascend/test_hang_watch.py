@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from nodeagent.drivers.ascend.npu.chip.hang import SUSPECTED_HANG, HangRule, HangWatch, Sample, sample_of
 from nodeagent.drivers.ascend.npu.driver import AscendDriver
-from nodeagent.drivers.ascend.npu.hang import SUSPECTED_HANG, HangRule, HangWatch, Sample, sample_of
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.wire import Holder
 from tests.drivers.ascend.recorder import Recorder

@@ -8,7 +8,7 @@ import pytest
 
 from nodeagent.core.model import SourceLost
 from nodeagent.daemon.sources.source import WorkerSpec
-from nodeagent.drivers.ascend.npu.chip import REMOVED
+from nodeagent.drivers.ascend.npu.chip.watched_chip import REMOVED
 from nodeagent.drivers.ascend.npu.driver import ENUMERATE_EACH, AscendDriver
 from nodeagent.emulator.node import EmulatedNode
 from tests.daemon.staged import HANG_S

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from nodeagent.drivers.ascend.library import dcmi
-from nodeagent.drivers.ascend.npu.telemetry import Telemetry
+from nodeagent.drivers.ascend.npu.chip.telemetry import Telemetry
 from nodeagent.emulator.node import EmulatedNode
 from tests.drivers.ascend.conftest import Emulate
 

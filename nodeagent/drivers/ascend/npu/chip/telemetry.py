@@ -21,9 +21,9 @@ from nodeagent.drivers.ascend.library.abi import (
     PcieLinkErrors,
     UbPortLinkStatus,
 )
-from nodeagent.drivers.ascend.library.dcmi import Chip
+from nodeagent.drivers.ascend.library.chip import Chip
 from nodeagent.drivers.ascend.library.errors import Nonsense, NotSupported
-from nodeagent.drivers.ascend.npu.refusals import Refusals
+from nodeagent.drivers.ascend.npu.chip.refusals import Refusals
 
 Measured = tuple[str, float, float, float]
 """A metric, its value, and the least and the most that the vendor's documents allow, in the metric's unit."""

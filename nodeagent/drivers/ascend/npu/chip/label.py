@@ -12,9 +12,9 @@ from typing import Final
 
 from nodeagent.drivers.api import CallFailed
 from nodeagent.drivers.ascend.library.abi import ElabelInfo, text
-from nodeagent.drivers.ascend.library.dcmi import Chip
+from nodeagent.drivers.ascend.library.chip import Chip
 from nodeagent.drivers.ascend.library.errors import NotSupported
-from nodeagent.drivers.ascend.npu.beside import Beside
+from nodeagent.drivers.ascend.npu.chip.beside import Beside
 
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 300.0

@@ -11,8 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from nodeagent.core.model import Assertion
-from nodeagent.drivers.ascend.library.abi import FaultEvent, text
-from nodeagent.drivers.ascend.library.dcmi import HANDLED_EVENT
+from nodeagent.drivers.ascend.library.abi import HANDLED_EVENT, FaultEvent, text
 from nodeagent.wire import Batch, Signal
 
 RESET_FINISHED: Final = "8C2FA009"
