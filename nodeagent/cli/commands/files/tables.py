@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from nodeagent.cli.commands import tables_diff, tables_import, tables_reload
+from nodeagent.cli.commands.files import tables_diff, tables_import, tables_reload
 from nodeagent.cli.shared.errors import EXIT_FAILED
 from nodeagent.cli.shared.options import Output, config_option, output_option, read_config
 from nodeagent.cli.shared.output import problem_form, write, write_json
