@@ -6,12 +6,12 @@ from nodeagent import wire
 from nodeagent.core.catalog.catalog import Settings
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import NODE, EventKind, Input, Level, Signal, SourceLost, Verdict
-from nodeagent.daemon.sources.observation import Observation
+from nodeagent.daemon.sources.observed.observation import Observation
 from nodeagent.tables.load import load_catalog
 from tests.core.build import begin, device_view, of, open_codes, run, wait
-from tests.daemon.sources.test_vanished_devices import CLOCK, listed, read
+from tests.daemon.sources.observed.test_vanished_devices import CLOCK, listed, read
 
-TABLES = load_catalog((Path(__file__).parents[3] / "fault_codes",), Settings()).catalog
+TABLES = load_catalog((Path(__file__).parents[4] / "fault_codes",), Settings()).catalog
 FEWER = "fewer_chips_than_expected.nvidia"
 MORE = "more_chips_than_expected.nvidia"
 NONE_HERE = wire.Unavailable(reason="the library is not installed", absent=True)

@@ -13,12 +13,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from nodeagent import wire
 from nodeagent.core.model import NODE, Assertion, Input, SourceBack, SourceLost
 from nodeagent.core.state.names import part_of
-from nodeagent.daemon.sources.expected_chips import ExpectedChips
-from nodeagent.daemon.sources.first_read import FirstRead
-from nodeagent.daemon.sources.holder_changes import HolderChanges
-from nodeagent.daemon.sources.inventory import Inventory
-from nodeagent.daemon.sources.own_faults import OwnFaults
-from nodeagent.daemon.sources.source_state import TRANSITIONS, SourceState, SourceTrigger
+from nodeagent.daemon.sources.observed.expected_chips import ExpectedChips
+from nodeagent.daemon.sources.observed.first_read import FirstRead
+from nodeagent.daemon.sources.observed.holder_changes import HolderChanges
+from nodeagent.daemon.sources.observed.inventory import Inventory
+from nodeagent.daemon.sources.observed.own_faults import OwnFaults
+from nodeagent.daemon.sources.observed.source_state import TRANSITIONS, SourceState, SourceTrigger
 from nodeagent.daemon.sources.translate import (
     DEVICE_LOST,
     DRIVER_UNRESPONSIVE,
