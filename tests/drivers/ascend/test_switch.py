@@ -12,7 +12,7 @@ from nodeagent.drivers.ascend.library.errors import SWITCH_STATUS
 from nodeagent.drivers.ascend.unifiedbus import lingqu
 from nodeagent.drivers.ascend.unifiedbus.driver import SwitchDriver
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.unifiedbus.faults import FabricFault
+from nodeagent.emulator.unifiedbus.switches import FabricFault
 from nodeagent.wire import CaughtUp, Following
 from tests.drivers.ascend.recorder import Recorder
 
@@ -74,13 +74,13 @@ class Watched:
 def test_a_fault_has_the_code_of_the_tables_and_the_device_it_is_at(
     fabric: EmulatedNode, fault: FabricFault, device: str, code: str
 ) -> None:
-    fabric.raise_fabric(fault, deliver=False)
+    fabric.switches.raise_fault(fault, deliver=False)
     watched = Watched(fabric)
     assert watched.codes(device) == [code]
 
 
 def test_the_chips_are_listed_and_of_their_ports_those_with_faults(fabric: EmulatedNode) -> None:
-    fabric.raise_fabric(FabricFault(LINK_DOWN, chip=2, port=5), deliver=False)
+    fabric.switches.raise_fault(FabricFault(LINK_DOWN, chip=2, port=5), deliver=False)
     watched = Watched(fabric)
     assert watched.names == [*(f"ub{chip}" for chip in range(7)), "ub2/5"]
     assert {device.kind.value for device in watched.driver.devices().devices} == {"unifiedbus"}
@@ -96,10 +96,10 @@ def test_between_two_queries_a_poll_claims_nothing(fabric: EmulatedNode) -> None
 
 def test_an_event_of_a_port_in_the_list_is_told_at_once(fabric: EmulatedNode) -> None:
     fault = FabricFault(LINK_DOWN, chip=2, port=5, peer_device=L2, peer_port=3)
-    fabric.raise_fabric(fault, deliver=False)
+    fabric.switches.raise_fault(fault, deliver=False)
     watched = Watched(fabric)
     watched.codes("ub2/5")
-    fabric.clear_fabric(fault)
+    fabric.switches.clear_fault(fault)
     watched.emit.until(lambda: len(watched.emit.signals) == 1)
     (signal,) = watched.emit.signals
     assert (signal.device, signal.code, signal.assertion.value) == (
@@ -113,20 +113,20 @@ def test_an_event_of_a_port_in_the_list_is_told_at_once(fabric: EmulatedNode) ->
 def test_a_recovery_that_names_another_port_at_the_other_end_is_one_all_the_same(
     fabric: EmulatedNode,
 ) -> None:
-    fabric.raise_fabric(FabricFault(LINK_DOWN, chip=2, port=5, peer_device=L2, peer_port=3))
+    fabric.switches.raise_fault(FabricFault(LINK_DOWN, chip=2, port=5, peer_device=L2, peer_port=3))
     watched = Watched(fabric)
     watched.codes("ub2/5")
     before_count = len(watched.emit.signals)
     for peer_port, assertion in ((3, FAULT), (0, RECOVERY)):
         fault = FabricFault(LINK_DOWN, chip=2, port=5, peer_device=L2, peer_port=peer_port)
-        fabric.send_fabric_event(fault, assertion)
+        fabric.switches.send_event(fault, assertion)
     watched.emit.until(lambda: len(watched.emit.signals) == before_count + 2)
     assert watched.emit.signals[-1].assertion is Assertion.RECOVER
 
 
 def test_a_port_is_listed_before_its_first_event_is_told(fabric: EmulatedNode) -> None:
     watched = Watched(fabric, query_each_ns=10**18)
-    fabric.raise_fabric(FabricFault(LINK_DOWN, chip=2, port=5, peer_device=L2))
+    fabric.switches.raise_fault(FabricFault(LINK_DOWN, chip=2, port=5, peer_device=L2))
     watched.emit.until(lambda: "ub2/5" in watched.listed())
     assert watched.emit.signals == []
     assert watched.codes("ub2/5") == ["[0x08520003,na,L2,na]"]
@@ -140,7 +140,7 @@ def test_a_fault_that_comes_just_before_the_subscription_is_told(fabric: Emulate
         listed = pool.submit(watched.listed)
         while not fabric.calls("lq_dcmi_subscribe_fault_event"):
             time.sleep(0.001)
-        fabric.raise_fabric(FabricFault(LINK_DOWN, chip=2, port=5, peer_device=L2))
+        fabric.switches.raise_fault(FabricFault(LINK_DOWN, chip=2, port=5, peer_device=L2))
         fabric.release()
         listed.result()
     watched.emit.until(lambda: "ub2/5" in watched.listed())
@@ -162,11 +162,11 @@ def test_a_recovery_never_overtakes_the_fault_of_a_port_seen_for_the_first_time(
     fault = FabricFault(LINK_DOWN, chip=2, port=5, peer_device=L2)
     emit = Interrupted()
     watched = Watched(fabric, query_each_ns=10**18, emit=emit)
-    fabric.raise_fabric(fault)
+    fabric.switches.raise_fault(fault)
     emit.until(lambda: "ub2/5" in watched.listed())
 
     def recover() -> None:
-        fabric.clear_fabric(fault)
+        fabric.switches.clear_fault(fault)
         emit.until(lambda: watched.driver.devices().readings["events_total"] == 2)
 
     emit.first = recover

@@ -3,7 +3,7 @@
 from nodeagent.core.catalog.catalog import Row
 from nodeagent.core.model import Assertion, DeviceSeen, Level, Signal, Verdict
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.unifiedbus.faults import FabricFault
+from nodeagent.emulator.unifiedbus.switches import FabricFault
 from tests.drivers.ascend.judged import judged, shipped
 from tests.drivers.ascend.test_unifiedbus_contract import switch_spec
 
@@ -14,18 +14,18 @@ CPU, NPU, L2 = 0, 1, 2
 async def test_a_broken_switch_takes_its_node_out(fabric: EmulatedNode) -> None:
     fault = FabricFault(BROKEN, chip=4, sub_type=155907)
     async with judged(switch_spec(fabric.lingqu, poll_interval_s=0.05)) as stage:
-        fabric.raise_fabric(fault)
+        fabric.switches.raise_fault(fault)
         raised = await stage.raised("ub4", "[0x00f103b0,155907,na,na]")
         assert raised.condition_level is Level.SEPARATE_FAULT
         assert stage.device("node").verdict is Verdict.ISOLATE
-        fabric.clear_fabric(fault)
+        fabric.switches.clear_fault(fault)
         await stage.cleared("ub4", "[0x00f103b0,155907,na,na]")
         assert stage.device("node").verdict is Verdict.ALLOW
 
 
 async def test_a_port_is_seen_before_its_fault(fabric: EmulatedNode) -> None:
     async with judged(switch_spec(fabric.lingqu, poll_interval_s=0.05)) as stage:
-        fabric.raise_fabric(FabricFault(LINK_DOWN, chip=2, port=5, peer_device=NPU))
+        fabric.switches.raise_fault(FabricFault(LINK_DOWN, chip=2, port=5, peer_device=NPU))
         await stage.raised("ub2/5", "[0x08520003,na,npu,na]")
         inputs = [one for one in stage.inputs if isinstance(one, DeviceSeen | Signal)]
         about = [type(one) for one in inputs if (one.source, one.device) == ("unifiedbus", "ub2/5")]
@@ -60,12 +60,12 @@ async def test_every_code_of_the_switch_table_is_raised_with_its_level_and_clear
     assert len(faults) == 30
     async with judged(switch_spec(fabric.lingqu, poll_interval_s=0.05)) as stage:
         for fault in faults.values():
-            fabric.raise_fabric(fault)
+            fabric.switches.raise_fault(fault)
         for row in switch_rows():
             raised = await stage.raised(place_of(faults[row.code]), row.code)
             assert raised.condition_level is row.level
         for fault in faults.values():
-            fabric.clear_fabric(fault)
+            fabric.switches.clear_fault(fault)
         await stage.until(lambda: not stage.engine.view().conditions, "every code cleared")
 
 

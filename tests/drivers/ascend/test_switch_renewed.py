@@ -5,7 +5,7 @@ import pytest
 from nodeagent.core.model import SourceLost
 from nodeagent.daemon.sources.source import WorkerSpec
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.unifiedbus.faults import FabricFault
+from nodeagent.emulator.unifiedbus.switches import FabricFault
 from tests.daemon.staged import command
 from tests.drivers.ascend.judged import judged
 from tests.drivers.ascend.test_unifiedbus_contract import switch_spec
@@ -24,7 +24,7 @@ async def test_a_fault_whose_event_the_driver_dropped_is_raised(
     fabric: EmulatedNode, spec: WorkerSpec
 ) -> None:
     async with judged(spec) as stage:
-        fabric.raise_fabric(LINK_DOWN, deliver=False)
+        fabric.switches.raise_fault(LINK_DOWN, deliver=False)
         await stage.raised("ub2/5", CODE)
         assert [given for given in stage.inputs if isinstance(given, SourceLost)] == []
 
@@ -32,8 +32,8 @@ async def test_a_fault_whose_event_the_driver_dropped_is_raised(
 async def test_a_fault_whose_recovery_the_driver_dropped_is_cleared(
     fabric: EmulatedNode, spec: WorkerSpec
 ) -> None:
-    fabric.raise_fabric(LINK_DOWN)
+    fabric.switches.raise_fault(LINK_DOWN)
     async with judged(spec) as stage:
         await stage.raised("ub2/5", CODE)
-        fabric.clear_fabric(LINK_DOWN, deliver=False)
+        fabric.switches.clear_fault(LINK_DOWN, deliver=False)
         await stage.cleared("ub2/5", CODE)

@@ -7,7 +7,7 @@ import pytest
 
 from nodeagent.daemon.sources.source import WorkerSpec
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.unifiedbus.faults import FabricFault
+from nodeagent.emulator.unifiedbus.switches import FabricFault
 from tests.daemon.staged import command, worker_spec
 from tests.drivers.ascend.conftest import Emulate
 from tests.drivers.contract import DriverContract, Inapplicable, Scene
@@ -37,7 +37,7 @@ class UnifiedBusScene(Scene):
     def fault(self) -> str:
         kind = 155912 + self._faults
         self._faults += 1
-        self._node.raise_fabric(
+        self._node.switches.raise_fault(
             FabricFault(event_type=0x00F1FEF5, sub_type=kind, chip=3, port=17, peer_device=1)
         )
         return f"[0x00f1fef5,{kind},npu,na]"
@@ -55,9 +55,9 @@ class UnifiedBusScene(Scene):
     def babble(self) -> None:
         self._node.set_node("unterminated", 1)
         for chip, port in ((7, 0), (0, 48), (0xFFFF, 0)):
-            self._node.send_fabric_event(FabricFault(event_type=0x00F1FEF5, chip=chip, port=port), 1)
-        self._node.send_fabric_event(FabricFault(event_type=0x00F1FEF5, chip=0, port=0), 9)
-        self._node.send_fabric_event(FabricFault(event_type=0, chip=0, port=0), 1)
+            self._node.switches.send_event(FabricFault(event_type=0x00F1FEF5, chip=chip, port=port), 1)
+        self._node.switches.send_event(FabricFault(event_type=0x00F1FEF5, chip=0, port=0), 9)
+        self._node.switches.send_event(FabricFault(event_type=0, chip=0, port=0), 1)
 
     def lose_device(self) -> None:
         raise Inapplicable("the switches are soldered to the board, and asked every five minutes")

@@ -19,7 +19,7 @@ HOUR_S = 3600
 @pytest.fixture
 def older(h100: GpuNode) -> GpuNode:
     """Its driver does not say which recovery a GPU needs."""
-    h100.gpus.make_older("520")
+    h100.gpus.driver.make_older("520")
     return h100
 
 

@@ -74,7 +74,7 @@ async def test_the_same_xid_with_an_action_that_asks_for_a_reset_isolates_at_onc
 
 
 async def test_where_the_driver_tells_no_action_the_level_decides(h100: GpuNode, judge: Judge) -> None:
-    h100.gpus.make_older("520")
+    h100.gpus.driver.make_older("520")
     async with judged(h100.spec(), judge) as stage:
         await stage.back()
         h100.gpus.raise_xid("gpu1", 159)
@@ -106,7 +106,7 @@ async def test_a_contained_or_uncontained_error_is_as_grave_as_its_line_says(
     branch: str,
 ) -> None:
     if branch:
-        h100.gpus.make_older(branch)
+        h100.gpus.driver.make_older(branch)
     line = xid_line(h100.gpus.pci("gpu0"), xid, f"{DAMAGES} {rst(reset, drain)}", process_id=7062)
     async with judged(h100.spec(), judge) as stage:
         await stage.back()

@@ -134,7 +134,7 @@ async def test_what_a_gpu_does_not_have_is_asked_once(h100: GpuNode) -> None:
 
 @pytest.mark.parametrize("vintage", ["570", "520"])
 async def test_an_older_library_is_asked_by_its_older_calls(h100: GpuNode, vintage: str) -> None:
-    h100.gpus.make_older(vintage)
+    h100.gpus.driver.make_older(vintage)
     async with staged(h100.spec()) as stage:
         readings = await read(stage, "gpu0", temperature_celsius=34.0, throttle__idle=1.0)
         assert {"power_watts", "memory_total_bytes", "remapped_rows.corrected", "nvlink_links_up"} <= set(

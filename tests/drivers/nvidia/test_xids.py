@@ -30,7 +30,7 @@ async def test_every_xid_arrives_with_the_number_that_the_driver_gave_it(h100: G
 
 
 async def test_a_gpu_that_does_not_tell_its_recovery_action_tells_the_xid_of_it(h100: GpuNode) -> None:
-    h100.gpus.make_older("520")
+    h100.gpus.driver.make_older("520")
     async with judged(h100.spec(), Judge()) as stage:
         await stage.back()
         h100.gpus.raise_xid("gpu2", 154)
