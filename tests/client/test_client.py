@@ -29,10 +29,10 @@ from nodeagent.messages import enums
 from nodeagent.messages.mapping import MappingError
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
-from tests.api.filled import filled
 from tests.api.samples import event
 from tests.api.stage import Stage
-from tests.api.wire import Wire
+from tests.client.filled import filled
+from tests.client.wire import Wire
 
 
 async def test_a_watch_goes_on_over_a_restart_of_the_daemon_each_event_once(stage: Stage) -> None:

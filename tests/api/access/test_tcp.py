@@ -10,9 +10,9 @@ import pytest
 from nodeagent.api.access import addresses
 from nodeagent.api.access.sockets import OutletError
 from nodeagent.config.agent import GrpcConfig
+from tests.api.access.tcp import CONTROL, READ, ROLES, SERVER_NAMES, answer, configured, opened
 from tests.api.certificates import Authority, Certificate
 from tests.api.stage import Stage
-from tests.api.tcp import CONTROL, READ, ROLES, SERVER_NAMES, answer, configured, opened
 from tests.waiting import until
 
 

@@ -8,9 +8,9 @@ import pytest
 from nodeagent.api.access import limits
 from nodeagent.api.access.limits import Limit
 from nodeagent.metrics.http import MAX_CONNECTIONS as METRICS_CONNECTIONS
-from tests.api import limits_sum
+from tests.api.access import limits_sum
 
-UNIT = Path(__file__).parents[2] / "packaging" / "nodeagent.service"
+UNIT = Path(__file__).parents[3] / "packaging" / "nodeagent.service"
 ALL = [(name, value) for name, value in vars(limits).items() if isinstance(value, Limit)]
 
 DESCRIPTORS_OF_A_CONNECTION = 3

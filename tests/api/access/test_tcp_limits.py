@@ -10,9 +10,9 @@ import pytest
 
 from nodeagent.api.access import limits
 from nodeagent.api.access.limits import Limit
+from tests.api.access.tcp import READ, SERVER_NAMES, answer, client, configured, opened
 from tests.api.certificates import Authority
 from tests.api.stage import Stage
-from tests.api.tcp import READ, SERVER_NAMES, answer, client, configured, opened
 
 LIMIT_S = 10.0
 FEW = Limit(what="connections", each=3, total=4, kept=0)

@@ -15,7 +15,7 @@ from nodeagent.api.access.rate import Rate
 from nodeagent.api.access.relay import Relay
 from nodeagent.messages.pb import fault_service_pb2
 from tests.api import http2
-from tests.api.callers import GET_NODE, LIST_EVENTS, crowd, hoarding
+from tests.api.access.callers import GET_NODE, LIST_EVENTS, crowd, hoarding
 from tests.api.peer import NOBODY
 from tests.api.samples import event
 from tests.api.stage import Stage

@@ -46,7 +46,7 @@ async def _running(module: str, *arguments: str) -> AsyncIterator[bytes]:
     """The first line that it says."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        *("-m", f"tests.api.{module}", *arguments),
+        *("-m", f"tests.api.access.{module}", *arguments),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )
