@@ -8,7 +8,7 @@ from nodeagent.daemon.sources.source import WorkerSpec
 from nodeagent.emulator.node import EmulatedNode
 from tests.daemon.staged import HANG_S, is_alive, threads_of
 from tests.drivers.ascend.judged import Judged, judged
-from tests.drivers.ascend.test_ascend_contract import ascend_spec
+from tests.drivers.ascend.npu.test_contract import ascend_spec
 
 HEALTH = "dcmi_get_device_health"
 HOST_CALLS = {"dcmi_get_device_type", "dcmi_get_device_logic_id", "dcmi_get_device_phyid_from_logicid"}

@@ -12,7 +12,7 @@ from nodeagent.emulator.node import EmulatedNode
 from tests.daemon.staged import HANG_S
 from tests.drivers.ascend.conftest import Emulate
 from tests.drivers.ascend.judged import judged, shipped
-from tests.drivers.ascend.test_ascend_contract import ascend_spec
+from tests.drivers.ascend.npu.test_contract import ascend_spec
 
 OCCUR, ONCE, RECOVER = 1, 2, 0
 HBM, HBM_CODE = 0x80E01801, "80E01801"

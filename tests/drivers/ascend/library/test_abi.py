@@ -11,7 +11,7 @@ from nodeagent.drivers.ascend.library import abi
 from nodeagent.drivers.ascend.library.functions import CHIP_CALLS, LIBRARY_CALLS, Generation
 from nodeagent.drivers.ascend.unifiedbus import lingqu
 
-FACTS: dict[str, Any] = json.loads((Path(__file__).parents[2] / "fixtures/dcmi_abi.json").read_text())
+FACTS: dict[str, Any] = json.loads((Path(__file__).parents[3] / "fixtures/dcmi_abi.json").read_text())
 
 STRUCTURES = {
     "dcmi_event_filter": abi.EventFilter,

@@ -8,7 +8,7 @@ from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.unifiedbus.switches import FabricFault
 from tests.daemon.staged import command
 from tests.drivers.ascend.judged import judged
-from tests.drivers.ascend.test_unifiedbus_contract import switch_spec
+from tests.drivers.ascend.unifiedbus.test_contract import switch_spec
 
 LINK_DOWN = FabricFault(0x08520003, chip=2, port=5, peer_device=2)
 CODE = "[0x08520003,na,L2,na]"
@@ -16,8 +16,9 @@ CODE = "[0x08520003,na,L2,na]"
 
 @pytest.fixture
 def spec(fabric: EmulatedNode) -> WorkerSpec:
-    module = ("-m", "nodeagent.worker", "unifiedbus", "--module", "tests.drivers.ascend.renewed_switch")
-    return switch_spec(fabric.lingqu, command=command(*module))
+    module = "tests.drivers.ascend.unifiedbus.renewed_switch"
+    arguments = ("-m", "nodeagent.worker", "unifiedbus", "--module", module)
+    return switch_spec(fabric.lingqu, command=command(*arguments))
 
 
 async def test_a_fault_whose_event_the_driver_dropped_is_raised(

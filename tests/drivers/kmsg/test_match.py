@@ -14,7 +14,7 @@ from nodeagent.drivers.kmsg import match as match_module
 from nodeagent.drivers.kmsg.match import Match, Matcher, device_name
 from nodeagent.wire import Pattern
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 FIELD: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_lines.toml").read_text())
 SAMPLES: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_samples.toml").read_text())
 

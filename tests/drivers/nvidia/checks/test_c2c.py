@@ -9,7 +9,7 @@ from nodeagent.drivers.nvidia.checks.c2c import DOWN, EACH_S, C2c
 from nodeagent.drivers.nvidia.gpu import SELDOM
 from nodeagent.emulator.node import EmulatedNode
 from tests.drivers.nvidia.bench import GpuNode, Judge, judged
-from tests.drivers.nvidia.test_inforom import Clock
+from tests.drivers.nvidia.checks.test_inforom import Clock
 from tests.emulator.nvml.conftest import Opened
 
 LINKS = 10

@@ -9,8 +9,8 @@ from nodeagent.core.model import Signal
 from nodeagent.wire import Batch, CaughtUp, Cursor, LookingAt, Skipped
 from tests.daemon.staged import command, staged, worker_spec
 from tests.drivers.conftest import KernelLogWriter
-from tests.drivers.following import BOOT, followed
 from tests.drivers.kernel_log_double import KernelLogDouble
+from tests.drivers.kmsg.following import BOOT, followed
 
 
 def outline(reports: Sequence[object]) -> list[tuple[object, ...]]:
@@ -103,7 +103,7 @@ async def test_line_that_wedges_the_matcher_is_met_twice_and_the_fault_behind_it
     spec = worker_spec(
         "",
         source="kmsg",
-        command=command("-m", "nodeagent.worker", "kmsg", "--module", "tests.drivers.impatient_kmsg"),
+        command=command("-m", "nodeagent.worker", "kmsg", "--module", "tests.drivers.kmsg.impatient"),
         patterns=(wedging, kmsg.pattern),
     )
     async with staged(spec) as stage:
