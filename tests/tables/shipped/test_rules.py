@@ -10,7 +10,7 @@ from nodeagent.core.model import Event, EventKind, Handling, Level, Signal, Verd
 from nodeagent.tables.load import load_catalog
 from tests.core.build import back, begin, condition, device_view, held, open_codes, run, seen, signal, xid
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 GPU, SWITCH = "npu0", "0000:05:00.0"
 
 

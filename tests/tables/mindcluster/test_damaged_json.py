@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nodeagent.core.catalog.catalog import Settings
 from nodeagent.tables.load import TablesError, load_catalog
 
-FIXTURES = Path(__file__).parents[1] / "fixtures/mindcluster"
+FIXTURES = Path(__file__).parents[2] / "fixtures/mindcluster"
 FILES = {path.name: path.read_text() for path in FIXTURES.iterdir()}
 ROW = 'kind = "chip"\n[codes.80E18005]\nname = "HBM"\nlevel = "RestartNPU"\n'
 PIECES = [

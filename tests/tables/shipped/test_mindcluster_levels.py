@@ -10,7 +10,7 @@ from nodeagent.core.catalog.catalog import Catalog, ClearOn, Settings
 from nodeagent.core.model import Affects, Kind
 from nodeagent.tables.load import load_catalog
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 SECOND_NS = 1_000_000_000
 
 CHIP_LISTS = {

@@ -11,7 +11,7 @@ from nodeagent.core.model import Affects, CountedBy, Kind, Level, Recovery
 from nodeagent.tables.levels import is_stricter
 from nodeagent.tables.load import load_catalog
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 
 XID_LEVELS = {
     "XID_13": Level.RESTART_BUSINESS,

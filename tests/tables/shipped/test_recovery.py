@@ -28,7 +28,7 @@ from nodeagent.tables.load import load_catalog
 from nodeagent.wire import as_patterns
 from tests.core.build import active
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 PCI = "0000:3b:00"
 FIVE_IN_AN_HOUR = 5
 

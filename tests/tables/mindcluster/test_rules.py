@@ -11,7 +11,7 @@ from nodeagent.core.catalog.lookup import Lookup
 from nodeagent.core.model import Level
 from nodeagent.tables.load import Loaded, TablesError, load_catalog
 
-SHIPPED = Path(__file__).parents[2] / "fault_codes"
+SHIPPED = Path(__file__).parents[3] / "fault_codes"
 SECOND_NS = 1_000_000_000
 FREQUENCY = {
     "EventId": ["80e18005"],

@@ -12,7 +12,7 @@ from nodeagent.core.model import Affects, Kind, Level
 from nodeagent.tables.load import Loaded, TablesError, load_catalog
 from nodeagent.toml.limits import TOO_DEEP, TOO_LARGE
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 SHIPPED = TESTS.parent / "fault_codes"
 SECOND_NS = 1_000_000_000
 

@@ -22,9 +22,9 @@ from nodeagent.tables.patterns.backtracking import (
     must_part,
     objections,
 )
-from tests.tables.backtracker import Backtracker
+from tests.tables.patterns.backtracker import Backtracker
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 RECORD_BYTES = 8192
 """The longest that a kernel gives of /dev/kmsg (CONSOLE_EXT_LOG_MAX in include/linux/printk.h)."""
 

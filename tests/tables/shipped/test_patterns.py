@@ -16,7 +16,7 @@ from nodeagent.tables.load import load_catalog
 from nodeagent.toml.problem import Problems
 from nodeagent.wire import as_patterns
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 LINES: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_lines.toml").read_text())
 SAMPLES: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_samples.toml").read_text())
 SOURCES: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_sources.toml").read_text())

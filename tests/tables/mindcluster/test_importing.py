@@ -11,7 +11,7 @@ from nodeagent.core.catalog.catalog import Catalog, Settings
 from nodeagent.tables.load import TablesError, load_catalog
 from nodeagent.tables.mindcluster.importing import import_files
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 SHIPPED = TESTS.parent / "fault_codes"
 
 CONTRADICTORY = {

@@ -17,9 +17,9 @@ from nodeagent.core.verdicts.judge import PRECEDENCE
 from nodeagent.messages.pb import types_pb2 as pb
 from nodeagent.tables.levels import IN_WORDS, LevelSource
 from nodeagent.tables.load import load_catalog
-from tests.tables.test_mindcluster_levels import KINDS
+from tests.tables.shipped.test_mindcluster_levels import KINDS
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 
 RESTARTS_APPLICATION = "the application restarts"
 """And that is all: the device stays in service."""

@@ -9,7 +9,7 @@ from nodeagent.core.model import Kind, Level
 from nodeagent.tables.load import load_catalog
 from tests.core.build import begin, condition, held, open_codes, run, signal
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 
 HBM, AI_CORE, VECTOR_CORE = "80E01801", "80C98009", "80CB8009"
 LINK_DOWN, RETRIED, RETRY_FAILED = "81078603", "8C1F8609", "8C1F860B"
