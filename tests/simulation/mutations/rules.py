@@ -26,7 +26,7 @@ from nodeagent.core.state import deadlines, limits, timers
 from nodeagent.core.state.state import State
 from nodeagent.core.verdicts import emit, recovery
 from nodeagent.daemon.clock import Clock
-from tests.simulation.defects import (
+from tests.simulation.mutations.defects import (
     FOURTH,
     any_end,
     any_owner,
@@ -66,7 +66,7 @@ from tests.simulation.defects import (
     unknown_hides,
     without_reset,
 )
-from tests.simulation.mutating import Mutation
+from tests.simulation.mutations.mutation import Mutation
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation("the window's limit is one more", (counting(lambda rule: replace(rule, times=rule.times + 1)),)),

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from nodeagent.core.catalog.catalog import SECOND_NS, DurationRule, canonical
 from nodeagent.core.model import ALL_DEVICES, ActiveSet, Assertion, CatalogChanged, EventKind, Signal, Started
 from tests.simulation.history import Step
-from tests.simulation.observed import Observed, device_id
-from tests.simulation.presence import Fault
-from tests.simulation.rows import duration_rule, is_known, is_related
+from tests.simulation.twins.observed import Observed, device_id
+from tests.simulation.twins.presence import Fault
+from tests.simulation.twins.rows import duration_rule, is_known, is_related
 
 ONCE_HOLD_NS = 60 * SECOND_NS
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from nodeagent.core.catalog.catalog import canonical
 from nodeagent.core.model import ALL_DEVICES, ActiveSet, Assertion, Event, EventKind, Signal, Started
 from tests.simulation.history import Step
-from tests.simulation.observed import device_id
+from tests.simulation.twins.observed import device_id
 
 Fault = tuple[str, str]
 """Device id and code as it is compared."""

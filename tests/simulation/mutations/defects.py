@@ -37,7 +37,7 @@ from nodeagent.core.state import deadlines
 from nodeagent.core.state.state import State
 from nodeagent.core.verdicts import emit
 from nodeagent.core.verdicts.judge import Contribution, Judgement, judge
-from tests.simulation.mutating import Replacement
+from tests.simulation.mutations.mutation import Replacement
 
 # ---------------------------------------------------------------------- frequency
 

@@ -20,11 +20,11 @@ from nodeagent.core.model import (
 )
 from tests.simulation.catalogs import is_tangled
 from tests.simulation.history import Step
-from tests.simulation.lasting import DurationTwin
-from tests.simulation.levels import PRECEDENCE
-from tests.simulation.observed import Observed, device_id
-from tests.simulation.presence import Fault
-from tests.simulation.rows import counts_of, frequency_rule, is_counted, row_of
+from tests.simulation.twins.lasting import DurationTwin
+from tests.simulation.twins.levels import PRECEDENCE
+from tests.simulation.twins.observed import Observed, device_id
+from tests.simulation.twins.presence import Fault
+from tests.simulation.twins.rows import counts_of, frequency_rule, is_counted, row_of
 
 Repeated = tuple[str, str, str]
 """Device id, code as it is compared, id of the rule."""
