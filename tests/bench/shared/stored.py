@@ -15,7 +15,7 @@ from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import ClockAnchor, Stamped, Transaction
 from nodeagent.tables.canonical import encode_catalog
 from nodeagent.tables.load import load_catalog
-from tests.bench.daemon import ROOT
+from tests.bench.shared.daemon import ROOT
 
 INPUTS = 100_000
 APART_NS = 800_000_000

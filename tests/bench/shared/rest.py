@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from tests.bench.figures import median
+from tests.bench.shared.figures import median
 
 NUMBERS: Final = tuple(range(20_000))
 REST_S: Final = 0.05

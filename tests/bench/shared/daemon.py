@@ -18,7 +18,7 @@ from pathlib import Path
 START_LIMIT_S = 60.0
 STOP_LIMIT_S = 30.0
 LOOK_EVERY_S = 0.2
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 _CONFIG = """
 [agent]
@@ -82,7 +82,7 @@ class Daemon:
     def serving(self) -> float:
         """Wait for gRPC health to say SERVING; seconds from exec to it. Raises ``NotReady``."""
         self.ready()
-        from tests.bench import health
+        from tests.bench.shared import health
 
         health.wait_for_serving(self.socket, START_LIMIT_S)
         return (time.monotonic_ns() - self.started_ns) / 1e9

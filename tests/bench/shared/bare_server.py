@@ -1,7 +1,7 @@
 """The floor for many subscribers: a gRPC server that does nothing but send bytes to all its streams.
 
-``python -m tests.bench.bare_server SOCKET``; for each line on stdin every open stream gets one message of
-about the size of an event, that begins with the wall clock in nanoseconds.
+``python -m tests.bench.shared.bare_server SOCKET``; for each line on stdin every open stream gets one message
+of about the size of an event, that begins with the wall clock in nanoseconds.
 """
 
 import asyncio

@@ -1,7 +1,8 @@
 """The outlets as a process of their own, fed by its parent: real gRPC servers, store and event feed, no core.
 
-``python -m tests.bench.stage_server DIRECTORY``; orders on stdin, one a line, each answered by one line:
-``commit N`` commits N events in one transaction, ``fill N`` many of them, as fast as the store takes them.
+``python -m tests.bench.shared.stage_server DIRECTORY``; orders on stdin, one a line, each answered by one
+line: ``commit N`` commits N events in one transaction, ``fill N`` many of them, as fast as the store takes
+them.
 """
 
 import asyncio
