@@ -23,13 +23,10 @@ from nodeagent.emulator.shared.fields import FieldError
 from nodeagent.emulator.shared.layout import LIMITS
 from nodeagent.emulator.shared.state import State
 
-EVENT_SINGLE_BIT_ECC: Final = 0x1
 EVENT_DOUBLE_BIT_ECC: Final = 0x2
 EVENT_XID: Final = 0x8
 EVENT_RECOVERY_ACTION: Final = 0x8000
-GPU_IS_LOST: Final = 15
 RESET_REQUIRED: Final = 16
-NOT_READY: Final = 27
 
 LOCATIONS: Final = ("l1", "l2", "dram", "registers", "texture", "shared", "cbu", "sram")
 """In the order of NVML's memory locations."""
