@@ -305,35 +305,3 @@ def _decode(decoder: msgspec.json.Decoder[_Decoded], line: bytes) -> _Decoded:
         return decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ProtocolError(f"{error}; the line begins {line[:80]!r}") from error
-
-
-class LineSplitter:
-    """Cuts a byte stream into lines; one that grows beyond the bound is dropped up to its end and counted."""
-
-    def __init__(self, max_bytes: int = MAX_LINE_BYTES) -> None:
-        self.oversized = 0
-        self._max_bytes = max_bytes
-        self._begun = bytearray()
-        self._dropping = False
-
-    def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines completed by ``chunk``, without their newline."""
-        *ended, rest = chunk.split(b"\n")
-        lines = []
-        for part in ended:
-            self._add(part)
-            if self._dropping:
-                self.oversized += 1
-            else:
-                lines.append(bytes(self._begun))
-            self._begun.clear()
-            self._dropping = False
-        self._add(rest)
-        return lines
-
-    def _add(self, part: bytes) -> None:
-        if len(self._begun) + len(part) > self._max_bytes:
-            self._dropping = True
-            self._begun.clear()
-        if not self._dropping:
-            self._begun += part

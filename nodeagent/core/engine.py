@@ -23,14 +23,11 @@ from nodeagent.core.model import (
     ActiveSet,
     Carried,
     CatalogChanged,
-    Claimed,
     Claims,
     Condition,
     Device,
     DeviceGone,
     DeviceSeen,
-    DeviceView,
-    Held,
     Hold,
     Holders,
     Input,
@@ -55,9 +52,9 @@ from nodeagent.core.resets.dry_run import DryRun, dry_run
 from nodeagent.core.rules import frequency
 from nodeagent.core.rules.kinds import RULE_KINDS
 from nodeagent.core.state.cell_keys import TAGS
-from nodeagent.core.state.names import natural
 from nodeagent.core.state.state import State
-from nodeagent.core.verdicts.emit import judgement, observed_ns, settle, show_as_emitted
+from nodeagent.core.verdicts.emit import settle, show_as_emitted
+from nodeagent.core.view import view_of
 
 _MAX_FIRINGS = 1_000_000
 
@@ -244,19 +241,7 @@ class Engine:
         return None if found is None else dry_run(self._state, found)
 
     def view(self) -> View:
-        state = self._state
-        views = [self._device_view(device) for device in state.all(Device)]
-        return View(
-            now_ns=state.now_ns,
-            boot_id=state.era.boot_id,
-            digest=state.era.digest,
-            devices=tuple(sorted(views, key=lambda view: (view.name != NODE, natural(view.name)))),
-            conditions=tuple(state.all(Condition)),
-            promotions=tuple(state.all(Promotion)),
-            holds=tuple(state.all(Hold)),
-            sources=tuple(state.all(Source)),
-            resets=tuple(state.all(Reset)),
-        )
+        return view_of(self._state)
 
     def _take(self, given: Input) -> bool:
         state = self._state
@@ -279,25 +264,3 @@ class Engine:
                 handler(state, cell)
                 _followed(state, True)
         raise AssertionError("deadlines do not come to rest")
-
-    def _device_view(self, device: Device) -> DeviceView:
-        now = judgement(self._state, device)
-        held = self._state.get(Held, device.id)
-        claimed = self._state.get(Claimed, device.id)
-        return DeviceView(
-            id=device.id,
-            name=device.name,
-            kind=device.kind,
-            vendor=device.vendor,
-            level=now.level,
-            verdict=now.verdict,
-            handling=now.handling,
-            subhealthy=now.subhealthy,
-            observed=now.observed,
-            observed_ns=observed_ns(self._state, device),
-            reasons=now.reasons,
-            attributes=device.attributes,
-            holders=None if held is None else held.holders,
-            claims=() if claimed is None else claimed.jobs,
-            source=device.source,
-        )

@@ -27,7 +27,7 @@ from nodeagent.emulator.shared.fields import FieldError, set_field
 from nodeagent.emulator.shared.layout import LIMITS
 from nodeagent.emulator.shared.state import FILE, State
 from nodeagent.emulator.shared.symbols import take_away
-from nodeagent.emulator.unifiedbus.faults import FabricFault, clear_fabric, raise_fabric, send_fabric_event
+from nodeagent.emulator.unifiedbus.switches import Switches
 
 
 class UnknownDevice(LookupError):
@@ -42,6 +42,7 @@ class EmulatedNode:
         self.directory = directory
         self.state = State(directory / FILE)
         self.gpus: Final = Gpus(self.state, self.nvml)
+        self.switches: Final = Switches(self.state)
 
     @classmethod
     def create(cls, directory: Path, description: str) -> "EmulatedNode":
@@ -174,27 +175,6 @@ class EmulatedNode:
         ``device_id``: the event names another chip than its own.
         """
         send_event(self.state, self.index(device), Fault(code, severity, name), assertion, device_id)
-
-    # --- faults of the UnifiedBus switches ---
-
-    def raise_fabric(self, fault: FabricFault, *, deliver: bool = True, stand: bool = True) -> str:
-        """A fault of a switch chip or port begins; as ``raise_code``. What the kernel log says, or ""."""
-        if stand:
-            raise_fabric(self.state, fault)
-        return send_fabric_event(self.state, fault, OCCUR) if deliver else ""
-
-    def clear_fabric(self, fault: FabricFault, *, deliver: bool = True) -> str:
-        """It ends; ``deliver=False``: nobody is notified. As ``raise_fabric``."""
-        clear_fabric(self.state, fault)
-        return send_fabric_event(self.state, fault, RECOVER) if deliver else ""
-
-    def send_fabric_event(self, fault: FabricFault, assertion: int) -> str:
-        """Only an event, whatever stands. As ``raise_fabric``."""
-        return send_fabric_event(self.state, fault, assertion)
-
-    def fill_fabric_ring(self) -> None:
-        """Of the newest process that has subscribed to the switches, which takes nothing any more."""
-        self.state.node.fabric_ring_is_full = True
 
     # --- calls ---
 

@@ -17,7 +17,7 @@ from nodeagent.emulator.request import Deliver, EventName, Part, Severity
 from nodeagent.emulator.request import Request as Request
 from nodeagent.emulator.shared.fields import FieldError, field_names, set_text
 from nodeagent.emulator.shared.layout import LIMITS
-from nodeagent.emulator.unifiedbus.faults import CHIP_LEVEL, NO_SUB_TYPE, FabricFault, fabric_standing
+from nodeagent.emulator.unifiedbus.switches import CHIP_LEVEL, NO_SUB_TYPE, FabricFault
 
 PEERS: Final = {"cpu": 0, "npu": 1, "l2": 2}
 _SWITCH: Final = re.compile(r"ub(\d+)(?:/(\d+))?", re.ASCII)
@@ -78,7 +78,7 @@ class Raise(_OfFabric, tag="raise"):
     def do(self, node: EmulatedNode) -> dict[str, Any]:
         fault = self._fault()
         if fault is not None:
-            node.raise_fabric(fault, deliver=self.deliver)
+            node.switches.raise_fault(fault, deliver=self.deliver)
         elif _GPU.fullmatch(self.device):
             node.gpus.raise_xid(self.device, xid_of(self.code))
         else:
@@ -104,7 +104,7 @@ class Clear(_OfFabric, tag="clear"):
     def do(self, node: EmulatedNode) -> dict[str, Any]:
         fault = self._fault()
         if fault is not None:
-            node.clear_fabric(fault, deliver=self.deliver)
+            node.switches.clear_fault(fault, deliver=self.deliver)
         elif self.code == "all":
             node.clear_codes(self.device, deliver=self.deliver)
         else:
@@ -221,7 +221,7 @@ class Show(Request, tag="show"):
         return {
             "directory": str(node.directory),
             "devices": [_shown(node, device) for device in node.names()],
-            "fabric": [asdict(fault) for fault in fabric_standing(node.state)],
+            "fabric": [asdict(fault) for fault in node.switches.standing()],
             "calls": node.state.all_calls(),
         }
 

@@ -9,7 +9,6 @@ import operator
 import os
 import socketserver
 import threading
-from pathlib import Path
 from typing import Any, Final, cast
 
 import msgspec
@@ -76,8 +75,3 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         self.server_close()
         self.path.unlink(missing_ok=True)
         self.node.release()
-
-
-def libraries_of(directory: Path) -> list[Path]:
-    """The libraries of a node."""
-    return sorted(path for path in directory.glob("lib*.so*") if path.is_file())

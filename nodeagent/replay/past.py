@@ -29,7 +29,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.store import codec
 from nodeagent.store.errors import StoreDamagedError
-from nodeagent.store.reader import State, read_catalogs, read_cells, read_state
+from nodeagent.store.queries import State, read_catalogs, read_cells, read_state
 from nodeagent.store.records import Stamped, StoredEvent
 from nodeagent.tables.canonical import decode_catalog
 

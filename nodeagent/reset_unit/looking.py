@@ -16,7 +16,8 @@ from typing import IO, Final, cast
 from nodeagent import wire
 from nodeagent.config.drivers import VendorConfig
 from nodeagent.drivers.shared.resetting import ResetRefused
-from nodeagent.wire import Device, Holder, LineSplitter, ProtocolError
+from nodeagent.line_splitter import LineSplitter
+from nodeagent.wire import Device, Holder, ProtocolError
 
 LOOK_LIMIT_S: Final = 60.0
 """For a library to be opened and its devices to be listed: without persistence a GPU takes seconds."""
@@ -62,7 +63,7 @@ class _Conversation:
     def __init__(self, worker: "subprocess.Popen[bytes]") -> None:
         self._orders = cast(IO[bytes], worker.stdin)
         self._said = cast(IO[bytes], worker.stdout)
-        self._splitter = LineSplitter()
+        self._splitter = LineSplitter(wire.MAX_LINE_BYTES)
 
     def look(self, configure: wire.Configure, holders_of: Collection[str]) -> Seen:
         self._send(configure)

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from nodeagent.core.model import Carried
-from nodeagent.store import codec, reader
+from nodeagent.store import codec, queries
 from nodeagent.store.change import AuditRow, Base, CatalogRow, Change, Numbers
 from nodeagent.store.consumers import Consumer, Consumers, Numbering
 from nodeagent.store.disk.durability import Durability, Limits
 from nodeagent.store.disk.upkeep import Keep, Upkeep
 from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
 from nodeagent.store.opening import FILE_NAME, Identity
+from nodeagent.store.reader import Reader
 from nodeagent.store.records import (
     ClockAnchor,
     Committed,
@@ -69,7 +70,7 @@ class Ledger:
         self._last_catalog: CatalogRow | None = None
         identity = Identity(machine_id=machine_id, new_uuid=str(uuid.uuid4()), wall_ns=wall_ns)
         path = directory / FILE_NAME
-        self._reader = reader.Reader(path, limits.commit_deadline_s)
+        self._reader = Reader(path, limits.commit_deadline_s)
         self._durability = Durability(
             path,
             identity,
@@ -233,7 +234,7 @@ class Ledger:
         found: list[StoredEvent] = []
         if disk_until > after_seq:
             found, damaged = await self._read(
-                lambda connection: reader.read_events(connection, after_seq, disk_until, limit)
+                lambda connection: queries.read_events(connection, after_seq, disk_until, limit)
             )
             self._damaged_events += damaged
         wanted = [row for row in backlog if row[0] <= self._visible_seq][: limit - len(found)]
@@ -253,7 +254,7 @@ class Ledger:
         kept = self._durability.backlog.catalogs.get(digest)
         if kept is not None:
             return kept[2]
-        return await self._read(lambda connection: reader.read_catalog(connection, digest))
+        return await self._read(lambda connection: queries.read_catalog(connection, digest))
 
     async def last_good_catalog(self) -> tuple[str, bytes] | None:
         """(digest, body) of the catalog put last; raises StoreUnreadableError."""
@@ -261,7 +262,7 @@ class Ledger:
         if catalogs:
             digest = next(reversed(catalogs))
             return digest, catalogs[digest][2]
-        return await self._read(reader.read_last_catalog)
+        return await self._read(queries.read_last_catalog)
 
     async def ack(
         self, consumer: str, owner: str, store_id: StoreId, seq: int, *, is_operator: bool = False
@@ -296,7 +297,7 @@ class Ledger:
         limit = min(limit, PAGE_EVENTS)
         backlog = [row for row in self._durability.backlog.audits if row[0] > after_number]
         first = backlog[0][0] if backlog else self._last.audit + 1
-        rows = await self._read(lambda connection: reader.read_audits(connection, after_number, limit))
+        rows = await self._read(lambda connection: queries.read_audits(connection, after_number, limit))
         return ([row for row in rows if row[0] < first] + backlog)[:limit]
 
     async def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:

@@ -1,11 +1,18 @@
-"""From each schema that there was to the next: the statements, in order.
+"""From each schema that there was to the next: the statements, in order, and the step that takes them.
 
 A store outlives the version that wrote it. None of these ever changes again, and none may take time that
 grows with the history: long tables stay as they are, and their rows say what they do not have.
 """
 
+import logging
+import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Final
+
+from nodeagent.store.errors import StoreDamagedError
+from nodeagent.store.layout import CARRIED, CATALOG, CONSUMER, CURSOR, SCHEMA_VERSION, SEAL_STATE, STATE
+
+_log = logging.getLogger(__name__)
 
 MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {
     # Each row carries its checksum from now on. What decides gets one at once, history as it is written.
@@ -36,3 +43,35 @@ MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {
     ),
 }
 """By the version of the schema that they begin with."""
+
+# The short tables that decide: a migration gives each of their rows a checksum.
+_DECIDING = (STATE, CARRIED, CURSOR, CATALOG, CONSUMER)
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Step by step to the schema of this version, in one transaction.
+
+    Raises StoreDamagedError where a row that decides has values of other types: then nothing has changed. The
+    inputs since the base are looked at when they are read.
+    """
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version == SCHEMA_VERSION:
+        return
+    if version not in MIGRATIONS:
+        raise StoreDamagedError(f"its header names schema {version}, which there never was")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for step in range(version, SCHEMA_VERSION):
+            for statement in MIGRATIONS[step]:
+                connection.execute(statement)
+        connection.execute(SEAL_STATE)
+        for table in _DECIDING:
+            for row in connection.execute(table.select):
+                table.opened(row)
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute("COMMIT")
+    except (sqlite3.Error, StoreDamagedError):
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    _log.warning("store: migrated from schema %d to %d", version, SCHEMA_VERSION)

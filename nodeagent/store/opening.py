@@ -4,40 +4,23 @@ Runs on the writer's thread and blocks. It judges only the file; what the daemon
 refuses is decided by its callers.
 """
 
-import fcntl
 import logging
-import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from nodeagent.store import reader
+from nodeagent.store import queries, reader
 from nodeagent.store.change import ConsumerRow
 from nodeagent.store.damage.carving import behind, frames_taken, schema_version
 from nodeagent.store.damage.repair import Begin, create, finish, in_memory, repair
 from nodeagent.store.damage.salvage import salvage
 from nodeagent.store.disk.writer import Database, index_of, is_full, is_trouble, log_of
-from nodeagent.store.errors import (
-    CutShortError,
-    NewerSchemaError,
-    StoreDamagedError,
-    StoreInUseError,
-    UnreadLifeError,
-)
-from nodeagent.store.layout import (
-    CARRIED,
-    CATALOG,
-    CONSUMER,
-    CURSOR,
-    SCHEMA_VERSION,
-    SEAL_STATE,
-    STATE,
-    TABLES,
-)
-from nodeagent.store.migrations import MIGRATIONS
-from nodeagent.store.reader import State
+from nodeagent.store.errors import CutShortError, NewerSchemaError, StoreDamagedError, UnreadLifeError
+from nodeagent.store.layout import SCHEMA_VERSION, TABLES
+from nodeagent.store.migrations import migrate
+from nodeagent.store.queries import State
 from nodeagent.store.records import Damage, Recovery
 
 _log = logging.getLogger(__name__)
@@ -47,9 +30,6 @@ FILE_NAME = "store.db"
 # A whole check reads the whole file; beyond this size it would cost the start its budget, and what a
 # replay needs is read and decoded in any case.
 _CHECKED_BYTES = 4 * 1024 * 1024
-
-# The short tables that decide: a migration gives each of their rows a checksum.
-_DECIDING = (STATE, CARRIED, CURSOR, CATALOG, CONSUMER)
 
 _NOBODY = Begin(uuid="", machine_id="", wall_ns=0)
 
@@ -87,38 +67,6 @@ class Ours:
     damage: str = ""
 
 
-class DirectoryLock:
-    """Held for as long as any thread of this process may write to the directory."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._fd: int | None = None
-
-    def take(self) -> None:
-        """Make the directory if need be; raise StoreInUseError if another process holds it, else OSError."""
-        self._directory.mkdir(parents=True, exist_ok=True, mode=0o750)
-        if self._fd is not None:
-            if os.path.samestat(os.fstat(self._fd), self._directory.stat()):
-                return
-            # The directory that was locked has been removed and is another one now.
-            self.give()
-        fd = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            os.close(fd)
-            raise StoreInUseError(f"{self._directory} is in use by another nodeagent") from error
-        except OSError:
-            os.close(fd)
-            raise
-        self._fd = fd
-
-    def give(self) -> None:
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
-
-
 def open_life(database: Database, identity: Identity) -> Life:
     """Open for writing and read the last life back; a damaged file gives way to what is left of it, or to an
     empty one where that does not open either.
@@ -153,7 +101,7 @@ def open_again(database: Database, identity: Identity, ours: Ours) -> tuple[Stat
     finish(database.path)
     try:
         _connect(database, identity)
-        state = reader.read_state(database.connection)
+        state = queries.read_state(database.connection)
         if ours.unread and not state.unused:
             raise UnreadLifeError(f"{database.path} answers again, but its state was not read at the start")
         is_ours = state.unused or (state.store_id.uuid == ours.uuid and state.last.seq <= ours.last_seq)
@@ -169,7 +117,7 @@ def open_again(database: Database, identity: Identity, ours: Ours) -> tuple[Stat
         why = _damage(error)
     damage = repair(database, identity.begin(), why, is_ours=is_ours)
     _connect(database, identity)
-    return reader.read_state(database.connection), damage
+    return queries.read_state(database.connection), damage
 
 
 def read_life(path: Path, begin: Begin = _NOBODY) -> Life:
@@ -255,7 +203,7 @@ def _connect_once(database: Database, identity: Identity) -> None:
     _check_version(path)
     _check_log(path)
     database.connect()
-    _migrate(database.connection)
+    migrate(database.connection)
 
 
 def _check_log(path: Path) -> None:
@@ -287,51 +235,22 @@ def _check_version(path: Path) -> None:
         )
 
 
-def _migrate(connection: sqlite3.Connection) -> None:
-    """Step by step to the schema of this version, in one transaction.
-
-    Raises StoreDamagedError where a row that decides has values of other types: then nothing has changed. The
-    inputs since the base are looked at when they are read.
-    """
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version == SCHEMA_VERSION:
-        return
-    if version not in MIGRATIONS:
-        raise StoreDamagedError(f"its header names schema {version}, which there never was")
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        for step in range(version, SCHEMA_VERSION):
-            for statement in MIGRATIONS[step]:
-                connection.execute(statement)
-        connection.execute(SEAL_STATE)
-        for table in _DECIDING:
-            for row in connection.execute(table.select):
-                table.opened(row)
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        connection.execute("COMMIT")
-    except (sqlite3.Error, StoreDamagedError):
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-    _log.warning("store: migrated from schema %d to %d", version, SCHEMA_VERSION)
-
-
 def life_of(connection: sqlite3.Connection) -> Life:
     """Raise StoreDamagedError, sqlite3.Error."""
-    state = reader.read_state(connection)
+    state = queries.read_state(connection)
     return Life(
         state=state,
-        consumers=reader.read_consumers(connection),
+        consumers=queries.read_consumers(connection),
         recovery=Recovery(
             store_id=state.store_id,
             last_seq=state.last.seq,
             engine_now_ns=state.engine_now_ns,
             anchor=state.anchor,
-            cursors=reader.read_cursors(connection),
-            carried=reader.read_cells(connection, state),
+            cursors=queries.read_cursors(connection),
+            carried=queries.read_cells(connection, state),
             carried_at_seq=state.base_seq,
             carried_at_ns=state.base_ns,
-            inputs=reader.read_inputs(connection, state),
-            damages=reader.read_damages(connection),
+            inputs=queries.read_inputs(connection, state),
+            damages=queries.read_damages(connection),
         ),
     )

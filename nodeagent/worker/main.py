@@ -31,8 +31,9 @@ from typing import NoReturn, cast
 
 from nodeagent import wire
 from nodeagent.drivers.api import CallFailed, Create, Driver, Follower, Population, Reading, Unavailable
+from nodeagent.line_splitter import LineSplitter
 from nodeagent.vendors import DRIVERS
-from nodeagent.wire import MAX_TEXT, SOURCE, Configure, LineSplitter, Pattern, Patterns, Poll, ProtocolError
+from nodeagent.wire import MAX_TEXT, SOURCE, Configure, Pattern, Patterns, Poll, ProtocolError
 from nodeagent.worker.pollers import Pollers, name_thread
 from nodeagent.worker.reports import Outlet, SourceLink
 
@@ -96,7 +97,7 @@ class Host:
     def serve(self, orders: int) -> NoReturn:
         """Read orders until the pipe's end. Never returns, never waits for a driver."""
         signal.signal(signal.SIGTERM, _on_sigterm)
-        splitter = LineSplitter()
+        splitter = LineSplitter(wire.MAX_LINE_BYTES)
         status = 0
         try:
             for chunk in self._read(orders):

@@ -15,9 +15,9 @@ from typing import Final
 
 import click
 
-from tests.bench import rest
-from tests.bench.figures import Figure
-from tests.bench.kernel_log import NeedsRoot
+from tests.bench.shared import rest
+from tests.bench.shared.figures import Figure
+from tests.bench.shared.kernel_log import NeedsRoot
 
 BENCHMARKS: Final = (
     "idle",

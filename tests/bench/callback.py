@@ -16,10 +16,10 @@ from nodeagent.config.agent import load_config
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.tables.load import load_catalog
 from tests.bench import commits
-from tests.bench.daemon import ROOT, Daemon, running, scratch
-from tests.bench.emulated import accelerators
-from tests.bench.figures import Figure, percentile
-from tests.bench.subscriber import Subscriber, subscribed
+from tests.bench.shared.daemon import ROOT, Daemon, running, scratch
+from tests.bench.shared.emulated import accelerators
+from tests.bench.shared.figures import Figure, percentile
+from tests.bench.shared.subscriber import Subscriber, subscribed
 
 TITLE = "driver callback -> gRPC subscriber, durable"
 DEVICES = 8

@@ -9,8 +9,8 @@ from nodeagent.core.model import Assertion, Signal
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Stamped, Transaction
 from tests.api.samples import event
-from tests.bench.daemon import scratch
-from tests.bench.figures import Figure, percentile
+from tests.bench.shared.daemon import scratch
+from tests.bench.shared.figures import Figure, percentile
 
 TITLE = "store commits, one event and its input each"
 PAUSES = {"one after the other": (0.0, 600), "5 ms apart": (0.005, 600), "0.3 s apart": (0.3, 40)}

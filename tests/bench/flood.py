@@ -11,11 +11,11 @@ import time
 from collections.abc import Iterator
 
 from nodeagent.client import AsyncClient
-from tests.bench import kernel_log, processes
-from tests.bench.daemon import Daemon, running, scratch
-from tests.bench.figures import Figure
-from tests.bench.kernel_log import Writer
-from tests.bench.subscriber import Subscriber, subscribed
+from tests.bench.shared import kernel_log, processes
+from tests.bench.shared.daemon import Daemon, running, scratch
+from tests.bench.shared.figures import Figure
+from tests.bench.shared.kernel_log import Writer
+from tests.bench.shared.subscriber import Subscriber, subscribed
 
 TITLE = "a flood of 100,000 kernel lines"
 LINES = 100_000

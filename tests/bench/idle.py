@@ -6,10 +6,10 @@ First with the kernel log alone, then with emulated NPUs and GPUs polled each se
 import time
 from collections.abc import Iterator
 
-from tests.bench import kernel_log, processes
-from tests.bench.daemon import running, scratch
-from tests.bench.emulated import ACCELERATORS, accelerators
-from tests.bench.figures import Figure, median, spread
+from tests.bench.shared import kernel_log, processes
+from tests.bench.shared.daemon import running, scratch
+from tests.bench.shared.emulated import ACCELERATORS, accelerators
+from tests.bench.shared.figures import Figure, median, spread
 
 TITLE = "idle"
 SETTLE_S = 6.0

@@ -11,11 +11,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tests.bench import commits, kernel_log
-from tests.bench.daemon import Daemon, running, scratch
-from tests.bench.figures import Figure, percentile
-from tests.bench.kernel_log import BareReader, Writer
-from tests.bench.subscriber import Subscriber, subscribed
+from tests.bench import commits
+from tests.bench.shared import kernel_log
+from tests.bench.shared.daemon import Daemon, running, scratch
+from tests.bench.shared.figures import Figure, percentile
+from tests.bench.shared.kernel_log import BareReader, Writer
+from tests.bench.shared.subscriber import Subscriber, subscribed
 
 TITLE = "kernel line -> gRPC subscriber, durable"
 DEVICES = 16

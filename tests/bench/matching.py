@@ -13,10 +13,10 @@ from nodeagent.drivers.kmsg.parse import parse
 from nodeagent.drivers.kmsg.reader import CHUNK_RECORDS, Account, KernelLog
 from nodeagent.tables.load import load_catalog
 from nodeagent.wire import Pattern, as_patterns
-from tests.bench import kernel_log
-from tests.bench.daemon import ROOT
-from tests.bench.figures import Figure, median, spread
-from tests.bench.kernel_log import NeedsRoot
+from tests.bench.shared import kernel_log
+from tests.bench.shared.daemon import ROOT
+from tests.bench.shared.figures import Figure, median, spread
+from tests.bench.shared.kernel_log import NeedsRoot
 from tests.conftest import KMSG
 
 TITLE = "processor time for a million kernel lines"

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from nodeagent.config.agent import load_config
 from nodeagent.tables.load import load_catalog
-from tests.bench.daemon import ROOT, scratch
-from tests.bench.figures import Figure, median, spread
+from tests.bench.shared.daemon import ROOT, scratch
+from tests.bench.shared.figures import Figure, median, spread
 
 TITLE = "processor time to replay a million kernel lines"
 MILLION = 1_000_000

@@ -8,10 +8,10 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench import kernel_log, stored
-from tests.bench.daemon import running, scratch
-from tests.bench.emulated import ACCELERATORS, accelerators
-from tests.bench.figures import Figure, median, spread
+from tests.bench.shared import kernel_log, stored
+from tests.bench.shared.daemon import running, scratch
+from tests.bench.shared.emulated import ACCELERATORS, accelerators
+from tests.bench.shared.figures import Figure, median, spread
 
 TITLE = "start to ready"
 ROUNDS = 5

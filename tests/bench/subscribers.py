@@ -18,9 +18,9 @@ import grpc
 from nodeagent.api.faults.watch import MAX_BATCH
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from tests.api.watching import WATCH
-from tests.bench import bare_server
-from tests.bench.daemon import scratch
-from tests.bench.figures import Figure, median, percentile, spread
+from tests.bench.shared import bare_server
+from tests.bench.shared.daemon import scratch
+from tests.bench.shared.figures import Figure, median, percentile, spread
 
 TITLE = "one event to 100 subscribers, and the stream in batches"
 SUBSCRIBERS = 100
@@ -74,7 +74,7 @@ def run() -> Iterator[Figure]:
 
 async def _fan_out() -> list[float]:
     with scratch() as directory:
-        async with _server("tests.bench.stage_server", directory) as server:
+        async with _server("tests.bench.shared.stage_server", directory) as server:
             arrived = await _arrivals(server, directory / "nodeagent.sock", WATCH, "commit 1")
     return [(at_ns - _told_at_ns(message)) / 1e6 for at_ns, message in arrived]
 
@@ -82,7 +82,7 @@ async def _fan_out() -> list[float]:
 async def _fan_out_bare() -> list[float]:
     with scratch() as directory:
         socket = directory / "bare.sock"
-        async with _server("tests.bench.bare_server", socket) as server:
+        async with _server("tests.bench.shared.bare_server", socket) as server:
             arrived = await _arrivals(server, socket, "/".join(("", *bare_server.METHOD)), "send")
     return [(at_ns - int(message.partition(b".")[0])) / 1e6 for at_ns, message in arrived]
 
@@ -123,7 +123,7 @@ async def _arrivals(server: Process, socket: Path, path: str, order: str) -> lis
 async def _streamed() -> tuple[list[float], list[float]]:
     """Events a second to one subscriber: the newest, which are in memory, and all there are."""
     with scratch() as directory:
-        async with _server("tests.bench.stage_server", directory) as server:
+        async with _server("tests.bench.shared.stage_server", directory) as server:
             await _order(server, f"fill {STREAMED}")
             socket = directory / "nodeagent.sock"
             newest = [await _rate(socket, NEWEST) for _ in range(3 * ROUNDS)]

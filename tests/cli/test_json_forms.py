@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 
 from nodeagent.cli.shared import json_forms
 from nodeagent.messages.pb import control_service_pb2, fault_service_pb2, types_pb2
-from tests.api.filled import filled
+from tests.client.filled import filled
 
 GOLDEN = dict(
     line.split(" ", 1) for line in (Path(__file__).parent / "json_forms.txt").read_text().splitlines()

@@ -14,8 +14,8 @@ from nodeagent.replay.formats import Log
 from nodeagent.replay.matching import matched
 from nodeagent.tables.load import load_catalog
 from nodeagent.wire import Signal, as_patterns
-from tests.drivers.following import followed
 from tests.drivers.kernel_log_double import KernelLogDouble
+from tests.drivers.kmsg.following import followed
 
 ROOT = Path(__file__).parents[2]
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus."

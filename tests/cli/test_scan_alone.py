@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.cli.commands.emulator import configuration_of
+from nodeagent.cli.commands.rehearse.emulator import configuration_of
 from nodeagent.cli.offline import patience
 from nodeagent.emulator.node import EmulatedNode
 from tests.cli.conftest import Nodeagent

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.api.watching import watching
-from tests.bench.daemon import running
+from tests.bench.shared.daemon import running
 
 
 @pytest.mark.root

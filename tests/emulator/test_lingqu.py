@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.unifiedbus.faults import CHIP_LEVEL, FabricFault
+from nodeagent.emulator.unifiedbus.switches import CHIP_LEVEL, FabricFault
 from tests.waiting import wait_until
 
 MakeNode = Callable[[str], EmulatedNode]
@@ -65,8 +65,8 @@ def test_a_subscription_takes_the_place_of_one_with_the_same_filter(make_node: M
     for callback in callbacks:
         assert library.lq_dcmi_subscribe_fault_event(Filter(), callback) == 0
 
-    node.raise_fabric(MEMORY)
-    node.clear_fabric(MEMORY)
+    node.switches.raise_fault(MEMORY)
+    node.switches.clear_fault(MEMORY)
 
     assert (received.get(timeout=60), received.get(timeout=60)) == (2, 2)
 
@@ -75,8 +75,8 @@ def test_what_stands_is_listed_as_far_as_there_is_room(make_node: MakeNode) -> N
     node = make_node("16xA3")
     library = load(node)
     node.set_node("fabric_poll_ms", 0)
-    node.raise_fabric(PORT_DOWN)
-    node.raise_fabric(MEMORY)
+    node.switches.raise_fault(PORT_DOWN)
+    node.switches.raise_fault(MEMORY)
     library.lq_dcmi_init()
     count, events = ctypes.c_uint(), (Event * 4)()
 
@@ -87,7 +87,7 @@ def test_what_stands_is_listed_as_far_as_there_is_room(make_node: MakeNode) -> N
         17,
         0,
     )
-    node.clear_fabric(PORT_DOWN)
+    node.switches.clear_fault(PORT_DOWN)
     wait_until(lambda: listed(library) == [(6, CHIP_LEVEL)])
 
 
@@ -102,8 +102,8 @@ def test_what_no_event_told_is_known_to_another_process_only(make_node: MakeNode
     node.set_node("fabric_poll_ms", 0)
     library = load(node)
     library.lq_dcmi_init()
-    node.raise_fabric(PORT_DOWN, deliver=False)
-    node.raise_fabric(MEMORY)
+    node.switches.raise_fault(PORT_DOWN, deliver=False)
+    node.switches.raise_fault(MEMORY)
     wait_until(lambda: listed(library) == [(6, CHIP_LEVEL)])
 
 
@@ -120,9 +120,9 @@ def test_a_subscriber_is_told_what_its_filter_lets_through(make_node: MakeNode) 
 
     callback = Callback(put)
     assert library.lq_dcmi_subscribe_fault_event(Filter(filterFlag=8, chipId=2), callback) == 0
-    node.raise_fabric(MEMORY)
-    node.raise_fabric(PORT_DOWN)
-    node.clear_fabric(PORT_DOWN)
+    node.switches.raise_fault(MEMORY)
+    node.switches.raise_fault(PORT_DOWN)
+    node.switches.clear_fault(PORT_DOWN)
 
     assert received.get(timeout=60) == (0x08520003, 0xFFFFFFFF, 2, 17, 1)
     assert received.get(timeout=60) == (0x08520003, 0xFFFFFFFF, 2, 17, 0)

@@ -4,4 +4,4 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update", action="store_true", help="rewrite the output in tests/scenarios/*.txt")
+    parser.addoption("--update", action="store_true", help="rewrite the output in tests/scenarios/*/*.txt")

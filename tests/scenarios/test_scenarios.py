@@ -1,4 +1,4 @@
-"""Runs every scenario beside this file against the real engine and compares its output.
+"""Runs every scenario in the folders beside this file against the real engine and compares its output.
 
 ``pytest tests/scenarios --update`` rewrites the output; the difference is then read like code.
 """
@@ -12,7 +12,7 @@ from tests.scenarios.script import performed
 from tests.scenarios.stage import Stage
 
 FOLDER = Path(__file__).parent
-SCENARIOS = sorted(FOLDER.glob("*.txt"))
+SCENARIOS = sorted(FOLDER.glob("*/*.txt"))
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
@@ -46,5 +46,5 @@ def test_whoever_follows_the_events_knows_every_verdict_after_every_line(path: P
 
 
 def test_the_list_of_behaviours_names_every_scenario_and_no_other() -> None:
-    listed = re.findall(r"\]\((\w+)\.txt\)", (FOLDER / "README.md").read_text())
-    assert sorted(listed) == [path.stem for path in SCENARIOS]
+    listed = re.findall(r"\]\((\w+/\w+\.txt)\)", (FOLDER / "README.md").read_text())
+    assert sorted(listed) == [str(path.relative_to(FOLDER)) for path in SCENARIOS]

@@ -12,7 +12,7 @@ from nodeagent.core.catalog.catalog import Catalog, ClearOn, Mode, Row, Settings
 from nodeagent.core.model import Affects, Kind, Level
 from nodeagent.tables.load import load_catalog
 from tests.core.build import HBM, LINK_DOWN, catalog, hot, lasting, ns, related, repeat, rising, row
-from tests.simulation.rows import is_related
+from tests.simulation.twins.rows import is_related
 
 HARD = "80C98000"
 USER = "80C98002"

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.simulation import mutations
 from tests.simulation.acting import mutations as acting_mutations
-from tests.simulation.mutating import Mutation, catching_seed
+from tests.simulation.mutations import rules
+from tests.simulation.mutations.mutation import Mutation, catching_seed
 from tests.simulation.run import simulate
 from tests.simulation.seeds import quiet, shown_by, with_kept
 
@@ -28,7 +28,7 @@ def _name(mutation: Mutation) -> str:
     return mutation.name
 
 
-@pytest.mark.parametrize("mutation", mutations.MUTATIONS, ids=_name)
+@pytest.mark.parametrize("mutation", rules.MUTATIONS, ids=_name)
 def test_a_mutation_of_the_rules_breaks_an_invariant(mutation: Mutation) -> None:
     assert catching_seed(mutation, [*shown_by(mutation.name), *SEEDS], HOURS) is not None
 
@@ -40,11 +40,11 @@ def test_a_mutation_of_the_policy_breaks_an_invariant(mutation: Mutation) -> Non
 
 
 def test_a_mutation_ends_where_it_was_applied() -> None:
-    mutation = mutations.MUTATIONS[0]
+    mutation = rules.MUTATIONS[0]
     assert catching_seed(mutation, [1], HOURS) is not None
     assert simulate(1, HOURS).broken == ""
 
 
 def test_mutations_have_names_of_their_own() -> None:
-    names = [mutation.name for mutation in (*mutations.MUTATIONS, *acting_mutations.MUTATIONS)]
+    names = [mutation.name for mutation in (*rules.MUTATIONS, *acting_mutations.MUTATIONS)]
     assert len(set(names)) == len(names) >= 80

@@ -18,8 +18,9 @@ import pytest
 
 from nodeagent.api.access import limits
 from nodeagent.messages.pb import fault_service_pb2 as pb
-from tests.api import http2, limits_sum
-from tests.api.callers import GET_NODE, LIST_EVENTS, crowd, hoarding
+from tests.api import http2
+from tests.api.access import limits_sum
+from tests.api.access.callers import GET_NODE, LIST_EVENTS, crowd, hoarding
 from tests.api.certificates import Authority, Certificate
 from tests.api.watching import WATCH
 from tests.stories.conftest import Follow, Launch

@@ -40,10 +40,10 @@ async def test_a_driver_unloaded_and_loaded_again_is_told_unknown_and_well_witho
     daemon = launch_gpus("8xH100")
     subscriber = await follow(daemon)
     pid = daemon.running.pid
-    daemon.gpus.unload_driver()
+    daemon.gpus.driver.unload()
     gone = await subscriber.raised(NO_DRIVER, "node")
     await all_at(subscriber, Verdict.UNKNOWN)
-    daemon.gpus.load_driver()
+    daemon.gpus.driver.load()
     await subscriber.cleared(NO_DRIVER, "node")
     await all_at(subscriber, Verdict.ALLOW)
     daemon.gpus.raise_xid("gpu6", 79)
@@ -64,13 +64,13 @@ async def test_an_upgraded_library_is_told_where_it_does_not_fit_and_used_once_t
     daemon = launch_gpus("8xH100")
     subscriber = await follow(daemon)
     pid = daemon.running.pid
-    daemon.gpus.upgrade_library("580.95.05")
-    daemon.gpus.unload_driver()
+    daemon.gpus.driver.upgrade_library("580.95.05")
+    daemon.gpus.driver.unload()
     await subscriber.raised(NO_DRIVER, "node")
-    daemon.gpus.load_driver("570.124.06")
+    daemon.gpus.driver.load("570.124.06")
     await subscriber.raised(MISMATCH, "node")
     await all_at(subscriber, Verdict.UNKNOWN)
-    daemon.gpus.load_driver("580.95.05")
+    daemon.gpus.driver.load("580.95.05")
     await subscriber.cleared(MISMATCH, "node")
     await all_at(subscriber, Verdict.ALLOW)
 
@@ -123,15 +123,15 @@ async def test_once_quiesced_no_handle_is_held_and_an_upgrade_raises_nothing(
 ) -> None:
     daemon = launch_gpus("8xH100")
     subscriber = await follow(daemon)
-    (client,) = daemon.gpus.clients()
+    (client,) = daemon.gpus.driver.clients()
     orders = daemon.folder / "c.sock"
     assert (await daemon.command("quiesce", "--reason", "upgrade", "--socket", orders))[0] == 0
     await all_at(subscriber, Verdict.UNKNOWN)
     await ended(client.process_id)
-    assert daemon.gpus.clients() == []
-    daemon.gpus.unload_driver()
-    daemon.gpus.upgrade_library("580.95.05")
-    daemon.gpus.load_driver("580.95.05")
+    assert daemon.gpus.driver.clients() == []
+    daemon.gpus.driver.unload()
+    daemon.gpus.driver.upgrade_library("580.95.05")
+    daemon.gpus.driver.load("580.95.05")
     assert (await daemon.command("resume", "--socket", orders))[0] == 0
     await all_at(subscriber, Verdict.ALLOW)
 

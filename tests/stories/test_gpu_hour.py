@@ -66,7 +66,7 @@ def clock(tmp_path: Path) -> SteppedClock:
 def daemon(launch_gpus: LaunchGpus, clock: SteppedClock, branch: str) -> GpuDaemon:
     daemon = launch_gpus("8xH100", as_shipped=True, env=clock.env)
     if branch:
-        daemon.gpus.make_older(branch)
+        daemon.gpus.driver.make_older(branch)
     return daemon
 
 

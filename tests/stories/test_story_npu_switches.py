@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from nodeagent.client import EventKind, Level, Verdict
-from nodeagent.emulator.unifiedbus.faults import RING_IS_FULL, FabricFault
+from nodeagent.emulator.unifiedbus.switches import RING_IS_FULL, FabricFault
 from tests.stories.npus import CHIPS, TABLE, Npus, emulated_npus
 from tests.stories.subscriber import without_gap
 
@@ -28,20 +28,20 @@ async def test_a_broken_switch_isolates_the_node_until_it_is_over_and_a_link_tha
         npus.sections = ("[drivers.unifiedbus]", f'library = "{node.lingqu}"', f'sysfs = "{npus.sysfs}"')
         await npus.start()
         await npus.observed()
-        node.raise_fabric(LINK_DOWN)
+        node.switches.raise_fault(LINK_DOWN)
         port = await npus.raised("ub2/5", LINK_DOWN_CODE)
         assert port.condition_level is Level.NOT_HANDLE
         await all_take_work(npus)
 
-        node.raise_fabric(BROKEN)
+        node.switches.raise_fault(BROKEN)
         switch = await npus.raised("ub0", BROKEN_CODE)
         meanwhile = await npus.devices()
         assert switch.condition_level is Level.SEPARATE_FAULT
         assert (meanwhile["node"].verdict, meanwhile["ub0"].verdict) == (Verdict.ISOLATE, Verdict.ISOLATE)
         assert {meanwhile[chip].verdict for chip in CHIPS} == {Verdict.ALLOW}
 
-        node.clear_fabric(BROKEN)
-        node.clear_fabric(LINK_DOWN)
+        node.switches.clear_fault(BROKEN)
+        node.switches.clear_fault(LINK_DOWN)
         await npus.cleared("ub0", BROKEN_CODE)
         await npus.cleared("ub2/5", LINK_DOWN_CODE)
         await all_take_work(npus)
@@ -61,13 +61,13 @@ async def test_an_event_that_the_driver_drops_is_made_good_at_once_when_the_kern
         npus.log.write(RING_IS_FULL, facility=USER)
         forged = await npus.emitted(EventKind.NOTICE, QUEUE_FULL, "node")
         assert forged.userspace
-        node.fill_fabric_ring()
-        npus.log.write(node.raise_fabric(LINK_DOWN))
+        node.switches.fill_ring()
+        npus.log.write(node.switches.raise_fault(LINK_DOWN))
         await npus.raised("node", QUEUE_FULL)
         await npus.raised("ub2/5", LINK_DOWN_CODE)
 
         assert node.calls(INIT) == 2
-        npus.log.write(node.clear_fabric(LINK_DOWN))
+        npus.log.write(node.switches.clear_fault(LINK_DOWN))
         await npus.cleared("ub2/5", LINK_DOWN_CODE)
         assert without_gap(npus.events)
 

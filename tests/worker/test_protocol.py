@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeagent.core.model import Kind
+from nodeagent.line_splitter import LineSplitter
 from nodeagent.wire import (
     MAX_LINE_BYTES,
     Active,
@@ -18,7 +19,6 @@ from nodeagent.wire import (
     Devices,
     Hello,
     Holder,
-    LineSplitter,
     LookingAt,
     Lost,
     Missing,

@@ -3,7 +3,7 @@
 Each limit has a part that one identity may take (a user on a local socket, a name in a certificate over TCP)
 and one for all together, of which some is kept for operators. On the public socket nobody is an operator, and
 a user has another part there than on the control socket: whatever anybody does there, root's `status` and
-orders find a place on the control socket. `tests/api/limits_sum.py` adds up what all of it can hold in
+orders find a place on the control socket. `tests/api/access/limits_sum.py` adds up what all of it can hold in
 memory.
 """
 

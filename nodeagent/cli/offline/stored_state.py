@@ -16,7 +16,7 @@ from nodeagent.core.engine import Engine
 from nodeagent.daemon.rebuild import digests_of, replayed
 from nodeagent.replay import store_file
 from nodeagent.replay.reading import ReplayError
-from nodeagent.store import reader
+from nodeagent.store import queries
 from nodeagent.store.errors import StoreDamagedError
 from nodeagent.store.opening import FILE_NAME, life_of
 from nodeagent.store.records import ClockAnchor, Cursor
@@ -63,7 +63,7 @@ def read(
 def _kept(connection: sqlite3.Connection, digest: str) -> Catalog | None:
     """None where it is lost, or not as it was written."""
     with suppress(StoreDamagedError, ValueError):
-        kept = reader.read_catalog(connection, digest)
+        kept = queries.read_catalog(connection, digest)
         return None if kept is None else decode_catalog(kept)
     return None
 

@@ -32,7 +32,8 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.rules.attributed_window import MAX_OCCURRENCES
 from nodeagent.core.state.names import part_of
-from nodeagent.core.state.state import PART_OF, State
+from nodeagent.core.state.queries import PART_OF
+from nodeagent.core.state.state import State
 from nodeagent.core.verdicts.emit import emit
 
 

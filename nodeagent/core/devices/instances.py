@@ -11,7 +11,8 @@ from nodeagent.core.catalog.classify import classify
 from nodeagent.core.catalog.lookup import Facts
 from nodeagent.core.model import Device, Kind, Signal
 from nodeagent.core.state import names
-from nodeagent.core.state.state import PART_OF, State
+from nodeagent.core.state.queries import PART_OF
+from nodeagent.core.state.state import State
 from nodeagent.core.verdicts.judge import BELOW_RESET
 
 

@@ -15,16 +15,11 @@ from nodeagent.core.model.cells import (
     Era,
     Held,
     Noticed,
-    Occurrence,
     Ordinal,
-    Promotion,
-    RuleCell,
     Severity,
     Shown,
-    Sighting,
     Source,
     Trace,
-    Window,
 )
 from nodeagent.core.model.enums import (
     ALL_DEVICES,
@@ -70,6 +65,7 @@ from nodeagent.core.model.inputs import (
 )
 from nodeagent.core.model.outputs import Action, Answer, DeviceView, Event, Outcome, Reason, View
 from nodeagent.core.model.reset_cells import Charge, Claimed, Hold, Reset
+from nodeagent.core.model.rule_cells import Occurrence, Promotion, RuleCell, Sighting, Window
 
 __all__ = [
     "ALL_DEVICES",

@@ -1,4 +1,4 @@
-"""The live cells: all that the engine remembers is a set of these values.
+"""The live cells of devices, sources and faults: all that the engine remembers is a set of cells.
 
 A cell is replaced, never changed. A stored ``Carried`` holds one, so compaction needs no knowledge
 of any rule.
@@ -6,11 +6,11 @@ of any rule.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
 
 from nodeagent.core.model.enums import Affects, Backing, Handling, Kind, Level, Verdict
 from nodeagent.core.model.inputs import Holder
 from nodeagent.core.model.reset_cells import Charge, Claimed, Hold, Reset
+from nodeagent.core.model.rule_cells import Promotion, RuleCell, Sighting, Window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,69 +102,6 @@ class Ordinal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Occurrence:
-    """One of a job, at a place of the device ("" where nobody says), from ``at_ns`` until ``last_ns``."""
-
-    at_ns: int
-    last_ns: int
-    job: str
-    place: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """Occurrences of one code on one device that a rule still counts, oldest first.
-
-    ``burst_last_ns`` is the last signal of the burst that the newest occurrence stands for. ``attributed``
-    are those of a rule that counts by job or place, in the order in which they were last reported.
-    """
-
-    device_id: str
-    code: str
-    rule: str
-    occurrences_ns: tuple[int, ...] = ()
-    burst_last_ns: int | None = None
-    attributed: tuple[Occurrence, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promotion:
-    """A condition that a rule raised; it outlives the fault. Not ``effective`` while it may be correlated.
-
-    ``phase`` counts the steps its level takes with time since ``level_since_ns``. ``capped``: at the
-    rule's level it would have isolated one chip more than the configuration lets repetition isolate.
-    """
-
-    id: str
-    device_id: str
-    rule: str
-    code: str
-    name: str
-    source: str
-    level: Level
-    fired_ns: int
-    effective: bool
-    occurrences_ns: tuple[int, ...] = ()
-    level_since_ns: int = 0
-    phase: int = 0
-    quiet_since_ns: int | None = None
-    capped: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sighting:
-    """When a (device, code) last occurred, for correlation across chips.
-
-    ``suppressed_ns`` is the occurrence that last fired here and was found correlated.
-    """
-
-    device_id: str
-    code: str
-    occurrences_ns: tuple[int, ...]
-    suppressed_ns: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
     """The newest occurrence of a fault that has no open condition, which may still meet another fault's.
 
@@ -190,31 +127,6 @@ class Absorbed:
     source: str
     root_id: str
     last_ns: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleCell:
-    """What a rule that raises a fault of its own has seen on a device, as reported by ``source``.
-
-    Each kind of such rules has a type of these (``core.rules.kinds``). ``rule``, in what follows, is the
-    rule as the tables in force have it.
-    """
-
-    device_id: str
-    rule: str
-    source: str
-
-    def due_ns(self, rule: Any, /) -> int | None:
-        """When its kind wants to look at it again, None for not by time."""
-        raise NotImplementedError
-
-    def anew(self, _at_ns: int, /) -> Self:
-        """After a person or a reset ended what it raised: what continues as before shows that once more."""
-        return self
-
-    def goes_on(self, _before: Any, _rule: Any, /) -> bool:
-        """Whether it still says something by a rule that raises the same, though its bounds may differ."""
-        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from nodeagent.core.model.carried import Input
-from nodeagent.core.model.cells import Condition, Promotion, Source
+from nodeagent.core.model.cells import Condition, Source
 from nodeagent.core.model.enums import EventKind, Handling, Kind, Level, Refused, Verdict
 from nodeagent.core.model.inputs import Holder
 from nodeagent.core.model.reset_cells import Hold, Reset
+from nodeagent.core.model.rule_cells import Promotion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""All that the engine remembers: cells by key, the indexes over them, and the timers that follow from them.
+"""All that the engine remembers, and what follows from its change: indexes, timers, what to judge anew.
 
 Putting a cell replaces its predecessor, moves its deadline and marks whose verdict may have changed.
 Everything here is a function of the cells and their order, so putting them back restores everything.
@@ -6,12 +6,11 @@ Nothing here judges or emits.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.catalog.lookup import Lookup
 from nodeagent.core.model import (
-    NODE,
     Action,
     Affects,
     Answer,
@@ -33,7 +32,6 @@ from nodeagent.core.state import deadlines
 from nodeagent.core.state.cell_keys import (
     KEYS,
     NEWEST_LAST,
-    TAGS,
     Key,
     judged_alike,
     keys_of,
@@ -42,51 +40,41 @@ from nodeagent.core.state.cell_keys import (
 )
 from nodeagent.core.state.groups import Groups
 from nodeagent.core.state.indexes import Coded, Indexes
-from nodeagent.core.state.names import Names
+from nodeagent.core.state.queries import PART_OF, Queries
 from nodeagent.core.state.timers import Timers
 from nodeagent.core.verdicts.judge import RESET_LEVELS, Contribution, Judgement
 
-PART_OF = "part_of"
-"""The attribute of a part that holds the id of its chip: see ``core.devices.instances``."""
-
-C = TypeVar("C", bound=Cell)
 Timed = Condition | Promotion | RuleCell
 OnDevice = Condition | Promotion | Hold
 
 
-class State:
+class State(Queries):
     """``catalogs`` is the shell's: every digest that an input may name must be in it before that input.
 
     ``rule_cells`` are the types of cells that kinds of rules bring.
     """
 
     def __init__(self, catalogs: Mapping[str, Catalog], rule_cells: Iterable[type[RuleCell]] = ()) -> None:
-        self.catalogs = catalogs
         self.rule_cells = tuple(rule_cells)
-        self.lookup = Lookup(Catalog(digest=""))
+        self._keys = KEYS | {of: keys_of(of) for of in self.rule_cells}
+        super().__init__(self._keys)
+        self.catalogs = catalogs
         self.now_ns = 0
         self.moment_ns = 0
         self.muted = False
         self.overflow = ""
         self.events: list[Event] = []
         self.timers = Timers()
-        self._keys = KEYS | {of: keys_of(of) for of in self.rule_cells}
         self._timed: dict[type, Callable[[Lookup, Any], int | None]] = {
             Condition: deadlines.of_condition,
             Promotion: deadlines.of_promotion,
             **dict.fromkeys(self.rule_cells, deadlines.of_rule_cell),
         }
-        self.cells: dict[type, dict[Key, Any]] = {of: {} for of in self._keys}
         self.actions: list[Action] = []
         self.answer: Answer | None = None
         self.dirty: dict[str, None] = {}
         self.unreviewed: dict[str, None] = {}
-        self.names = Names()
-        self.indexes = Indexes(self.lookup)
-        self.on_device = Groups[tuple[type, str]]()
-        self.parts_of = Groups[str]()
         self.reaching: dict[Key, None] = {}
-        self.awaited: dict[Key, None] = {}
         self.pending: dict[Key, None] = {}
         self.suppressed = Groups[str]()
         self.judged: dict[str, Judgement] = {}
@@ -105,23 +93,6 @@ class State:
         }
 
     # ------------------------------------------------------------------ cells
-
-    def get(self, of: type[C], *key: str) -> C | None:
-        found: C | None = self.cells[of].get((TAGS[of], *key))
-        return found
-
-    def all(self, of: type[C]) -> list[C]:
-        """Every cell of a type, in order; a copy, so the caller may put and drop."""
-        return list(self.cells[of].values())
-
-    def about(self, device_id: str) -> list[Any]:
-        """Every cell, of any type, that is keyed by the device but is not the device."""
-        return [
-            cell
-            for cells in self.cells.values()
-            for cell in cells.values()
-            if getattr(cell, "device_id", None) == device_id
-        ]
 
     def put(self, cell: Cell) -> None:
         of = type(cell)
@@ -290,65 +261,6 @@ class State:
             self.mark((self.node_id,))
         elif condition.affects is Affects.CHIPS_BEHIND:
             self.mark(device.id for device in self.cells[Device].values() if device.kind is Kind.CHIP)
-
-    # ------------------------------------------------------------------ questions
-
-    @property
-    def node_id(self) -> str:
-        return self.names.get(NODE, f"slot:{NODE}")
-
-    @property
-    def era(self) -> Era:
-        return self.get(Era) or Era(boot_id="", started_ns=0, digest="")
-
-    def device(self, device_id: str) -> Device:
-        device = self.get(Device, device_id)
-        assert device is not None, f"no device {device_id}"
-        return device
-
-    def chip_of(self, device: Device) -> Device:
-        """The chip that the device is a part of, else the device."""
-        chip_id = device.attributes.get(PART_OF)
-        return device if chip_id is None else self.get(Device, chip_id) or device
-
-    def parts(self, device_id: str) -> list[Device]:
-        """The parts of a chip that are known."""
-        return [self.cells[Device][key] for key in self.parts_of.get(device_id, ())]
-
-    def condition(self, device_id: str, code_key: str, injected: bool = False) -> Condition | None:
-        key = self.indexes.open.get((device_id, code_key, injected))
-        found: Condition | None = None if key is None else self.cells[Condition][key]
-        return found
-
-    def stand_in(self, condition: Condition) -> Condition | None:
-        """The condition, open before it, that stands for its fault now; None where it does itself."""
-        key = self.indexes.open[self.indexes.place(condition)]
-        other: Condition = self.cells[Condition][key]
-        return None if other.id == condition.id else other
-
-    def on(self, of: type[C], device_id: str) -> list[C]:
-        """The conditions, promotions or holds on a device, in order."""
-        return [self.cells[of][key] for key in self.on_device.get((of, device_id), ())]
-
-    def on_chip(self, device_id: str) -> list[Condition]:
-        """The conditions on a chip, then on its parts: the driver lists processes and faults of the chip."""
-        device_ids = (device_id, *(part.id for part in self.parts(device_id)))
-        return [condition for each in device_ids for condition in self.on(Condition, each)]
-
-    def promotions(self, device_id: str, code_key: str) -> list[Promotion]:
-        """The promotions of one code on a device."""
-        return [self.cells[Promotion][key] for key in self.indexes.promoted.get((device_id, code_key), ())]
-
-    def source_of(self, name: str, device_id: str) -> Source | None:
-        """What is known of the source's view of a device: its own cell, else that of the whole source."""
-        return self.get(Source, name, device_id) or self.get(Source, name, "")
-
-    def awaits(self, source: str, device_id: str) -> bool:
-        """True while the source has not been read (again): its timers are held, nothing is judged."""
-        if not self.awaited:
-            return False
-        cell = self.source_of(source, device_id)
-        return cell is not None and cell.awaited
 
 
 def _is_injected(cell: Timed) -> bool:

@@ -14,7 +14,7 @@ from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.pump import QUEUE_DELIVERIES, Pump
 from nodeagent.daemon.resets.launch import runs_as_unit
 from nodeagent.daemon.sources import lost_events
-from nodeagent.daemon.sources.inventory import devices_of
+from nodeagent.daemon.sources.observed.inventory import devices_of
 from nodeagent.daemon.sources.source import WorkerSpec
 from nodeagent.daemon.sources.supervisor import Supervisor
 from nodeagent.metrics.health_values import Health

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from nodeagent import wire
 from nodeagent.core.model import Input
 from nodeagent.daemon.delivery import Delivery
-from nodeagent.daemon.sources.observation import Observation
+from nodeagent.daemon.sources.observed.observation import Observation
 from nodeagent.daemon.sources.source import Statistics
 from nodeagent.daemon.sources.telemetry_edges import Readings
 from nodeagent.daemon.sources.translate import WHY_SKIPPED

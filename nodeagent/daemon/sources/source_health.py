@@ -1,6 +1,6 @@
 """How a source and its workers do, put together for the metrics; read from any thread."""
 
-from nodeagent.daemon.sources.observation import Observation
+from nodeagent.daemon.sources.observed.observation import Observation
 from nodeagent.daemon.sources.source import Statistics
 from nodeagent.daemon.workers.worker_set import WorkerSet
 from nodeagent.metrics.health_values import SourceHealth

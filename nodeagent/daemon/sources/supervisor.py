@@ -21,7 +21,7 @@ from typing import Final
 
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.daemon.delivery import Delivery
-from nodeagent.daemon.sources.observation import Observation
+from nodeagent.daemon.sources.observed.observation import Observation
 from nodeagent.daemon.sources.outgoing import Outgoing
 from nodeagent.daemon.sources.report_handler import Nonsense, ReportHandler
 from nodeagent.daemon.sources.source import Statistics, WorkerSpec

@@ -19,7 +19,8 @@ from typing import IO, Final
 
 from nodeagent import wire
 from nodeagent.daemon.workers.process import Process, Spawned
-from nodeagent.wire import LineSplitter, ProtocolError
+from nodeagent.line_splitter import LineSplitter
+from nodeagent.wire import ProtocolError
 
 DRAIN_LIMIT_S: Final = 1.0
 """How long after the exit its pipes are read; a grandchild could hold them open for ever."""
@@ -176,7 +177,7 @@ class Child:
         return reader
 
     async def _read_reports(self, reader: asyncio.StreamReader) -> None:
-        splitter = LineSplitter()
+        splitter = LineSplitter(wire.MAX_LINE_BYTES)
         while chunk := await reader.read(65536):
             oversized = splitter.oversized
             for line in splitter.feed(chunk):

@@ -28,8 +28,9 @@ from nodeagent.drivers.nvidia.calls import STALE, DriverGone, GpuFault, name_of
 from nodeagent.drivers.nvidia.checks.fabric_manager import DOWN, Manager
 from nodeagent.drivers.nvidia.checks.imex import Imex
 from nodeagent.drivers.nvidia.checks.nvlink import Peers
-from nodeagent.drivers.nvidia.gpu import Gpu, Surroundings
+from nodeagent.drivers.nvidia.gpu import Gpu
 from nodeagent.drivers.nvidia.missing import Slots, taken
+from nodeagent.drivers.nvidia.part import Surroundings
 from nodeagent.wire import MAX_DEVICES, Batch, Configure, Device, Pattern, Signal
 
 DISCOVERY_LIMIT_S: Final = 4.0

@@ -10,10 +10,7 @@ waits for a question that the GPU's own processor answers, for it is asked with 
 
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
+from collections.abc import Collection
 from typing import Any, Final
 
 import pynvml
@@ -22,22 +19,10 @@ from msgspec.structs import replace
 from nodeagent.drivers.api import CallFailed, Reading
 from nodeagent.drivers.nvidia import identity
 from nodeagent.drivers.nvidia.calls import Calls, GpuFault, GpuHung, Readings
-from nodeagent.drivers.nvidia.checks import fabric, persistence
-from nodeagent.drivers.nvidia.checks.c2c import C2C_CODES, C2c
-from nodeagent.drivers.nvidia.checks.ecc import ROW_CODES, Flag, Memory
-from nodeagent.drivers.nvidia.checks.fabric import FABRIC_CODES
-from nodeagent.drivers.nvidia.checks.inforom import INFOROM_CODES, Inforom
-from nodeagent.drivers.nvidia.checks.nvlink import LINK_CODES, Links, Peers
-from nodeagent.drivers.nvidia.checks.pcie import PciExpress
-from nodeagent.drivers.nvidia.checks.persistence import PERSISTENCE_CODES
-from nodeagent.drivers.nvidia.checks.telemetry import SlowdownMinutes, Telemetry
-from nodeagent.drivers.nvidia.checks.thermal import Thermal
-from nodeagent.drivers.nvidia.events import Events, Report
 from nodeagent.drivers.nvidia.groups import LINKED
-from nodeagent.drivers.nvidia.processes import Processes
-from nodeagent.drivers.nvidia.state import RECOVERY_ACTION, RECOVERY_CODES, Recovery
-from nodeagent.drivers.shared.pci import PciFunction
-from nodeagent.wire import Active, Device, Signal
+from nodeagent.drivers.nvidia.part import Codes, Part, Surroundings
+from nodeagent.drivers.nvidia.state import RECOVERY_CODES
+from nodeagent.wire import Active, Device
 
 SELDOM: Final = 5
 """Polls from one that asks for everything to the next; those of the GPUs take turns."""
@@ -49,83 +34,6 @@ DESCRIBE: Final = 60
 """At every so many polls the GPU is described anew."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What all GPUs of the node share. ``pci``: functions by address; ``versions``: of driver and library;
-    ``switches``: PCI lists NVSwitches; ``is_shared``: tenants share them.
-    """
-
-    procfs: Path
-    pci: Mapping[str, PciFunction]
-    switches: bool
-    is_shared: Callable[[], bool]
-    versions: Mapping[str, str]
-    peers: Peers
-    report: Report
-
-
-@dataclass(slots=True)
-class _Slow:
-    """What was read at the last slow poll."""
-
-    values: Mapping[str, float] = field(default_factory=dict)
-    codes: tuple[str, ...] = ()
-    unread: frozenset[str] = frozenset()
-
-
-class _Codes:
-    """The active codes as the readers of a GPU find them, and what readers could not ask for."""
-
-    def __init__(self, calls: Calls, found: list[str]) -> None:
-        self.found = found
-        self.unread: set[str] = set()
-        self._calls = calls
-
-    def take(self, finds: frozenset[str], read: Callable[[], Iterable[str]]) -> None:
-        """``finds`` are all the codes that ``read`` may find, without what refines them."""
-        failed = len(self._calls.failed)
-        self.found += [code for code in read() if code not in self.found]
-        if len(self._calls.failed) > failed:
-            self.unread |= finds
-
-
-class _Part:
-    """The readers for one handle: they remember what that part does not support.
-
-    ``asked``: everything is to be read at the next poll; ``wanted`` are the codes by which its driver wanted
-    something done at the last.
-    """
-
-    def __init__(self, handle: Any, name: str, product: str, around: Surroundings) -> None:
-        self.calls = Calls(handle)
-        self.recovery = Recovery(self.calls)
-        self.memory = Memory(self.calls)
-        self.flags: Sequence[Flag] = (
-            *self.memory.flags,
-            (INFOROM_CODES, Inforom(self.calls).read),
-            (C2C_CODES, C2c(self.calls).read),
-            (PERSISTENCE_CODES, partial(persistence.read, self.calls)),
-        )
-        self.links = Links(self.calls, name, product, around.peers)
-        self.telemetry = Telemetry(self.calls)
-        self.thermal = Thermal(self.calls)
-        self.pci_express = PciExpress(self.calls)
-        self.processes = Processes(self.calls, around.procfs)
-        self.minutes = SlowdownMinutes()
-        self.slow = _Slow()
-        self.asked = True
-        self.wanted: list[str] = []
-        self._report_to_driver = around.report
-        self.events = Events(name, handle, self._report, known_by_state=self._known_by_state)
-
-    def _report(self, signal: Signal) -> None:
-        self.asked = True
-        self._report_to_driver(signal)
-
-    def _known_by_state(self, xid: int) -> bool:
-        return xid == RECOVERY_ACTION and self.recovery.names_action
-
-
 class Gpu:
     """By its index. ``device`` is how it was last described."""
 
@@ -133,7 +41,7 @@ class Gpu:
         self.device: Device = identity.unread(index)
         self._index = index
         self._around = around
-        self._part: _Part | None = None
+        self._part: Part | None = None
         self._refused_before = 0
         self._turn = 0
         self._hung: GpuHung | None = None
@@ -188,21 +96,21 @@ class Gpu:
 
     # ------------------------------------------------------------------ one poll
 
-    def _read(self, part: _Part, found: list[str], values: dict[str, float]) -> Reading:
+    def _read(self, part: Part, found: list[str], values: dict[str, float]) -> Reading:
         """``found`` and ``values`` are filled as they are read: a fault midway takes none back."""
         calls = part.calls
-        readings, codes = Readings(calls, values), _Codes(calls, found)
+        readings, codes = Readings(calls, values), Codes(calls, found)
         part.events.heal()
         codes.take(RECOVERY_CODES, lambda: part.recovery.each_second(readings))
         is_slow = self._is_slow(part) or found != part.wanted
         if is_slow:
             # An Xid that comes meanwhile asks for another time.
             part.asked = False
-            part.slow = self._seldom(part)
+            part.slow = part.seldom(self.device)
         held = part.processes.holders()
         if calls.failed and not (calls.answered or is_slow):
             # Maybe it answers nothing at all.
-            is_slow, part.slow = True, self._seldom(part)
+            is_slow, part.slow = True, part.seldom(self.device)
         if calls.failed and not calls.answered:
             raise CallFailed(calls.failed[0], errno=calls.failed_number)
         self._turn += 1
@@ -218,33 +126,9 @@ class Gpu:
             holders=held,
         )
 
-    def _is_slow(self, part: _Part) -> bool:
+    def _is_slow(self, part: Part) -> bool:
         """Whether this poll asks for everything."""
         return part.asked or (self._turn + self._index) % SELDOM == 0
-
-    def _seldom(self, part: _Part) -> _Slow:
-        values: dict[str, float] = {}
-        readings, codes = Readings(part.calls, values), _Codes(part.calls, [])
-        codes.take(ROW_CODES, lambda: part.memory.rows(readings))
-        codes.take(LINK_CODES, lambda: self._links(part, readings))
-        is_shared, has_switches = self._around.is_shared, part.links.lead_to_switches
-        codes.take(FABRIC_CODES, lambda: fabric.read(part.calls, readings, is_shared, has_switches))
-        for finds, read in part.flags:
-            codes.take(finds, partial(read, readings))
-        part.minutes.see(part.telemetry.gauges(readings), time.monotonic())
-        readings.put("hw_slowdown_minutes_total", part.minutes.total)
-        part.thermal.read(readings)
-        part.memory.counters(readings)
-        sees_slot = not identity.is_in_guest(self.device)
-        part.pci_express.read(readings, time.monotonic(), sees_slot=sees_slot)
-        part.links.errors(readings)
-        part.processes.seldom()
-        return _Slow(values=values, codes=tuple(codes.found), unread=frozenset(codes.unread))
-
-    def _links(self, part: _Part, readings: Readings) -> list[str]:
-        """A GPU that is cut in pieces uses no links."""
-        codes = part.links.states(readings)
-        return [] if self.device.attributes.get("mig") == "enabled" else codes
 
     def _report_unread(self, unread: Collection[str]) -> None:
         """As it changes: nobody can see from outside what a GPU is not judged by."""
@@ -291,7 +175,7 @@ class Gpu:
             raise CallFailed(calls.failed[0] if calls.failed else f"no GPU has the index {self._index}")
         return handle
 
-    def _same_part(self) -> _Part:
+    def _same_part(self) -> Part:
         """The part in that slot, described anew if it is another; looked at as seldom as the rest."""
         part = self._part
         assert part is not None, "identify has taken it up"
@@ -304,11 +188,11 @@ class Gpu:
             part.calls.turn()
         return part
 
-    def _take_up(self, handle: Any, product: str) -> _Part:
+    def _take_up(self, handle: Any, product: str) -> Part:
         if self._part is not None:
             self._refused_before = self.refused
             self._part.events.end()
-        self._part = _Part(handle, self.device.device, product, self._around)
+        self._part = Part(handle, self.device.device, product, self._around)
         self._turn = 0
         return self._part
 

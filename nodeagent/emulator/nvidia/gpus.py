@@ -1,4 +1,4 @@
-"""Everything that can be made happen to the GPUs of an emulated node and to their driver.
+"""Everything that can be made happen to the GPUs of an emulated node.
 
 As on ``EmulatedNode``, every method is done when it returns, and a GPU is named ``gpu<n>``. What works for
 every kind of chip (hang, answer, drop, hold, set a field) stays there. It never says what a daemon ought to
@@ -6,11 +6,11 @@ make of it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from nodeagent.emulator.nvidia.chips import OLDER, set_driver, set_gpu_identity, unsupported
+from nodeagent.emulator.nvidia.chips import set_gpu_identity, unsupported
+from nodeagent.emulator.nvidia.driver import Driver
 from nodeagent.emulator.nvidia.kernel_lines import (
     RECOVERY_ACTIONS,
     Instance,
@@ -19,20 +19,14 @@ from nodeagent.emulator.nvidia.kernel_lines import (
     write_line,
     xid_line,
 )
-from nodeagent.emulator.shared.ending import has_ended
 from nodeagent.emulator.shared.fields import FieldError
-from nodeagent.emulator.shared.futex import wake_all
 from nodeagent.emulator.shared.layout import LIMITS
 from nodeagent.emulator.shared.state import State
-from nodeagent.emulator.shared.symbols import take_away
 
-EVENT_SINGLE_BIT_ECC: Final = 0x1
 EVENT_DOUBLE_BIT_ECC: Final = 0x2
 EVENT_XID: Final = 0x8
 EVENT_RECOVERY_ACTION: Final = 0x8000
-GPU_IS_LOST: Final = 15
 RESET_REQUIRED: Final = 16
-NOT_READY: Final = 27
 
 LOCATIONS: Final = ("l1", "l2", "dram", "registers", "texture", "shared", "cbu", "sram")
 """In the order of NVML's memory locations."""
@@ -42,23 +36,13 @@ _NO_INSTANCE: Final = 0xFFFFFFFF
 _SLICE_BYTES: Final = 10 << 30
 
 
-@dataclass(frozen=True, slots=True)
-class Client:
-    """A process that has the library open, and what it holds: a reset has to wait for each of them."""
-
-    process_id: int
-    inits: int
-    handles: int
-    event_sets: int
-
-
 class Gpus:
     """``Gpus(node.state, node.nvml)`` for an ``EmulatedNode``."""
 
     def __init__(self, state: State, library: Path) -> None:
         """``library`` is the double that lies beside the state."""
+        self.driver: Final = Driver(state, library)
         self._state = state
-        self._library = library
 
     def index(self, device: str) -> int:
         """The place of ``gpu<n>`` in the state file. Raises ``FieldError``."""
@@ -171,7 +155,8 @@ class Gpus:
     def lose(self, device: str) -> None:
         """It falls off the bus: listed still, and every call about it answers GPU_IS_LOST."""
         self.chip(device).ready = 0
-        self._disturb_waiters()
+        with self._state.locked():
+            self._state.wake_waiters()
 
     def require_reset(self, device: str) -> None:
         """Every call about it answers RESET_REQUIRED."""
@@ -180,7 +165,8 @@ class Gpus:
     def answer_always(self, device: str, answer: int) -> None:
         """Every call about it, handles included, answers this; 0 ends it."""
         self.chip(device).gpu_answer = answer
-        self._disturb_waiters()
+        with self._state.locked():
+            self._state.wake_waiters()
 
     def replace(self, device: str, seed: int) -> None:
         """Another GPU of the product is in the slot."""
@@ -248,66 +234,11 @@ class Gpus:
         for place, size in enumerate(slices):
             chip.gpu_mig_slices[place], chip.gpu_mig_memory_bytes[place] = size, size * _SLICE_BYTES
 
-    # --- driver and library ---
-
-    def unload_driver(self) -> None:
-        """The kernel module is gone: DRIVER_NOT_LOADED."""
-        self._state.node.gpu_driver_loaded = 0
-        self._disturb_waiters()
-
-    def load_driver(self, version: str = "") -> None:
-        """The kernel module is loaded, of another version where given. Who had it open has to start again."""
-        node = self._state.node
-        if version:
-            set_driver(self._state, version, int(node.gpu_cuda_version))
-        node.gpu_driver_load += 1
-        node.gpu_driver_loaded = 1
-        self._disturb_waiters()
-
-    def upgrade_library(self, version: str) -> None:
-        """Another version is installed. Processes that loaded the library keep theirs; new ones get this one.
-
-        A library answers LIB_RM_VERSION_MISMATCH to whoever opens it while the kernel module is of another.
-        """
-        self._state.node.gpu_library_version = version.encode()
-
-    def make_older(self, branch: str) -> None:
-        """Driver and library are of an older branch: without what NVML has only since. Raises ``FieldError``.
-
-        To be called before anybody loads the library. ``branch`` is one of ``OLDER``.
-        """
-        if branch not in OLDER:
-            raise FieldError(f"{branch}: the older branches are {', '.join(OLDER)}")
-        older = OLDER[branch]
-        take_away(self._library, older["without"])
-        node = self._state.node
-        node.gpu_field_end, node.gpu_fabric_revision = older["field_end"], older["fabric_revision"]
-        set_driver(self._state, older["version"], older["cuda_version"])
-        node.gpu_library_version = older["version"].encode()
-        for chip in self._state.chips[: node.chip_count]:
-            chip.gpu_event_types &= older["event_types"]
-
-    def clients(self) -> list[Client]:
-        """The processes that have the library open now."""
-        node = self._state.node
-        found: list[Client] = []
-        for place, process_id in enumerate(node.gpu_client_pids):
-            if process_id and not has_ended(process_id):
-                counts = (node.gpu_client_inits, node.gpu_client_handles, node.gpu_client_event_sets)
-                found.append(Client(process_id, *(int(count[place]) for count in counts)))
-        return found
-
     def obstacles(self, device: str) -> list[int]:
         """Who keeps this GPU from being reset: the processes on it, and every client of the library."""
         chip = self.chip(device)
         running = list(chip.process_ids[: chip.process_count])
-        return sorted({*running, *(client.process_id for client in self.clients())})
-
-    def _disturb_waiters(self) -> None:
-        node = self._state.node
-        with self._state.locked():
-            node.event_signal = (node.event_signal + 1) & 0xFFFFFFFF
-        wake_all(node, "event_signal")
+        return sorted({*running, *(client.process_id for client in self.driver.clients())})
 
 
 def _check(device: str, what: str, number: int, end: int) -> None:

@@ -171,9 +171,9 @@ class Driver(Request, tag="driver"):
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
         if self.state == "unloaded":
-            node.gpus.unload_driver()
+            node.gpus.driver.unload()
         else:
-            node.gpus.load_driver(self.version)
+            node.gpus.driver.load(self.version)
         return {}
 
 
@@ -183,7 +183,7 @@ class Library(Request, tag="library"):
     version: str
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
-        node.gpus.upgrade_library(self.version)
+        node.gpus.driver.upgrade_library(self.version)
         return {}
 
 
@@ -191,7 +191,7 @@ class Clients(Request, tag="clients"):
     """Show the processes that have the GPUs' library open, and what they hold."""
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
-        return {"clients": [asdict(client) for client in node.gpus.clients()]}
+        return {"clients": [asdict(client) for client in node.gpus.driver.clients()]}
 
 
 GPU_REQUESTS: Final[tuple[type[Request], ...]] = (

@@ -109,9 +109,13 @@ class State:
         for name, value in {**made, **fields, "number": number}.items():
             setattr(event, name, value)
         self.node.event_head = number
+        self.wake_waiters()
+        return number
+
+    def wake_waiters(self) -> None:
+        """Who waits for events looks again at what there is. The caller holds the lock."""
         self.node.event_signal = (self.node.event_signal + 1) & 0xFFFFFFFF
         wake_all(self.node, "event_signal")
-        return number
 
     # --- overrides ---
 

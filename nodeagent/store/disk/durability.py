@@ -20,24 +20,13 @@ from typing import TypeVar
 
 from nodeagent.store.change import Change, Numbers
 from nodeagent.store.disk.ballast import Ballast
+from nodeagent.store.disk.directory_lock import DirectoryLock
+from nodeagent.store.disk.write_back import WriteBack
 from nodeagent.store.disk.write_backlog import WriteBacklog
 from nodeagent.store.disk.writer import Database, Writer
-from nodeagent.store.errors import (
-    NewerSchemaError,
-    StoreDamagedError,
-    StoreInUseError,
-    UnreadLifeError,
-)
-from nodeagent.store.opening import (
-    DirectoryLock,
-    Identity,
-    Life,
-    Ours,
-    open_again,
-    open_life,
-    read_life,
-)
-from nodeagent.store.reader import Reader, State
+from nodeagent.store.errors import NewerSchemaError, StoreDamagedError, StoreInUseError, UnreadLifeError
+from nodeagent.store.opening import Identity, Life, open_life, read_life
+from nodeagent.store.reader import Reader
 from nodeagent.store.records import Damage, StoreId
 
 T = TypeVar("T")
@@ -68,7 +57,7 @@ class _Pending:
 
 
 class Durability:
-    """Owns the writer, the backlog and the epoch. ``last`` gives the greatest numbers given so far."""
+    """Owns the writer, the backlog and the epoch. ``last`` and ``all_there_is`` are as in ``WriteBack``."""
 
     def __init__(
         self,
@@ -88,25 +77,19 @@ class Durability:
         self.ballast = Ballast(directory / "ballast", limits.ballast_size)
         self._identity = identity
         self._limits = limits
-        self._last = last
-        self._all_there_is = all_there_is
         self._changed = changed
         self.space_short = asyncio.Event()
         self._lock = DirectoryLock(directory)
         self._writer: Writer | None = None
         self._pending: deque[_Pending] = deque()
         self._unread = False
-        self._damage = ""
-        self._on_disk = Numbers()
-        """What the disk has said that it holds."""
-        self._is_bare = False
-        """Whether the file lacks what memory has of it, as one that was repaired or made anew does."""
         self._reader = reader
         self._left: Writer | None = None
         self._closed = False
         self.earlier_life_waits = False
         self.damages: list[Damage] = []
         """Found since the start, and not reported yet."""
+        self._write_back = WriteBack(identity, self._lock, self.backlog, self.damages, last, all_there_is)
         self._rejoining: asyncio.Task[None] | None = None
         self._retry_s = limits.retry_s
         self._durable_since_s = float("-inf")
@@ -130,7 +113,7 @@ class Durability:
             raise
         if life is not None:
             self.store_id = life.state.store_id
-            self._on_disk = life.state.last
+            self._write_back.note(life.state.last)
         if trouble:
             self._unread = life is None
             self._degrade(trouble)
@@ -176,7 +159,7 @@ class Durability:
 
     def leave(self, reason: str, damage: str = "") -> None:
         """Write to this file no more: it is gone, or a read found ``damage``, which rejoining repairs."""
-        self._damage = damage or self._damage
+        self._write_back.damage = damage or self._write_back.damage
         if not self.degraded:
             self._degrade(reason)
 
@@ -206,7 +189,7 @@ class Durability:
             self._writer.database.space_was_short = False
             self.space_short.set()
         self._pending.popleft()
-        self._on_disk = self._on_disk.or_later(pending.change.last)
+        self._write_back.note(pending.change.last)
         pending.late.cancel()
         if not pending.durable.done():
             pending.durable.set_result(True)
@@ -250,7 +233,7 @@ class Durability:
                 continue
             self._left = writer = self._new_writer()
             try:
-                await self._write_back(writer)
+                await self._write_back.run(writer, self.store_id, unread=self._unread)
             except UnreadLifeError as unread:
                 writer.abandon()
                 self._reader.resume()
@@ -273,7 +256,7 @@ class Durability:
 
     def _be_durable(self) -> None:
         self._reader.resume()
-        self._unread, self._is_bare = False, False
+        self._unread = self._write_back.is_bare = False
         self._rejoining = None
         self._durable_since_s = asyncio.get_running_loop().time()
         # A disk that fails again soon is asked less and less often.
@@ -282,65 +265,8 @@ class Durability:
         _log.warning("store: durable again as %s", self.store_id)
         self._changed()
 
-    async def _write_back(self, writer: Writer) -> None:
-        """Write the backlog until nothing was added meanwhile; between that and the return nothing waits.
-
-        Until then it stands under an epoch that nobody has seen, the next one. After a crash amid it the disk
-        lacks numbers that were published under ours, and would give them to other events.
-        """
-        unseen = replace(self.store_id, epoch=self.store_id.epoch + 1)
-        ours = Ours(
-            uuid=self.store_id.uuid,
-            last_seq=self._last().seq,
-            unread=self._unread,
-            damage=self._damage,
-        )
-        state, damage = await writer.run(lambda: self._take_and_reopen(writer.database, ours))
-        self._look_at(state.last, damage)
-        on_disk = state.last
-        is_bare = self._is_bare
-        while True:
-            last = self._last()
-            if is_bare or self.backlog.needs_base(on_disk, last.input):
-                is_bare = False
-                whole = self._all_there_is()
-                if whole is None:
-                    raise StoreDamagedError("inputs were lost and no state is at hand to begin a replay from")
-                self.backlog.add(whole)
-            additions = self.backlog.additions
-            change = self.backlog.missing(on_disk, unseen, last.seq)
-            await writer.write(change)
-            on_disk = self._on_disk = last
-            self.backlog.forget(change, on_disk)
-            if self.backlog.additions == additions:
-                return
-
-    def _look_at(self, found: Numbers, damage: Damage | None) -> None:
-        """What of the file is lost, once: a next try finds it as this one leaves it."""
-        lost = _lost(self._on_disk, found)
-        if damage is not None:
-            # What memory holds of the live state is whole.
-            self.damages.append(replace(damage, is_whole=True, doubtful=()))
-        elif lost:
-            self.damages.append(Damage(why="its files were removed or replaced while in use", lost=lost))
-        self._is_bare = self._is_bare or damage is not None or found != found.or_later(self._on_disk)
-        self._on_disk, self._damage = found, ""
-
-    def _take_and_reopen(self, database: Database, ours: Ours) -> tuple[State, Damage | None]:
-        self._lock.take()
-        return open_again(database, self._identity, ours)
-
     def _new_writer(self) -> Writer:
         return Writer(Database(self.path, self.ballast))
-
-
-def _lost(known: Numbers, found: Numbers) -> tuple[str, ...]:
-    """Of what was on the disk, what memory cannot write again. In words."""
-    lines = (
-        (found.seq, known.seq, "events {} to {} of the history"),
-        (found.audit, known.audit, "entries {} to {} of the audit log"),
-    )
-    return tuple(words.format(there + 1, last) for there, last, words in lines if there < last)
 
 
 _FORESEEN = (sqlite3.Error, OSError, StoreDamagedError, StoreInUseError, NewerSchemaError)

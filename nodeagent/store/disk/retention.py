@@ -17,7 +17,7 @@ from nodeagent.store import codec
 from nodeagent.store.change import Statement
 from nodeagent.store.errors import StoreDamagedError
 from nodeagent.store.layout import Row
-from nodeagent.store.reader import read_state
+from nodeagent.store.queries import read_state
 from nodeagent.store.tags import CARRIED
 
 CHUNK_ROWS = 500

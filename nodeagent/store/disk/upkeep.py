@@ -16,7 +16,7 @@ from nodeagent.store.disk.retention import Bounds
 from nodeagent.store.disk.thread import AbandonedError
 from nodeagent.store.disk.writer import Database
 from nodeagent.store.errors import StoreDamagedError
-from nodeagent.store.reader import read_state
+from nodeagent.store.queries import read_state
 
 _log = logging.getLogger(__name__)
 

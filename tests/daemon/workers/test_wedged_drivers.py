@@ -11,7 +11,7 @@ from nodeagent.core.model import SourceLost
 from nodeagent.daemon.sources.source import WorkerSpec
 from nodeagent.emulator.node import EmulatedNode
 from tests.daemon.staged import HANG_S, Staged, is_alive, staged
-from tests.drivers.ascend.test_ascend_contract import ascend_spec
+from tests.drivers.ascend.npu.test_contract import ascend_spec
 from tests.drivers.nvidia.bench import GpuNode
 
 PATIENCE = {"call_deadline_s": HANG_S, "hello_deadline_s": 5.0}

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from nodeagent import wire
 from nodeagent.drivers.ascend.library.abi import Event, SwitchEvent
-from nodeagent.drivers.ascend.npu.events import ChipEvents, Listener
+from nodeagent.drivers.ascend.npu.chip.events import ChipEvents, Listener
 from nodeagent.drivers.ascend.unifiedbus.fault import read_fault, signal_of
 from nodeagent.wire import Batch
 from tests.drivers.ascend.recorder import Recorder

@@ -290,13 +290,13 @@ async def test_driver_unloaded_and_loaded_again_is_told_and_needs_no_restart(
     async with judged(h100.spec(), judge) as stage:
         await stage.back()
         before = len(stage.inputs)
-        h100.gpus.unload_driver()
+        h100.gpus.driver.unload()
         await stage.signal("NV_DRIVER_NOT_LOADED", "node", "occur")
         assert judge.open("node") == {"NV_DRIVER_NOT_LOADED": "PreSeparateFault"}
         assert judge.view("node").verdict is Verdict.NO_NEW_JOBS
         assert {judge.view(f"gpu{number}").verdict for number in range(4)} == {Verdict.UNKNOWN}
         assert judge.emitted("raised") == [("raised", "node", "NV_DRIVER_NOT_LOADED")]
-        h100.gpus.load_driver()
+        h100.gpus.driver.load()
         await stage.back(after=before)
         await stage.until(lambda: judge.open("node") == {})
         assert {judge.view(f"gpu{number}").verdict for number in range(4)} == {Verdict.ALLOW}
@@ -308,7 +308,7 @@ async def test_device_files_that_nvml_does_not_find_are_no_fault_of_the_node(
     """NVML then says that no driver is loaded; the kernel's driver lists its GPUs all the same."""
     for name in h100.node.names():
         (tmp_path / "proc/driver/nvidia/gpus" / h100.address(name)).mkdir(parents=True)
-    h100.gpus.unload_driver()
+    h100.gpus.driver.unload()
     config = {**h100.spec().config, "procfs": str(tmp_path / "proc")}
     async with judged(h100.spec(config=config), judge) as stage:
         lost = await stage.lost()
@@ -331,7 +331,7 @@ async def test_a_driver_loaded_anew_between_two_polls_is_noticed(h100: GpuNode, 
     async with judged(h100.spec(), judge) as stage:
         await stage.back()
         before = len(stage.inputs)
-        h100.gpus.load_driver()
+        h100.gpus.driver.load()
         await stage.lost(after=before)
         await stage.back(after=before)
         h100.gpus.raise_xid("gpu2", 79)
@@ -341,15 +341,15 @@ async def test_a_driver_loaded_anew_between_two_polls_is_noticed(h100: GpuNode, 
 async def test_an_upgraded_library_is_used_once_the_driver_fits_it(h100: GpuNode, judge: Judge) -> None:
     async with judged(h100.spec(), judge) as stage:
         await stage.back()
-        h100.gpus.upgrade_library("580.95.05")
+        h100.gpus.driver.upgrade_library("580.95.05")
         await stage.polled("gpu0", times=3)
         assert judge.open("node") == {}
-        h100.gpus.unload_driver()
+        h100.gpus.driver.unload()
         await stage.signal("NV_DRIVER_NOT_LOADED", "node", "occur")
-        h100.gpus.load_driver("570.124.06")
+        h100.gpus.driver.load("570.124.06")
         await stage.signal("NV_VERSION_MISMATCH", "node", "occur")
         before = len(stage.inputs)
-        h100.gpus.load_driver("580.95.05")
+        h100.gpus.driver.load("580.95.05")
         await stage.back(after=before)
         await stage.until(lambda: judge.open("node") == {})
         assert "580.95.05" in str(stage.inputs[before:])
@@ -358,7 +358,7 @@ async def test_an_upgraded_library_is_used_once_the_driver_fits_it(h100: GpuNode
 async def test_once_the_worker_has_ended_nothing_is_held(h100: GpuNode) -> None:
     async with judged(h100.spec(), Judge()) as stage:
         await stage.back()
-        assert [client.process_id for client in h100.gpus.clients()] == [stage.health.pid]
-    assert h100.gpus.clients() == []
+        assert [client.process_id for client in h100.gpus.driver.clients()] == [stage.health.pid]
+    assert h100.gpus.driver.clients() == []
     # The end of the process lets go. Closing the library would take it from threads that are still in it.
     assert h100.node.calls("nvmlShutdown") == 0

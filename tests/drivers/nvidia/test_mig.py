@@ -41,7 +41,7 @@ async def test_faults_of_programs_on_one_instance_take_nothing_out_of_service(
 async def test_each_instance_has_its_own_verdict_and_the_gpu_has_none_of_theirs(
     cut: GpuNode, judge: Judge
 ) -> None:
-    cut.gpus.make_older("520")
+    cut.gpus.driver.make_older("520")
     async with judged(cut.spec(), judge) as stage:
         await stage.back()
         cut.gpus.raise_xid("gpu0", 159, instance=FIRST)
@@ -88,7 +88,7 @@ async def test_an_xid_of_an_instance_by_both_sources_is_one_fault(
 async def test_a_line_alone_that_the_driver_does_not_confirm_is_disregarded_on_an_instance_too(
     cut: GpuNode, judge: Judge
 ) -> None:
-    cut.gpus.make_older("520")
+    cut.gpus.driver.make_older("520")
     async with judged(cut.spec(), judge) as stage:
         await stage.back()
         judge.kernel_line(xid_line(cut.gpus.pci("gpu0"), 159, instance=FIRST))

@@ -45,7 +45,7 @@ def describe_node(tmp_path: Path) -> Iterator[Callable[..., tuple[EmulatedNode, 
         node = EmulatedNode.create(tmp_path / f"node{len(made)}", description)
         gpus = Gpus(node.state, node.nvml)
         if older:
-            gpus.make_older(older)
+            gpus.driver.make_older(older)
         made.append(node)
         point_pynvml_at(ctypes.CDLL(str(node.nvml)))
         return node, gpus

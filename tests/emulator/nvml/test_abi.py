@@ -139,7 +139,7 @@ def test_every_function_refuses_in_the_same_order(h100: Opened) -> None:
     assert answers(None) == {pynvml.NVML_ERROR_INVALID_ARGUMENT}
     h100.gpus.lose("gpu0")
     assert answers(h100.handle) == {pynvml.NVML_ERROR_GPU_IS_LOST}
-    h100.gpus.unload_driver()
+    h100.gpus.driver.unload()
     assert answers(h100.handle) == {pynvml.NVML_ERROR_DRIVER_NOT_LOADED}
     pynvml.nvmlShutdown()
     assert answers(h100.handle) == {pynvml.NVML_ERROR_UNINITIALIZED}

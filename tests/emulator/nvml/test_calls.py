@@ -82,7 +82,7 @@ pynvml.nvmlDeviceGetPowerUsage(pynvml.nvmlDeviceGetHandleByIndex(0))
 """
     ended = subprocess.run([sys.executable, "-c", script, str(node.nvml)], check=False)
     assert ended.returncode == -11
-    assert node.gpus.clients() == []
+    assert node.gpus.driver.clients() == []
 
 
 def test_texts_can_come_without_their_end(h100: Opened) -> None:

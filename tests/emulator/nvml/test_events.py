@@ -136,7 +136,7 @@ def test_a_driver_can_be_one_that_says_nothing_of_a_lost_gpu(h100: Opened) -> No
     ("happen", "answer"),
     [
         (lambda opened, _: opened.gpus.lose("gpu0"), LOST),
-        (lambda opened, _: opened.gpus.unload_driver(), pynvml.NVML_ERROR_DRIVER_NOT_LOADED),
+        (lambda opened, _: opened.gpus.driver.unload(), pynvml.NVML_ERROR_DRIVER_NOT_LOADED),
         (lambda _, events: pynvml.nvmlEventSetFree(events), pynvml.NVML_ERROR_INVALID_ARGUMENT),
         (lambda *_: pynvml.nvmlShutdown(), pynvml.NVML_ERROR_UNINITIALIZED),
     ],
@@ -163,7 +163,7 @@ def test_sets_are_limited_and_end_with_the_session(h100: Opened) -> None:
     pynvml.nvmlShutdown()
     pynvml.nvmlInit()
     pynvml.nvmlEventSetCreate()
-    assert [client.event_sets for client in h100.gpus.clients()] == [1]
+    assert [client.event_sets for client in h100.gpus.driver.clients()] == [1]
 
 
 def test_who_falls_behind_is_told_the_newest_events(h100: Opened) -> None:

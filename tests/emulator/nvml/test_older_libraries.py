@@ -29,7 +29,7 @@ def test_what_came_later_is_not_there(open_node: OpenNode, older: str) -> None:
 
 def test_a_branch_that_is_not_described_is_refused_with_those_that_are(open_node: OpenNode) -> None:
     with pytest.raises(FieldError, match="999: the older branches are 570, 550, 535, 520"):
-        open_node("1xH100").gpus.make_older("999")
+        open_node("1xH100").gpus.driver.make_older("999")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ import pynvml
 import pytest
 
 from nodeagent.emulator.node import EmulatedNode
-from nodeagent.emulator.nvidia.gpus import Client, Gpus
+from nodeagent.emulator.nvidia.driver import Client
+from nodeagent.emulator.nvidia.gpus import Gpus
 
 DescribeNode = Callable[..., tuple[EmulatedNode, Gpus]]
 
@@ -103,19 +104,19 @@ def test_a_made_up_handle_is_refused_and_not_followed(h100: Any, bits: int | Non
 
 def test_what_a_process_holds_is_counted_until_it_closes(describe_node: DescribeNode) -> None:
     _, gpus = describe_node()
-    assert gpus.clients() == []
+    assert gpus.driver.clients() == []
     pynvml.nvmlInit()
     pynvml.nvmlInit()
     for _ in range(2):
         pynvml.nvmlDeviceGetHandleByIndex(0)
     pynvml.nvmlDeviceGetHandleByIndex(1)
     events = pynvml.nvmlEventSetCreate()
-    assert gpus.clients() == [Client(os.getpid(), inits=2, handles=2, event_sets=1)]
+    assert gpus.driver.clients() == [Client(os.getpid(), inits=2, handles=2, event_sets=1)]
     pynvml.nvmlEventSetFree(events)
     pynvml.nvmlShutdown()
-    assert gpus.clients() == [Client(os.getpid(), inits=1, handles=2, event_sets=0)]
+    assert gpus.driver.clients() == [Client(os.getpid(), inits=1, handles=2, event_sets=0)]
     pynvml.nvmlShutdown()
-    assert gpus.clients() == []
+    assert gpus.driver.clients() == []
 
 
 def test_other_processes_stand_in_the_way_of_a_reset_until_they_end(describe_node: DescribeNode) -> None:
@@ -129,17 +130,17 @@ def test_other_processes_stand_in_the_way_of_a_reset_until_they_end(describe_nod
     with holder:
         assert holder.stdout is not None
         holder.stdout.readline()
-        assert gpus.clients() == [Client(holder.pid, inits=2, handles=1, event_sets=0)]
+        assert gpus.driver.clients() == [Client(holder.pid, inits=2, handles=1, event_sets=0)]
         assert gpus.obstacles("gpu0") == [holder.pid]
         assert gpus.obstacles("gpu1") == sorted([4242, holder.pid])
         holder.send_signal(signal.SIGKILL)
         holder.wait()
-    assert gpus.clients() == []
+    assert gpus.driver.clients() == []
     assert gpus.obstacles("gpu1") == [4242]
 
 
 def test_an_unloaded_driver_is_told_in_every_call(h100: Any) -> None:
-    h100.gpus.unload_driver()
+    h100.gpus.driver.unload()
     expected = pynvml.NVML_ERROR_DRIVER_NOT_LOADED
     assert code_of(pynvml.nvmlInit) == expected
     assert code_of(pynvml.nvmlDeviceGetCount) == expected
@@ -150,8 +151,8 @@ def test_a_session_does_not_outlive_a_reload_of_the_driver(describe_node: Descri
     _, gpus = describe_node()
     pynvml.nvmlInit()
     handle = pynvml.nvmlDeviceGetHandleByIndex(0)
-    gpus.unload_driver()
-    gpus.load_driver()
+    gpus.driver.unload()
+    gpus.driver.load()
     assert code_of(pynvml.nvmlDeviceGetPowerUsage, handle) == pynvml.NVML_ERROR_UNKNOWN
     pynvml.nvmlShutdown()
     pynvml.nvmlInit()
@@ -162,24 +163,24 @@ def test_a_session_does_not_outlive_a_reload_of_the_driver(describe_node: Descri
 def test_what_a_session_without_its_driver_answers_can_be_chosen(h100: Any) -> None:
     h100.node.set_node("gpu_unloaded_answer", pynvml.NVML_ERROR_UNINITIALIZED)
     h100.node.set_node("gpu_reloaded_answer", pynvml.NVML_ERROR_GPU_IS_LOST)
-    h100.gpus.unload_driver()
+    h100.gpus.driver.unload()
     assert code_of(pynvml.nvmlDeviceGetCount) == pynvml.NVML_ERROR_UNINITIALIZED
     assert code_of(pynvml.nvmlInit) == pynvml.NVML_ERROR_DRIVER_NOT_LOADED
-    h100.gpus.load_driver()
+    h100.gpus.driver.load()
     assert code_of(pynvml.nvmlDeviceGetCount) == pynvml.NVML_ERROR_GPU_IS_LOST
-    h100.gpus.load_driver("620.10")
+    h100.gpus.driver.load("620.10")
     assert code_of(pynvml.nvmlDeviceGetCount) == pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH
 
 
 def test_an_upgraded_library_fits_only_once_its_driver_is_loaded(describe_node: DescribeNode) -> None:
     node, gpus = describe_node()
     pynvml.nvmlInit()
-    gpus.upgrade_library("620.10")
+    gpus.driver.upgrade_library("620.10")
     assert pynvml.nvmlSystemGetNVMLVersion() == "13.615.71"
     mismatch = pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH
     try_to_open = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).nvmlInitWithFlags(0))"
     assert python(try_to_open, node.nvml) == str(mismatch)
-    gpus.load_driver("620.10")
+    gpus.driver.load("620.10")
     pynvml.nvmlShutdown()
     assert code_of(pynvml.nvmlInit) == mismatch
     assert python(try_to_open, node.nvml) == "0"

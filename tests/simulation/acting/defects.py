@@ -23,7 +23,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.resets import attempts, blockers, charges, eligibility, lifecycle, policy, proposals
 from nodeagent.core.state.state import State
-from tests.simulation.mutating import Replacement
+from tests.simulation.mutations.mutation import Replacement
 
 # ---------------------------------------------------------------------- limits
 

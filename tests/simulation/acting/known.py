@@ -19,7 +19,7 @@ from nodeagent.core.model import (
     Started,
 )
 from tests.simulation.history import Step
-from tests.simulation.observed import Observed, device_id
+from tests.simulation.twins.observed import Observed, device_id
 from tests.simulation.watch import Invariant
 
 T = TypeVar("T")

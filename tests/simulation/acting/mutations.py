@@ -34,8 +34,8 @@ from tests.simulation.acting.defects import (
     verified_whatever_it_shows,
     wanting,
 )
-from tests.simulation.defects import carrying_no
-from tests.simulation.mutating import Mutation
+from tests.simulation.mutations.defects import carrying_no
+from tests.simulation.mutations.mutation import Mutation
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a chip's limit is one more", ((charges, "exhausted", one_more),)),

@@ -10,7 +10,7 @@ from nodeagent.core.model import (
     Signal,
 )
 from tests.simulation.history import Broken, Step
-from tests.simulation.rows import is_known, is_related
+from tests.simulation.twins.rows import is_known, is_related
 from tests.simulation.watch import Invariant
 
 _OF_FAULTS = {EventKind.RAISED, EventKind.CLEARED, EventKind.PROMOTED, EventKind.LEVEL_CHANGED}

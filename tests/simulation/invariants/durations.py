@@ -2,8 +2,8 @@
 
 from nodeagent.core.catalog.catalog import Catalog, canonical
 from tests.simulation.history import Broken, Step
-from tests.simulation.lasting import DurationTwin
-from tests.simulation.rows import duration_rule, is_related
+from tests.simulation.twins.lasting import DurationTwin
+from tests.simulation.twins.rows import duration_rule, is_related
 from tests.simulation.watch import Invariant
 
 

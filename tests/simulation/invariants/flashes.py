@@ -3,9 +3,9 @@
 from nodeagent.core.catalog.catalog import SECOND_NS, canonical
 from nodeagent.core.model import Assertion, Condition, EventKind, Signal, Tick
 from tests.simulation.history import Broken, Step
-from tests.simulation.observed import Observed, device_id
-from tests.simulation.presence import fault_of
-from tests.simulation.rows import duration_rule, is_related, row_of
+from tests.simulation.twins.observed import Observed, device_id
+from tests.simulation.twins.presence import fault_of
+from tests.simulation.twins.rows import duration_rule, is_related, row_of
 from tests.simulation.watch import Invariant
 
 ONCE_HOLD_NS = 60 * SECOND_NS

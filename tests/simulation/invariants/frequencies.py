@@ -4,8 +4,8 @@ from nodeagent.core.catalog.catalog import canonical
 from nodeagent.core.model import Kind
 from tests.simulation.catalogs import is_tangled
 from tests.simulation.history import Broken, Step
-from tests.simulation.repeating import FrequencyTwin
-from tests.simulation.rows import row_of
+from tests.simulation.twins.repeating import FrequencyTwin
+from tests.simulation.twins.rows import row_of
 from tests.simulation.watch import Invariant
 
 

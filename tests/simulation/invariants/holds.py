@@ -2,7 +2,7 @@
 
 from nodeagent.core.model import EventKind, HoldKind, Operator
 from tests.simulation.history import Broken, Step
-from tests.simulation.observed import device_id
+from tests.simulation.twins.observed import device_id
 from tests.simulation.watch import Invariant
 
 Order = tuple[str, str, str]

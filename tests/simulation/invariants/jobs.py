@@ -3,9 +3,9 @@
 from nodeagent.core.catalog.catalog import SECOND_NS, canonical
 from nodeagent.core.model import Assertion, EventKind, Signal
 from tests.simulation.history import Broken, Step
-from tests.simulation.observed import device_id
-from tests.simulation.presence import Fault, fault_of
-from tests.simulation.rows import row_of
+from tests.simulation.twins.observed import device_id
+from tests.simulation.twins.presence import Fault, fault_of
+from tests.simulation.twins.rows import row_of
 from tests.simulation.watch import Invariant
 
 DAY_NS = 24 * 3600 * SECOND_NS

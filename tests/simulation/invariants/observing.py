@@ -2,8 +2,8 @@
 
 from nodeagent.core.model import Event, EventKind, Started, Tick, Verdict
 from tests.simulation.history import Broken, Step
-from tests.simulation.observed import ALWAYS_HEARD, STALE_AFTER_NS, Observed
-from tests.simulation.rows import row_of
+from tests.simulation.twins.observed import ALWAYS_HEARD, STALE_AFTER_NS, Observed
+from tests.simulation.twins.rows import row_of
 from tests.simulation.watch import Invariant
 
 _BY_TIME = {

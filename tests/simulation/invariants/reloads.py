@@ -4,7 +4,7 @@ from nodeagent.core.catalog.catalog import FrequencyRule, canonical
 from nodeagent.core.model import Backing, CatalogChanged, Condition, EventKind, Level, Promotion
 from nodeagent.core.verdicts.judge import milder
 from tests.simulation.history import Broken, Step
-from tests.simulation.rows import duration_rule, is_related, row_of
+from tests.simulation.twins.rows import duration_rule, is_related, row_of
 from tests.simulation.watch import Invariant
 
 _ALLOWED = {

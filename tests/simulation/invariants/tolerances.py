@@ -3,7 +3,7 @@
 from nodeagent.core.catalog.catalog import SECOND_NS, Catalog, Mode
 from nodeagent.core.model import Condition, Level
 from tests.simulation.history import Broken, Step
-from tests.simulation.observed import Observed
+from tests.simulation.twins.observed import Observed
 from tests.simulation.watch import Invariant
 
 

@@ -17,8 +17,8 @@ from nodeagent.core.model import (
     View,
 )
 from tests.simulation.history import Broken, Step
-from tests.simulation.levels import PRECEDENCE
-from tests.simulation.rows import row_of
+from tests.simulation.twins.levels import PRECEDENCE
+from tests.simulation.twins.rows import row_of
 from tests.simulation.watch import Invariant
 
 Stance = tuple[Verdict, Handling]

@@ -11,6 +11,15 @@ from typing import Final, TypeVar
 
 ROOM_BYTES: Final = 256
 
+HANDLED_EVENT: Final = 0
+"""``DCMI_DMS_FAULT_EVENT``, the one event type there is."""
+
+UNWRITTEN: Final = 0xFFFFFFFE
+NO_NUMBER: Final = -(2**31)
+"""Stand where the library is to write, so that what it leaves alone is refused and not taken for a value. All
+ones are what the library itself writes for what it does not know.
+"""
+
 Structure = TypeVar("Structure", bound=ctypes.Structure)
 
 

@@ -96,3 +96,8 @@ def failure(function: str, status: int) -> VendorCallFailed:
 def switch_failure(function: str, status: int) -> VendorCallFailed:
     """The failure of a function of liblingqu-dcmi, whose numbers mean other things."""
     return VendorCallFailed(function, status, SWITCH_STATUS)
+
+
+def check_count(what: str, count: int, limit: int) -> None:
+    if not 0 <= count <= limit:
+        raise Nonsense(f"{what} is given as {count}; it must be 0 to {limit}")

@@ -21,10 +21,10 @@ from nodeagent.drivers.ascend.library.dcmi import Library, Place
 from nodeagent.drivers.ascend.library.errors import NotSupported
 from nodeagent.drivers.ascend.library.functions import Generation
 from nodeagent.drivers.ascend.npu.aggregation import UBOE_PORT_DOWN, UnifiedBusPorts, ethernet_ports
-from nodeagent.drivers.ascend.npu.chip import REMOVED, WatchedChip
-from nodeagent.drivers.ascend.npu.events import LIST_LEADS_S, Listener
+from nodeagent.drivers.ascend.npu.chip.events import LIST_LEADS_S, Listener
+from nodeagent.drivers.ascend.npu.chip.hang import HangRule
+from nodeagent.drivers.ascend.npu.chip.watched_chip import REMOVED, WatchedChip
 from nodeagent.drivers.ascend.npu.grouping import reset_groups
-from nodeagent.drivers.ascend.npu.hang import HangRule
 from nodeagent.drivers.ascend.npu.missing import listed_by_pci, missing, not_opened
 from nodeagent.drivers.shared.pci import HUAWEI, Bus, PciFunction
 from nodeagent.wire import Configure, Device, Missing, Pattern, Renew

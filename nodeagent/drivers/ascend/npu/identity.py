@@ -10,7 +10,8 @@ from typing import Final, TypeVar
 
 from nodeagent.drivers.api import CallFailed
 from nodeagent.drivers.ascend.library.abi import BoardInfo, ChipInfo, DieId, PcieInfo, Structure, text
-from nodeagent.drivers.ascend.library.dcmi import Chip, Place
+from nodeagent.drivers.ascend.library.chip import Chip
+from nodeagent.drivers.ascend.library.dcmi import Place
 from nodeagent.drivers.ascend.library.errors import NotSupported
 from nodeagent.drivers.ascend.npu.product import Series, series_of
 

@@ -21,7 +21,8 @@ from typing import Final
 
 from nodeagent.drivers.api import CallFailed, Unavailable
 from nodeagent.drivers.ascend.library import dcmi
-from nodeagent.drivers.ascend.library.dcmi import Chip, Library, Place
+from nodeagent.drivers.ascend.library.chip import Chip
+from nodeagent.drivers.ascend.library.dcmi import Library, Place
 from nodeagent.drivers.ascend.library.errors import NotSupported
 from nodeagent.drivers.ascend.npu import identity, killed
 from nodeagent.drivers.ascend.npu.grouping import NODE_GROUP

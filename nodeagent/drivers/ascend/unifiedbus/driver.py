@@ -20,7 +20,7 @@ from typing import Any, Final
 from nodeagent.core.model import Assertion, Kind
 from nodeagent.drivers.api import CallFailed, Driver, Emit, Population, Reading
 from nodeagent.drivers.ascend.library.abi import SwitchEvent
-from nodeagent.drivers.ascend.npu.events import ChipEvents, Port
+from nodeagent.drivers.ascend.npu.chip.events import ChipEvents, Port
 from nodeagent.drivers.ascend.unifiedbus import lingqu
 from nodeagent.drivers.ascend.unifiedbus.fault import SwitchFault, read_fault, signal_of
 from nodeagent.drivers.ascend.unifiedbus.lingqu import SwitchLibrary

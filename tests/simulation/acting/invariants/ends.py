@@ -20,7 +20,7 @@ from tests.simulation.acting.invariants.records import AGAIN
 from tests.simulation.acting.invariants.starts import is_in_progress
 from tests.simulation.acting.known import Known
 from tests.simulation.history import Broken, Step
-from tests.simulation.rows import row_of
+from tests.simulation.twins.rows import row_of
 from tests.simulation.watch import Invariant
 
 _SEPARATED = (Level.SEPARATE_NPU, Level.MANUALLY_SEPARATE_NPU)

@@ -16,7 +16,7 @@ from nodeagent.core.model import (
 )
 from tests.simulation.acting.known import Known
 from tests.simulation.history import Broken, Step
-from tests.simulation.rows import row_of
+from tests.simulation.twins.rows import row_of
 from tests.simulation.watch import Invariant
 
 _WANTING = ("RestartRequest", "RestartBusiness", "FreeRestartNPU", "RestartNPU")

@@ -1,0 +1,1 @@
+"""The commands that ask: how the node is, why, and who follows it."""

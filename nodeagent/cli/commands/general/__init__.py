@@ -1,0 +1,1 @@
+"""The commands that start the daemon, and that speak of nodeagent itself."""

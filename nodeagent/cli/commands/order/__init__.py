@@ -1,0 +1,1 @@
+"""The commands that order something of the daemon."""

@@ -1,0 +1,1 @@
+"""The commands that try something out: a source, a fault, a node without accelerators."""

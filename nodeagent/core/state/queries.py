@@ -1,0 +1,104 @@
+"""What the state is asked: its cells by key, and what the indexes over them answer. It changes nothing."""
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from nodeagent.core.catalog.catalog import Catalog
+from nodeagent.core.catalog.lookup import Lookup
+from nodeagent.core.model import NODE, Cell, Condition, Device, Era, Promotion, Source
+from nodeagent.core.state.cell_keys import TAGS, Key
+from nodeagent.core.state.groups import Groups
+from nodeagent.core.state.indexes import Indexes
+from nodeagent.core.state.names import Names
+
+PART_OF = "part_of"
+"""The attribute of a part that holds the id of its chip: see ``core.devices.instances``."""
+
+C = TypeVar("C", bound=Cell)
+
+
+class Queries:
+    """Over cells of the types ``of``; ``State`` fills and indexes them."""
+
+    def __init__(self, of: Iterable[type]) -> None:
+        self.lookup = Lookup(Catalog(digest=""))
+        self.cells: dict[type, dict[Key, Any]] = {each: {} for each in of}
+        self.names = Names()
+        self.indexes = Indexes(self.lookup)
+        self.on_device = Groups[tuple[type, str]]()
+        self.parts_of = Groups[str]()
+        self.awaited: dict[Key, None] = {}
+
+    @property
+    def node_id(self) -> str:
+        return self.names.get(NODE, f"slot:{NODE}")
+
+    @property
+    def era(self) -> Era:
+        return self.get(Era) or Era(boot_id="", started_ns=0, digest="")
+
+    def get(self, of: type[C], *key: str) -> C | None:
+        found: C | None = self.cells[of].get((TAGS[of], *key))
+        return found
+
+    def all(self, of: type[C]) -> list[C]:
+        """Every cell of a type, in order; a copy, so the caller may put and drop."""
+        return list(self.cells[of].values())
+
+    def about(self, device_id: str) -> list[Any]:
+        """Every cell, of any type, that is keyed by the device but is not the device."""
+        return [
+            cell
+            for cells in self.cells.values()
+            for cell in cells.values()
+            if getattr(cell, "device_id", None) == device_id
+        ]
+
+    def device(self, device_id: str) -> Device:
+        device = self.get(Device, device_id)
+        assert device is not None, f"no device {device_id}"
+        return device
+
+    def chip_of(self, device: Device) -> Device:
+        """The chip that the device is a part of, else the device."""
+        chip_id = device.attributes.get(PART_OF)
+        return device if chip_id is None else self.get(Device, chip_id) or device
+
+    def parts(self, device_id: str) -> list[Device]:
+        """The parts of a chip that are known."""
+        return [self.cells[Device][key] for key in self.parts_of.get(device_id, ())]
+
+    def condition(self, device_id: str, code_key: str, injected: bool = False) -> Condition | None:
+        key = self.indexes.open.get((device_id, code_key, injected))
+        found: Condition | None = None if key is None else self.cells[Condition][key]
+        return found
+
+    def stand_in(self, condition: Condition) -> Condition | None:
+        """The condition, open before it, that stands for its fault now; None where it does itself."""
+        key = self.indexes.open[self.indexes.place(condition)]
+        other: Condition = self.cells[Condition][key]
+        return None if other.id == condition.id else other
+
+    def on(self, of: type[C], device_id: str) -> list[C]:
+        """The conditions, promotions or holds on a device, in order."""
+        return [self.cells[of][key] for key in self.on_device.get((of, device_id), ())]
+
+    def on_chip(self, device_id: str) -> list[Condition]:
+        """The conditions on a chip, then on its parts: the driver lists processes and faults of the chip."""
+        device_ids = (device_id, *(part.id for part in self.parts(device_id)))
+        return [condition for each in device_ids for condition in self.on(Condition, each)]
+
+    def promotions(self, device_id: str, code_key: str) -> list[Promotion]:
+        """The promotions of one code on a device."""
+        return [self.cells[Promotion][key] for key in self.indexes.promoted.get((device_id, code_key), ())]
+
+    def source_of(self, name: str, device_id: str) -> Source | None:
+        """What is known of the source's view of a device: its own cell, else that of the whole source."""
+        return self.get(Source, name, device_id) or self.get(Source, name, "")
+
+    def awaits(self, source: str, device_id: str) -> bool:
+        """True while the source has not been read (again): its timers are held, nothing is judged."""
+        if not self.awaited:
+            return False
+        cell = self.source_of(source, device_id)
+        return cell is not None and cell.awaited

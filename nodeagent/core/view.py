@@ -1,0 +1,57 @@
+"""What the engine holds, for whoever shows it: an immutable value. It judges nothing and changes nothing."""
+
+from nodeagent.core.model import (
+    NODE,
+    Claimed,
+    Condition,
+    Device,
+    DeviceView,
+    Held,
+    Hold,
+    Promotion,
+    Reset,
+    Source,
+    View,
+)
+from nodeagent.core.state.names import natural
+from nodeagent.core.state.state import State
+from nodeagent.core.verdicts.emit import judgement, observed_ns
+
+
+def view_of(state: State) -> View:
+    """The node comes first, then the devices in the order of their names."""
+    views = [_device_view(state, device) for device in state.all(Device)]
+    return View(
+        now_ns=state.now_ns,
+        boot_id=state.era.boot_id,
+        digest=state.era.digest,
+        devices=tuple(sorted(views, key=lambda view: (view.name != NODE, natural(view.name)))),
+        conditions=tuple(state.all(Condition)),
+        promotions=tuple(state.all(Promotion)),
+        holds=tuple(state.all(Hold)),
+        sources=tuple(state.all(Source)),
+        resets=tuple(state.all(Reset)),
+    )
+
+
+def _device_view(state: State, device: Device) -> DeviceView:
+    now = judgement(state, device)
+    held = state.get(Held, device.id)
+    claimed = state.get(Claimed, device.id)
+    return DeviceView(
+        id=device.id,
+        name=device.name,
+        kind=device.kind,
+        vendor=device.vendor,
+        level=now.level,
+        verdict=now.verdict,
+        handling=now.handling,
+        subhealthy=now.subhealthy,
+        observed=now.observed,
+        observed_ns=observed_ns(state, device),
+        reasons=now.reasons,
+        attributes=device.attributes,
+        holders=None if held is None else held.holders,
+        claims=() if claimed is None else claimed.jobs,
+        source=device.source,
+    )

@@ -1,0 +1,298 @@
+"""What of a source is observed now, and the inputs that follow when that changes. Pure, one per source.
+
+It outlives the workers: a device that did not answer the last worker is still reported as unresponsive
+until a poll of it succeeds. Each method takes what was said or noticed and returns the inputs for it.
+The state of the source as a whole is the table in ``source_state``; its faults are in ``own_faults``.
+
+What vanished while no daemon ran is found by the first list, which is compared with the parts that were
+known before.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from nodeagent import wire
+from nodeagent.core.model import NODE, Assertion, Input, SourceBack, SourceLost
+from nodeagent.core.state.names import part_of
+from nodeagent.daemon.sources.observed.expected_chips import ExpectedChips
+from nodeagent.daemon.sources.observed.first_read import FirstRead
+from nodeagent.daemon.sources.observed.holder_changes import HolderChanges
+from nodeagent.daemon.sources.observed.inventory import Inventory
+from nodeagent.daemon.sources.observed.own_faults import OwnFaults
+from nodeagent.daemon.sources.observed.source_state import TRANSITIONS, SourceState, SourceTrigger
+from nodeagent.daemon.sources.translate import (
+    DEVICE_LOST,
+    DRIVER_UNRESPONSIVE,
+    LOG_GAP,
+    WORKER_CRASHED,
+    Clock,
+    active_set,
+    device_seen,
+    fault,
+    node_fault,
+    signals,
+    skipped,
+)
+from nodeagent.wire import SOURCE
+
+
+class Observation:
+    """``required``: without this source the node's state is unknown. ``known`` are its parts of before.
+    ``expected_chips`` are as in ``ExpectedChips``.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        required: bool,
+        clock: Clock,
+        known: Sequence[wire.Device] = (),
+        expected_chips: int | None = None,
+    ) -> None:
+        self.chips = ExpectedChips(source, expected_chips)
+        self.state = SourceState.OPENING
+        self._first_read: FirstRead | None = None
+        self._source = source
+        self._inventory = Inventory(source, known)
+        self._required = required
+        self._clock = clock
+        self._faults = OwnFaults(source)
+        self._listed: wire.Hello | wire.Devices | None = None
+        self._devices: dict[str, wire.Device] = {}
+        self._unobserved: dict[str, str] = {}
+        self._resting: dict[str, str] = {}
+        self._holders = HolderChanges()
+        self._lost_by: str | None = None
+
+    @property
+    def resting(self) -> Collection[str]:
+        """The devices that are let alone: whatever is said of them meanwhile is not heard."""
+        return self._resting.keys()
+
+    @property
+    def observing(self) -> bool:
+        """A first complete read was made, and the source was not lost since."""
+        return self.state is SourceState.OBSERVING
+
+    @property
+    def absent(self) -> bool:
+        """There is nothing of it here, as the last look for it said, and nobody expects it."""
+        return self.state is SourceState.ABSENT and not self.chips.number
+
+    @property
+    def is_lost(self) -> bool:
+        """It was reported as lost, or let go, and is not back."""
+        return self.state in (SourceState.LOST, SourceState.LET_GO)
+
+    def observes(self, device: str) -> bool:
+        """Whether what was last read of it still holds; of the source for ``*``. From any thread."""
+        is_silent = device in self._unobserved or self._faults.stands(DRIVER_UNRESPONSIVE, device)
+        return not (self.is_lost or is_silent)
+
+    def rest(self, devices: Collection[str], reason: str) -> list[Input]:
+        """These are let alone from now on: not observed, which is no fault."""
+        self._resting |= dict.fromkeys(devices, reason)
+        self._no_longer_owed(*devices)
+        return [*(lost for device in devices for lost in self._unobserve(device, reason)), *self._settle()]
+
+    def wake(self, devices: Collection[str]) -> list[Input]:
+        """These are observed again once they answer; what was listed meanwhile holds of them too."""
+        for device in devices:
+            self._resting.pop(device, None)
+        return [] if self._listed is None else self.population(self._listed)
+
+    def expect(self, chips: int | None) -> list[Input]:
+        """From now on so many are right."""
+        self.chips.number = chips
+        return [*(self._count() if chips else self.chips.never_mind())]
+
+    def hello(self, hello: wire.Hello, skip: Collection[str]) -> list[Input]:
+        """A worker is ready; it will not touch the devices in ``skip``."""
+        inputs = self.population(hello)
+        self._take(SourceTrigger.OPENED)
+        owed = self._devices.keys() - set(skip) - self._resting.keys()
+        self._first_read = FirstRead(owed, follows=hello.follows)
+        self._unobserved.clear()
+        for device in skip:
+            inputs += self._unobserve(device, "not read: an earlier call for it hangs in the driver")
+        for device, reason in self._resting.items():
+            inputs += self._unobserve(device, reason)
+        return [*inputs, *self._settle()]
+
+    def population(self, said: wire.Hello | wire.Devices) -> list[Input]:
+        """These devices there are, and these are missing."""
+        self._listed = said
+        resting = {name: self._devices[name] for name in self._resting if name in self._devices}
+        devices = {device.device: device for device in said.devices} | resting
+        known_as = devices.keys() | {device.attributes.get("pci", "") for device in resting.values()}
+        missing = {lost.device: lost.reason for lost in said.missing if lost.device not in known_as}
+        inputs: list[Input] = [
+            *self._inventory.vanished(devices.values(), missing=missing, spared=self._resting)
+        ]
+        for name in self._devices.keys() - devices.keys():
+            inputs += self._forget(name)
+        for name, device in devices.items():
+            before = self._devices.get(name)
+            if before != device:
+                self._holders.forget(name)
+                inputs.append(device_seen(self._source, device))
+            if self.observing and (before is None or before.identity != device.identity):
+                # Another part: the core takes it for unread until it hears of an answer.
+                self._unobserved.setdefault(name, "not read yet")
+            inputs += self._faults.recovered(DEVICE_LOST, name)
+        for name in sorted(set(self._faults.on(DEVICE_LOST)) - missing.keys()):
+            inputs += self._faults.recovered(DEVICE_LOST, name)
+        inputs += self._missed(missing)
+        self._devices = devices
+        self._faults.forget_all_but({NODE, SOURCE, *devices})
+        inputs += self._count()
+        return [*inputs, *(self._settle() if isinstance(said, wire.Devices) else ())]
+
+    def batch(self, batch: wire.Batch) -> list[Input]:
+        inputs: list[Input] = []
+        if batch.lost:
+            reason = f"{batch.lost} records were overwritten before they could be read"
+            gap = fault(LOG_GAP, NODE, Assertion.ONCE, source=self._source, reason=reason, count=batch.lost)
+            inputs.append(gap)
+        inputs += [skipped(self._source, record) for record in batch.skipped]
+        reported = signals(self._source, batch, self._clock)
+        return [*inputs, *(signal for signal in reported if part_of(signal.device)[0] not in self._resting)]
+
+    def reply(self, reply: wire.Reply) -> list[Input]:
+        """A device answered, be it with a failure."""
+        device = reply.device
+        self._no_longer_owed(device)
+        inputs: list[Input] = []
+        if device in self._resting:
+            return self._settle()
+        if reply.error:
+            if device != SOURCE:
+                inputs += self._unobserve(device, f"the driver answers: {reply.error}")
+            return [*inputs, *self._settle()]
+        inputs += self._faults.recovered(DRIVER_UNRESPONSIVE, device)
+        holders, has_come = self._holders.changed(reply)
+        inputs += holders if has_come else []
+        # What is active goes first: once it is back, time-outs run on, also of what has gone meanwhile.
+        if (active := active_set(self._source, reply, self._clock)) is not None:
+            inputs.append(active)
+        if self._unobserved.pop(device, None) is not None and self.observing:
+            inputs.append(SourceBack(source=self._source, device=device))
+        inputs += [] if has_come else holders
+        return [*inputs, *self._settle()]
+
+    def caught_up(self, said: wire.CaughtUp) -> list[Input]:
+        if self.observing:
+            # Of a worker that takes the place of another: it heals what that one missed.
+            return self._active(said)
+        if self._first_read is None:
+            # The worker lost its source and has found it again.
+            self._first_read = FirstRead(follows=True)
+        self._first_read.caught_up = said
+        return self._settle()
+
+    def late(self, devices: Collection[str], reason: str) -> list[Input]:
+        """These devices owe an answer for too long."""
+        inputs: list[Input] = []
+        for device in devices:
+            self._no_longer_owed(device)
+            inputs += self._faults.began(DRIVER_UNRESPONSIVE, device, reason)
+            if device != SOURCE:
+                inputs += self._unobserve(device, reason)
+        return [*inputs, *self._settle()]
+
+    def lost(self, reason: str) -> list[Input]:
+        """Nothing of the source is observed any more."""
+        self._first_read = None
+        return self._lose(SourceTrigger.FAILED, reason)
+
+    def let_go(self, reason: str) -> list[Input]:
+        """Nobody observes it, on purpose. Where there never was anything to observe nothing is lost."""
+        is_known = self.observing or self.is_lost or self._first_read is not None
+        if not is_known and not self._inventory.any:
+            return []
+        self._first_read = None
+        self._take(SourceTrigger.RELEASED)
+        return self._source_lost(reason) if self.state is SourceState.LET_GO else []
+
+    def unavailable(self, said: wire.Unavailable) -> list[Input]:
+        """It cannot be opened. Where nothing is to be expected, nothing is lost."""
+        self._first_read = None
+        missing = {lost.device: lost.reason for lost in said.missing}
+        is_expected = bool(missing) or self._required or not said.absent
+        trigger = SourceTrigger.FAILED if is_expected else SourceTrigger.NOT_FOUND
+        inputs = [*self._missed(missing), *self._lose(trigger, said.reason)]
+        if self.state is SourceState.ABSENT:
+            inputs += self._inventory.vanished((), spared=self._resting, reason=said.reason)
+            inputs += self.chips.counted(())
+        elif said.code is not None and said.code != self._lost_by:
+            self._lost_by = said.code
+            inputs.append(node_fault(self._source, said.code, said.reason))
+        return inputs
+
+    def crashed(self, reason: str) -> list[Input]:
+        return [*self._faults.occurred(WORKER_CRASHED, NODE, reason), *self.lost(f"worker {reason}")]
+
+    # ------------------------------------------------------------------ in pieces
+
+    def _take(self, trigger: SourceTrigger) -> SourceState:
+        """Go on in the table; the state before."""
+        before, self.state = self.state, TRANSITIONS[self.state, trigger]
+        return before
+
+    def _lose(self, trigger: SourceTrigger, reason: str) -> list[Input]:
+        """Emitted once, on the way into *lost*."""
+        before = self._take(trigger)
+        return self._source_lost(reason) if SourceState.LOST is self.state is not before else []
+
+    def _source_lost(self, reason: str) -> list[Input]:
+        return [SourceLost(source=self._source, reason=reason, required=self._required)]
+
+    def _count(self) -> Sequence[Input]:
+        """Before each device was asked once the list may be short: chips that start are listed late."""
+        if not self.observing:
+            return ()
+        return self.chips.counted(self._devices.values(), self._faults.on(DEVICE_LOST))
+
+    def _active(self, said: wire.CaughtUp) -> list[Input]:
+        active = active_set(self._source, said, self._clock)
+        return [] if active is None else [active]
+
+    def _no_longer_owed(self, *devices: str) -> None:
+        if self._first_read is not None:
+            self._first_read.devices.difference_update(devices)
+
+    def _settle(self) -> list[Input]:
+        """The first complete read: every device has answered or failed to, and the history is read.
+
+        What a worker that has to go still owes does not complete it.
+        """
+        read = self._first_read
+        if self.observing or read is None or not read.is_complete:
+            return []
+        if self._devices and self._unobserved.keys() >= self._devices.keys():
+            why = ", ".join(f"{name}: {reason}" for name, reason in self._unobserved.items())
+            return self._lose(SourceTrigger.FAILED, f"no device can be read; {why}"[:1024])
+        self._take(SourceTrigger.READ)
+        self._first_read = self._lost_by = None
+        inputs = [] if read.caught_up is None else self._active(read.caught_up)
+        inputs += self._count()
+        inputs.append(SourceBack(source=self._source, required=self._required))
+        for device, reason in self._unobserved.items():
+            inputs.append(SourceLost(source=self._source, reason=reason, device=device))
+        return [*inputs, *self._faults.recovered(WORKER_CRASHED, NODE)]
+
+    def _unobserve(self, device: str, reason: str) -> list[Input]:
+        if self._unobserved.get(device) == reason:
+            return []
+        self._unobserved[device] = reason
+        return [SourceLost(source=self._source, reason=reason, device=device)] if self.observing else []
+
+    def _missed(self, missing: Mapping[str, str]) -> list[Input]:
+        begun = (self._faults.began(DEVICE_LOST, name, reason) for name, reason in missing.items())
+        return [raised for each in begun for raised in each]
+
+    def _forget(self, device: str) -> Iterable[Input]:
+        self._no_longer_owed(device)
+        self._unobserved.pop(device, None)
+        self._holders.forget(device)
+        stood = self._faults.stands(DRIVER_UNRESPONSIVE, device)
+        return self._faults.recovered(DRIVER_UNRESPONSIVE, device) if stood else ()

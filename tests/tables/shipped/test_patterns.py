@@ -1,0 +1,158 @@
+"""The shipped kernel-log patterns against lines from the field: every form is taken, near misses are not."""
+
+import io
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodeagent.core.catalog.catalog import Catalog, Settings
+from nodeagent.core.model import Assertion
+from nodeagent.drivers.kmsg.match import Match, Matcher
+from nodeagent.replay.kernel_text import KernelText, LogLine
+from nodeagent.replay.reading import Reports
+from nodeagent.tables.load import load_catalog
+from nodeagent.toml.problem import Problems
+from nodeagent.wire import as_patterns
+
+REPOSITORY = Path(__file__).parents[3]
+LINES: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_lines.toml").read_text())
+SAMPLES: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_samples.toml").read_text())
+SOURCES: dict[str, Any] = tomllib.loads((REPOSITORY / "tests/fixtures/kernel_sources.toml").read_text())
+"""Wordings as the sources of kernels have them, each with its place there."""
+IN_A_LOG = (
+    "[6781741.548779] ",
+    "[Sun Jan  5 20:25:34 2025] ",
+    "[  228.600423][ T1234] ",
+    "<4>[  201.654822] ",
+    "Oct 16 20:47:19 node-7 kernel: ",
+    "2025-10-16T20:47:19+0200 node-7 kernel: ",
+    "kern  :warn  : 2025-01-21T04:41:44,285060+00:00 ",
+)
+"""What logs put before a message. Further lines of one message are set below its beginning."""
+FAMILIES_OF_THE_DATA = 66
+FAMILIES_OF_THE_SOURCES = 16
+"""Those of which the data know nothing: adapters, slots, Btrfs, IOMMUs, work that is stuck and their like."""
+OTHER_FORMS = 61
+"""Patterns for one more form of a family, or for its recovery, beside the family's own."""
+
+
+@pytest.fixture(scope="module")
+def catalog() -> Catalog:
+    return load_catalog([REPOSITORY / "fault_codes"], Settings()).catalog
+
+
+@pytest.fixture(scope="module")
+def matcher(catalog: Catalog) -> Matcher:
+    return Matcher(as_patterns(catalog.patterns))
+
+
+def only(matcher: Matcher, text: str) -> Match:
+    (found,) = matcher.match([text])
+    assert found is not None, f"taken by nothing: {text}"
+    return found
+
+
+def read_from_logs(text: str) -> list[str]:
+    """The message as it is read from a log of each form."""
+    found: list[LogLine] = []
+    for head in IN_A_LOG:
+        below = "\n" + " " * len(head)
+        file = io.BytesIO(f"{head}{text.replace(chr(10), below)}\n".encode())
+        found += KernelText(0, 0).read_file(file, Reports("log", Problems()))
+    return [line.message for line in found]
+
+
+@pytest.mark.parametrize("line", LINES["line"], ids=lambda line: line["text"][:50])
+def test_a_line_is_taken_apart(matcher: Matcher, line: dict[str, Any]) -> None:
+    found = only(matcher, line["text"])
+    groups = {key: value for key, value in found.groups.items() if key in line["groups"]}
+    assert (found.pattern, found.code, groups) == (line["pattern"], line["code"], line["groups"])
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern", "code", "device"), SAMPLES["of_the_field"] + SAMPLES["of_the_formats"]
+)
+def test_a_line_has_its_code_and_device(
+    matcher: Matcher, text: str, pattern: str, code: str, device: str
+) -> None:
+    found = only(matcher, text)
+    assert (found.pattern, found.code, found.device) == (pattern, code, device)
+
+
+@pytest.mark.parametrize("line", SOURCES["line"], ids=lambda line: line["text"][:60])
+def test_a_wording_of_a_kernel_has_its_code_and_device(matcher: Matcher, line: dict[str, Any]) -> None:
+    found = only(matcher, line["text"])
+    wanted = (line["pattern"], line["code"], line.get("device", "node"))
+    assert (found.pattern, found.code, found.device) == wanted, line["source"]
+
+
+@pytest.mark.parametrize("line", SOURCES["none"], ids=lambda line: line["text"][:60])
+def test_a_wording_of_no_fault_is_taken_by_nothing(matcher: Matcher, line: dict[str, Any]) -> None:
+    assert matcher.match([line["text"]]) == [None], line["source"]
+
+
+@pytest.mark.parametrize("text", [text for text, *_ in SAMPLES["of_the_field"]])
+def test_a_message_is_the_same_in_a_log_of_each_form(text: str) -> None:
+    assert read_from_logs(text) == [text] * len(IN_A_LOG)
+
+
+@pytest.mark.parametrize(("text", "pattern"), SAMPLES["near"])
+def test_a_line_of_another_family_is_left_to_it(matcher: Matcher, text: str, pattern: str) -> None:
+    (found,) = matcher.match([text])
+    assert found is None or found.pattern != pattern or found.assertion is Assertion.RECOVER
+
+
+@pytest.mark.parametrize("text", SAMPLES["nothing"])
+def test_a_line_without_a_fault_is_taken_by_nothing(matcher: Matcher, text: str) -> None:
+    assert matcher.match([text]) == [None]
+
+
+def test_every_shipped_pattern_takes_some_line(catalog: Catalog) -> None:
+    taken = {pattern for sort in ("of_the_field", "of_the_formats") for _, pattern, *_ in SAMPLES[sort]}
+    taken |= {line["pattern"] for line in (*LINES["line"], *SOURCES["line"])}
+    assert {pattern.id for pattern in catalog.patterns} == taken
+
+
+def test_every_line_has_a_row_or_a_family(catalog: Catalog) -> None:
+    codes = {code for sort in ("of_the_field", "of_the_formats") for _, _, code, _ in SAMPLES[sort]}
+    codes |= {line["code"] for line in SOURCES["line"]}
+    assert [code for code in codes if catalog.row(code) is None] == []
+
+
+def test_patterns_are_one_for_each_known_family_and_some_for_its_other_forms(catalog: Catalog) -> None:
+    assert len(catalog.patterns) == FAMILIES_OF_THE_DATA + FAMILIES_OF_THE_SOURCES + OTHER_FORMS
+
+
+def test_a_device_is_named_by_its_driver_and_by_no_user(catalog: Catalog) -> None:
+    """An address or a number; the name of a card's port stands behind the card's address."""
+    by_name = {pattern.id for pattern in catalog.patterns if pattern.device in ("port", "bond")}
+    assert {pattern.device for pattern in catalog.patterns} == {
+        "node",
+        "pci",
+        "port",
+        "npu{npu}",
+        "nfs:{server}",
+        "{bus}:{slot}",
+    }
+    assert by_name == {
+        "EFA_FAIL",
+        "NETDEV_WDOG",
+        "NETDEV_WDOG_NAMED_FIRST",
+        "NIC_LINK_DOWN",
+        "NIC_LINK_DOWN_HNS3",
+        "NIC_LINK_DOWN_NO_ADDRESS",
+        "NIC_LINK_UP",
+        "NIC_LINK_UP_HNS3",
+        "NIC_LINK_UP_NO_ADDRESS",
+        "NIC_LINK_UP_NO_SPEED",
+    }
+
+
+@pytest.mark.parametrize("code", ["BOND_DOWN", "CONNTRACK", "IOMMU_EVENT", "NCCL_SEGV", "OOM.invoked"])
+def test_what_any_user_can_have_the_kernel_say_is_only_told(catalog: Catalog, code: str) -> None:
+    row = catalog.row(code)
+    assert row is not None
+    assert row.notice
+    assert {pattern.device for pattern in catalog.patterns if pattern.code == code} == {"node"}
