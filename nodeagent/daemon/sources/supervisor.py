@@ -83,7 +83,7 @@ class Supervisor:
             while not self._stopping:
                 async with self._turn:
                     await self._do_due()
-                if (happening := await self._inbox.next()) is not None:
+                for happening in await self._inbox.arrived():
                     async with self._turn:
                         await self._take(happening)
         except asyncio.CancelledError:
