@@ -118,7 +118,8 @@ class ReportHandler:
         self._readings.forget()
 
     def _reply(self, worker: Worker, reply: wire.Reply) -> Sequence[Input]:
-        if not worker.lateness.answer(reply.id, reply.device, loop_clock.now_s()):
+        now_s = loop_clock.now_s()
+        if not worker.lateness.answer(reply.id, reply.device, now_s):
             raise Nonsense(f"an answer of {reply.device} to poll {reply.id}, which nobody asked")
         if not worker.lateness.expects(reply.device):
             return ()
@@ -135,7 +136,7 @@ class ReportHandler:
         # Before what the reply makes of the source: once that observes again, time-outs are judged.
         edges: Sequence[Input] = ()
         if reply.measured:
-            edges = self._readings.take(reply.device, reply.readings, round(loop_clock.now_s() * 1e9))
+            edges = self._readings.take(reply.device, reply.readings, round(now_s * 1e9))
         return [*edges, *self._observation.reply(reply)]
 
     def _expect(self, worker: Worker, devices: Sequence[wire.Device]) -> None:

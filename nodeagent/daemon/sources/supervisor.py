@@ -36,7 +36,7 @@ from nodeagent.daemon.workers.renewal import Renewal
 from nodeagent.daemon.workers.running import Worker
 from nodeagent.daemon.workers.worker_set import Start, WorkerSet, start_process
 from nodeagent.metrics.health_values import SourceHealth
-from nodeagent.wire import SOURCE, Renew
+from nodeagent.wire import SOURCE, Renew, Reply
 
 log = logging.getLogger(__name__)
 
@@ -83,9 +83,11 @@ class Supervisor:
             while not self._stopping:
                 async with self._turn:
                     await self._do_due()
-                if (happening := await self._inbox.next()) is not None:
-                    async with self._turn:
+                happened = await self._inbox.arrived()
+                async with self._turn:
+                    for happening in happened:
                         await self._take(happening)
+                    await self._outgoing.deliver()
         except asyncio.CancelledError:
             if not self._stopping:
                 raise
@@ -286,7 +288,10 @@ class Supervisor:
                 except Nonsense as error:
                     await self._garbled(worker, str(error))
                 else:
-                    await self._outgoing.hand_over(delivery)
+                    if isinstance(report, Reply):
+                        self._outgoing.hold(delivery.inputs)
+                    else:
+                        await self._outgoing.hand_over(delivery)
 
     async def _garbled(self, worker: Worker, reason: str) -> None:
         self._statistics.garbled += 1

@@ -58,12 +58,14 @@ class Exited:
 
 
 Happening = Said | Garbled | Exited
+Happenings = asyncio.Queue[Happening | None]
+"""None: something may be due."""
 
 
 class Child:
     """Begin with ``Child.of`` or ``Child.spawn``; everything it says or does arrives in ``inbox``."""
 
-    def __init__(self, process: Process, inbox: "asyncio.Queue[Happening]", log: logging.Logger) -> None:
+    def __init__(self, process: Process, inbox: Happenings, log: logging.Logger) -> None:
         self._process = process
         self._inbox = inbox
         self._log = log
@@ -74,14 +76,12 @@ class Child:
         self._last_words: deque[str] = deque(maxlen=LAST_WORDS)
 
     @classmethod
-    async def spawn(
-        cls, command: Sequence[str], inbox: "asyncio.Queue[Happening]", log: logging.Logger
-    ) -> "Child":
+    async def spawn(cls, command: Sequence[str], inbox: Happenings, log: logging.Logger) -> "Child":
         """Raises ``OSError`` if it cannot be started."""
         return await cls.of(Spawned(command), inbox, log)
 
     @classmethod
-    async def of(cls, process: Process, inbox: "asyncio.Queue[Happening]", log: logging.Logger) -> "Child":
+    async def of(cls, process: Process, inbox: Happenings, log: logging.Logger) -> "Child":
         """Of a process that has just started. Where that is called off, it is discarded."""
         child = cls(process, inbox, log)
         try:

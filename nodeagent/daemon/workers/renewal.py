@@ -7,13 +7,12 @@ take over: what drops while the library is opened is not lost from sight for it.
 It delivers nothing; what a successor says of the source from its hello on is the supervisor's to hear.
 """
 
-import asyncio
 import logging
 from collections.abc import Collection
 from typing import Final
 
 from nodeagent.daemon.workers import loop_clock
-from nodeagent.daemon.workers.child import Exited, Garbled, Happening, Said
+from nodeagent.daemon.workers.child import Exited, Garbled, Happening, Happenings, Said
 from nodeagent.daemon.workers.lifecycle import State
 from nodeagent.daemon.workers.running import Worker
 from nodeagent.daemon.workers.worker_set import WorkerSet
@@ -52,7 +51,7 @@ class Pace:
 class Renewal:
     """For the workers of one source."""
 
-    def __init__(self, source: str, workers: WorkerSet, queue: "asyncio.Queue[Happening]") -> None:
+    def __init__(self, source: str, workers: WorkerSet, queue: Happenings) -> None:
         self._source = source
         self._workers = workers
         self._queue = queue

@@ -3,7 +3,6 @@
 Whether one has to go, and what is reported of it, is the supervisor's. Times are of the monotonic clock.
 """
 
-import asyncio
 import logging
 import sys
 from collections.abc import Awaitable, Callable, Iterable
@@ -13,7 +12,7 @@ from nodeagent.core.catalog.catalog import Pattern
 from nodeagent.daemon.sources.source import WorkerSpec
 from nodeagent.daemon.workers import hosted, loop_clock
 from nodeagent.daemon.workers.caution import Caution
-from nodeagent.daemon.workers.child import Child, Happening
+from nodeagent.daemon.workers.child import Child, Happenings
 from nodeagent.daemon.workers.lifecycle import State
 from nodeagent.daemon.workers.running import Worker
 from nodeagent.store.records import Cursor
@@ -21,11 +20,11 @@ from nodeagent.store.records import Cursor
 LET_GO_LOOK_S: Final = 0.2
 
 
-Start = Callable[[WorkerSpec, "asyncio.Queue[Happening]", logging.Logger], Awaitable[Child]]
+Start = Callable[[WorkerSpec, Happenings, logging.Logger], Awaitable[Child]]
 """How the process of a worker is started. Raises ``OSError``."""
 
 
-async def start_process(spec: WorkerSpec, inbox: "asyncio.Queue[Happening]", log: logging.Logger) -> Child:
+async def start_process(spec: WorkerSpec, inbox: Happenings, log: logging.Logger) -> Child:
     """A child of ours, or where a unit hosts it."""
     if spec.host is not None:
         return await Child.of(await hosted.start(spec.host, spec.source), inbox, log)
@@ -74,7 +73,7 @@ class WorkerSet:
         """None: nobody listens to it any more."""
         return next((worker for worker in self._all() if worker.child is child), None)
 
-    async def start(self, inbox: "asyncio.Queue[Happening]", log: logging.Logger) -> Child:
+    async def start(self, inbox: Happenings, log: logging.Logger) -> Child:
         """The process of the next one. Raises ``OSError``."""
         return await self._start(self._spec, inbox, log)
 

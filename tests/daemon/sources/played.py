@@ -19,7 +19,7 @@ from nodeagent.core.model import Input, Kind
 from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.sources.source import WorkerSpec
 from nodeagent.daemon.sources.supervisor import Supervisor
-from nodeagent.daemon.workers.child import Child, Exited, Happening, Said
+from nodeagent.daemon.workers.child import Child, Exited, Happenings, Said
 from nodeagent.wire import SOURCE
 
 ANSWER_S = 0.001
@@ -88,9 +88,7 @@ class Node:
         self.changed.set()
         self.changed = asyncio.Event()
 
-    async def start(
-        self, spec: WorkerSpec, inbox: "asyncio.Queue[Happening]", log: logging.Logger
-    ) -> "PlayedWorker":
+    async def start(self, spec: WorkerSpec, inbox: Happenings, log: logging.Logger) -> "PlayedWorker":
         worker = PlayedWorker(self, inbox)
         self.began.append(worker)
         return worker
@@ -101,7 +99,7 @@ class PlayedWorker(Child):
 
     _pids = itertools.count(1)
 
-    def __init__(self, node: Node, inbox: "asyncio.Queue[Happening]") -> None:
+    def __init__(self, node: Node, inbox: Happenings) -> None:
         self.has_ended = asyncio.Event()
         self.signals: list[signal.Signals] = []
         self._number = next(self._pids)

@@ -15,7 +15,7 @@ import pytest
 
 from nodeagent import wire
 from nodeagent.daemon.workers import hosted
-from nodeagent.daemon.workers.child import Child, Exited, Happening, Said
+from nodeagent.daemon.workers.child import Child, Exited, Happening, Happenings, Said
 from nodeagent.emulator.node import EmulatedNode
 from tests.daemon.staged import staged, worker_spec
 from tests.waiting import WAIT_LIMIT_S, wait_until
@@ -84,17 +84,19 @@ def configure(node: EmulatedNode) -> wire.Configure:
     return wire.Configure(driver="ascend", boot_id="b", config=config)
 
 
-async def begun(unit: Unit, heard: "asyncio.Queue[Happening]") -> Child:
+async def begun(unit: Unit, heard: Happenings) -> Child:
     return await Child.of(await hosted.start(unit.path, "ascend"), heard, logging.getLogger())
 
 
-async def next_of(heard: "asyncio.Queue[Happening]") -> Happening:
+async def next_of(heard: Happenings) -> Happening:
     async with asyncio.timeout(WAIT_LIMIT_S):
-        return await heard.get()
+        happening = await heard.get()
+    assert happening is not None
+    return happening
 
 
 async def test_it_is_the_process_of_the_unit_and_reads_the_npus(unit: Unit, node: EmulatedNode) -> None:
-    heard: asyncio.Queue[Happening] = asyncio.Queue()
+    heard: Happenings = asyncio.Queue()
     child = await begun(unit, heard)
     child.send(configure(node))
     said = await next_of(heard)
@@ -113,7 +115,7 @@ async def test_it_is_the_process_of_the_unit_and_reads_the_npus(unit: Unit, node
 async def test_one_that_does_nothing_any_more_is_killed_by_hanging_up(
     unit: Unit, node: EmulatedNode, by: str
 ) -> None:
-    heard: asyncio.Queue[Happening] = asyncio.Queue()
+    heard: Happenings = asyncio.Queue()
     if by == "daemon-gone":
         script = (
             "import asyncio, os, sys; from pathlib import Path; from nodeagent.daemon.workers import hosted;"
@@ -132,7 +134,7 @@ async def test_one_that_does_nothing_any_more_is_killed_by_hanging_up(
 
 
 async def test_to_be_asked_to_end_is_the_end_of_its_orders(unit: Unit, node: EmulatedNode) -> None:
-    heard: asyncio.Queue[Happening] = asyncio.Queue()
+    heard: Happenings = asyncio.Queue()
     child = await begun(unit, heard)
     child.signal(signal.SIGTERM)
     assert await child.wait(WAIT_LIMIT_S)
