@@ -13,7 +13,6 @@ from typing import Final
 
 import pytest
 
-from nodeagent.drivers.kmsg.compiled import FOLDER_VARIABLE
 from nodeagent.tables import layers
 from nodeagent.tables.patterns import anchored, backtracking
 from nodeagent.toml.problem import Problem
@@ -28,7 +27,7 @@ def remember(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(layers, "read_source", _parsed_once)
     patch.setattr(anchored, "objection", cache(anchored.objection))
     patch.setattr(backtracking, "objections", _listed_once(backtracking.objections))
-    patch.setenv(FOLDER_VARIABLE, _cache.name)
+    patch.setenv("CACHE_DIRECTORY", _cache.name)
 
 
 def _parsed_once(path: Path, report: Callable[[Problem], None]) -> Source | None:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from nodeagent.config.agent import Config, ConfigError, config_file, load_config
+from nodeagent.service_folder import service_folder
 
 FILE_NAME: Final = "last-good.toml"
-FOLDER_VARIABLE: Final = "STATE_DIRECTORY"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +64,5 @@ def keep(path: Path | None, environ: Mapping[str, str], config: Config) -> None:
 
 
 def folder_of(environ: Mapping[str, str]) -> Path | None:
-    """Where the copy lies, None where there is none: the first, if the service manager gives several."""
-    first = environ.get(FOLDER_VARIABLE, "").partition(":")[0]
-    return Path(first) if first else None
+    """Where the copy lies, None where there is none."""
+    return service_folder("STATE_DIRECTORY", environ)

@@ -20,50 +20,58 @@ from typing import Any, Final
 import hyperscan
 
 from nodeagent.memory import give_back
-
-FOLDER_VARIABLE: Final = "CACHE_DIRECTORY"
+from nodeagent.service_folder import service_folder
 
 KEPT: Final = 4
 """Files. Each set of tables has one; those in force longest ago go first."""
 
 _SUFFIX: Final = ".hyperscan"
 
+_FLAGS: Final = (
+    hyperscan.HS_FLAG_PREFILTER
+    | hyperscan.HS_FLAG_SINGLEMATCH
+    | hyperscan.HS_FLAG_MULTILINE
+    | hyperscan.HS_FLAG_ALLOWEMPTY
+)
+"""An over-approximation where Hyperscan lacks a construct, one report a pattern, ``^`` and ``$`` at each of
+the joined lines, and so at those within a message too."""
 
-def compiled(expressions: Mapping[int, str], flags: int) -> Any:
-    """A database that scans one block at a time. Raises ``hyperscan.error`` for what it cannot compile."""
-    file = _file(expressions, flags)
-    database = _read(file)
-    if database is None:
-        database = _compile(expressions, flags)
-        _write(file, hyperscan.dumpb(database))
+
+def compiled(patterns: Mapping[int, str]) -> Any:
+    """A database that scans one block at a time, and reports the patterns' keys.
+
+    Raises ``hyperscan.error`` for what it cannot compile.
+    """
+    folder = service_folder("CACHE_DIRECTORY", os.environ)
+    database = compile_anew(patterns) if folder is None else _of_cache(folder, patterns)
     database.scratch = hyperscan.Scratch(database)
     return database
 
 
-def _file(expressions: Mapping[int, str], flags: int) -> Path | None:
-    folder = os.environ.get(FOLDER_VARIABLE)
-    if not folder:
-        return None
-    # systemd joins several folders by colons: ours is the first.
-    asked = repr((flags, sorted(expressions.items())))
-    return Path(folder.partition(":")[0]) / f"{hashlib.sha256(asked.encode()).hexdigest()}{_SUFFIX}"
-
-
-def _compile(expressions: Mapping[int, str], flags: int) -> Any:
+def compile_anew(patterns: Mapping[int, str]) -> Any:
+    """Without the cache. Raises ``hyperscan.error``."""
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
     database.compile(
-        expressions=[expression.encode() for expression in expressions.values()],
-        ids=list(expressions),
-        flags=[flags] * len(expressions),
+        expressions=[pattern.encode() for pattern in patterns.values()],
+        ids=list(patterns),
+        flags=[_FLAGS] * len(patterns),
     )
     give_back()
     return database
 
 
-def _read(file: Path | None) -> Any:
+def _of_cache(folder: Path, patterns: Mapping[int, str]) -> Any:
+    asked = repr((_FLAGS, sorted(patterns.items())))
+    file = folder / f"{hashlib.sha256(asked.encode()).hexdigest()}{_SUFFIX}"
+    database = _read(file)
+    if database is None:
+        database = compile_anew(patterns)
+        _write(file, hyperscan.dumpb(database))
+    return database
+
+
+def _read(file: Path) -> Any:
     """None where there is no sound file."""
-    if file is None:
-        return None
     try:
         database = hyperscan.loadb(file.read_bytes(), hyperscan.HS_MODE_BLOCK)
         file.touch()
@@ -75,17 +83,20 @@ def _read(file: Path | None) -> Any:
     return database
 
 
-def _write(file: Path | None, serialized: bytes) -> None:
-    if file is None:
-        return
+def _write(file: Path, serialized: bytes) -> None:
     try:
-        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as beside:
+        # First, so that what full disks leave half written is removed too.
+        for old in _oldest_first(file.parent)[: 1 - KEPT]:
+            old.unlink(missing_ok=True)
+        with tempfile.NamedTemporaryFile(dir=file.parent, suffix=_SUFFIX, delete=False) as beside:
             beside.write(serialized)
         Path(beside.name).replace(file)
-        for old in sorted(file.parent.glob(f"*{_SUFFIX}"), key=lambda each: each.stat().st_mtime)[:-KEPT]:
-            old.unlink(missing_ok=True)
     except OSError as error:
         _report(f"compiled patterns cannot be kept for the next start: {error}")
+
+
+def _oldest_first(folder: Path) -> list[Path]:
+    return sorted(folder.glob(f"*{_SUFFIX}"), key=lambda each: each.stat().st_mtime)
 
 
 def _report(text: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 try:
     import hyperscan
 
-    from nodeagent.drivers.kmsg.compiled import compiled
+    from nodeagent.drivers.kmsg.compiled import compile_anew, compiled
 except ImportError:
     hyperscan = None  # type: ignore[assignment]
 
@@ -41,9 +41,9 @@ class Prefilter:
     def _compile(self, patterns: Sequence[str], numbers: list[int]) -> list[int]:
         """Sets the database, or returns the numbers that compile one by one."""
         try:
-            self._database = _database(patterns, numbers)
+            self._database = compiled({number: patterns[number] for number in numbers})
         except hyperscan.error:
-            return [n for n in numbers if _compiles(patterns, n)]
+            return [n for n in numbers if _compiles(patterns[n])]
         return numbers
 
     def any(self, messages: Sequence[str]) -> bool:
@@ -64,21 +64,9 @@ class Prefilter:
         return hits
 
 
-def _database(patterns: Sequence[str], numbers: Sequence[int]) -> Any:
-    """Flags: an over-approximation where Hyperscan lacks a construct, one report a pattern, ``^`` and ``$``
-    at each of the joined lines, and so at those within a message too. Raises ``hyperscan.error``."""
-    flags = (
-        hyperscan.HS_FLAG_PREFILTER
-        | hyperscan.HS_FLAG_SINGLEMATCH
-        | hyperscan.HS_FLAG_MULTILINE
-        | hyperscan.HS_FLAG_ALLOWEMPTY
-    )
-    return compiled({number: patterns[number] for number in numbers}, flags)
-
-
-def _compiles(patterns: Sequence[str], number: int) -> bool:
+def _compiles(pattern: str) -> bool:
     try:
-        _database(patterns, [number])
+        compile_anew({0: pattern})
     except hyperscan.error:
         return False
     return True

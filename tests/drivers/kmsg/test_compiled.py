@@ -1,6 +1,7 @@
 """Compiled patterns are kept for the next start; whatever becomes of the files, the answers are the same."""
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ def matched(word: str) -> list[bool]:
 
 def test_the_next_start_compiles_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = matched("link")
-    monkeypatch.setattr(compiled, "_compile", None)
+    monkeypatch.setattr(compiled, "compile_anew", None)
 
     assert first == matched("link") == [True, False]
 
@@ -88,3 +89,30 @@ def test_the_files_used_last_are_kept(cache: Path) -> None:
 
     assert [word for word in words if of[word].exists()] == [words[0], *words[2:]]
     assert len(list(cache.iterdir())) == compiled.KEPT
+
+
+def test_a_full_disk_gathers_no_half_written_files(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # Python ignores SIGXFSZ: the write fails as on a full disk.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, hard))
+    try:
+        for _ in range(compiled.KEPT + 1):
+            assert matched("link") == [True, False]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert len(list(cache.iterdir())) == compiled.KEPT
+    assert "compiled patterns cannot be kept for the next start" in capsys.readouterr().err
+
+
+def test_patterns_tried_alone_are_not_kept(cache: Path) -> None:
+    too_many_for_hyperscan = "^lost (?:x{1,40000})y"
+    patterns = [
+        Pattern(id=str(number), regex=regex, code="LOST", device="node")
+        for number, regex in enumerate(("^link is lost", too_many_for_hyperscan, "^port is lost"))
+    ]
+
+    first, second = Matcher(patterns).match(["lost xxy", "port is lost"])
+
+    assert (first, second) != (None, None)
+    assert len(list(cache.iterdir())) == 1
