@@ -63,8 +63,9 @@ def signalled(state: State, signal: Signal, rule: str = "") -> bool:
         and unknown_codes.learn(state, facts, signal.severity)
     )
     condition = None
-    chip_name, _ = part_of(signal.device)
-    if registry.find(state, chip_name) is None and kernel_lines.is_of_no_chip(state, signal, facts):
+    chip_name, part = part_of(signal.device)
+    chip = registry.find(state, chip_name) if part else device
+    if chip is None and kernel_lines.is_of_no_chip(state, signal, facts):
         return unopened.of_no_chip(state, signal, facts)
     if device is not None:
         condition = state.condition(device.id, facts.key, signal.injected)
@@ -182,7 +183,8 @@ def _renew(state: State, condition: Condition, signal: Signal, facts: Facts, at_
     if condition.user_induced:
         same_occurrence = at_ns - condition.occurred_ns <= kernel_lines.NEAR_NS
         gathered = attribution.gathered(after.evidence, signal.evidence, same_occurrence=same_occurrence)
-        after = changed(after, evidence=gathered)
+        if gathered != after.evidence:
+            after = changed(after, evidence=gathered)
     if recovery.is_of_the_job(state, condition):
         after = _count_user_induced(state, after, signal, facts, at_ns)
     if condition.unknown and (lowered := unknown_codes.shared(state, after)) is not after:

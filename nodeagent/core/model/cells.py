@@ -1,6 +1,7 @@
 """The live cells of devices, sources and faults: all that the engine remembers is a set of cells.
 
-A cell is replaced, never changed. A stored ``Carried`` holds one, so compaction needs no knowledge
+A cell is replaced, never changed. Those that each occurrence of a fault replaces have no slots: see
+``state.cell_keys.changed``. A stored ``Carried`` holds one, so compaction needs no knowledge
 of any rule.
 """
 
@@ -31,7 +32,7 @@ class Device:
     unread: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Condition:
     """A fault open on a device. ``id`` = device id, code, ordinal.
 

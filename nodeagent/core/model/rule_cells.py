@@ -16,7 +16,7 @@ class Occurrence:
     place: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Window:
     """Occurrences of one code on one device that a rule still counts, oldest first.
 
@@ -32,7 +32,7 @@ class Window:
     attributed: tuple[Occurrence, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Promotion:
     """A condition that a rule raised; it outlives the fault. Not ``effective`` while it may be correlated.
 
@@ -56,7 +56,7 @@ class Promotion:
     capped: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Sighting:
     """When a (device, code) last occurred, for correlation across chips.
 

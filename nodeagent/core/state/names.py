@@ -29,7 +29,9 @@ PART = "gi"
 
 def part_of(name: str) -> tuple[str, str]:
     """The chip that a name or id means, and the part of it if it means one: gpu3 and gi5 of gpu3/gi5."""
-    chip, _, part = name.rpartition("/")
+    chip, separator, part = name.rpartition("/")
+    if not separator:
+        return name, ""
     number = part.removeprefix(PART)
     is_part = bool(chip) and part != number and number.isascii() and number.isdecimal()
     return (chip, part) if is_part else (name, "")
