@@ -43,6 +43,7 @@ SECTIONS: Final[Mapping[str, Section]] = {
             "approve": "Approve or refuse an action that is proposed.",
             "quiesce": "Let no action begin on this node, and close the drivers.",
             "resume": "Allow actions again.",
+            "forget": "Forget a part that was taken out for good.",
             "claim": "Say which job uses which devices; for job hooks.",
         },
     ),

@@ -33,6 +33,7 @@ CALLED: Final[Mapping[str, Sequence[str]]] = {
     "consumers delete": ("test",),
     "tables check": (),
     "config check": (),
+    "forget": (DEVICE, "--reason", "test", "--force"),
 }
 """In an order in which each has something to print. ``approve`` needs a proposal: see test_orders_actions."""
 

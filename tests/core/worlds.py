@@ -140,7 +140,7 @@ sightings = st.builds(
 )
 orders = st.builds(
     lambda what, device, until_s: order(what, device, until_ns=until_s),
-    st.sampled_from(("isolate", "release", "dance")),
+    st.sampled_from(("isolate", "release", "forget", "dance")),
     _devices,
     st.none() | st.integers(0, 300).map(ns),
 )

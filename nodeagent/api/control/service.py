@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 
 from nodeagent.api import request_fields, rpc_binding
 from nodeagent.api.access.credentials import Caller, Identify, Role
-from nodeagent.api.control import claims, faults, isolation, quiesce, resets
+from nodeagent.api.control import claims, faults, forgetting, isolation, quiesce, resets
 from nodeagent.api.control.audit import Audit
 from nodeagent.api.control.audit_log import AuditLog
 from nodeagent.api.control.context import Context, Done
@@ -40,6 +40,7 @@ def served(context: Context, tables: Tables, audit: Audit) -> Served:
         "ApproveAction": partial(resets.approve_action, context),
         "IsolateDevice": partial(isolation.isolate_device, context),
         "ReleaseDevice": partial(isolation.release_device, context),
+        "ForgetDevice": partial(forgetting.forget_device, context),
         "SetClaims": partial(claims.set_claims, context),
         "Quiesce": partial(quiesce.quiesce, context),
         "Resume": partial(quiesce.resume, context),

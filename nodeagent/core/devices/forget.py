@@ -4,6 +4,7 @@ from nodeagent.core.faults import closing, companions
 from nodeagent.core.model import (
     KERNEL_LOG,
     Cell,
+    Charge,
     Claimed,
     Condition,
     Device,
@@ -37,9 +38,19 @@ def forget(state: State, device: Device, why: str, *kept: type[Cell]) -> None:
 
 
 def forget_named(state: State, device: Device, why: str, source: str = "") -> None:
-    """One that only faults have named: an event of the node ends its id (``was``)."""
+    """One that only faults have named."""
     forget(state, device, why)
-    reason = f"{device.name} was known only by its faults: {why}"
+    _emit_end(state, device, f"{device.name} was known only by its faults: {why}", source)
+
+
+def forget_by_order(state: State, device: Device, why: str) -> None:
+    """How often it was reset stays, as with a part that was replaced: it may come back."""
+    forget(state, device, why, Charge)
+    _emit_end(state, device, f"{device.name} is forgotten by {why}")
+
+
+def _emit_end(state: State, device: Device, reason: str, source: str = "") -> None:
+    """An event of the node ends the id (``was``)."""
     node = state.device(state.node_id)
     emit(state, EventKind.NOTICE, node, source=source, why=reason, evidence={"was": device.id})
 

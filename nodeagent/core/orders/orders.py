@@ -5,7 +5,7 @@ from typing import Final
 
 from nodeagent.core.devices import registry
 from nodeagent.core.model import Operator
-from nodeagent.core.orders import answers, holds, release
+from nodeagent.core.orders import answers, forget, holds, release
 from nodeagent.core.orders.answers import Answered
 from nodeagent.core.resets import approval, blockers, proposals
 from nodeagent.core.state.state import State
@@ -32,6 +32,7 @@ def _reset(state: State, given: Operator) -> Answered:
 _VERBS: Final[dict[str, Callable[[State, Operator], Answered]]] = {
     "isolate": holds.isolate,
     "release": release.release,
+    "forget": forget.forget,
     "approve": approval.approve,
     "refuse": approval.refuse,
     "reset": _reset,

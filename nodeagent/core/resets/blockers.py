@@ -48,7 +48,7 @@ def group_of(state: State, device: Device) -> tuple[str, ...]:
         other
         for other in state.all(Device)
         if (other.vendor, other.attributes.get("group")) == (device.vendor, group)
-        and (not other.gone or _is_in_its_slot(state, other))
+        and (not other.gone or is_in_its_slot(state, other))
         and other.id != device.id
     ]
     others.sort(key=lambda other: natural(other.name))
@@ -68,7 +68,7 @@ def barrier(state: State, members: tuple[str, ...]) -> str:
     """What a person has to see to before any reset may touch the group; "" where there is nothing."""
     for device_id in members:
         device = state.get(Device, device_id)
-        if device is None or (device.gone and not _is_in_its_slot(state, device)):
+        if device is None or (device.gone and not is_in_its_slot(state, device)):
             return f"{device_id} is no longer there"
         for condition in state.on(Condition, device_id):
             if condition.level in SEPARATING_LEVELS and not condition.injected:
@@ -217,7 +217,7 @@ def names(state: State, device_ids: tuple[str, ...]) -> str:
     return ", ".join(device.name if device is not None else "a device that is gone" for device in found)
 
 
-def _is_in_its_slot(state: State, device: Device) -> bool:
+def is_in_its_slot(state: State, device: Device) -> bool:
     """Of one that is gone: PCI still shows it, so that what is done to its slot is done to it."""
     return state.condition(device.id, state.lookup.facts("device_lost").key) is not None
 
