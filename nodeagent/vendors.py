@@ -9,8 +9,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from nodeagent.config.drivers import ChipsConfig, DriverConfig, KmsgConfig, NvidiaConfig, VendorConfig
-from nodeagent.core.model import KERNEL_LOG, Kind
+from nodeagent.config.drivers import (
+    ChipsConfig,
+    DriverConfig,
+    KmsgConfig,
+    NvidiaConfig,
+    PreviousBootConfig,
+    VendorConfig,
+)
+from nodeagent.core.model import KERNEL_LOG, PREVIOUS_BOOT, Kind
 
 HELLO_DEADLINE_S: Final = 60.0
 
@@ -54,6 +61,9 @@ class DriverTraits:
 
     hello_deadline_s: float = HELLO_DEADLINE_S
     """How long the first answer of its worker may take."""
+
+    absent_retry_s: float | None = 300.0
+    """Where it is absent and not required it is looked for again after so long, None: not in this boot."""
 
     events_lost_code: str = ""
     """The code of the line of the kernel log which says that it has lost events."""
@@ -100,6 +110,10 @@ _NVIDIA = DriverTraits(
     ),
 )
 
+_PREVIOUS_BOOT = DriverTraits(
+    module="nodeagent.drivers.kmsg.previous_boot", section=PreviousBootConfig, absent_retry_s=None
+)
+
 _UNIFIEDBUS = DriverTraits(
     module="nodeagent.drivers.ascend.unifiedbus.driver",
     section=VendorConfig,
@@ -111,7 +125,13 @@ _UNIFIEDBUS = DriverTraits(
 )
 
 DRIVERS: Final[Mapping[str, DriverTraits]] = MappingProxyType(
-    {"ascend": _ASCEND, KERNEL_LOG: _KMSG, "nvidia": _NVIDIA, "unifiedbus": _UNIFIEDBUS}
+    {
+        "ascend": _ASCEND,
+        KERNEL_LOG: _KMSG,
+        "nvidia": _NVIDIA,
+        PREVIOUS_BOOT: _PREVIOUS_BOOT,
+        "unifiedbus": _UNIFIEDBUS,
+    }
 )
 """By the name of the source; that of a driver whose devices can be reset is the vendor's."""
 

@@ -220,6 +220,14 @@ STORIES = [
         'c.toml:2: metrics.listen: "localhost": must be "HOST:PORT", such as "127.0.0.1:9108", or ""',
     ),
     (
+        "a source that ends as what must always be observed",
+        "[drivers.previous_boot]\nrequired = true\n",
+        (
+            "c.toml:2: drivers.previous_boot.required: true: must be false, for once it is read nothing is"
+            " observed any more"
+        ),
+    ),
+    (
         "a socket path that no socket can have",
         f'[agent]\nsocket = "/{"s" * 107}"\n',
         f"c.toml:2: agent.socket: \"/{'s' * 74}...: a socket's path has at most 107 bytes",

@@ -15,7 +15,7 @@ from msgspec import Meta, Struct, field
 from nodeagent.config.drivers import ChipsConfig, DriverConfig, KmsgConfig
 from nodeagent.config.reset import ResetConfig
 from nodeagent.core.catalog.catalog import SECOND_NS, Mode, Settings
-from nodeagent.core.model import KERNEL_LOG, Level
+from nodeagent.core.model import KERNEL_LOG, PREVIOUS_BOOT, Level
 from nodeagent.toml.fields import nearest, read_form, refuse_unknown_keys, shown
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.problem import Problem, Problems
@@ -234,6 +234,9 @@ def _check(config: Config, report: Callable[[KeyPath, str], None]) -> None:
     if agent.unknown_level is not None and agent.unknown_level not in _LEVELS_FOR_UNKNOWN:
         levels = ", ".join(_LEVELS_FOR_UNKNOWN)
         report(("agent", "unknown_level"), f"{shown(str(agent.unknown_level))}: must be one of {levels}")
+    if config.drivers[PREVIOUS_BOOT].required:
+        reason = "true: must be false, for once it is read nothing is observed any more"
+        report(("drivers", PREVIOUS_BOOT, "required"), reason)
     for section, listen in (("metrics", config.metrics.listen), ("grpc", config.grpc.listen)):
         match = _ADDRESS.fullmatch(listen)
         if listen and (match is None or not 0 <= int(match[1]) <= 65535):

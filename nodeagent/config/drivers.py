@@ -41,6 +41,15 @@ class KmsgConfig(DriverConfig, frozen=True, kw_only=True):
     trust_userspace: bool = False
 
 
+class PreviousBootConfig(DriverConfig, frozen=True, kw_only=True):
+    """``[drivers.previous_boot]``. ``path``: a folder of journals; ``window``: how much of the end."""
+
+    path: FilePath = "/var/log/journal"
+    window_ns: Annotated[int, duration(SECOND_NS, 7 * 24 * 3600 * SECOND_NS, '"1s" to "7d"')] = field(
+        default=3600 * SECOND_NS, name="window"
+    )
+
+
 class VendorConfig(DriverConfig, frozen=True, kw_only=True):
     """``[drivers.unifiedbus]``: a vendor's library, and what the kernel logs about it.
 

@@ -18,6 +18,7 @@ from nodeagent.core.faults import (
 )
 from nodeagent.core.model import (
     NODE,
+    PREVIOUS_BOOT,
     Assertion,
     Condition,
     CountedBy,
@@ -50,6 +51,8 @@ def signalled(state: State, signal: Signal, rule: str = "") -> bool:
     With a duration rule ``duration`` counts the fault, and a ``once`` is none.
     """
     facts = state.lookup.facts(signal.code)
+    if signal.source == PREVIOUS_BOOT:
+        return unopened.of_previous_boot(state, signal, facts)
     signal = instances.addressed(state, signal, facts)
     if not signal.trusted:
         return unopened.from_user_space(state, signal, facts)

@@ -32,6 +32,12 @@ def from_user_space(state: State, signal: Signal, facts: Facts) -> bool:
     return _notice(state, signal, facts, why, userspace=True)
 
 
+def of_previous_boot(state: State, signal: Signal, facts: Facts) -> bool:
+    """What the node logged before it stopped: it tells why, and says nothing of how the node is."""
+    why = "logged in the previous boot, which no shutdown ended; nothing is done about it"
+    return _notice(state, signal, facts, why, userspace=not signal.trusted)
+
+
 def of_no_chip(state: State, signal: Signal, facts: Facts) -> bool:
     """A line names a chip that the vendor's driver does not list."""
     return _notice(state, signal, facts, "its vendor's driver lists no such chip")

@@ -10,6 +10,7 @@ NODE = "node"
 
 
 KERNEL_LOG = "kmsg"
+PREVIOUS_BOOT = "previous_boot"
 """The name of the source that reads the kernel's lines: they name devices of others."""
 
 

@@ -130,6 +130,7 @@ def spec_of(
         call_deadline_s=section.call_deadline_ns / 1e9,
         stall_deadline_s=section.stall_deadline_ns / 1e9 if isinstance(section, NvidiaConfig) else 0.0,
         hello_deadline_s=traits.hello_deadline_s,
+        absent_retry_s=traits.absent_retry_s,
         start_delay_s=0.0 if section.required else AFTER_REQUIRED_S,
         host=SOCKET if traits.has_unit and runs_as_unit(os.environ) else None,
     )

@@ -15,7 +15,8 @@ class WorkerSpec:
     """What to run and how patiently; times in seconds. ``config`` is the driver's own section.
 
     A worker that ends is started again after ``backoff_first_s``, doubled each time up to the limit; where
-    a source that is not required is absent, it is looked for again after ``absent_retry_s``.
+    a source that is not required is absent, it is looked for again after ``absent_retry_s``
+    (None: no more).
     The first one starts after ``start_delay_s``; one that has not said hello ``hello_deadline_s`` later has
     to go. ``stall_deadline_s`` is
     how long all devices together may owe an answer, where that is longer than a call may take.
@@ -41,7 +42,7 @@ class WorkerSpec:
     terminate_grace_s: float = 10.0
     backoff_first_s: float = 0.25
     backoff_limit_s: float = 30.0
-    absent_retry_s: float = 300.0
+    absent_retry_s: float | None = 300.0
     start_delay_s: float = 0.0
     hang_up_limit_s: float = 2.0
     command: Sequence[str] = ()

@@ -244,7 +244,8 @@ class Supervisor:
             await self._outgoing.deliver(self._observation.crashed(reason))
         self._workers.forgive(worker)
         if worker.unavailable and self._observation.absent:
-            self._workers.spawn_at_s = loop_clock.now_s() + self._spec.absent_retry_s
+            if (retry_s := self._spec.absent_retry_s) is not None:
+                self._workers.spawn_at_s = loop_clock.now_s() + retry_s
         elif worker.ended_by is not None and not self._workers.abandoned:
             self._workers.spawn_soon()
         elif before is not State.KILLING or not self._workers.abandoned:
