@@ -51,6 +51,7 @@ class Event:
     verdict: Verdict
     handling: Handling
     subhealthy: bool
+    network_unhealthy: bool
     observed: bool
     code: str
     name: str
@@ -102,6 +103,7 @@ class Device:
     verdict: Verdict
     handling: Handling
     subhealthy: bool
+    network_unhealthy: bool
     observed: bool
     observed_at: datetime | None
     reasons: tuple[Reason, ...]

@@ -47,6 +47,7 @@ def _device_view(state: State, device: Device) -> DeviceView:
         verdict=now.verdict,
         handling=now.handling,
         subhealthy=now.subhealthy,
+        network_unhealthy=now.network_unhealthy,
         observed=now.observed,
         observed_ns=observed_ns(state, device),
         reasons=now.reasons,

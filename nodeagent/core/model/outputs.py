@@ -55,6 +55,7 @@ class Event:
     why: str = ""
     reasons: tuple[Reason, ...] = ()
     evidence: Mapping[str, str] = field(default_factory=dict)
+    network_unhealthy: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +126,7 @@ class DeviceView:
     holders: tuple[Holder, ...] | None = None
     claims: tuple[tuple[str, str], ...] = ()
     source: str = ""
+    network_unhealthy: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

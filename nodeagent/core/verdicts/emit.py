@@ -117,7 +117,13 @@ def _of_condition(state: State, condition: Condition) -> Contribution:
         level=condition.level,
         text=f"{condition.name}; the chip needs no recovery" if is_none_needed else condition.name,
     )
-    return Contribution(reason=reason, stance=recovery.stance_of(state, condition), level=condition.level)
+    key = state.lookup.facts(condition.code).key
+    return Contribution(
+        reason=reason,
+        stance=recovery.stance_of(state, condition),
+        level=condition.level,
+        of_network=state.lookup.source(condition.source).is_of_network(key),
+    )
 
 
 def _reaches(state: State, condition: Condition, device: Device) -> bool:
@@ -206,6 +212,7 @@ def emit(
             verdict=now.verdict,
             handling=now.handling,
             subhealthy=now.subhealthy,
+            network_unhealthy=now.network_unhealthy,
             observed=now.observed,
             code=about.code if about else code,
             name=about.name if about else name,

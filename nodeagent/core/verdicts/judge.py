@@ -127,11 +127,15 @@ def milder(one: Level, other: Level) -> Level:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contribution:
-    """What one condition, promotion or hold says of one device; ``level`` None where it shows no level."""
+    """What one condition, promotion or hold says of one device; ``level`` None where it shows no level.
+
+    ``of_network``: it is a fault of the chip's network ports.
+    """
 
     reason: Reason
     stance: Stance
     level: Level | None = None
+    of_network: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +144,7 @@ class Judgement:
     verdict: Verdict
     handling: Handling
     subhealthy: bool
+    network_unhealthy: bool
     observed: bool
     reasons: tuple[Reason, ...]
 
@@ -151,13 +156,15 @@ def judge(contributions: Iterable[Contribution], unobserved: Reason | None, unkn
     true does that turn ALLOW into UNKNOWN (a last verdict stands for a while after a restart).
     """
     level, verdict, handling = Level.NOT_HANDLE, Verdict.ALLOW, Handling.NONE
-    subhealthy = False
+    subhealthy = network_unhealthy = False
     reasons: list[Reason] = []
     for contribution in contributions:
         reasons.append(contribution.reason)
         if contribution.level is not None:
             level = stricter(level, contribution.level)
             subhealthy = subhealthy or contribution.level is Level.SUB_HEALTH
+            is_fault = contribution.level is not Level.NOT_HANDLE
+            network_unhealthy = network_unhealthy or (contribution.of_network and is_fault)
         verdict = max(verdict, contribution.stance[0], key=_VERDICTS.__getitem__)
         handling = max(handling, contribution.stance[1], key=_HANDLINGS.__getitem__)
     if unobserved is not None:
@@ -169,6 +176,7 @@ def judge(contributions: Iterable[Contribution], unobserved: Reason | None, unkn
         verdict=verdict,
         handling=handling,
         subhealthy=subhealthy,
+        network_unhealthy=network_unhealthy,
         observed=unobserved is None,
         reasons=tuple(reasons),
     )
