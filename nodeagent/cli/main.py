@@ -44,6 +44,7 @@ SECTIONS: Final[Mapping[str, Section]] = {
             "quiesce": "Let no action begin on this node, and close the drivers.",
             "resume": "Allow actions again.",
             "claim": "Say which job uses which devices; for job hooks.",
+            "report": "Report faults that another system found.",
         },
     ),
     "files": Section(

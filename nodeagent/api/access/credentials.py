@@ -31,11 +31,16 @@ _MAX_OPTION_BYTES: Final = 1024
 
 
 class Role(StrEnum):
-    """What a caller may do: nothing, read, or also control."""
+    """What a caller may do: nothing; read; also report what other systems found; or also control."""
 
     NONE = "none"
     READER = "reader"
+    REPORTER = "reporter"
     OPERATOR = "operator"
+
+
+_GREATEST_FIRST: Final = (Role.NONE, Role.OPERATOR, Role.REPORTER, Role.READER)
+"""But for the one that refuses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +195,7 @@ def _caller_by_name(names: list[str], roles: Mapping[str, str]) -> Caller:
     if not named and names and ANY_NAME in roles:
         named = [(names[0], Role(roles[ANY_NAME]))]
     found = {role: name for name, role in reversed(named)}
-    role = next((each for each in (Role.NONE, Role.OPERATOR, Role.READER) if each in found), Role.NONE)
+    role = next((each for each in _GREATEST_FIRST if each in found), Role.NONE)
     name = found.get(role, names[0] if names else "")
     shown = ", ".join(names) or "a certificate without a name"
     return Caller(
