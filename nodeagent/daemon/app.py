@@ -175,7 +175,7 @@ class Daemon:
                 feed=feed,
                 ledger=ledger,
                 facts=facts,
-                health=lambda: configured.health(pump, ledger, sources, volatile),
+                health=lambda: configured.health(pump, ledger, sources, volatile, senders),
             )
             await grpc.start()
             resources.push_async_callback(grpc.stop)

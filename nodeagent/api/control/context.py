@@ -65,7 +65,8 @@ class Context:
         taken = await self.ask(order)
         answer = taken.answer
         if answer is None:
-            raise AssertionError(f"the core does not answer {order!r}")
+            what = order.what if isinstance(order, Operator) else type(order).__name__
+            raise AssertionError(f"the core does not answer {what!r}")
         if answer.refused is not None:
             raise Refusal(_STATUS[answer.refused], answer.reason)
         return answer, taken

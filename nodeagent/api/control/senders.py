@@ -4,6 +4,7 @@ It knows nothing of faults.
 """
 
 import asyncio
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -25,7 +26,8 @@ class Senders:
         self.config = config
         self.messages = Counter[tuple[str, str]]()
         """By sender and result: ``accepted``, or the status in small letters."""
-        self.faults = Counter[tuple[str, Reported]]()
+        self.faults = Counter[tuple[str, str]]()
+        """By sender and what became of them."""
         self.turn = asyncio.Lock()
         """Whose message is before the core: a message has up to 100 faults, and others have turns between."""
         self._now_s = now_s
@@ -39,12 +41,12 @@ class Senders:
             raise Refusal(Status.INVALID_ARGUMENT, f"sender: {sender[:64]!r}: {wanted}")
         if wait_s := self._pay(sender):
             limit = f"{self.config.burst} messages at once, then one each {self.config.refill_ns / 1e9:g} s"
-            problem = f"{sender} is too fast ({limit}); try again in {wait_s:.3g} s"
+            problem = f"{sender} is too fast ({limit}); try again in {_in_words(wait_s)}"
             raise Refusal(Status.RESOURCE_EXHAUSTED, f"sender: {problem}", retry_after_s=wait_s)
 
     def accepted(self, sender: str, outcomes: Iterable[Reported]) -> None:
         self.messages[sender, ACCEPTED] += 1
-        self.faults.update((sender, outcome) for outcome in outcomes)
+        self.faults.update((sender, str(outcome)) for outcome in outcomes)
 
     def refused(self, sender: str, status: Status) -> None:
         known = sender if sender in self.config.allowed else UNKNOWN_SENDER
@@ -60,3 +62,8 @@ class Senders:
             return wait_s
         self._paid_until_s[sender] = paid_until_s
         return 0.0
+
+
+def _in_words(length_s: float) -> str:
+    """To two digits, rounded up: who waits so long is not refused again."""
+    return f"{math.ceil(length_s)} s" if length_s >= 10 else f"{math.ceil(length_s * 10) / 10:g} s"

@@ -5,8 +5,9 @@ A message is taken whole or not at all. A fault that is there stays until its se
 person clears it, or the sender has been silent about it for too long (``deadlines.silence_ns``). What follows
 from a fault is as for any other, and not decided here.
 
-Times of senders only distinguish occurrences of one fault id. The time in a recovery too is that of the
-beginning, as in MindCluster (docs/en/scheduling/api/clusterd/03_public_fault_apis.md).
+Times of senders only show which of two messages about a fault id is of the later occurrence. The time in a
+recovery too is that of the beginning, as in MindCluster (docs/en/scheduling/api/clusterd/
+03_public_fault_apis.md); some senders write a later one into each repetition, so that only the first counts.
 """
 
 from nodeagent.core.catalog.classify import classify
@@ -122,11 +123,10 @@ def _occurred(state: State, fault: PublicFault, device_id: str) -> bool:
 
 
 def _is_known(condition: Condition, fault: PublicFault) -> bool:
-    """Whether the occurrence is one that was reported before. A ``once`` shows no presence."""
-    assert condition.report is not None, "a condition of no report was found by one"
-    if condition.report.began_ms < fault.report.began_ms:
-        return False
-    return fault.assertion is Assertion.ONCE or condition.present_ns is not None
+    """Whether it was reported before: what is there cannot occur. A ``once`` shows no presence."""
+    if fault.assertion is Assertion.OCCUR:
+        return condition.present_ns is not None
+    return condition.report is not None and condition.report.began_ms >= fault.report.began_ms
 
 
 def _renewed(state: State, condition: Condition) -> bool:

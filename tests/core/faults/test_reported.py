@@ -105,8 +105,10 @@ def test_a_repetition_is_no_second_fault_nor_an_occurrence() -> None:
     reported(engine, 1, fault())
     assert reported(engine, 2, fault()) == (Reported.REPEATED,)
     assert (only(engine).count, engine.view().promotions) == (1, ())
-    assert reported(engine, 3, fault(began_ms=2000)) == (Reported.TAKEN,)
-    assert (only(engine).count, len(engine.view().promotions)) == (2, 1)
+    assert reported(engine, 3, fault(began_ms=2000)) == (Reported.REPEATED,)
+    assert (only(engine).count, engine.view().promotions) == (1, ())
+    assert reported(engine, 4, of_fault(), fault(began_ms=3000)) == (Reported.CLOSED, Reported.TAKEN)
+    assert len(engine.view().promotions) == 1
 
 
 def test_a_repetition_is_stored_only_now_and_then(engine: Engine) -> None:
@@ -136,7 +138,7 @@ class TestOutOfOrder:
         assert reported(engine, 3, fault(began_ms=1001)) == (Reported.TAKEN,)
 
     def test_a_late_recovery_leaves_the_newer_occurrence(self, engine: Engine) -> None:
-        reported(engine, 1, fault(began_ms=1000), fault(began_ms=5000))
+        reported(engine, 1, fault(began_ms=1000), of_fault(began_ms=1000), fault(began_ms=5000))
         assert reported(engine, 2, of_fault(began_ms=1000)) == (Reported.OUTDATED,)
         assert len(engine.view().conditions) == 1
         assert reported(engine, 3, of_fault(began_ms=5000)) == (Reported.CLOSED,)
