@@ -5,7 +5,7 @@ import time
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -26,9 +26,7 @@ _MOST_BYTES: Final = 1 << 20
 @click.command("report")
 @click.argument("code", required=False)
 @click.argument("devices", nargs=-1)
-@click.option(
-    "--file", type=click.File("rb"), help='A message in MindCluster\'s JSON form; "-": standard input.'
-)
+@click.option("--file", metavar="PATH", help='A message in MindCluster\'s JSON form; "-": standard input.')
 @click.option("--sender", help='Which system found it, such as "pingmesh".')
 @click.option("--fault-id", help="Which fault it is. Default: the code and the devices.")
 @click.option("--recover", is_flag=True, help="It is over, on all devices.")
@@ -41,7 +39,7 @@ _MOST_BYTES: Final = 1 << 20
 def command(
     code: str | None,
     devices: tuple[str, ...],
-    file: BinaryIO | None,
+    file: str | None,
     sender: str | None,
     fault_id: str | None,
     recover: bool,
@@ -113,17 +111,21 @@ def _fault(
     return fault
 
 
-def _of_file(file: BinaryIO) -> "pb.ReportPublicFaultRequest":
+def _of_file(name: str) -> "pb.ReportPublicFaultRequest":
     from nodeagent.cli.shared.errors import Failure
     from nodeagent.cli.shared.public_fault_file import request_of
 
-    text = file.read(_MOST_BYTES + 1)
+    try:
+        with click.open_file(name, "rb") as file:
+            text = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise Failure(f"{name}: {error.strerror}") from error
     if len(text) > _MOST_BYTES:
-        raise Failure(f"{file.name}: longer than {_MOST_BYTES >> 20} MiB")
+        raise Failure(f"{name}: longer than {_MOST_BYTES >> 20} MiB")
     try:
         return request_of(text)
     except ValueError as error:
-        raise Failure(f"{file.name}: {error}") from error
+        raise Failure(f"{name}: {error}") from error
 
 
 def _influence(devices: Sequence[str]) -> "list[pb.PublicFaultInfluence]":
