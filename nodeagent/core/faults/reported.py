@@ -56,7 +56,9 @@ def reported(state: State, given: PublicFaults) -> Answered:
 
 
 def began_again(state: State) -> None:
-    """The daemon was away: nobody could repeat anything, so that the time begins anew."""
+    """The time until each expires: the daemon was away, so that nobody could repeat anything; or senders have
+    to repeat more often from now on.
+    """
     for condition in state.all(Condition):
         if condition.report is not None:
             state.put(changed(condition, reported_ns=state.moment_ns))

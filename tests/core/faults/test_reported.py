@@ -194,8 +194,8 @@ class TestExpiry:
     def test_a_new_time_holds_from_the_reload_on(self, engine: Engine) -> None:
         reported(engine, 0, fault())
         engine.step(ns(30), CatalogChanged(digest="other"))
-        assert wait(engine, 65) == []
-        assert wait(engine, 67) != []
+        assert wait(engine, 95) == []
+        assert wait(engine, 97) != []
 
 
 class TestRoom:
