@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -119,7 +120,7 @@ async def test_fifty_thousand_faults_with_bad_ones_among_them(npus: Npus) -> Non
     floods = [Flood(client_of=npus, sender=sender) for sender in SENDERS]
     async with asks_meanwhile(npus) as answered:
         began_s = asyncio.get_running_loop().time()
-        await asyncio.gather(*(each.run(FLOOD // 2 // NEW // len(SENDERS)) for each in floods))
+        await asyncio.gather(*(each.run(math.ceil(FLOOD / 2 / NEW / len(SENDERS))) for each in floods))
         took_s = asyncio.get_running_loop().time() - began_s
     accepted = [fault_id for each in floods for fault_id in each.accepted]
     refused = sum((each.refused for each in floods), Counter[str]())
