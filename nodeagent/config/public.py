@@ -26,10 +26,16 @@ Refill = Annotated[int, duration(SECOND_NS // 1000, 3600 * SECOND_NS, '"1ms" to 
 
 
 class SenderConfig(Struct, frozen=True, kw_only=True):
-    """``[public.senders.NAME]``. ``expire_after`` None: as for all."""
+    """``[public.senders.NAME]``. ``expire_after`` None: as for all. ``certificates`` are the names of those
+    who may report as this sender; () for every reporter.
+    """
 
     enabled: bool = True
     expire_after_ns: Expiry | None = field(default=None, name="expire_after")
+    certificates: Annotated[
+        tuple[Annotated[str, Meta(min_length=1, max_length=253)], ...],
+        Meta(max_length=16, description="a list of at most 16 names in client certificates"),
+    ] = ()
 
 
 class PublicConfig(Struct, frozen=True, kw_only=True):
@@ -52,6 +58,11 @@ class PublicConfig(Struct, frozen=True, kw_only=True):
         """The senders that may report."""
         known = {**dict.fromkeys(KNOWN_SENDERS, SenderConfig()), **self.senders}
         return tuple(name for name, sender in known.items() if sender.enabled)
+
+    def certificates_of(self, sender: str) -> tuple[str, ...]:
+        """The names of those who may report as it, () for every reporter."""
+        named = self.senders.get(sender)
+        return () if named is None else named.certificates
 
     def settings(self) -> PublicSettings:
         """What the core decides by."""

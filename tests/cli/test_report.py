@@ -120,6 +120,11 @@ def test_a_file_that_is_no_message_is_refused_with_the_place(
     assert ran.err.startswith(f"nodeagent: {file}: {said}")
 
 
+def test_a_file_that_is_not_there_is_named(nodeagent: Nodeagent) -> None:
+    ran = nodeagent("report", "--file", "/no/such/message.json")
+    assert (ran.status, ran.err) == (1, "nodeagent: /no/such/message.json: No such file or directory\n")
+
+
 def test_what_the_daemon_refuses_is_shown_and_nothing_is_applied(
     nodeagent: Nodeagent, tmp_path: Path
 ) -> None:

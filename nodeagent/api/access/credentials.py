@@ -23,6 +23,9 @@ from nodeagent.api.refusal import Refusal, Status
 
 OPERATOR_GROUP = "nodeagent-admin"
 READER_GROUP = "nodeagent"
+CERTIFICATE: Final = "certificate:"
+"""Begins the identity of who has one."""
+
 ANY_NAME = "*"
 """In ``grpc.roles``: stands for every certificate name that has no role of its own."""
 
@@ -57,6 +60,11 @@ class Caller:
     advice: str = ""
     is_operator: bool = False
     socket: str = ""
+
+    @property
+    def name(self) -> str:
+        """In the certificate; "" for who has none."""
+        return self.identity.removeprefix(CERTIFICATE) if self.identity.startswith(CERTIFICATE) else ""
 
     @property
     def counted_as(self) -> str:
@@ -199,7 +207,7 @@ def _caller_by_name(names: list[str], roles: Mapping[str, str]) -> Caller:
     name = found.get(role, names[0] if names else "")
     shown = ", ".join(names) or "a certificate without a name"
     return Caller(
-        identity=f"certificate:{name}",
+        identity=f"{CERTIFICATE}{name}",
         role=role,
         who=f"certificate {name}",
         advice=f"grpc.roles gives {shown} " + (f'the role "{role}"' if named else "no role"),

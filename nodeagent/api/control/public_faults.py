@@ -13,10 +13,10 @@ from nodeagent.messages.pb import control_service_pb2 as pb
 
 
 async def report_public_fault(
-    context: Context, senders: Senders, _caller: Caller, request: pb.ReportPublicFaultRequest
+    context: Context, senders: Senders, caller: Caller, request: pb.ReportPublicFaultRequest
 ) -> Done:
     try:
-        senders.admit(request.sender)
+        senders.admit(request.sender, caller)
         faults = _checked(context, senders, request)
         async with senders.turn:
             answer, taken = await context.order(faults)

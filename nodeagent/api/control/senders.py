@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from nodeagent.api.access.credentials import Caller, Role
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.config.public import PublicConfig
 from nodeagent.core.model import Reported
@@ -33,12 +34,19 @@ class Senders:
         self._now_s = now_s
         self._paid_until_s: dict[str, float] = {}
 
-    def admit(self, sender: str) -> None:
-        """One more message. Raises Refusal where it is none of the senders, or is too fast."""
+    def admit(self, sender: str, caller: Caller) -> None:
+        """One more message. Raises Refusal: it is none of the senders, or not the caller's, or too fast."""
         if sender not in self.config.allowed:
             known = ", ".join(self.config.allowed)
             wanted = f"must be one of {known}; [public.senders.NAME] of nodeagent.toml adds one"
             raise Refusal(Status.INVALID_ARGUMENT, f"sender: {sender[:64]!r}: {wanted}")
+        certificates = self.config.certificates_of(sender)
+        if certificates and caller.role is not Role.OPERATOR and caller.name not in certificates:
+            names = ", ".join(certificates)
+            problem = (
+                f"{caller.who} may not report as {sender}; public.senders.{sender}.certificates has {names}"
+            )
+            raise Refusal(Status.PERMISSION_DENIED, f"sender: {problem}")
         if wait_s := self._pay(sender):
             limit = f"{self.config.burst} messages at once, then one each {self.config.refill_ns / 1e9:g} s"
             problem = f"{sender} is too fast ({limit}); try again in {_in_words(wait_s)}"
