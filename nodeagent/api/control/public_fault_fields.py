@@ -160,7 +160,7 @@ def _devices(path: str, given: pb.PublicFaultInfluence, node: ThisNode) -> Itera
         field = f"{path}.device_ids[{place}]"
         if number >= MAX_DEVICE_IDS:
             raise _wrong(field, f"0 to {MAX_DEVICE_IDS - 1} are needed, not {number}")
-        if number in numbers[:place]:
+        if numbers.index(number) < place:
             raise _wrong(field, f"{number} stands there twice")
         # Our names of NPUs have the physical id, which is MindCluster's.
         yield _known(field, f"npu{number}", node)

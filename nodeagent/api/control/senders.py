@@ -30,7 +30,7 @@ class Senders:
         self.faults = Counter[tuple[str, str]]()
         """By sender and what became of them."""
         self.turn = asyncio.Lock()
-        """Whose message is before the core: a message has up to 100 faults, and others have turns between."""
+        """Held by the message that is checked and judged: all else has its turns between two messages."""
         self._now_s = now_s
         self._paid_until_s: dict[str, float] = {}
 
