@@ -159,6 +159,18 @@ async def test_beyond_the_room_of_a_device_a_message_is_refused_and_the_stricter
     assert len(await open_reports(npus)) == MAX_REPORTED_ON_DEVICE
 
 
+async def test_a_fault_of_a_silent_sender_expires_with_an_event_that_says_so(npus: Npus) -> None:
+    npus.sections = ("[public]", "[public.senders.my-checker]", 'expire_after = "1s"')
+    await npus.start()
+    await npus.observed()
+    async with control(npus) as client:
+        await client.call(message("my-checker", [fault(BROKEN, "fault-01", OCCUR, (3,))]))
+        await client.call(message("CCAE", [fault(BROKEN, "fault-01", OCCUR, (3,))]))
+    expired = await npus.cleared("npu3", BROKEN)
+    assert expired.why == "expired: my-checker has not repeated it for 1 s"
+    assert [each.evidence["sender"] for each in await open_reports(npus)] == ["CCAE"]
+
+
 async def test_killed_at_any_moment_the_daemon_keeps_what_it_answered(npus: Npus) -> None:
     npus.sections = ("[public]", 'refill = "10ms"')
     seeded, answered = random.Random(14), set[str]()
