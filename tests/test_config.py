@@ -56,6 +56,28 @@ def test_the_examples_of_the_shipped_file_are_valid(tmp_path: Path) -> None:
     )
 
 
+def test_senders_are_those_of_mindcluster_and_those_that_are_named(tmp_path: Path) -> None:
+    public = read(
+        tmp_path,
+        """
+[public]
+expire_after = "2h"
+[public.senders.my-checker]
+expire_after = "1m"
+[public.senders.CCAE]
+enabled = false
+[public.senders.pingmesh]
+expire_after = "0s"
+""",
+    ).public
+    assert public.allowed == (
+        *("fd-online", "pingmesh", "Netmind", "dpcStorage", "dtfsStorage"),
+        "my-checker",
+    )
+    of_senders = [public.settings().expiry_ns(name) // SECOND_NS for name in (*public.allowed, "CCAE")]
+    assert of_senders == [7200, 0, 7200, 7200, 7200, 60, 7200]
+
+
 def test_the_kernel_log_alone_is_required_by_default(defaults: Config) -> None:
     assert [name for name, driver in defaults.drivers.items() if driver.required] == ["kmsg"]
 
@@ -123,6 +145,24 @@ def test_a_file_that_was_named_must_exist(tmp_path: Path) -> None:
 
 
 STORIES = [
+    (
+        "a sender whose name no report could have",
+        '[public.senders."a b"]\n',
+        'c.toml:1: public.senders.a b: a sender\'s name has 1 to 64 letters, digits, ".", "_" and "-"',
+    ),
+    (
+        "an unknown key of a sender",
+        '[public.senders.CCAE]\nexpires = "1h"\n',
+        'c.toml:2: public.senders.CCAE.expires: unknown key; the nearest known is "expire_after"',
+    ),
+    (
+        "an expiry without a unit",
+        "[public]\nexpire_after = 60\n",
+        (
+            "c.toml:2: public.expire_after: 60: a duration is a whole number and one of ms, s, m, h, d,"
+            ' in quotes, such as "20s"'
+        ),
+    ),
     (
         "an unknown key, and the nearest known one",
         '[agent]\nstate_directory = "/x"\n',
@@ -247,7 +287,7 @@ STORIES = [
         '[grpc]\nroles = { "a.example.org" = "root" }\n',
         (
             'c.toml:2: grpc.roles: { a.example.org = "root" }: must be a table that gives each certificate'
-            ' name "none", "reader" or "operator"'
+            ' name "none", "reader", "reporter" or "operator"'
         ),
     ),
     (

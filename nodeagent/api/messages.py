@@ -71,7 +71,7 @@ _condition = writer(
     unsent=[
         *("last_ns", "present_ns", "recovered_ns", "judged", "timed_out", "phase", "level_since_ns"),
         *("held_by", "severity", "affects", "rescheduling", "boot_id", "occurred_ns", "relations"),
-        *("rule", "backing", "believed_ns", "once_ns"),
+        *("rule", "backing", "believed_ns", "once_ns", "report", "reported_ns"),
     ],
 )
 _promotion = writer(

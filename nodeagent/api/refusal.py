@@ -25,12 +25,16 @@ class Status(Enum):
 
 
 class Refusal(Exception):
-    """Ends the call with ``status``; ``reason`` names the field or condition and what would be right."""
+    """Ends the call with ``status``; ``reason`` names the field or condition and what would be right.
 
-    def __init__(self, status: Status, reason: str) -> None:
+    ``retry_after_s`` is when the same may succeed, where that is known.
+    """
+
+    def __init__(self, status: Status, reason: str, retry_after_s: float | None = None) -> None:
         super().__init__(reason)
         self.status = status
         self.reason = reason
+        self.retry_after_s = retry_after_s
 
 
 class RefusalLimit:

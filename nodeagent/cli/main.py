@@ -45,6 +45,7 @@ SECTIONS: Final[Mapping[str, Section]] = {
             "resume": "Allow actions again.",
             "forget": "Forget a part that was taken out for good.",
             "claim": "Say which job uses which devices; for job hooks.",
+            "report": "Report faults that another system found.",
         },
     ),
     "files": Section(

@@ -13,6 +13,7 @@ from nodeagent.messages.pb import control_service_pb2, fault_service_pb2
 DEFAULT_SOCKET = "/run/nodeagent/nodeagent.sock"
 SOCKET_VARIABLE = "NODEAGENT_SOCKET"
 CALL_TIMEOUT_S = 10.0
+RETRY_HINT = "grpc-retry-pushback-ms"
 
 OPTIONS = (
     ("grpc.max_receive_message_length", 64 << 20),
@@ -58,4 +59,6 @@ def response_class(request: Message) -> Any:
 
 def error_of(failure: grpc.RpcError) -> ClientError:
     code: grpc.StatusCode = failure.code()
-    return ClientError(code.name, failure.details() or "")
+    hints = [value for key, value in failure.trailing_metadata() or () if key == RETRY_HINT]
+    retry_after_s = int(hints[0]) / 1000 if hints and str(hints[0]).isdecimal() else None
+    return ClientError(code.name, failure.details() or "", retry_after_s)

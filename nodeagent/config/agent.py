@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field
 
 from nodeagent.config.drivers import ChipsConfig, DriverConfig, KmsgConfig
+from nodeagent.config.public import PublicConfig, read_public
 from nodeagent.config.reset import ResetConfig
 from nodeagent.core.catalog.catalog import SECOND_NS, Mode, Settings
 from nodeagent.core.model import KERNEL_LOG, PREVIOUS_BOOT, Level
@@ -89,8 +90,10 @@ class GrpcConfig(Struct, frozen=True, kw_only=True):
     tls_key: OptionalPath = ""
     tls_client_ca: OptionalPath = ""
     roles: Annotated[
-        Mapping[str, Literal["none", "reader", "operator"]],
-        Meta(description='a table that gives each certificate name "none", "reader" or "operator"'),
+        Mapping[str, Literal["none", "reader", "reporter", "operator"]],
+        Meta(
+            description='a table that gives each certificate name "none", "reader", "reporter" or "operator"'
+        ),
     ] = field(default_factory=dict)
 
 
@@ -109,6 +112,7 @@ class Config(Struct, frozen=True, kw_only=True):
     grpc: GrpcConfig = field(default_factory=GrpcConfig)
     reset: ResetConfig = field(default_factory=ResetConfig)
     store: StoreConfig = field(default_factory=StoreConfig)
+    public: PublicConfig = field(default_factory=PublicConfig)
     drivers: Mapping[str, DriverConfig]
 
     @property
@@ -145,6 +149,7 @@ class Config(Struct, frozen=True, kw_only=True):
             kernel_line_hold_ns=self.agent.kernel_line_hold_ns,
             unknown_level=self.agent.unknown_level,
             reset=self.reset.settings(),
+            public=self.public.settings(),
         )
 
 
@@ -194,15 +199,16 @@ def _read(source: Source, problems: Problems) -> Config | None:
     def report(key: KeyPath, reason: str) -> None:
         problems.add(source.problem(key, reason))
 
-    refuse_unknown_keys(source.data, (*_SECTIONS, "drivers"), (), report)
+    refuse_unknown_keys(source.data, (*_SECTIONS, "public", "drivers"), (), report)
     sections: dict[str, Any] = {}
     for name, form in _SECTIONS.items():
         if (section := read_form(form, source.data.get(name, {}), (name,), report)) is not None:
             sections[name] = section
+    public = read_public(source.data.get("public", {}), report)
     drivers = _read_drivers(source.data.get("drivers", {}), report)
-    if problems:
+    if problems or public is None:
         return None
-    config = Config(drivers=drivers, **sections)
+    config = Config(drivers=drivers, public=public, **sections)
     _check(config, report)
     return config
 

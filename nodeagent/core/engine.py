@@ -16,7 +16,7 @@ from typing import Any
 from nodeagent.core import reload
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.devices import identity, processes, registry, sources
-from nodeagent.core.faults import condition_deadline, polls, signals
+from nodeagent.core.faults import condition_deadline, polls, reported, signals
 from nodeagent.core.model import (
     NODE,
     ActionResult,
@@ -34,6 +34,7 @@ from nodeagent.core.model import (
     Operator,
     Outcome,
     Promotion,
+    PublicFaults,
     Reset,
     ResetsRecorded,
     Signal,
@@ -76,6 +77,11 @@ def _ordered(state: State, given: Operator) -> bool:
     return changed
 
 
+def _reported(state: State, given: PublicFaults) -> bool:
+    changed, state.answer = reported.reported(state, given)
+    return changed
+
+
 def _carried(state: State, given: Carried) -> bool:
     """Put the cell back. The node that every engine is born with gives way to the one that is carried."""
     if isinstance(given.cell, Device) and given.cell.name == NODE:
@@ -113,6 +119,7 @@ _HANDLERS: dict[type, Handler] = _beside_rules(
         TablesRejected: reload.rejected,
         Started: sources.started,
         Operator: _ordered,
+        PublicFaults: _reported,
         Claims: processes.claimed,
         ActionResult: attempts.resulted,
         ResetsRecorded: charges.recorded,

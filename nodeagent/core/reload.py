@@ -5,7 +5,7 @@ from dataclasses import replace
 from nodeagent.core.catalog.catalog import FrequencyRule
 from nodeagent.core.catalog.classify import classify
 from nodeagent.core.catalog.lookup import Facts
-from nodeagent.core.faults import closing, companions, condition_level
+from nodeagent.core.faults import closing, companions, condition_level, reported
 from nodeagent.core.model import CatalogChanged, Condition, EventKind, Promotion, TablesRejected
 from nodeagent.core.rules import promotions, reload
 from nodeagent.core.state import deadlines
@@ -38,6 +38,8 @@ def changed(state: State, given: CatalogChanged) -> bool:
             _reword(state, condition, same_unknown_level)
     for promotion in state.all(Promotion):
         _review(state, promotion)
+    if judged_by.settings.public != state.lookup.settings.public:
+        reported.began_again(state)
     reload.review(state, judged_by)
     state.rearm(not_before_ns=state.moment_ns)
     return True

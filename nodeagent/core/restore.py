@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from nodeagent.core.catalog.catalog import canonical
+from nodeagent.core.faults import reported
 from nodeagent.core.model import (
     Carried,
     Cell,
@@ -181,4 +182,6 @@ def _condition(event: Event, level: Level) -> Condition:
         user_induced=event.user_induced,
         unknown=event.unknown,
         evidence=event.evidence,
+        report=reported.named_in(event),
+        reported_ns=event.at_ns,
     )

@@ -17,6 +17,7 @@ from nodeagent.api.access.addresses import open_or_keep_trying
 from nodeagent.api.access.sockets import OutletError
 from nodeagent.api.control.audit import Audit
 from nodeagent.api.control.context import Context
+from nodeagent.api.control.senders import Senders
 from nodeagent.api.control.service import served
 from nodeagent.api.control.tables import Tables
 from nodeagent.api.node import NodeFacts
@@ -136,7 +137,13 @@ class Daemon:
             pump.act = actuator.act
             quiescence = Quiescence(feed, configured.of_vendors(config, sources))
             quiescence.begin()
-            reloading = Reloading(config, self._config_path, catalogs, pump, feed, sources, actuator.reload)
+            senders = Senders(config.public)
+
+            def on_config(fresh: Config) -> None:
+                actuator.reload(fresh)
+                senders.config = fresh.public
+
+            reloading = Reloading(config, self._config_path, catalogs, pump, feed, sources, on_config)
             facts = NodeFacts(
                 node_id=host_ids.machine_id(),
                 node_name=config.agent.name(),
@@ -160,6 +167,7 @@ class Daemon:
                     ),
                     Tables(facts, reloading.reload),
                     Audit(ledger, facts),
+                    senders,
                 ),
                 sources=lambda view: configured.known_sources(view, sources),
             )
@@ -167,7 +175,7 @@ class Daemon:
                 feed=feed,
                 ledger=ledger,
                 facts=facts,
-                health=lambda: configured.health(pump, ledger, sources, volatile),
+                health=lambda: configured.health(pump, ledger, sources, volatile, senders),
             )
             await grpc.start()
             resources.push_async_callback(grpc.stop)

@@ -16,11 +16,12 @@ from nodeagent.core.model import (
     HoldKind,
     Kind,
     Level,
+    Reported,
     ResetMode,
     ResetStage,
     Verdict,
 )
-from nodeagent.messages.pb import fault_service_pb2
+from nodeagent.messages.pb import control_service_pb2, fault_service_pb2
 from nodeagent.messages.pb import types_pb2 as pb
 
 Word = TypeVar("Word", bound=str)
@@ -74,6 +75,12 @@ RESET_STAGES: Final[Mapping[ResetStage, pb.ResetStage]] = numbers_of(ResetStage,
 LEVELS: Final[Mapping[Level, pb.Level]] = numbers_of(
     Level, pb.Level, "LEVEL", {"NOT_HANDLE": "NOT_HANDLE_FAULT", "SUB_HEALTH": "SUB_HEALTH_FAULT"}
 )
+PUBLIC_FAULT_OUTCOMES: Final[Mapping[Reported, control_service_pb2.PublicFaultOutcome]] = numbers_of(
+    Reported, control_service_pb2.PublicFaultOutcome, "PUBLIC_FAULT_OUTCOME"
+)
+PUBLIC_FAULT_TYPES: Final[Mapping[str, control_service_pb2.PublicFaultType]] = _words(
+    control_service_pb2.PublicFaultType, "PUBLIC_FAULT_TYPE"
+)
 REASON_KINDS: Final[Mapping[str, pb.ReasonKind]] = _words(pb.ReasonKind, "REASON_KIND")
 SNAPSHOT_REASONS: Final[Mapping[str, fault_service_pb2.SnapshotReason]] = _words(
     fault_service_pb2.SnapshotReason, "SNAPSHOT_REASON"
@@ -92,6 +99,7 @@ ASSERTION_OF: Final = _reversed(ASSERTIONS)
 RESET_MODE_OF: Final = _reversed(RESET_MODES)
 RESET_STAGE_OF: Final = _reversed(RESET_STAGES)
 LEVEL_OF: Final = _reversed(LEVELS)
+PUBLIC_FAULT_TYPE_OF: Final = _reversed(PUBLIC_FAULT_TYPES)
 REASON_KIND_OF: Final = _reversed(REASON_KINDS)
 
 NUMBERS: Final[Mapping[str, Mapping[Any, Any]]] = {
@@ -104,6 +112,8 @@ NUMBERS: Final[Mapping[str, Mapping[Any, Any]]] = {
     "ResetMode": RESET_MODES,
     "ResetStage": RESET_STAGES,
     "Level": LEVELS,
+    "PublicFaultOutcome": PUBLIC_FAULT_OUTCOMES,
+    "PublicFaultType": PUBLIC_FAULT_TYPES,
     "ReasonKind": REASON_KINDS,
     "SnapshotReason": SNAPSHOT_REASONS,
 }

@@ -21,6 +21,7 @@ from nodeagent.api.node import NodeFacts
 from nodeagent.core.model import DeviceView, EventKind, Handling, Kind, Level, Verdict, View
 from nodeagent.metrics.health import daemon_metrics, source_metrics
 from nodeagent.metrics.health_values import HealthSource
+from nodeagent.metrics.public import public_metrics
 from nodeagent.metrics.resets import ActionCounts, actions_in_progress
 from nodeagent.metrics.telemetry import telemetry
 from nodeagent.store.consumers import Consumer
@@ -79,6 +80,7 @@ class NodeMetrics(Collector):
             self._actions.family(),
             *self._stream(publication),
             *daemon_metrics(health),
+            *public_metrics(health),
             *source_metrics(publication.view, health),
         ]
         yield from own

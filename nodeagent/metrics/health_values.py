@@ -38,6 +38,7 @@ class SourceHealth:
 class Health:
     """Of the daemon. Counts are since start. ``degraded`` says why the store is not durable, "" if it is;
     ``dropped_*`` count what memory could not keep while it was not. ``volatile``: a reboot forgets it.
+    ``public_messages`` are by sender and result, ``public_faults`` by sender and what became of them.
     """
 
     queue_depth: int = 0
@@ -50,6 +51,8 @@ class Health:
     volatile: bool = False
     dropped_events: int = 0
     dropped_inputs: int = 0
+    public_messages: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    public_faults: Mapping[tuple[str, str], int] = field(default_factory=dict)
     sources: tuple[SourceHealth, ...] = ()
 
 

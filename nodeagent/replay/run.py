@@ -12,7 +12,19 @@ from typing import Final
 
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import NODE, CatalogChanged, DeviceSeen, Kind, Signal, SourceBack, Tick
+from nodeagent.core.faults.reported import FAULT_ID, SENDER
+from nodeagent.core.model import (
+    NODE,
+    CatalogChanged,
+    DeviceSeen,
+    Input,
+    Kind,
+    PublicFault,
+    PublicFaults,
+    Signal,
+    SourceBack,
+    Tick,
+)
 from nodeagent.core.state.names import part_of
 from nodeagent.replay.formats import Log, Signals
 from nodeagent.replay.matching import matched
@@ -50,9 +62,24 @@ def replay(ordered: Sequence[Moment], catalog: Catalog) -> Iterator[StoredEvent]
         engine.step(begun_ns, device)
         engine.step(begun_ns, SourceBack(source=device.source, device=device.device))
     for moment in ordered:
-        outcome = engine.step(moment.at_ns, moment.signal or Tick())
+        outcome = engine.step(moment.at_ns, _input_of(moment.signal))
         for event in outcome.events:
             yield StoredEvent(seq=SEQ, wall_ns=event.at_ns, event=event)
+
+
+def _input_of(signal: Signal | None) -> Input:
+    """What another system reports comes in messages of its own: here, each of one fault."""
+    if signal is None or signal.report is None:
+        return signal or Tick()
+    whose = {SENDER: signal.report.sender, FAULT_ID: signal.report.fault_id}
+    fault = PublicFault(
+        report=signal.report,
+        code=signal.code,
+        assertion=signal.assertion,
+        devices=(signal.device,),
+        evidence={**signal.evidence, **whose},
+    )
+    return PublicFaults(faults=(fault,))
 
 
 def _devices(ordered: Iterable[Moment], catalog: Catalog) -> list[DeviceSeen]:

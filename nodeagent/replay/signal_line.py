@@ -1,5 +1,6 @@
 """One line of a signal file: ``{"at": ..., "source": ..., "device": ..., "code": ..., "assertion": ...}``.
 
+With the source ``public`` a line may name the ``sender`` of a fault and its ``fault_id``, and when it began.
 Strict: an unknown, missing or wrong field is reported with what would be right, and nothing is guessed.
 """
 
@@ -9,7 +10,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from nodeagent.core.model import Assertion, Signal
+from nodeagent.core.model import PUBLIC, Assertion, Report, Signal
 from nodeagent.replay.stamps import rfc3339_ns
 from nodeagent.toml.fields import read_form
 
@@ -37,7 +38,7 @@ Evidence = Annotated[dict[str, str], Meta(max_length=24, description="an object 
 
 
 class SignalForm(Struct, frozen=True, kw_only=True):
-    """What a source reports."""
+    """What a source reports. ``sender``, ``fault_id`` and ``began_at`` are of what another system found."""
 
     at: Time
     source: Name
@@ -47,6 +48,9 @@ class SignalForm(Struct, frozen=True, kw_only=True):
     severity: Severity | None = None
     count: Count = 1
     evidence: Evidence = {}
+    sender: Name | None = None
+    fault_id: Name | None = None
+    began_at: Time | None = None
 
 
 class AdvanceForm(Struct, frozen=True, kw_only=True):
@@ -78,7 +82,7 @@ def read(data: dict[str, Any], report: Callable[[str, str], None]) -> Moment | N
             report("advance", "false: must be true; leave the line out otherwise")
         return Moment(advance.at)
     form = read_form(SignalForm, data, (), report_path)
-    if form is None:
+    if form is None or not _is_whole(form, report):
         return None
     signal = Signal(
         source=form.source,
@@ -90,5 +94,27 @@ def read(data: dict[str, Any], report: Callable[[str, str], None]) -> Moment | N
         first_ns=form.at,
         last_ns=form.at,
         evidence=form.evidence,
+        report=_report_of(form),
     )
     return Moment(form.at, signal)
+
+
+def _is_whole(form: SignalForm, report: Callable[[str, str], None]) -> bool:
+    """Whether the keys of a report are all there, or none; each problem is reported."""
+    given = [key for key in ("sender", "fault_id", "began_at") if getattr(form, key) is not None]
+    if not given:
+        return True
+    if form.source != PUBLIC:
+        report(given[0], f'only a line with the source "{PUBLIC}" may have it')
+        return False
+    missing = [key for key in ("sender", "fault_id") if key not in given]
+    for key in missing:
+        report(key, f"missing; it goes with {given[0]}")
+    return not missing
+
+
+def _report_of(form: SignalForm) -> Report | None:
+    if form.sender is None or form.fault_id is None:
+        return None
+    began_ns = form.at if form.began_at is None else form.began_at
+    return Report(sender=form.sender, fault_id=form.fault_id, began_ms=began_ns // 1_000_000)

@@ -26,6 +26,7 @@ CALLED: Final[Mapping[str, Sequence[str]]] = {
     "release": (DEVICE, "--reason", "test", "--force"),
     "quiesce": ("--reason", "test"),
     "resume": (),
+    "report": ("110001010", "node", "--sender", "CCAE"),
     "claim": ("--job", "test:1", "--left"),
     "reset": (DEVICE, "--dry-run"),
     "audit": (),

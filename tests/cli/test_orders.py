@@ -9,11 +9,9 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from nodeagent.client import Client, ClientError
 from nodeagent.messages.pb import control_service_pb2 as pb
-from nodeagent.messages.pb import types_pb2
 from tests.cli.conftest import Nodeagent
 from tests.cli.live import Node
 
-PUBLIC_CODE = "010001001"
 GPU = "0000:3b:00.0"
 RESET_NEEDED = "NVRM: Xid (PCI:0000:3b:00): 95, pid=1234, name=python, Uncontained error."
 
@@ -219,23 +217,6 @@ def test_an_injected_fault_is_shown_and_changes_a_verdict_only_when_it_is_to(nod
             "INVALID_ARGUMENT",
             "evidence: 17 entries; at most 16",
         ),
-        (
-            pb.ReportPublicFaultRequest(
-                device="node", code="XID_79", reporter="storage", assertion=types_pb2.ASSERTION_OCCUR
-            ),
-            "INVALID_ARGUMENT",
-            "code: 'XID_79' has no row of kind public; there are 30, such as ",
-        ),
-        (
-            pb.ReportPublicFaultRequest(device="node", code=PUBLIC_CODE, reporter="storage"),
-            "INVALID_ARGUMENT",
-            "assertion: 0 is not one of ASSERTION_OCCUR, ASSERTION_RECOVER, ASSERTION_ONCE",
-        ),
-        (
-            pb.ReportPublicFaultRequest(device="node", code=PUBLIC_CODE, assertion=types_pb2.ASSERTION_OCCUR),
-            "INVALID_ARGUMENT",
-            "reporter: 1 to 128 printable characters",
-        ),
     ],
 )
 def test_a_request_with_a_wrong_field_is_refused_by_its_name(
@@ -245,18 +226,3 @@ def test_a_request_with_a_wrong_field_is_refused_by_its_name(
         client.call(request_)
     assert refused.value.status == status
     assert refused.value.reason.startswith(reason)
-
-
-def test_a_fault_that_another_system_found_opens_and_closes(node: Node, nodeagent: Nodeagent) -> None:
-    report = pb.ReportPublicFaultRequest(
-        device="node", code=PUBLIC_CODE, reporter="storage", evidence={"volume": "v7"}
-    )
-    with Client(node.configuration.parent / "c.sock") as client:
-        report.assertion = types_pb2.ASSERTION_OCCUR
-        client.call(report)
-        (opened,) = nodeagent("status", "-o", "json").json[0]["conditions"]
-        report.assertion = types_pb2.ASSERTION_RECOVER
-        client.call(report)
-    assert (opened["code"], opened["source"]) == (PUBLIC_CODE, "public")
-    assert opened["evidence"] == {"volume": "v7", "reporter": "storage"}
-    assert nodeagent("status", "-o", "json").json[0]["conditions"] == []

@@ -6,8 +6,21 @@ from typing import Any
 
 import pytest
 
+from nodeagent.core.catalog.catalog import ClearOn
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import Event, EventKind, Hold, HoldKind, Level, Ordinal
+from nodeagent.core.model import (
+    Assertion,
+    Event,
+    EventKind,
+    Hold,
+    HoldKind,
+    Kind,
+    Level,
+    Ordinal,
+    PublicFault,
+    PublicFaults,
+    Report,
+)
 from nodeagent.core.restore import History, fit
 from tests.core.build import HBM, begin, catalog, ns, order, repeat, row, run, signal, wait
 
@@ -87,3 +100,25 @@ def test_nor_does_a_new_fault_or_promotion_though_the_restored_one_has_ended() -
     )
     began = {event.condition_id for event in events if event.kind in (EventKind.RAISED, EventKind.PROMOTED)}
     assert began == {f"die0/{HBM}#3", f"die0/{HBM}#4", f"die0/repeat-{HBM}#2"}
+
+
+def test_a_fault_that_another_system_reported_is_its_senders_again() -> None:
+    tables = catalog(row("020001001", Level.SEPARATE_NPU, kind=Kind.PUBLIC, clear_on=ClearOn(recover=True)))
+    report = Report(sender="CCAE", fault_id="fault-01", began_ms=7)
+    occurs = PublicFault(
+        report=report,
+        code="020001001",
+        assertion=Assertion.OCCUR,
+        devices=("npu0",),
+        evidence={"sender": "CCAE", "fault_id": "fault-01"},
+    )
+    history = History(())
+    history.add(run(begin(tables), [(1, PublicFaults(faults=(occurs,)))]))
+    engine = begin(tables)
+    for carried in fit(engine.carry(), history.missing(engine.carry())):
+        engine.replay(engine.now_ns, carried)
+    engine.resume(engine.now_ns)
+    assert [condition.code for condition in engine.view().conditions] == ["020001001"]
+    recovers = replace(occurs, assertion=Assertion.RECOVER)
+    run(engine, [(2, PublicFaults(faults=(recovers,)))])
+    assert engine.view().conditions == ()

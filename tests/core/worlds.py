@@ -2,17 +2,21 @@
 
 from hypothesis import strategies as st
 
-from nodeagent.core.catalog.catalog import SECOND_NS, Catalog, ClearOn
+from nodeagent.core.catalog.catalog import SECOND_NS, Catalog, ClearOn, PublicSettings
 from nodeagent.core.model import (
     ALL_DEVICES,
     ActiveCode,
     ActiveSet,
     Affects,
+    Assertion,
     CatalogChanged,
     DeviceGone,
     Input,
     Kind,
     Level,
+    PublicFault,
+    PublicFaults,
+    Report,
     Started,
     TablesRejected,
     Tick,
@@ -51,6 +55,8 @@ _ROWS = (
     row("STORM", Level.PRE_SEPARATE_NPU),
     row("MENDED", notice=True),
     row("SX_1", Level.SUB_HEALTH, levels={"FATAL": Level.PRE_SEPARATE_NPU}),
+    row("020001001", Level.SEPARATE_NPU, kind=Kind.PUBLIC, clear_on=ClearOn(recover=True, operator=True)),
+    row("110001010", Level.SUB_HEALTH, kind=Kind.PUBLIC, clear_on=ClearOn(recover=True, operator=True)),
 )
 FIRST: Catalog = catalog(
     *_ROWS,
@@ -70,6 +76,7 @@ FIRST: Catalog = catalog(
     ),
     threshold=(hot("HOT", 10),),
     counter=(rising("STORM", 10, 60),),
+    public=PublicSettings(expire_after_ns=ns(60), expire_after_by_sender={"pingmesh": ns(10), "CCAE": 0}),
 )
 SECOND: Catalog = catalog(
     *_ROWS[:2],
@@ -82,6 +89,7 @@ SECOND: Catalog = catalog(
     counter=(),
     digest="second",
     unknown_level=Level.RESTART_BUSINESS,
+    public=PublicSettings(expire_after_ns=ns(5)),
     **GRACEFUL,
 )
 CATALOGS = {FIRST.digest: FIRST, SECOND.digest: SECOND}
@@ -165,7 +173,31 @@ unknown = st.builds(
     st.integers(0, 300),
     st.sampled_from((None, None, 1, 2)),
 )
+public = st.builds(
+    lambda faults: PublicFaults(faults=tuple(faults)),
+    st.lists(
+        st.builds(
+            PublicFault,
+            report=st.builds(
+                Report,
+                sender=st.sampled_from(("pingmesh", "CCAE", "fd-online")),
+                fault_id=st.sampled_from(("f-1", "f-2")),
+                began_ms=st.integers(0, 3),
+            ),
+            code=st.sampled_from(("020001001", "110001010", "8BADF00D")),
+            assertion=st.sampled_from((Assertion.OCCUR, Assertion.OCCUR, *Assertion)),
+            devices=st.lists(st.sampled_from(("npu0", "node")), min_size=1, max_size=2, unique=True).map(
+                tuple
+            ),
+            evidence=st.just({}),
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+)
 inputs: st.SearchStrategy[Input] = st.one_of(
+    public,
+    public,
     volleys,
     volleys,
     signals,

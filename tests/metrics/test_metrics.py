@@ -27,6 +27,8 @@ HEALTH = Health(
     volatile=True,
     dropped_events=11,
     dropped_inputs=12,
+    public_messages={("CCAE", "accepted"): 3, ("(unknown)", "invalid_argument"): 2},
+    public_faults={("CCAE", "taken"): 250},
     sources=(
         SourceHealth(
             source="kmsg",
@@ -198,3 +200,12 @@ async def test_a_consumers_lag_is_what_it_has_not_acknowledged(stage: Stage) -> 
 async def test_a_scrape_is_answered_while_the_loop_is_busy(served: MetricsServer) -> None:
     samples = scrape(served)  # called in the loop, which stands still until it is answered
     assert samples[series("nodeagent_queue_depth")] == 3
+
+
+async def test_what_other_systems_report_is_counted_by_sender(served: MetricsServer) -> None:
+    found = await asyncio.to_thread(scrape, served)
+    name = "nodeagent_public_messages_total"
+    assert found[name, frozenset({("sender", "CCAE"), ("result", "accepted")})] == 3
+    assert found[name, frozenset({("sender", "(unknown)"), ("result", "invalid_argument")})] == 2
+    faults = "nodeagent_public_faults_total", frozenset({("sender", "CCAE"), ("outcome", "taken")})
+    assert found[faults] == 250

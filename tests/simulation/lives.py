@@ -1,4 +1,4 @@
-"""The lives that a simulated node can have: one is about rules, one about resets."""
+"""The lives that a simulated node can have: about rules, about resets, about what other systems report."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +11,10 @@ from tests.simulation.acting.people import PEOPLE, all_leave
 from tests.simulation.acting.sickness import SICKNESS
 from tests.simulation.acting.tables import acting_catalogs, digests_of
 from tests.simulation.catalogs import catalogs
-from tests.simulation.invariants import all_invariants
+from tests.simulation.invariants import all_invariants, general_invariants
 from tests.simulation.plots import FAULTS, HOUR_NS, MINUTE_NS
+from tests.simulation.reporting.plots import INTERRUPTIONS, PAUSES_NS, REPORTS, reporting_catalogs
+from tests.simulation.reporting.twin import ReportsStand
 from tests.simulation.surroundings import SURROUNDINGS
 from tests.simulation.transitions import (
     CHANGES_BY_ACTING,
@@ -71,5 +73,17 @@ LIVES: Mapping[str, Life] = {
         ends=all_leave,
         kinds=OF_ACTING,
         changes=CHANGES_BY_ACTING,
+    ),
+    "reports": Life(
+        parts=mixed_parts,
+        catalogs=reporting_catalogs,
+        digests=lambda _: tuple(reporting_catalogs()),
+        plots=(REPORTS, INTERRUPTIONS),
+        weights=(12, 2),
+        pauses_ns=PAUSES_NS,
+        invariants=lambda: [*general_invariants(reporting_catalogs()), ReportsStand()],
+        ends=lambda _: None,
+        kinds=frozenset({EventKind.RAISED, EventKind.CLEARED}),
+        changes=(),
     ),
 }

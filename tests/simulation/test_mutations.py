@@ -8,6 +8,7 @@ import pytest
 from tests.simulation.acting import mutations as acting_mutations
 from tests.simulation.mutations import rules
 from tests.simulation.mutations.mutation import Mutation, catching_seed
+from tests.simulation.reporting import mutations as reporting_mutations
 from tests.simulation.run import simulate
 from tests.simulation.seeds import quiet, shown_by, with_kept
 
@@ -15,6 +16,7 @@ SEEDS = with_kept(1, 24, "rules")
 HOURS = 24.0
 ACTING_SEEDS = with_kept(1, 40, "acting")
 ACTING_HOURS = 100.0
+REPORTING_SEEDS = with_kept(1, 10, "reports")
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +41,11 @@ def test_a_mutation_of_the_policy_breaks_an_invariant(mutation: Mutation) -> Non
     assert catching_seed(mutation, seeds, ACTING_HOURS, "acting") is not None
 
 
+@pytest.mark.parametrize("mutation", reporting_mutations.MUTATIONS, ids=_name)
+def test_a_mutation_of_what_becomes_of_reports_breaks_an_invariant(mutation: Mutation) -> None:
+    assert catching_seed(mutation, REPORTING_SEEDS, HOURS, "reports") is not None
+
+
 def test_a_mutation_ends_where_it_was_applied() -> None:
     mutation = rules.MUTATIONS[0]
     assert catching_seed(mutation, [1], HOURS) is not None
@@ -46,5 +53,8 @@ def test_a_mutation_ends_where_it_was_applied() -> None:
 
 
 def test_mutations_have_names_of_their_own() -> None:
-    names = [mutation.name for mutation in (*rules.MUTATIONS, *acting_mutations.MUTATIONS)]
+    names = [
+        mutation.name
+        for mutation in (*rules.MUTATIONS, *acting_mutations.MUTATIONS, *reporting_mutations.MUTATIONS)
+    ]
     assert len(set(names)) == len(names) >= 80

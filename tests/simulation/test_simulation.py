@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.model import ActionState, EventKind
+from tests.simulation.lives import LIVES
 from tests.simulation.run import Result, simulate
 from tests.simulation.seeds import play, with_kept
 from tests.simulation.transitions import (
@@ -27,6 +28,7 @@ ROOT = Path(__file__).parents[2]
 SEEDS = 40
 HOURS = 24.0
 ACTING_SEEDS = 40
+REPORTING_SEEDS = 20
 ACTING_HOURS = 100.0
 
 
@@ -45,6 +47,13 @@ def test_every_invariant_of_resets_holds_over_thousands_of_hours() -> None:
     assert [state.value for state in ActionState if ends[state] < 40] == []
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_every_invariant_of_reports_holds_on_many_seeds() -> None:
+    life = LIVES["reports"]
+    _check(play(with_kept(1, REPORTING_SEEDS, "reports"), HOURS, "reports"), life.kinds, life.changes)
+
+
 def _check(
     results: list[Result], kinds: frozenset[EventKind], changes: tuple[Transition, ...]
 ) -> Transitions:
@@ -58,7 +67,7 @@ def _check(
     return together
 
 
-@pytest.mark.parametrize("life", ["rules", "acting"])
+@pytest.mark.parametrize("life", ["rules", "acting", "reports"])
 def test_a_seed_gives_the_same_bytes_each_time(life: str) -> None:
     first, second = simulate(7, 12, life=life), simulate(7, 12, life=life)
     assert first.broken == second.broken == ""
@@ -66,7 +75,7 @@ def test_a_seed_gives_the_same_bytes_each_time(life: str) -> None:
     assert first.digest != simulate(8, 12, life=life).digest
 
 
-@pytest.mark.parametrize("life", ["rules", "acting"])
+@pytest.mark.parametrize("life", ["rules", "acting", "reports"])
 def test_a_seed_gives_the_same_bytes_in_any_process(life: str) -> None:
     digests = {_digest_under_hash_seed(hash_seed, life) for hash_seed in ("1", "2")}
     assert digests == {simulate(7, 12, life=life).digest}

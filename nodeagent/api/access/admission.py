@@ -7,9 +7,10 @@ plain words.
 """
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -21,6 +22,8 @@ from nodeagent.api.access.rate import Rate
 from nodeagent.api.refusal import Refusal, Status
 
 Answer = Callable[[Caller, grpc.aio.ServicerContext], Awaitable[None]]
+
+RETRY_HINT: Final = "grpc-retry-pushback-ms"
 
 STATUS_CODES: dict[Status, grpc.StatusCode] = {status: grpc.StatusCode[status.name] for status in Status}
 
@@ -113,7 +116,7 @@ class Admission(grpc.aio.ServerInterceptor):  # type: ignore[misc] # comes witho
             async with quota.held(caller):
                 await answer(caller, context)
         except Refusal as refusal:
-            await _taken(context.abort(STATUS_CODES[refusal.status], refusal.reason))
+            await _taken(context.abort(STATUS_CODES[refusal.status], refusal.reason, _hint(refusal)))
 
     def _answer(self, handler: grpc.RpcMethodHandler, method: str) -> Answer:
         """What a handler does, of each sort: one answer, a coroutine that writes, a generator of answers."""
@@ -138,6 +141,13 @@ class Admission(grpc.aio.ServerInterceptor):  # type: ignore[misc] # comes witho
         if handler.request_streaming:
             return talk
         return stream if handler.response_streaming else once
+
+
+def _hint(refusal: Refusal) -> tuple[tuple[str, str], ...]:
+    """When to try again, as gRPC's own retries read it (its proposal A6, "pushback")."""
+    if refusal.retry_after_s is None:
+        return ()
+    return ((RETRY_HINT, str(math.ceil(refusal.retry_after_s * 1000))),)
 
 
 class _NotTaken(Exception):

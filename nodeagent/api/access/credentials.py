@@ -23,6 +23,9 @@ from nodeagent.api.refusal import Refusal, Status
 
 OPERATOR_GROUP = "nodeagent-admin"
 READER_GROUP = "nodeagent"
+CERTIFICATE: Final = "certificate:"
+"""Begins the identity of who has one."""
+
 ANY_NAME = "*"
 """In ``grpc.roles``: stands for every certificate name that has no role of its own."""
 
@@ -31,11 +34,16 @@ _MAX_OPTION_BYTES: Final = 1024
 
 
 class Role(StrEnum):
-    """What a caller may do: nothing, read, or also control."""
+    """What a caller may do: nothing; read; also report what other systems found; or also control."""
 
     NONE = "none"
     READER = "reader"
+    REPORTER = "reporter"
     OPERATOR = "operator"
+
+
+_GREATEST_FIRST: Final = (Role.NONE, Role.OPERATOR, Role.REPORTER, Role.READER)
+"""But for the one that refuses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +60,11 @@ class Caller:
     advice: str = ""
     is_operator: bool = False
     socket: str = ""
+
+    @property
+    def name(self) -> str:
+        """In the certificate; "" for who has none."""
+        return self.identity.removeprefix(CERTIFICATE) if self.identity.startswith(CERTIFICATE) else ""
 
     @property
     def counted_as(self) -> str:
@@ -190,11 +203,11 @@ def _caller_by_name(names: list[str], roles: Mapping[str, str]) -> Caller:
     if not named and names and ANY_NAME in roles:
         named = [(names[0], Role(roles[ANY_NAME]))]
     found = {role: name for name, role in reversed(named)}
-    role = next((each for each in (Role.NONE, Role.OPERATOR, Role.READER) if each in found), Role.NONE)
+    role = next((each for each in _GREATEST_FIRST if each in found), Role.NONE)
     name = found.get(role, names[0] if names else "")
     shown = ", ".join(names) or "a certificate without a name"
     return Caller(
-        identity=f"certificate:{name}",
+        identity=f"{CERTIFICATE}{name}",
         role=role,
         who=f"certificate {name}",
         advice=f"grpc.roles gives {shown} " + (f'the role "{role}"' if named else "no role"),

@@ -14,7 +14,7 @@ from nodeagent.api import messages
 from nodeagent.api.node import NodeFacts
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.catalog.catalog import Catalog
-from nodeagent.core.model import Answer, Input, Operator, Refused
+from nodeagent.core.model import Answer, Input, Operator, PublicFaults, Refused
 from nodeagent.core.resets.dry_run import DryRun
 from nodeagent.messages.pb import types_pb2
 from nodeagent.store.event_feed import EventFeed
@@ -60,12 +60,13 @@ class Context:
     def node(self) -> types_pb2.NodeIdentity:
         return messages.node_identity(self.facts)
 
-    async def order(self, order: Operator) -> tuple[Answer, Taken]:
-        """Give a person's order to the core. Raises Refusal with the core's own words."""
+    async def order(self, order: Operator | PublicFaults) -> tuple[Answer, Taken]:
+        """Give the core what it answers. Raises Refusal with the core's own words."""
         taken = await self.ask(order)
         answer = taken.answer
         if answer is None:
-            raise AssertionError(f"the core does not answer {order.what!r}")
+            what = order.what if isinstance(order, Operator) else type(order).__name__
+            raise AssertionError(f"the core does not answer {what!r}")
         if answer.refused is not None:
             raise Refusal(_STATUS[answer.refused], answer.reason)
         return answer, taken

@@ -1,5 +1,8 @@
 """ControlService: taken from operators only, and every call is audited, refused ones too.
 
+Who reports faults need not be an operator. It is a program: where many of its calls are refused, some are
+audited, and how many others there were.
+
 ``served`` names the function that serves each method; any other is answered UNIMPLEMENTED.
 """
 
@@ -14,18 +17,20 @@ from google.protobuf.message import Message
 
 from nodeagent.api import request_fields, rpc_binding
 from nodeagent.api.access.credentials import Caller, Identify, Role
-from nodeagent.api.control import claims, faults, forgetting, isolation, quiesce, resets
+from nodeagent.api.control import claims, forgetting, inject, isolation, public_faults, quiesce, resets
 from nodeagent.api.control.audit import Audit
 from nodeagent.api.control.audit_log import AuditLog
 from nodeagent.api.control.context import Context, Done
+from nodeagent.api.control.senders import Senders
 from nodeagent.api.control.tables import Tables
 from nodeagent.api.refusal import Refusal, Status
 
 _MAX_TARGET_LENGTH = 256
-_TARGET_FIELDS = ("device", "action_id")
+_TARGET_FIELDS = ("device", "action_id", "sender")
 _CLAIMS = "claims"
 _OWNER = "owner"
 _DRY_RUN = "dry_run"
+_OF_REPORTERS = frozenset({"ReportPublicFault"})
 
 _log = logging.getLogger(__name__)
 
@@ -34,7 +39,7 @@ Served = Mapping[str, Serve]
 """By the name of the method."""
 
 
-def served(context: Context, tables: Tables, audit: Audit) -> Served:
+def served(context: Context, tables: Tables, audit: Audit, senders: Senders) -> Served:
     return {
         "ResetDevice": partial(resets.reset_device, context),
         "ApproveAction": partial(resets.approve_action, context),
@@ -46,8 +51,8 @@ def served(context: Context, tables: Tables, audit: Audit) -> Served:
         "Resume": partial(quiesce.resume, context),
         "ListAudit": audit.list_audit,
         "ReloadTables": tables.reload_tables,
-        "Inject": partial(faults.inject, context),
-        "ReportPublicFault": partial(faults.report_public_fault, context),
+        "Inject": partial(inject.inject, context),
+        "ReportPublicFault": partial(public_faults.report_public_fault, context, senders),
     }
 
 
@@ -66,9 +71,10 @@ class ControlService:
         async def answer(request: Message, context: grpc.aio.ServicerContext) -> Message:
             caller = self._identify(context)
             target = _target(request)
-            if caller.role is not Role.OPERATOR:
+            if caller.role not in _allowed(method):
                 await self._audit.note_refusal(caller, method, target, caller.advice)
-                raise Refusal(Status.PERMISSION_DENIED, f"{method} is for operators: {caller.advice}")
+                whom = " and ".join(f"{role}s" for role in _allowed(method))
+                raise Refusal(Status.PERMISSION_DENIED, f"{method} is for {whom}: {caller.advice}")
             if serve is None:
                 await self._audit.note(caller.who, method, target, "unimplemented")
                 raise Refusal(Status.UNIMPLEMENTED, f"{method} is not served by this version")
@@ -85,7 +91,10 @@ class ControlService:
         try:
             done = await serve(caller, request)
         except Refusal as refusal:
-            await self._audit.note(who, method, target, f"refused: {refusal.reason}")
+            if method in _OF_REPORTERS:
+                await self._audit.note_refusal(caller, method, target, refusal.reason)
+            else:
+                await self._audit.note(who, method, target, f"refused: {refusal.reason}")
             raise
         except Exception as error:
             _log.exception("%s of %s", method, target)
@@ -100,6 +109,10 @@ class ControlService:
         if not task.cancelled():
             # The answer is the caller's, who may have gone.
             task.exception()
+
+
+def _allowed(method: str) -> tuple[Role, ...]:
+    return (Role.REPORTER, Role.OPERATOR) if method in _OF_REPORTERS else (Role.OPERATOR,)
 
 
 def _who(caller: Caller, request: Message) -> str:

@@ -226,6 +226,20 @@ class ResetSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PublicSettings:
+    """After how long a fault expires that another system reported and does not repeat; 0 for never.
+
+    ``expire_after_by_sender``: of those for which another time is right.
+    """
+
+    expire_after_ns: int = 24 * 3600 * SECOND_NS
+    expire_after_by_sender: Mapping[str, int] = field(default_factory=dict)
+
+    def expiry_ns(self, sender: str) -> int:
+        return self.expire_after_by_sender.get(sender, self.expire_after_ns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The configuration that changes a decision; all else of the configuration is not the core's.
 
@@ -244,6 +258,7 @@ class Settings:
     unknown_level: Level | None = None
     max_isolated_chips: int = 0
     reset: ResetSettings = field(default_factory=ResetSettings)
+    public: PublicSettings = field(default_factory=PublicSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

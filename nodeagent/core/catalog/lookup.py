@@ -41,6 +41,7 @@ class Relations:
     by what they do: the code is ``absorbed``, or is the root; it has its level from one, or gives one."""
 
     as_code: tuple[RelationRule, ...]
+    but_absorbed: tuple[RelationRule, ...]
     absorbed: tuple[RelationRule, ...]
     levelled: tuple[RelationRule, ...]
     cancelling: tuple[RelationRule, ...]
@@ -146,6 +147,7 @@ class Lookup:
             return None
         return Relations(
             as_code=as_code,
+            but_absorbed=tuple(rule for rule in as_code if rule.then != "absorb"),
             absorbed=_that(as_code, "absorb"),
             levelled=_that(as_code, "level"),
             cancelling=_that(as_code, "cancel"),

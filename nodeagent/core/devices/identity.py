@@ -170,7 +170,9 @@ def _identify(state: State, provisional: Device, known: Device | None, identity:
 
 
 def _open_on(state: State, device: Device, condition: Condition) -> Condition | None:
-    return state.condition(device.id, state.lookup.facts(condition.code).key, condition.injected)
+    return state.condition(
+        device.id, state.lookup.facts(condition.code).key, condition.injected, condition.report
+    )
 
 
 def _merged(state: State, moved: Cell) -> Cell | None:

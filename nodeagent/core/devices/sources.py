@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 from nodeagent.core.devices import forget, processes, registry
-from nodeagent.core.faults import closing
+from nodeagent.core.faults import closing, reported
 from nodeagent.core.model import (
     ALL_DEVICES,
     NODE,
+    PUBLIC,
     Condition,
     Device,
     EventKind,
@@ -21,7 +22,7 @@ from nodeagent.core.state import deadlines
 from nodeagent.core.state.state import State
 from nodeagent.core.verdicts.emit import emit
 
-_ALWAYS_HEARD = frozenset({"agent", "public"})
+_ALWAYS_HEARD = frozenset({"agent", PUBLIC})
 """Sources that are not polled: the agent itself, and others who report to it."""
 
 
@@ -38,6 +39,7 @@ def started(state: State, given: Started) -> bool:
         _await(state, name)
     if rebooted:
         registry.unread(state)
+    reported.began_again(state)
     processes.began_again(state)
     proposals.began_again(state)
     state.rearm()

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from nodeagent.core.catalog.catalog import SECOND_NS
 from nodeagent.core.faults import closing, kernel_lines
 from nodeagent.core.model import Condition
 from nodeagent.core.rules import duration
@@ -19,7 +20,7 @@ def due(state: State, condition: Condition) -> None:
         if condition.recovered_ns is not None and deadlines.is_held_by_once(state.lookup, condition, at_ns):
             duration.ended(state, condition)
             return
-        closing.close(state, condition, _why_time_closed(condition))
+        closing.close(state, condition, _why_time_closed(state, condition))
     elif timeout_ns is not None and timeout_ns <= at_ns:
         duration.timed_out(state, condition)
     elif disregard_ns is not None and disregard_ns <= at_ns:
@@ -28,9 +29,13 @@ def due(state: State, condition: Condition) -> None:
         state.put(replace(condition, phase=condition.phase + 1))
 
 
-def _why_time_closed(condition: Condition) -> str:
+def _why_time_closed(state: State, condition: Condition) -> str:
     if condition.injected:
         return "injected faults end by themselves"
+    if condition.report is not None and condition.present_ns is not None:
+        sender = condition.report.sender
+        expiry_s = state.lookup.settings.public.expiry_ns(sender) // SECOND_NS
+        return f"expired: {sender} has not repeated it for {expiry_s} s"
     if condition.recovered_ns is not None:
         return "recovered for longer than its duration rule asks"
     return "not seen again"

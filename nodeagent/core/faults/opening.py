@@ -57,6 +57,8 @@ def condition_of(
         rule=rule,
         backing=_backing(state, device, signal, facts, occurred_ns),
         once_ns=at_ns if signal.assertion is Assertion.ONCE else None,
+        report=signal.report,
+        reported_ns=at_ns if signal.report is not None else 0,
     )
     condition = relation_pairs.joined(state, unknown_codes.shared(state, condition))
     return replace(condition, level=condition_level.level_in_force(state, condition))

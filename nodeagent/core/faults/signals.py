@@ -71,7 +71,7 @@ def signalled(state: State, signal: Signal, rule: str = "") -> bool:
     if chip is None and kernel_lines.is_of_no_chip(state, signal, facts):
         return unopened.of_no_chip(state, signal, facts)
     if device is not None:
-        condition = state.condition(device.id, facts.key, signal.injected)
+        condition = state.condition(device.id, facts.key, signal.injected, signal.report)
     if signal.assertion is Assertion.RECOVER:
         return _recovered(state, device, condition, signal, facts) or learnt
     at_ns = _occurred_ns(state, signal)
@@ -133,8 +133,10 @@ def _is_absorbed(
     facts: Facts,
     at_ns: int,
 ) -> bool:
-    """Whether the signal goes with a fault that was there first, and was counted there."""
-    if facts.relations is None or signal.injected or not facts.relations.absorbed:
+    """Whether the signal goes with a fault that was there first, and was counted there. What another system
+    reports never does: only its sender knows when it is over.
+    """
+    if facts.relations is None or signal.injected or signal.report or not facts.relations.absorbed:
         return False
     level, kind = condition.level if condition is not None else None, None
     if level is None:
@@ -154,7 +156,9 @@ def _opened(
     """A new condition; None where a bound was reached, or the signal names no device."""
     fault = classify(state.lookup, signal.source, facts, unknown_codes.of_signal(state, signal, facts))
     is_own = facts.key == _TOO_MANY_KEY
-    if not is_own and not room.for_condition(state, device, fault.level, signal.injected):
+    if not is_own and not room.for_condition(
+        state, device, fault.level, signal.injected, is_reported=signal.report is not None
+    ):
         state.overflow = f"{signal.code} on {signal.device} is one too many"
         return None
     device = registry.resolve(state, signal.device, fault.kind)
@@ -179,6 +183,8 @@ def _renew(state: State, condition: Condition, signal: Signal, facts: Facts, at_
         once_ns=max(condition.once_ns or 0, at_ns) if is_once else condition.once_ns,
         occurred_ns=max(condition.occurred_ns, at_ns),
         boot_id=state.era.boot_id,
+        report=signal.report,
+        reported_ns=at_ns if signal.report is not None else 0,
     )
     after = kernel_lines.confirmed(state, after, signal.source)
     after = kernel_lines.again(state, condition, after, signal.source)

@@ -15,6 +15,7 @@ from nodeagent.core.model.inputs import (
     Edge,
     Holders,
     Operator,
+    PublicFaults,
     ResetsRecorded,
     Signal,
     SourceBack,
@@ -46,6 +47,7 @@ Input = (
     | TablesRejected
     | Operator
     | Claims
+    | PublicFaults
     | ActionStarted
     | ActionResult
     | ResetsRecorded

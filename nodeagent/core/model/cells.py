@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nodeagent.core.model.enums import Affects, Backing, Handling, Kind, Level, Verdict
-from nodeagent.core.model.inputs import Holder
+from nodeagent.core.model.inputs import Holder, Report
 from nodeagent.core.model.reset_cells import Charge, Claimed, Hold, Reset
 from nodeagent.core.model.rule_cells import Promotion, RuleCell, Sighting, Window
 
@@ -48,7 +48,8 @@ class Condition:
     their pair and give it their level. ``rule`` is the threshold or counter rule that raised it, "" for a
     signal.
     ``backing`` is whose word it stands on; ``believed_ns`` is from when a kernel line alone is believed, and
-    once it is contradicted, from when the time runs for which it still is.
+    once it is contradicted, from when the time runs for which it still is. ``report`` is whose fault it is,
+    None for one that this node found; ``reported_ns`` is from when its sender's silence counts.
     """
 
     id: str
@@ -83,6 +84,8 @@ class Condition:
     backing: Backing = Backing.OWN
     believed_ns: int = 0
     once_ns: int | None = None
+    report: Report | None = None
+    reported_ns: int = 0
 
     @property
     def heard_ns(self) -> int:
@@ -128,6 +131,16 @@ class Absorbed:
     source: str
     root_id: str
     last_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawn:
+    """The recovery of a reported fault (``Report.key``): its occurrences up to ``began_ms`` are over, though
+    a message about one of them may still be on its way.
+    """
+
+    report: str
+    began_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +231,7 @@ Cell = (
     | Sighting
     | Trace
     | Absorbed
+    | Withdrawn
     | RuleCell
     | Noticed
     | Hold

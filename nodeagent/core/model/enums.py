@@ -14,6 +14,10 @@ PREVIOUS_BOOT = "previous_boot"
 """The name of the source that reads the kernel's lines: they name devices of others."""
 
 
+PUBLIC = "public"
+"""The name of the source of faults that other systems found."""
+
+
 class Assertion(StrEnum):
     """What a signal claims of its fault (Ascend's words; an Xid or a kernel line is ``once``)."""
 
@@ -157,6 +161,20 @@ class Refused(StrEnum):
     UNKNOWN = "unknown"
     NO_ROOM = "no_room"
     NOT_POSSIBLE = "not_possible"
+
+
+class Reported(StrEnum):
+    """What became of a fault in a message of another system.
+
+    ``taken``: it opened, or occurred anew. ``repeated``: it was known to be there. ``not_open``: a recovery
+    of what is not there. ``outdated``: it is of an occurrence before the one that is known.
+    """
+
+    TAKEN = "taken"
+    REPEATED = "repeated"
+    CLOSED = "closed"
+    NOT_OPEN = "not_open"
+    OUTDATED = "outdated"
 
 
 class HoldKind(StrEnum):

@@ -7,6 +7,23 @@ from nodeagent.core.model.enums import ActionState, Assertion, Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Another system's name for a fault that it found: ``sender`` and, of its own choice, ``fault_id``.
+
+    ``began_ms`` is when the fault began, by the sender's clock (unix time): it distinguishes two occurrences
+    of one fault id, and is no deadline.
+    """
+
+    sender: str
+    fault_id: str
+    began_ms: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.sender}/{self.fault_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
     """A raw report of one code by one source.
 
@@ -14,7 +31,8 @@ class Signal:
     ``0000:3b:00.0``). ``first_ns``/``last_ns`` are the source's own stamps on the rule clock:
     evidence only, unless ``backdated`` (this boot's kernel ring read at start, replayed files),
     when ``last_ns`` is the time of the occurrence. ``severity`` is Ascend's, 0..3. ``trusted`` is
-    false for a line that user space wrote to the kernel log.
+    false for a line that user space wrote to the kernel log. ``report``: whose fault it is, of those that
+    other systems found; faults of two reports are never one.
     """
 
     source: str
@@ -30,6 +48,7 @@ class Signal:
     trusted: bool = True
     injected: bool = False
     affect_verdict: bool = True
+    report: Report | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +206,24 @@ class Claims:
     job: str
     kind: str
     claimed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicFault:
+    """What another system says of one fault. ``devices`` are ids or names; a recovery is of all of them."""
+
+    report: Report
+    code: str
+    assertion: Assertion
+    devices: tuple[str, ...]
+    evidence: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicFaults:
+    """One message of another system: taken whole, in its order, or not at all."""
+
+    faults: tuple[PublicFault, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

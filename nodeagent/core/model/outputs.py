@@ -6,7 +6,7 @@ from typing import Literal
 
 from nodeagent.core.model.carried import Input
 from nodeagent.core.model.cells import Condition, Source
-from nodeagent.core.model.enums import EventKind, Handling, Kind, Level, Refused, Verdict
+from nodeagent.core.model.enums import EventKind, Handling, Kind, Level, Refused, Reported, Verdict
 from nodeagent.core.model.inputs import Holder
 from nodeagent.core.model.reset_cells import Hold, Reset
 from nodeagent.core.model.rule_cells import Promotion
@@ -79,11 +79,13 @@ class Answer:
     """To a person's order. ``ids`` are those of what it made, found there, changed or ended.
 
     ``refused`` is None where the order was accepted; else ``reason`` says why not, and what would help.
+    ``reported`` is what became of each fault that another system reported.
     """
 
     ids: tuple[str, ...] = ()
     refused: Refused | None = None
     reason: str = ""
+    reported: tuple[Reported, ...] = ()
 
     @property
     def accepted(self) -> bool:
@@ -94,7 +96,7 @@ class Answer:
 class Outcome:
     """Of one step. Order is a contract: records and events in one transaction, then publish, then act.
 
-    ``answer`` is that to an ``Operator``, None to any other input.
+    ``answer`` is that to an ``Operator`` or to ``PublicFaults``, None to any other input.
     """
 
     records: tuple[Input, ...] = ()

@@ -19,9 +19,11 @@ def present(state: State, condition: Condition) -> None:
 
 
 def recovered(state: State, condition: Condition, at_ns: int) -> None:
-    """The fault is no longer present: the quiet time of its promotions begins."""
+    """The fault is no longer present: the quiet time of its promotions begins, unless another system reports
+    the same.
+    """
     for promotion in of(state, condition):
-        if promotion.quiet_since_ns is None:
+        if promotion.quiet_since_ns is None and not _is_shown_beside(state, condition):
             state.put(replace(promotion, quiet_since_ns=at_ns))
 
 
@@ -45,3 +47,14 @@ def of(state: State, condition: Condition) -> list[Promotion]:
     if condition.injected:
         return []
     return state.promotions(condition.device_id, state.lookup.facts(condition.code).key)
+
+
+def _is_shown_beside(state: State, condition: Condition) -> bool:
+    key = state.lookup.facts(condition.code).key
+    return any(
+        other.id != condition.id
+        and other.present_ns is not None
+        and not other.injected
+        and state.lookup.facts(other.code).key == key
+        for other in state.on(Condition, condition.device_id)
+    )

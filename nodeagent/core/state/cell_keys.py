@@ -26,6 +26,7 @@ from nodeagent.core.model import (
     Source,
     Trace,
     Window,
+    Withdrawn,
 )
 from nodeagent.core.state.timers import Key as Key
 
@@ -48,6 +49,7 @@ KEYS: dict[type, Callable[[Any], Key]] = {
     Sighting: lambda cell: ("sighting", cell.device_id, cell.code),
     Trace: lambda cell: ("trace", cell.device_id, cell.code),
     Absorbed: lambda cell: ("absorbed", cell.device_id, cell.code),
+    Withdrawn: lambda cell: ("withdrawn", cell.report),
     Noticed: lambda cell: ("noticed", cell.device_id, cell.code),
     Shown: lambda cell: ("shown", cell.device_id),
 }
@@ -71,7 +73,7 @@ def keys_of(of: type[RuleCell]) -> Callable[[RuleCell], Key]:
     return lambda cell: (name, cell.device_id, cell.rule)
 
 
-NEWEST_LAST = frozenset({Device, Severity, Ordinal, Window, Sighting, Trace, Absorbed, Noticed})
+NEWEST_LAST = frozenset({Device, Severity, Ordinal, Window, Sighting, Trace, Absorbed, Withdrawn, Noticed})
 """Kept in the order in which they were last put: the first is the one to forget."""
 
 

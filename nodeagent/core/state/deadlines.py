@@ -8,6 +8,11 @@ from nodeagent.core.catalog.catalog import SECOND_NS, FrequencyRule, OnceHold
 from nodeagent.core.catalog.lookup import Facts, Lookup
 from nodeagent.core.model import Backing, Condition, Hold, Promotion, RuleCell, Source
 
+RENEWALS = 10
+"""A repeated report is kept so often within the time after which it expires: not each one, for the store's
+sake.
+"""
+
 INJECTED_NS = 600 * SECOND_NS
 """An injected condition ends by itself after ten minutes."""
 
@@ -23,7 +28,7 @@ def clearing_ns(lookup: Lookup, condition: Condition) -> int | None:
     if condition.recovered_ns is not None:
         return condition.recovered_ns + (facts.duration.recover_timeout_ns + 1 if facts.duration else 0)
     if condition.present_ns is not None:
-        return None
+        return silence_ns(lookup, condition)
     quiet_ns = _quiet_ns(lookup, condition, facts)
     if quiet_ns is None:
         return None
@@ -32,6 +37,15 @@ def clearing_ns(lookup: Lookup, condition: Condition) -> int | None:
         # A presence that has ended holds nothing where its end closes: only the once does.
         since_ns = condition.once_ns
     return since_ns + quiet_ns + 1
+
+
+def silence_ns(lookup: Lookup, condition: Condition) -> int | None:
+    """When a reported fault expires because its sender repeats it no more; None where it never does.
+
+    ``reported_ns`` is behind the newest repetition by up to one part in ``RENEWALS``.
+    """
+    expiry_ns = 0 if condition.report is None else lookup.settings.public.expiry_ns(condition.report.sender)
+    return condition.reported_ns + expiry_ns + expiry_ns // RENEWALS + 1 if expiry_ns else None
 
 
 def is_held_by_once(lookup: Lookup, condition: Condition, at_ns: int) -> bool:

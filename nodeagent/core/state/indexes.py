@@ -10,12 +10,13 @@ from nodeagent.core.state.groups import Groups
 from nodeagent.core.state.timers import Key
 
 Coded = Condition | Promotion | Trace
-Place = tuple[str, str, bool]
-"""The device, the code as it is compared, and whether the condition was injected."""
+Place = tuple[str, str, bool, str]
+"""The device, the code as it is compared, whether the condition was injected, and whose report it is."""
 
 
 class Indexes:
-    """``open``: the condition at each place; where two would be, the one that came first.
+    """``open``: the condition at each place; where two would be, the one that came first. ``reported``: the
+    conditions of each report.
 
     ``paired``: the conditions and traces on each side of each relation rule. ``promoted``: the promotions
     by device and code.
@@ -24,11 +25,13 @@ class Indexes:
     def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup
         self.open: dict[Place, Key] = {}
+        self.reported = Groups[str]()
         self.paired = Groups[Side]()
         self.promoted = Groups[tuple[str, str]]()
 
     def place(self, condition: Condition) -> Place:
-        return condition.device_id, self._lookup.facts(condition.code).key, condition.injected
+        report = "" if condition.report is None else condition.report.key
+        return condition.device_id, self._lookup.facts(condition.code).key, condition.injected, report
 
     def add(self, key: Key, cell: Coded) -> None:
         if isinstance(cell, Promotion):
@@ -36,6 +39,8 @@ class Indexes:
             return
         if isinstance(cell, Condition):
             self.open.setdefault(self.place(cell), key)
+            if cell.report is not None:
+                self.reported.add(cell.report.key, key)
         for each in self._sides(cell):
             self.paired.add(each, key)
 
@@ -43,8 +48,11 @@ class Indexes:
         if isinstance(cell, Promotion):
             self.promoted.remove(self._code_of(cell), key)
             return
-        if isinstance(cell, Condition) and self.open.get(self.place(cell)) == key:
-            del self.open[self.place(cell)]
+        if isinstance(cell, Condition):
+            if self.open.get(self.place(cell)) == key:
+                del self.open[self.place(cell)]
+            if cell.report is not None:
+                self.reported.remove(cell.report.key, key)
         for each in self._sides(cell):
             self.paired.remove(each, key)
 
@@ -58,5 +66,6 @@ class Indexes:
             return []
         sides = [side("with", rule, cell.device_id) for rule in relations.as_with]
         if isinstance(cell, Condition):
-            sides += [side("code", rule, cell.device_id) for rule in relations.as_code]
+            rules = relations.as_code if cell.report is None else relations.but_absorbed
+            sides += [side("code", rule, cell.device_id) for rule in rules]
         return sides

@@ -21,6 +21,7 @@ from nodeagent.core.model import (
     Sighting,
     Trace,
     Window,
+    Withdrawn,
 )
 from nodeagent.core.state.state import State
 
@@ -28,6 +29,11 @@ MAX_DEVICES = 1024
 MAX_PARTS_ON_CHIP = 32
 MAX_CONDITIONS = 4096
 MAX_CONDITIONS_ON_DEVICE = 256
+MAX_REPORTED_ON_DEVICE = 128
+"""By other systems: half of what a device may have, so that its own sources always find room. A message has
+at most 100 faults.
+"""
+
 MAX_INJECTED = 256
 MAX_PROMOTIONS = 4096
 MAX_HOLDS = 1024
@@ -48,6 +54,7 @@ _REMEMBERED: dict[type[Cell], int] = {
     Severity: 4096,
     Trace: 4096,
     Absorbed: 4096,
+    Withdrawn: 4096,
 }
 
 INJECTED = "!injected"
@@ -75,7 +82,7 @@ def room_for_rule_cell(state: State, of: type[RuleCell]) -> bool:
     return len(state.cells[of]) < MAX_RULE_CELLS
 
 
-def remember(state: State, cell: Window | Sighting | Severity | Trace | Absorbed) -> None:
+def remember(state: State, cell: Window | Sighting | Severity | Trace | Absorbed | Withdrawn) -> None:
     """Put it; where there are too many of its type, the one not put for longest goes."""
     state.put(cell)
     cells = state.cells[type(cell)]

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.catalog.lookup import Lookup
-from nodeagent.core.model import NODE, Cell, Condition, Device, Era, Promotion, Source
+from nodeagent.core.model import NODE, Cell, Condition, Device, Era, Promotion, Report, Source
 from nodeagent.core.state.cell_keys import TAGS, Key
 from nodeagent.core.state.groups import Groups
 from nodeagent.core.state.indexes import Indexes
@@ -68,8 +68,11 @@ class Queries:
         """The parts of a chip that are known."""
         return [self.cells[Device][key] for key in self.parts_of.get(device_id, ())]
 
-    def condition(self, device_id: str, code_key: str, injected: bool = False) -> Condition | None:
-        key = self.indexes.open.get((device_id, code_key, injected))
+    def condition(
+        self, device_id: str, code_key: str, injected: bool = False, report: Report | None = None
+    ) -> Condition | None:
+        whose = "" if report is None else report.key
+        key = self.indexes.open.get((device_id, code_key, injected, whose))
         found: Condition | None = None if key is None else self.cells[Condition][key]
         return found
 
@@ -78,6 +81,10 @@ class Queries:
         key = self.indexes.open[self.indexes.place(condition)]
         other: Condition = self.cells[Condition][key]
         return None if other.id == condition.id else other
+
+    def reported(self, report: Report) -> list[Condition]:
+        """The conditions of a report, on whichever devices."""
+        return [self.cells[Condition][key] for key in self.indexes.reported.get(report.key, ())]
 
     def on(self, of: type[C], device_id: str) -> list[C]:
         """The conditions, promotions or holds on a device, in order."""

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from nodeagent.api.control.senders import Senders
 from nodeagent.config.agent import Config
 from nodeagent.config.drivers import ChipsConfig, DriverConfig, NvidiaConfig, VendorConfig
 from nodeagent.core.catalog.catalog import Catalog
@@ -136,7 +137,7 @@ def spec_of(
     )
 
 
-def health(pump: Pump, ledger: Ledger, workers: list[Supervisor], volatile: bool) -> Health:
+def health(pump: Pump, ledger: Ledger, workers: list[Supervisor], volatile: bool, senders: Senders) -> Health:
     """How the daemon does, for the metrics; reads attributes only, from any thread."""
     statistics = pump.statistics
     dropped_events, dropped_inputs = ledger.dropped
@@ -152,4 +153,6 @@ def health(pump: Pump, ledger: Ledger, workers: list[Supervisor], volatile: bool
         dropped_events=dropped_events,
         dropped_inputs=dropped_inputs,
         sources=tuple(worker.health() for worker in workers),
+        public_messages=dict(senders.messages),
+        public_faults=dict(senders.faults),
     )

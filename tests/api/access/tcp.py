@@ -16,12 +16,14 @@ SERVER_NAMES = "DNS:localhost,IP:127.0.0.1"
 ROLES: Mapping[str, str] = {
     "scheduler.example.org": "reader",
     "operator.example.org": "operator",
+    "checker.example.org": "reporter",
     "banned.example.org": "none",
 }
 
 
 READ = fault_service_pb2.GetNodeRequest()
 CONTROL = control_service_pb2.QuiesceRequest()
+REPORT = control_service_pb2.ReportPublicFaultRequest()
 
 
 def configured(authority: Authority, server: Certificate, roles: Mapping[str, str] = ROLES) -> GrpcConfig:

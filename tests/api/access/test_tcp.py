@@ -10,7 +10,7 @@ import pytest
 from nodeagent.api.access import addresses
 from nodeagent.api.access.sockets import OutletError
 from nodeagent.config.agent import GrpcConfig
-from tests.api.access.tcp import CONTROL, READ, ROLES, SERVER_NAMES, answer, configured, opened
+from tests.api.access.tcp import CONTROL, READ, REPORT, ROLES, SERVER_NAMES, answer, configured, opened
 from tests.api.certificates import Authority, Certificate
 from tests.api.stage import Stage
 from tests.waiting import until
@@ -33,6 +33,24 @@ async def test_what_a_certificate_may_do_is_told_by_its_name(place: Path, author
         assert await answer(stage, authority, stranger, READ) == (
             "PERMISSION_DENIED: certificate stranger.example.org may not read:"
             " grpc.roles gives stranger.example.org no role"
+        )
+
+
+async def test_a_reporter_reads_and_reports_and_does_nothing_else(place: Path, authority: Authority) -> None:
+    server = authority.issue("node.example.org", alternative=SERVER_NAMES)
+    async with opened(place, configured(authority, server)) as stage:
+        reporter, reader = authority.issue("checker.example.org"), authority.issue("scheduler.example.org")
+        assert await answer(stage, authority, reporter, READ) == "OK"
+        assert await answer(stage, authority, reporter, REPORT) == (
+            "UNIMPLEMENTED: ReportPublicFault is not served by this version"
+        )
+        assert await answer(stage, authority, reporter, CONTROL) == (
+            "PERMISSION_DENIED: Quiesce is for operators:"
+            ' grpc.roles gives checker.example.org the role "reporter"'
+        )
+        assert await answer(stage, authority, reader, REPORT) == (
+            "PERMISSION_DENIED: ReportPublicFault is for reporters and operators:"
+            ' grpc.roles gives scheduler.example.org the role "reader"'
         )
 
 

@@ -13,11 +13,13 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from nodeagent.api.access import credentials
 from nodeagent.api.control.audit import Audit
 from nodeagent.api.control.context import Context
+from nodeagent.api.control.senders import Senders
 from nodeagent.api.control.service import served
 from nodeagent.api.control.tables import Reloaded, Tables
 from nodeagent.api.refusal import RefusalLimit
 from nodeagent.api.server import CONTROL_SERVICE
 from nodeagent.client import AsyncClient, ClientError
+from nodeagent.config.public import PublicConfig
 from nodeagent.core.model import Input
 from nodeagent.messages.pb import control_service_pb2 as pb
 from nodeagent.messages.pb import fault_service_pb2
@@ -199,7 +201,9 @@ def test_every_method_of_the_service_is_served_and_nothing_else(stage: Stage) ->
         ask=nobody_is_asked,
         dry_run_reset=lambda _: None,
     )
-    by_name = served(context, Tables(FACTS, nothing_is_reloaded), Audit(stage.ledger, FACTS))
+    by_name = served(
+        context, Tables(FACTS, nothing_is_reloaded), Audit(stage.ledger, FACTS), Senders(PublicConfig())
+    )
     assert by_name.keys() == {method.name for method in CONTROL_SERVICE.methods}
 
 
