@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from nodeagent.config.drivers import ChipsConfig, DriverConfig, KmsgConfig, NvidiaConfig, VendorConfig
+from nodeagent.config.drivers import (
+    BmcConfig,
+    ChipsConfig,
+    DriverConfig,
+    KmsgConfig,
+    NvidiaConfig,
+    VendorConfig,
+)
 from nodeagent.core.model import KERNEL_LOG, Kind
 
 HELLO_DEADLINE_S: Final = 60.0
@@ -79,6 +86,13 @@ _ASCEND = DriverTraits(
     ),
 )
 
+_BMC = DriverTraits(
+    module="nodeagent.drivers.bmc.driver",
+    section=BmcConfig,
+    # Only of an emulated node.
+    library="libbmc.so",
+)
+
 _KMSG = DriverTraits(module="nodeagent.drivers.kmsg.driver", section=KmsgConfig)
 
 _NVIDIA = DriverTraits(
@@ -111,7 +125,7 @@ _UNIFIEDBUS = DriverTraits(
 )
 
 DRIVERS: Final[Mapping[str, DriverTraits]] = MappingProxyType(
-    {"ascend": _ASCEND, KERNEL_LOG: _KMSG, "nvidia": _NVIDIA, "unifiedbus": _UNIFIEDBUS}
+    {"ascend": _ASCEND, "bmc": _BMC, KERNEL_LOG: _KMSG, "nvidia": _NVIDIA, "unifiedbus": _UNIFIEDBUS}
 )
 """By the name of the source; that of a driver whose devices can be reset is the vendor's."""
 

@@ -19,6 +19,7 @@ import msgspec
 from nodeagent.cli.shared.errors import EXIT_UNAVAILABLE, Failure
 from nodeagent.cli.shared.options import Output, output_option
 from nodeagent.cli.shared.output import write, write_json
+from nodeagent.config.drivers import VendorConfig
 from nodeagent.emulator.build import BuildFailed
 from nodeagent.emulator.client import Refused, ask
 from nodeagent.emulator.descriptions import PRODUCTS, DescriptionError
@@ -62,8 +63,11 @@ def command() -> None:
 def configuration_of(node: EmulatedNode) -> str:
     """The lines of a configuration whose drivers use the libraries of this node."""
     lines: list[str] = []
-    for library in sorted(node.directory.glob("lib*.so*")):
-        lines += [f"[drivers.{_SECTIONS[library.name]}]", f'library = "{library}"', f'sysfs = "{node.sysfs}"']
+    libraries = {_SECTIONS[library.name]: library for library in node.directory.glob("lib*.so*")}
+    for name, library in sorted(libraries.items()):
+        lines += [f"[drivers.{name}]", f'library = "{library}"']
+        if issubclass(DRIVERS[name].section, VendorConfig):
+            lines.append(f'sysfs = "{node.sysfs}"')
     return "\n".join(lines)
 
 
