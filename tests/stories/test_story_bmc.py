@@ -41,7 +41,7 @@ async def test_every_node_code_is_raised_at_the_vendors_level_and_cleared(tmp_pa
             assert (raised.verdict, raised.handling) == STANCE[level], code
             board.node.bmc.clear_fault(int(code, 16))
             assert (await board.cleared(code)).verdict is Verdict.ALLOW, code
-        assert {code: board.course(code) for code in levels} == dict.fromkeys(levels, ["raised", "cleared"])
+        assert all(board.course(code) == ["raised", "cleared"] for code in levels)
         assert without_gap(board.subscriber.events)
 
 

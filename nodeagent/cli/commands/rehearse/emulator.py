@@ -36,6 +36,10 @@ _SECTIONS: Final = {traits.library: name for name, traits in DRIVERS.items() if 
 """Library -> the section of the configuration that names it."""
 
 
+REHEARSED_POLL_NS: Final = 1_000_000_000
+"""Nobody who rehearses waits for a source that is asked more seldom."""
+
+
 def _usual_directory() -> Path:
     """The unit's folder where there is one: others its daemon does not see, or may not write to."""
     folder = Path("/var/lib/nodeagent")
@@ -64,10 +68,16 @@ def configuration_of(node: EmulatedNode) -> str:
     """The lines of a configuration whose drivers use the libraries of this node."""
     lines: list[str] = []
     libraries = {_SECTIONS[library.name]: library for library in node.directory.glob("lib*.so*")}
-    for name, library in sorted(libraries.items()):
+    # Those of chips last, which whoever adds a key to the end means.
+    for name, library in sorted(
+        libraries.items(), key=lambda each: (DRIVERS[each[0]].lists is not None, each[0])
+    ):
         lines += [f"[drivers.{name}]", f'library = "{library}"']
-        if issubclass(DRIVERS[name].section, VendorConfig):
+        section = DRIVERS[name].section
+        if issubclass(section, VendorConfig):
             lines.append(f'sysfs = "{node.sysfs}"')
+        if section().poll_interval_ns > REHEARSED_POLL_NS:
+            lines.append('poll_interval = "1s"')
     return "\n".join(lines)
 
 
