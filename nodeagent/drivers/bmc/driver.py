@@ -30,6 +30,11 @@ GET_DEVICE_ID: Final = 0x01
 LOST_AFTER: Final = 3
 """Readings that failed, one after the other."""
 
+WITHOUT_LIST_AFTER: Final = 20
+"""Readings in a row in which the BMC answered, and had no list of faults: it has none. One that starts anew
+may say so too, for a while: what it listed before is not over by that.
+"""
+
 AskFaults = Literal["auto", "always", "never"]
 
 
@@ -53,8 +58,9 @@ class BmcDriver:
         self._ask_faults = ask_faults
         self._log: EventLog | None = log
         self._emit = emit
-        self._manufacturer: int | None = None
+        self._is_huaweis = False
         self._has_listed = False
+        self._without_list = 0
         self._was_full = False
         self._log_failed = False
         self._failed = 0
@@ -94,11 +100,12 @@ class BmcDriver:
                 # Whoever opens it anew is owed none of the answers that never came.
                 self._bmc.close()
                 self._bmc.open()
-            self._identify()
             faults = self._list_faults()
             if faults is None:
                 self._report_events()
-                self._emit(CaughtUp(begun_ns=begun_ns))
+                self._without_list += 1
+                has_none = self._ask_faults == "never" or self._without_list >= WITHOUT_LIST_AFTER
+                self._emit(CaughtUp(begun_ns=begun_ns, active=() if has_none else None))
             else:
                 self._emit(
                     CaughtUp(begun_ns=begun_ns, active=faults.active, device=NODE, complete=faults.complete)
@@ -120,20 +127,11 @@ class BmcDriver:
         if self._failed == LOST_AFTER:
             self._emit(Lost(reason=str(error), errno=error.errno))
 
-    def _identify(self) -> None:
-        """Who made the BMC, asked once (IPMI 2.0, section 20.1)."""
-        if self._manufacturer is None:
-            answer = Session(self._bmc).ask("the BMC's id", NETFN_APPLICATION, GET_DEVICE_ID)
-            if len(answer) < 11:
-                raise CallFailed(f"the BMC's id: the answer has {len(answer)} bytes, at least 11 are right")
-            self._manufacturer = int.from_bytes(answer[6:9], "little") & 0xFFFFF
-
     # ------------------------------------------------------------------ the list of faults
 
     def _list_faults(self) -> FaultList | None:
-        """None: this BMC has no such list. Raises ``CallFailed``."""
-        is_huawei = self._manufacturer == HUAWEI
-        if not (self._ask_faults == "always" or (self._ask_faults == "auto" and is_huawei)):
+        """None: this BMC has no such list, or says so. Raises ``CallFailed``."""
+        if self._ask_faults == "never" or (self._ask_faults == "auto" and not self._made_by_huawei()):
             return None
         try:
             faults = fault_list.read(Session(self._bmc))
@@ -144,6 +142,15 @@ class BmcDriver:
             return None
         self._has_listed = True
         return faults
+
+    def _made_by_huawei(self) -> bool:
+        """By its id (IPMI 2.0, section 20.1), asked until it says so."""
+        if not self._is_huaweis:
+            answer = Session(self._bmc).ask("the BMC's id", NETFN_APPLICATION, GET_DEVICE_ID)
+            if len(answer) < 11:
+                raise CallFailed(f"the BMC's id: the answer has {len(answer)} bytes, at least 11 are right")
+            self._is_huaweis = int.from_bytes(answer[6:9], "little") & 0xFFFFF == HUAWEI
+        return self._is_huaweis
 
     # ------------------------------------------------------------------ the log of events
 

@@ -10,6 +10,7 @@ It passes over parts that it does not understand, as if no fault were there.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from nodeagent.drivers.api import CallFailed
@@ -26,6 +27,8 @@ REQUEST_END: Final = bytes((0x0E, 0xFF))
 
 MAX_PARTS: Final = 100
 MAX_READINGS: Final = 4
+MAX_CODES: Final = 1000
+"""Fewer than a list of active codes may have."""
 
 HEAD_BYTES: Final = 7
 FAULT_BYTES: Final = 15
@@ -56,7 +59,8 @@ class FaultList:
         by_code: dict[int, list[Fault]] = {}
         for fault in sorted(self.faults):
             by_code.setdefault(fault.code, []).append(fault)
-        return tuple(Active(code=f"{code:08X}", evidence=_evidence(same)) for code, same in by_code.items())
+        listed = islice(by_code.items(), MAX_CODES)
+        return tuple(Active(code=f"{code:08X}", evidence=_evidence(same)) for code, same in listed)
 
 
 def read(session: Session) -> FaultList:
@@ -65,7 +69,8 @@ def read(session: Session) -> FaultList:
     found: set[Fault] = set()
     for _ in range(MAX_READINGS):
         faults, parts = _read_once(session)
-        now = FaultList(tuple(sorted(faults)), complete=parts <= MAX_PARTS)
+        is_whole = parts <= MAX_PARTS and len({fault.code for fault in faults}) <= MAX_CODES
+        now = FaultList(tuple(sorted(faults)), complete=is_whole)
         found.update(faults)
         if parts <= 1 or now == before:
             return now

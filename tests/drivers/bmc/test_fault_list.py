@@ -90,8 +90,8 @@ def test_a_number_of_faults_that_is_not_theirs_is_refused(node: EmulatedNode, bm
         read(bmc)
 
 
-def test_the_bmc_of_another_vendor_does_not_know_the_command(node: EmulatedNode, bmc: Bmc) -> None:
-    node.set_node("bmc_manufacturer", 10876)
+def test_a_bmc_without_a_list_does_not_know_the_command(node: EmulatedNode, bmc: Bmc) -> None:
+    node.set_node("bmc_has_list", 0)
     with pytest.raises(Refused) as refused:
         read(bmc)
     assert refused.value.code == 0xC1

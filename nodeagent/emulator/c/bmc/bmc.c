@@ -209,7 +209,8 @@ static void answer_well(struct writer *answer, int what, const uint8_t *data, si
         give_time(answer);
         return;
     case OEM << 8 | 0x94:
-        if (state()->node.bmc_manufacturer == HUAWEI) {
+        state()->node.bmc_list_requests++;
+        if (state()->node.bmc_has_list) {
             give_faults(answer, data, length);
             return;
         }
@@ -234,13 +235,14 @@ size_t answer_request(int mode, uint8_t netfn, uint8_t command, const uint8_t *d
                       uint8_t answer[MAX_MESSAGE_BYTES])
 {
     struct writer writer = {answer, 0};
+    int what = netfn == STORAGE && !state()->node.bmc_has_log ? -1 : netfn << 8 | command;
 
     if (mode == BMC_BUSY) {
         put(&writer, NODE_BUSY, 1);
         return writer.length;
     }
     lock_state();
-    answer_well(&writer, netfn << 8 | command, data, length);
+    answer_well(&writer, what, data, length);
     unlock_state();
     if (mode == BMC_GARBAGE) {
         for (size_t index = 1; index < writer.length; index++)
