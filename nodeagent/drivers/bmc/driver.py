@@ -30,6 +30,9 @@ GET_DEVICE_ID: Final = 0x01
 LOST_AFTER: Final = 3
 """Readings that failed, one after the other."""
 
+SETTLING_READINGS: Final = 10
+"""After a loss the BMC has most likely started anew: until it has read its sensors, its list may be short."""
+
 WITHOUT_LIST_AFTER: Final = 20
 """Readings in a row in which the BMC answered, and had no list of faults: it has none. One that starts anew
 may say so too, for a while: what it listed before is not over by that.
@@ -61,6 +64,7 @@ class BmcDriver:
         self._is_huaweis = False
         self._has_listed = False
         self._without_list = 0
+        self._settling = 0
         self._was_full = False
         self._log_failed = False
         self._failed = 0
@@ -107,9 +111,11 @@ class BmcDriver:
                 has_none = self._ask_faults == "never" or self._without_list >= WITHOUT_LIST_AFTER
                 self._emit(CaughtUp(begun_ns=begun_ns, active=() if has_none else None))
             else:
-                self._emit(
-                    CaughtUp(begun_ns=begun_ns, active=faults.active, device=NODE, complete=faults.complete)
+                self._settling = (
+                    SETTLING_READINGS if self._failed >= LOST_AFTER else max(0, self._settling - 1)
                 )
+                is_whole = faults.complete and not self._settling
+                self._emit(CaughtUp(begun_ns=begun_ns, active=faults.active, device=NODE, complete=is_whole))
         except CallFailed as error:
             self._note_failure(error)
             return

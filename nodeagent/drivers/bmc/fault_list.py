@@ -1,11 +1,11 @@
 """The faults that a Huawei BMC shows now, by its own command: read whole, or not at all.
 
-The list comes in parts, and may change between them: a fault that ends moves those behind it, and one of them
-is skipped. So a list of more than one part counts as whole only if two readings in a row are equal. What
+The list comes in pages, and may change between them: a fault that ends moves those behind it, and one of them
+is skipped. So a list of more than one page counts as whole only if two readings in a row are equal. What
 cannot be understood is a failed call, never an empty list.
 
 Source: MindCluster's NodeD, component/noded/pkg/monitoring/ipmimonitor/ipmi_monitor.go and pkg/common.
-It passes over parts that it does not understand, as if no fault were there.
+It passes over pages that it does not understand, as if no fault were there.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,10 +25,13 @@ COMMAND: Final = 0x94
 REQUEST: Final = bytes((0xDB, 0x07, 0x00, 0x40, 0x00))
 REQUEST_END: Final = bytes((0x0E, 0xFF))
 
-MAX_PARTS: Final = 100
+MAX_PAGES: Final = 100
 MAX_READINGS: Final = 4
 MAX_CODES: Final = 1000
 """Fewer than a list of active codes may have."""
+
+MAX_PARTS_CHARACTERS: Final = 256
+"""So that all codes together fit into one message to the daemon."""
 
 HEAD_BYTES: Final = 7
 FAULT_BYTES: Final = 15
@@ -68,28 +71,28 @@ def read(session: Session) -> FaultList:
     before: FaultList | None = None
     found: set[Fault] = set()
     for _ in range(MAX_READINGS):
-        faults, parts = _read_once(session)
-        is_whole = parts <= MAX_PARTS and len({fault.code for fault in faults}) <= MAX_CODES
+        faults, pages = _read_once(session)
+        is_whole = pages <= MAX_PAGES and len({fault.code for fault in faults}) <= MAX_CODES
         now = FaultList(tuple(sorted(faults)), complete=is_whole)
         found.update(faults)
-        if parts <= 1 or now == before:
+        if pages <= 1 or now == before:
             return now
         before = now
     return FaultList(tuple(sorted(found)), complete=False)
 
 
 def _read_once(session: Session) -> tuple[Sequence[Fault], int]:
-    """All faults, and in how many parts they came; more than ``MAX_PARTS``: there are further ones."""
+    """All faults, and on how many pages they came; more than ``MAX_PAGES``: there are further ones."""
     faults: list[Fault] = []
-    for part in range(1, MAX_PARTS + 1):
+    for page in range(1, MAX_PAGES + 1):
         start = len(faults).to_bytes(2, "little")
         total, some = _understood(session.ask(WHAT, NETFN, COMMAND, REQUEST + start + REQUEST_END))
         faults += some
         if len(faults) == total:
-            return faults, part
+            return faults, page
         if len(faults) > total or not some:
             raise CallFailed(f"{WHAT}: the BMC gave {len(faults)} faults of {total}")
-    return faults, MAX_PARTS + 1
+    return faults, MAX_PAGES + 1
 
 
 def _understood(answer: bytes) -> tuple[int, Sequence[Fault]]:
@@ -111,4 +114,4 @@ def _evidence(faults: Iterable[Fault]) -> dict[str, str]:
     same = tuple(faults)
     severity = str(max(fault.severity for fault in same))
     parts = ", ".join(dict.fromkeys(f"type {fault.part_type} number {fault.part}" for fault in same))
-    return {"severity": severity, "parts": parts[:1024]}
+    return {"severity": severity, "parts": parts[:MAX_PARTS_CHARACTERS]}

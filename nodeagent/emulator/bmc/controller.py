@@ -56,7 +56,7 @@ class Controller:
         node.bmc_manufacturer = manufacturer
         node.bmc_has_list = manufacturer == HUAWEI
         node.bmc_has_log = 1
-        node.bmc_faults_per_part = 10
+        node.bmc_faults_per_page = 10
         node.bmc_total_lie = NO_LIE
         node.sel_next_number = 1
 

@@ -1,6 +1,7 @@
 """Which BMC is asked for its list of faults, and what is taken from one that has none."""
 
 from nodeagent.core.model import ActiveSet, Assertion, SourceLost
+from nodeagent.drivers.bmc.driver import SETTLING_READINGS
 from nodeagent.emulator.bmc.controller import SUPERMICRO, BmcFault
 from nodeagent.emulator.node import EmulatedNode
 from tests.daemon.staged import Staged, staged
@@ -70,6 +71,24 @@ async def test_a_list_that_is_gone_while_it_is_watched_is_a_loss_and_no_recovery
         lost = await stage.lost()
         assert lost.reason == "list of faults: the BMC does not know the command (completion code 0xC1)"
         assert all(given.codes for given in lists(stage))
+
+
+async def test_after_a_loss_the_list_ends_nothing_until_the_bmc_has_settled(node: EmulatedNode) -> None:
+    node.bmc.raise_fault(BmcFault(0x1D))
+    async with staged(bmc_spec(node)) as stage:
+        await stage.back()
+        node.bmc.answer("truncated")
+        await stage.lost()
+        before = len(stage.inputs)
+        node.bmc.clear_faults()
+        node.bmc.answer("well")
+        await stage.back(after=before)
+
+        def after() -> list[bool]:
+            return [given.complete for given in stage.inputs[before:] if isinstance(given, ActiveSet)]
+
+        await stage.until(lambda: any(after()), "a list that is whole")
+        assert after()[: SETTLING_READINGS + 1] == [False] * SETTLING_READINGS + [True]
 
 
 async def test_an_id_that_makes_no_sense_is_asked_for_again(node: EmulatedNode) -> None:

@@ -69,7 +69,7 @@ def test_a_list_that_never_holds_still_is_not_whole(node: EmulatedNode, bmc: Bmc
 
 def test_a_list_of_more_than_a_hundred_parts_is_not_whole(node: EmulatedNode, bmc: Bmc) -> None:
     stand(node, range(1, 120))
-    node.set_node("bmc_faults_per_part", 1)
+    node.set_node("bmc_faults_per_page", 1)
     faults = read(bmc)
     assert (len(faults.active), faults.complete) == (100, False)
 

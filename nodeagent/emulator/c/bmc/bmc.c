@@ -78,8 +78,8 @@ static void give_faults(struct writer *answer, const uint8_t *data, size_t lengt
     }
     int first = data[5] | data[6] << 8, total = node->node.alarm_count;
     int count = first < total ? total - first : 0;
-    if (count > node->node.bmc_faults_per_part)
-        count = node->node.bmc_faults_per_part;
+    if (count > node->node.bmc_faults_per_page)
+        count = node->node.bmc_faults_per_page;
     put(answer, DONE, 1);
     put(answer, HUAWEI, 3);
     put(answer, node->node.bmc_total_lie == NO_LIE ? (uint32_t)total : (uint32_t)node->node.bmc_total_lie, 2);
