@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from nodeagent.config.drivers import (
+    BmcConfig,
     ChipsConfig,
     DriverConfig,
     KmsgConfig,
@@ -89,6 +90,13 @@ _ASCEND = DriverTraits(
     ),
 )
 
+_BMC = DriverTraits(
+    module="nodeagent.drivers.bmc.driver",
+    section=BmcConfig,
+    # Only of an emulated node.
+    library="libbmc.so",
+)
+
 _KMSG = DriverTraits(module="nodeagent.drivers.kmsg.driver", section=KmsgConfig)
 
 _NVIDIA = DriverTraits(
@@ -127,6 +135,7 @@ _UNIFIEDBUS = DriverTraits(
 DRIVERS: Final[Mapping[str, DriverTraits]] = MappingProxyType(
     {
         "ascend": _ASCEND,
+        "bmc": _BMC,
         KERNEL_LOG: _KMSG,
         "nvidia": _NVIDIA,
         PREVIOUS_BOOT: _PREVIOUS_BOOT,

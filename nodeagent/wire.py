@@ -116,10 +116,11 @@ class Skipped(_Message, frozen=True):
 
 
 class Active(_Message, frozen=True):
-    """A code that is active now."""
+    """A code that is active now. ``evidence``: what else is known of it."""
 
     code: Name
     severity: Annotated[int, Meta(ge=0, le=3)] | None = None
+    evidence: Evidence = {}
 
 
 class Holder(_Message, frozen=True):
@@ -240,10 +241,15 @@ class Reply(_Message, frozen=True, tag="reply"):
 class CaughtUp(_Message, frozen=True, tag="caught_up"):
     """Everything that lay in the source at ``begun_ns`` has been read and sent. ``active``: all codes
     that are active by it, on no matter which device; None: the source has no such list.
+
+    A source that lists no devices may name the ``device`` of another on which its codes are active, such as
+    the node: then they open faults there too. ``complete`` false: the list may lack codes.
     """
 
     begun_ns: Natural
     active: Annotated[tuple[Active, ...], Meta(max_length=1024)] | None = None
+    device: Name = SOURCE
+    complete: bool = True
 
 
 class Lost(_Message, frozen=True, tag="lost"):

@@ -1,6 +1,6 @@
 """``[drivers.NAME]`` of nodeagent.toml: a form for each way to configure a driver, and its defaults."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import asdict
@@ -48,6 +48,18 @@ class PreviousBootConfig(DriverConfig, frozen=True, kw_only=True):
     window_ns: Annotated[int, duration(SECOND_NS, 7 * 24 * 3600 * SECOND_NS, '"1s" to "7d"')] = field(
         default=3600 * SECOND_NS, name="window"
     )
+
+
+class BmcConfig(DriverConfig, frozen=True, kw_only=True):
+    """``[drivers.bmc]``. ``fault_list``: whether to ask for Huawei's list, "auto": where the BMC is Huawei's.
+
+    ``library`` has the calls by which ``path`` is opened and asked, "": the C library.
+    """
+
+    poll_interval_ns: Interval = field(default=30 * SECOND_NS, name="poll_interval")
+    call_deadline_ns: Interval = field(default=60 * SECOND_NS, name="call_deadline")
+    path: FilePath = "/dev/ipmi0"
+    fault_list: Literal["auto", "always", "never"] = "auto"
 
 
 class VendorConfig(DriverConfig, frozen=True, kw_only=True):

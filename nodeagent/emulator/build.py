@@ -13,6 +13,7 @@ from typing import Final
 SOURCES: Final = Path(__file__).parent / "c"
 LIBRARIES: Final = Path(__file__).parent / "lib"
 SOURCES_OF: Final[Mapping[str, str]] = {
+    "libbmc.so": "bmc",
     "libdcmi.so": "ascend",
     "liblingqu-dcmi.so": "unifiedbus",
     "libnvidia-ml.so.1": "nvidia",

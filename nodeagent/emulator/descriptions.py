@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nodeagent.emulator.ascend.chips import fill_npus
+from nodeagent.emulator.bmc.controller import HUAWEI, SUPERMICRO, Controller
 from nodeagent.emulator.nvidia.chips import fill_gpus
 from nodeagent.emulator.shared.layout import LIMITS
 from nodeagent.emulator.shared.state import State
@@ -48,7 +49,8 @@ def parse_description(text: str) -> list[tuple[int, str]]:
 
 def libraries_for(text: str) -> list[str]:
     """The libraries that a described node has. Raises ``DescriptionError``."""
-    return [name for _, product in parse_description(text) for name in PRODUCTS[product]["libraries"]]
+    of_chips = [name for _, product in parse_description(text) for name in PRODUCTS[product]["libraries"]]
+    return [*of_chips, "libbmc.so"]
 
 
 def describe(state: State, text: str) -> None:
@@ -62,3 +64,5 @@ def describe(state: State, text: str) -> None:
             raise DescriptionError(f"{count}x{product}: {error}") from None
         first += count
     state.node.chip_count = first
+    has_npus = any(state.chips[index].kind == LIMITS["KIND_NPU"] for index in range(first))
+    Controller(state).describe(HUAWEI if has_npus else SUPERMICRO)

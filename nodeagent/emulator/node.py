@@ -20,6 +20,7 @@ from nodeagent.emulator.ascend.codes import (
     send_event,
     standing,
 )
+from nodeagent.emulator.bmc.controller import Controller
 from nodeagent.emulator.descriptions import describe, libraries_for
 from nodeagent.emulator.nvidia.gpus import Gpus
 from nodeagent.emulator.pci_tree import write_pci_tree
@@ -43,6 +44,7 @@ class EmulatedNode:
         self.state = State(directory / FILE)
         self.gpus: Final = Gpus(self.state, self.nvml)
         self.switches: Final = Switches(self.state)
+        self.bmc: Final = Controller(self.state)
 
     @classmethod
     def create(cls, directory: Path, description: str) -> "EmulatedNode":
@@ -75,6 +77,11 @@ class EmulatedNode:
     def lingqu(self) -> Path:
         """The double of ``liblingqu-dcmi.so``."""
         return self.directory / "liblingqu-dcmi.so"
+
+    @property
+    def ipmi(self) -> Path:
+        """The double of the kernel's ``/dev/ipmi0``: what a driver takes the C library's calls from."""
+        return self.directory / "libbmc.so"
 
     @property
     def nvml(self) -> Path:

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from nodeagent.emulator.node import EmulatedNode
+from nodeagent.emulator.shared.fields import FieldError
 
 Deliver = Annotated[bool, Meta(description="Send it to subscribers; no: the event is lost.")]
 Severity = Annotated[
@@ -13,6 +14,17 @@ Severity = Annotated[
 ]
 Part = Annotated[int, Meta(description="Of an NPU: the number of its part, such as a port.")]
 EventName = Annotated[str, Meta(description="What the event calls it.")]
+
+
+def code_of(text: str) -> int:
+    """A code as people write it: eight hexadecimal digits, with or without 0x. Raises ``FieldError``."""
+    try:
+        code = int(text, 16)
+    except ValueError:
+        code = -1
+    if not 0 <= code <= 0xFFFFFFFF:
+        raise FieldError(f"code: hexadecimal digits such as 80E01801 are right, not {text!r}")
+    return code
 
 
 class Request(msgspec.Struct, tag_field="do", forbid_unknown_fields=True, kw_only=True):

@@ -9,11 +9,12 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
+from nodeagent.emulator.bmc.requests import BMC_REQUESTS
 from nodeagent.emulator.call_requests import CALL_REQUESTS
 from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.nvidia.requests import GPU_REQUESTS
 from nodeagent.emulator.pci_tree import address_of
-from nodeagent.emulator.request import Deliver, EventName, Part, Severity
+from nodeagent.emulator.request import Deliver, EventName, Part, Severity, code_of
 from nodeagent.emulator.request import Request as Request
 from nodeagent.emulator.shared.fields import FieldError, field_names, set_text
 from nodeagent.emulator.shared.layout import LIMITS
@@ -22,17 +23,6 @@ from nodeagent.emulator.unifiedbus.switches import CHIP_LEVEL, NO_SUB_TYPE, Fabr
 PEERS: Final = {"cpu": 0, "npu": 1, "l2": 2}
 _SWITCH: Final = re.compile(r"ub(\d+)(?:/(\d+))?", re.ASCII)
 _GPU: Final = re.compile(r"gpu\d+", re.ASCII)
-
-
-def code_of(text: str) -> int:
-    """A code as people write it: eight hexadecimal digits, with or without 0x. Raises ``FieldError``."""
-    try:
-        code = int(text, 16)
-    except ValueError:
-        code = -1
-    if not 0 <= code <= 0xFFFFFFFF:
-        raise FieldError(f"code: hexadecimal digits such as 80E01801 are right, not {text!r}")
-    return code
 
 
 def xid_of(text: str) -> int:
@@ -222,6 +212,7 @@ class Show(Request, tag="show"):
             "directory": str(node.directory),
             "devices": [_shown(node, device) for device in node.names()],
             "fabric": [asdict(fault) for fault in node.switches.standing()],
+            "bmc": [f"{fault.code:08X}" for fault in node.bmc.faults()],
             "calls": node.state.all_calls(),
         }
 
@@ -264,6 +255,7 @@ REQUESTS: Final[tuple[type[Request], ...]] = (
     Support,
     Show,
     Fields,
+    *BMC_REQUESTS,
     *GPU_REQUESTS,
 )
 """Every request; the command line has a command for each."""

@@ -72,6 +72,11 @@ HELP: Final[Mapping[str, str]] = {
     "dropped_callbacks_total": "A library's reports not handed on in time; the next poll makes up for them.",
     "events_total": "Reports that a library made by itself.",
     "records_total": "Records read of the source.",
+    "requests_total": "Requests sent to the source.",
+    "failed_readings_total": "Readings of the source that failed.",
+    "late_answers_total": "Answers that came after their request was given up, and were thrown away.",
+    "log_records": "Records in the log that the source keeps.",
+    "log_free_bytes": "Room in the log that the source keeps.",
     "matched_total": "Records that a pattern matched.",
     "malformed_total": "Records that could not be parsed.",
 }

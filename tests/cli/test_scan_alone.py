@@ -41,6 +41,14 @@ def test_a_device_that_does_not_answer_is_waited_for_and_then_not_good(
     assert (ran.status, ran.out) == (2, f"unknown: gpu1: {why}\n")
 
 
+def test_a_bmc_that_does_not_answer_leaves_the_node_good(nodeagent: Nodeagent, gpus: EmulatedNode) -> None:
+    gpus.bmc.answer("silent")
+
+    ran = nodeagent("scan")
+
+    assert (ran.status, ran.out) == (0, "good: 2 GPUs and the node\n")
+
+
 def test_what_is_unknown_is_told_beside_what_is_faulty(nodeagent: Nodeagent, gpus: EmulatedNode) -> None:
     gpus.hang("gpu1")
     gpus.set("gpu0", "gpu_recovery_action", 2)

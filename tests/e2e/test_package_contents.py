@@ -55,7 +55,7 @@ def test_hooks_can_be_run_and_only_root_can_change_them(held: Mapping[str, Held]
 
 
 def test_no_double_of_a_vendors_library_is_in_the_daemons_package(held: Mapping[str, Held]) -> None:
-    doubles = ("libdcmi.so", "liblingqu-dcmi.so", "libnvidia-ml.so.1")
+    doubles = ("libbmc.so", "libdcmi.so", "liblingqu-dcmi.so", "libnvidia-ml.so.1")
 
     assert [path for path in held if "/nodeagent/emulator" in path or path.endswith(doubles)] == []
 

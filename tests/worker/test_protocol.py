@@ -69,6 +69,7 @@ REPORTS: list[Report] = [
         holders=(Holder(pid=1, start_time=2, command="python"),),
     ),
     CaughtUp(begun_ns=1, active=()),
+    CaughtUp(begun_ns=1, active=(Active(code="X", evidence={"a": "b"}),), device="node", complete=False),
     Lost(reason="gone", errno=5),
 ]
 

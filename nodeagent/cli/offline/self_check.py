@@ -37,6 +37,7 @@ from nodeagent.daemon.workers.lifecycle import State
 from nodeagent.messages.pb import types_pb2
 from nodeagent.store.records import Publication, StoreId
 from nodeagent.tables.load import load_catalog
+from nodeagent.vendors import DRIVERS
 
 LOOK_EACH_S: Final = 0.05
 """A source that is not on this node reports nothing: this often it is asked whether it is one."""
@@ -67,7 +68,7 @@ async def _look(config: Config, folders: Sequence[Path], report: Callable[[str],
     engine = last.engine if last else Engine(catalogs)
     for given in _first_inputs(config, engine, clock, loaded.digest):
         engine.step(clock.rule_ns(), given)
-    sources = _Sources(engine, clock.rule_ns)
+    sources = _Sources(engine, clock.rule_ns, _telling(config))
     cursors = last.cursors if last else {}
     supervisors = configured.supervisors(
         config, loaded, clock, cursors, sources.deliver, engine.view(), hurry=True
@@ -88,6 +89,15 @@ def _first_inputs(config: Config, engine: Engine, clock: Clock, digest: str) -> 
     yield DeviceSeen(source="agent", device=NODE, kind=Kind.NODE, vendor="", identity=host_ids.machine_id())
     yield from configured.switched_off(config, engine.view())
     yield CatalogChanged(digest=digest)
+
+
+def _telling(config: Config) -> frozenset[str]:
+    """The sources without which nobody can tell how the node is: as in a daemon, where a source that has no
+    devices and is not required makes nothing UNKNOWN by not being read.
+    """
+    return frozenset(
+        name for name, traits in DRIVERS.items() if traits.lists is not None or config.drivers[name].required
+    )
 
 
 def _devices(engine: Engine, clock: Clock) -> list[types_pb2.Device]:
@@ -111,9 +121,10 @@ def _devices(engine: Engine, clock: Clock) -> list[types_pb2.Device]:
 class _Sources:
     """Steps the engine with what comes, and knows which sources have been read to their end."""
 
-    def __init__(self, engine: Engine, now_ns: Callable[[], int]) -> None:
+    def __init__(self, engine: Engine, now_ns: Callable[[], int], telling: Collection[str]) -> None:
         self._engine = engine
         self._now_ns = now_ns
+        self._telling = telling
         self._reported = asyncio.Condition()
         self._late: dict[str, str] = {}
         self.awaited: set[str] = set()
@@ -123,7 +134,8 @@ class _Sources:
         for given in delivery.inputs:
             self._engine.step(self._now_ns(), given)
             if isinstance(given, SourceLost) and not given.device and given.source in self.awaited:
-                self.unread.append(f"{given.source}: {given.reason}")
+                if given.source in self._telling:
+                    self.unread.append(f"{given.source}: {given.reason}")
                 self.awaited.discard(given.source)
             elif isinstance(given, SourceBack) and not given.device:
                 self.awaited.discard(given.source)
@@ -150,4 +162,4 @@ class _Sources:
 
     def late(self) -> list[str]:
         """What is still awaited, and why it is no longer waited for."""
-        return [f"{name}: {self._late[name]}" for name in sorted(self.awaited)]
+        return [f"{name}: {self._late[name]}" for name in sorted(self.awaited) if name in self._telling]

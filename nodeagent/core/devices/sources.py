@@ -114,12 +114,13 @@ def back(state: State, given: SourceBack) -> bool:
 def read(state: State, source: str, device_name: str, required: bool | None = None) -> bool:
     """A complete read of a device, or of all, was made: timers run on from where they were.
 
-    ``required`` None: as it was.
+    ``required`` None: as it was. The node is no device of a source: that it is observed says only a read of
+    all.
     """
     if device_name == ALL_DEVICES:
         return _read_all(state, source, required)
     device = registry.find(state, device_name)
-    if device is None:
+    if device is None or device.name == NODE:
         return False
     first = registry.has_been_read(state, device, source)
     before = state.source_of(source, device.id)

@@ -102,6 +102,7 @@ def _heal(state: State, given: ActiveSet, active: ActiveCode) -> bool:
         code=active.code,
         assertion=Assertion.OCCUR,
         severity=active.severity,
+        evidence=active.evidence,
     )
     return signals.signalled(state, occur)
 

@@ -53,8 +53,11 @@ class Signal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveCode:
+    """``evidence`` is what the source knows besides the code: a fault that opens by it keeps it."""
+
     code: str
     severity: int | None = None
+    evidence: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,10 +66,13 @@ def active_set(source: str, said: wire.Reply | wire.CaughtUp, clock: Clock) -> A
         return None
     return ActiveSet(
         source=source,
-        device=ALL_DEVICES if isinstance(said, wire.CaughtUp) else said.device,
-        codes=tuple(ActiveCode(code=active.code, severity=active.severity) for active in said.active),
+        device=ALL_DEVICES if said.device == wire.SOURCE else said.device,
+        codes=tuple(
+            ActiveCode(code=active.code, severity=active.severity, evidence=active.evidence)
+            for active in said.active
+        ),
         begun_ns=clock.rule_ns(said.begun_ns),
-        complete=isinstance(said, wire.CaughtUp) or said.complete,
+        complete=said.complete,
         unread=() if isinstance(said, wire.CaughtUp) else said.unread,
     )
 

@@ -30,6 +30,11 @@ def _denial(device: Path) -> str:
     try:
         os.close(os.open(device, os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC))
     except OSError as error:
-        hint = _HINTS.get(error.errno or 0, "")
-        return f"cannot open {device}: {error.strerror}" + (f" ({hint})" if hint else "")
+        return f"cannot open {device}: {error.strerror}{hint(error.errno or 0)}"
     return ""
+
+
+def hint(number: int) -> str:
+    """What to change where a file could not be opened by this error, in brackets; "" where nobody knows."""
+    known = _HINTS.get(number, "")
+    return f" ({known})" if known else ""

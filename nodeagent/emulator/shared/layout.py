@@ -20,7 +20,7 @@ TYPES: Final[Mapping[str, type[Any]]] = {
     "double": ctypes.c_double,
     "char": ctypes.c_char,
 }
-PARTS: Final = ("NODE", "CHIP", "OVERRIDE", "STANDING", "FABRIC", "FUNCTION", "EVENT")
+PARTS: Final = ("NODE", "CHIP", "OVERRIDE", "STANDING", "FABRIC", "ALARM", "SEL", "FUNCTION", "EVENT")
 
 _COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 _ENTRY: Final = re.compile(r"^([A-Z]+)(?:_(FIELD|ARRAY))?\(([^()]*)\)$")
@@ -81,6 +81,8 @@ def read_layout(text: str) -> Layout:
         ("chips", parts["CHIP"] * limits["CHIPS"]),
         ("standing", parts["STANDING"] * limits["CODES"] * limits["CHIPS"]),
         ("fabric", parts["FABRIC"] * limits["FABRIC_FAULTS"]),
+        ("alarms", parts["ALARM"] * limits["ALARMS"]),
+        ("sel", parts["SEL"] * limits["SEL_RECORDS"]),
         ("overrides", parts["OVERRIDE"] * limits["OVERRIDES"]),
         ("functions", parts["FUNCTION"] * limits["FUNCTIONS"]),
         ("events", parts["EVENT"] * limits["EVENTS"]),

@@ -48,8 +48,8 @@ def _hash(name: str) -> int:
 class State:
     """The mapped file: ctypes structures whose fields are those of ``c/fields.def``.
 
-    Everybody sees changes to ``node``, ``chips``, ``standing``, ``fabric``, ``overrides``, ``functions`` and
-    ``events`` at once.
+    Everybody sees changes to ``node``, ``chips``, ``standing``, ``fabric``, ``alarms``, ``sel``,
+    ``overrides``, ``functions`` and ``events`` at once.
     """
 
     def __init__(self, path: Path) -> None:
@@ -66,6 +66,8 @@ class State:
         self.chips: Any = self._whole.chips
         self.standing: Any = self._whole.standing
         self.fabric: Any = self._whole.fabric
+        self.alarms: Any = self._whole.alarms
+        self.sel: Any = self._whole.sel
         self.overrides: Any = self._whole.overrides
         self.functions: Any = self._whole.functions
         self.events: Any = self._whole.events

@@ -22,6 +22,9 @@ required = {required}
 [drivers.unifiedbus]
 library = "{node.lingqu}"
 sysfs = "{node.sysfs}"
+
+[drivers.bmc]
+library = "{node.ipmi}"
 """
 
 

@@ -43,6 +43,18 @@ def test_read_history_speaks_for_all_devices() -> None:
     )
 
 
+def test_a_list_of_the_node_speaks_for_the_node_and_keeps_its_evidence() -> None:
+    dimm = wire.Active(code="01000017", evidence={"parts": "type 1 number 7"})
+    said = wire.CaughtUp(begun_ns=7, active=(dimm,), device="node", complete=False)
+    assert active_set("bmc", said, CLOCK) == ActiveSet(
+        source="bmc",
+        device="node",
+        codes=(ActiveCode(code="01000017", evidence={"parts": "type 1 number 7"}),),
+        begun_ns=5_000_007,
+        complete=False,
+    )
+
+
 def test_incomplete_list_stays_incomplete() -> None:
     said = wire.Reply(
         id=1,

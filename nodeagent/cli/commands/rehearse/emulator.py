@@ -19,6 +19,7 @@ import msgspec
 from nodeagent.cli.shared.errors import EXIT_UNAVAILABLE, Failure
 from nodeagent.cli.shared.options import Output, output_option
 from nodeagent.cli.shared.output import write, write_json
+from nodeagent.config.drivers import VendorConfig
 from nodeagent.emulator.build import BuildFailed
 from nodeagent.emulator.client import Refused, ask
 from nodeagent.emulator.descriptions import PRODUCTS, DescriptionError
@@ -33,6 +34,10 @@ from nodeagent.worker.hosted import USER
 
 _SECTIONS: Final = {traits.library: name for name, traits in DRIVERS.items() if traits.library}
 """Library -> the section of the configuration that names it."""
+
+
+REHEARSED_POLL_NS: Final = 1_000_000_000
+"""Nobody who rehearses waits for a source that is asked more seldom."""
 
 
 def _usual_directory() -> Path:
@@ -62,8 +67,17 @@ def command() -> None:
 def configuration_of(node: EmulatedNode) -> str:
     """The lines of a configuration whose drivers use the libraries of this node."""
     lines: list[str] = []
-    for library in sorted(node.directory.glob("lib*.so*")):
-        lines += [f"[drivers.{_SECTIONS[library.name]}]", f'library = "{library}"', f'sysfs = "{node.sysfs}"']
+    libraries = {_SECTIONS[library.name]: library for library in node.directory.glob("lib*.so*")}
+    # Those of chips last, which whoever adds a key to the end means.
+    for name, library in sorted(
+        libraries.items(), key=lambda each: (DRIVERS[each[0]].lists is not None, each[0])
+    ):
+        lines += [f"[drivers.{name}]", f'library = "{library}"']
+        section = DRIVERS[name].section
+        if issubclass(section, VendorConfig):
+            lines.append(f'sysfs = "{node.sysfs}"')
+        if section().poll_interval_ns > REHEARSED_POLL_NS:
+            lines.append('poll_interval = "1s"')
     return "\n".join(lines)
 
 

@@ -125,6 +125,8 @@ def _write(report: wire.Report) -> None:
             _write_reply(report)
         case wire.CaughtUp():
             write("caught up: the history is read")
+            for active in report.active or ():
+                write(f"  active: {active.code}")
         case wire.Lost():
             write(f"lost: {report.reason}")
 

@@ -50,6 +50,18 @@ struct fabric {
 #include "fields.def"
 };
 
+struct alarm {
+#define ALARM_FIELD(type, name) type name;
+#define ALARM_ARRAY(type, name, count) type name[count];
+#include "fields.def"
+};
+
+struct sel {
+#define SEL_FIELD(type, name) type name;
+#define SEL_ARRAY(type, name, count) type name[count];
+#include "fields.def"
+};
+
 struct event {
 #define EVENT_FIELD(type, name) type name;
 #define EVENT_ARRAY(type, name, count) type name[count];
@@ -61,6 +73,8 @@ struct state {
     struct chip chips[CHIPS];
     struct standing standing[CHIPS][CODES];
     struct fabric fabric[FABRIC_FAULTS];
+    struct alarm alarms[ALARMS];
+    struct sel sel[SEL_RECORDS];
     struct override overrides[OVERRIDES];
     struct function functions[FUNCTIONS];
     struct event events[EVENTS];

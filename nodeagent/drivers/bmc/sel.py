@@ -1,0 +1,225 @@
+"""The BMC's log of events (SEL), read on from where it was read before. ``sel_events`` says what they mean.
+
+Three requests of the standard (IPMI 2.0, section 31): what there is, the BMC's clock, and one record. Records
+are read only if some were added: a whole log of thousands takes minutes. Nothing is ever erased.
+
+The BMC's clock is another one than the host's, and may be wrong by hours. So the age of a record is what is
+compared: its time against the BMC's clock now. What is older than this boot of the host says how things were
+before it, and is never reported. A record without a time counts as one of before, unless it was added while
+this process watched.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from nodeagent.drivers.api import CallFailed
+from nodeagent.drivers.bmc.ipmi import Refused
+from nodeagent.drivers.bmc.session import Session
+
+NETFN: Final = 0x0A
+GET_INFO: Final = 0x40
+GET_ENTRY: Final = 0x43
+GET_TIME: Final = 0x48
+
+FIRST: Final = 0x0000
+LAST: Final = 0xFFFF
+"""As an id that is asked for; behind the last record it is also the id of the next."""
+
+NOT_PRESENT: Final = 0xCB
+"""The completion code for an id that no record has; an empty log has none at all."""
+
+SYSTEM_EVENT: Final = 0x02
+NOT_A_TIME: Final = 0x20000000
+"""Below it a time counts from the start of the BMC, whose clock was not set (section 37.1)."""
+
+OVERFLOW: Final = 0x80
+DEASSERTED: Final = 0x80
+
+MAX_RECORDS: Final = 100
+"""Of one reading; the next one goes on behind them."""
+
+NO_TIME_FROM: Final = 0xE0
+"""Records of this kind and above have no time (table 32-1)."""
+
+
+def _boot_age_s() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """``at_s`` is on the BMC's clock; ``data`` are the three bytes of the event, its offset in the first."""
+
+    number: int
+    at_s: int
+    kind: int
+    sensor_type: int
+    sensor: int
+    event_type: int
+    is_over: bool
+    data: bytes
+
+    @property
+    def offset(self) -> int:
+        return self.data[0] & 0x0F
+
+    @property
+    def position(self) -> int:
+        """What distinguishes it from every other record that the log ever had."""
+        return self.at_s << 16 | self.number
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """``state`` changes with every record that is added, and when the log is erased."""
+
+    records: int
+    free_bytes: int
+    state: bytes
+    is_full: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """A record to be reported, and how long ago it was written; None: it has no time."""
+
+    record: Record
+    age_s: int | None
+
+
+class EventLog:
+    """``position`` is that of the last record that was read in this boot, None if none was."""
+
+    def __init__(self, position: int | None, boot_age_s: Callable[[], float] = _boot_age_s) -> None:
+        self.position = position
+        self.info: Info | None = None
+        self._boot_age_s = boot_age_s
+        self._seen = b""
+        self._has_read = False
+
+    def read(self, session: Session) -> list[Added]:
+        """What was added since, oldest first, none of before this boot. Raises ``CallFailed``."""
+        self.info = info = _info(session.ask("the log", NETFN, GET_INFO))
+        if info.state == self._seen:
+            return []
+        now_s = _time(session.ask("the log's time", NETFN, GET_TIME))
+        before = self.position
+        records, is_all, is_new = self._records_behind(before, session, info, now_s)
+        added = [Added(record, _age_s(record, now_s)) for record in records]
+        if records:
+            self.position = records[-1].position
+        self._seen = info.state if is_all else b""
+        self._has_read = True
+        return added if is_new else [one for one in added if self._is_of_this_boot(one, before)]
+
+    def _records_behind(
+        self, before: int | None, session: Session, info: Info, now_s: int
+    ) -> tuple[list[Record], bool, bool]:
+        """The records; whether the end of the log was reached; whether all are surely new."""
+        if info.records == 0:
+            return [], True, True
+        found = None if before is None else _entry(session, before & 0xFFFF)
+        if found is not None and found[0].position == before:
+            return ([], True, True) if found[1] == LAST else (*_forward(session, found[1]), True)
+        if self._has_read:
+            # It was erased, and has begun anew; or single records were.
+            records, is_all = _forward(session, FIRST)
+            least_s = 0 if before is None else min(before >> 16, now_s)
+            return [one for one in records if one.at_s >= least_s], is_all, True
+        return self._backward(session, now_s), True, False
+
+    def _backward(self, session: Session, now_s: int) -> list[Record]:
+        """From the last record back to the first of this boot: a log of years is not read.
+
+        Records have no link back, but numbers that follow one another; a gap ends the search.
+        """
+        records: list[Record] = []
+        found = _entry(session, LAST)
+        while found is not None and len(records) < MAX_RECORDS:
+            record = found[0]
+            if records and record.number != records[-1].number - 1:
+                break
+            records.append(record)
+            age_s = _age_s(record, now_s)
+            if record.number == 0 or (age_s is not None and age_s > self._boot_age_s()):
+                break
+            found = _entry(session, record.number - 1)
+        return records[::-1]
+
+    def _is_of_this_boot(self, one: Added, before: int | None) -> bool:
+        is_behind = before is None or one.record.at_s >= before >> 16
+        return is_behind and one.age_s is not None and one.age_s <= self._boot_age_s()
+
+
+def _forward(session: Session, first: int) -> tuple[list[Record], bool]:
+    records: list[Record] = []
+    for record, next_number in _entries(session, first):
+        records.append(record)
+        if len(records) == MAX_RECORDS:
+            return records, next_number == LAST
+    return records, True
+
+
+def _entries(session: Session, number: int) -> Iterator[tuple[Record, int]]:
+    while (found := _entry(session, number)) is not None:
+        yield found
+        if found[1] in (LAST, number):
+            return
+        number = found[1]
+
+
+def _entry(session: Session, number: int) -> tuple[Record, int] | None:
+    """A record, and the id of the next one; None: there is none of this id."""
+    request = b"\0\0" + number.to_bytes(2, "little") + b"\0\xff"
+    try:
+        answer = session.ask("a record of the log", NETFN, GET_ENTRY, request)
+    except Refused as refused:
+        if refused.code == NOT_PRESENT:
+            return None
+        raise
+    if len(answer) != 18:
+        raise CallFailed(f"a record of the log: the answer has {len(answer)} bytes, 18 are right")
+    record = _record(answer[2:])
+    if number not in (FIRST, LAST, record.number):
+        raise CallFailed(f"a record of the log: the BMC gave record {record.number} for {number}")
+    return record, int.from_bytes(answer[:2], "little")
+
+
+def _record(raw: bytes) -> Record:
+    """Section 32.1; of records of a vendor's own kinds only number and kind mean anything."""
+    return Record(
+        number=int.from_bytes(raw[0:2], "little"),
+        at_s=int.from_bytes(raw[3:7], "little") if raw[2] < NO_TIME_FROM else 0,
+        kind=raw[2],
+        sensor_type=raw[10],
+        sensor=raw[11],
+        event_type=raw[12] & 0x7F,
+        is_over=bool(raw[12] & DEASSERTED),
+        data=raw[13:16],
+    )
+
+
+def _info(answer: bytes) -> Info:
+    if len(answer) < 14:
+        raise CallFailed(f"the log: the answer has {len(answer)} bytes, 14 are right")
+    return Info(
+        records=int.from_bytes(answer[1:3], "little"),
+        free_bytes=int.from_bytes(answer[3:5], "little"),
+        state=answer[1:3] + answer[5:13],
+        is_full=bool(answer[13] & OVERFLOW),
+    )
+
+
+def _time(answer: bytes) -> int:
+    if len(answer) < 4:
+        raise CallFailed(f"the log's time: the answer has {len(answer)} bytes, 4 are right")
+    return int.from_bytes(answer[0:4], "little")
+
+
+def _age_s(record: Record, now_s: int) -> int | None:
+    """None where either has no time: its clock was not set, or is not known (0xFFFFFFFF)."""
+    if not NOT_A_TIME <= record.at_s < 0xFFFFFFFF or now_s < NOT_A_TIME:
+        return None
+    return max(0, now_s - record.at_s)

@@ -1,0 +1,1 @@
+"""The emulated BMC: what it lists, logs, and how it answers."""
