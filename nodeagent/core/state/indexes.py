@@ -5,7 +5,7 @@ here judges.
 """
 
 from nodeagent.core.catalog.lookup import Lookup, Side, side
-from nodeagent.core.model import Condition, Promotion, Trace
+from nodeagent.core.model import Affects, Condition, Promotion, Trace
 from nodeagent.core.state.groups import Groups
 from nodeagent.core.state.timers import Key
 
@@ -18,7 +18,7 @@ class Indexes:
     """``open``: the condition at each place; where two would be, the one that came first.
 
     ``paired``: the conditions and traces on each side of each relation rule. ``promoted``: the promotions
-    by device and code.
+    by device and code. ``reaching``: those of faults that speak for more than their own device, and for whom.
     """
 
     def __init__(self, lookup: Lookup) -> None:
@@ -26,6 +26,7 @@ class Indexes:
         self.open: dict[Place, Key] = {}
         self.paired = Groups[Side]()
         self.promoted = Groups[tuple[str, str]]()
+        self.reaching: dict[Key, Affects] = {}
 
     def place(self, condition: Condition) -> Place:
         return condition.device_id, self._lookup.facts(condition.code).key, condition.injected
@@ -33,6 +34,9 @@ class Indexes:
     def add(self, key: Key, cell: Coded) -> None:
         if isinstance(cell, Promotion):
             self.promoted.add(self._code_of(cell), key)
+            row = self._lookup.facts(cell.code).row
+            if row is not None and row.affects is not Affects.SELF:
+                self.reaching[key] = row.affects
             return
         if isinstance(cell, Condition):
             self.open.setdefault(self.place(cell), key)
@@ -42,6 +46,7 @@ class Indexes:
     def remove(self, key: Key, cell: Coded) -> None:
         if isinstance(cell, Promotion):
             self.promoted.remove(self._code_of(cell), key)
+            self.reaching.pop(key, None)
             return
         if isinstance(cell, Condition) and self.open.get(self.place(cell)) == key:
             del self.open[self.place(cell)]
