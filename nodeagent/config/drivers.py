@@ -90,7 +90,7 @@ class LinkConfig(DriverConfig, frozen=True, kw_only=True):
         dict[str, tuple[ChipName, ...]],
         Meta(
             max_length=64,
-            description='a table of lists of chips by the name of a port, such as { eth2 = ["npu0", "npu1"] }',
+            description='a table of lists of chips by the name of a port, such as { eth2 = ["npu0"] }',
         ),
     ] = field(default_factory=dict)
 

@@ -48,9 +48,13 @@ class Settings:
 
 
 def create(configure: Configure, emit: Emit) -> Driver:
+    return LinkDriver(settings_of(configure), emit)
+
+
+def settings_of(configure: Configure) -> Settings:
     """``config`` keys: those of ``LinkConfig``."""
     config: Mapping[str, Any] = configure.config
-    settings = Settings(
+    return Settings(
         sysfs=Path(config.get("sysfs", "/sys")),
         watch=tuple(config.get("watch", ())),
         expected_ports=tuple(config.get("expected_ports", ())),
@@ -60,7 +64,6 @@ def create(configure: Configure, emit: Emit) -> Driver:
         ),
         chips=config.get("chips", {}),
     )
-    return LinkDriver(settings, emit)
 
 
 class LinkDriver:

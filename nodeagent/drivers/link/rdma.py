@@ -15,7 +15,7 @@ from nodeagent.drivers.link.place import Place, names, place_of_device
 
 INFINIBAND: Final = "InfiniBand"
 
-_NUMBERED: Final = re.compile(r"(\d{1,2}): ?([\w ]{1,32})")
+_NUMBERED: Final = re.compile(r"(\d{1,2}): ?([\w <>]{1,32})")
 _RATE: Final = re.compile(r"(\d{1,6}(?:\.\d{1,6})?) Gb/sec\b.*")
 _COUNT: Final = re.compile(r"\d{1,20}")
 

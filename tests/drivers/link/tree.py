@@ -1,4 +1,4 @@
-"""A tree of sysfs with network cards, chips and the bridges above them, laid out and linked as the kernel does."""
+"""A tree of sysfs with network cards, chips and the bridges above them, laid out as the kernel does."""
 
 import os
 import tomllib
