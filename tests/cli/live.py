@@ -77,6 +77,9 @@ listen = ""
 
 [drivers.kmsg]
 path = "{folder}/kmsg"
+
+[drivers.link]
+enabled = false
 """
         )
         return cls(folder / "nodeagent.toml", folder / "n.sock", folder / "kmsg")
