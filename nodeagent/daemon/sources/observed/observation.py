@@ -62,6 +62,7 @@ class Observation:
         self._resting: dict[str, str] = {}
         self._holders = HolderChanges()
         self._lost_by: str | None = None
+        self._is_unlisted = False
 
     @property
     def resting(self) -> Collection[str]:
@@ -109,6 +110,7 @@ class Observation:
         """A worker is ready; it will not touch the devices in ``skip``."""
         inputs = self.population(hello)
         self._take(SourceTrigger.OPENED)
+        self._is_unlisted = False
         owed = self._devices.keys() - set(skip) - self._resting.keys()
         self._first_read = FirstRead(owed, follows=hello.follows)
         self._unobserved.clear()
@@ -167,7 +169,14 @@ class Observation:
         if reply.error:
             if device != SOURCE:
                 inputs += self._unobserve(device, f"the driver answers: {reply.error}")
+            elif not self._devices and self.observing:
+                # Where no device answers, the list is all by which it can be seen to work.
+                self._is_unlisted = True
+                inputs += self._lose(SourceTrigger.FAILED, f"its devices cannot be listed: {reply.error}")
             return [*inputs, *self._settle()]
+        if device == SOURCE and self._is_unlisted:
+            self._is_unlisted = False
+            self._first_read = FirstRead(self._devices.keys() - self._resting.keys())
         inputs += self._faults.recovered(DRIVER_UNRESPONSIVE, device)
         holders, has_come = self._holders.changed(reply)
         inputs += holders if has_come else []
