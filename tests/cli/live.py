@@ -75,11 +75,11 @@ tables = ["{folder}/tables"]
 [metrics]
 listen = ""
 
-[drivers.kmsg]
-path = "{folder}/kmsg"
-
 [drivers.link]
 enabled = false
+
+[drivers.kmsg]
+path = "{folder}/kmsg"
 """
         )
         return cls(folder / "nodeagent.toml", folder / "n.sock", folder / "kmsg")
