@@ -26,6 +26,7 @@ from nodeagent.core.model import (
     Source,
     Verdict,
 )
+from nodeagent.core.state.queries import EXCLUDED
 from nodeagent.core.state.state import State
 from nodeagent.core.verdicts import recovery
 from nodeagent.core.verdicts.judge import Contribution, Judgement, Stance, judge, stance
@@ -58,6 +59,8 @@ def _contributions(state: State, device: Device) -> Iterator[Contribution]:
     concerned = dict.fromkeys((device.id, chip.id))
     for device_id in concerned:
         yield from _contributions_on(state, device_id)
+    if EXCLUDED in chip.attributes:
+        return
     for device_id, affects, said in _reaching(state):
         if device_id not in concerned and _reaches(state, device_id, affects, chip):
             yield said if affects is Affects.NODE else replace(said, level=None)
@@ -142,6 +145,8 @@ def unobserved_reason(state: State, device: Device) -> Reason | None:
             if source.required and source.lost_ns is not None and not source.device_id:
                 return Reason(kind="source", id=source.name, text=f"{source.name}: {source.reason}")
         return None
+    if why := device.attributes.get(EXCLUDED):
+        return Reason(kind="device", id=device.id, text=why)
     if device.gone:
         return Reason(kind="device", id=device.id, text=device.gone)
     if not device.seen:

@@ -21,7 +21,8 @@ class WorkerSpec:
     how long all devices together may owe an answer, where that is longer than a call may take.
     ``command`` empty: this interpreter's ``nodeagent.worker`` for ``source``. With ``host`` a unit hosts it
     in place of that, and listens there. ``cursor`` is the stored one; later workers go on from what was
-    delivered since. ``known`` are its parts of earlier lives, ``expected_chips`` as in ``ExpectedChips``.
+    delivered since. ``known`` are its parts of earlier lives, ``expected_chips`` as in ``ExpectedChips``,
+    ``exclude`` as in ``observed.excluded``.
     """
 
     source: str
@@ -33,6 +34,7 @@ class WorkerSpec:
     cursor: Cursor | None = None
     known: Sequence[Device] = ()
     expected_chips: int | None = None
+    exclude: Sequence[str] = ()
     required: bool = False
     poll_interval_s: float = 1.0
     call_deadline_s: float = 5.0
