@@ -6,6 +6,7 @@ names: not what containers come and go with. It judges nothing; what a fault mea
 table's to say.
 """
 
+import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -133,7 +134,7 @@ class LinkDriver:
         state, counters = None, watched.counters
         if watched.port.rdma is not None:
             state = rdma.read_state(watched.port.rdma)
-            if watched.counted_ns is None or now_ns - watched.counted_ns >= COUNT_EACH_NS:
+            if watched.is_count_due(state, now_ns, COUNT_EACH_NS):
                 counters = rdma.read_counters(watched.port.rdma)
                 watched.counted_ns = now_ns
         with self._lock:
@@ -236,6 +237,8 @@ class LinkDriver:
             self._ignored = {interface.index for interface in interfaces} - here
             for index in self._ignored:
                 self._interfaces.pop(index, None)
+        if len(ports) > MAX_DEVICES and not self._looked_ns:
+            print(f"{len(ports)} ports, of which {MAX_DEVICES} are watched", file=sys.stderr, flush=True)
         self._rdma_names, self._looked_ns = names, now_ns
 
     def _judge(self, watched: WatchedPort) -> tuple[Found, Seen]:

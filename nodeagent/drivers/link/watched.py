@@ -38,6 +38,13 @@ class WatchedPort:
         self._was_up = seen.was_up
         return seen
 
+    def is_count_due(self, state: RdmaState, now_ns: int, each_ns: int) -> bool:
+        """Whether to read its counters: now and then, and when its link changed, so that they go together."""
+        before = self.rdma_state
+        if self.counted_ns is None or before is None or before.is_active is not state.is_active:
+            return True
+        return now_ns - self.counted_ns >= each_ns
+
     def note(self, now_ns: int) -> bool:
         """It changed. Whether that is to be reported now; if not, ``due_ns`` says when."""
         if not self.is_listed:
@@ -110,15 +117,13 @@ class WatchedPort:
     def _interface(self, interfaces: Mapping[int, Interface]) -> Seen:
         here = interfaces.get(self.port.index)
         if here is None:
-            return Seen(is_up=False, is_enabled=True, words="gone", was_up=self._was_up)
+            # Deleted, or given to a container: the next list of ports says what that means.
+            return Seen(is_up=False, is_enabled=True, words="gone")
         members = [interfaces[index] for index in self.port.members if index in interfaces]
-        words = (
-            ("up" if here.is_up else "no carrier") if here.is_enabled else "switched off by an administrator"
-        )
         return Seen(
             is_up=here.is_up,
             is_enabled=here.is_enabled,
-            words=words,
+            words="no carrier" if here.is_enabled else "switched off by an administrator",
             was_up=self._was_up or here.is_up or here.gains > 0,
             losses=here.losses,
             rate_gbps=self.rdma_state.rate_gbps if self.rdma_state is not None else None,

@@ -16,3 +16,9 @@ def tree(tmp_path: Path) -> Tree:
 def network() -> Iterator[Namespace]:
     with namespace() as made:
         yield made
+
+
+@pytest.fixture
+def other_network() -> Iterator[Namespace]:
+    with namespace() as made:
+        yield made

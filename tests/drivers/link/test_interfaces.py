@@ -119,6 +119,18 @@ async def test_interfaces_of_containers_are_not_watched(network: Namespace, tree
         assert seen == {"job0"}
 
 
+async def test_a_port_that_is_given_to_a_container_is_gone_and_no_fault(
+    network: Namespace, other_network: Namespace, tree: Tree
+) -> None:
+    network.add("eth7")
+    tree.interface("eth7", "0000:00:01.0", "0000:07:00.0")
+    async with staged(spec_of(network, tree)) as stage:
+        await stage.polled("eth7")
+        network.ip("link", "set", "dev", "eth7", "netns", other_network.name)
+        await stage.until(lambda: any(isinstance(given, DeviceGone) for given in stage.inputs))
+        assert signals(stage, "eth7") == []
+
+
 async def test_an_expected_port_that_is_not_there_is_missing_until_it_comes(
     network: Namespace, tree: Tree
 ) -> None:

@@ -6,7 +6,7 @@ from nodeagent.drivers.api import CallFailed
 from nodeagent.drivers.link.rdma import RdmaPort, RdmaState, rdma_ports, read_counters, read_state
 from tests.daemon.staged import staged
 from tests.drivers.link.namespace import Namespace
-from tests.drivers.link.test_interfaces import spec_of
+from tests.drivers.link.test_interfaces import signals, spec_of
 from tests.drivers.link.tree import Tree
 
 FEWER = "fewer_rdma_ports_than_expected"
@@ -82,6 +82,22 @@ async def test_a_port_whose_card_is_gone_is_one_too_few(network: Namespace, tree
         await stage.signal(FEWER, "node", "recover")
         (tree.root / "class/infiniband/mlx5_1").unlink()
         await stage.signal(FEWER, "node", "occur")
+
+
+async def test_a_port_that_goes_down_and_comes_back_is_reported_once_though_its_counter_says_so_too(
+    network: Namespace, tree: Tree
+) -> None:
+    tree.rdma("mlx5_0", "0000:00:01.0", "0000:02:00.0")
+    async with staged(spec_of(network, tree)) as stage:
+        await stage.polled("mlx5_0")
+        tree.write("mlx5_0", counters__link_downed="1")
+        tree.write("mlx5_0", state="1: DOWN", phys_state="2: Polling")
+        down = await stage.signal("PORT_DOWN", "mlx5_0", "occur")
+        assert down.evidence == {"state": "DOWN, Polling", "rdma": "mlx5_0"}
+        tree.write("mlx5_0", state="4: ACTIVE", phys_state="5: LinkUp")
+        await stage.signal("PORT_DOWN", "mlx5_0", "recover")
+        await stage.polled("mlx5_0", times=2)
+        assert signals(stage, "mlx5_0") == [("PORT_DOWN", "occur"), ("PORT_DOWN", "recover")]
 
 
 async def test_counters_and_rate_are_telemetry(network: Namespace, tree: Tree) -> None:
