@@ -14,6 +14,7 @@ from nodeagent.config.drivers import (
     ChipsConfig,
     DriverConfig,
     KmsgConfig,
+    LinkConfig,
     NvidiaConfig,
     PreviousBootConfig,
     VendorConfig,
@@ -99,6 +100,8 @@ _BMC = DriverTraits(
 
 _KMSG = DriverTraits(module="nodeagent.drivers.kmsg.driver", section=KmsgConfig)
 
+_LINK = DriverTraits(module="nodeagent.drivers.link.driver", section=LinkConfig, lists=Kind.LINK)
+
 _NVIDIA = DriverTraits(
     module="nodeagent.drivers.nvidia.driver",
     section=NvidiaConfig,
@@ -137,6 +140,7 @@ DRIVERS: Final[Mapping[str, DriverTraits]] = MappingProxyType(
         "ascend": _ASCEND,
         "bmc": _BMC,
         KERNEL_LOG: _KMSG,
+        "link": _LINK,
         "nvidia": _NVIDIA,
         PREVIOUS_BOOT: _PREVIOUS_BOOT,
         "unifiedbus": _UNIFIEDBUS,

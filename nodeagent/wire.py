@@ -46,6 +46,10 @@ Evidence = Annotated[dict[Name, Text], Meta(max_length=MAX_EVIDENCE)]
 Attributes = Annotated[dict[Name, Text], Meta(max_length=64)]
 
 
+Setting = str | int | float | bool | tuple[str, ...] | dict[str, tuple[str, ...]]
+"""A key of a driver's section of the configuration: a value, a list of words, or such lists by name."""
+
+
 class ProtocolError(ValueError):
     """A line that is no message: the text says what was wrong with it, and shows its beginning."""
 
@@ -145,7 +149,7 @@ class Configure(_Message, frozen=True, tag="configure"):
 
     driver: str
     boot_id: str
-    config: dict[str, str | int | float | bool] = {}
+    config: dict[str, Setting] = {}
     patterns: tuple[Pattern, ...] = ()
     cursor: Cursor | None = None
     skip: tuple[str, ...] = ()

@@ -15,6 +15,7 @@ from nodeagent.config.drivers import ChipsConfig, KmsgConfig, NvidiaConfig, Vend
 from nodeagent.core.catalog.catalog import SECOND_NS, Mode, ResetSettings, Settings
 from nodeagent.core.model import Level, ResetMode
 from nodeagent.toml.limits import TOO_LARGE
+from nodeagent.wire import Configure, decode_order, encode
 
 SHIPPED = Path(__file__).parents[1] / "packaging/nodeagent.toml"
 
@@ -113,6 +114,16 @@ def test_a_vendors_library_is_read_beside_the_trees_of_the_kernel(name: str, tmp
     config = read(tmp_path, f'[drivers.{name}]\nsysfs = "/tmp/sys"\n')
     form = {"ascend": ChipsConfig, "nvidia": NvidiaConfig, "unifiedbus": VendorConfig}[name]
     assert config.drivers[name] == form(sysfs="/tmp/sys", procfs="/proc", library="")
+
+
+def test_lists_and_tables_of_a_driver_reach_it_as_they_are(tmp_path: Path) -> None:
+    config = read(
+        tmp_path, '[drivers.link]\nwatch = ["vlan*"]\n[drivers.link.chips]\neth2 = ["npu0", "npu1"]\n'
+    )
+    given = config.drivers["link"].for_driver()
+    assert (given["watch"], given["chips"]) == (("vlan*",), {"eth2": ("npu0", "npu1")})
+    sent = encode(Configure(driver="link", boot_id="b", config=given))
+    assert decode_order(sent) == Configure(driver="link", boot_id="b", config=given)
 
 
 def test_the_defaults_decide_as_the_core_does_by_itself(defaults: Config) -> None:
@@ -216,6 +227,27 @@ STORIES = [
         (
             'c.toml:2: store.max_size: "1GB": a size is a whole number and one of'
             ' B, KiB, MiB, GiB, TiB, in quotes, such as "1GiB"'
+        ),
+    ),
+    (
+        "a rate without its unit",
+        '[drivers.link]\nexpected_rate = "400"\n',
+        'c.toml:2: drivers.link.expected_rate: "400": must be a rate such as "400G", or "" for any',
+    ),
+    (
+        "an interface that no kernel allows",
+        '[drivers.link]\nwatch = ["a b"]\n',
+        (
+            "c.toml:2: drivers.link.watch: ['a b']: must be a list of names of network interfaces, such as"
+            ' ["bond0"]'
+        ),
+    ),
+    (
+        "a device that is no list",
+        '[agent]\nexclude_devices = "gpu7"\n',
+        (
+            'c.toml:2: agent.exclude_devices: "gpu7": must be a list of names of devices,'
+            ' such as ["gpu7", "eth*"]'
         ),
     ),
     (

@@ -70,6 +70,10 @@ class AgentConfig(Struct, frozen=True, kw_only=True):
     kernel_line_hold_ns: LineHold = field(default=30 * SECOND_NS, name="kernel_line_hold")
     unknown_level: Level | None = None
     node_name: NodeName = ""
+    exclude_devices: Annotated[
+        tuple[Annotated[str, Meta(min_length=1, max_length=128, pattern=r"\A[!-~]+\Z")], ...],
+        Meta(max_length=256, description='a list of names of devices, such as ["gpu7", "eth*"]'),
+    ] = ()
 
     def name(self) -> str:
         """The node's name: as configured, else the host name."""

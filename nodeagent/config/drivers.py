@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 from nodeagent.core.catalog.catalog import SECOND_NS
 from nodeagent.toml.quantities import duration
 from nodeagent.toml.texts import FilePath, OptionalPath
-from nodeagent.wire import MAX_DEVICES
+from nodeagent.wire import MAX_DEVICES, Setting
 
 Interval = Annotated[int, duration(SECOND_NS // 100, 3600 * SECOND_NS, '"10ms" to "1h"')]
 
@@ -22,7 +22,7 @@ class DriverConfig(Struct, frozen=True, kw_only=True):
     call_deadline_ns: Interval = field(default=5 * SECOND_NS, name="call_deadline")
     library: OptionalPath = ""
 
-    def for_driver(self) -> dict[str, str | int | float | bool]:
+    def for_driver(self) -> dict[str, Setting]:
         """The keys that are the driver's own business, and not its supervisor's."""
         return {key: value for key, value in asdict(self).items() if key not in _NOT_THE_DRIVERS}
 
@@ -78,6 +78,42 @@ class ChipsConfig(VendorConfig, frozen=True, kw_only=True):
     expected_chips: Annotated[
         int, Meta(ge=0, le=MAX_DEVICES, description=f"a whole number up to {MAX_DEVICES}, 0 for any number")
     ] = 0
+
+
+InterfaceName = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"\A[^\s/:]+\Z")]
+"""Of a network interface (``dev_valid_name`` in net/core/dev.c of Linux), or of an RDMA device."""
+
+Interfaces = Annotated[
+    tuple[InterfaceName, ...],
+    Meta(max_length=64, description='a list of names of network interfaces, such as ["bond0"]'),
+]
+ChipName = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"\A[!-+\--~]+\Z")]
+
+
+class LinkConfig(DriverConfig, frozen=True, kw_only=True):
+    """``[drivers.link]``. ``watch`` are patterns of further interfaces, ``expected_ports`` ought to be up.
+
+    ``expected_rdma`` ports are right for this node, 0: any number is; each at ``expected_rate``, "": at any.
+    ``chips`` says by the name of a port which chips use it, where PCI Express does not show it.
+    """
+
+    poll_interval_ns: Interval = field(default=5 * SECOND_NS, name="poll_interval")
+    sysfs: FilePath = "/sys"
+    watch: Interfaces = ()
+    expected_ports: Interfaces = ()
+    expected_rdma: Annotated[
+        int, Meta(ge=0, le=MAX_DEVICES, description=f"a whole number up to {MAX_DEVICES}, 0 for any number")
+    ] = 0
+    expected_rate: Annotated[
+        str, Meta(pattern=r"\A(?:[1-9][0-9]{0,4}G)?\Z", description='a rate such as "400G", or "" for any')
+    ] = ""
+    chips: Annotated[
+        dict[str, tuple[ChipName, ...]],
+        Meta(
+            max_length=64,
+            description='a table of lists of chips by the name of a port, such as { eth2 = ["npu0"] }',
+        ),
+    ] = field(default_factory=dict)
 
 
 class NvidiaConfig(ChipsConfig, frozen=True, kw_only=True):

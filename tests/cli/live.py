@@ -75,6 +75,9 @@ tables = ["{folder}/tables"]
 [metrics]
 listen = ""
 
+[drivers.link]
+enabled = false
+
 [drivers.kmsg]
 path = "{folder}/kmsg"
 """

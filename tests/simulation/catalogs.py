@@ -91,6 +91,9 @@ CALM = catalog(
         repeat(LINK_DOWN, 3, 2 * HOUR_S, release_ns=ns(4 * HOUR_S)),
         repeat("XID_62", 3, 2 * HOUR_S, release_ns=ns(2 * HOUR_S), level=Level.SEPARATE_NPU),
         repeat("*", 3, 24 * HOUR_S, at_least=Level.RESTART_REQUEST, correlation_ns=ns(30)),
+        repeat(
+            BRIDGE_CODE, 2, 6 * HOUR_S, release_ns=ns(HOUR_S), level=Level.PRE_SEPARATE_FAULT, kind=Kind.LINK
+        ),
     ),
     duration=(lasting(LINK_DOWN, 20, 60),),
     relation=(

@@ -112,6 +112,8 @@ class Daemon:
                     "[drivers.kmsg]",
                     f'path = "{self.kernel_log}"',
                     *self.kmsg,
+                    "[drivers.link]",
+                    "enabled = false",
                     *self.sections,
                     "",
                 )

@@ -18,7 +18,7 @@ from tests.drivers.kernel_log_double import KernelLogDouble
 from tests.stories.daemon import ROOT, Daemon
 from tests.stories.subscriber import Subscriber
 
-ABSENT = ("ascend", "unifiedbus")
+ABSENT = ("ascend", "link", "unifiedbus")
 """Sources that the stories of GPUs do without."""
 
 
@@ -66,7 +66,9 @@ class GpuDaemon(Daemon):
             *self.nvidia,
         ]
         for source in ABSENT:
-            lines += [f"[drivers.{source}]", "enabled = false"]
+            if f"[drivers.{source}]" not in self.sections:
+                lines += [f"[drivers.{source}]", "enabled = false"]
+        lines += self.sections
         self.config.write_text("\n".join((*lines, "")))
 
     def say(self, *lines: str) -> None:

@@ -6,7 +6,7 @@ renumbering changes names alone. Which device a name stands for says ``registry`
 
 from dataclasses import replace
 
-from nodeagent.core.devices import forget, instances
+from nodeagent.core.devices import exclusion, forget, instances
 from nodeagent.core.devices.registry import PROVISIONAL, find
 from nodeagent.core.faults import closing, companions, kernel_lines
 from nodeagent.core.faults.notices import notice
@@ -32,7 +32,7 @@ from nodeagent.core.model import (
 )
 from nodeagent.core.rules.attributed_window import MAX_OCCURRENCES
 from nodeagent.core.state.names import part_of
-from nodeagent.core.state.queries import PART_OF
+from nodeagent.core.state.queries import EXCLUDED, PART_OF
 from nodeagent.core.state.state import State
 from nodeagent.core.verdicts.emit import emit
 
@@ -113,6 +113,8 @@ def _update(
     _vacate(state, after, known)
     state.put(after)
     instances.follow(state, after)
+    if EXCLUDED in after.attributes:
+        exclusion.begin(state, after)
     if after.attributes.get("mig") == "disabled":
         for part in state.parts(after.id):
             forget.forget_named(state, part, f"{after.name} is not partitioned any more", given.source)

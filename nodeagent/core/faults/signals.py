@@ -32,6 +32,7 @@ from nodeagent.core.rules import frequency, promotions, relation, relation_pairs
 from nodeagent.core.state import room
 from nodeagent.core.state.cell_keys import changed
 from nodeagent.core.state.names import part_of
+from nodeagent.core.state.queries import EXCLUDED
 from nodeagent.core.state.state import State
 from nodeagent.core.verdicts import recovery
 
@@ -54,9 +55,11 @@ def signalled(state: State, signal: Signal, rule: str = "") -> bool:
     if signal.source == PREVIOUS_BOOT:
         return unopened.of_previous_boot(state, signal, facts)
     signal = instances.addressed(state, signal, facts)
+    device = registry.find(state, signal.device)
+    if device is not None and EXCLUDED in state.chip_of(device).attributes:
+        return False
     if not signal.trusted:
         return unopened.from_user_space(state, signal, facts)
-    device = registry.find(state, signal.device)
     confirms = device is not None and kernel_lines.confirm(state, device, facts, signal.source)
     if facts.row is not None and facts.row.notice:
         return unopened.noted_only(state, signal, facts, _occurred_ns(state, signal)) or confirms

@@ -128,7 +128,8 @@ class DeviceSeen:
     ``group`` (reset group), ``serial``, ``firmware``, ``upstream`` (PCI addresses above it, comma
     separated, nearest first), ``events`` ("none": its driver reports no fault as it happens),
     ``recovery_action`` ("told": its driver says which recovery it needs), ``mig`` ("disabled": it has no
-    parts), ``no_reset`` (why nothing on this node can reset it).
+    parts), ``no_reset`` (why nothing on this node can reset it), ``excluded`` (why nothing that is reported
+    of it is taken), ``chips`` (of a port: those that use it).
     """
 
     source: str

@@ -5,7 +5,7 @@ here judges.
 """
 
 from nodeagent.core.catalog.lookup import Lookup, Side, side
-from nodeagent.core.model import Condition, Promotion, Trace
+from nodeagent.core.model import Affects, Condition, Promotion, Trace
 from nodeagent.core.state.groups import Groups
 from nodeagent.core.state.timers import Key
 
@@ -19,7 +19,7 @@ class Indexes:
     conditions of each report.
 
     ``paired``: the conditions and traces on each side of each relation rule. ``promoted``: the promotions
-    by device and code.
+    by device and code. ``reaching``: those of faults that speak for more than their own device, and for whom.
     """
 
     def __init__(self, lookup: Lookup) -> None:
@@ -28,6 +28,7 @@ class Indexes:
         self.reported = Groups[str]()
         self.paired = Groups[Side]()
         self.promoted = Groups[tuple[str, str]]()
+        self.reaching: dict[Key, Affects] = {}
 
     def place(self, condition: Condition) -> Place:
         report = "" if condition.report is None else condition.report.key
@@ -36,6 +37,9 @@ class Indexes:
     def add(self, key: Key, cell: Coded) -> None:
         if isinstance(cell, Promotion):
             self.promoted.add(self._code_of(cell), key)
+            row = self._lookup.facts(cell.code).row
+            if row is not None and row.affects is not Affects.SELF:
+                self.reaching[key] = row.affects
             return
         if isinstance(cell, Condition):
             self.open.setdefault(self.place(cell), key)
@@ -47,6 +51,7 @@ class Indexes:
     def remove(self, key: Key, cell: Coded) -> None:
         if isinstance(cell, Promotion):
             self.promoted.remove(self._code_of(cell), key)
+            self.reaching.pop(key, None)
             return
         if isinstance(cell, Condition):
             if self.open.get(self.place(cell)) == key:

@@ -14,6 +14,9 @@ from nodeagent.core.state.names import Names
 PART_OF = "part_of"
 """The attribute of a part that holds the id of its chip: see ``core.devices.instances``."""
 
+EXCLUDED = "excluded"
+"""The attribute of a device that the configuration excludes: why. See ``core.devices.exclusion``."""
+
 C = TypeVar("C", bound=Cell)
 
 

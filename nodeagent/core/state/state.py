@@ -147,8 +147,12 @@ class State(Queries):
             self.pending.pop(key, None)
         else:
             self.pending[key] = None
+        affects = self.indexes.reaching.get(key)
         self._index(key, before, after)
+        affects = self.indexes.reaching.get(key, affects)
         self._follow_on_device(key, before, after)
+        if affects is not None:
+            self._mark_affected(affects)
 
     def _follow_hold(self, key: Key, before: Hold | None, after: Hold | None) -> None:
         self.said.pop(key, None)
@@ -199,6 +203,9 @@ class State(Queries):
             for reaching in self.reaching:
                 if self.cells[Condition][reaching].device_id == after.id:
                     self._mark_reach(self.cells[Condition][reaching])
+            for reaching, affects in self.indexes.reaching.items():
+                if self.cells[Promotion][reaching].device_id == after.id:
+                    self._mark_affected(affects)
 
     def _follow_source(self, key: Key, before: Source | None, after: Source | None) -> None:
         name = (after or before or Source(name="")).name
@@ -257,9 +264,12 @@ class State(Queries):
 
     def _mark_reach(self, condition: Condition) -> None:
         self.mark((condition.device_id,))
-        if condition.affects is Affects.NODE:
+        self._mark_affected(condition.affects)
+
+    def _mark_affected(self, affects: Affects) -> None:
+        if affects is Affects.NODE:
             self.mark((self.node_id,))
-        elif condition.affects is Affects.CHIPS_BEHIND:
+        elif affects is Affects.CHIPS_BEHIND:
             self.mark(device.id for device in self.cells[Device].values() if device.kind is Kind.CHIP)
 
 

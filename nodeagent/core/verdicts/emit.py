@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+from nodeagent.core.devices.behind import CHIPS_BEHIND, is_behind, names_behind
 from nodeagent.core.model import (
     NODE,
     Affects,
@@ -18,7 +19,6 @@ from nodeagent.core.model import (
     Handling,
     Hold,
     HoldKind,
-    Kind,
     Level,
     Promotion,
     Reason,
@@ -26,6 +26,7 @@ from nodeagent.core.model import (
     Source,
     Verdict,
 )
+from nodeagent.core.state.queries import EXCLUDED
 from nodeagent.core.state.state import State
 from nodeagent.core.verdicts import recovery
 from nodeagent.core.verdicts.judge import Contribution, Judgement, Stance, judge, stance
@@ -58,13 +59,23 @@ def _contributions(state: State, device: Device) -> Iterator[Contribution]:
     concerned = dict.fromkeys((device.id, chip.id))
     for device_id in concerned:
         yield from _contributions_on(state, device_id)
+    if EXCLUDED in chip.attributes:
+        return
+    for device_id, affects, said in _reaching(state):
+        if device_id not in concerned and _reaches(state, device_id, affects, chip):
+            yield said if affects is Affects.NODE else replace(said, level=None)
+
+
+def _reaching(state: State) -> Iterator[tuple[str, Affects, Contribution]]:
+    """What speaks for more than its own device: that device, whom it affects, and what it says."""
     for key in state.reaching:
-        reaching: Condition = state.cells[Condition][key]
-        if reaching.device_id in concerned or not reaching.affect_verdict:
-            continue
-        if _reaches(state, reaching, chip):
-            said = _said(state, reaching, _of_condition)
-            yield said if reaching.affects is Affects.NODE else replace(said, level=None)
+        condition: Condition = state.cells[Condition][key]
+        if condition.affect_verdict:
+            yield condition.device_id, condition.affects, _said(state, condition, _of_condition)
+    for key, affects in state.indexes.reaching.items():
+        promotion: Promotion = state.cells[Promotion][key]
+        if promotion.effective:
+            yield promotion.device_id, affects, _said(state, promotion, _of_promotion)
 
 
 def _contributions_on(state: State, device_id: str) -> Iterator[Contribution]:
@@ -126,12 +137,10 @@ def _of_condition(state: State, condition: Condition) -> Contribution:
     )
 
 
-def _reaches(state: State, condition: Condition, device: Device) -> bool:
-    if condition.affects is Affects.NODE:
+def _reaches(state: State, device_id: str, affects: Affects, device: Device) -> bool:
+    if affects is Affects.NODE:
         return device.name == NODE
-    port = state.device(condition.device_id).attributes.get("pci")
-    upstream = device.attributes.get("upstream", "").split(",")
-    return device.kind is Kind.CHIP and port is not None and port in upstream
+    return is_behind(device, state.device(device_id))
 
 
 def unobserved_reason(state: State, device: Device) -> Reason | None:
@@ -142,6 +151,8 @@ def unobserved_reason(state: State, device: Device) -> Reason | None:
             if source.required and source.lost_ns is not None and not source.device_id:
                 return Reason(kind="source", id=source.name, text=f"{source.name}: {source.reason}")
         return None
+    if why := device.attributes.get(EXCLUDED):
+        return Reason(kind="device", id=device.id, text=why)
     if device.gone:
         return Reason(kind="device", id=device.id, text=device.gone)
     if not device.seen:
@@ -201,6 +212,10 @@ def emit(
     if state.get(Shown, device.id) != shown:
         state.put(shown)
     condition = about if isinstance(about, Condition) else None
+    if evidence is None:
+        evidence = condition.evidence if condition else {}
+    if about is not None and (chips := names_behind(state, device)):
+        evidence = {**evidence, CHIPS_BEHIND: chips}
     state.events.append(
         Event(
             kind=kind,
@@ -227,7 +242,7 @@ def emit(
             userspace=userspace,
             why=why,
             reasons=now.reasons,
-            evidence=evidence if evidence is not None else (condition.evidence if condition else {}),
+            evidence=evidence,
         )
     )
 

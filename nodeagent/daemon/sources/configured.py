@@ -44,7 +44,10 @@ def supervisors(
     long, and they end without grace.
     """
     specs: Iterable[WorkerSpec] = (
-        spec_of(name, config.drivers[name], catalog, clock, cursors.get(name), devices_of(view, name))
+        replace(
+            spec_of(name, config.drivers[name], catalog, clock, cursors.get(name), devices_of(view, name)),
+            exclude=config.agent.exclude_devices,
+        )
         for name in DRIVERS
         if config.drivers[name].enabled
     )

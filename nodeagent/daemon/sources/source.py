@@ -7,7 +7,7 @@ from pathlib import Path
 from nodeagent.core.catalog.catalog import CounterRule, Pattern, ThresholdRule
 from nodeagent.store.records import Cursor
 from nodeagent.vendors import HELLO_DEADLINE_S
-from nodeagent.wire import Device
+from nodeagent.wire import Device, Setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,18 +22,20 @@ class WorkerSpec:
     how long all devices together may owe an answer, where that is longer than a call may take.
     ``command`` empty: this interpreter's ``nodeagent.worker`` for ``source``. With ``host`` a unit hosts it
     in place of that, and listens there. ``cursor`` is the stored one; later workers go on from what was
-    delivered since. ``known`` are its parts of earlier lives, ``expected_chips`` as in ``ExpectedChips``.
+    delivered since. ``known`` are its parts of earlier lives, ``expected_chips`` as in ``ExpectedChips``,
+    ``exclude`` as in ``observed.excluded``.
     """
 
     source: str
     boot_id: str
-    config: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    config: Mapping[str, Setting] = field(default_factory=dict)
     patterns: Sequence[Pattern] = ()
     threshold: Sequence[ThresholdRule] = ()
     counter: Sequence[CounterRule] = ()
     cursor: Cursor | None = None
     known: Sequence[Device] = ()
     expected_chips: int | None = None
+    exclude: Sequence[str] = ()
     required: bool = False
     poll_interval_s: float = 1.0
     call_deadline_s: float = 5.0

@@ -60,7 +60,9 @@ class Supervisor:
         self._spec = spec
         self._statistics = Statistics()
         clock = Clock(boottime_ns=lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME), to_rule_ns=to_rule_ns)
-        self._observation = Observation(spec.source, spec.required, clock, spec.known, spec.expected_chips)
+        self._observation = Observation(
+            spec.source, spec.required, clock, spec.known, spec.expected_chips, spec.exclude
+        )
         self._readings = Readings(spec.source, spec.threshold, spec.counter)
         self._report_handler = ReportHandler(
             spec.source, spec.boot_id, self._observation, self._readings, self._statistics

@@ -35,12 +35,17 @@ Entry = Mapping[str, Any]
 
 
 def create(configure: Configure, emit: Emit) -> Driver:
-    """``config`` keys: ``path``, a folder of journals; ``window_ns``, how much of the boot's end is read."""
-    cursor = configure.cursor
+    """``config`` keys: ``path``, a folder of journals; ``window_ns``, how much of the boot's end is read.
+
+    Raises ``ValueError``.
+    """
+    cursor, window_ns = configure.cursor, configure.config["window_ns"]
+    if not isinstance(window_ns, int):
+        raise ValueError(f"window_ns: {window_ns!r} must be a whole number")  # noqa: TRY004  as create says
     return PreviousBoot(
         path=str(configure.config["path"]),
         boot=UUID(configure.boot_id),
-        window=timedelta(microseconds=int(configure.config["window_ns"]) / 1000),
+        window=timedelta(microseconds=window_ns / 1000),
         patterns=configure.patterns,
         taken=cursor.seq if cursor is not None and cursor.boot_id == configure.boot_id else 0,
         emit=emit,

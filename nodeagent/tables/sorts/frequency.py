@@ -48,7 +48,8 @@ def objections(form: FrequencyForm) -> Objections:
         yield "level", reason
     if form.at_least is not None and (reason := objection(form.at_least, kind)):
         yield "at_least", reason
-    if form.release_ns is None and form.level is not Level.MANUALLY_SEPARATE_NPU:
+    on_chips = kind in (Kind.CHIP, Kind.PUBLIC)
+    if form.release_ns is None and on_chips and form.level is not Level.MANUALLY_SEPARATE_NPU:
         reason = "missing; where nobody but a person releases, the level must be ManuallySeparateNPU"
         yield "release_time_window", reason
     if form.release_ns is not None and form.release_ns < _RELEASE_LEAST_NS:

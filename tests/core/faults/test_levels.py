@@ -18,6 +18,7 @@ from tests.core.build import (
     device_view,
     emitted,
     order,
+    repeat,
     row,
     run,
     seen,
@@ -199,3 +200,39 @@ def test_a_fault_of_a_port_reaches_the_chips_behind_it_and_no_others() -> None:
     assert (stands(engine, "npu0")[1:], stands(engine, "npu1")[1:]) == (DRAIN, FREE)
     run(engine, [(3, signal("AER", "recover", "0000:01:00.0"))])
     assert stands(engine, "npu0")[1:] == FREE
+
+
+def test_a_port_that_names_its_chips_reaches_them_and_its_events_name_them() -> None:
+    """By name, id or PCI address; the port is no bridge above them."""
+    port = row("PORT_DEAD", Level.PRE_SEPARATE_FAULT, kind=Kind.LINK, affects=Affects.CHIPS_BEHIND)
+    engine = begin(catalog(port), chips=0)
+    chips = {"pci": "0000:0a:00.0", "chips": "npu10,die2,0000:09:00.0"}
+    run(
+        engine,
+        [
+            (1, seen("npu1", "die1", "0000:09:00.0")),
+            (1, seen("npu2", "die2", "0000:0c:00.0")),
+            (1, seen("npu3", "die3", "0000:0d:00.0")),
+            (1, seen("npu10", "die10", "0000:0e:00.0")),
+            (1, back()),
+            (2, replace(seen("eth0", "", kind=Kind.LINK, source="link"), attributes=chips)),
+            (2, back("link")),
+        ],
+    )
+    events = run(engine, [(3, signal("PORT_DEAD", device="eth0"))])
+    raised = next(event for event in events if event.kind is EventKind.RAISED)
+    assert raised.evidence["chips_behind"] == "npu1, npu2, npu10"
+    names = ("npu1", "npu2", "npu3", "npu10")
+    assert [stands(engine, name)[1:] for name in names] == [DRAIN, DRAIN, FREE, DRAIN]
+
+
+def test_a_promotion_of_a_ports_fault_reaches_the_node_as_the_fault_does() -> None:
+    port = row("PORT_DOWN", Level.SUB_HEALTH, kind=Kind.LINK, affects=Affects.NODE)
+    often = repeat("PORT_DOWN", times=2, level=Level.PRE_SEPARATE_FAULT, kind=Kind.LINK, release_ns=None)
+    engine = begin(catalog(port, frequency=(often,)), chips=0)
+    down, up = (signal("PORT_DOWN", assertion, "eth0") for assertion in ("occur", "recover"))
+    run(engine, [(1, down), (2, up), (3, down), (4, up)])
+    assert stands(engine, "eth0")[1:] == DRAIN
+    assert stands(engine, "node") == (Level.PRE_SEPARATE_FAULT, *DRAIN)
+    run(engine, [(5, order("release", "eth0"))])
+    assert stands(engine, "node")[1:] == FREE

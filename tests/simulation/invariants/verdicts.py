@@ -12,6 +12,7 @@ from nodeagent.core.model import (
     HoldKind,
     Kind,
     Level,
+    Promotion,
     Recovery,
     Verdict,
     View,
@@ -79,7 +80,8 @@ class StrictestOfAll(Invariant):
             stances = list(_stances(step.after, device, step.catalog))
             verdict = max((one[0] for one in stances), key=_STRICTNESS.index, default=Verdict.ALLOW)
             handling = max((one[1] for one in stances), key=_WEIGHT.index, default=Handling.NONE)
-            level = max(_levels(step.after, device), key=PRECEDENCE.index, default=Level.NOT_HANDLE)
+            levels = _levels(step.after, device, step.catalog)
+            level = max(levels, key=PRECEDENCE.index, default=Level.NOT_HANDLE)
             shown = Verdict.ALLOW if device.verdict is Verdict.UNKNOWN else device.verdict
             if (shown, device.handling, device.level) != (verdict, handling, level):
                 found = f"{device.name} is {device.level} {device.verdict} {device.handling}"
@@ -103,7 +105,7 @@ class UserInducedNeverIsolates(Invariant):
 def _stances(view: View, device: DeviceView, catalog: Catalog) -> Iterator[Stance]:
     settings = catalog.settings
     for condition in view.conditions:
-        if condition.affect_verdict and _reaches(view, condition, device):
+        if condition.affect_verdict and _reaches(view, condition.device_id, condition.affects, device):
             if condition.user_induced or _restarts_its_job_only(view, condition, catalog):
                 handling = Handling.RESCHEDULE if condition.rescheduling else Handling.RESTART_JOB
                 yield Verdict.ALLOW, handling
@@ -114,7 +116,8 @@ def _stances(view: View, device: DeviceView, catalog: Catalog) -> Iterator[Stanc
             else:
                 yield stance_of(condition.level, condition.phase, settings)
     for promotion in view.promotions:
-        if promotion.effective and promotion.device_id == device.id:
+        affects = _affects(promotion, catalog)
+        if promotion.effective and _reaches(view, promotion.device_id, affects, device):
             yield stance_of(promotion.level, promotion.phase, settings)
     for hold in view.holds:
         if hold.device_id == device.id:
@@ -136,23 +139,29 @@ def _recovery(condition: Condition, catalog: Catalog) -> Recovery:
     return Recovery.LEVEL if row is None else row.recovery
 
 
-def _levels(view: View, device: DeviceView) -> Iterator[Level]:
+def _affects(promotion: Promotion, catalog: Catalog) -> Affects:
+    row = row_of(catalog, promotion.code)
+    return Affects.SELF if row is None else row.affects
+
+
+def _levels(view: View, device: DeviceView, catalog: Catalog) -> Iterator[Level]:
     for condition in view.conditions:
         of_node = condition.affects is Affects.NODE and device.name == NODE
         if condition.affect_verdict and (of_node or condition.device_id == device.id):
             yield condition.level
     for promotion in view.promotions:
-        if promotion.effective and promotion.device_id == device.id:
+        of_node = _affects(promotion, catalog) is Affects.NODE and device.name == NODE
+        if promotion.effective and (of_node or promotion.device_id == device.id):
             yield promotion.level
 
 
-def _reaches(view: View, condition: Condition, device: DeviceView) -> bool:
-    if condition.device_id == device.id:
+def _reaches(view: View, device_id: str, affects: Affects, device: DeviceView) -> bool:
+    if device_id == device.id:
         return True
-    if condition.affects is Affects.NODE:
+    if affects is Affects.NODE:
         return device.name == NODE
-    if condition.affects is not Affects.CHIPS_BEHIND or device.kind is not Kind.CHIP:
+    if affects is not Affects.CHIPS_BEHIND or device.kind is not Kind.CHIP:
         return False
-    (port,) = [one for one in view.devices if one.id == condition.device_id]
+    (port,) = [one for one in view.devices if one.id == device_id]
     above = device.attributes.get("upstream", "").split(",")
     return port.attributes.get("pci", "?") in above

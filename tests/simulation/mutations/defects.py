@@ -1,6 +1,6 @@
 """What mutations put in the place of the core's own functions: each is one slip of the pen."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from nodeagent.core.engine import Engine
 from nodeagent.core.faults import closing, signals
 from nodeagent.core.model import (
     ActiveSet,
+    Affects,
     Assertion,
     Carried,
     CatalogChanged,
@@ -219,6 +220,14 @@ def unknown_hides(given: Iterable[Contribution], unobserved: Reason | None, unkn
 
 def never_unknown(given: Iterable[Contribution], unobserved: Reason | None, _: bool) -> Judgement:
     return judge(given, unobserved, False)
+
+
+_REACHING = emit._reaching
+
+
+def reaching_of_conditions(state: State) -> Iterator[tuple[str, Affects, Contribution]]:
+    """What repeats speaks for its own device alone."""
+    return (each for each in _REACHING(state) if each[2].reason.kind == "condition")
 
 
 def isolates(_: bool) -> tuple[Verdict, Handling]:

@@ -50,6 +50,7 @@ from tests.simulation.mutations.defects import (
     once_is_occur,
     once_prolongs,
     once_stays,
+    reaching_of_conditions,
     reboot_clears_unread,
     recover_at_once,
     recover_everywhere,
@@ -122,6 +123,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("PreSeparateNPU hides RestartNPU", (judging(without_reset),)),
     Mutation("UNKNOWN hides what is stricter", ((emit, "judge", unknown_hides),)),
     Mutation("an unobserved device is ALLOW", ((emit, "judge", never_unknown),)),
+    Mutation(
+        "what repeats on a link reaches nobody behind it", ((emit, "_reaching", reaching_of_conditions),)
+    ),
     Mutation("a fault of the application isolates", ((recovery, "user_induced_stance", isolates),)),
     Mutation("the third fault of the application counts as the first", ((signals, "_USER_INDUCED", FOURTH),)),
     Mutation("a change of verdict is not emitted", ((engine, "settle", settles_silently),)),

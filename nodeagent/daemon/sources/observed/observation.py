@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from nodeagent import wire
 from nodeagent.core.model import NODE, Assertion, Input, SourceBack, SourceLost
 from nodeagent.core.state.names import part_of
+from nodeagent.daemon.sources.observed.excluded import marked
 from nodeagent.daemon.sources.observed.expected_chips import ExpectedChips
 from nodeagent.daemon.sources.observed.first_read import FirstRead
 from nodeagent.daemon.sources.observed.holder_changes import HolderChanges
@@ -37,7 +38,7 @@ from nodeagent.wire import SOURCE
 
 class Observation:
     """``required``: without this source the node's state is unknown. ``known`` are its parts of before.
-    ``expected_chips`` are as in ``ExpectedChips``.
+    ``expected_chips`` are as in ``ExpectedChips``, ``exclude`` as in ``excluded``.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Observation:
         clock: Clock,
         known: Sequence[wire.Device] = (),
         expected_chips: int | None = None,
+        exclude: Sequence[str] = (),
     ) -> None:
         self.chips = ExpectedChips(source, expected_chips)
         self.state = SourceState.OPENING
@@ -54,6 +56,7 @@ class Observation:
         self._source = source
         self._inventory = Inventory(source, known)
         self._required = required
+        self._exclude = exclude
         self._clock = clock
         self._faults = OwnFaults(source)
         self._listed: wire.Hello | wire.Devices | None = None
@@ -62,6 +65,7 @@ class Observation:
         self._resting: dict[str, str] = {}
         self._holders = HolderChanges()
         self._lost_by: str | None = None
+        self._is_unlisted = False
 
     @property
     def resting(self) -> Collection[str]:
@@ -109,6 +113,7 @@ class Observation:
         """A worker is ready; it will not touch the devices in ``skip``."""
         inputs = self.population(hello)
         self._take(SourceTrigger.OPENED)
+        self._is_unlisted = False
         owed = self._devices.keys() - set(skip) - self._resting.keys()
         self._first_read = FirstRead(owed, follows=hello.follows)
         self._unobserved.clear()
@@ -122,7 +127,7 @@ class Observation:
         """These devices there are, and these are missing."""
         self._listed = said
         resting = {name: self._devices[name] for name in self._resting if name in self._devices}
-        devices = {device.device: device for device in said.devices} | resting
+        devices = {device.device: device for device in marked(said.devices, self._exclude)} | resting
         known_as = devices.keys() | {device.attributes.get("pci", "") for device in resting.values()}
         missing = {lost.device: lost.reason for lost in said.missing if lost.device not in known_as}
         inputs: list[Input] = [
@@ -167,7 +172,14 @@ class Observation:
         if reply.error:
             if device != SOURCE:
                 inputs += self._unobserve(device, f"the driver answers: {reply.error}")
+            elif not self._devices and self.observing:
+                # Where no device answers, the list is all by which it can be seen to work.
+                self._is_unlisted = True
+                inputs += self._lose(SourceTrigger.FAILED, f"its devices cannot be listed: {reply.error}")
             return [*inputs, *self._settle()]
+        if device == SOURCE and self._is_unlisted:
+            self._is_unlisted = False
+            self._first_read = FirstRead(self._devices.keys() - self._resting.keys())
         inputs += self._faults.recovered(DRIVER_UNRESPONSIVE, device)
         holders, has_come = self._holders.changed(reply)
         inputs += holders if has_come else []

@@ -1,0 +1,1 @@
+"""The driver ``link``: the node's network ports, by netlink and sysfs."""

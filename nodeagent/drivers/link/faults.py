@@ -1,0 +1,74 @@
+"""What is wrong with a port, by what was read of it. Pure: codes and the evidence for them, no levels.
+
+A port that an administrator switched off is in order, and so is one that never worked: many ports have no
+cable. A port that the configuration expects has to be there and up in any case.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from nodeagent.drivers.link.ports import Port
+
+PORT_DOWN: Final = "PORT_DOWN"
+ETHERNET_PORT_DOWN: Final = "ETHERNET_PORT_DOWN"
+PORT_MISSING: Final = "PORT_MISSING"
+PORT_SLOW: Final = "PORT_SLOW"
+BOND_DEGRADED: Final = "BOND_DEGRADED"
+
+Evidence = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """``words`` say how the link is. ``was_up``: it worked once, as far as anybody knows.
+
+    ``losses`` is how often it lost its link, None where nobody counts. ``idle_members`` are the interfaces
+    of a bond that do not work, ``rate_gbps`` None where it is not known.
+    """
+
+    is_up: bool
+    is_enabled: bool
+    words: str
+    was_up: bool = False
+    losses: int | None = None
+    rate_gbps: float | None = None
+    idle_members: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """``codes`` stand, with their evidence; of those in ``unread`` nothing can be said."""
+
+    codes: Mapping[str, Evidence] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
+
+
+def down_code(port: Port) -> str:
+    return PORT_DOWN if port.is_needed else ETHERNET_PORT_DOWN
+
+
+def faults_of(port: Port, seen: Seen, least_gbps: float) -> Found:
+    """``least_gbps`` is the rate that it ought to have, 0 for any."""
+    if port.is_missing:
+        return Found(codes={PORT_MISSING: {"state": "no port of this name is on the node"}})
+    codes: dict[str, Evidence] = {}
+    unread: tuple[str, ...] = ()
+    if not seen.is_up:
+        unread = (PORT_SLOW,)
+        if port.is_expected or (seen.is_enabled and seen.was_up):
+            codes[down_code(port)] = _evidence(port, seen)
+        elif seen.is_enabled:
+            # It may have worked before this worker, of which nobody has told it.
+            unread = (PORT_SLOW, PORT_DOWN, ETHERNET_PORT_DOWN)
+    elif seen.rate_gbps is not None and seen.rate_gbps < least_gbps:
+        rates = {"rate_gbps": f"{seen.rate_gbps:g}", "expected_gbps": f"{least_gbps:g}"}
+        codes[PORT_SLOW] = {**_evidence(port, seen), **rates}
+    if port.members and seen.idle_members:
+        codes[BOND_DEGRADED] = {"members_down": ", ".join(seen.idle_members)[:1024]}
+    return Found(codes=codes, unread=unread)
+
+
+def _evidence(port: Port, seen: Seen) -> Evidence:
+    rdma = {"rdma": port.rdma.name} if port.rdma is not None else {}
+    return {"state": seen.words, **rdma}

@@ -1,0 +1,176 @@
+"""The ports of the node: interfaces and RDMA ports brought together, under the names that people use.
+
+A port of hardware is known by its place (PCI function and number), whatever its interface is called; its
+interface and its RDMA port are one. An InfiniBand port bears the name of its RDMA device, every other one
+that of its interface. It reads no state.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Final
+from urllib.parse import quote
+
+from nodeagent.core.model import Kind
+from nodeagent.drivers.link.interface import Interface
+from nodeagent.drivers.link.place import Place
+from nodeagent.drivers.link.rdma import INFINIBAND, RdmaPort
+from nodeagent.wire import Device
+
+VENDOR: Final = "linux"
+BOND: Final = "bond"
+
+_SAFE: Final = "".join(map(chr, range(0x21, 0x7F)))
+_NAME_OF_ANOTHER: Final = re.compile(r"node|\*|(?:gpu|npu|ub)\d.*")
+"""A name that means a device of another source."""
+
+_MAX_TEXT: Final = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Port:
+    """``index`` is that of its interface, 0 for none. ``members`` are those of a bond's interfaces.
+
+    ``is_expected``: the configuration says that it ought to be there and up. ``is_needed``: jobs need it,
+    since it does RDMA or is expected, and it is no member of a bond, which is needed in its place.
+    """
+
+    name: str
+    index: int = 0
+    place: Place | None = None
+    rdma: RdmaPort | None = None
+    members: tuple[int, ...] = ()
+    kind: str = ""
+    is_expected: bool = False
+    is_needed: bool = False
+    chips: tuple[str, ...] = ()
+
+    @property
+    def is_infiniband(self) -> bool:
+        """Its state is that of its RDMA port: an IP interface on top may be down by itself."""
+        return self.rdma is not None and (self.index == 0 or self.rdma.link_layer == INFINIBAND)
+
+    @property
+    def is_missing(self) -> bool:
+        return self.index == 0 and self.rdma is None
+
+    def device(self) -> Device:
+        """What is told of it. The first port of a function is known by the address of the function; a virtual
+        interface, which has none, by its index, and a bond by its name.
+        """
+        attributes = {"chips": ",".join(self.chips)[:_MAX_TEXT]} if self.chips else {}
+        identity = ""
+        if self.place is not None:
+            attributes["driver"] = self.place.driver
+            if self.place.number == 0:
+                attributes["pci"] = self.place.pci
+            else:
+                identity = f"{self.place.pci}/{self.place.number}"
+        elif self.index and self.kind != BOND:
+            identity = f"interface-{self.index}"
+        if self.rdma is not None:
+            attributes |= {"rdma": self.rdma.name, "link_layer": self.rdma.link_layer}
+        if self.kind:
+            attributes["interface_kind"] = self.kind
+        return Device(
+            device=self.name, kind=Kind.LINK, vendor=VENDOR, identity=identity, attributes=attributes
+        )
+
+
+def ports_of(
+    interfaces: Iterable[Interface],
+    rdma: Iterable[RdmaPort],
+    *,
+    place_of: Callable[[str], Place | None],
+    chips_of: Callable[[Sequence[str], Place | None], tuple[str, ...]],
+    watch: Sequence[str] = (),
+    expected: Sequence[str] = (),
+) -> dict[str, Port]:
+    """By name. ``watch`` are patterns of further interfaces, ``expected`` the names of ports that ought to be
+    up.
+    """
+    listed = sorted(interfaces, key=lambda interface: interface.index)
+    places = {interface.index: place_of(interface.name) for interface in listed}
+    by_place = {(port.place.pci, port.place.number): port for port in rdma}
+    found: list[Port] = []
+    taken: set[tuple[str, int]] = set()
+    for interface in listed:
+        place = places[interface.index]
+        if place is not None and (place.pci, place.number) not in taken:
+            taken.add((place.pci, place.number))
+            found.append(_port(interface, place, by_place.get((place.pci, place.number))))
+        elif place is None and _is_wanted(interface.name, (*watch, *expected)):
+            found.append(_port(interface, None, None))
+    found += [
+        Port(name=port.name, place=port.place, rdma=port)
+        for where, port in by_place.items()
+        if where not in taken
+    ]
+    found = _with_bonds(found, {interface.index: interface for interface in listed})
+    ports = {port.name: port for port in (_judged(port, found, expected, chips_of, listed) for port in found)}
+    for name in expected:
+        if not any(_is_called(port, name, listed) for port in ports.values()):
+            ports[name] = Port(name=name, is_expected=True, is_needed=True, chips=chips_of((name,), None))
+    return ports
+
+
+def _port(interface: Interface, place: Place | None, rdma: RdmaPort | None) -> Port:
+    is_infiniband = rdma is not None and rdma.link_layer == INFINIBAND
+    name = rdma.name if rdma is not None and is_infiniband else shown(interface.name)
+    return Port(name=name, index=interface.index, place=place, rdma=rdma, kind=interface.kind)
+
+
+def _with_bonds(found: list[Port], by_index: Mapping[int, Interface]) -> list[Port]:
+    """The bonds of watched ports are watched too."""
+    members: dict[int, list[int]] = {}
+    for port in found:
+        if port.index and (bond := by_index[port.index].bond) in by_index:
+            members.setdefault(bond, []).append(port.index)
+    here = {port.index for port in found}
+    bonds = [
+        Port(name=shown(by_index[bond].name), index=bond, kind=by_index[bond].kind)
+        for bond in members
+        if bond not in here
+    ]
+    return [replace(port, members=tuple(members.get(port.index, ()))) for port in (*found, *bonds)]
+
+
+def _judged(
+    port: Port,
+    found: Sequence[Port],
+    expected: Sequence[str],
+    chips_of: Callable[[Sequence[str], Place | None], tuple[str, ...]],
+    listed: Sequence[Interface],
+) -> Port:
+    """Whether jobs need it, and which chips are behind it: those of its members are a bond's too."""
+    is_member = any(port.index in other.members for other in found if port.index)
+    is_expected = any(_is_called(port, name, listed) for name in expected)
+    members = [other for other in found if other.index and other.index in port.members]
+    does_rdma = any(each.rdma is not None for each in (port, *members))
+    names = (port.name, port.rdma.name if port.rdma is not None else port.name)
+    chips = chips_of(names, port.place)
+    for member in members:
+        chips += tuple(chip for chip in chips_of((member.name,), member.place) if chip not in chips)
+    return replace(
+        port,
+        is_expected=is_expected,
+        is_needed=is_expected or (does_rdma and not is_member),
+        chips=chips,
+    )
+
+
+def _is_called(port: Port, name: str, listed: Sequence[Interface]) -> bool:
+    """By the name that is shown, that of its RDMA port, or that of its interface."""
+    if name == port.name or (port.rdma is not None and name == port.rdma.name):
+        return True
+    return any(interface.index == port.index and interface.name == name for interface in listed)
+
+
+def _is_wanted(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def shown(name: str) -> str:
+    """The kernel lets an interface have nearly any name; one that would mean something else is marked."""
+    return f"port:{name}" if _NAME_OF_ANOTHER.fullmatch(name) else quote(name, safe=_SAFE)
