@@ -31,11 +31,10 @@ def acting(
     folder: Path, mode: str = "ask", more: str = "", description: str = "8x910B", announce: str = "5s"
 ) -> Iterator[Acting]:
     """Every chip has been seen. ``more`` are lines of ``[reset]``."""
-    node = Node.within(folder)
     chips = EmulatedNode.create(folder / "chips", description)
-    with node.configuration.open("a") as file:
-        file.write(
-            f"""{configuration_of(chips)}
+    node = Node.within(
+        folder,
+        f"""{configuration_of(chips)}
 poll_interval = "100ms"
 
 [reset]
@@ -44,8 +43,8 @@ announce = "{announce}"
 run_dir = "{folder}/reset"
 do_not_touch = "{folder}/do-not-touch"
 {more}
-"""
-        )
+""",
+    )
     with node.daemon() as stream:
         for _ in ("node", *chips.names()):
             stream.until(" ALLOW ")

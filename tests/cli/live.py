@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from tests.sources import only_named
 from tests.waiting import WAIT_LIMIT_S, Lines, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -57,15 +58,16 @@ class Node:
     written: int = field(default=0)
 
     @classmethod
-    def within(cls, folder: Path) -> Self:
-        """Everything that it needs lies in the folder."""
+    def within(cls, folder: Path, sections: str = "") -> Self:
+        """Everything that it needs lies in the folder. ``sections`` are further ones of the configuration."""
         os.mkfifo(folder / "kmsg")
         (folder / "tables").mkdir()
         for table in (ROOT / "fault_codes").iterdir():
             if table.name not in LEFT_OUT:
                 (folder / "tables" / table.name).symlink_to(table)
         (folder / "nodeagent.toml").write_text(
-            f"""
+            only_named(
+                f"""
 [agent]
 state_dir = "{folder}/state"
 socket = "{folder}/n.sock"
@@ -75,12 +77,12 @@ tables = ["{folder}/tables"]
 [metrics]
 listen = ""
 
-[drivers.link]
-enabled = false
-
 [drivers.kmsg]
 path = "{folder}/kmsg"
+
+{sections}
 """
+            )
         )
         return cls(folder / "nodeagent.toml", folder / "n.sock", folder / "kmsg")
 

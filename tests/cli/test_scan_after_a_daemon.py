@@ -71,10 +71,10 @@ def chips(tmp_path: Path) -> Iterator[EmulatedNode]:
 
 @pytest.fixture
 def site(tmp_path: Path, chips: EmulatedNode) -> Site:
-    site = Site.within(tmp_path)
+    site = Site.within(tmp_path, configuration_of(chips))
     shipped = f'tables = ["{site.tables}"'
     text = site.configuration.read_text().replace(shipped, f'{shipped}, "{tmp_path}/site"')
-    site.configuration.write_text(f"{text}\n{configuration_of(chips)}\n")
+    site.configuration.write_text(text)
     (tmp_path / "site").mkdir()
     (tmp_path / "site/site.toml").write_text(SITE)
     return site

@@ -15,10 +15,9 @@ from tests.cli.live import Node
 @pytest.fixture
 def gpus(tmp_path: Path) -> Iterator[EmulatedNode]:
     """Two GPUs, which the configuration does not require; there is nothing of another vendor."""
-    configuration = Node.within(tmp_path).configuration
+    others = "[drivers.ascend]\n[drivers.unifiedbus]\n"
     with EmulatedNode.create(tmp_path / "node", "2xH100") as node:
-        with configuration.open("a") as file:
-            file.write(f'{configuration_of(node)}\ncall_deadline = "2s"\n')
+        Node.within(tmp_path, f'{others}{configuration_of(node)}\ncall_deadline = "2s"\n')
         yield node
 
 

@@ -23,11 +23,9 @@ LINES = 24
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The configuration of a daemon on them: one isolated by a person, four faulty, one that hangs."""
     folder = tmp_path_factory.mktemp("status")
-    node = Node.within(folder)
     chips = EmulatedNode.create(folder / "chips", "16xA3")
-    with node.configuration.open("a") as file:
-        file.write(f'{configuration_of(chips)}\npoll_interval = "100ms"\ncall_deadline = "1s"\n')
-        file.write('[reset]\nmode = "off"\n')
+    polled = f'{configuration_of(chips)}\npoll_interval = "100ms"\ncall_deadline = "1s"\n'
+    node = Node.within(folder, f'{polled}[reset]\nmode = "off"\n')
     with chips, node.daemon() as stream:
         for _ in range(24):
             stream.until(" ALLOW ")

@@ -22,6 +22,7 @@ import grpc
 from grpc_health.v1 import health_pb2
 
 from nodeagent.client import AsyncClient, ClientError
+from tests.sources import only_named
 from tests.waiting import WAIT_LIMIT_S
 
 ROOT = Path(__file__).parents[2]
@@ -99,23 +100,23 @@ class Daemon:
         self.tables.mkdir(exist_ok=True)
         self.config.write_text(
             self.configuration
-            or "\n".join(
-                (
-                    "[agent]",
-                    f'state_dir = "{self.state}"',
-                    f'socket = "{self.socket}"',
-                    f'control_socket = "{self.folder}/c.sock"',
-                    f'tables = ["{base}", "{self.tables}"]',
-                    *self.agent,
-                    "[metrics]",
-                    f'listen = "{self.metrics}"',
-                    "[drivers.kmsg]",
-                    f'path = "{self.kernel_log}"',
-                    *self.kmsg,
-                    "[drivers.link]",
-                    "enabled = false",
-                    *self.sections,
-                    "",
+            or only_named(
+                "\n".join(
+                    (
+                        "[agent]",
+                        f'state_dir = "{self.state}"',
+                        f'socket = "{self.socket}"',
+                        f'control_socket = "{self.folder}/c.sock"',
+                        f'tables = ["{base}", "{self.tables}"]',
+                        *self.agent,
+                        "[metrics]",
+                        f'listen = "{self.metrics}"',
+                        "[drivers.kmsg]",
+                        f'path = "{self.kernel_log}"',
+                        *self.kmsg,
+                        *self.sections,
+                        "",
+                    )
                 )
             )
         )

@@ -15,11 +15,9 @@ from nodeagent.emulator.node import EmulatedNode
 from nodeagent.emulator.nvidia.gpus import Gpus
 from nodeagent.emulator.nvidia.kernel_lines import xid_line
 from tests.drivers.kernel_log_double import KernelLogDouble
+from tests.sources import only_named
 from tests.stories.daemon import ROOT, Daemon
 from tests.stories.subscriber import Subscriber
-
-ABSENT = ("ascend", "link", "unifiedbus")
-"""Sources that the stories of GPUs do without."""
 
 
 @dataclass(kw_only=True)
@@ -65,11 +63,7 @@ class GpuDaemon(Daemon):
             *(() if self.as_shipped else ('poll_interval = "200ms"', 'call_deadline = "2s"')),
             *self.nvidia,
         ]
-        for source in ABSENT:
-            if f"[drivers.{source}]" not in self.sections:
-                lines += [f"[drivers.{source}]", "enabled = false"]
-        lines += self.sections
-        self.config.write_text("\n".join((*lines, "")))
+        self.config.write_text(only_named("\n".join((*lines, *self.sections, ""))))
 
     def say(self, *lines: str) -> None:
         """Lines of the kernel itself."""
