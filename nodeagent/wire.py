@@ -44,6 +44,8 @@ Natural = Annotated[int, Meta(ge=0, le=2**62)]
 ErrorNumber = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Evidence = Annotated[dict[Name, Text], Meta(max_length=MAX_EVIDENCE)]
 Attributes = Annotated[dict[Name, Text], Meta(max_length=64)]
+Setting = str | int | float | bool | tuple[str, ...]
+"""The value of a key of a driver's section of the configuration."""
 
 
 class ProtocolError(ValueError):
@@ -144,7 +146,7 @@ class Configure(_Message, frozen=True, tag="configure"):
 
     driver: str
     boot_id: str
-    config: dict[str, str | int | float | bool] = {}
+    config: dict[str, Setting] = {}
     patterns: tuple[Pattern, ...] = ()
     cursor: Cursor | None = None
     skip: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from pathlib import Path
 from nodeagent.core.catalog.catalog import CounterRule, Pattern, ThresholdRule
 from nodeagent.store.records import Cursor
 from nodeagent.vendors import HELLO_DEADLINE_S
-from nodeagent.wire import Device
+from nodeagent.wire import Device, Setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class WorkerSpec:
 
     source: str
     boot_id: str
-    config: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    config: Mapping[str, Setting] = field(default_factory=dict)
     patterns: Sequence[Pattern] = ()
     threshold: Sequence[ThresholdRule] = ()
     counter: Sequence[CounterRule] = ()
