@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from nodeagent.config.drivers import ChipsConfig, DriverConfig, KmsgConfig, NvidiaConfig, VendorConfig
+from nodeagent.config.drivers import (
+    ChipsConfig,
+    DriverConfig,
+    HostConfig,
+    KmsgConfig,
+    NvidiaConfig,
+    VendorConfig,
+)
 from nodeagent.core.model import KERNEL_LOG, Kind
 
 HELLO_DEADLINE_S: Final = 60.0
@@ -79,6 +86,8 @@ _ASCEND = DriverTraits(
     ),
 )
 
+_HOST = DriverTraits(module="nodeagent.drivers.host.driver", section=HostConfig)
+
 _KMSG = DriverTraits(module="nodeagent.drivers.kmsg.driver", section=KmsgConfig)
 
 _NVIDIA = DriverTraits(
@@ -111,7 +120,7 @@ _UNIFIEDBUS = DriverTraits(
 )
 
 DRIVERS: Final[Mapping[str, DriverTraits]] = MappingProxyType(
-    {"ascend": _ASCEND, KERNEL_LOG: _KMSG, "nvidia": _NVIDIA, "unifiedbus": _UNIFIEDBUS}
+    {"ascend": _ASCEND, "host": _HOST, KERNEL_LOG: _KMSG, "nvidia": _NVIDIA, "unifiedbus": _UNIFIEDBUS}
 )
 """By the name of the source; that of a driver whose devices can be reset is the vendor's."""
 

@@ -7,8 +7,8 @@ from msgspec.structs import asdict
 
 from nodeagent.core.catalog.catalog import SECOND_NS
 from nodeagent.toml.quantities import duration
-from nodeagent.toml.texts import FilePath, OptionalPath
-from nodeagent.wire import MAX_DEVICES
+from nodeagent.toml.texts import FilePath, OptionalPath, ServiceUnit
+from nodeagent.wire import MAX_DEVICES, Setting
 
 Interval = Annotated[int, duration(SECOND_NS // 100, 3600 * SECOND_NS, '"10ms" to "1h"')]
 
@@ -22,7 +22,7 @@ class DriverConfig(Struct, frozen=True, kw_only=True):
     call_deadline_ns: Interval = field(default=5 * SECOND_NS, name="call_deadline")
     library: OptionalPath = ""
 
-    def for_driver(self) -> dict[str, str | int | float | bool]:
+    def for_driver(self) -> dict[str, Setting]:
         """The keys that are the driver's own business, and not its supervisor's."""
         return {key: value for key, value in asdict(self).items() if key not in _NOT_THE_DRIVERS}
 
@@ -49,6 +49,19 @@ class VendorConfig(DriverConfig, frozen=True, kw_only=True):
 
     sysfs: FilePath = "/sys"
     procfs: FilePath = "/proc"
+
+
+class HostConfig(DriverConfig, frozen=True, kw_only=True):
+    """``[drivers.host]``. ``root`` is that of the node's file system. ``services`` are watched in addition to
+    those that the node's accelerators need, ``ignored_services`` never.
+    """
+
+    poll_interval_ns: Interval = field(default=10 * SECOND_NS, name="poll_interval")
+    sysfs: FilePath = "/sys"
+    procfs: FilePath = "/proc"
+    root: FilePath = "/"
+    services: tuple[ServiceUnit, ...] = ()
+    ignored_services: tuple[ServiceUnit, ...] = ()
 
 
 class ChipsConfig(VendorConfig, frozen=True, kw_only=True):
