@@ -1,4 +1,4 @@
-"""Services that accelerators need, watched by the installed package beside a real systemd, from its sandbox."""
+"""Services that accelerators need, watched by the package from its sandbox, beside a real systemd."""
 
 import json
 from collections.abc import Iterator
