@@ -18,6 +18,7 @@ from typing import Final
 from nodeagent.core.model import Assertion
 from nodeagent.drivers.api import Driver, Emit, Population, Reading, Unavailable
 from nodeagent.drivers.host.aer import Aer
+from nodeagent.drivers.host.blocked import BlockedProcesses
 from nodeagent.drivers.host.check import Check, Evidence, Finding, Look
 from nodeagent.drivers.host.edac import Memory
 from nodeagent.drivers.host.hardware import Hardware
@@ -48,6 +49,7 @@ def create(configure: Configure, emit: Emit) -> Driver:
         "services": services,
         "storage clients": StorageClients(root),
         "AER counters": Aer(sysfs, hardware),
+        "blocked processes": BlockedProcesses(procfs, hardware),
         "PCI Express links": PcieLinks(sysfs, hardware, cache(partial(is_virtual, sysfs, procfs))),
     }
     return HostDriver(memory=Memory(sysfs), checks=checks, emit=emit)

@@ -206,6 +206,7 @@ def test_only_a_panic_stops_the_node_and_what_can_recover_says_so(catalog: Catal
         "NIC_PCIE_WIDTH",
         "NPU_PCIE_WIDTH",
         "PCIE_SLOT_DOWN",
+        "PROCESS_BLOCKED",
         "SERVICE_DOWN",
         "SERVICE_DOWN.containerd",
         "SERVICE_DOWN.crio",
