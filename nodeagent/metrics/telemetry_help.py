@@ -57,6 +57,7 @@ HELP: Final[Mapping[str, str]] = {
     "pcie_aer_correctable_total": "PCI Express errors that the link corrected, by PCI address.",
     "pcie_aer_nonfatal_total": "PCI Express errors not corrected that the link outlived, by PCI address.",
     "pcie_aer_fatal_total": "PCI Express errors that the link did not outlive, by PCI address.",
+    "check_failed": "1 while what the part names cannot be looked at; what was found before stands.",
     "service_up": "1 while the service runs.",
     "service_restarts_total": "Times the service was started anew since it is watched.",
     # PCIe

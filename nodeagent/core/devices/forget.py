@@ -39,7 +39,22 @@ def forget(state: State, device: Device, why: str, *kept: type[Cell]) -> None:
 def forget_named(state: State, device: Device, why: str, source: str = "") -> None:
     """One that only faults have named: an event of the node ends its id (``was``)."""
     forget(state, device, why)
-    reason = f"{device.name} was known only by its faults: {why}"
+    _say(state, device, f"{device.name} was known only by its faults: {why}", source)
+
+
+def forget_vanished(state: State, device: Device, why: str, source: str) -> None:
+    """One that its source lists no longer: an event of the node ends its id (``was``)."""
+    forget(state, device, why)
+    _say(state, device, f"{device.name} is forgotten: {why}", source)
+
+
+def is_host_part_without_fault(state: State, device: Device) -> bool:
+    """Nobody schedules onto it, so that nobody misses it; a name of it may be another after an update."""
+    is_bare = not any(state.on(cell, device.id) for cell in (Condition, Promotion, Hold))
+    return device.kind is Kind.HOST and is_bare
+
+
+def _say(state: State, device: Device, reason: str, source: str) -> None:
     node = state.device(state.node_id)
     emit(state, EventKind.NOTICE, node, source=source, why=reason, evidence={"was": device.id})
 

@@ -108,8 +108,7 @@ class HostDriver:
             self._say(what, "")
         except OSError as error:
             self._say(what, f"{what} cannot be looked at: {error}")
-            before = self._found.get(what, Look())
-            look = Look(active=before.active)
+            look = self._found[what] = Look(active=self._found.get(what, Look()).active)
         return look
 
     def _say(self, what: str, failure: str) -> None:
@@ -118,7 +117,9 @@ class HostDriver:
             print(failure or f"{what} can be looked at again", file=sys.stderr, flush=True)
 
     def _readings(self) -> Mapping[str, float]:
-        return {name: value for look in self._found.values() for name, value in look.readings.items()}
+        readings = {name: value for look in self._found.values() for name, value in look.readings.items()}
+        failed = {f"check_failed.{what}": 1.0 for what, failure in self._failures.items() if failure}
+        return {**readings, **failed}
 
     # ------------------------------------------------------------------ reporting
 
