@@ -87,31 +87,22 @@ class BlockedProcesses:
     def _blocked(self, pid: int, now_s: float) -> Blocked | None:
         """None where it is not, has ended, or is the kernel's own."""
         folder = self._procfs / str(pid)
-        for task in (folder, *self._others(folder)):
-            try:
-                command, fields = stat_of(task)
-            except (FileNotFoundError, ProcessLookupError, PermissionError):
-                return None
-            if fields[_STATE] == "D" and not int(fields[_FLAGS]) & _KERNEL_THREAD:
-                ticks = int(fields[_USER]) + int(fields[_SYSTEM])
-                return Blocked(
-                    pid=pid,
-                    task=task.name,
-                    command=command,
-                    start=fields[_START],
-                    ticks=ticks,
-                    since_s=now_s,
-                )
-        return None
-
-    @staticmethod
-    def _others(folder: Path) -> Iterator[Path]:
-        """The threads of a process whose first one has ended."""
         try:
-            if stat_of(folder)[1][_STATE] == "Z":
-                yield from (folder / "task").iterdir()
+            _, fields = stat_of(folder)
+            has_ended = fields[_STATE] == "Z"
+            if fields[_STATE] != "D" and not has_ended:
+                return None
+            for task in (folder / "task").iterdir() if has_ended else (folder,):
+                command, fields = stat_of(task)
+                if fields[_STATE] == "D" and not int(fields[_FLAGS]) & _KERNEL_THREAD:
+                    ticks = int(fields[_USER]) + int(fields[_SYSTEM])
+                    start = fields[_START]
+                    return Blocked(
+                        pid=pid, task=task.name, command=command, start=start, ticks=ticks, since_s=now_s
+                    )
         except (FileNotFoundError, ProcessLookupError, PermissionError):
-            return
+            pass
+        return None
 
     def _told(self, blocked: Blocked, now_s: float) -> str:
         """Empty where it is not known to be of an accelerator or of a job."""

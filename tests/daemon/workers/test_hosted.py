@@ -80,7 +80,7 @@ def descriptors() -> int:
 
 
 def configure(node: EmulatedNode) -> wire.Configure:
-    config: dict[str, str | int | float | bool] = {"library": str(node.dcmi), "sysfs": str(node.sysfs)}
+    config: dict[str, wire.Setting] = {"library": str(node.dcmi), "sysfs": str(node.sysfs)}
     return wire.Configure(driver="ascend", boot_id="b", config=config)
 
 
