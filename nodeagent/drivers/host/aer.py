@@ -43,7 +43,7 @@ class Aer:
         return any((self._devices / address / "aer_dev_fatal").exists() for address in self._addresses())
 
     def look(self) -> Look:
-        before, self._before = self._before, {}
+        after: dict[tuple[str, str], Counters] = {}
         occurred: list[Signal] = []
         readings: dict[str, float] = {}
         for address in self._addresses():
@@ -51,11 +51,13 @@ class Aer:
                 counters = parse(optional(self._devices / address / f"aer_dev_{severity}"))
                 if _TOTAL not in counters:
                     continue
-                self._before[address, severity] = counters
+                after[address, severity] = counters
                 readings[f"pcie_aer_{severity}_total.{address}"] = counters[_TOTAL]
-                known = before.get((address, severity), counters)
+                known = self._before.get((address, severity), counters)
                 if count := risen(known[_TOTAL], counters[_TOTAL]):
                     occurred.append(_signal(address, code, count, known, counters))
+        # A look that fails midway counts nothing twice, and forgets nothing.
+        self._before = after
         return Look(occurred=occurred, readings=readings)
 
     def _addresses(self) -> list[str]:

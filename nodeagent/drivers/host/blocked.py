@@ -20,7 +20,7 @@ from nodeagent.core.model import NODE
 from nodeagent.drivers.host.check import Look
 from nodeagent.drivers.host.files import optional
 from nodeagent.drivers.host.hardware import Hardware
-from nodeagent.drivers.shared.holders import job_of, stat_of
+from nodeagent.drivers.shared.holders import job_of, printable, stat_of
 
 CODE: Final = "PROCESS_BLOCKED"
 
@@ -72,11 +72,10 @@ class BlockedProcesses:
             self._scanned_s = now_s
             pids = [int(entry.name) for entry in os.scandir(self._procfs) if entry.name.isdigit()]
         before, self._known = self._known, {}
-        for pid in pids:
-            if (blocked := self._blocked(pid, now_s)) is not None:
-                known = before.get(pid)
-                is_same = known is not None and known.is_same(blocked)
-                self._known[pid] = replace(blocked, since_s=known.since_s) if known and is_same else blocked
+        for blocked in filter(None, (self._blocked(pid, now_s) for pid in pids)):
+            known = before.get(blocked.pid)
+            since_s = known.since_s if known is not None and known.is_same(blocked) else now_s
+            self._known[blocked.pid] = replace(blocked, since_s=since_s)
         lasting = (each for each in self._known.values() if now_s - each.since_s >= LASTS_S)
         told = [text for each in lasting if (text := self._told(each, now_s))]
         if not told:
@@ -101,7 +100,7 @@ class BlockedProcesses:
                         pid=pid, task=task.name, command=command, start=start, ticks=ticks, since_s=now_s
                     )
         except (FileNotFoundError, ProcessLookupError, PermissionError):
-            pass
+            return None
         return None
 
     def _told(self, blocked: Blocked, now_s: float) -> str:
@@ -117,7 +116,11 @@ class BlockedProcesses:
         if not devices:
             return ""
         where = _kernel_function(folder / "task" / blocked.task / "wchan")
-        parts = [f"{blocked.command} {blocked.pid}", f"{now_s - blocked.since_s:.0f} s", f"devices {devices}"]
+        parts = [
+            f"{printable(blocked.command)} {blocked.pid}",
+            f"{now_s - blocked.since_s:.0f} s",
+            f"devices {devices}",
+        ]
         parts += [f"job {job}"] * bool(job) + [f"in {where}"] * bool(where)
         return ", ".join(parts)
 

@@ -83,8 +83,12 @@ def job_of(cgroup: str) -> str:
 def _stat(folder: Path) -> tuple[str, int]:
     """(command, start time in clock ticks since boot); a command may hold blanks and brackets itself."""
     command, fields = stat_of(folder)
-    printable = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in command)
-    return printable, int(fields[_START])
+    return printable(command), int(fields[_START])
+
+
+def printable(command: str) -> str:
+    """Whoever starts a process may choose its command."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in command)
 
 
 def stat_of(folder: Path) -> tuple[str, list[str]]:

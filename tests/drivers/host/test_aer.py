@@ -57,6 +57,20 @@ def test_counters_that_begin_anew_hide_no_error(node: NodeTree, check: Aer) -> N
     assert look(check) == [(CARD, "AER_FATAL", 1, "SDES 1")]
 
 
+def test_a_look_that_fails_counts_nothing_twice_and_forgets_nothing(node: NodeTree, check: Aer) -> None:
+    first, second = node.card(), node.gpu()
+    look(check)
+    aer(second, "fatal", DLP=1)
+    aer(first, "fatal", DLP=2)
+    (first / "aer_dev_nonfatal").unlink()
+    (first / "aer_dev_nonfatal").mkdir()
+    with pytest.raises(IsADirectoryError):
+        look(check)
+    (first / "aer_dev_nonfatal").rmdir()
+
+    assert sorted(look(check)) == [(GPU, "AER_FATAL", 1, "DLP 1"), (CARD, "AER_FATAL", 2, "DLP 2")]
+
+
 def test_an_error_that_the_kernel_has_no_name_for_is_counted(node: NodeTree, check: Aer) -> None:
     card = node.card()
     look(check)
