@@ -10,6 +10,7 @@ from nodeagent.client import EventKind, Verdict
 from tests.drivers.host.node_tree import NodeTree, aer
 from tests.stories.conftest import Follow, LaunchGpus
 from tests.stories.gpu_bench import GpuDaemon, events_of
+from tests.stories.test_gpu_switches import MANAGER_DOWN, name_process
 
 UE_LINE = "EDAC MC0: 1 UE memory read error on A2 (channel:1 slot:0 page:0x1a2b3 offset:0x0 grain:32)"
 FATAL = "PCIe Bus Error: severity=Uncorrectable (Fatal), type=Data Link Layer, (Receiver ID)"
@@ -37,6 +38,13 @@ async def has_read(daemon: GpuDaemon, device: str) -> None:
         return bool(out) and all(json.loads(line)["observed"] for line in out.splitlines())
 
     await daemon.comes(is_observed, f"{device} is observed")
+
+
+async def count_of(daemon: GpuDaemon, code: str) -> int:
+    """How often the only condition of the code was reported."""
+    conditions = (await daemon.status())["conditions"]
+    (count,) = [each["count"] for each in conditions if each["code"] == code]
+    return int(count)
 
 
 async def stands(daemon: GpuDaemon, *conditions: tuple[str, str, str]) -> None:
@@ -113,8 +121,7 @@ async def test_a_pci_express_error_is_one_fault_of_the_gpu_by_line_and_by_counte
     aer(function, "fatal", DLP=1)
 
     async def is_confirmed() -> bool:
-        (condition,) = [each for each in (await daemon.status())["conditions"] if each["code"] == "AER_FATAL"]
-        return bool(condition["count"] == 2)
+        return await count_of(daemon, "AER_FATAL") == 2
 
     await daemon.comes(is_confirmed, "the counter beside the line")
     assert ("gpu3", "AER_FATAL", "PreSeparateFault") in await open_conditions(daemon)
@@ -146,6 +153,40 @@ async def test_a_service_that_accelerators_need_is_missed_and_flaps_are_counted(
     promoted = await subscriber.event(EventKind.PROMOTED, "SERVICE_RESTARTED.containerd")
 
     assert (promoted.rule, promoted.condition_level) == ("service-flaps", "SubHealthFault")
+
+
+async def test_a_fabric_manager_that_two_sources_miss_is_one_fault(
+    daemon: GpuDaemon, node: NodeTree, follow: Follow
+) -> None:
+    """NVIDIA's driver looks for its process, the host source for its service."""
+    daemon.procfs = node.procfs
+    name_process(node.procfs, 2, "kthreadd")
+    name_process(node.procfs, 4711, "nv-fabricmanage")
+    node.switch()
+    node.systemd()
+    node.enable("nvidia-fabricmanager.service")
+    node.run("nvidia-fabricmanager.service", "1")
+    node.dpc({1: (0, -1)})
+    subscriber = await follow(daemon)
+    await has_looked(daemon)
+
+    node.run("nvidia-fabricmanager.service", "")
+    await subscriber.raised(MANAGER_DOWN, "node")
+    name_process(node.procfs, 4711, "sleep")
+
+    async def both_have_said_so() -> bool:
+        (condition,) = [
+            each for each in (await daemon.status())["conditions"] if each["code"] == MANAGER_DOWN
+        ]
+        return bool(condition["count"] == 2)
+
+    await daemon.comes(both_have_said_so, "NVIDIA's driver misses it too")
+    name_process(node.procfs, 4711, "nv-fabricmanage")
+    node.run("nvidia-fabricmanager.service", "2")
+    await subscriber.cleared(MANAGER_DOWN, "node")
+    await subscriber.raised("SERVICE_RESTARTED.nvidia-fabricmanager", "node")
+
+    assert events_of(subscriber, "node", MANAGER_DOWN) == [EventKind.RAISED, EventKind.CLEARED]
 
 
 async def test_clients_of_shared_storage_raise_and_clear_the_codes_of_mindcluster(
