@@ -28,7 +28,7 @@ ServiceUnit = Annotated[
     Meta(
         max_length=255,
         pattern=r"\A[A-Za-z0-9:_.\\@-]+\.service\Z",
-        description='the name of a systemd service in quotes, such as "slurmd.service"',
+        description='a list of systemd services, such as ["slurmd.service"]',
     ),
 ]
 NodeName = Annotated[

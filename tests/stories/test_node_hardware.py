@@ -175,10 +175,7 @@ async def test_a_fabric_manager_that_two_sources_miss_is_one_fault(
     name_process(node.procfs, 4711, "sleep")
 
     async def both_have_said_so() -> bool:
-        (condition,) = [
-            each for each in (await daemon.status())["conditions"] if each["code"] == MANAGER_DOWN
-        ]
-        return bool(condition["count"] == 2)
+        return await count_of(daemon, MANAGER_DOWN) == 2
 
     await daemon.comes(both_have_said_so, "NVIDIA's driver misses it too")
     name_process(node.procfs, 4711, "nv-fabricmanage")
