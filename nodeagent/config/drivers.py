@@ -56,7 +56,7 @@ class HostConfig(DriverConfig, frozen=True, kw_only=True):
     those that the node's accelerators need, ``ignored_services`` never.
     """
 
-    poll_interval_ns: Interval = field(default=10 * SECOND_NS, name="poll_interval")
+    poll_interval_ns: Interval = field(default=30 * SECOND_NS, name="poll_interval")
     sysfs: FilePath = "/sys"
     procfs: FilePath = "/proc"
     root: FilePath = "/"
