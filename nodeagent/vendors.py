@@ -86,7 +86,7 @@ _ASCEND = DriverTraits(
     ),
 )
 
-_HOST = DriverTraits(module="nodeagent.drivers.host.driver", section=HostConfig)
+_HOST = DriverTraits(module="nodeagent.drivers.host.driver", section=HostConfig, lists=Kind.HOST)
 
 _KMSG = DriverTraits(module="nodeagent.drivers.kmsg.driver", section=KmsgConfig)
 

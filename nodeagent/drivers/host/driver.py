@@ -26,11 +26,13 @@ from nodeagent.drivers.host.pcie_link import PcieLinks, is_virtual
 from nodeagent.drivers.host.services import Services
 from nodeagent.drivers.host.storage_clients import StorageClients
 from nodeagent.drivers.host.units import Units
-from nodeagent.wire import MAX_SIGNALS, Active, Batch, CaughtUp, Configure, Pattern, Signal
+from nodeagent.wire import MAX_SIGNALS, Active, Batch, CaughtUp, Configure, Device, Pattern, Signal
 
 NOTHING: Final = (
     "nothing to watch: no EDAC, no PCI Express card, no service of accelerators, no storage client"
 )
+
+MODULES: Final = "memory modules"
 
 
 def create(configure: Configure, emit: Emit) -> Driver:
@@ -66,6 +68,7 @@ class HostDriver:
         self._failures: dict[str, str] = {}
         self._listings = 0
         self._active: Mapping[Finding, Evidence] = {}
+        self._modules: Sequence[Device] = ()
 
     def open(self) -> None:
         try:
@@ -76,16 +79,14 @@ class HostDriver:
             raise Unavailable(f"the node cannot be looked at: {error}", errno=error.errno or 0) from None
 
     def devices(self) -> Population:
-        """The first listing is the worker's greeting, before which nothing may be reported. Raises
-        ``CallFailed``.
-        """
-        modules = self._memory.devices()
+        """The first listing is the worker's greeting, before which nothing may be reported."""
+        self._list_modules()
         self._listings += 1
         if self._listings > 1:
             begun_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
             looks = [self._look(what, check) for what, check in self._checks.items()]
             self._report(looks, begun_ns)
-        return Population(devices=modules, readings=self._readings())
+        return Population(devices=self._modules, readings=self._readings())
 
     def poll(self, device: str) -> Reading:
         reading, signals = self._memory.watched(device).poll()
@@ -100,6 +101,14 @@ class HostDriver:
         """It holds nothing."""
 
     # ------------------------------------------------------------------ looking
+
+    def _list_modules(self) -> None:
+        """Where they cannot be listed, those of before are; each says for itself what is wrong with it."""
+        try:
+            self._modules = self._memory.devices()
+            self._say(MODULES, "")
+        except OSError as error:
+            self._say(MODULES, f"{MODULES} cannot be listed: {error}")
 
     def _look(self, what: str, check: Check) -> Look:
         """A check that fails leaves the others alone; what it found before stands."""

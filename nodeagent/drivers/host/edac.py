@@ -59,11 +59,8 @@ class Memory:
         return any(True for _ in self._controllers())
 
     def devices(self) -> tuple[Device, ...]:
-        """Raises ``CallFailed``."""
-        try:
-            self._list()
-        except OSError as error:
-            raise CallFailed(f"EDAC cannot be listed: {error}", errno=error.errno or 0) from None
+        """Raises ``OSError``."""
+        self._list()
         return tuple(_device(name, watched.module) for name, watched in self._watched.items())
 
     def watched(self, device: str) -> "Watched":

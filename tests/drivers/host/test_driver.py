@@ -100,6 +100,24 @@ def test_what_cannot_be_looked_at_stays_and_holds_up_nobody(
     assert capfd.readouterr().err == "first can be looked at again\n"
 
 
+def test_modules_that_cannot_be_listed_hold_up_no_check(
+    node: NodeTree, capfd: pytest.CaptureFixture[str]
+) -> None:
+    said = Said()
+    made = driver(node, said, a=Check(found(), found(FAULT)))
+    controller = node.module("mc0/dimm0", "A1").parent
+    listed(made, said, 2)
+    controller.rename(controller.with_name("away"))
+    controller.touch()
+
+    population = made.devices()
+
+    assert [device.device for device in population.devices] == ["dimm:A1"]
+    assert population.readings == {"check_failed.memory modules": 1}
+    assert said.taken() == [("SERVICE_DOWN.a", "occur")]
+    assert capfd.readouterr().err.startswith("memory modules cannot be listed: ")
+
+
 def test_a_node_that_has_nothing_to_look_at_has_no_such_source(node: NodeTree) -> None:
     made = driver(node, Said(), a=Check(here=False))
 
