@@ -37,15 +37,15 @@ def forget(state: State, device: Device, why: str, *kept: type[Cell]) -> None:
 
 
 def forget_named(state: State, device: Device, why: str, source: str = "") -> None:
-    """One that only faults have named: an event of the node ends its id (``was``)."""
+    """One that only faults have named."""
     forget(state, device, why)
-    _say(state, device, f"{device.name} was known only by its faults: {why}", source)
+    _emit_end(state, device, f"{device.name} was known only by its faults: {why}", source)
 
 
 def forget_vanished(state: State, device: Device, why: str, source: str) -> None:
-    """One that its source lists no longer: an event of the node ends its id (``was``)."""
+    """One that its source lists no longer."""
     forget(state, device, why)
-    _say(state, device, f"{device.name} is forgotten: {why}", source)
+    _emit_end(state, device, f"{device.name} is forgotten: {why}", source)
 
 
 def is_host_part_without_fault(state: State, device: Device) -> bool:
@@ -54,7 +54,8 @@ def is_host_part_without_fault(state: State, device: Device) -> bool:
     return device.kind is Kind.HOST and is_bare
 
 
-def _say(state: State, device: Device, reason: str, source: str) -> None:
+def _emit_end(state: State, device: Device, reason: str, source: str = "") -> None:
+    """An event of the node ends the id (``was``)."""
     node = state.device(state.node_id)
     emit(state, EventKind.NOTICE, node, source=source, why=reason, evidence={"was": device.id})
 
