@@ -13,6 +13,7 @@ from nodeagent.config.drivers import (
     BmcConfig,
     ChipsConfig,
     DriverConfig,
+    HostConfig,
     KmsgConfig,
     LinkConfig,
     NvidiaConfig,
@@ -98,6 +99,8 @@ _BMC = DriverTraits(
     library="libbmc.so",
 )
 
+_HOST = DriverTraits(module="nodeagent.drivers.host.driver", section=HostConfig, lists=Kind.HOST)
+
 _KMSG = DriverTraits(module="nodeagent.drivers.kmsg.driver", section=KmsgConfig)
 
 _LINK = DriverTraits(module="nodeagent.drivers.link.driver", section=LinkConfig, lists=Kind.LINK)
@@ -139,6 +142,7 @@ DRIVERS: Final[Mapping[str, DriverTraits]] = MappingProxyType(
     {
         "ascend": _ASCEND,
         "bmc": _BMC,
+        "host": _HOST,
         KERNEL_LOG: _KMSG,
         "link": _LINK,
         "nvidia": _NVIDIA,

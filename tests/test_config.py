@@ -190,6 +190,22 @@ STORIES = [
         'c.toml:1: metric: unknown key; the nearest known is "metrics"',
     ),
     (
+        "what is no service in a list of services",
+        '[drivers.host]\nservices = ["slurmd"]\n',
+        (
+            "c.toml:2: drivers.host.services: ['slurmd']:"
+            ' must be a list of systemd services, such as ["slurmd.service"]'
+        ),
+    ),
+    (
+        "a service where a list of services is needed",
+        '[drivers.host]\nignored_services = "slurmd.service"\n',
+        (
+            'c.toml:2: drivers.host.ignored_services: "slurmd.service":'
+            ' must be a list of systemd services, such as ["slurmd.service"]'
+        ),
+    ),
+    (
         "an unknown driver",
         "[drivers.nvidea]\nenabled = true\n",
         'c.toml:1: drivers.nvidea: no such driver; the nearest known is "nvidia"',

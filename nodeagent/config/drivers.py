@@ -7,7 +7,7 @@ from msgspec.structs import asdict
 
 from nodeagent.core.catalog.catalog import SECOND_NS
 from nodeagent.toml.quantities import duration
-from nodeagent.toml.texts import FilePath, OptionalPath
+from nodeagent.toml.texts import FilePath, OptionalPath, ServiceUnit
 from nodeagent.wire import MAX_DEVICES, Setting
 
 Interval = Annotated[int, duration(SECOND_NS // 100, 3600 * SECOND_NS, '"10ms" to "1h"')]
@@ -70,6 +70,19 @@ class VendorConfig(DriverConfig, frozen=True, kw_only=True):
 
     sysfs: FilePath = "/sys"
     procfs: FilePath = "/proc"
+
+
+class HostConfig(DriverConfig, frozen=True, kw_only=True):
+    """``[drivers.host]``. ``root`` is that of the node's file system. ``services`` are watched in addition to
+    those that the node's accelerators need, ``ignored_services`` never.
+    """
+
+    poll_interval_ns: Interval = field(default=30 * SECOND_NS, name="poll_interval")
+    sysfs: FilePath = "/sys"
+    procfs: FilePath = "/proc"
+    root: FilePath = "/"
+    services: tuple[ServiceUnit, ...] = ()
+    ignored_services: tuple[ServiceUnit, ...] = ()
 
 
 class ChipsConfig(VendorConfig, frozen=True, kw_only=True):

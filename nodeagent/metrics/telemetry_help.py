@@ -55,6 +55,15 @@ HELP: Final[Mapping[str, str]] = {
     "fabric_clique": "Which GPUs reach each other over the NVLink fabric, the vendor's number.",
     "c2c_links_up": "Links to the CPU of the module (C2C) that are up.",
     "c2c_links_missing": "Links to the CPU of the module (C2C) that ought to be up and are not.",
+    # The node itself
+    "edac_corrected_total": "Errors of the memory module corrected since its counters began.",
+    "edac_uncorrected_total": "Errors of the memory module not corrected since its counters began.",
+    "pcie_aer_correctable_total": "PCI Express errors that the link corrected, by PCI address.",
+    "pcie_aer_nonfatal_total": "PCI Express errors not corrected that the link outlived, by PCI address.",
+    "pcie_aer_fatal_total": "PCI Express errors that the link did not outlive, by PCI address.",
+    "check_failed": "1 while what the part names cannot be looked at; what was found before stands.",
+    "service_up": "1 while the service runs.",
+    "service_restarts_total": "Times the service was started anew since it is watched.",
     # PCIe
     "pcie_errors_total": "PCIe errors by kind.",
     "pcie_replay_total": "PCIe packets sent again.",

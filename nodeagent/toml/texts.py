@@ -23,6 +23,14 @@ OptionalPath = Annotated[
         description='a path in quotes, without control characters, or ""',
     ),
 ]
+ServiceUnit = Annotated[
+    str,
+    Meta(
+        max_length=255,
+        pattern=r"\A[A-Za-z0-9:_.\\@-]+\.service\Z",
+        description='a list of systemd services, such as ["slurmd.service"]',
+    ),
+]
 NodeName = Annotated[
     str,
     Meta(

@@ -113,8 +113,10 @@ def test_bad_tables_are_refused_with_every_line_and_only_a_real_reload_is_told(
 
 
 def test_keys_that_only_a_start_takes_are_told(node: Site, nodeagent: Nodeagent) -> None:
-    with node.configuration.open("a") as file:
-        file.write('poll_interval = "2s"\n\n[drivers.nvidia]\nenabled = false\n\n[reset]\nlimit = 2\n')
+    text = node.configuration.read_text()
+    text = text.replace("[drivers.kmsg]\n", '[drivers.kmsg]\npoll_interval = "2s"\n')
+    text = text.replace("[drivers.nvidia]\nenabled = false\n", "[drivers.nvidia]\nenabled = true\n")
+    node.configuration.write_text(f"{text}\n[reset]\nlimit = 2\n")
 
     reloaded = nodeagent("tables", "reload")
 

@@ -31,6 +31,12 @@ def test_a_bmc_that_logs_nothing_further_says_nothing_of_a_recovery() -> None:
     assert shipped["bmc"] == SourceTraits(once_hold=OnceHold.NO_ROW)
 
 
+def test_what_the_node_shows_and_the_kernel_log_tells_is_one_occurrence() -> None:
+    shipped = load_catalog([REPOSITORY / "fault_codes"], Settings()).catalog.sources
+
+    assert shipped["host"] == shipped["kmsg"]
+
+
 def test_tables_that_name_no_source_leave_all_as_it_was(load: Load) -> None:
     assert load({"a.toml": ROW}).catalog.sources == UNTOLD
 

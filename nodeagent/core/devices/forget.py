@@ -49,6 +49,18 @@ def forget_by_order(state: State, device: Device, why: str) -> None:
     _emit_end(state, device, f"{device.name} is forgotten by {why}")
 
 
+def forget_vanished(state: State, device: Device, why: str, source: str) -> None:
+    """One that its source lists no longer."""
+    forget(state, device, why)
+    _emit_end(state, device, f"{device.name} is forgotten: {why}", source)
+
+
+def is_host_part_without_fault(state: State, device: Device) -> bool:
+    """Nobody schedules onto it, so that nobody misses it; a name of it may be another after an update."""
+    is_bare = not any(state.on(cell, device.id) for cell in (Condition, Promotion, Hold))
+    return device.kind is Kind.HOST and is_bare
+
+
 def _emit_end(state: State, device: Device, reason: str, source: str = "") -> None:
     """An event of the node ends the id (``was``)."""
     node = state.device(state.node_id)

@@ -61,6 +61,9 @@ def seen(state: State, given: DeviceSeen) -> bool:
 
 def gone(state: State, given: DeviceGone) -> bool:
     device = find(state, given.device)
+    if device is not None and forget.is_host_part_without_fault(state, device):
+        forget.forget_vanished(state, device, given.reason or "gone", given.source)
+        return True
     if device is None or device.gone:
         return False
     state.put(replace(device, gone=given.reason or "gone"))

@@ -11,7 +11,7 @@ next line is believed once more, for as long: one false line must not hide a tru
 that come again and again must not take the chip out each time.
 
     alone --read by its driver, and not shown--> contradicted --for too long--> disregarded
-      any of them --the driver reports the same--> own
+      any of them --the driver, or another source, reports the same--> own
       disregarded --a line after a long silence--> alone
 """
 
@@ -88,8 +88,10 @@ def _reported_by_driver(state: State, device: Device, code: str, at_ns: int) -> 
 
 
 def confirmed(state: State, condition: Condition, source: str) -> Condition:
-    """The fault as it is once the source reports it too; it may not be put yet."""
-    if condition.backing is Backing.OWN or source != state.device(condition.device_id).source:
+    """The fault as it is once the source reports it too; it may not be put yet. Any but the kernel log has
+    seen it for itself.
+    """
+    if condition.backing is Backing.OWN or source == KERNEL_LOG:
         return condition
     after = replace(condition, backing=Backing.OWN)
     return condition_level.relevel(state, condition, after, f"{source} confirms it")

@@ -56,7 +56,7 @@ def cpu_time_s(procfs: Path, holders: Iterable[Holder]) -> float | None:
     ticks = 0
     for holder in holders:
         try:
-            fields = _fields(procfs / str(holder.pid))[1]
+            fields = stat_of(procfs / str(holder.pid))[1]
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             return None
         if int(fields[_START]) != holder.start_time:
@@ -82,13 +82,20 @@ def job_of(cgroup: str) -> str:
 
 def _stat(folder: Path) -> tuple[str, int]:
     """(command, start time in clock ticks since boot); a command may hold blanks and brackets itself."""
-    command, fields = _fields(folder)
-    printable = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in command)
-    return printable, int(fields[_START])
+    command, fields = stat_of(folder)
+    return printable(command), int(fields[_START])
 
 
-def _fields(folder: Path) -> tuple[str, list[str]]:
-    """The command as it stands in ``stat``, and the fields behind it."""
+def printable(command: str) -> str:
+    """Whoever starts a process may choose its command."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in command)
+
+
+def stat_of(folder: Path) -> tuple[str, list[str]]:
+    """The command as it stands in the ``stat`` of a process or thread, and the fields behind it.
+
+    Raises ``OSError``: ``ProcessLookupError`` or ``FileNotFoundError`` once it has ended.
+    """
     head, _, tail = _read(folder / "stat").rpartition(")")
     return head.partition("(")[2], tail.split()
 

@@ -44,9 +44,9 @@ another number (``kernfs_ino`` in include/linux/kernfs.h, ``__kernfs_new_node`` 
 
 
 class Bus:
-    """One vendor's functions. ``sysfs`` is the root that holds ``bus/pci``."""
+    """One vendor's functions, or with ``vendor`` None everybody's. ``sysfs`` holds ``bus/pci``."""
 
-    def __init__(self, sysfs: Path, vendor: int) -> None:
+    def __init__(self, sysfs: Path, vendor: int | None = None) -> None:
         self._devices = sysfs / "bus/pci/devices"
         self._vendor = vendor
         self._known: dict[_Entry, PciFunction | None] = {}
@@ -98,10 +98,10 @@ def normal(address: str) -> str:
     return written
 
 
-def _function(entry: Path, wanted_vendor: int) -> PciFunction | None:
+def _function(entry: Path, wanted_vendor: int | None) -> PciFunction | None:
     """None for another vendor's. Raises ``FileNotFoundError`` where it goes meanwhile."""
     vendor = _number(entry / "vendor")
-    if vendor != wanted_vendor:
+    if wanted_vendor not in (None, vendor):
         return None
     return PciFunction(
         address=entry.name,

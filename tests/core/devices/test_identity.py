@@ -197,6 +197,23 @@ def test_a_device_that_is_gone_is_unknown_and_keeps_its_faults() -> None:
     assert (stands(engine, "npu0")[1], stands(engine, "npu1")[1]) == (Verdict.UNKNOWN, Verdict.ISOLATE)
 
 
+def test_a_part_of_the_host_that_is_gone_is_forgotten_unless_something_is_open_on_it() -> None:
+    """Nobody schedules onto a memory module: one that has another name now must not stay unknown for ever."""
+    engine = begin(TABLES)
+    modules = {"source": "host", "kind": Kind.HOST, "vendor": "linux"}
+    run(engine, [(1, seen("dimm:A1", **modules)), (1, seen("dimm:A2", **modules))])
+    run(engine, [(2, signal(HBM, device="dimm:A2", source="host"))])
+
+    events = run(engine, [(3, gone("dimm:A1")), (3, gone("dimm:A2"))])
+
+    assert [(event.kind, event.device, event.why) for event in events] == [
+        (EventKind.NOTICE, "node", "dimm:A1 is forgotten: fell off the bus"),
+        (EventKind.DEVICE_GONE, "dimm:A2", "fell off the bus"),
+    ]
+    assert events[0].evidence["was"] == "slot:dimm:A1"
+    assert {"dimm:A1", "dimm:A2"} & names(engine).keys() == {"dimm:A2"}
+
+
 def test_a_device_that_returns_is_reported_and_allowed_again_once_it_is_read() -> None:
     engine = begin(TABLES)
     events = run(

@@ -196,6 +196,14 @@ def test_a_disregarded_line_that_the_driver_confirms_isolates_again() -> None:
     assert stands(engine, "gpu0") == OUT
 
 
+def test_a_line_that_another_source_than_the_chips_driver_confirms_stands() -> None:
+    """Such as a PCI Express error, which the kernel's counters show and no vendor's library."""
+    engine = gpu()
+    run(engine, [(10, xid(LOST, PCI)), polled(11), (12, signal(LOST, "once", PCI, source="host"))])
+    wait(engine, 100)
+    assert stands(engine, "gpu0") == OUT
+
+
 def test_a_line_of_what_the_driver_reported_first_changes_nothing() -> None:
     engine = gpu()
     run(engine, [(10, by_driver()), (10, xid(LOST, PCI)), polled(11)])

@@ -196,13 +196,25 @@ def test_only_a_panic_stops_the_node_and_what_can_recover_says_so(catalog: Catal
     assert [row.code for row in kernel if row.level is Level.SEPARATE_FAULT] == ["PANIC"]
     assert {row.code for row in kernel if row.clear_on.recover} == {
         "BOND_DOWN",
+        "DIMM_CE_RATE",
         "MLX5_CABLE",
         "MLX5_HEALTH",
         "MLX5_LINK_DOWN",
         "MLX5_POWER",
         "NFS_NORESP",
         "NIC_LINK_DOWN",
+        "NIC_PCIE_SPEED",
+        "NIC_PCIE_WIDTH",
+        "NPU_PCIE_WIDTH",
         "PCIE_SLOT_DOWN",
+        "PROCESS_BLOCKED",
+        "SERVICE_DOWN",
+        "SERVICE_DOWN.containerd",
+        "SERVICE_DOWN.crio",
+        "SERVICE_DOWN.docker",
+        "SERVICE_DOWN.isulad",
+        "SERVICE_DOWN.nvidia-imex",
+        "SERVICE_DOWN.nvidia-persistenced",
     }
 
 
