@@ -14,12 +14,11 @@ from nodeagent.wire import Device, Setting
 class WorkerSpec:
     """What to run and how patiently; times in seconds. ``config`` is the driver's own section.
 
-    A worker that ends is started again after ``backoff_first_s``, doubled each time up to the limit; where
-    a source that is not required is absent, it is looked for again after ``absent_retry_s``
-    (None: no more).
-    The first one starts after ``start_delay_s``; one that has not said hello ``hello_deadline_s`` later has
-    to go. ``stall_deadline_s`` is
-    how long all devices together may owe an answer, where that is longer than a call may take.
+    A worker that ends is started again after ``backoff_first_s``, doubled each time up to the limit. Where a
+    source that is not required is absent, it is looked for again after ``absent_retry_s``, doubled likewise
+    (None: no more). The first one starts after ``start_delay_s``; one that has not said hello
+    ``hello_deadline_s`` later has to go. ``stall_deadline_s`` is how long all devices together may owe an
+    answer, where that is longer than a call may take.
     ``command`` empty: this interpreter's ``nodeagent.worker`` for ``source``. With ``host`` a unit hosts it
     in place of that, and listens there. ``cursor`` is the stored one; later workers go on from what was
     delivered since. ``known`` are its parts of earlier lives, ``expected_chips`` as in ``ExpectedChips``,
@@ -45,6 +44,7 @@ class WorkerSpec:
     backoff_first_s: float = 0.25
     backoff_limit_s: float = 30.0
     absent_retry_s: float | None = 300.0
+    absent_retry_limit_s: float = 1800.0
     start_delay_s: float = 0.0
     hang_up_limit_s: float = 2.0
     command: Sequence[str] = ()

@@ -246,8 +246,7 @@ class Supervisor:
             await self._outgoing.deliver(self._observation.crashed(reason))
         self._workers.forgive(worker)
         if worker.unavailable and self._observation.absent:
-            if (retry_s := self._spec.absent_retry_s) is not None:
-                self._workers.spawn_at_s = loop_clock.now_s() + retry_s
+            self._workers.spawn_after_an_absence()
         elif worker.ended_by is not None and not self._workers.abandoned:
             self._workers.spawn_soon()
         elif before is not State.KILLING or not self._workers.abandoned:

@@ -50,6 +50,7 @@ class WorkerSet:
         self._patterns = tuple(spec.patterns)
         self._cursor = spec.cursor
         self._failures = 0
+        self._absences = 0
 
     @property
     def state(self) -> str:
@@ -160,6 +161,14 @@ class WorkerSet:
         """With back-off, for it may fail again."""
         pause_s = min(self._spec.backoff_first_s * 2**self._failures, self._spec.backoff_limit_s)
         self._failures = min(self._failures + 1, 32)
+        self.spawn_at_s = loop_clock.now_s() + pause_s
+
+    def spawn_after_an_absence(self) -> None:
+        """Ever more seldom: what a node lacks for long it hardly gets, and each look costs a process."""
+        if (first_s := self._spec.absent_retry_s) is None:
+            return
+        pause_s = min(first_s * 2**self._absences, max(first_s, self._spec.absent_retry_limit_s))
+        self._absences = min(self._absences + 1, 32)
         self.spawn_at_s = loop_clock.now_s() + pause_s
 
     def forgive(self, worker: Worker) -> None:

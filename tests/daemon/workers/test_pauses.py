@@ -1,0 +1,34 @@
+"""After how long the next worker of a source starts."""
+
+import pytest
+
+from nodeagent.daemon.sources.source import WorkerSpec
+from nodeagent.daemon.workers import loop_clock
+from nodeagent.daemon.workers.worker_set import WorkerSet
+from tests.daemon.staged import worker_spec
+
+
+@pytest.fixture(autouse=True)
+def now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop_clock, "now_s", lambda: 1000.0)
+
+
+async def never(*_: object) -> None:
+    raise AssertionError("nothing is started here")
+
+
+def pauses(spec: WorkerSpec, looks: int) -> list[float | None]:
+    workers = WorkerSet(spec, never)  # type: ignore[arg-type]
+    found = []
+    for _ in range(looks):
+        workers.spawn_after_an_absence()
+        found.append(None if workers.spawn_at_s is None else workers.spawn_at_s - 1000.0)
+    return found
+
+
+def test_what_is_absent_is_looked_for_ever_more_seldom() -> None:
+    assert pauses(worker_spec("m"), 5) == [300.0, 600.0, 1200.0, 1800.0, 1800.0]
+
+
+def test_what_is_read_once_is_not_looked_for_again() -> None:
+    assert pauses(worker_spec("m", absent_retry_s=None), 2) == [None, None]
