@@ -22,12 +22,10 @@ IMPATIENT = 'poll_interval = "100ms"\ncall_deadline = "3s"\n'
 @contextmanager
 def emulated(tmp_path: Path, description: str = "8x910B") -> Iterator[tuple[Node, EmulatedNode]]:
     """A daemon's configuration, and the chips that it is to find."""
-    node = Node.within(tmp_path)
     chips = EmulatedNode.create(tmp_path / "chips", description)
+    node = Node.within(tmp_path, f"{configuration_of(chips)}\n{IMPATIENT}")
     server = Server(chips)
     try:
-        with node.configuration.open("a") as file:
-            file.write(f"{configuration_of(chips)}\n{IMPATIENT}")
         yield node, chips
     finally:
         server.close()
