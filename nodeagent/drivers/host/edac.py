@@ -175,7 +175,8 @@ class Watched:
             if count
         ]
         readings = {"edac_corrected_total": float(corrected), "edac_uncorrected_total": float(uncorrected)}
-        active = (Active(code=UNCORRECTED),) if uncorrected else ()
+        found = Active(code=UNCORRECTED, evidence=self._evidence(uncorrected))
+        active = (found,) if uncorrected else ()
         return Reading(active=active, readings=readings), signals
 
     def _evidence(self, total: int) -> dict[str, str]:

@@ -82,7 +82,9 @@ def test_what_was_not_corrected_before_the_first_poll_still_stands(node: NodeTre
     memory.devices()
 
     reading, happened = memory.watched("dimm:A1").poll()
-    assert ([each.code for each in reading.active or ()], happened) == (["DIMM_UE"], [])
+    (standing,) = reading.active or ()
+    assert (standing.code, happened) == ("DIMM_UE", [])
+    assert (standing.evidence["label"], standing.evidence["errors"]) == ("A1", "1")
 
 
 def test_corrected_errors_count_from_the_first_poll_on(node: NodeTree) -> None:
