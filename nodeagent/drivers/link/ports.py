@@ -71,6 +71,8 @@ class Port:
             identity = f"interface-{self.index}"
         if self.rdma is not None:
             attributes |= {"rdma": self.rdma.name, "link_layer": self.rdma.link_layer}
+            card = {"firmware": self.rdma.firmware, "board": self.rdma.board}
+            attributes |= {key: value for key, value in card.items() if value}
         if self.kind:
             attributes["interface_kind"] = self.kind
         return Device(

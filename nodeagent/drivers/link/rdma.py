@@ -53,13 +53,18 @@ _TRAFFIC: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RdmaPort:
-    """A port by its device and its number there, from 1. ``folder`` is where it is in sysfs."""
+    """A port by its device and its number there, from 1. ``folder`` is where it is in sysfs.
+
+    ``firmware`` and ``board`` are the card's, "" where the driver does not say them.
+    """
 
     device: str
     number: int
     place: Place
     link_layer: str
     folder: Path
+    firmware: str = ""
+    board: str = ""
 
     @property
     def name(self) -> str:
@@ -85,9 +90,16 @@ def rdma_ports(sysfs: Path) -> list[RdmaPort]:
             place = place_of_device(root / device / "device", int(port) - 1 if port.isdecimal() else -1)
             if place is not None and place.number >= 0:
                 folder = root / device / "ports" / port
-                layer = _first_line(folder / "link_layer")
                 found.append(
-                    RdmaPort(device=device, number=int(port), place=place, link_layer=layer, folder=folder)
+                    RdmaPort(
+                        device=device,
+                        number=int(port),
+                        place=place,
+                        link_layer=_first_line(folder / "link_layer"),
+                        folder=folder,
+                        firmware=_first_line(root / device / "fw_ver"),
+                        board=_first_line(root / device / "board_id"),
+                    )
                 )
     return found
 

@@ -45,6 +45,8 @@ def test_the_interface_and_the_rdma_port_of_one_function_are_one_port(tree: Tree
         "pci": "0000:02:00.0",
         "rdma": "mlx5_0",
         "link_layer": "Ethernet",
+        "firmware": "28.41.1000",
+        "board": "MT_0000000838",
     }
 
 

@@ -11,6 +11,9 @@ NVIDIA_GPU: Final = {"vendor": "0x10de", "device": "0x2330", "class": "0x030200"
 HUAWEI_NPU: Final = {"vendor": "0x19e5", "device": "0xd802", "class": "0x120000"}
 MELLANOX: Final = {"vendor": "0x15b3", "device": "0x1021", "class": "0x020700"}
 
+CARD = {"fw_ver": "28.41.1000", "board_id": "MT_0000000838"}
+"""Of the same ConnectX-7 as the fixture."""
+
 
 class Tree:
     """``root`` stands for /sys. A path of PCI is the addresses from the root port down, the device last."""
@@ -54,6 +57,8 @@ class Tree:
             for name, text in files.items():
                 (inside / name).write_text(f"{text}\n")
         (folder / "link_layer").write_text(f"{layer}\n")
+        for name, text in CARD.items():
+            (here / name).write_text(f"{text}\n")
         _link(here / "device", function)
         _link(self.root / "class/infiniband" / device, here)
         return folder
