@@ -10,6 +10,9 @@ JOURNAL_REMOTE: Final = "/lib/systemd/systemd-journal-remote"
 STOPPED: Final = "d93fb3c9c24d451a97cea615ce59c00b"
 """MESSAGE_ID of journald's last words in a boot that ends in order (sd-messages.h)."""
 
+FILE: Final = "earlier.journal"
+"""Not the name of the file that a journald would write."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
@@ -25,7 +28,7 @@ def write_journal(folder: Path, entries: Iterable[Entry]) -> Path:
     """The folder."""
     folder.mkdir(parents=True, exist_ok=True)
     subprocess.run(
-        [JOURNAL_REMOTE, "-o", folder / "system.journal", "-"],
+        [JOURNAL_REMOTE, "-o", folder / FILE, "-"],
         input="".join(map(_exported, entries)),
         text=True,
         check=True,

@@ -2,6 +2,7 @@
 
 import json
 import secrets
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from tests.conftest import WriteKernelLine
 from tests.e2e.machine import KMSG, Machine, booted, until
 from tests.e2e.tree import unpack_tree
+from tests.journals import FILE, Entry, write_journal
 
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -70,6 +72,11 @@ def conditions(node: Machine) -> dict[str, dict[str, Any]]:
     return {each["code"]: each for each in status(node)["conditions"] if each["device"] == "node"}
 
 
+def notices_of_the_previous_boot(node: Machine) -> list[dict[str, Any]]:
+    lines = node.read("nodeagent", "events", "-o", "json").splitlines()
+    return [event for event in map(json.loads, lines) if event["source"] == "previous_boot"]
+
+
 def raised(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
     return [
         (event["device"].removesuffix(".0"), event["code"]) for event in events if event["kind"] == "raised"
@@ -112,6 +119,22 @@ def test_injected_kernel_line_becomes_an_event_and_a_condition(
     status = json.loads(node.read("nodeagent", "status", "-o", "json"))
     assert raised(events) == [(device, "XID_79")]
     assert (f"{device}.0", "XID_79") in [(open_["device"], open_["code"]) for open_ in status["conditions"]]
+
+
+def test_the_end_of_a_boot_that_crashed_is_read_from_within_the_sandbox(node: Machine) -> None:
+    device = new_device()
+    # To the daemon the machine's own entries are of an earlier boot too, for its sandbox shows the kernel's id of
+    # this boot and not the machine's. So this entry is the latest one.
+    line = Entry(boot="1" * 32, at_s=int(time.time()) + 3600, message=fallen_off_the_bus(device))
+    journal = write_journal(node.root / "var/log/journal" / node.read("cat", "/etc/machine-id"), [line])
+
+    node.run("systemctl", "restart", UNIT)
+
+    notices = until(lambda: notices_of_the_previous_boot(node), bool)
+    (journal / FILE).unlink()
+    assert [notice["code"] for notice in notices] == ["XID_79"]
+    assert notices[0]["evidence"]["line"] == line.message
+    assert f"{device}.0" not in [each["name"] for each in status(node)["devices"]]
 
 
 def test_reload_keeps_the_process(node: Machine) -> None:
