@@ -76,11 +76,19 @@ class Memory:
             known = {watched.module.place: watched for watched in self._watched.values()}
             names = named(modules)
             self._watched = {
-                name: (known.get(module.place) or Watched(name)).described(name, module)
+                name: (known.get(module.place) or Watched(name, self._before(module))).described(name, module)
                 for name, module in list(zip(names, modules, strict=True))[:MAX_DEVICES]
             }
             self._places = places
         self._listings += 1
+
+    def _before(self, module: Module) -> tuple[int, int] | None:
+        """The counters of what is listed anew, as far as they are known. A controller is listed itself once
+        it has met errors of no known module: it had none while only its modules were listed.
+        """
+        was_listed = module.place in self._places
+        had_modules = any(place.startswith(f"{module.place}/") for place in self._places)
+        return (0, 0) if had_modules and not was_listed else None
 
     def _controllers(self) -> Iterator[Path]:
         try:
@@ -143,12 +151,14 @@ def named(modules: Sequence[Module]) -> Sequence[str]:
 
 
 class Watched:
-    """One module. What its counters had before its first poll is not known to be new."""
+    """One module. What its counters had before its first poll is not known to be new, unless ``before`` says
+    what they had.
+    """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, before: tuple[int, int] | None) -> None:
         self.name = name
         self.module: Module
-        self._before: tuple[int, int] | None = None
+        self._before = before
 
     def described(self, name: str, module: Module) -> "Watched":
         self.name, self.module = name, module

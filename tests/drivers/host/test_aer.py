@@ -1,11 +1,20 @@
 """Errors of PCI Express links, by the kernel's counters."""
 
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
 import pytest
 
 from nodeagent.drivers.host.aer import Aer
 from nodeagent.drivers.host.hardware import Hardware
 from tests.daemon.staged import put
 from tests.drivers.host.node_tree import CARD, GPU, PORT_OF_CARD, NodeTree, aer
+
+REPOSITORY = Path(__file__).parents[3]
+COUNTERS: Mapping[str, str] = tomllib.loads(
+    (REPOSITORY / "tests/fixtures/hardware/linux-6.1-aer.toml").read_text()
+)["after"]
 
 Occurred = list[tuple[str, str, int, str]]
 
@@ -78,6 +87,16 @@ def test_an_error_that_the_kernel_has_no_name_for_is_counted(node: NodeTree, che
     put(card / "aer_dev_fatal", "Undefined 0\ndev_fatal_errs_bit[30] 2\nTOTAL_ERR_FATAL 2\n")
 
     assert look(check) == [(CARD, "AER_FATAL", 2, "dev_fatal_errs_bit[30] 2")]
+
+
+def test_the_counters_of_a_real_kernel_name_errors_and_device(node: NodeTree, check: Aer) -> None:
+    card = node.card()
+    look(check)
+
+    for name, text in COUNTERS.items():
+        put(card / name, text)
+
+    assert look(check) == [(CARD, "AER_CORR", 2, "BadTLP 2"), (CARD, "AER_NONFATAL", 2, "CmpltTO 2")]
 
 
 def test_older_kernels_have_blanks_in_the_names_of_errors(node: NodeTree, check: Aer) -> None:

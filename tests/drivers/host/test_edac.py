@@ -1,5 +1,9 @@
 """Memory modules as EDAC's counters show them."""
 
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
 import pytest
 
 from nodeagent.drivers.api import CallFailed
@@ -7,6 +11,11 @@ from nodeagent.drivers.host.edac import DESCRIBE, Memory
 from nodeagent.wire import Signal
 from tests.daemon.staged import put
 from tests.drivers.host.node_tree import NodeTree
+
+REPOSITORY = Path(__file__).parents[3]
+TREE: Mapping[str, Mapping[str, str]] = tomllib.loads(
+    (REPOSITORY / "tests/fixtures/hardware/linux-6.1-edac.toml").read_text()
+)
 
 
 def polled(memory: Memory, device: str) -> list[tuple[str, str, int]]:
@@ -150,6 +159,63 @@ def test_errors_of_no_known_module_are_the_controllers(node: NodeTree) -> None:
     assert names(memory) == ["dimm:mc0", "dimm:A1"]
     assert active(memory, "dimm:mc0") == ["DIMM_UE"]
     assert memory.devices()[0].attributes["location"] == "the controller did not say which module"
+
+
+def test_the_first_errors_of_no_known_module_count(node: NodeTree) -> None:
+    """The controller is listed only from then on, and had none at the look before."""
+    controller = node.module("mc0/dimm0", "A1").parent
+    memory = Memory(node.sysfs)
+    assert names(memory) == ["dimm:A1"]
+
+    put(controller / "ce_noinfo_count", "3\n")
+
+    assert names(memory) == ["dimm:mc0", "dimm:A1"]
+    assert polled(memory, "dimm:mc0") == [("DIMM_CE", "once", 3)]
+    assert polled(memory, "dimm:mc0") == []
+
+
+def test_errors_of_no_known_module_from_before_the_first_look_do_not_count(node: NodeTree) -> None:
+    controller = node.module("mc0/dimm0", "A1").parent
+    put(controller / "ce_noinfo_count", "3\n")
+    memory = Memory(node.sysfs)
+
+    assert names(memory) == ["dimm:mc0", "dimm:A1"]
+    assert polled(memory, "dimm:mc0") == []
+
+
+def test_a_real_kernels_tree_names_the_right_module(node: NodeTree) -> None:
+    _write(node, TREE["before"])
+    memory = Memory(node.sysfs)
+    modules = [
+        f"dimm:CPU_SrcID#0_MC#0_Chan#{channel}_DIMM#{slot}" for channel, slot in ((0, 0), (0, 1), (1, 0))
+    ]
+    assert names(memory) == modules
+    assert [polled(memory, module) for module in modules] == [[], [], []]
+
+    _write(node, TREE["after"])
+
+    assert names(memory) == ["dimm:mc0", *modules]
+    assert polled(memory, "dimm:mc0") == [("DIMM_UE", "occur", 1), ("DIMM_CE", "once", 3)]
+    assert [polled(memory, module) for module in modules] == [
+        [],
+        [("DIMM_UE", "occur", 1)],
+        [("DIMM_CE", "once", 1)],
+    ]
+    assert memory.devices()[3].attributes == {
+        "label": "CPU_SrcID#0_MC#0_Chan#1_DIMM#0",
+        "place": "mc0/dimm2",
+        "controller": "Skylake Socket#0 IMC#0",
+        "location": "channel 1 slot 0",
+        "size_mb": "32768",
+        "memory_type": "Registered-DDR4",
+    }
+
+
+def _write(node: NodeTree, files: Mapping[str, str]) -> None:
+    for place, text in files.items():
+        file = node.sysfs / "devices/system/edac/mc" / place
+        file.parent.mkdir(parents=True, exist_ok=True)
+        put(file, f"{text}\n")
 
 
 def test_a_module_that_goes_is_listed_no_longer(node: NodeTree) -> None:

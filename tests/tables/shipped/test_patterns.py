@@ -32,9 +32,10 @@ IN_A_LOG = (
 )
 """What logs put before a message. Further lines of one message are set below its beginning."""
 FAMILIES_OF_THE_DATA = 66
-FAMILIES_OF_THE_SOURCES = 16
-"""Those of which the data know nothing: adapters, slots, Btrfs, IOMMUs, work that is stuck and their like."""
-OTHER_FORMS = 61
+FAMILIES_OF_THE_SOURCES = 19
+"""Those of which the data know nothing: adapters, slots, Btrfs, IOMMUs, parts that firmware names, work
+that is stuck and their like."""
+OTHER_FORMS = 62
 """Patterns for one more form of a family, or for its recovery, beside the family's own."""
 
 
