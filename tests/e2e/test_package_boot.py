@@ -123,8 +123,8 @@ def test_injected_kernel_line_becomes_an_event_and_a_condition(
 
 def test_the_end_of_a_boot_that_crashed_is_read_from_within_the_sandbox(node: Machine) -> None:
     device = new_device()
-    # To the daemon the machine's own entries are of an earlier boot too, for its sandbox shows the kernel's id of
-    # this boot and not the machine's. So this entry is the latest one.
+    # The sandbox shows the kernel's id of this boot, not the machine's. So to the daemon the machine's own
+    # entries are of an earlier boot too, and this entry must be the latest one.
     line = Entry(boot="1" * 32, at_s=int(time.time()) + 3600, message=fallen_off_the_bus(device))
     journal = write_journal(node.root / "var/log/journal" / node.read("cat", "/etc/machine-id"), [line])
 
