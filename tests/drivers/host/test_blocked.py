@@ -179,6 +179,9 @@ def really_blocked(tmp_path: Path) -> Iterator[int]:
 
 def test_a_process_that_really_is_blocked_is_found(node: NodeTree, clock: Time, really_blocked: int) -> None:
     node.gpu()
+    # It may wait for the disk before that, and be found anew once it has gone on.
+    children = Path(f"/proc/{really_blocked}/task/{really_blocked}/children")
+    wait_until(lambda: children.read_text() != "", "it waits for its child")
     stat = Path(f"/proc/{really_blocked}/stat")
     wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "D", "it is blocked")
     check = BlockedProcesses(Path("/proc"), Hardware(node.sysfs), lambda: clock.now_s)
