@@ -61,7 +61,7 @@ class PreviousBoot:
         self._path = path
         self._boot = boot
         self._window = window
-        self._matcher = Matcher(patterns)
+        self._patterns = patterns
         self._taken = taken
         self._emit = emit
         self._lines: Sequence[Entry] = ()
@@ -87,18 +87,22 @@ class PreviousBoot:
         raise CallFailed(f"the previous boot has no device {device!r} to poll")
 
     def reload(self, patterns: Sequence[Pattern]) -> None:
-        self._matcher = Matcher(patterns)
+        self._patterns = patterns
 
     def close(self) -> None:
         """The process ends next."""
 
     def follow(self, link: Link) -> None:
-        """Reports all there is. Raises ``Unavailable`` at its end."""
+        """Reports all there is. Raises ``Unavailable`` at its end.
+
+        Patterns are compiled here: at most starts there is nothing to read.
+        """
+        matcher = Matcher(self._patterns)
         while self._taken < len(self._lines) and not link.closed:
             lines = self._lines[self._taken : self._taken + AT_ONCE]
             self._taken += len(lines)
             self._emit(Batch(cursor=self._taken))
-            found = self._found(lines)
+            found = self._found(lines, matcher)
             for first in range(0, len(found), MAX_SIGNALS):
                 self._emit(Batch(signals=tuple(found[first : first + MAX_SIGNALS])))
         if not link.closed:
@@ -107,13 +111,13 @@ class PreviousBoot:
                 absent=True,
             )
 
-    def _found(self, lines: Sequence[Entry]) -> list[Signal]:
+    def _found(self, lines: Sequence[Entry], matcher: Matcher) -> list[Signal]:
         """One signal for each fault of each device, with the last of its lines and how many there were."""
         signals: dict[tuple[str, str, bool], Signal] = {}
         messages = [_text(line["MESSAGE"]) for line in lines]
         signal.setitimer(signal.ITIMER_VIRTUAL, MATCH_LIMIT_S)
         try:
-            matches = self._matcher.match(messages)
+            matches = matcher.match(messages)
         finally:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         for line, message, match in zip(lines, messages, matches, strict=True):
