@@ -54,7 +54,7 @@ def _claims(value: Iterable[tuple[str, str]]) -> list[pb.JobClaim]:
 _store_id = writer(StoreId, pb.StoreId)
 _holder = writer(Holder, pb.Holder)
 reason = writer(Reason, pb.Reason)
-_event = writer(Event, pb.Event, computed=["seq", "at"], unsent=["at_ns"], parts={pb.Reason: reason})
+_event = writer(Event, pb.Event, computed=["seq", "at"], unsent=["at_ns", "job"], parts={pb.Reason: reason})
 _device = writer(
     DeviceView,
     pb.Device,

@@ -240,6 +240,18 @@ class PublicSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobSettings:
+    """How supervised jobs are treated. A job that was asked to stop has ``stop_timeout_ns``, and may wait for
+    its chips ``heal_timeout_ns``. ``in_place_registered``: chips that only jobs use which may be stopped and
+    run again are judged as in mode graceful, whatever the mode.
+    """
+
+    stop_timeout_ns: int = 60 * SECOND_NS
+    heal_timeout_ns: int = 600 * SECOND_NS
+    in_place_registered: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The configuration that changes a decision; all else of the configuration is not the core's.
 
@@ -259,6 +271,7 @@ class Settings:
     max_isolated_chips: int = 0
     reset: ResetSettings = field(default_factory=ResetSettings)
     public: PublicSettings = field(default_factory=PublicSettings)
+    jobs: JobSettings = field(default_factory=JobSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,6 +70,20 @@ from nodeagent.core.model.inputs import (
     TablesRejected,
     Tick,
 )
+from nodeagent.core.model.jobs import (
+    Job,
+    JobBegun,
+    JobEnded,
+    JobNote,
+    JobPolicy,
+    JobSaid,
+    JobStage,
+    JobView,
+    JobWord,
+    Peer,
+    Recommendation,
+    Wanted,
+)
 from nodeagent.core.model.outputs import Action, Answer, DeviceView, Event, Outcome, Reason, View
 from nodeagent.core.model.reset_cells import Charge, Claimed, Hold, Reset
 from nodeagent.core.model.rule_cells import Occurrence, Promotion, RuleCell, Sighting, Window
@@ -115,6 +129,15 @@ __all__ = [
     "Holder",
     "Holders",
     "Input",
+    "Job",
+    "JobBegun",
+    "JobEnded",
+    "JobNote",
+    "JobPolicy",
+    "JobSaid",
+    "JobStage",
+    "JobView",
+    "JobWord",
     "Kind",
     "Level",
     "Noticed",
@@ -122,10 +145,12 @@ __all__ = [
     "Operator",
     "Ordinal",
     "Outcome",
+    "Peer",
     "Promotion",
     "PublicFault",
     "PublicFaults",
     "Reason",
+    "Recommendation",
     "Recovery",
     "Refused",
     "Report",
@@ -148,6 +173,7 @@ __all__ = [
     "Trace",
     "Verdict",
     "View",
+    "Wanted",
     "Window",
     "Withdrawn",
 ]

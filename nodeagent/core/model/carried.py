@@ -24,6 +24,7 @@ from nodeagent.core.model.inputs import (
     TablesRejected,
     Tick,
 )
+from nodeagent.core.model.jobs import JobBegun, JobEnded, JobSaid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,9 @@ Input = (
     | Operator
     | Claims
     | PublicFaults
+    | JobBegun
+    | JobSaid
+    | JobEnded
     | ActionStarted
     | ActionResult
     | ResetsRecorded

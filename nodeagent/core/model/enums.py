@@ -145,6 +145,14 @@ class EventKind(StrEnum):
     TABLES_RELOADED = "tables_reloaded"
     TABLES_REJECTED = "tables_rejected"
     STARTED = "started"
+    JOB_BEGUN = "job_begun"
+    JOB_ASKED = "job_asked"
+    """To stop, or to leave this node."""
+    JOB_STOPPED = "job_stopped"
+    JOB_RERUN = "job_rerun"
+    JOB_SUSPECTED = "job_suspected"
+    JOB_SUSPENDED = "job_suspended"
+    JOB_ENDED = "job_ended"
 
 
 class ActionState(StrEnum):

@@ -8,6 +8,7 @@ from nodeagent.core.model.carried import Input
 from nodeagent.core.model.cells import Condition, Source
 from nodeagent.core.model.enums import EventKind, Handling, Kind, Level, Refused, Reported, Verdict
 from nodeagent.core.model.inputs import Holder
+from nodeagent.core.model.jobs import JobNote, JobView
 from nodeagent.core.model.reset_cells import Hold, Reset
 from nodeagent.core.model.rule_cells import Promotion
 
@@ -27,8 +28,9 @@ class Reason:
 class Event:
     """What changed or was done. ``level``, ``verdict``, ``handling``, ``reasons`` are the device's after it.
 
-    ``at_ns`` is on the rule clock: for a deadline, the deadline. The store adds the sequence
-    number and the wall time. ``condition_level`` is that of the condition or promotion concerned.
+    ``at_ns`` is on the rule clock: for a deadline, the deadline. The store adds the sequence number and the
+    wall time. ``condition_level`` is that of the condition or promotion concerned. ``job`` is the job that an
+    event of kind ``JOB_...`` is of.
     """
 
     kind: EventKind
@@ -56,6 +58,7 @@ class Event:
     reasons: tuple[Reason, ...] = ()
     evidence: Mapping[str, str] = field(default_factory=dict)
     network_unhealthy: bool = False
+    job: JobNote | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,3 +147,4 @@ class View:
     holds: tuple[Hold, ...] = ()
     sources: tuple[Source, ...] = ()
     resets: tuple[Reset, ...] = ()
+    jobs: tuple[JobView, ...] = ()

@@ -1,0 +1,190 @@
+"""Jobs whose command is supervised, as the core knows them: what is said of them, and the live cell."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class JobStage(StrEnum):
+    """Where a supervised job is.
+
+    ``holding``: it does not run, and waits to be allowed to. ``running``: it may run, whether its command has
+    begun yet or not. ``asked``: it is to stop, and has not yet, as far as is known. ``leaving``: it is to
+    give up this node. ``ended``: it has, and uses nothing any more.
+    """
+
+    HOLDING = "holding"
+    RUNNING = "running"
+    ASKED = "asked"
+    LEAVING = "leaving"
+    ENDED = "ended"
+
+
+class Wanted(StrEnum):
+    """What the job's supervisor is to do. It follows from the stage, and is told again after each
+    connection."""
+
+    RUN = "run"
+    STOP = "stop"
+    HOLD = "hold"
+    LEAVE = "leave"
+
+
+class JobWord(StrEnum):
+    """What a supervisor says of a run."""
+
+    STARTED = "started"
+    STOPPED = "stopped"
+    """As it was asked to: no process of the run is left."""
+
+    EXITED = "exited"
+    """By itself: no process of the run is left."""
+
+    SUSPECTED = "suspected"
+    SUSPENDED = "suspended"
+    CLEARED = "cleared"
+    UNKILLABLE = "unkillable"
+
+
+class Recommendation(StrEnum):
+    """What a scheduler does best with a job that uses this node, from the mildest."""
+
+    NONE = "NONE"
+    RERUN_REQUEST = "RERUN_REQUEST"
+    RESTART_IN_PLACE = "RESTART_IN_PLACE"
+    HOLD = "HOLD"
+    RESCHEDULE = "RESCHEDULE"
+    RESCHEDULE_ISOLATED = "RESCHEDULE_ISOLATED"
+    GIVE_UP = "GIVE_UP"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPolicy:
+    """What may be done to a job. ``in_place``: it may be stopped and run again. ``yields``: also for another
+    job's chip that is reset together with one of its own. ``reschedules``: it may be run elsewhere for a
+    fault. ``strategy`` is in the submitter's words, told to schedulers.
+    """
+
+    in_place: bool = False
+    yields: bool = False
+    reschedules: bool = False
+    strategy: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """The supervisor's process on the host; ``start_time`` in clock ticks since boot, ``uid`` its user's."""
+
+    pid: int
+    start_time: int
+    uid: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobBegun:
+    """A supervisor is there, or says anew what holds of its job. ``devices`` are names or ids of the chips
+    that the job is known to use besides those that a hook claimed for it: they only ever grow. ``run`` is the
+    one that it is about to make, or that runs (``is_running``).
+    """
+
+    job: str
+    kind: str
+    peer: Peer
+    run: int = 1
+    is_running: bool = False
+    devices: tuple[str, ...] = ()
+    policy: JobPolicy = field(default_factory=JobPolicy)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSaid:
+    """``number`` grows with each that a supervisor says: one that is not greater was taken before."""
+
+    job: str
+    number: int
+    run: int
+    what: JobWord
+    why: str = ""
+    status: int | None = None
+    evidence: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEnded:
+    """Its supervisor has left with ``status``, or is dead (None) and no process of the job is left."""
+
+    job: str
+    why: str
+    status: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A supervised job. ``run`` is the one that it makes, or is allowed to make next.
+
+    ``devices`` are ids of chips that it uses besides those claimed for it. ``said`` is the greatest number
+    that was taken. ``stopped``: it said that nothing of the asked run is left, which holders must confirm.
+    ``why``, ``code`` and ``device_id`` are of what it was asked to do last, ``reset_id`` the reset for which.
+    ``isolated``: of one that leaves, that the node or a chip of it is not to be used again. ``due_ns``: when
+    its stage ends by itself.
+    """
+
+    name: str
+    kind: str
+    peer: Peer
+    stage: JobStage
+    since_ns: int
+    run: int = 1
+    policy: JobPolicy = field(default_factory=JobPolicy)
+    devices: tuple[str, ...] = ()
+    said: int = 0
+    stopped: bool = False
+    started: bool = False
+    why: str = ""
+    code: str = ""
+    device_id: str = ""
+    reset_id: str = ""
+    isolated: bool = False
+    suspended: bool = False
+    by_operator: bool = False
+    due_ns: int | None = None
+    asked_ns: int | None = None
+    stopped_ns: int | None = None
+    status: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobNote:
+    """What an event, or a view, says of a job."""
+
+    name: str
+    run: int
+    stage: JobStage | None
+    why: str
+    recommended: Recommendation
+    strategy: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobView:
+    """A job that uses this node: supervised (``stage`` is set), or only claimed. ``devices`` are ids."""
+
+    name: str
+    kind: str
+    devices: tuple[str, ...]
+    recommended: Recommendation
+    stage: JobStage | None = None
+    wanted: Wanted | None = None
+    run: int = 0
+    why: str = ""
+    code: str = ""
+    device_id: str = ""
+    isolated: bool = False
+    handling: str = "NONE"
+    by_operator: bool = False
+    policy: JobPolicy = field(default_factory=JobPolicy)
+    peer: Peer | None = None
+    since_ns: int = 0
+    due_ns: int | None = None
+    said: int = 0
+    status: int | None = None

@@ -1,0 +1,80 @@
+"""What is measured of a job's processes and chips, and what its program says of itself. No I/O.
+
+Counters of processes are cumulative since the process began. Times are seconds on one clock that never steps
+back; where it begins is the reader's choice.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Phase(str, Enum):
+    """What a program says that it does. Only in ``train`` its steps must advance soon."""
+
+    TRAIN = "train"
+    EVAL = "eval"
+    CHECKPOINT = "checkpoint"
+    COMPILE = "compile"
+    LOAD = "load"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessSample:
+    """One process of the tree. ``holds``: it holds a chip, by the daemon's word; None where that is unknown.
+
+    ``state`` is the letter of ``/proc/PID/stat`` (R, S, D, T, t, Z), ``launcher`` is true of the command
+    itself and of what only starts others. Counters are None where they cannot be read.
+    """
+
+    pid: int
+    ppid: int
+    start_time: int = 0
+    holds: bool | None = None
+    has_rank: bool = False
+    launcher: bool = False
+    state: str = "S"
+    cpu_s: float | None = None
+    read_bytes: int | None = None
+    write_bytes: int | None = None
+    rchar: int | None = None
+    wchar: int | None = None
+    syscr: int | None = None
+    syscw: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChipSample:
+    """One chip of the job, as the daemon reads it. None: not read. ``rx_bytes``, ``tx_bytes`` are cumulative.
+
+    ``known`` is false where the daemon does not observe the chip. ``handling`` is the daemon's word for what
+    is to become of the work on it.
+    """
+
+    name: str
+    known: bool = True
+    util: float | None = None
+    mem_util: float | None = None
+    power_w: float | None = None
+    rx_bytes: int | None = None
+    tx_bytes: int | None = None
+    profiling: bool = False
+    handling: str = "NONE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """Everything that was measured at one moment. ``chips`` is () where the daemon cannot be asked."""
+
+    t_s: float
+    processes: tuple[ProcessSample, ...] = ()
+    chips: tuple[ChipSample, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beat:
+    """What the program says of itself: a step number, a phase, the number of its newest checkpoint."""
+
+    t_s: float
+    step: int | None = None
+    phase: Phase = Phase.TRAIN
+    checkpoint: int | None = None
