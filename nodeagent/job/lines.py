@@ -12,8 +12,8 @@
     bye       why, status               ->
 
 Either side ends a connection whose lines it does not understand, and says why in ``refused`` first. A
-supervisor that connects anew says ``begin`` again, and every ``said`` that was not taken; what was taken is not
-taken twice. Unknown keys are passed over: the other side may be newer. It reads and writes no socket.
+supervisor that connects anew says ``begin`` again, and every ``said`` that was not taken; what was taken is
+not taken twice. Unknown keys are passed over: the other side may be newer. It reads and writes no socket.
 """
 
 import json

@@ -21,8 +21,7 @@ class JobStage(StrEnum):
 
 
 class Wanted(StrEnum):
-    """What the job's supervisor is to do. It follows from the stage, and is told again after each
-    connection."""
+    """What the job's supervisor is to do. It follows from the stage; each connection is told it anew."""
 
     RUN = "run"
     STOP = "stop"
