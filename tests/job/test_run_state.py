@@ -38,5 +38,7 @@ def test_a_foreign_file_is_an_error_that_says_why(old: str, new: str, says: str)
 
 
 def test_the_counts_of_another_job_are_not_taken() -> None:
-    with pytest.raises(RunStateError, match=r"^job: 'train', not 'other'; give each job a --state of its own"):
+    with pytest.raises(
+        RunStateError, match=r"^job: 'train', not 'other'; give each job a --state of its own"
+    ):
         decode(encode(COUNTS, job="other"), job="train")
