@@ -32,8 +32,8 @@ _WHAT: Final = re.compile(r"^\s*what\(\): +(.*)")
 """libstdc++, libsupc++/vterminate.cc."""
 
 _BY_SIGNAL: Final = re.compile(r"\bSignal \d+ \(SIG\w+\) received by PID \d+")
-"""torchrun of its first failure: torch/distributed/elastic/multiprocessing/errors, ProcessFailure. Then no exception has
-ended it, and what tracebacks there are were handled."""
+"""torchrun of its first failure: torch/distributed/elastic/multiprocessing/errors, ProcessFailure. Then no
+exception has ended it, and what tracebacks there are were handled."""
 
 _MORE_LINES: Final = 12
 """So many lines after its first belong to an error's message: torch_npu adds the codes of CANN there."""
