@@ -113,7 +113,7 @@ ROWS: Final = (
     ),
     ExitRow(
         sort=Sort.TRANSIENT,
-        source="pytorch/pytorch, torch/distributed/elastic/rendezvous/api.py; torch/_C, DistStoreError",
+        source="pytorch/pytorch, torch/distributed/__init__.py and elastic/rendezvous/api.py",
         error_types=frozenset(
             {
                 "DistStoreError",
