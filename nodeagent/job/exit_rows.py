@@ -9,17 +9,9 @@ is out of memory.
 import re
 import signal
 from dataclasses import dataclass
-from enum import Enum
 from typing import Final
 
-
-class Sort(str, Enum):
-    """Whose a failure is. ``transient``: it may well pass by itself."""
-
-    USER = "user"
-    HARDWARE = "hardware"
-    TRANSIENT = "transient"
-    UNKNOWN = "unknown"
+from nodeagent.job.known import Sort
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from nodeagent.job.exit_rows import ROWS, ExitRow, Sort
+from nodeagent.job.exit_rows import ROWS, ExitRow
+from nodeagent.job.known import Known, Sort
 from nodeagent.job.model import Failure
-
-__all__ = ["Known", "Raised", "Sort", "known", "signature_of"]
 
 _MAX_LINE: Final = 300
 
@@ -59,17 +58,6 @@ _CHANGES: Final = (
     (re.compile(r"\b(\d{1,3}(?:\.\d{1,3}){3}):\d+\b"), r"\1:PORT"),
     (re.compile(r"\s+"), " "),
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """``signature`` is "" where there is nothing by which two failures could be told apart; ``line`` is what
-    people are shown.
-    """
-
-    sort: Sort = Sort.UNKNOWN
-    signature: str = ""
-    line: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

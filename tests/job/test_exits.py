@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from nodeagent.job.exit_rows import ROWS
-from nodeagent.job.exits import Known, Raised, Sort, known, signature_of
+from nodeagent.job.exits import Raised, known, signature_of
+from nodeagent.job.known import Known, Sort
 from nodeagent.job.model import Failure
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
