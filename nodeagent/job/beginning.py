@@ -7,7 +7,7 @@ Otherwise the session goes on where the journal ends. What outlived the earlier 
 from nodeagent.job.ending import conclude
 from nodeagent.job.gate import begin, come_to_gate
 from nodeagent.job.model import Began, Keep
-from nodeagent.job.running import tell_hang
+from nodeagent.job.running import await_verdict, tell_hang
 from nodeagent.job.session_state import Cause, Link, Phase, State, Turn
 from nodeagent.job.stopping import stop
 
@@ -49,6 +49,8 @@ def _go_on(turn: Turn, given: Began) -> None:
     if phase in (Phase.GATE, Phase.PAUSING):
         if given.survivors:
             _end_what_is_left(turn)
+        elif phase is Phase.GATE:
+            come_to_gate(turn)
     elif given.survivors:
         if phase is Phase.STARTING:
             turn.change(executions=turn.state.executions + 1)
@@ -57,6 +59,7 @@ def _go_on(turn: Turn, given: Began) -> None:
         begin(turn)
     elif phase is Phase.JUDGING:
         turn.change(emptied=True)
+        await_verdict(turn)
     else:
         turn.change(emptied=True)
         conclude(turn, cause)

@@ -39,6 +39,10 @@ Handler = Callable[[Turn, Any], None]
 
 _OF_ONE_RUN: Final = (Ran, NotRun, Exited, Emptied, Hung, Gathered, Progressed)
 
+_BEFORE_THE_TIME: Final = (Began, Emptied)
+"""Before anything else, what is due is done. Not so here: while a supervisor was not there, or slept, nobody
+watched, and what has ended meanwhile was not unkillable."""
+
 _TABLE: Final[Mapping[Phase, Mapping[type, Handler]]] = {
     Phase.NEW: {},
     Phase.GATE: {
@@ -118,7 +122,8 @@ class Session:
 
     def step(self, now_ns: int, given: Given) -> tuple[Order, ...]:
         turn = Turn(now_ns, self.state)
-        _do_what_is_due(turn)
+        if not isinstance(given, _BEFORE_THE_TIME):
+            _do_what_is_due(turn)
         _take(turn, given)
         _do_what_is_due(turn)
         self.state = turn.state

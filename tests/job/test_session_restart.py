@@ -3,6 +3,7 @@
 import pytest
 
 from nodeagent.job.model import (
+    SECOND_NS,
     Began,
     Counts,
     Emptied,
@@ -120,6 +121,24 @@ def test_a_verdict_that_was_awaited_is_awaited_still() -> None:
     play.give(LinkLost(why="no daemon"))
     play.wait(5)
     assert play.left() == 87
+
+
+def test_time_that_nobody_watched_counts_for_nothing() -> None:
+    """Neither for what was to be killed, nor at the gate, nor for the daemon's verdict."""
+    killing, held, judged = _running(), _running(), _running()
+    killing.want(Wish.STOP)
+    killing.wait(20)
+    assert killing.phase is Phase.KILLING
+    held.want(Wish.STOP)
+    held.exited(signal=15)
+    judged.exited(1, error_type="RuntimeError", message="x")
+    for play, survivors in ((killing, (SURVIVOR,)), (held, ()), (judged, ())):
+        play.now_s += 7200
+        play.session.step(
+            round(play.now_s * SECOND_NS),
+            Began(boot_id=BOOT_ID, policy=IN_PLACE, counts=Counts(), survivors=survivors),
+        )
+    assert [play.phase for play in (killing, held, judged)] == [Phase.STOPPING, Phase.GATE, Phase.JUDGING]
 
 
 def test_a_hang_whose_evidence_was_lost_is_told_all_the_same() -> None:
