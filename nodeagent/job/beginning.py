@@ -5,7 +5,7 @@ Otherwise the session goes on where the journal ends. What outlived the earlier 
 """
 
 from nodeagent.job.ending import conclude
-from nodeagent.job.gate import begin, come_to_gate
+from nodeagent.job.gate import come_to_gate
 from nodeagent.job.model import Began, Keep
 from nodeagent.job.running import await_verdict, tell_hang
 from nodeagent.job.session_state import Cause, Link, Phase, State, Turn
@@ -38,7 +38,8 @@ def _new_placement(turn: Turn, given: Began) -> None:
 
 def _go_on(turn: Turn, given: Began) -> None:
     """The counts of the journal are at least as new as those that were kept. A signal was for the earlier
-    supervisor: whoever starts another wants the job to run."""
+    supervisor: whoever starts another wants the job to run. A start that nobody saw happen is made again, if
+    the daemon still wants it."""
     turn.change(policy=given.policy, link=Link.UNKNOWN, is_fresh=False)
     turn.order(Keep(counts=turn.state.counts))
     tell_hang(turn)
@@ -51,12 +52,12 @@ def _go_on(turn: Turn, given: Began) -> None:
             _end_what_is_left(turn)
         elif phase is Phase.GATE:
             come_to_gate(turn)
+    elif phase is Phase.STARTING and not given.survivors:
+        come_to_gate(turn)
     elif given.survivors:
         if phase is Phase.STARTING:
             turn.change(executions=turn.state.executions + 1)
         stop(turn, cause)
-    elif phase is Phase.STARTING:
-        begin(turn)
     elif phase is Phase.JUDGING:
         turn.change(emptied=True)
         await_verdict(turn)

@@ -3,6 +3,19 @@
 It does nothing, and knows no clock. Its life is the table below: the phase and what is given name a handler.
 What has no row changes nothing. Equal values at equal times give equal states and orders.
 
+            may run            begun              it fails
+    gate ───────────> starting ─────> running ─────────────────> judging
+     ^  ^                               │  │ hangs                  │
+     │  │ its pause is over      to end │  └────────> gathering     │ settled
+     │  │                               v                 │         v
+     │  pausing <──────────────────── stopping <──────────┴─────────┘
+     │                       empty      │
+     └──────────────────────────────────┤ grace is over
+                                        v
+                                     killing ──> as stopping, or left
+
+    each of them ──> left    as the ladder says
+
 The journal: every given value is written before its orders are done, except a ``Tick`` before
 ``next_deadline_ns``, which changes nothing. Replayed, it gives the same state. Then ``Began`` is given again,
 with what outlived the earlier supervisor, and the orders that follow from it are done. Of the orders of the

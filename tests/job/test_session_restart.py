@@ -14,6 +14,7 @@ from nodeagent.job.model import (
     HangMode,
     Hung,
     Keep,
+    LinkBack,
     LinkLost,
     Policy,
     Process,
@@ -63,8 +64,26 @@ def test_a_run_that_ended_with_its_supervisor_is_made_again() -> None:
 def test_a_start_that_nobody_saw_happen_is_ordered_again() -> None:
     play = Play(IN_PLACE)
     play.begin_with_daemon()
-    assert _anew(play) == ["Keep", "Start"]
+    assert _anew(play) == ["Keep"]
+    play.give(LinkBack(job="slurm:7.0"))
+    play.allow()
     assert [each["NODEAGENT_RUN"] for each in play.starts] == ["1", "1"]
+
+
+def test_a_start_that_nobody_saw_happen_is_not_made_if_a_fault_was_found_meanwhile() -> None:
+    """The daemon takes the run for stopped then, and counts on."""
+    play = Play(IN_PLACE)
+    play.begin_with_daemon()
+    _anew(play)
+    play.give(LinkBack(job="slurm:7.0"))
+    assert play.want(Wish.HOLD, run=2) == []
+    start = only(play.want(Wish.RUN, run=2), Start)
+    assert (start.run, start.environment["NODEAGENT_RUN"], start.environment["MA_PROC_START_CNT"]) == (
+        2,
+        "2",
+        "1",
+    )
+    assert play.run == 2
 
 
 def test_a_start_that_did_happen_is_not_ordered_again() -> None:
