@@ -92,7 +92,7 @@ NOT_RUN: Final[Mapping[str, Any]] = {"started": False, "stopped": False, "suspen
 
 def grant(state: State, job: Job) -> None:
     """From here on it counts as running: nothing is reset between this and the command's start."""
-    advance(state, job, Happened.GRANTED, granted_ns=state.moment_ns, **NOT_RUN)
+    advance(state, job, Happened.GRANTED, granted_ns=state.moment_ns, held=False, **NOT_RUN)
 
 
 def ask(state: State, job: Job, cause: Cause, *, by_operator: bool = False, held: bool = False) -> None:

@@ -67,6 +67,9 @@ def _holding(state: State, job: Job) -> bool:
 
 
 def _running(state: State, job: Job) -> bool:
+    if job.policy.in_place and job.held:
+        lifecycle.ask(state, job, Cause(why=job.why), by_operator=True, held=True)
+        return True
     if job.policy.in_place and (cause := causes.of_stop(state, job)) is not None:
         lifecycle.ask(state, job, cause)
         return True
