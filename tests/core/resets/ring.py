@@ -44,7 +44,7 @@ def ring_catalog(mode: ResetMode = ResetMode.ON, **words: object) -> Catalog:
 
 
 class Ring:
-    """``chips`` npu0.. in one group, all free, and a job hook that has spoken once. ``later`` is known too."""
+    """``chips`` npu0.. in one group, all free, and a hook that has spoken once; ``later`` may be loaded."""
 
     def __init__(
         self,
