@@ -4,13 +4,14 @@ It adds nothing to the catalog and holds no state of its own but the indexes.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nodeagent.core.catalog.catalog import (
     Catalog,
     ClearOn,
     DurationRule,
     FrequencyRule,
+    Mode,
     RaisingRule,
     RelationRule,
     Row,
@@ -75,6 +76,7 @@ class Lookup:
         self.catalog = catalog
         self.settings = catalog.settings
         self.phases = {level: phases(level, catalog.settings) for level in Level}
+        self._gracefully: Lookup | None = None
         self._facts: dict[str, Facts] = {}
         self._frequency_by_id = {rule.id: rule for rule in catalog.frequency}
         self._frequency: dict[str, FrequencyRule] = {}
@@ -96,6 +98,15 @@ class Lookup:
         for duration in catalog.duration:
             for code in duration.codes:
                 self._duration.setdefault(canonical(code), duration)
+
+    @property
+    def gracefully(self) -> "Lookup":
+        """The same in mode graceful."""
+        if self._gracefully is None:
+            settings = replace(self.settings, mode=Mode.GRACEFUL)
+            is_so = self.settings.mode is Mode.GRACEFUL
+            self._gracefully = self if is_so else Lookup(replace(self.catalog, settings=settings))
+        return self._gracefully
 
     def facts(self, code: str) -> Facts:
         facts = self._facts.get(code)

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.catalog.lookup import Lookup
-from nodeagent.core.model import NODE, Cell, Condition, Device, Era, Promotion, Report, Source
+from nodeagent.core.model import NODE, Cell, Condition, Device, Era, Job, Promotion, Report, Source
 from nodeagent.core.state.cell_keys import TAGS, Key
 from nodeagent.core.state.groups import Groups
 from nodeagent.core.state.indexes import Indexes
@@ -21,7 +21,9 @@ C = TypeVar("C", bound=Cell)
 
 
 class Queries:
-    """Over cells of the types ``of``; ``State`` fills and indexes them."""
+    """Over cells of the types ``of``; ``State`` fills and indexes them. ``in_place`` are the chips that are
+    judged as in mode graceful whatever the mode is.
+    """
 
     def __init__(self, of: Iterable[type]) -> None:
         self.lookup = Lookup(Catalog(digest=""))
@@ -31,6 +33,13 @@ class Queries:
         self.on_device = Groups[tuple[type, str]]()
         self.parts_of = Groups[str]()
         self.awaited: dict[Key, None] = {}
+        self.in_place: frozenset[str] = frozenset()
+
+    def lookup_on(self, device_id: str) -> Lookup:
+        """By which what is open on the device is judged."""
+        if not self.in_place or (device := self.get(Device, device_id)) is None:
+            return self.lookup
+        return self.lookup.gracefully if self.chip_of(device).id in self.in_place else self.lookup
 
     @property
     def node_id(self) -> str:
@@ -49,12 +58,14 @@ class Queries:
         return list(self.cells[of].values())
 
     def about(self, device_id: str) -> list[Any]:
-        """Every cell, of any type, that is keyed by the device but is not the device."""
+        """Every cell, of any type, that is keyed by the device but is not the device. A job only names the
+        device whose fault stopped it.
+        """
         return [
             cell
-            for cells in self.cells.values()
+            for of, cells in self.cells.items()
             for cell in cells.values()
-            if getattr(cell, "device_id", None) == device_id
+            if of is not Job and getattr(cell, "device_id", None) == device_id
         ]
 
     def device(self, device_id: str) -> Device:

@@ -10,17 +10,19 @@ from typing import Any
 
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.catalog.lookup import Lookup
+from nodeagent.core.jobs import chips
 from nodeagent.core.model import (
     Action,
     Affects,
     Answer,
     Cell,
+    Claimed,
     Condition,
     Device,
     Era,
     Event,
     Hold,
-    Kind,
+    Job,
     Promotion,
     Reset,
     RuleCell,
@@ -35,20 +37,22 @@ from nodeagent.core.state.cell_keys import (
     Key,
     judged_alike,
     keys_of,
+    restarts_anew,
     shown_alike,
     weighed_alike,
 )
 from nodeagent.core.state.groups import Groups
 from nodeagent.core.state.indexes import Coded, Indexes
-from nodeagent.core.state.queries import PART_OF, Queries
+from nodeagent.core.state.marks import Marks
+from nodeagent.core.state.queries import PART_OF
 from nodeagent.core.state.timers import Timers
-from nodeagent.core.verdicts.judge import RESET_LEVELS, Contribution, Judgement
+from nodeagent.core.verdicts.judge import RESET_LEVELS, Contribution
 
 Timed = Condition | Promotion | RuleCell
 OnDevice = Condition | Promotion | Hold
 
 
-class State(Queries):
+class State(Marks):
     """``catalogs`` is the shell's: every digest that an input may name must be in it before that input.
 
     ``rule_cells`` are the types of cells that kinds of rules bring.
@@ -72,18 +76,17 @@ class State(Queries):
         }
         self.actions: list[Action] = []
         self.answer: Answer | None = None
-        self.dirty: dict[str, None] = {}
-        self.unreviewed: dict[str, None] = {}
         self.reaching: dict[Key, None] = {}
         self.pending: dict[Key, None] = {}
         self.suppressed = Groups[str]()
-        self.judged: dict[str, Judgement] = {}
         self.said: dict[Key, Contribution] = {}
         self._follow: dict[type, Callable[[Key, Any, Any], None]] = {
             Condition: self._follow_condition,
             Promotion: self._follow_promotion,
             Hold: self._follow_hold,
             Reset: self._follow_reset,
+            Job: self._follow_job,
+            Claimed: self._follow_claimed,
             Sighting: self._follow_sighting,
             Trace: self._index,
             Device: self._follow_device,
@@ -119,14 +122,15 @@ class State(Queries):
             self._index(key, before, after)
             self._group(key, before, after)
         elif judged_alike(before, after):
-            if after.level in RESET_LEVELS and self._may_ask_now(before, after):
+            may_ask = after.level in RESET_LEVELS and self._may_ask_now(before, after)
+            if may_ask or (self.cells[Job] and restarts_anew(before, after)):
                 self.unreviewed[after.device_id] = None
             self._arm(key, after)
             return
         self.said.pop(key, None)
         for cell in (before, after):
             if cell is not None:
-                self._mark_reach(cell)
+                self.mark_reach(cell)
         if after is None or after.affects is Affects.SELF:
             self.reaching.pop(key, None)
         else:
@@ -152,7 +156,7 @@ class State(Queries):
         affects = self.indexes.reaching.get(key, affects)
         self._follow_on_device(key, before, after)
         if affects is not None:
-            self._mark_affected(affects)
+            self.mark_affected(affects)
 
     def _follow_hold(self, key: Key, before: Hold | None, after: Hold | None) -> None:
         self.said.pop(key, None)
@@ -163,6 +167,36 @@ class State(Queries):
         self.timers.set(key, None if after is None else after.due_ns)
         if after is not None:
             self.unreviewed[after.asker_id] = None
+
+    def _follow_job(self, key: Key, _: Job | None, after: Job | None) -> None:
+        """Whatever waits for one of its chips looks again; which these are, claims say too."""
+        self.timers.set(key, None if after is None else after.due_ns)
+        self.unreviewed.update(dict.fromkeys(device.id for device in self.cells[Device].values()))
+        self._judge_by_jobs()
+
+    def _follow_claimed(self, _: Key, __: Claimed | None, ___: Claimed | None) -> None:
+        self._judge_by_jobs()
+
+    def _judge_by_jobs(self) -> None:
+        """Where the configuration wants it, chips that only jobs use which may be run again in place are
+        judged as in mode graceful: their faults say something else, and at other times.
+        """
+        before = self.in_place
+        if not self.in_place and not self.lookup.settings.jobs.in_place_registered:
+            return
+        wanted = self.lookup.settings.jobs.in_place_registered
+        self.in_place = chips.in_place(self) if wanted else frozenset()
+        for chip_id in sorted(before ^ self.in_place):
+            if (chip := self.get(Device, chip_id)) is None:
+                continue
+            for device in (chip, *self.parts(chip_id)):
+                for key in self.on_device.get((Condition, device.id), ()):
+                    self.said.pop(key, None)
+                    self._arm(key, self.cells[Condition][key])
+                for key in self.on_device.get((Promotion, device.id), ()):
+                    self.said.pop(key, None)
+                    self._arm(key, self.cells[Promotion][key])
+            self.mark((chip_id,))
 
     def _follow_sighting(self, key: Key, before: Sighting | None, after: Sighting | None) -> None:
         if after is not None and after.suppressed_ns is not None:
@@ -202,10 +236,13 @@ class State(Queries):
                         self.said.pop(said, None)
             for reaching in self.reaching:
                 if self.cells[Condition][reaching].device_id == after.id:
-                    self._mark_reach(self.cells[Condition][reaching])
+                    self.mark_reach(self.cells[Condition][reaching])
             for reaching, affects in self.indexes.reaching.items():
                 if self.cells[Promotion][reaching].device_id == after.id:
-                    self._mark_affected(affects)
+                    self.mark_affected(affects)
+
+        if before is None or after is None:
+            self._judge_by_jobs()
 
     def _follow_source(self, key: Key, before: Source | None, after: Source | None) -> None:
         name = (after or before or Source(name="")).name
@@ -222,6 +259,7 @@ class State(Queries):
             self.lookup = Lookup(self.catalogs[after.digest])
             self.said.clear()
             self._index_anew()
+            self._judge_by_jobs()
         self.mark(device.id for device in self.cells[Device].values())
 
     def _index(self, key: Key, before: Coded | None, after: Coded | None) -> None:
@@ -242,7 +280,7 @@ class State(Queries):
         """Its time stands still while its source does not observe; only an injected one's runs on."""
         at_ns = None
         if cell is not None and (not self.awaits(cell.source, cell.device_id) or _is_injected(cell)):
-            at_ns = self._timed[type(cell)](self.lookup, cell)
+            at_ns = self._timed[type(cell)](self.lookup_on(cell.device_id), cell)
         self.timers.set(key, None if at_ns is None else max(at_ns, not_before_ns))
 
     def rearm(self, not_before_ns: int = 0) -> None:
@@ -252,25 +290,6 @@ class State(Queries):
                 self._arm(key, cell, not_before_ns)
         for key, source in self.cells[Source].items():
             self.timers.set(key, deadlines.of_source(self.lookup, source))
-
-    # ------------------------------------------------------------------ whose verdict may have changed
-
-    def mark(self, device_ids: Iterable[str]) -> None:
-        for device_id in device_ids:
-            self.dirty[device_id] = None
-            self.unreviewed[device_id] = None
-            self.judged.pop(device_id, None)
-            self.mark(part.id for part in self.parts(device_id))
-
-    def _mark_reach(self, condition: Condition) -> None:
-        self.mark((condition.device_id,))
-        self._mark_affected(condition.affects)
-
-    def _mark_affected(self, affects: Affects) -> None:
-        if affects is Affects.NODE:
-            self.mark((self.node_id,))
-        elif affects is Affects.CHIPS_BEHIND:
-            self.mark(device.id for device in self.cells[Device].values() if device.kind is Kind.CHIP)
 
 
 def _is_injected(cell: Timed) -> bool:
