@@ -23,9 +23,10 @@ Policies = Annotated[
 
 
 class JobsConfig(Struct, frozen=True, kw_only=True):
-    """``[jobs]``. ``socket`` "" is ``jobs.sock`` beside ``agent.socket``. ``accept`` claimed: only jobs that a hook
-    has claimed a chip for. ``in_place`` registered: chips that only jobs use which may be stopped and run
-    again are judged as in mode graceful.
+    """``[jobs]``. ``socket`` "" is ``jobs.sock`` beside ``agent.socket``.
+
+    ``accept`` claimed: only jobs that a hook has claimed a chip for. ``in_place`` registered: chips that only
+    jobs use which may be stopped and run again are judged as in mode graceful.
     """
 
     enabled: bool = True
