@@ -66,6 +66,7 @@ class Connection:
         self._runs = False
         self._told: lines.Want | None = None
         self._one_at_a_time = asyncio.Lock()
+        self._growth: set[asyncio.Task[None]] = set()
 
     async def serve(self) -> None:
         """Until either side ends it."""
@@ -106,8 +107,15 @@ class Connection:
                 return
             self._told = want
 
-    async def grow(self, held: Sequence[str]) -> None:
-        """The job was found to hold these devices too."""
+    def grow(self, held: Sequence[str]) -> None:
+        """The job was found to hold these devices. Nobody waits until the core knows."""
+        job = self._own_job(self._desk.feed.current)
+        if job is not None and not set(held) <= set(job.devices):
+            growth = asyncio.create_task(self._grow(held))
+            self._growth.add(growth)
+            growth.add_done_callback(self._growth.discard)
+
+    async def _grow(self, held: Sequence[str]) -> None:
         async with self._one_at_a_time:
             job = self._own_job(self._desk.feed.current)
             if self._begun is None or job is None or set(held) <= set(job.devices):
@@ -181,11 +189,8 @@ class Connection:
         former = names.live_job(current.view, self.name)
         held = self._desk.ownership.held(current.view).get(self.name, [])
         inputs: list[Input] = [self._input(begin, begin.run, begin.is_running, held)]
-        if (
-            former is not None
-            and former.peer != self.peer
-            and names.is_of_one_process(self.name, self._of_cgroup)
-        ):
+        is_other = former is not None and former.peer != self.peer
+        if is_other and names.is_of_one_process(self.name, self._of_cgroup):
             inputs.insert(0, JobEnded(job=self.name, why="another process has its pid"))
         taken = await self._ask(*inputs)
         if taken.answer is not None and taken.answer.refused is not None:
@@ -223,7 +228,7 @@ class Connection:
 
     async def _ask(self, *inputs: Input) -> Taken:
         """Who says too much waits."""
-        await asyncio.sleep(self._desk.inputs.spend(_identity(self.peer)))
+        await asyncio.sleep(self._desk.inputs.spend(identity(self.peer)))
         return await self._desk.ask(*inputs)
 
     # ------------------------------------------------------------------ in the other's words
@@ -271,6 +276,8 @@ class Connection:
 
     def _leave(self) -> None:
         self._begun = None
+        for growth in self._growth:
+            growth.cancel()
         self._stream.close()
         if self._desk.connected.get(self.name) is self:
             del self._desk.connected[self.name]
@@ -321,5 +328,5 @@ def _caller(peer: Peer) -> Caller:
     return Caller(identity=f"uid:{peer.uid}", role=Role.NONE, who=f"uid {peer.uid} pid {peer.pid}")
 
 
-def _identity(peer: Peer) -> str:
+def identity(peer: Peer) -> str:
     return f"{peer.pid}/{peer.start_time}"

@@ -1,7 +1,7 @@
-"""The socket that supervisors of jobs connect to: who comes is counted, known by the kernel's word, and served.
+"""The socket that supervisors of jobs connect to: who comes is counted, known by the kernel, and served.
 
-Anybody may connect; what a job is called follows from its supervisor's cgroup alone. One task here tells all of
-them what is wanted, one publication after the other, so that nobody sees what is not committed.
+Anybody may connect; what a job is called follows from its supervisor's cgroup alone. One task here tells all
+of them what is wanted, one publication after the other, so that nobody sees what is not committed.
 """
 
 import asyncio
@@ -16,22 +16,22 @@ from nodeagent.api.access.addresses import BACKLOG
 from nodeagent.api.access.limits import REFUSED_PAUSE_S
 from nodeagent.api.access.quota import Quota
 from nodeagent.api.access.rate import Rate
+from nodeagent.api.access.relay import OUT_OF_MEANS_PAUSE_S, REFUSALS_TOLD
 from nodeagent.api.access.sockets import bound, open_to_everybody, remove
 from nodeagent.api.control.audit_log import AuditLog
 from nodeagent.api.control.context import Ask
 from nodeagent.api.jobs import limits, peers
-from nodeagent.api.jobs.connection import Connection
+from nodeagent.api.jobs.connection import Connection, identity
 from nodeagent.api.jobs.desk import Desk
 from nodeagent.api.jobs.forsaken import Forsaken
 from nodeagent.api.jobs.stream import Lines
-from nodeagent.api.refusal import Refusal, Status
+from nodeagent.api.refusal import Refusal, RefusalLimit, Status
 from nodeagent.config.jobs import JobsConfig
 from nodeagent.core.model import Holder, Peer, View
 from nodeagent.job.lines import MAX_LINE_BYTES, Refused, encode
 from nodeagent.store.event_feed import EventFeed
 
 KEY: Final = "jobs.socket"
-OUT_OF_MEANS_PAUSE_S: Final = 1.0
 
 _OUT_OF_MEANS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
@@ -68,7 +68,9 @@ class JobDoor:
         self.forsaken = Forsaken(feed, ask)
         self._places = Quota(limits.SUPERVISORS)
         self._rate = Rate(limits.CONNECTION_RATE)
+        self._refusals = RefusalLimit(most=REFUSALS_TOLD)
         self._listener: socket.socket | None = None
+        self._accepting: asyncio.Task[None] | None = None
         self._serving: set[asyncio.Task[None]] = set()
         self._holders: tuple[tuple[Holder, ...] | None, ...] = ()
 
@@ -77,11 +79,12 @@ class JobDoor:
         self._desk.config = config
 
     async def run(self) -> None:
-        """Open until it is cancelled."""
+        """Until it is cancelled. One that was not opened only ends the jobs that nobody speaks for."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._accept_all())
-            tasks.create_task(self._show_all())
             tasks.create_task(self.forsaken.run())
+            if self._listener is not None:
+                self._accepting = tasks.create_task(self._accept_all(self._listener))
+                tasks.create_task(self._show_all())
 
     def open(self) -> None:
         """Raises ``OutletError``."""
@@ -91,8 +94,12 @@ class JobDoor:
 
     async def close(self) -> None:
         """No supervisor is answered any more; what they said is taken, or is said again."""
+        accepting, self._accepting = self._accepting, None
+        if accepting is not None:
+            accepting.cancel()
         if self._listener is not None:
             self._listener.close()
+            self._listener = None
             remove(self._path)
         for task in tuple(self._serving):
             task.cancel()
@@ -100,14 +107,12 @@ class JobDoor:
 
     # ------------------------------------------------------------------ who comes
 
-    async def _accept_all(self) -> None:
+    async def _accept_all(self, listener: socket.socket) -> None:
         """One at a time: between two of them whatever else is due is done."""
         loop = asyncio.get_running_loop()
-        if self._listener is None:
-            raise RuntimeError("open comes before run")
         while True:
             try:
-                accepted, _ = await loop.sock_accept(self._listener)
+                accepted, _ = await loop.sock_accept(listener)
             except OSError as error:
                 is_short = error.errno in _OUT_OF_MEANS
                 log.warning("%s: %s", KEY, error)
@@ -117,7 +122,7 @@ class JobDoor:
                 peer = peers.peer_of(accepted)
                 self._admit(accepted, peer)
             except (Refusal, OSError) as error:
-                _turn_away(accepted, str(error))
+                self._turn_away(accepted, str(error))
                 await asyncio.sleep(REFUSED_PAUSE_S)
             else:
                 await asyncio.sleep(0)
@@ -126,15 +131,25 @@ class JobDoor:
         """Raises ``Refusal``, and ``OSError`` where its process has ended meanwhile."""
         taker = _Taker(peer.uid)
         if self._rate.spend(taker.counted_as):
-            raise Refusal(
-                Status.RESOURCE_EXHAUSTED, f"{taker.counted_as} connects too often; try again later"
-            )
+            often = f"{taker.counted_as} connects too often; try again later"
+            raise Refusal(Status.RESOURCE_EXHAUSTED, often)
         obstacle = self._places.obstacle(taker)
         if obstacle is not None:
             raise Refusal(Status.RESOURCE_EXHAUSTED, obstacle.reason)
         of_cgroup = peers.job_of_peer(peer)
         self._places.take(taker.counted_as)
         self._begin(self._serve(accepted, peer, of_cgroup), taker)
+
+    def _turn_away(self, accepted: socket.socket, why: str) -> None:
+        """In a word, if it takes it at once."""
+        if self._refusals.admit() is not None:
+            log.warning("%s: refused: %s", KEY, why)
+        with accepted:
+            accepted.setblocking(False)
+            try:
+                accepted.send(encode(Refused(why=why)))
+            except OSError as error:
+                log.debug("%s: %s", KEY, error)
 
     def _begin(self, serving: Coroutine[Any, Any, None], taker: _Taker) -> None:
         def ended(task: asyncio.Task[None]) -> None:
@@ -149,11 +164,8 @@ class JobDoor:
 
     async def _serve(self, accepted: socket.socket, peer: Peer, of_cgroup: str) -> None:
         reader, writer = await asyncio.open_unix_connection(sock=accepted, limit=MAX_LINE_BYTES)
-        identity = f"{peer.pid}/{peer.start_time}"
-        connection = Connection(
-            self._desk, peer, of_cgroup, Lines(reader, writer, self._desk.lines, identity)
-        )
-        await connection.serve()
+        stream = Lines(reader, writer, self._desk.lines, identity(peer))
+        await Connection(self._desk, peer, of_cgroup, stream).serve()
 
     # ------------------------------------------------------------------ what they are told
 
@@ -167,20 +179,10 @@ class JobDoor:
             if connections and self._holders_changed(publication.view):
                 held = self._desk.ownership.held(publication.view)
                 for connection in connections:
-                    await connection.grow(held.get(connection.name, ()))
+                    connection.grow(held.get(connection.name, ()))
             await feed.wait_change(publication)
 
     def _holders_changed(self, view: View) -> bool:
         """Or who is connected has: then all are looked at again."""
         before, self._holders = self._holders, tuple(device.holders for device in view.devices)
         return before != self._holders
-
-
-def _turn_away(accepted: socket.socket, why: str) -> None:
-    """In a word, if it takes it at once."""
-    with accepted:
-        accepted.setblocking(False)
-        try:
-            accepted.send(encode(Refused(why=why)))
-        except OSError as error:
-            log.debug("%s: %s", KEY, error)

@@ -1,4 +1,4 @@
-"""Ends the jobs whose supervisor is dead: once no process of theirs is left for a while, nobody speaks for them.
+"""Ends the jobs whose supervisor is dead, once no process of theirs is left for a while.
 
 It finds them in what is published, so that a start of the daemon changes nothing but that the while begins
 again. It ends no process.
@@ -65,7 +65,7 @@ class Forsaken:
 
 
 def is_of(holder: Holder, job: str) -> bool:
-    """Whether the process may be one of the job's. The supervisor is dead: without a cgroup nobody can tell."""
+    """Whether the process may be one of the job's; where no cgroup says so, nobody can tell any more."""
     name = job.partition("/")[0]
     if name.startswith(names.NO_CGROUP):
         return not holder.job

@@ -1,7 +1,7 @@
 """What a supervised job is called, and whether a hook has claimed a chip for it. Pure.
 
-The name is that of the supervisor's cgroup. A second supervisor of one job adds its pid, and so does one whose
-cgroup names no job.
+The name is that of the supervisor's cgroup. A second supervisor of one job adds its pid, and so does one
+whose cgroup names no job.
 """
 
 from collections.abc import Callable, Collection

@@ -1,7 +1,7 @@
 """The process at the other end of a connection: who it is, its job by its cgroup, whether it still lives.
 
-The kernel says all of it; nothing that the process says of itself counts. A pid with the time when its process
-began is never another process. It signals nobody.
+The kernel says all of it; nothing that the process says of itself counts. A pid with the time when its
+process began is never another process. It signals nobody.
 """
 
 import socket
@@ -22,12 +22,12 @@ _ENDED: Final = ("Z", "X")
 
 _HIDDEN: Final = (
     "the daemon cannot see process {pid} in /proc: it is of another PID namespace, or /proc is mounted with"
-    " hidepid; run the daemon in the host's PID namespace, and mount /proc with gid=nodeagent or without hidepid"
+    " hidepid; run the daemon in the host's PID namespace, and mount /proc without hidepid"
 )
 
 
 def peer_of(connection: socket.socket, procfs: Path = PROCFS) -> Peer:
-    """Raises ``Refusal`` where the daemon cannot see the process, and ``OSError`` where the connection ended."""
+    """Raises ``Refusal`` where the daemon cannot see the process, ``OSError`` where it is not known which."""
     raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     pid, uid, _ = struct.unpack("3i", raw)
     try:

@@ -1,4 +1,4 @@
-"""Lines on one connection: each read within bounds, none written to who does not read. It knows no meaning."""
+"""Lines on one connection: each read within bounds, none written to who does not read."""
 
 import asyncio
 from typing import Final
