@@ -58,7 +58,7 @@ class DoorStage:
         clock = carry_on(recovery.anchor, "boot-1")
         self.pump = Pump(engine, self.ledger, self.feed, clock, lambda: None)
         now_ns = clock.rule_ns()
-        began = (
+        began: tuple[Input, ...] = (
             Started(boot_id="boot-1", version="test"),
             CatalogChanged(digest=self._catalog.digest),
             *(seen(chip) for chip in CHIPS),

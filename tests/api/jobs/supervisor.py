@@ -134,9 +134,10 @@ def slurm_step(job: int, step: int = 0) -> Iterator[tuple[str, ...]]:
     try:
         yield ("sh", "-c", f'echo $$ > {folder}/cgroup.procs && exec "$@"', "sh")
     finally:
-        for each in (folder, folder.parent):
-            wait_until(lambda: not (each / "cgroup.procs").read_text(), f"{each} to be empty")
-            each.rmdir()
+        processes = folder / "cgroup.procs"
+        wait_until(lambda: not processes.read_text(), f"the end of the processes in {folder}")
+        folder.rmdir()
+        folder.parent.rmdir()
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""The door of supervisors, with real processes at the other end: who they are, what is taken, what is told."""
+"""The door of supervisors, with real processes at the other end: what is taken, and what is told."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a job is called, whose a process is, and who is refused: by cgroups and process trees of this machine."""
+"""What a job is called, whose a process is, who is refused: by cgroups and processes of this machine."""
 
 import os
 from pathlib import Path
