@@ -59,6 +59,7 @@ class Play:
         """Its processes end. Nobody has said so yet."""
         self.npus.node.let_go("npu3")
         self.is_running = False
+        await self.npus.read_again()
 
     async def stopped(self) -> None:
         await self.supervisor.say(Word.STOPPED, run=self.run)
