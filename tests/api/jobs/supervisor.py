@@ -31,10 +31,13 @@ def connect():
 used = []
 connect()
 while data := sys.stdin.buffer.raw.read(65536):
-    if data.endswith(AGAIN):
+    *before, data = data.split(AGAIN)
+    for each in before:
+        if each:
+            used[-1].sendall(each)
         connect()
-        data = data[:-len(AGAIN)]
-    used[-1].sendall(data)
+    if data:
+        used[-1].sendall(data)
 """
 """Ends with its standard input, and with it the connection."""
 
