@@ -159,20 +159,22 @@ def _write(path: Path, pieces: Iterator[bytes], limit: int) -> None:
 
 
 def _samples(files: Sequence[Path]) -> Iterator[bytes]:
-    """The header and the newest lines."""
-    lines: list[bytes] = []
+    """The header, which each file has, and the newest rows."""
+    header = b""
+    rows: list[bytes] = []
     for file in files:
         with suppress(FileNotFoundError):
-            lines += file.read_bytes().splitlines(keepends=True)
-    if not lines:
+            header, *more = file.read_bytes().splitlines(keepends=True) or [header]
+            rows += more
+    if not rows:
         return
-    left = _MAX_SAMPLES_BYTES - len(lines[0])
-    first = len(lines)
-    while first > 1 and len(lines[first - 1]) <= left:
+    left = _MAX_SAMPLES_BYTES - len(header)
+    first = len(rows)
+    while first > 0 and len(rows[first - 1]) <= left:
         first -= 1
-        left -= len(lines[first])
-    yield lines[0]
-    yield from lines[first:]
+        left -= len(rows[first])
+    yield header
+    yield from rows[first:]
 
 
 def _processes(members: Sequence[Process], end_s: float) -> Iterator[bytes]:

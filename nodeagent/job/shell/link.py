@@ -5,10 +5,11 @@ to 5 s. What the supervisor has said is sent again after each reconnect, until t
 decides nothing; whoever owns it says what it is to announce after a welcome.
 """
 
+import selectors
 import socket
 import struct
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -58,11 +59,9 @@ Heard = Welcome | Want | Chips | Taken | Lost
 class Link:
     """``is_welcome`` is true between a welcome and the end of that connection."""
 
-    def __init__(self, path: str, hello: Hello, on_descriptor: Callable[[], None]) -> None:
-        """``on_descriptor`` is called each time that ``fileno`` or ``wants_to_write`` changes."""
+    def __init__(self, path: str, hello: Hello) -> None:
         self._path = path
         self._hello = hello
-        self._changed = on_descriptor
         self._socket: socket.socket | None = None
         self._inward = bytearray()
         self._outward = bytearray()
@@ -78,8 +77,9 @@ class Link:
         return None if self._socket is None else self._socket.fileno()
 
     @property
-    def wants_to_write(self) -> bool:
-        return bool(self._outward)
+    def events(self) -> int:
+        """What to wait for, as ``selectors`` has it."""
+        return selectors.EVENT_READ | (selectors.EVENT_WRITE if self._outward else 0)
 
     def next_deadline_ns(self) -> int | None:
         """When ``tick`` has something to do."""
@@ -155,7 +155,6 @@ class Link:
         self._socket = opened
         self._due_ns = now_ns + WELCOME_WITHIN_NS
         self._put(self._hello, now_ns)
-        self._changed()
 
     def _retry(self, why: str, now_ns: int) -> None:
         self._heard.append(Lost(why))
@@ -168,7 +167,6 @@ class Link:
         self._inward.clear()
         self._outward.clear()
         self._retry(why, now_ns)
-        self._changed()
 
     def _put(self, line: FromSupervisor, now_ns: int) -> None:
         if self._socket is None:
@@ -181,7 +179,6 @@ class Link:
 
     def _send(self, now_ns: int) -> None:
         assert self._socket is not None
-        before = self.wants_to_write
         try:
             while self._outward:
                 del self._outward[: self._socket.send(self._outward)]
@@ -190,8 +187,6 @@ class Link:
         except OSError as error:
             self._lose(f"{self._path}: {error.strerror}", now_ns)
             return
-        if self.wants_to_write != before:
-            self._changed()
 
     def _receive(self, now_ns: int) -> None:
         assert self._socket is not None

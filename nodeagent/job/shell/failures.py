@@ -26,12 +26,18 @@ class Traces:
     """Where a run leaves what can be read about its end: noted before its command begins."""
 
     error_file: Path | None
+    error_file_ns: int | None
     stderr_size: int | None
+
+    @staticmethod
+    def before(error_file: Path | None) -> "Traces":
+        """What an earlier run has left in that file is not this one's."""
+        return Traces(error_file, _written_ns(error_file), standard_error.size())
 
 
 def failure_of(status: int, traces: Traces) -> Failure:
     """``status`` is that of ``waitpid``. A trace that cannot be read is none."""
-    error_type, message = _error(traces.error_file)
+    error_type, message = _error(traces)
     return Failure(
         status=os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
         signal=os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
@@ -41,9 +47,19 @@ def failure_of(status: int, traces: Traces) -> Failure:
     )
 
 
-def _error(path: Path | None) -> tuple[str, str]:
-    """(type, message)."""
+def _written_ns(path: Path | None) -> int | None:
     if path is None:
+        return None
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return None
+
+
+def _error(traces: Traces) -> tuple[str, str]:
+    """(type, message)."""
+    path = traces.error_file
+    if path is None or _written_ns(path) == traces.error_file_ns:
         return "", ""
     try:
         with path.open("rb") as opened:
