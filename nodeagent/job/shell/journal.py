@@ -7,7 +7,7 @@ the run begins anew. A supervisor that is started anew gets the lines back. What
 import json
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +20,7 @@ class Owner:
 
     boot_id: str
     job: str
+    command: tuple[str, ...]
 
 
 class JournalError(Exception):
@@ -73,7 +74,7 @@ class Journal:
         return tuple(lines)
 
     def _head(self) -> bytes:
-        owner = {"journal": VERSION, "boot_id": self._owner.boot_id, "job": self._owner.job}
+        owner = {"journal": VERSION, **asdict(self._owner)}
         return json.dumps(owner, separators=(",", ":")).encode() + b"\n"
 
     def _write(self, line: bytes) -> None:

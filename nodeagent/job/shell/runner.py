@@ -66,7 +66,9 @@ class Runner:
             self.process = command.start(self._arguments, added, foreground=self._foreground)
         except (OSError, ValueError) as error:
             number = error.errno if isinstance(error, OSError) else None
-            self._found.append(NotRun(run=run, error=number or 0, why=f"{self._arguments[0]}: {_words(error)}"))
+            self._found.append(
+                NotRun(run=run, error=number or 0, why=f"{self._arguments[0]}: {_words(error)}")
+            )
             return
         self._lives = True
         self._is_empty = False

@@ -141,7 +141,11 @@ class Supervisor:
         self._give_found()
 
     def _take_beats(self, at_ns: int) -> None:
-        if self._beats is not None and at_ns >= self._beats_due_ns and (found := self._beats.take(seconds(at_ns))):
+        if (
+            self._beats is not None
+            and at_ns >= self._beats_due_ns
+            and (found := self._beats.take(seconds(at_ns)))
+        ):
             self._watching.beaten(found)
             self._beats_due_ns = at_ns + BETWEEN_BEATS_NS
 

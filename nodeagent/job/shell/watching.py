@@ -118,9 +118,7 @@ class Watching:
             self._sampler = Sampler(self._tree)
         known = None if holders is None else frozenset(holders)
         self._last = self._sampler.measure(self._command, known)
-        sample = Sample(
-            t_s=seconds(now_ns), processes=self._last, chips=tuple(_chip(each) for each in chips)
-        )
+        sample = Sample(t_s=seconds(now_ns), processes=self._last, chips=tuple(_chip(each) for each in chips))
         judge = self._judging()
         self._ring.keep(self._settings, sample, tuple(self._beats))
         self._beats.clear()
