@@ -87,13 +87,14 @@ def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) 
         gathering=Gathering(place, tree, ring.files),
         beats=beats,
     )
+    counts = _counts(place, environment)
     began = Began(
-        boot_id=procfs.boot_id(),
-        policy=policy,
-        counts=_counts(place, environment),
-        survivors=recovered.survivors,
+        boot_id=procfs.boot_id(), policy=policy, counts=counts, survivors=recovered.survivors
     )
+    left = recovered.status_of(counts)
     try:
+        if left is not None:
+            return supervisor.leave_again(left, recovered.reports)
         return supervisor.run(began, parts.heard, recovered.reports)
     finally:
         record.finish()
@@ -120,6 +121,32 @@ def _journal(place: State | None, given: Arguments) -> Journal | None:
     except JournalError as error:
         tell(f"{error}; a supervisor that is started anew will not know of this run")
         return None
+
+
+def _recovered(journal: Journal | None, beats: BeatSocket | None) -> Recovered:
+    """A journal that cannot be understood is told, and kept beside: the job begins as if there were none."""
+    if journal is None or not journal.earlier:
+        return Recovered()
+    marker = None if beats is None else (VARIABLE, beats.path)
+    try:
+        return recover(journal.earlier, marker)
+    except JournalError as error:
+        tell(f"{journal.path}: {error}; it is moved aside, and the job begins anew")
+        journal.begin_anew()
+        return Recovered(survivors=tree.survivors_of(None, marker))
+
+
+def _counts(place: State | None, environment: Mapping[str, str]) -> Counts:
+    return Counts(schedule=placement_of(environment))
+
+
+def placement_of(environment: Mapping[str, str]) -> int:
+    """Which placement of the job this is, from 1: as its platform says, else as Slurm counts restarts."""
+    for name, add in (("MA_SCHEDULE_CNT", 0), ("SLURM_RESTART_COUNT", 1)):
+        text = environment.get(name, "")
+        if text.isdigit() and int(text) + add > 0:
+            return int(text) + add
+    return 1
 
 
 def _place(given: Arguments, environment: Mapping[str, str]) -> State | None:

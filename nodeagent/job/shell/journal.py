@@ -50,6 +50,17 @@ class Journal:
         except OSError as error:
             raise JournalError(f"{self.path}: {error.strerror}") from error
 
+    def begin_anew(self) -> None:
+        """What stands there cannot be understood. Raises ``JournalError``."""
+        os.close(self._file)
+        try:
+            self.path.replace(_aside(self.path))
+            self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._write(self._head())
+        except OSError as error:
+            raise JournalError(f"{self.path}: {error.strerror}") from error
+        self.earlier = ()
+
     def finish(self) -> None:
         """The job has left: the next supervisor begins anew. Raises ``JournalError``."""
         os.close(self._file)

@@ -1,17 +1,13 @@
 """What an earlier supervisor has left: the session as its journal tells it, and what of its run still lives."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from nodeagent.job.model import Process, Report
+from nodeagent.job.journal_records import decode
+from nodeagent.job.model import Counts, Process, Report
 from nodeagent.job.session import Session
 from nodeagent.job.session_state import Phase
 from nodeagent.job.shell.tree import survivors_of
-
-if TYPE_CHECKING:
-    from nodeagent.job.shell.journal import Journal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,20 +18,18 @@ class Recovered:
     reports: tuple[Report, ...] = ()
     survivors: tuple[Process, ...] = ()
 
-    @property
-    def has_left(self) -> bool:
-        """It had come to its end, and only its exit was missing."""
-        return self.session.state.phase is Phase.LEFT
+    def status_of(self, counts: Counts) -> int | None:
+        """With which status that session left, where only the exit of its supervisor was missing."""
+        state = self.session.state
+        is_this = state.phase is Phase.LEFT and state.counts.schedule == counts.schedule
+        return state.status if is_this else None
 
 
-def recover(journal: Journal | None, marker: tuple[str, str]) -> Recovered:
+def recover(lines: Sequence[bytes], marker: tuple[str, str] | None) -> Recovered:
     """``marker``: a variable that each process of the job has in its environment. Raises ``JournalError``."""
-    if journal is None or not journal.earlier:
-        return Recovered()
     session = Session()
     reports: list[Report] = []
-    for at_ns, given in journal.given():
-        orders = session.step(at_ns, given)
-        reports += (order for order in orders if isinstance(order, Report))
+    for at_ns, given in decode(lines):
+        reports += (order for order in session.step(at_ns, given) if isinstance(order, Report))
     survivors = survivors_of(session.state.process, marker)
     return Recovered(session=session, reports=tuple(reports), survivors=survivors)

@@ -46,12 +46,12 @@ class Runner:
         """Something of the run may be left."""
         return not self._is_empty
 
-    def adopt(self, run: int, survivors: Sequence[Process], now_ns: int) -> None:
-        """That run outlived an earlier supervisor. Nobody tells when it ends: it is looked for."""
-        self.tree.adopt(survivors)
-        self._run = run
-        self._is_empty = False
-        self._due_ns = now_ns
+    def adopt(self, survivors: Sequence[Process], now_ns: int) -> None:
+        """They outlived an earlier supervisor. Nobody tells when they end: that is looked for."""
+        if survivors:
+            self.tree.adopt(survivors)
+            self._is_empty = False
+            self._due_ns = now_ns + LONGEST_PAUSE_NS
 
     def start(self, run: int, environment: Mapping[str, str], folder: Path | None) -> None:
         """``folder`` is the run's own; None where there is none."""
@@ -76,8 +76,9 @@ class Runner:
         self._due_ns = None
         self._found.append(Ran(run=run, process=self.process))
 
-    def terminate(self, number: int) -> None:
+    def terminate(self, run: int, number: int) -> None:
         """One that is stopped takes the signal once it goes on."""
+        self._run = run
         for each in (number, signal.SIGCONT):
             self.pass_on(each)
             self.tree.signal_adopted(each)
@@ -86,8 +87,9 @@ class Runner:
         if self.process is not None and not self._is_empty:
             self.tree.signal_group(self.process, number)
 
-    def kill(self, now_ns: int) -> None:
+    def kill(self, run: int, now_ns: int) -> None:
         """From now on, until nothing is left."""
+        self._run = run
         self._kills = True
         self._pause_ns = FIRST_PAUSE_NS
         self._due_ns = now_ns

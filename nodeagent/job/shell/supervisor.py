@@ -5,7 +5,7 @@ Each given value is in the journal before its orders are done. It decides nothin
 
 import selectors
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from nodeagent.job.lines import Begin, Bye, Chips, Said, Want, Welcome, Word
@@ -72,8 +72,8 @@ class Supervisor:
         self._left: Leave | None = None
         self._do: Final[Mapping[type, Callable[[Any], None]]] = {
             Start: self._start,
-            Terminate: lambda order: self._runner.terminate(order.number),
-            Kill: lambda _order: self._runner.kill(now_ns()),
+            Terminate: lambda order: self._runner.terminate(order.run, order.number),
+            Kill: lambda order: self._runner.kill(order.run, now_ns()),
             Gather: self._gather,
             Report: self._report,
             Keep: lambda order: self._record.keep(order.counts),
@@ -81,14 +81,27 @@ class Supervisor:
             Leave: self._leave,
         }
 
-    def run(self, began: Began, heard: list[Heard]) -> int:
-        """Until the session leaves; its status. ``heard`` is what the daemon has said already."""
+    def run(self, began: Began, heard: list[Heard], reports: Iterable[Report]) -> int:
+        """Until the session leaves; its status. ``heard`` is what the daemon has said already, ``reports``
+        what an earlier supervisor was to say.
+        """
+        for report in reports:
+            self._report(report)
+        self._runner.adopt(began.survivors, now_ns())
         self._give(began)
         self._hear(heard)
         while self._left is None:
             self._turn()
         self._say_goodbye(self._left)
         return self._left.status
+
+    def leave_again(self, status: int, reports: Iterable[Report]) -> int:
+        """An earlier supervisor had left, and was ended before it could exit."""
+        for report in reports:
+            self._report(report)
+        tell(f"the job had come to its end with status {status} before its supervisor was ended")
+        self._say_goodbye(Leave(status=status, why="its supervisor was ended"))
+        return status
 
     # ------------------------------------------------------------------ one turn
 

@@ -103,14 +103,13 @@ def _living(processes: Mapping[int, Stat], members: Iterable[int]) -> list[Stat]
     return [processes[pid] for pid in sorted(members) if not processes[pid].is_dead]
 
 
-def survivors_of(command: Process | None, marker: tuple[str, str]) -> tuple[Process, ...]:
+def survivors_of(command: Process | None, marker: tuple[str, str] | None) -> tuple[Process, ...]:
     """Of a run that an earlier supervisor made: the command, what is below it or in its session, and whoever
     has the variable of the run in its environment.
     """
     processes = procfs.table()
     own = os.getpid()
-    name, value = marker
-    found = {pid for pid in processes if pid != own and procfs.environment(pid).get(name) == value}
+    found = {pid for pid in processes if marker is not None and pid != own and _has(pid, marker)}
     if command is not None and _is(processes.get(command.pid), command):
         found.add(command.pid)
     if command is not None:
@@ -121,6 +120,11 @@ def survivors_of(command: Process | None, marker: tuple[str, str]) -> tuple[Proc
         }
     found |= procfs.descendants(processes, found, frozenset({own}))
     return tuple(processes[pid].process for pid in sorted(found) if not processes[pid].is_dead)
+
+
+def _has(pid: int, marker: tuple[str, str]) -> bool:
+    name, value = marker
+    return procfs.environment(pid).get(name) == value
 
 
 def send(process: Process, number: int) -> None:
