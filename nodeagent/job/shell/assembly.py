@@ -9,28 +9,30 @@ import selectors
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from nodeagent import __version__
+from nodeagent.job import journal_records
 from nodeagent.job.arguments import Arguments
 from nodeagent.job.hang.settings import Settings
-from nodeagent.job.lines import Hello
-from nodeagent.job.model import SECOND_NS, Began, Counts, Policy
-from nodeagent.job.session import Session
+from nodeagent.job.lines import Hello, Welcome
+from nodeagent.job.model import Began, Policy
+from nodeagent.job.policy import PolicyError
 from nodeagent.job.shell import command, prctl, procfs, state
-from nodeagent.job.shell.beats import BeatSocket
+from nodeagent.job.shell.beats import VARIABLE, BeatSocket
 from nodeagent.job.shell.clock import now_ns, seconds
 from nodeagent.job.shell.gathering import Gathering
 from nodeagent.job.shell.journal import Journal, JournalError, Owner
 from nodeagent.job.shell.link import Heard, Link, socket_path
 from nodeagent.job.shell.record import Record
+from nodeagent.job.shell.recovery import Recovered, counts_of, recover
 from nodeagent.job.shell.ring import Ring
 from nodeagent.job.shell.runner import Runner
+from nodeagent.job.shell.settled import Unreadable, settle
 from nodeagent.job.shell.signals import Signals
 from nodeagent.job.shell.state import State, StateError
 from nodeagent.job.shell.supervisor import Supervisor
 from nodeagent.job.shell.told import tell
-from nodeagent.job.shell.tree import Tree
+from nodeagent.job.shell.tree import Tree, survivors_of
 from nodeagent.job.shell.watching import Watching
 
 
@@ -54,7 +56,7 @@ def run(given: Arguments, environment: Mapping[str, str]) -> int:
     finally:
         link.close()
         if place is not None:
-            place.close()
+            _close(place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,8 @@ def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) 
     journal = _journal(place, given)
     beats = _beats(place, environment)
     recovered = _recovered(journal, beats)
-    record = Record(place, journal, keeps_counts=bool(given.state))
+    key = given.job or environment.get("SLURM_JOB_ID", "")
+    record = Record(place, journal, job=key, keeps_counts=place is not None and place.is_given)
     ring = Ring(None if place is None else place.folder)
     settings = Settings(
         hang_time_s=policy.hang_time_s, period_s=given.period_s, kind=policy.kind, mode=policy.hang
@@ -87,10 +90,9 @@ def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) 
         gathering=Gathering(place, tree, ring.files),
         beats=beats,
     )
-    counts = _counts(place, environment)
-    began = Began(
-        boot_id=procfs.boot_id(), policy=policy, counts=counts, survivors=recovered.survivors
-    )
+    counts = counts_of(place, key, environment, recovered.session)
+    record.keep(counts)
+    began = Began(boot_id=procfs.boot_id(), policy=policy, counts=counts, survivors=recovered.survivors)
     left = recovered.status_of(counts)
     try:
         if left is not None:
@@ -130,23 +132,10 @@ def _recovered(journal: Journal | None, beats: BeatSocket | None) -> Recovered:
     marker = None if beats is None else (VARIABLE, beats.path)
     try:
         return recover(journal.earlier, marker)
-    except JournalError as error:
-        tell(f"{journal.path}: {error}; it is moved aside, and the job begins anew")
+    except journal_records.JournalError as error:
+        tell(f"{journal.path}: {error}, counted behind its head; it is moved aside, and the job begins anew")
         journal.begin_anew()
-        return Recovered(survivors=tree.survivors_of(None, marker))
-
-
-def _counts(place: State | None, environment: Mapping[str, str]) -> Counts:
-    return Counts(schedule=placement_of(environment))
-
-
-def placement_of(environment: Mapping[str, str]) -> int:
-    """Which placement of the job this is, from 1: as its platform says, else as Slurm counts restarts."""
-    for name, add in (("MA_SCHEDULE_CNT", 0), ("SLURM_RESTART_COUNT", 1)):
-        text = environment.get(name, "")
-        if text.isdigit() and int(text) + add > 0:
-            return int(text) + add
-    return 1
+        return Recovered(survivors=survivors_of(None, marker))
 
 
 def _place(given: Arguments, environment: Mapping[str, str]) -> State | None:
@@ -161,6 +150,13 @@ def _place(given: Arguments, environment: Mapping[str, str]) -> State | None:
     except StateError as error:
         tell(f"{error}; nothing is kept of this run")
         return None
+
+
+def _close(place: State) -> None:
+    try:
+        place.close()
+    except OSError as error:
+        tell(f"{error.filename}: {error.strerror}; it stays behind")
 
 
 def _beats(place: State | None, environment: Mapping[str, str]) -> BeatSocket | None:

@@ -201,7 +201,7 @@ class Link:
             self._lose("the daemon has ended the connection", now_ns)
             return
         self._inward += data
-        while self._socket is not None and (end := self._inward.find(b"\n")) >= 0:
+        while (end := self._inward.find(b"\n")) >= 0:
             line = bytes(self._inward[:end])
             del self._inward[: end + 1]
             self._understand(line, now_ns)

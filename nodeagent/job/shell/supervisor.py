@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from nodeagent.job import session_state
 from nodeagent.job.lines import Begin, Bye, Chips, Said, Want, Welcome, Word
 from nodeagent.job.model import (
     SECOND_NS,
@@ -27,7 +28,6 @@ from nodeagent.job.model import (
     Tick,
     Wanted,
 )
-from nodeagent.job import session_state
 from nodeagent.job.session import Session
 from nodeagent.job.shell import signals
 from nodeagent.job.shell.beats import BeatSocket

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nodeagent.job.hang.settings import Settings
     from nodeagent.job.hang.watch import HangWatch
     from nodeagent.job.lines import Chip, Chips
-    from nodeagent.job.sample import Beat, ChipSample, ProcessSample, Sample
+    from nodeagent.job.sample import Beat, ChipSample, ProcessSample
     from nodeagent.job.shell.ring import Ring
     from nodeagent.job.shell.sampler import Sampler
 

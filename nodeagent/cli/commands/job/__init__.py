@@ -1,0 +1,1 @@
+"""``nodeagent job``: a module for each subcommand."""
