@@ -9,6 +9,7 @@ import selectors
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nodeagent import __version__
 from nodeagent.job import journal_records
@@ -34,6 +35,9 @@ from nodeagent.job.shell.supervisor import Supervisor
 from nodeagent.job.shell.told import tell
 from nodeagent.job.shell.tree import Tree, survivors_of
 from nodeagent.job.shell.watching import Watching
+
+if TYPE_CHECKING:
+    from nodeagent.job.shell.progress_reader import ProgressReader
 
 
 class NotBegun(Exception):
@@ -70,38 +74,55 @@ class _Parts:
 
 
 def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) -> int:
-    place, tree, policy = parts.place, parts.tree, parts.policy
+    place, tree = parts.place, parts.tree
     journal = _journal(place, given)
     beats = _beats(place, environment)
     recovered = _recovered(journal, beats)
     key = given.job or environment.get("SLURM_JOB_ID", "")
     record = Record(place, journal, job=key, keeps_counts=place is not None and place.is_given)
     ring = Ring(None if place is None else place.folder)
-    settings = Settings(
-        hang_time_s=policy.hang_time_s, period_s=given.period_s, kind=policy.kind, mode=policy.hang
-    )
+    progress = _progress(given)
+    counts = counts_of(place, key, environment, recovered.session)
+    if progress is not None:
+        counts = progress.baseline(counts)
     supervisor = Supervisor(
         session=recovered.session,
         record=record,
         link=parts.link,
         signals=parts.signals,
         runner=Runner(given.command, tree, foreground=given.foreground),
-        watching=Watching(settings, tree, ring, parts.link.ask),
+        watching=Watching(_settings(given, parts.policy), tree, ring, parts.link.ask, progress),
         gathering=Gathering(place, tree, ring.files),
         beats=beats,
     )
-    counts = counts_of(place, key, environment, recovered.session)
-    record.keep(counts)
-    began = Began(boot_id=procfs.boot_id(), policy=policy, counts=counts, survivors=recovered.survivors)
-    left = recovered.status_of(counts)
+    began = Began(boot_id=procfs.boot_id(), policy=parts.policy, counts=counts, survivors=recovered.survivors)
     try:
+        left = recovered.status_of(counts)
         if left is not None:
             return supervisor.leave_again(left, recovered.reports)
+        record.keep(counts)
         return supervisor.run(began, parts.heard, recovered.reports)
     finally:
         record.finish()
         if beats is not None:
             beats.close()
+
+
+def _settings(given: Arguments, policy: Policy) -> Settings:
+    try:
+        return Settings(
+            hang_time_s=policy.hang_time_s, period_s=given.period_s, kind=policy.kind, mode=policy.hang
+        )
+    except ValueError as error:
+        raise NotBegun(f"--period: {error}") from error
+
+
+def _progress(given: Arguments) -> "ProgressReader | None":
+    if not given.progress:
+        return None
+    from nodeagent.job.shell.progress_reader import ProgressReader
+
+    return ProgressReader(given.progress)
 
 
 def _policy(given: Arguments, environment: Mapping[str, str], heard: list[Heard]) -> Policy:

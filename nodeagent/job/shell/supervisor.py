@@ -185,6 +185,7 @@ class Supervisor:
             self._waiting.extend(self._runner.take())
 
     def _start(self, order: Start) -> None:
+        self._watching.begins()
         beat = {} if self._beats is None else {"NODEAGENT_BEAT": self._beats.path}
         self._runner.start(order.run, {**order.environment, **beat}, self._record.folder_of(order.run))
         if self._runner.process is not None and self._runner.is_running:

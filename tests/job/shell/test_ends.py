@@ -183,14 +183,19 @@ def freeze(group: Path, pid: int) -> None:
 def test_scheduler_that_ends_a_job_with_an_unkillable_process_is_not_kept_waiting(
     place: Place, tmp_path: Path
 ) -> None:
+    """Its streams are files: a pipe would stay open as long as the frozen process."""
     command = job_of(tmp_path, OBEYS)
-    with freezer(f"nodeagent-{os.getpid()}") as group, place.started(*command, options=MANAGED) as supervisor:
+    with (
+        freezer(f"nodeagent-{os.getpid()}") as group,
+        (tmp_path / "said").open("wb") as said,
+        place.started(*command, options=MANAGED, stdout=said, stderr=said) as supervisor,
+    ):
         [frozen, _] = pids_in(tmp_path / "pids", 2)
         freeze(group, frozen)
 
         supervisor.send_signal(signal.SIGTERM)
 
-        said = supervisor.communicate(timeout=WAIT_LIMIT_S)[1].decode()
-        assert supervisor.returncode == 128 + signal.SIGTERM
-        assert "nodeagent-job: processes of the job are left that cannot be killed\n" in said
+        assert supervisor.wait(WAIT_LIMIT_S) == 128 + signal.SIGTERM
+        words = "nodeagent-job: processes of the job are left that cannot be killed\n"
+        assert words in (tmp_path / "said").read_text()
         assert lives(frozen)
