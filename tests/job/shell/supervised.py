@@ -70,7 +70,10 @@ class Place:
             for pid in left:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            supervisor.communicate()
+            supervisor.wait(WAIT_LIMIT_S)
+            for stream in (supervisor.stdout, supervisor.stderr):
+                if stream is not None:  # not read to its end: one that outlives the supervisor may hold it
+                    stream.close()
 
 
 def below(pid: int) -> list[int]:
