@@ -36,7 +36,9 @@ CALLED: Final[Mapping[str, Sequence[str]]] = {
     "config check": (),
     "forget": (DEVICE, "--reason", "test", "--force"),
 }
-"""In an order in which each has something to print. ``approve`` needs a proposal: see test_orders_actions."""
+"""In an order in which each has something to print. ``approve`` needs a proposal: see test_orders_actions.
+``job replay`` needs a file: see test_job_replay.
+"""
 
 
 def documented() -> dict[str, set[str]]:
@@ -73,4 +75,4 @@ def test_a_command_prints_the_fields_that_are_listed(node: Node, command: str) -
 
 
 def test_every_row_is_called_or_shares_one() -> None:
-    assert documented().keys() - CALLED.keys() == {"replay", "approve"}
+    assert documented().keys() - CALLED.keys() == {"replay", "job replay", "approve"}

@@ -1,1 +1,1 @@
-"""``nodeagent job``: a module for each subcommand."""
+"""Commands for jobs whose command is supervised."""
