@@ -1,7 +1,7 @@
 """The program ``nodeagent``. It holds no command.
 
-``nodeagent job run`` goes straight to the supervisor: that starts in a third of the time that the command line
-of all commands takes to load.
+``nodeagent job run`` goes straight to the supervisor, in a third of the time that the command line of all
+commands takes to load.
 """
 
 import sys

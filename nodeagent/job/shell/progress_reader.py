@@ -5,7 +5,6 @@ What the numbers mean is judged elsewhere.
 """
 
 import glob
-import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -121,18 +120,9 @@ class ProgressReader:
 
 def _look_of(name: str) -> Look | None:
     size = changed_ns = 0
-    files = (
-        [name]
-        if not os.path.isdir(name)
-        else [  # noqa: PTH112
-            os.path.join(folder, file)  # noqa: PTH118
-            for folder, _, inside in os.walk(name)
-            for file in inside
-        ]
-    )
     try:
-        for file in (name, *files):
-            found = os.stat(file)  # noqa: PTH116
+        for file in (Path(name), *Path(name).rglob("*")):
+            found = file.stat()
             size += found.st_size
             changed_ns = max(changed_ns, found.st_mtime_ns)
     except OSError:  # it is being replaced: looked at again

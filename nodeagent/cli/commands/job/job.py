@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 PARTS: Final[Mapping[str, str]] = {
+    "run": "Run a command, watch it, and run it again in place where that is wanted.",
     "replay": "Show what a recorded run would have been suspected of.",
 }
 """Name -> one line of help; ``nodeagent.cli.commands.job.NAME`` has the command."""
