@@ -122,11 +122,8 @@ def test_keys_that_only_a_start_takes_are_told(node: Site, nodeagent: Nodeagent)
     reloaded = nodeagent("tables", "reload")
 
     why = "changed: restart nodeagent to apply it"
-    assert (reloaded.status, reloaded.err) == (
-        0,
-        f"warning: jobs.enabled {why}\nwarning: drivers.kmsg.poll_interval {why}\n"
-        f"warning: drivers.nvidia.enabled {why}\n",
-    )
+    keys = ("jobs.enabled", "drivers.kmsg.poll_interval", "drivers.nvidia.enabled")
+    assert (reloaded.status, reloaded.err) == (0, "".join(f"warning: {key} {why}\n" for key in keys))
 
 
 def test_with_a_broken_configuration_commands_find_the_daemon_by_the_one_that_is_in_force(
