@@ -5,6 +5,7 @@ import signal
 import pytest
 
 from nodeagent.job.model import (
+    SECOND_NS,
     Emptied,
     Exited,
     Failure,
@@ -73,6 +74,16 @@ def test_what_cannot_be_killed_is_told_and_leaves_the_node() -> None:
     assert len(play.starts) == 1
 
 
+def test_what_ended_while_the_supervisor_slept_could_be_killed() -> None:
+    """The machine was suspended, or a disk did not answer."""
+    play = _running()
+    play.want(Wish.STOP)
+    play.wait(20)
+    assert play.phase is Phase.KILLING
+    orders = play.session.step(3600 * SECOND_NS, Emptied(run=1))
+    assert only(list(orders), Report).what == "stopped"
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_the_scheduler_ends_it_and_it_never_runs_again(number: int, status: int) -> None:
     play = _running()
@@ -80,6 +91,33 @@ def test_the_scheduler_ends_it_and_it_never_runs_again(number: int, status: int)
     play.exited(0)
     assert play.left() == status
     assert len(play.starts) == 1
+
+
+@pytest.mark.parametrize("wish", [Wish.STOP, Wish.LEAVE])
+def test_the_schedulers_word_is_above_the_daemons(wish: Wish) -> None:
+    play = _running()
+    play.give(Signalled(number=signal.SIGTERM))
+    assert play.want(wish, isolated=True) == []
+    play.exited(signal=signal.SIGTERM)
+    assert play.left() == 143
+    assert len(play.starts) == 1
+
+
+def test_the_scheduler_may_end_what_the_daemon_has_stopped() -> None:
+    play = _running()
+    play.want(Wish.STOP)
+    assert play.give(Signalled(number=signal.SIGTERM)) == []
+    play.exited(signal=signal.SIGTERM)
+    assert play.left() == 143
+
+
+def test_a_node_that_must_be_left_while_the_run_stops_is_left() -> None:
+    play = _running()
+    play.want(Wish.STOP)
+    play.want(Wish.LEAVE, isolated=True)
+    orders = play.exited(signal=signal.SIGTERM)
+    assert only(orders, Report).what == "stopped"
+    assert play.left() == Status.RESCHEDULE_ISOLATED
 
 
 def test_a_second_signal_kills_at_once() -> None:
