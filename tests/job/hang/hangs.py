@@ -52,7 +52,7 @@ add(
 add(
     "npu: a watchdog dumps its stacks every twelve minutes",
     NPU_TRAINS,
-    replace(NPU_HANGS, ranks=Does(burst=8e6, burst_s=720)),
+    replace(NPU_HANGS, ranks=Does(burst=80e6, burst_s=720)),
     expected=Expected(acts_min=90.17, suspected_min=75.17),
 )
 add(
@@ -204,4 +204,36 @@ add(
     replace(NPU_HANGS, minutes=6, ranks=replace(SLEEPS, state="t")),
     NPU_HANGS,
     expected=Expected(acts_min=96, suspected_min=81),
+)
+add(
+    "npu: all chips but one vary",
+    replace(NPU_TRAINS, one_chip=Shows(use=100, power=280)),
+    NPU_HANGS,
+    expected=Expected(acts_min=90, suspected_min=75),
+)
+add(
+    "beats: late, and the chips cannot be read now and then",
+    replace(NPU_TRAINS, tells=STEPS),
+    Act(minutes=8, ranks=TRAINS, chips=NPU_WORKS, tells=Tells(every_s=20, phase=Phase.EVAL, advances=False)),
+    replace(NPU_TRAINS, tells=STEPS, minutes=20),
+    replace(NPU_HANGS, minutes=8),
+    *[
+        replace(NPU_HANGS, minutes=1 / 6, chips=replace(NPU_IDLE, known=False)),
+        replace(NPU_HANGS, minutes=1 / 3),
+    ]
+    * 8,
+    NPU_HANGS,
+    expected=Expected(acts_min=100.17, suspected_min=98),
+)
+add(
+    "npu: ranks that wrote little still write heartbeats",
+    replace(NPU_TRAINS, ranks=LEAN),
+    replace(NPU_HANGS, ranks=Does(bytes=600, calls=2)),
+    expected=Expected(acts_min=90, suspected_min=75),
+)
+add(
+    "npu: ranks that wrote much still poll",
+    replace(NPU_TRAINS, ranks=replace(TRAINS, calls=6000)),
+    replace(NPU_HANGS, ranks=Does(bytes=60_000, calls=30)),
+    expected=Expected(acts_min=90, suspected_min=75),
 )

@@ -7,7 +7,8 @@ import pytest
 from nodeagent.job.hang.baseline import LEAST, LONGEST, Baseline
 from nodeagent.job.hang.beats import Beats
 from nodeagent.job.hang.members import Members
-from nodeagent.job.hang.rates import Key, Rates
+from nodeagent.job.hang.quiet import RankProcess
+from nodeagent.job.hang.rates import Key, Rate, Rates
 from nodeagent.job.hang.settings import Settings
 from nodeagent.job.sample import Beat, ChipSample, Phase, ProcessSample, Sample
 
@@ -119,13 +120,13 @@ def test_a_command_alone_is_its_own_rank() -> None:
     assert ranks_of(process(100, launcher=True)) == [100]
 
 
-def test_who_held_a_chip_stays_a_rank_while_the_daemon_is_down() -> None:
+@pytest.mark.parametrize("holds", [None, False])
+def test_who_held_a_chip_stays_a_rank_while_nobody_is_listed(holds: bool | None) -> None:
+    launcher = process(100, launcher=True, holds=False)
     members = Members()
-    members.of(
-        Sample(t_s=0, processes=(process(100, launcher=True, holds=False), process(201, 100, holds=True)))
-    )
+    members.of(Sample(t_s=0, processes=(launcher, process(201, 100, holds=True))))
     roles = members.of(
-        Sample(t_s=10, processes=(process(100, launcher=True), process(201, 100), process(400, 100)))
+        Sample(t_s=10, processes=(launcher, process(201, 100, holds=holds), process(400, 100, holds=holds)))
     )
     assert [each.pid for each in roles.ranks] == [201]
     assert [each.pid for each in roles.others] == [400]
@@ -133,6 +134,36 @@ def test_who_held_a_chip_stays_a_rank_while_the_daemon_is_down() -> None:
 
 def test_a_zombie_is_nobody() -> None:
     assert ranks_of(process(100, launcher=True), process(201, 100, holds=True, state="Z")) == [100]
+
+
+# ---------------------------------------------------------------------- quiet
+
+
+def quiet_since(megabytes_per_s: list[float]) -> float | None:
+    """Of a rank that was measured each ten seconds."""
+    rank = RankProcess(S)
+    for number, each in enumerate(megabytes_per_s, 1):
+        rank.measured(number * 10, Rate(10, each * 1e6, 0, 0, is_new=False))
+    return rank.quiet_since_s
+
+
+@pytest.mark.parametrize(
+    ("megabytes_per_s", "since_s"),
+    [
+        ([0] * 5, None),
+        ([0] * 6, 0),
+        ([9, 9] + [0] * 6, 20),
+        ([0] * 6 + [9], 0),
+        ([0] * 6 + [9, 9], 0),
+        ([0] * 6 + [9, 9, 9], None),
+        ([0] * 6 + [9] + [0] * 20 + [9], None),
+        ([0] * 6 + [9] + [0] * 60 + [9], 0),
+    ],
+)
+def test_a_rank_is_quiet_over_six_samples_but_for_one_burst_in_ten_minutes(
+    megabytes_per_s: list[float], since_s: float | None
+) -> None:
+    assert quiet_since(megabytes_per_s) == since_s
 
 
 # ---------------------------------------------------------------------- what is usual
