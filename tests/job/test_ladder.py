@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from nodeagent.job.exits import Known, Sort
+from nodeagent.job.known import Known, Sort
 from nodeagent.job.ladder import ROWS, Ending, Verdict, judge, own_status
 from nodeagent.job.model import Counts, Failure, Policy, Wanted, Why, Wish
 from nodeagent.job.session_state import Cause
@@ -265,6 +265,16 @@ def test_each_row_has_decided_something_above() -> None:
         judge(Ending(cause=Cause.SUSPENDED), Policy(), Counts()).row,
     }
     assert reached == {row.name for row in ROWS}
+
+
+@pytest.mark.parametrize("cause", Cause)
+@pytest.mark.parametrize(
+    "failure", [None, Failure(), Failure(status=0), Failure(status=1), Failure(signal=9)]
+)
+@pytest.mark.parametrize("policy", [Policy(), RETRIES, UNCONDITIONAL, Policy(in_step=True)])
+def test_there_is_a_row_for_each_ending(cause: Cause, failure: Failure | None, policy: Policy) -> None:
+    verdict = judge(Ending(cause=cause, failure=failure, signal=15), policy, Counts())
+    assert verdict.row in {row.name for row in ROWS}
 
 
 @pytest.mark.parametrize(

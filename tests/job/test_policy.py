@@ -208,6 +208,30 @@ def test_an_unknown_strategy_is_refused(name: str, text: str) -> None:
         _annotated(f"{name}={text}")
 
 
+# ---------------------------------------------------------------------- what a site sets
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "as_limit", "says"),
+    [
+        ("grace", "30s", False, None),
+        ("in_place_retries", "5", True, None),
+        ("hang", "notify", True, None),
+        ("grace", "2h", False, "grace: a time from 0s to 1h, as 90s, 5m or 2h, not '2h'"),
+        ("hang", "kill", True, "hang: one of off, notify, restart, not 'kill'"),
+        ("kind", "training", True, "kind: this key has no limit"),
+    ],
+)
+def test_what_a_site_sets_is_checked_by_the_same_table(
+    name: str, text: str, as_limit: bool, says: str | None
+) -> None:
+    assert policy_keys.problem(name, text, as_limit=as_limit) == says
+
+
+def test_a_key_of_the_site_that_is_not_known_is_named() -> None:
+    assert str(policy_keys.problem("gracious", "1s")).startswith("gracious: no such key; the keys are kind, ")
+
+
 # ---------------------------------------------------------------------- what wins
 
 
@@ -252,6 +276,11 @@ def test_a_limit_of_the_site_caps_whatever_was_set() -> None:
         "hang: the site's limit is notify, and holds",
         "in-place: the site's limit is false, and holds",
     )
+
+
+def test_a_limit_below_what_holds_by_default_needs_no_words() -> None:
+    resolved = resolve(limits={"grace": "10s"})
+    assert (resolved.policy.grace_s, resolved.notes) == (10, ())
 
 
 def test_all_bad_values_are_named_at_once() -> None:
