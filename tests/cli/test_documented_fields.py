@@ -36,8 +36,8 @@ CALLED: Final[Mapping[str, Sequence[str]]] = {
     "config check": (),
     "forget": (DEVICE, "--reason", "test", "--force"),
 }
-"""In an order in which each has something to print. ``approve`` needs a proposal: see test_orders_actions.
-``job replay`` needs a file: see test_job_replay.
+"""In an order in which each has something to print. ``approve`` needs a proposal: see test_orders_actions,
+and ``job replay`` a file: see test_job_replay.
 """
 
 
