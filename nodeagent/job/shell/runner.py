@@ -24,6 +24,10 @@ LONGEST_PAUSE_NS: Final = SECOND_NS // 5
 
 _LOOKS_AGAIN_S: Final = 1.0
 
+_STDIN: Final = 0
+_OF_TERMINALS: Final = (signal.SIGINT, signal.SIGQUIT, signal.SIGWINCH)
+"""termios(3), tty_ioctl(4)."""
+
 
 class Runner:
     def __init__(self, arguments: Sequence[str], tree: Tree, *, foreground: bool) -> None:
@@ -90,6 +94,9 @@ class Runner:
             self.tree.signal_adopted(each)
 
     def pass_on(self, number: int) -> None:
+        """What a terminal sends goes to all of its foreground, so that the command there has it already."""
+        if self._foreground and number in _OF_TERMINALS and os.isatty(_STDIN):
+            return
         if self.process is not None and not self._is_empty:
             self.tree.signal_group(self.process, number)
 

@@ -161,9 +161,7 @@ class Supervisor:
         bad_before = beats.bad
         found = beats.take(seconds(at_ns))
         if beats.bad and not bad_before:
-            tell(
-                f"a beat of the program is not understood, and no such one will be told again: {beats.last_bad}"
-            )
+            tell(f"a beat of the program is not understood, which is told once: {beats.last_bad}")
         if found or beats.bad > bad_before:
             self._watching.beaten(found)
             self._beats_due_ns = at_ns + BETWEEN_BEATS_NS

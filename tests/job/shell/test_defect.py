@@ -48,6 +48,6 @@ def test_beat_that_is_not_understood_is_told_once(place: Place) -> None:
 
     assert done.returncode == 0
     assert done.stderr.decode() == (
-        "nodeagent-job: a beat of the program is not understood, and no such one will be told again:"
+        "nodeagent-job: a beat of the program is not understood, which is told once:"
         " phase: one of train, eval, checkpoint, compile, load, not 'x'\n"
     )
