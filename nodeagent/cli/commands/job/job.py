@@ -7,6 +7,11 @@ from typing import Final
 import click
 
 PARTS: Final[Mapping[str, str]] = {
+    "run": "Run a command, watch it, and run it again in place where that is wanted.",
+    "list": "List the jobs that use this node.",
+    "show": "Show one job, and what happened to it.",
+    "stop": "Have a supervised job stop its command.",
+    "rerun": "Have a supervised job run its command again.",
     "replay": "Show what a recorded run would have been suspected of.",
 }
 """Name -> one line of help; ``nodeagent.cli.commands.job.NAME`` has the command."""

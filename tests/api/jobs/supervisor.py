@@ -1,0 +1,174 @@
+"""A supervisor that does nothing but talk: a process of its own, so that the kernel says who it is.
+
+The process hands lines on, from its standard input to the socket and back; what they say is the test's.
+"""
+
+import asyncio
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from nodeagent.job import lines
+from tests.waiting import WAIT_LIMIT_S, wait_until
+
+CHANNEL = """
+import socket, sys, threading
+AGAIN = b"\\0again\\n"
+def back(own):
+    while data := own.recv(65536):
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    if own is used[-1]:
+        sys.stdout.buffer.write(b"\\0ended\\n")
+        sys.stdout.buffer.flush()
+def connect():
+    used.append(socket.socket(socket.AF_UNIX))
+    used[-1].connect(sys.argv[1])
+    threading.Thread(target=back, args=(used[-1],), daemon=True).start()
+used = []
+connect()
+while data := sys.stdin.buffer.raw.read(65536):
+    *before, data = data.split(AGAIN)
+    for each in before:
+        if each:
+            used[-1].sendall(each)
+        connect()
+    if data:
+        used[-1].sendall(data)
+"""
+"""Ends with its standard input, and with it the connection."""
+
+ENDED: Final = b"\0ended\n"
+
+L = TypeVar("L")
+
+
+class Supervisor:
+    """``said`` counts what was said, as a real one does over all its connections."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.said = 0
+        self._wants = deque[lines.Want]()
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def write(self, data: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(data)
+
+    def send(self, line: lines.Line) -> None:
+        self.write(lines.encode(line))
+
+    async def next(self) -> lines.Line | None:
+        """None at the end of the connection."""
+        assert self.process.stdout is not None
+        async with asyncio.timeout(WAIT_LIMIT_S):
+            data = await self.process.stdout.readline()
+        return lines.decode(data) if data and data != ENDED else None
+
+    async def hear(self, of: type[L]) -> L:
+        """The next line, which has to be of this sort."""
+        line = await self.next()
+        assert isinstance(line, of), f"{line} is no {of.__name__}"
+        return line
+
+    async def wanted(self, wish: str) -> lines.Want:
+        """The next that wants this; others before it are passed over."""
+        while self._wants:
+            if (want := self._wants.popleft()).wish.value == wish:
+                return want
+        while (line := await self.next()) is not None:
+            if isinstance(line, lines.Want) and line.wish.value == wish:
+                return line
+        raise AssertionError(f"it ended, and never wanted {wish}")
+
+    async def connect_again(self) -> None:
+        """Beside the connection that it has."""
+        assert self.process.stdin is not None
+        await self.process.stdin.drain()
+        self.write(b"\0again\n")
+
+    async def greet_again(self) -> None:
+        """On a new connection; what came by the old one is not heard any more."""
+        await self.connect_again()
+        self._wants.clear()
+        self.send(lines.Hello(pid=1, version="test"))
+        while not isinstance(await self.next(), lines.Welcome):
+            pass
+
+    async def greet(self) -> lines.Welcome:
+        self.send(lines.Hello(pid=1, version="test"))
+        return await self.hear(lines.Welcome)
+
+    async def begin(self, **how: Any) -> lines.Want:
+        """Greets, and begins a job that may be stopped and run again unless told otherwise."""
+        await self.greet()
+        return await self.begin_again(**how)
+
+    async def begin_again(self, **how: Any) -> lines.Want:
+        self.begin_again_soon(**how)
+        return await self.hear(lines.Want)
+
+    def begin_again_soon(self, **how: Any) -> None:
+        """What is wanted is heard later."""
+        usual = {"kind": "training", "run": 1, "is_running": False, "in_place": True, "yields": False}
+        self.send(lines.Begin(**{**usual, "reschedules": True, **how}))
+
+    async def say(self, what: lines.Word, run: int = 1, **words: Any) -> None:
+        """And wait until it is taken."""
+        self.said += 1
+        self.send(lines.Said(number=self.said, run=run, what=what, **words))
+        while (line := await self.next()) is not None:
+            if isinstance(line, lines.Taken):
+                assert line.number == self.said
+                return
+            if isinstance(line, lines.Want):
+                self._wants.append(line)
+        raise AssertionError("it ended before that was taken")
+
+    async def ask(self) -> lines.Chips:
+        self.send(lines.Ask(number=7))
+        return await self.hear(lines.Chips)
+
+    async def kill(self) -> None:
+        if self.process.returncode is None:
+            self.process.kill()
+        await self.process.wait()
+
+
+@contextmanager
+def slurm_step(job: int, step: int = 0) -> Iterator[tuple[str, ...]]:
+    """A cgroup such as Slurm makes, as the command that runs another one in it. Needs root."""
+    root = Path("/sys/fs/cgroup")
+    controller = root / "pids" if (root / "pids").is_dir() else root
+    folder = controller / "slurm" / "uid_0" / f"job_{job}" / f"step_{step}"
+    folder.mkdir(parents=True)
+    try:
+        yield ("sh", "-c", f'echo $$ > {folder}/cgroup.procs && exec "$@"', "sh")
+    finally:
+        processes = folder / "cgroup.procs"
+        wait_until(lambda: not processes.read_text(), f"the end of the processes in {folder}")
+        folder.rmdir()
+        folder.parent.rmdir()
+
+
+@asynccontextmanager
+async def connected(socket: Path, *within: str) -> AsyncIterator[Supervisor]:
+    """``within`` is a command that runs the process."""
+    process = await asyncio.create_subprocess_exec(
+        *(*within, sys.executable, "-c", CHANNEL, str(socket)),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        limit=4 * lines.MAX_LINE_BYTES,
+    )
+    supervisor = Supervisor(process)
+    try:
+        yield supervisor
+    finally:
+        await supervisor.kill()
