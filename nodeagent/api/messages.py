@@ -15,6 +15,7 @@ from nodeagent.core.model import (
     Event,
     Hold,
     Holder,
+    JobNote,
     Level,
     Promotion,
     Reason,
@@ -54,7 +55,14 @@ def _claims(value: Iterable[tuple[str, str]]) -> list[pb.JobClaim]:
 _store_id = writer(StoreId, pb.StoreId)
 _holder = writer(Holder, pb.Holder)
 reason = writer(Reason, pb.Reason)
-_event = writer(Event, pb.Event, computed=["seq", "at"], unsent=["at_ns", "job"], parts={pb.Reason: reason})
+_job_note = writer(JobNote, pb.JobNote)
+_event = writer(
+    Event,
+    pb.Event,
+    computed=["seq", "at"],
+    unsent=["at_ns"],
+    parts={pb.Reason: reason, pb.JobNote: _job_note},
+)
 _device = writer(
     DeviceView,
     pb.Device,

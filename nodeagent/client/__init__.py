@@ -18,7 +18,10 @@ from nodeagent.client.values import (
     Event,
     Hold,
     Holder,
+    Job,
     JobClaim,
+    JobNote,
+    JobPolicy,
     Position,
     Promotion,
     Reason,
@@ -27,7 +30,19 @@ from nodeagent.client.values import (
     Source,
     Update,
 )
-from nodeagent.core.model import EventKind, Handling, HoldKind, Kind, Level, ResetMode, ResetStage, Verdict
+from nodeagent.core.model import (
+    EventKind,
+    Handling,
+    HoldKind,
+    JobStage,
+    Kind,
+    Level,
+    Recommendation,
+    ResetMode,
+    ResetStage,
+    Verdict,
+    Wanted,
+)
 
 __all__ = [
     "AsyncClient",
@@ -43,12 +58,17 @@ __all__ = [
     "Hold",
     "HoldKind",
     "Holder",
+    "Job",
     "JobClaim",
+    "JobNote",
+    "JobPolicy",
+    "JobStage",
     "Kind",
     "Level",
     "Position",
     "Promotion",
     "Reason",
+    "Recommendation",
     "Reset",
     "ResetMode",
     "ResetStage",
@@ -56,4 +76,5 @@ __all__ = [
     "Source",
     "Update",
     "Verdict",
+    "Wanted",
 ]

@@ -90,6 +90,8 @@ def _read(field: Any, hint: Any, within: dict[Any, Reader[Any]]) -> tuple[Read |
             )
         return _word(enums.WORDS[field.enum_type.name], hint), False
     if field.message_type is None:
+        if optional and field.has_presence:
+            return kinds[0], True
         return (tuple if field.is_repeated else None), False
     if field.message_type.GetOptions().map_entry:
         return dict, False
@@ -121,13 +123,16 @@ hold = Reader(types_pb2.Hold, values.Hold)
 source = Reader(types_pb2.Source, values.Source)
 reset = Reader(types_pb2.Reset, values.Reset)
 consumer = Reader(fault_service_pb2.Consumer, values.Consumer)
-_event = Reader(types_pb2.Event, values.Event, computed=["position"], unread=["seq"], parts=[reason])
+_policy = Reader(types_pb2.JobPolicy, values.JobPolicy)
+job = Reader(types_pb2.Job, values.Job, parts=[_policy])
+_note = Reader(types_pb2.JobNote, values.JobNote)
+_event = Reader(types_pb2.Event, values.Event, computed=["position"], unread=["seq"], parts=[reason, _note])
 _snapshot = Reader(
     fault_service_pb2.Snapshot,
     values.Snapshot,
     computed=["position", "durable"],
     unread=["seq"],
-    parts=[device, condition, promotion, hold, source, reset],
+    parts=[device, condition, promotion, hold, source, reset, job],
 )
 
 

@@ -5,7 +5,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
 
-from nodeagent.core.model import EventKind, Handling, HoldKind, Kind, Level, ResetMode, ResetStage, Verdict
+from nodeagent.core.model import (
+    EventKind,
+    Handling,
+    HoldKind,
+    JobStage,
+    Kind,
+    Level,
+    Recommendation,
+    ResetMode,
+    ResetStage,
+    Verdict,
+    Wanted,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +50,18 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobNote:
+    """What an event says of a job. An unknown ``stage`` or ``recommended`` is None."""
+
+    name: str
+    run: int
+    stage: JobStage | None
+    why: str
+    recommended: Recommendation | None
+    strategy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """What changed. ``level``, ``verdict``, ``handling`` and ``reasons`` are the device's after it."""
 
@@ -67,6 +91,7 @@ class Event:
     why: str
     reasons: tuple[Reason, ...]
     evidence: Mapping[str, str]
+    job: JobNote | None = None
 
     @property
     def seq(self) -> int:
@@ -201,6 +226,48 @@ class Reset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobPolicy:
+    """What may be done to a job: stopped and run again here, also for another job's chip, run elsewhere."""
+
+    in_place: bool
+    yields: bool
+    reschedules: bool
+    strategy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job that uses the node. One whose command is not supervised has no ``stage``, ``wanted``, ``run``,
+    ``pid`` and ``since``.
+
+    ``why``, ``code`` and ``device`` are of what it was asked last. ``status`` is its supervisor's exit status
+    once it has ended, None before, or where it ended without a word. What is unknown is None.
+    """
+
+    name: str
+    kind: str
+    stage: JobStage | None
+    wanted: Wanted | None
+    run: int
+    devices: tuple[str, ...]
+    device_ids: tuple[str, ...]
+    recommended: Recommendation | None
+    why: str
+    code: str
+    device: str
+    device_id: str
+    isolated: bool
+    handling: Handling
+    by_operator: bool
+    policy: JobPolicy
+    pid: int
+    uid: int
+    since: datetime | None
+    due_at: datetime | None
+    status: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """What is known of a source of signals. Losing one that is ``required`` makes the node UNKNOWN.
 
@@ -247,6 +314,7 @@ class Snapshot:
     holds: tuple[Hold, ...]
     sources: tuple[Source, ...]
     resets: tuple[Reset, ...]
+    jobs: tuple[Job, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field
 
 from nodeagent.config.drivers import ChipsConfig, DriverConfig, KmsgConfig
+from nodeagent.config.jobs import SOCKET_NAME, JobsConfig
 from nodeagent.config.public import PublicConfig, read_public
 from nodeagent.config.reset import ResetConfig
 from nodeagent.core.catalog.catalog import SECOND_NS, Mode, Settings
@@ -117,6 +118,7 @@ class Config(Struct, frozen=True, kw_only=True):
     reset: ResetConfig = field(default_factory=ResetConfig)
     store: StoreConfig = field(default_factory=StoreConfig)
     public: PublicConfig = field(default_factory=PublicConfig)
+    jobs: JobsConfig = field(default_factory=JobsConfig)
     drivers: Mapping[str, DriverConfig]
 
     @property
@@ -141,6 +143,11 @@ class Config(Struct, frozen=True, kw_only=True):
         """Where resets leave their record and evidence: beside the state, for the daemon only to read."""
         return Path(f"{Path(self.agent.state_dir)}-reset")
 
+    @property
+    def jobs_socket(self) -> str:
+        """Where supervisors of jobs connect."""
+        return self.jobs.socket or str(Path(self.agent.socket).with_name(SOCKET_NAME))
+
     def settings(self) -> Settings:
         """The part of the configuration that changes a decision, for the catalog."""
         return Settings(
@@ -154,6 +161,7 @@ class Config(Struct, frozen=True, kw_only=True):
             unknown_level=self.agent.unknown_level,
             reset=self.reset.settings(),
             public=self.public.settings(),
+            jobs=self.jobs.settings(),
         )
 
 
@@ -171,6 +179,7 @@ _SECTIONS: Mapping[str, type[Struct]] = {
     "grpc": GrpcConfig,
     "reset": ResetConfig,
     "store": StoreConfig,
+    "jobs": JobsConfig,
 }
 
 
@@ -235,12 +244,7 @@ def _read_drivers(tables: object, report: Callable[[KeyPath, str], None]) -> dic
 def _check(config: Config, report: Callable[[KeyPath, str], None]) -> None:
     """What no single key can show."""
     agent = config.agent
-    for key, socket_path in (("socket", agent.socket), ("control_socket", agent.control_socket)):
-        if len(socket_path.encode()) > SOCKET_PATH_LIMIT_BYTES:
-            reason = f"{shown(socket_path)}: a socket's path has at most {SOCKET_PATH_LIMIT_BYTES} bytes"
-            report(("agent", key), reason)
-    if agent.socket == agent.control_socket:
-        report(("agent", "control_socket"), f"{shown(agent.socket)}: must differ from agent.socket")
+    _check_sockets(config, report)
     if agent.unknown_level is not None and agent.unknown_level not in _LEVELS_FOR_UNKNOWN:
         levels = ", ".join(_LEVELS_FOR_UNKNOWN)
         report(("agent", "unknown_level"), f"{shown(str(agent.unknown_level))}: must be one of {levels}")
@@ -258,6 +262,21 @@ def _check(config: Config, report: Callable[[KeyPath, str], None]) -> None:
             if not getattr(config.grpc, key):
                 report(("grpc", key), "missing; grpc.listen is by mutual TLS only and needs this file's path")
     config.reset.check(agent.state_dir, lambda key, reason: report(("reset", *key.split(".")), reason))
+
+
+def _check_sockets(config: Config, report: Callable[[KeyPath, str], None]) -> None:
+    seen: dict[str, str] = {}
+    for section, key, path in (
+        ("agent", "socket", config.agent.socket),
+        ("agent", "control_socket", config.agent.control_socket),
+        ("jobs", "socket", config.jobs_socket),
+    ):
+        if len(path.encode()) > SOCKET_PATH_LIMIT_BYTES:
+            reason = f"{shown(path)}: a socket's path has at most {SOCKET_PATH_LIMIT_BYTES} bytes"
+            report((section, key), reason)
+        if path in seen:
+            report((section, key), f"{shown(path)}: must differ from {seen[path]}")
+        seen.setdefault(path, f"{section}.{key}")
 
 
 _LEVELS_FOR_UNKNOWN = (

@@ -17,6 +17,7 @@ from nodeagent.core import reload
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.devices import identity, processes, registry, sources
 from nodeagent.core.faults import condition_deadline, polls, reported, signals
+from nodeagent.core.jobs import review, said
 from nodeagent.core.model import (
     NODE,
     ActionResult,
@@ -31,6 +32,10 @@ from nodeagent.core.model import (
     Hold,
     Holders,
     Input,
+    Job,
+    JobBegun,
+    JobEnded,
+    JobSaid,
     Operator,
     Outcome,
     Promotion,
@@ -121,6 +126,9 @@ _HANDLERS: dict[type, Handler] = _beside_rules(
         Operator: _ordered,
         PublicFaults: _reported,
         Claims: processes.claimed,
+        JobBegun: said.begun,
+        JobSaid: said.said,
+        JobEnded: said.ended,
         ActionResult: attempts.resulted,
         ResetsRecorded: charges.recorded,
         Holders: processes.held,
@@ -135,6 +143,7 @@ _DUE: dict[str, tuple[type, Callable[[State, Any], None]]] = {
     "source": (Source, sources.due),
     "hold": (Hold, holds.due),
     "reset": (Reset, proposals.due),
+    "job": (Job, review.due),
     **{TAGS[kind.cell]: (kind.cell, kind.due) for kind in RULE_KINDS},
 }
 
@@ -143,8 +152,9 @@ def _followed(state: State, changed: bool) -> bool:
     """What every change is followed by: what was too much, what is to be done about it, and its verdicts."""
     if state.overflow:
         changed = signals.overflowed(state) or changed
-    if state.unreviewed:
+    while state.unreviewed:
         changed = policy.review(state) or changed
+        changed = review.review(state) or changed
     if state.dirty:
         settle(state)
     return changed

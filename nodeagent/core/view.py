@@ -1,5 +1,6 @@
 """What the engine holds, for whoever shows it: an immutable value. It judges nothing and changes nothing."""
 
+from nodeagent.core.jobs import notes
 from nodeagent.core.model import (
     NODE,
     Claimed,
@@ -31,6 +32,7 @@ def view_of(state: State) -> View:
         holds=tuple(state.all(Hold)),
         sources=tuple(state.all(Source)),
         resets=tuple(state.all(Reset)),
+        jobs=notes.views(state),
     )
 
 

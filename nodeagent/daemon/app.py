@@ -16,10 +16,12 @@ from nodeagent import __version__, journal
 from nodeagent.api.access.addresses import open_or_keep_trying
 from nodeagent.api.access.sockets import OutletError
 from nodeagent.api.control.audit import Audit
+from nodeagent.api.control.audit_log import AuditLog
 from nodeagent.api.control.context import Context
 from nodeagent.api.control.senders import Senders
 from nodeagent.api.control.service import served
 from nodeagent.api.control.tables import Tables
+from nodeagent.api.jobs.door import JobDoor
 from nodeagent.api.node import NodeFacts
 from nodeagent.api.server import GrpcServer
 from nodeagent.config.agent import Config
@@ -138,10 +140,20 @@ class Daemon:
             quiescence = Quiescence(feed, configured.of_vendors(config, sources))
             quiescence.begin()
             senders = Senders(config.public)
+            door = JobDoor(
+                path=Path(config.jobs_socket),
+                feed=feed,
+                ask=pump.ask,
+                readings=lambda: configured.readings(sources),
+                audit=AuditLog(ledger),
+                config=config.jobs,
+                version=__version__,
+            )
 
             def on_config(fresh: Config) -> None:
                 actuator.reload(fresh)
                 senders.config = fresh.public
+                door.reload(fresh.jobs)
 
             reloading = Reloading(config, self._config_path, catalogs, pump, feed, sources, on_config)
             facts = NodeFacts(
@@ -179,6 +191,9 @@ class Daemon:
             )
             await grpc.start()
             resources.push_async_callback(grpc.stop)
+            if config.jobs.enabled:
+                door.open()
+                resources.push_async_callback(door.close)
             await self._serve_metrics(metrics, resources)
 
             async with asyncio.TaskGroup() as tasks:
@@ -192,6 +207,7 @@ class Daemon:
                     tasks.create_task(reloading.on(self._reload)),
                     tasks.create_task(actuator.run()),
                     tasks.create_task(quiescence.run()),
+                    tasks.create_task(door.run()),
                 ]
                 if not self._refused:
                     outlets.append(tasks.create_task(reloading.keep(config)))
@@ -204,7 +220,7 @@ class Daemon:
                 log.info("nodeagent %s serves on %s", __version__, config.agent.socket)
                 await self._stop.wait()
                 systemd.stopping()
-                await asyncio.gather(*(source.stop() for source in sources))
+                await asyncio.gather(door.close(), *(source.stop() for source in sources))
                 pump.finish()
                 for outlet in outlets:
                     outlet.cancel()

@@ -8,7 +8,7 @@ from msgspec.structs import fields
 
 from nodeagent.config.agent import Config
 
-_SECTIONS: Final = ("agent", "metrics", "grpc", "reset", "store")
+_SECTIONS: Final = ("agent", "metrics", "grpc", "reset", "store", "jobs")
 _AT_A_RELOAD: Final = frozenset(
     f"agent.{key}"
     for key in (
@@ -26,6 +26,8 @@ _EXPECTED_CHIPS: Final = ".expected_chips"
 """Of each driver that has it."""
 
 _OF_RESETS: Final = "reset."
+_OF_JOBS: Final = "jobs."
+_WHERE_JOBS_COME: Final = ("jobs.enabled", "jobs.socket")
 _WHERE_RESETS_RUN: Final = "reset.run_dir"
 
 
@@ -41,6 +43,8 @@ def left_for_a_start(started_with: Config, now: Config) -> tuple[str, ...]:
 def _is_taken_at_a_reload(key: str) -> bool:
     if key.startswith(_OF_RESETS):
         return key != _WHERE_RESETS_RUN
+    if key.startswith(_OF_JOBS):
+        return key not in _WHERE_JOBS_COME
     return key in _AT_A_RELOAD or key.endswith(_EXPECTED_CHIPS)
 
 

@@ -294,9 +294,10 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terminate:
-    """CONT and TERM to the command's group."""
+    """CONT and that signal (TERM) to the command's group."""
 
     run: int
+    number: int = 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,10 +309,13 @@ class Kill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gather:
-    """Gather the evidence of a hang, in at most so many seconds."""
+    """Gather the evidence of a hang, in at most so many seconds. ``run_ends``: the run is stopped after it,
+    so that its processes may be sent what ends them (ABRT, for their stacks). Else nothing may disturb it.
+    """
 
     run: int
     within_s: float = 15.0
+    run_ends: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,12 +14,15 @@ from nodeagent.core.model import (
     EventKind,
     Handling,
     HoldKind,
+    JobStage,
     Kind,
     Level,
+    Recommendation,
     Reported,
     ResetMode,
     ResetStage,
     Verdict,
+    Wanted,
 )
 from nodeagent.messages.pb import control_service_pb2, fault_service_pb2
 from nodeagent.messages.pb import types_pb2 as pb
@@ -72,6 +75,11 @@ ASSERTIONS: Final[Mapping[Assertion, pb.Assertion]] = numbers_of(Assertion, pb.A
 HOLD_KINDS: Final[Mapping[HoldKind, pb.HoldKind]] = numbers_of(HoldKind, pb.HoldKind, "HOLD_KIND")
 RESET_MODES: Final[Mapping[ResetMode, pb.ResetMode]] = numbers_of(ResetMode, pb.ResetMode, "RESET_MODE")
 RESET_STAGES: Final[Mapping[ResetStage, pb.ResetStage]] = numbers_of(ResetStage, pb.ResetStage, "RESET_STAGE")
+JOB_STAGES: Final[Mapping[JobStage, pb.JobStage]] = numbers_of(JobStage, pb.JobStage, "JOB_STAGE")
+WANTED: Final[Mapping[Wanted, pb.Wanted]] = numbers_of(Wanted, pb.Wanted, "WANTED")
+RECOMMENDATIONS: Final[Mapping[Recommendation, pb.Recommendation]] = numbers_of(
+    Recommendation, pb.Recommendation, "RECOMMENDATION"
+)
 LEVELS: Final[Mapping[Level, pb.Level]] = numbers_of(
     Level, pb.Level, "LEVEL", {"NOT_HANDLE": "NOT_HANDLE_FAULT", "SUB_HEALTH": "SUB_HEALTH_FAULT"}
 )
@@ -98,6 +106,9 @@ EVENT_KIND_OF: Final = _reversed(EVENT_KINDS)
 ASSERTION_OF: Final = _reversed(ASSERTIONS)
 RESET_MODE_OF: Final = _reversed(RESET_MODES)
 RESET_STAGE_OF: Final = _reversed(RESET_STAGES)
+JOB_STAGE_OF: Final = _reversed(JOB_STAGES)
+WANTED_OF: Final = _reversed(WANTED)
+RECOMMENDATION_OF: Final = _reversed(RECOMMENDATIONS)
 LEVEL_OF: Final = _reversed(LEVELS)
 PUBLIC_FAULT_TYPE_OF: Final = _reversed(PUBLIC_FAULT_TYPES)
 REASON_KIND_OF: Final = _reversed(REASON_KINDS)
@@ -111,6 +122,9 @@ NUMBERS: Final[Mapping[str, Mapping[Any, Any]]] = {
     "HoldKind": HOLD_KINDS,
     "ResetMode": RESET_MODES,
     "ResetStage": RESET_STAGES,
+    "JobStage": JOB_STAGES,
+    "Wanted": WANTED,
+    "Recommendation": RECOMMENDATIONS,
     "Level": LEVELS,
     "PublicFaultOutcome": PUBLIC_FAULT_OUTCOMES,
     "PublicFaultType": PUBLIC_FAULT_TYPES,

@@ -17,6 +17,7 @@ from nodeagent.api.access.credentials import group_id
 from nodeagent.own_directory import NotOwnError, make_own
 
 SOCKET_MODE = 0o660
+EVERYBODYS_MODE = 0o666
 
 _MAX_PATH_BYTES = 107
 _OWNER_ONLY_UMASK = 0o177
@@ -89,6 +90,15 @@ def open_to(path: Path, group: str, key: str) -> None:
         with _held(path, key) as socket_file:
             _give_to(socket_file, path, group)
             socket_file.chmod(SOCKET_MODE)
+    except OSError as error:
+        raise OutletError(f"{key}: {path}: {error.strerror}") from error
+
+
+def open_to_everybody(path: Path, key: str) -> None:
+    """Lets every user of the node use a socket: 0666. Raises as ``open_to``."""
+    try:
+        with _held(path, key) as socket_file:
+            socket_file.chmod(EVERYBODYS_MODE)
     except OSError as error:
         raise OutletError(f"{key}: {path}: {error.strerror}") from error
 

@@ -17,7 +17,7 @@ from google.protobuf.message import Message
 
 from nodeagent.api import request_fields, rpc_binding
 from nodeagent.api.access.credentials import Caller, Identify, Role
-from nodeagent.api.control import claims, forgetting, inject, isolation, public_faults, quiesce, resets
+from nodeagent.api.control import claims, forgetting, inject, isolation, jobs, public_faults, quiesce, resets
 from nodeagent.api.control.audit import Audit
 from nodeagent.api.control.audit_log import AuditLog
 from nodeagent.api.control.context import Context, Done
@@ -26,7 +26,7 @@ from nodeagent.api.control.tables import Tables
 from nodeagent.api.refusal import Refusal, Status
 
 _MAX_TARGET_LENGTH = 256
-_TARGET_FIELDS = ("device", "action_id", "sender")
+_TARGET_FIELDS = ("device", "action_id", "sender", "job")
 _CLAIMS = "claims"
 _OWNER = "owner"
 _DRY_RUN = "dry_run"
@@ -49,6 +49,8 @@ def served(context: Context, tables: Tables, audit: Audit, senders: Senders) -> 
         "SetClaims": partial(claims.set_claims, context),
         "Quiesce": partial(quiesce.quiesce, context),
         "Resume": partial(quiesce.resume, context),
+        "StopJob": partial(jobs.stop_job, context),
+        "RerunJob": partial(jobs.rerun_job, context),
         "ListAudit": audit.list_audit,
         "ReloadTables": tables.reload_tables,
         "Inject": partial(inject.inject, context),

@@ -5,7 +5,7 @@ from contextlib import aclosing
 
 import grpc
 
-from nodeagent.api import messages, reset_messages
+from nodeagent.api import job_messages, messages, reset_messages
 from nodeagent.api.access.credentials import Caller, Identify, reader
 from nodeagent.api.access.quota import Quota
 from nodeagent.api.access.turns import Turns
@@ -114,6 +114,18 @@ class FaultService:
             store_id=messages.store_id(current.store_id),
             seq=current.seq,
             devices=published.devices(),
+        )
+
+    async def list_jobs(
+        self, _request: pb.ListJobsRequest, context: grpc.aio.ServicerContext
+    ) -> pb.ListJobsResponse:
+        reader(self._identify, context)
+        current = self._current()
+        return pb.ListJobsResponse(
+            node=self._shown.node,
+            store_id=messages.store_id(current.store_id),
+            seq=current.seq,
+            jobs=job_messages.jobs(messages.Published(current)),
         )
 
     async def list_events(self, request: pb.ListEventsRequest, context: grpc.aio.ServicerContext) -> bytes:

@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from nodeagent.api import messages, reset_messages
+from nodeagent.api import job_messages, messages, reset_messages
 from nodeagent.api.access.limits import MAX_BATCH_BYTES
 from nodeagent.api.access.quota import Quota, Taker
 from nodeagent.api.access.turns import Turns
@@ -199,6 +199,7 @@ class Subscription:
             holds=published.holds(),
             sources=published.sources(self._sources(current.view)),
             resets=reset_messages.resets(published),
+            jobs=job_messages.jobs(published),
         )
         return self._frames.snapshot(current.store_id, current.durable, snapshot)
 

@@ -79,7 +79,7 @@ def _keys(kind: Descriptor) -> list[tuple[str, Show]]:
 
 
 def _show(field: Any) -> Show:
-    """Null for a message within that is not set, and for a number that no word stands for."""
+    """Null for what may be unset and is, and for a number that no word stands for."""
     name, get = field.name, attrgetter(field.name)
     one: Show | None = None
     if field.enum_type is not None:
@@ -91,6 +91,8 @@ def _show(field: Any) -> Show:
     if field.is_repeated:
         return lambda message: list(get(message)) if one is None else [one(each) for each in get(message)]
     if one is None:
+        if field.has_presence:
+            return lambda message: get(message) if message.HasField(name) else None
         return get
     if field.message_type is None:
         return lambda message: one(get(message))

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from nodeagent.core.devices import forget, processes, registry
 from nodeagent.core.faults import closing, reported
+from nodeagent.core.jobs import said
 from nodeagent.core.model import (
     ALL_DEVICES,
     NODE,
@@ -48,6 +49,7 @@ def started(state: State, given: Started) -> bool:
     emit(state, EventKind.STARTED, state.device(state.node_id), source="agent", why=why)
     if rebooted:
         processes.rebooted(state)
+        said.rebooted(state)
         for name in sorted(_ALWAYS_HEARD):
             closing.close_after_reboot(state, name, None, frozenset())
     return True

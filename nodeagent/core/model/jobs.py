@@ -124,8 +124,9 @@ class Job:
     ``devices`` are ids of chips that it uses besides those claimed for it. ``said`` is the greatest number
     that was taken. ``stopped``: it said that nothing of the asked run is left, which holders must confirm.
     ``why``, ``code`` and ``device_id`` are of what it was asked to do last, ``reset_id`` the reset for which.
-    ``isolated``: of one that leaves, that the node or a chip of it is not to be used again. ``due_ns``: when
-    its stage ends by itself.
+    ``isolated``: of one that leaves, that the node or a chip of it is not to be used again. ``held``: an
+    operator wants it to stay stopped. ``granted_ns`` is when its run was allowed, or, before its first, when
+    it began. ``due_ns``: when its stage ends by itself.
     """
 
     name: str
@@ -147,6 +148,8 @@ class Job:
     suspended: bool = False
     by_operator: bool = False
     due_ns: int | None = None
+    held: bool = False
+    granted_ns: int = 0
     asked_ns: int | None = None
     stopped_ns: int | None = None
     status: int | None = None

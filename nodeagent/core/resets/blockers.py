@@ -3,9 +3,11 @@
 It answers in words that name who or what, and changes nothing.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Final
 
 from nodeagent.core.catalog.catalog import ResetSettings
+from nodeagent.core.jobs import chips
 from nodeagent.core.model import (
     Claimed,
     Condition,
@@ -13,6 +15,8 @@ from nodeagent.core.model import (
     Held,
     Hold,
     HoldKind,
+    Job,
+    JobStage,
     Kind,
     Promotion,
     Reset,
@@ -32,6 +36,11 @@ _NO_HOOK = (
     'no job hook has called "nodeagent claim" on this node, and an empty process list is not trusted '
     "(reset.trust_process_list = false)"
 )
+
+_IN_STAGE: Final[Mapping[JobStage, str]] = {
+    JobStage.ASKED: ", which is asked to stop",
+    JobStage.LEAVING: ", which is asked to leave",
+}
 
 NO_RESET = "no_reset"
 """An attribute of a device that nothing on this node can reset: why."""
@@ -92,8 +101,10 @@ def users(
     members: tuple[str, ...],
     settings: ResetSettings,
     ended_first: frozenset[str] = frozenset(),
+    without: Collection[Job] = (),
 ) -> Iterator[str]:
-    """Who uses the members: processes and claims, but for those of jobs that are ``ended_first``.
+    """Who uses the members: processes, claims and supervised jobs, but for those of jobs that are
+    ``ended_first``, and as if those ``without`` had stopped.
 
     What is not known since the start counts as used.
     """
@@ -111,13 +122,20 @@ def users(
         for holder in held.holders if held is not None else ():
             if registered_jobs.has(ended_first, holder.job):
                 continue
+            if any(chips.is_of(holder, job) for job in without):
+                continue
             job = f", job {holder.job}" if holder.job else ""
             yield f"{name} is held by {holder.command or 'a process'} (pid {holder.pid}{job})"
         claimed = state.get(Claimed, device_id)
         for job, kind in claimed.jobs if claimed is not None else ():
-            if job in ended_first:
+            if job in ended_first or chips.is_supervised(state, job):
                 continue
             yield f"{name} is claimed by the {kind or 'job'} {job}"
+        for user in chips.supervised_on(state, device_id):
+            if user.stage is JobStage.HOLDING or user in without:
+                continue
+            if not registered_jobs.has(ended_first, user.name):
+                yield f"{name} is used by the job {user.name}{_IN_STAGE.get(user.stage, '')}"
     if not state.cells[Claimed] and not settings.trust_process_list:
         yield _NO_HOOK
 
@@ -147,9 +165,12 @@ def cooled_ns(state: State, settings: ResetSettings) -> int:
     )
 
 
-def of_start(state: State, reset: Reset, settings: ResetSettings) -> tuple[str, ...]:
-    """All that blocks its start now, and may go away by itself."""
-    found = list(users(state, reset.members, settings, registered_jobs.jobs(state, reset, settings)))
+def of_start(
+    state: State, reset: Reset, settings: ResetSettings, without: Collection[Job] = ()
+) -> tuple[str, ...]:
+    """All that blocks its start now, and may go away by itself; as if the jobs ``without`` had stopped."""
+    ended_first = registered_jobs.jobs(state, reset, settings)
+    found = list(users(state, reset.members, settings, ended_first, without))
     if len(found) > MAX_NAMED:
         found[MAX_NAMED:] = [f"{len(found) - MAX_NAMED} more"]
     for device_id in reset.members:

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from nodeagent.core.catalog.catalog import Mode
-from nodeagent.core.model import Condition, Device, Kind, Level, Reset, ResetMode
-from nodeagent.core.resets import blockers, eligibility, proposals
+from nodeagent.core.model import Backing, Condition, Device, Kind, Level, Reset, ResetMode
+from nodeagent.core.resets import blockers, charges, eligibility, proposals
 from nodeagent.core.state.state import State
 from nodeagent.core.verdicts import recovery
 from nodeagent.core.verdicts.emit import unobserved_reason
@@ -89,7 +89,7 @@ def _mode(state: State, device: Device | None) -> ResetMode:
 def _propose_for(state: State, device: Device) -> bool:
     if _mode(state, device) is ResetMode.OFF or unobserved_reason(state, device) is not None:
         return False
-    asking = [condition for condition in state.on(Condition, device.id) if _asks(state, condition)]
+    asking = [condition for condition in state.on(Condition, device.id) if asks(state, condition)]
     if not asking:
         return False
     members = blockers.group_of(state, device)
@@ -101,13 +101,35 @@ def _propose_for(state: State, device: Device) -> bool:
     return True
 
 
-def _asks(state: State, condition: Condition) -> bool:
+def asks(state: State, condition: Condition) -> bool:
     """A reload shows nothing: the fault must have been reported, or read, since."""
     if not eligibility.wants(state, condition) or not eligibility.is_live(state, condition):
         return False
     era = state.era
     is_heard = condition.heard_ns > era.catalog_ns or era.started_ns >= era.catalog_ns
     return is_heard and _wants_one_now(state, condition)
+
+
+def is_awaited(state: State, chip: Device) -> bool:
+    """Whether a reset of it is to be expected that is not proposed yet: its fault has still to be seen, or to
+    be confirmed by its driver.
+    """
+    if _mode(state, chip) is not ResetMode.ON or chip.kind is not Kind.CHIP:
+        return False
+    expected = [each for each in state.on(Condition, chip.id) if _may_ask(state, each)]
+    members = blockers.group_of(state, chip)
+    if not expected or blockers.excludes(state, members):
+        return False
+    spent = charges.exhausted(state, members, state.lookup.settings.reset)
+    return not spent and not _is_covered(state, members, expected, ResetMode.ON)
+
+
+def _may_ask(state: State, condition: Condition) -> bool:
+    """As soon as it is seen, and its driver has said the same."""
+    believed = replace(condition, backing=Backing.OWN) if condition.backing is Backing.ALONE else condition
+    is_there = condition.recovered_ns is None and condition.level is not Level.FREE_RESTART_NPU
+    is_new = is_there and eligibility.wants(state, believed) and _wants_one_now(state, condition)
+    return is_new and not (eligibility.is_live(state, condition) and believed is condition)
 
 
 def _wants_one_now(state: State, condition: Condition) -> bool:

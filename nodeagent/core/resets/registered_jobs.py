@@ -5,7 +5,8 @@ waits for its chip to be free ends nobody.
 """
 
 from nodeagent.core.catalog.catalog import ResetSettings
-from nodeagent.core.model import Claimed, Held, Holder, Level, Reset
+from nodeagent.core.jobs import chips
+from nodeagent.core.model import Claimed, Held, Holder, JobStage, Level, Reset
 from nodeagent.core.resets import eligibility
 from nodeagent.core.state.state import State
 
@@ -16,12 +17,19 @@ def jobs(state: State, reset: Reset, settings: ResetSettings) -> frozenset[str]:
     if not settings.terminate_registered or all(each.level is Level.FREE_RESTART_NPU for each in asking):
         return frozenset()
     claimed = state.get(Claimed, reset.asker_id)
-    return frozenset(job for job, _ in claimed.jobs) if claimed is not None else frozenset()
+    names = (job for job, _ in claimed.jobs) if claimed is not None else ()
+    return frozenset(name for name in names if not _stops_by_itself(state, name))
+
+
+def _stops_by_itself(state: State, name: str) -> bool:
+    """Whether its supervisor is asked to stop it, and has not been given up yet."""
+    supervised = [job for job in chips.live(state) if chips.covers(name, job.name)]
+    return any(job.policy.in_place and job.stage is not JobStage.LEAVING for job in supervised)
 
 
 def has(registered: frozenset[str], job: str) -> bool:
     """Whether a process of that job belongs to one: to the job itself, or to a step of it, ``JOB.STEP``."""
-    return any(job == each or job.startswith(f"{each}.") for each in registered)
+    return any(chips.covers(each, job) for each in registered)
 
 
 def holders(state: State, reset: Reset, settings: ResetSettings) -> tuple[Holder, ...]:

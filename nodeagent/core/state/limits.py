@@ -7,12 +7,15 @@ forgotten, the longest unused first.
 
 from dataclasses import replace
 
+from nodeagent.core.catalog.catalog import SECOND_NS
 from nodeagent.core.model import (
     Absorbed,
     Cell,
     Condition,
     Device,
     Hold,
+    Job,
+    JobStage,
     Ordinal,
     Promotion,
     Reset,
@@ -42,6 +45,11 @@ MAX_HOLDS_OF_OWNER = 16
 
 MAX_CLAIMS_ON_DEVICE = 64
 MAX_RESETS = 256
+MAX_JOBS = 64
+"""With a supervisor that has not left."""
+
+MAX_ENDED_JOBS = 256
+ENDED_JOBS_NS = 30 * 24 * 3600 * SECOND_NS
 MAX_NOTICED = 1024
 MAX_ORDINALS = 8192
 
@@ -80,6 +88,19 @@ def room_for_promotion(state: State) -> bool:
 
 def room_for_rule_cell(state: State, of: type[RuleCell]) -> bool:
     return len(state.cells[of]) < MAX_RULE_CELLS
+
+
+def room_for_job(state: State) -> bool:
+    """Whether another may begin: those that have ended count by themselves."""
+    return sum(job.stage is not JobStage.ENDED for job in state.cells[Job].values()) < MAX_JOBS
+
+
+def forget_ended_jobs(state: State) -> None:
+    """Those beyond the cap, which ended first."""
+    ended = [job for job in state.all(Job) if job.stage is JobStage.ENDED]
+    ended.sort(key=lambda job: (job.since_ns, job.name))
+    for job in ended[: max(0, len(ended) - MAX_ENDED_JOBS)]:
+        state.drop(job)
 
 
 def remember(state: State, cell: Window | Sighting | Severity | Trace | Absorbed | Withdrawn) -> None:

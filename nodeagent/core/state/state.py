@@ -20,6 +20,7 @@ from nodeagent.core.model import (
     Era,
     Event,
     Hold,
+    Job,
     Kind,
     Promotion,
     Reset,
@@ -84,6 +85,7 @@ class State(Queries):
             Promotion: self._follow_promotion,
             Hold: self._follow_hold,
             Reset: self._follow_reset,
+            Job: self._follow_job,
             Sighting: self._follow_sighting,
             Trace: self._index,
             Device: self._follow_device,
@@ -163,6 +165,11 @@ class State(Queries):
         self.timers.set(key, None if after is None else after.due_ns)
         if after is not None:
             self.unreviewed[after.asker_id] = None
+
+    def _follow_job(self, key: Key, _: Job | None, after: Job | None) -> None:
+        """Whatever waits for one of its chips looks again; which these are, claims say too."""
+        self.timers.set(key, None if after is None else after.due_ns)
+        self.unreviewed.update(dict.fromkeys(device.id for device in self.cells[Device].values()))
 
     def _follow_sighting(self, key: Key, before: Sighting | None, after: Sighting | None) -> None:
         if after is not None and after.suppressed_ns is not None:

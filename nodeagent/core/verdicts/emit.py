@@ -19,6 +19,7 @@ from nodeagent.core.model import (
     Handling,
     Hold,
     HoldKind,
+    JobNote,
     Level,
     Promotion,
     Reason,
@@ -47,11 +48,11 @@ def judgement(state: State, device: Device) -> Judgement:
     if known is None:
         unobserved = unobserved_reason(state, device)
         unknown = unobserved is not None and _stands_no_longer(state, device)
-        known = state.judged[device.id] = judge(_contributions(state, device), unobserved, unknown)
+        known = state.judged[device.id] = judge(contributions(state, device), unobserved, unknown)
     return known
 
 
-def _contributions(state: State, device: Device) -> Iterator[Contribution]:
+def contributions(state: State, device: Device) -> Iterator[Contribution]:
     """Conditions, promotions and holds on the device and on the chip that it is a part of, then what reaches
     that from others.
     """
@@ -203,6 +204,7 @@ def emit(
     userspace: bool = False,
     why: str = "",
     evidence: Mapping[str, str] | None = None,
+    job: JobNote | None = None,
 ) -> None:
     """Add one event about the device. ``about`` fills the fields that concern a condition or promotion."""
     if state.muted:
@@ -243,6 +245,7 @@ def emit(
             why=why,
             reasons=now.reasons,
             evidence=evidence,
+            job=job,
         )
     )
 

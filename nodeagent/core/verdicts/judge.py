@@ -121,6 +121,10 @@ def user_induced_stance(rescheduling: bool) -> Stance:
     return Verdict.ALLOW, Handling.RESCHEDULE if rescheduling else Handling.RESTART_JOB
 
 
+def strictest(handlings: Iterable[Handling]) -> Handling:
+    return max(handlings, key=_HANDLINGS.__getitem__, default=Handling.NONE)
+
+
 def milder(one: Level, other: Level) -> Level:
     return one if PRECEDENCE[one] <= PRECEDENCE[other] else other
 

@@ -140,6 +140,15 @@ def spec_of(
     )
 
 
+def readings(workers: Iterable[Supervisor]) -> dict[str, dict[str, float]]:
+    """The last of each observed device, by its name; of two sources that measure the same the first counts."""
+    found: dict[str, dict[str, float]] = {}
+    for worker in workers:
+        for device, values in worker.health().readings.items():
+            found[device] = {**values, **found.get(device, {})}
+    return found
+
+
 def health(pump: Pump, ledger: Ledger, workers: list[Supervisor], volatile: bool, senders: Senders) -> Health:
     """How the daemon does, for the metrics; reads attributes only, from any thread."""
     statistics = pump.statistics

@@ -1,0 +1,1 @@
+"""The door for supervisors of jobs: who they are, what they say, and what is wanted of them."""

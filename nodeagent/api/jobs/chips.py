@@ -1,0 +1,113 @@
+"""A job's chips: which devices its processes hold, and what is read of them. It decides and keeps nothing."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from nodeagent.api.jobs.peers import PROCFS, ancestry
+from nodeagent.core.model import DeviceView, Holder, JobView, Peer, View
+from nodeagent.job.lines import Chip
+
+Readings = Mapping[str, float]
+
+_USE: Final[Mapping[str, str]] = {
+    "ascend": "utilization_ratio.aicore",
+    "nvidia": "utilization_ratio.gpu",
+}
+"""By vendor: what moves while a program computes. Ascend's other cores also work while nothing trains."""
+
+_MEMORY_USE: Final = "utilization_ratio.memory_bandwidth"
+_POWER: Final = "power_watts"
+_RECEIVED: Final = "link_received_bytes_total"
+_SENT: Final = "link_sent_bytes_total"
+_PROFILED: Final = "profiled"
+_PERCENT: Final = 100.0
+
+
+class Ownership:
+    """Whose the processes on the devices are, among the supervisors that are connected.
+
+    A process belongs to the nearest supervisor above it whose cgroup names the same job, or none as its own
+    does; else to the supervisor of the job that its cgroup names.
+    """
+
+    def __init__(self, procfs: Path = PROCFS) -> None:
+        self._procfs = procfs
+        self._supervisors: dict[str, tuple[Peer, str]] = {}
+        self._known: dict[tuple[int, int], str] = {}
+
+    def join(self, name: str, peer: Peer, of_cgroup: str) -> None:
+        self._supervisors[name] = (peer, of_cgroup)
+        self._known.clear()
+
+    def leave(self, name: str) -> None:
+        self._supervisors.pop(name, None)
+        self._known.clear()
+
+    def held(self, view: View) -> dict[str, list[str]]:
+        """The ids of the devices that each supervised job holds, by its name."""
+        found: dict[str, list[str]] = {}
+        seen = dict[tuple[int, int], str]()
+        for device in view.devices:
+            for holder in device.holders or ():
+                name = self._whose(holder)
+                seen[holder.pid, holder.start_time] = name
+                if name and device.id not in found.setdefault(name, []):
+                    found[name].append(device.id)
+        self._known = seen
+        return found
+
+    def _whose(self, holder: Holder) -> str:
+        known = self._known.get((holder.pid, holder.start_time))
+        return self._looked_up(holder) if known is None else known
+
+    def _looked_up(self, holder: Holder) -> str:
+        by_process = {
+            (peer.pid, peer.start_time): name
+            for name, (peer, of_cgroup) in self._supervisors.items()
+            if of_cgroup == holder.job
+        }
+        if by_process:
+            for process in ancestry(holder.pid, self._procfs):
+                if process in by_process:
+                    return by_process[process]
+        return holder.job if holder.job in self._supervisors else ""
+
+
+def devices_of(view: View, job: JobView) -> list[DeviceView]:
+    wanted = frozenset(job.devices)
+    return [device for device in view.devices if device.id in wanted]
+
+
+def holders(devices: Iterable[DeviceView]) -> tuple[int, ...] | None:
+    """The pids on them, None where they are not known of any."""
+    known = [device.holders for device in devices if device.holders is not None]
+    if not known:
+        return None
+    return tuple(dict.fromkeys(holder.pid for on_device in known for holder in on_device))
+
+
+def chip(device: DeviceView, readings: Readings) -> Chip:
+    use = readings.get(_USE.get(device.vendor, ""))
+    memory_use = readings.get(_MEMORY_USE)
+    return Chip(
+        name=device.name,
+        known=device.observed,
+        util=None if use is None else use * _PERCENT,
+        mem_util=None if memory_use is None else memory_use * _PERCENT,
+        power_w=readings.get(_POWER),
+        rx_bytes=_sum(readings, _RECEIVED),
+        tx_bytes=_sum(readings, _SENT),
+        profiling=any(value for _, value in _parts(readings, _PROFILED)),
+        handling=device.handling.value,
+    )
+
+
+def _sum(readings: Readings, name: str) -> int | None:
+    """Over all its links."""
+    values = [value for _, value in _parts(readings, name)]
+    return int(sum(values)) if values else None
+
+
+def _parts(readings: Readings, name: str) -> list[tuple[str, float]]:
+    return [(each, value) for each, value in readings.items() if each.partition(".")[0] == name]

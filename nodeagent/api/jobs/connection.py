@@ -1,0 +1,332 @@
+"""One connection of a supervisor: what it says becomes inputs of the core, what is wanted is sent to it.
+
+    hello ──> its name, by its cgroup ──> welcome
+    begin ──> JobBegun ──> committed ──> wanted, and anew at each change
+    said  ──> JobSaid  ──> committed ──> taken
+    ask   ──> chips
+    bye   ──> JobEnded ──> committed ──> taken
+
+One line at a time. It decides nothing about the job. A connection that ends says nothing of it either: the
+supervisor may come back.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from nodeagent.api import request_fields
+from nodeagent.api.access.credentials import Caller, Role
+from nodeagent.api.jobs import chips, limits, names, peers
+from nodeagent.api.jobs.desk import Desk
+from nodeagent.api.jobs.stream import Ended, Lines
+from nodeagent.api.refusal import Refusal, Status
+from nodeagent.core.model import (
+    Input,
+    JobBegun,
+    JobEnded,
+    JobPolicy,
+    JobSaid,
+    JobStage,
+    JobView,
+    JobWord,
+    Peer,
+    Wanted,
+)
+from nodeagent.job import lines
+from nodeagent.job.model import Wish
+from nodeagent.processes import printable
+from nodeagent.store.records import Publication, Taken
+
+METHOD: Final = "SuperviseJob"
+"""In the audit log."""
+
+_MOST: Final = 2**53
+_MOST_RUNS: Final = 2**31 - 1
+"""Of the numbers in the store and in the API."""
+
+_RUNS_AFTER: Final = {
+    lines.Word.STARTED: True,
+    lines.Word.STOPPED: False,
+    lines.Word.EXITED: False,
+}
+"""Whether a run is there after what was said of it; other words say nothing of that."""
+
+
+class Connection:
+    """``name`` is "" until its job has one. Used from one event loop."""
+
+    def __init__(self, desk: Desk, peer: Peer, of_cgroup: str, stream: Lines) -> None:
+        self.peer = peer
+        self.name = ""
+        self._desk = desk
+        self._of_cgroup = of_cgroup
+        self._stream = stream
+        self._begun: lines.Begin | None = None
+        self._run = 0
+        self._runs = False
+        self._told: lines.Want | None = None
+        self._one_at_a_time = asyncio.Lock()
+        self._growth: set[asyncio.Task[None]] = set()
+
+    async def serve(self) -> None:
+        """Until either side ends it."""
+        try:
+            await self._greet()
+            while True:
+                line = await self._stream.next()
+                async with self._one_at_a_time:
+                    if not await self._take(line):
+                        break
+        except Refusal as refusal:
+            self._refuse(refusal.reason)
+        except Ended:
+            pass
+        finally:
+            self._leave()
+
+    def replace(self) -> None:
+        """The same supervisor has connected anew."""
+        self._stream.abort()
+
+    # ------------------------------------------------------------------ told to the supervisor
+
+    def show(self, publication: Publication) -> None:
+        """What is wanted now, unless it was told."""
+        if self._begun is None:
+            return
+        job = self._own_job(publication)
+        if job is None or job.wanted is None:
+            # It was ended, or is another's: a new connection begins it anew.
+            self._stream.abort()
+            return
+        want = _want(publication, job, job.wanted)
+        if want != self._told:
+            try:
+                self._stream.write(want)
+            except Ended:
+                return
+            self._told = want
+
+    def grow(self, held: Sequence[str]) -> None:
+        """The job was found to hold these devices. Nobody waits until the core knows."""
+        job = self._own_job(self._desk.feed.current)
+        if job is not None and not set(held) <= set(job.devices):
+            growth = asyncio.create_task(self._grow(held))
+            self._growth.add(growth)
+            growth.add_done_callback(self._growth.discard)
+
+    async def _grow(self, held: Sequence[str]) -> None:
+        async with self._one_at_a_time:
+            job = self._own_job(self._desk.feed.current)
+            if self._begun is None or job is None or set(held) <= set(job.devices):
+                return
+            if not self._runs and job.stage is JobStage.ASKED:
+                # It would mean that the run has stopped.
+                return
+            await self._desk.ask(self._input(self._begun, job.run, self._runs, held))
+
+    # ------------------------------------------------------------------ said by the supervisor
+
+    async def _greet(self) -> None:
+        try:
+            async with asyncio.timeout(limits.HELLO_LIMIT_S):
+                hello = await self._stream.next()
+        except TimeoutError:
+            late = f"no hello within {limits.HELLO_LIMIT_S:g} s"
+            raise Refusal(Status.DEADLINE_EXCEEDED, late) from None
+        if not isinstance(hello, lines.Hello):
+            raise Refusal(Status.INVALID_ARGUMENT, "the first line is hello")
+        if hello.protocol < 1:
+            raise Refusal(Status.INVALID_ARGUMENT, f"protocol: 1 or later, not {hello.protocol}")
+        await self._admit()
+        config = self._desk.config
+        self._stream.write(
+            lines.Welcome(
+                job=self.name, version=self._desk.version, defaults=config.defaults, limits=config.limits
+            )
+        )
+
+    async def _admit(self) -> None:
+        view = self._desk.feed.current.view
+        if self._desk.config.accept == "claimed" and not names.is_claimed(view, self._of_cgroup):
+            job = self._of_cgroup or f"process {self.peer.pid}, whose cgroup names no job"
+            why = f'no hook has claimed a chip for {job}, and jobs.accept is "claimed"; see nodeagent claim'
+            await self._desk.audit.note_refusal(_caller(self.peer), METHOD, self._of_cgroup, why)
+            raise Refusal(Status.PERMISSION_DENIED, why)
+        others = {name: each for name, each in self._desk.connected.items() if each.peer != self.peer}
+        earlier = next((each for each in self._desk.connected.values() if each.peer == self.peer), None)
+        self.name = names.name_for(self.peer, self._of_cgroup, view, peers.lives, others)
+        if earlier is not None:
+            self.name = earlier.name
+            earlier.replace()
+        self._desk.connected[self.name] = self
+        self._desk.ownership.join(self.name, self.peer, self._of_cgroup)
+
+    async def _take(self, line: lines.Line) -> bool:
+        """Whether more may follow."""
+        match line:
+            case lines.Begin():
+                await self._begin(line)
+            case lines.Said() | lines.Ask() | lines.Bye() if self._begun is None:
+                raise Refusal(Status.INVALID_ARGUMENT, "begin comes before said, ask and bye")
+            case lines.Said():
+                await self._said(line)
+            case lines.Ask():
+                self._stream.write(self._chips(line))
+            case lines.Bye():
+                await self._bye(line)
+                return False
+            case _:
+                raise Refusal(Status.INVALID_ARGUMENT, "begin, said, ask or bye is wanted here")
+        return True
+
+    async def _begin(self, begin: lines.Begin) -> None:
+        request_fields.word("kind", begin.kind)
+        if begin.strategy:
+            request_fields.word("strategy", begin.strategy)
+        _number("run", begin.run, _MOST_RUNS)
+        current = self._desk.feed.current
+        former = names.live_job(current.view, self.name)
+        held = self._desk.ownership.held(current.view).get(self.name, [])
+        inputs: list[Input] = [self._input(begin, begin.run, begin.is_running, held)]
+        is_other = former is not None and former.peer != self.peer
+        if is_other and names.is_of_one_process(self.name, self._of_cgroup):
+            inputs.insert(0, JobEnded(job=self.name, why="another process has its pid"))
+        taken = await self._ask(*inputs)
+        if taken.answer is not None and taken.answer.refused is not None:
+            raise Refusal(Status.RESOURCE_EXHAUSTED, taken.answer.reason)
+        self._begun, self._told = begin, None
+        self._run, self._runs = begin.run, begin.is_running
+        self.show(self._desk.feed.current)
+
+    async def _said(self, said: lines.Said) -> None:
+        job = self._own_job(self._desk.feed.current)
+        if job is None:
+            raise Ended
+        if _number("number", said.number) > job.said:
+            await self._ask(
+                JobSaid(
+                    job=self.name,
+                    number=said.number,
+                    run=_number("run", said.run, _MOST_RUNS),
+                    what=JobWord(said.what.value),
+                    why=_text(said.why, limits.MAX_WHY_CHARACTERS),
+                    status=_status(said.status),
+                    evidence=_evidence(said),
+                )
+            )
+        if said.run >= self._run:
+            self._run, self._runs = said.run, _RUNS_AFTER.get(said.what, self._runs)
+        self._stream.write(lines.Taken(number=said.number))
+
+    async def _bye(self, bye: lines.Bye) -> None:
+        status = _status(bye.status)
+        why = _text(bye.why, limits.MAX_WHY_CHARACTERS) or f"its supervisor has left with status {status}"
+        self._begun = None
+        await self._ask(JobEnded(job=self.name, why=why, status=status))
+        self._stream.write(lines.Taken(number=bye.number))
+
+    async def _ask(self, *inputs: Input) -> Taken:
+        """Who says too much waits."""
+        await asyncio.sleep(self._desk.inputs.spend(identity(self.peer)))
+        return await self._desk.ask(*inputs)
+
+    # ------------------------------------------------------------------ in the other's words
+
+    def _own_job(self, publication: Publication) -> JobView | None:
+        job = names.live_job(publication.view, self.name)
+        return job if job is not None and job.peer == self.peer else None
+
+    def _input(self, begin: lines.Begin, run: int, is_running: bool, held: Sequence[str]) -> JobBegun:
+        policy = JobPolicy(
+            in_place=begin.in_place,
+            yields=begin.yields,
+            reschedules=begin.reschedules,
+            strategy=begin.strategy,
+        )
+        return JobBegun(
+            job=self.name,
+            kind=begin.kind,
+            peer=self.peer,
+            run=run,
+            is_running=is_running,
+            devices=tuple(held),
+            policy=policy,
+        )
+
+    def _chips(self, ask: lines.Ask) -> lines.Chips:
+        view = self._desk.feed.current.view
+        job = names.live_job(view, self.name)
+        if job is None:
+            return lines.Chips(number=ask.number)
+        devices, readings = chips.devices_of(view, job), self._desk.readings()
+        return lines.Chips(
+            number=ask.number,
+            chips=tuple(chips.chip(each, readings.get(each.name, {})) for each in devices),
+            holders=chips.holders(devices),
+        )
+
+    # ------------------------------------------------------------------ its end
+
+    def _refuse(self, why: str) -> None:
+        try:
+            self._stream.write(lines.Refused(why=why))
+        except Ended:
+            return
+
+    def _leave(self) -> None:
+        self._begun = None
+        for growth in self._growth:
+            growth.cancel()
+        self._stream.close()
+        if self._desk.connected.get(self.name) is self:
+            del self._desk.connected[self.name]
+            self._desk.ownership.leave(self.name)
+
+
+def _want(publication: Publication, job: JobView, wanted: Wanted) -> lines.Want:
+    name = next((each.name for each in publication.view.devices if each.id == job.device_id), "")
+    return lines.Want(
+        wish=Wish(wanted.value),
+        run=job.run,
+        why=job.why,
+        chip=name,
+        code=job.code,
+        isolated=job.isolated,
+        handling=job.handling,
+        by_operator=job.by_operator,
+    )
+
+
+def _number(field: str, value: int, most: int = _MOST) -> int:
+    if not 1 <= value <= most:
+        raise Refusal(Status.INVALID_ARGUMENT, f"{field}: a whole number from 1 to {most} is needed")
+    return value
+
+
+def _status(value: int | None) -> int | None:
+    if value is not None and not -_MOST_RUNS <= value <= _MOST_RUNS:
+        raise Refusal(Status.INVALID_ARGUMENT, "status: an exit status is needed")
+    return value
+
+
+def _evidence(said: lines.Said) -> dict[str, str]:
+    """Cut, and not refused: it would be said again and again."""
+    entries = list(said.evidence.items())[: limits.MAX_EVIDENCE]
+    return {
+        _text(key, request_fields.MAX_WORD_CHARACTERS): _text(value, limits.MAX_EVIDENCE_CHARACTERS)
+        for key, value in entries
+    }
+
+
+def _text(text: str, most_characters: int) -> str:
+    """Whatever it is, on one line, without what no store or terminal takes."""
+    return printable(text[:most_characters])
+
+
+def _caller(peer: Peer) -> Caller:
+    return Caller(identity=f"uid:{peer.uid}", role=Role.NONE, who=f"uid {peer.uid} pid {peer.pid}")
+
+
+def identity(peer: Peer) -> str:
+    return f"{peer.pid}/{peer.start_time}"

@@ -1,0 +1,188 @@
+"""The socket that supervisors of jobs connect to: who comes is counted, known by the kernel, and served.
+
+Anybody may connect; what a job is called follows from its supervisor's cgroup alone. One task here tells all
+of them what is wanted, one publication after the other, so that nobody sees what is not committed.
+"""
+
+import asyncio
+import errno
+import logging
+import socket
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from nodeagent.api.access.addresses import BACKLOG
+from nodeagent.api.access.limits import REFUSED_PAUSE_S
+from nodeagent.api.access.quota import Quota
+from nodeagent.api.access.rate import Rate
+from nodeagent.api.access.relay import OUT_OF_MEANS_PAUSE_S, REFUSALS_TOLD
+from nodeagent.api.access.sockets import bound, open_to_everybody, remove
+from nodeagent.api.control.audit_log import AuditLog
+from nodeagent.api.control.context import Ask
+from nodeagent.api.jobs import limits, peers
+from nodeagent.api.jobs.connection import Connection, identity
+from nodeagent.api.jobs.desk import Desk
+from nodeagent.api.jobs.forsaken import Forsaken
+from nodeagent.api.jobs.stream import Lines
+from nodeagent.api.refusal import Refusal, RefusalLimit, Status
+from nodeagent.config.jobs import JobsConfig
+from nodeagent.core.model import Holder, Peer, View
+from nodeagent.job.lines import MAX_LINE_BYTES, Refused, encode
+from nodeagent.store.event_feed import EventFeed
+
+KEY: Final = "jobs.socket"
+
+_OUT_OF_MEANS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+log = logging.getLogger(__name__)
+
+
+class _Taker:
+    """Who has a place, as quotas count."""
+
+    is_operator = False
+
+    def __init__(self, uid: int) -> None:
+        self.counted_as = f"uid:{uid}"
+
+
+class JobDoor:
+    """``readings`` gives the last readings of each observed device, by its name. ``forsaken`` ends jobs whose
+    supervisor is dead.
+    """
+
+    def __init__(
+        self,
+        *,
+        path: Path,
+        feed: EventFeed,
+        ask: Ask,
+        readings: Callable[[], Mapping[str, Mapping[str, float]]],
+        audit: AuditLog,
+        config: JobsConfig,
+        version: str,
+    ) -> None:
+        self._path = path
+        self._desk = Desk(feed=feed, ask=ask, readings=readings, audit=audit, config=config, version=version)
+        self.forsaken = Forsaken(feed, ask)
+        self._places = Quota(limits.SUPERVISORS)
+        self._rate = Rate(limits.CONNECTION_RATE)
+        self._refusals = RefusalLimit(most=REFUSALS_TOLD)
+        self._listener: socket.socket | None = None
+        self._accepting: asyncio.Task[None] | None = None
+        self._serving: set[asyncio.Task[None]] = set()
+        self._holders: tuple[tuple[Holder, ...] | None, ...] = ()
+
+    def reload(self, config: JobsConfig) -> None:
+        """For those who come from now on."""
+        self._desk.config = config
+
+    async def run(self) -> None:
+        """Until it is cancelled. One that was not opened only ends the jobs that nobody speaks for."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.forsaken.run())
+            if self._listener is not None:
+                self._accepting = tasks.create_task(self._accept_all(self._listener))
+                tasks.create_task(self._show_all())
+
+    def open(self) -> None:
+        """Raises ``OutletError``."""
+        self._listener = bound(self._path, KEY)
+        self._listener.listen(BACKLOG)
+        open_to_everybody(self._path, KEY)
+
+    async def close(self) -> None:
+        """No supervisor is answered any more; what they said is taken, or is said again."""
+        accepting, self._accepting = self._accepting, None
+        if accepting is not None:
+            accepting.cancel()
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+            remove(self._path)
+        for task in tuple(self._serving):
+            task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
+
+    # ------------------------------------------------------------------ who comes
+
+    async def _accept_all(self, listener: socket.socket) -> None:
+        """One at a time: between two of them whatever else is due is done."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                accepted, _ = await loop.sock_accept(listener)
+            except OSError as error:
+                is_short = error.errno in _OUT_OF_MEANS
+                log.warning("%s: %s", KEY, error)
+                await asyncio.sleep(OUT_OF_MEANS_PAUSE_S if is_short else REFUSED_PAUSE_S)
+                continue
+            try:
+                peer = peers.peer_of(accepted)
+                self._admit(accepted, peer)
+            except (Refusal, OSError) as error:
+                self._turn_away(accepted, str(error))
+                await asyncio.sleep(REFUSED_PAUSE_S)
+            else:
+                await asyncio.sleep(0)
+
+    def _admit(self, accepted: socket.socket, peer: Peer) -> None:
+        """Raises ``Refusal``, and ``OSError`` where its process has ended meanwhile."""
+        taker = _Taker(peer.uid)
+        if self._rate.spend(taker.counted_as):
+            often = f"{taker.counted_as} connects too often; try again later"
+            raise Refusal(Status.RESOURCE_EXHAUSTED, often)
+        obstacle = self._places.obstacle(taker)
+        if obstacle is not None:
+            raise Refusal(Status.RESOURCE_EXHAUSTED, obstacle.reason)
+        of_cgroup = peers.job_of_peer(peer)
+        self._places.take(taker.counted_as)
+        self._begin(self._serve(accepted, peer, of_cgroup), taker)
+
+    def _turn_away(self, accepted: socket.socket, why: str) -> None:
+        """In a word, if it takes it at once."""
+        if self._refusals.admit() is not None:
+            log.warning("%s: refused: %s", KEY, why)
+        with accepted:
+            accepted.setblocking(False)
+            try:
+                accepted.send(encode(Refused(why=why)))
+            except OSError as error:
+                log.debug("%s: %s", KEY, error)
+
+    def _begin(self, serving: Coroutine[Any, Any, None], taker: _Taker) -> None:
+        def ended(task: asyncio.Task[None]) -> None:
+            self._serving.discard(task)
+            self._places.give_back(taker.counted_as)
+            if not task.cancelled() and (error := task.exception()) is not None:
+                log.error("the connection of a supervisor failed", exc_info=error)
+
+        task = asyncio.create_task(serving)
+        self._serving.add(task)
+        task.add_done_callback(ended)
+
+    async def _serve(self, accepted: socket.socket, peer: Peer, of_cgroup: str) -> None:
+        reader, writer = await asyncio.open_unix_connection(sock=accepted, limit=MAX_LINE_BYTES)
+        stream = Lines(reader, writer, self._desk.lines, identity(peer))
+        await Connection(self._desk, peer, of_cgroup, stream).serve()
+
+    # ------------------------------------------------------------------ what they are told
+
+    async def _show_all(self) -> None:
+        feed = self._desk.feed
+        while True:
+            publication = feed.current
+            connections = tuple(self._desk.connected.values())
+            for connection in connections:
+                connection.show(publication)
+            if connections and self._holders_changed(publication.view):
+                held = self._desk.ownership.held(publication.view)
+                for connection in connections:
+                    connection.grow(held.get(connection.name, ()))
+            await feed.wait_change(publication)
+
+    def _holders_changed(self, view: View) -> bool:
+        """Or who is connected has: then all are looked at again."""
+        before, self._holders = self._holders, tuple(device.holders for device in view.devices)
+        return before != self._holders

@@ -1,0 +1,69 @@
+"""The process at the other end of a connection: who it is, its job by its cgroup, whether it still lives.
+
+The kernel says all of it; nothing that the process says of itself counts. A pid with the time when its
+process began is never another process. It signals nobody.
+"""
+
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from nodeagent.api.refusal import Refusal, Status
+from nodeagent.core.model import Peer
+from nodeagent.processes import PARENT, START, job_of, read, stat_of
+
+PROCFS: Final = Path("/proc")
+
+_STATE: Final = 0
+_ENDED: Final = ("Z", "X")
+"""States of a process that has ended: nobody has taken note of it yet, or it is being removed (proc(5))."""
+
+_HIDDEN: Final = (
+    "the daemon cannot see process {pid} in /proc: it is of another PID namespace, or /proc is mounted with"
+    " hidepid; run the daemon in the host's PID namespace, and mount /proc without hidepid"
+)
+
+
+def peer_of(connection: socket.socket, procfs: Path = PROCFS) -> Peer:
+    """Raises ``Refusal`` where the daemon cannot see the process, ``OSError`` where it is not known which."""
+    raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    pid, uid, _ = struct.unpack("3i", raw)
+    try:
+        start_time = int(stat_of(procfs / str(pid))[1][START])
+    except OSError as error:
+        raise Refusal(Status.FAILED_PRECONDITION, _HIDDEN.format(pid=pid)) from error
+    return Peer(pid=pid, start_time=start_time, uid=uid)
+
+
+def job_of_peer(peer: Peer, procfs: Path = PROCFS) -> str:
+    """The job that its cgroup names, "" where it names none. Raises ``Refusal`` as ``peer_of``."""
+    try:
+        return job_of(read(procfs / str(peer.pid) / "cgroup"))
+    except OSError as error:
+        raise Refusal(Status.FAILED_PRECONDITION, _HIDDEN.format(pid=peer.pid)) from error
+
+
+def lives(peer: Peer, procfs: Path = PROCFS) -> bool:
+    """Whether it has not ended. What may not be looked at is there."""
+    try:
+        fields = stat_of(procfs / str(peer.pid))[1]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    except PermissionError:
+        return True
+    return int(fields[START]) == peer.start_time and fields[_STATE] not in _ENDED
+
+
+def ancestry(pid: int, procfs: Path = PROCFS) -> Iterator[tuple[int, int]]:
+    """(pid, start time) of the process and of those above it, as far up as they can be seen."""
+    seen = set[int]()
+    while pid > 0 and pid not in seen:
+        seen.add(pid)
+        try:
+            fields = stat_of(procfs / str(pid))[1]
+        except OSError:
+            return
+        yield pid, int(fields[START])
+        pid = int(fields[PARENT])

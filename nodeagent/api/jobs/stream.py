@@ -1,0 +1,57 @@
+"""Lines on one connection: each read within bounds, none written to who does not read."""
+
+import asyncio
+from typing import Final
+
+from nodeagent.api.access.rate import Rate
+from nodeagent.api.jobs import limits
+from nodeagent.api.refusal import Refusal, Status
+from nodeagent.job.lines import MAX_LINE_BYTES, FromDaemon, Line, LineError, decode, encode
+
+FLUSH_LIMIT_S: Final = 1.0
+
+
+class Ended(Exception):
+    """The other side has ended the connection, or takes nothing."""
+
+
+class Lines:
+    """Of one supervisor; ``rate`` is that of all, which knows it as ``identity``."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, rate: Rate, identity: str
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._rate = rate
+        self._identity = identity
+
+    async def next(self) -> Line:
+        """Raises ``Ended``, and ``Refusal`` where it is no line. Who is too fast is not read for a while."""
+        ahead_s = self._rate.spend(self._identity)
+        if ahead_s:
+            await asyncio.sleep(ahead_s)
+        try:
+            return decode(await self._reader.readuntil())
+        except (asyncio.IncompleteReadError, OSError) as error:
+            raise Ended from error
+        except asyncio.LimitOverrunError as error:
+            too_long = f"a line has at most {MAX_LINE_BYTES} bytes"
+            raise Refusal(Status.INVALID_ARGUMENT, too_long) from error
+        except LineError as error:
+            raise Refusal(Status.INVALID_ARGUMENT, str(error)) from error
+
+    def write(self, line: FromDaemon) -> None:
+        """Never waits. Raises ``Ended`` where what was written before is not read."""
+        if self._writer.transport.get_write_buffer_size() > limits.MAX_UNREAD_BYTES:
+            self._writer.transport.abort()
+            raise Ended
+        self._writer.write(encode(line))
+
+    def close(self) -> None:
+        """What was written is still given, for a moment."""
+        self._writer.close()
+        asyncio.get_running_loop().call_later(FLUSH_LIMIT_S, self._writer.transport.abort)
+
+    def abort(self) -> None:
+        self._writer.transport.abort()

@@ -1,0 +1,87 @@
+"""Which chips a job uses, and whose a claim or a process is. It reads the state and changes nothing.
+
+A claim for ``slurm:7`` is one for its step ``slurm:7.0``. A second supervisor in the cgroup of a job has the
+name ``NAME/PID``; what is claimed for the cgroup is claimed for each.
+"""
+
+from collections.abc import Iterator
+
+from nodeagent.core.model import Claimed, Device, Held, Holder, Job, JobStage
+from nodeagent.core.state.names import natural
+from nodeagent.core.state.state import State
+
+_NO_CGROUP = "pid:"
+"""Begins the name of a job whose processes no cgroup tells from others."""
+
+
+def live(state: State) -> list[Job]:
+    """Those that have not ended, in the order in which they began."""
+    return [job for job in state.all(Job) if job.stage is not JobStage.ENDED]
+
+
+def cgroup_of(name: str) -> str:
+    """The job's name without the pid of a second supervisor."""
+    return name.partition("/")[0]
+
+
+def covers(claimed: str, name: str) -> bool:
+    """Whether what ``claimed`` has is also for the job ``name``: itself, or a step of it."""
+    whose = cgroup_of(name)
+    return whose == claimed or whose.startswith(f"{claimed}.")
+
+
+def used_by(state: State, job: Job) -> tuple[str, ...]:
+    """The ids of the devices that the job uses, by name; none once it has ended."""
+    if job.stage is JobStage.ENDED:
+        return ()
+    found = {
+        cell.device_id for cell in state.all(Claimed) if any(covers(each, job.name) for each, _ in cell.jobs)
+    }
+    devices = [state.get(Device, device_id) for device_id in found.union(job.devices)]
+    there = sorted((each for each in devices if each is not None), key=lambda each: natural(each.name))
+    return tuple(device.id for device in there)
+
+
+def supervised_on(state: State, device_id: str) -> list[Job]:
+    """The jobs with a supervisor that use the device, or a part of it."""
+    return [job for job in live(state) if device_id in chips_of(state, job)]
+
+
+def chips_of(state: State, job: Job) -> frozenset[str]:
+    """The ids of its devices; of a part, that of its chip."""
+    return frozenset(state.chip_of(state.device(device_id)).id for device_id in used_by(state, job))
+
+
+def is_supervised(state: State, claimed: str) -> bool:
+    """Whether the claim is that of a job with a supervisor, which says more of it."""
+    return any(covers(claimed, job.name) for job in live(state))
+
+
+def is_of(holder: Holder, job: Job) -> bool:
+    """Whether the process may be one of the job's; without a cgroup nobody can tell."""
+    if job.name.startswith(_NO_CGROUP):
+        return not holder.job
+    return covers(cgroup_of(job.name), holder.job)
+
+
+def holders(state: State, job: Job) -> Iterator[tuple[str, Holder]]:
+    """Its processes on its chips as last listed, with the id of the chip."""
+    for chip_id in sorted(chips_of(state, job)):
+        held = state.get(Held, chip_id)
+        for holder in held.holders if held is not None else ():
+            if is_of(holder, job):
+                yield chip_id, holder
+
+
+def left_of(state: State, job: Job) -> str:
+    """What is left of the job on its chips, or cannot be known; "" where nothing is. A driver that lists no
+    processes shows none.
+    """
+    for chip_id in sorted(chips_of(state, job)):
+        held = state.get(Held, chip_id)
+        if held is not None and not held.is_current:
+            return f"who holds {state.device(chip_id).name} is not known"
+    for chip_id, holder in holders(state, job):
+        name = state.device(chip_id).name
+        return f"{name} is held by {holder.command or 'a process'} (pid {holder.pid})"
+    return ""

@@ -1,0 +1,106 @@
+"""What the outlets see of jobs: those with a supervisor, and those that only claimed a device.
+
+It shows what the state says, and changes nothing.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from nodeagent.core.jobs import chips
+from nodeagent.core.jobs.recommended import recommended
+from nodeagent.core.model import Claimed, Device, Handling, Job, JobNote, JobStage, JobView, Verdict, Wanted
+from nodeagent.core.state.state import State
+from nodeagent.core.verdicts.emit import judgement
+from nodeagent.core.verdicts.judge import strictest
+
+_NO_WORK: Final = (Verdict.ISOLATE, Verdict.NO_NEW_JOBS)
+
+WANTED: Final = {
+    JobStage.HOLDING: Wanted.HOLD,
+    JobStage.RUNNING: Wanted.RUN,
+    JobStage.ASKED: Wanted.STOP,
+    JobStage.LEAVING: Wanted.LEAVE,
+}
+"""What a supervisor is to do follows from the stage; one that has ended is told nothing."""
+
+
+def concerned(state: State, device_ids: Iterable[str]) -> list[Device]:
+    """The devices, and the node, whose faults are those of a job that uses them."""
+    return [state.device(device_id) for device_id in dict.fromkeys((*device_ids, state.node_id))]
+
+
+def handling_of(state: State, device_ids: Iterable[str]) -> Handling:
+    """The strictest on them and the node."""
+    return strictest(judgement(state, device).handling for device in concerned(state, device_ids))
+
+
+def is_isolated(state: State, device_ids: Iterable[str]) -> bool:
+    """Whether one of them, or the node, takes no new work."""
+    return any(judgement(state, device).verdict in _NO_WORK for device in concerned(state, device_ids))
+
+
+def note_of(state: State, job: Job, why: str) -> JobNote:
+    view = _supervised(state, job)
+    return JobNote(
+        name=job.name,
+        run=job.run,
+        stage=job.stage,
+        why=why,
+        recommended=view.recommended,
+        strategy=job.policy.strategy,
+    )
+
+
+def views(state: State) -> tuple[JobView, ...]:
+    """Those with a supervisor first, in the order in which they began; the others by name."""
+    return (*(_supervised(state, job) for job in state.all(Job)), *_claimed(state))
+
+
+def _supervised(state: State, job: Job) -> JobView:
+    device_ids = chips.used_by(state, job)
+    handling = handling_of(state, device_ids)
+    isolated = job.isolated if job.stage is JobStage.LEAVING else is_isolated(state, device_ids)
+    return JobView(
+        name=job.name,
+        kind=job.kind,
+        devices=device_ids,
+        recommended=recommended(handling, isolated, job.stage, job.status),
+        stage=job.stage,
+        wanted=WANTED.get(job.stage),
+        run=job.run,
+        why=job.why,
+        code=job.code,
+        device_id=job.device_id,
+        isolated=isolated,
+        handling=handling.value,
+        by_operator=job.by_operator,
+        policy=job.policy,
+        peer=job.peer,
+        since_ns=job.since_ns,
+        due_ns=job.due_ns,
+        said=job.said,
+        status=job.status,
+    )
+
+
+def _claimed(state: State) -> Iterator[JobView]:
+    kinds: dict[str, str] = {}
+    devices: dict[str, list[str]] = {}
+    for cell in state.all(Claimed):
+        for job, kind in cell.jobs:
+            kinds[job] = kind
+            devices.setdefault(job, []).append(cell.device_id)
+    for name in sorted(devices):
+        if chips.is_supervised(state, name):
+            continue
+        device_ids = tuple(devices[name])
+        handling = handling_of(state, device_ids)
+        isolated = is_isolated(state, device_ids)
+        yield JobView(
+            name=name,
+            kind=kinds[name],
+            devices=device_ids,
+            recommended=recommended(handling, isolated),
+            isolated=isolated,
+            handling=handling.value,
+        )

@@ -1,0 +1,245 @@
+"""What supervisors say: a job begins, a run has started or ended, the supervisor leaves.
+
+It takes their word for what runs, and for nothing else: whether the chips are free of the job, the lists of
+processes say. What is to become of the job is decided in ``review``.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from nodeagent.core.devices import registry
+from nodeagent.core.faults import signals
+from nodeagent.core.faults.notices import notice
+from nodeagent.core.jobs import chips, lifecycle
+from nodeagent.core.jobs.lifecycle import Cause, Happened
+from nodeagent.core.model import (
+    NODE,
+    Answer,
+    Assertion,
+    EventKind,
+    Job,
+    JobBegun,
+    JobEnded,
+    JobSaid,
+    JobStage,
+    JobWord,
+    Refused,
+    Signal,
+)
+from nodeagent.core.state import limits
+from nodeagent.core.state.state import State
+
+UNKILLABLE = "process_unkillable"
+"""The code of a process that holds a chip and that no signal ends."""
+
+
+# ---------------------------------------------------------------------- it begins, or says anew how it is
+
+
+def begun(state: State, given: JobBegun) -> bool:
+    """A supervisor is there: with a job that was not known, or with one that goes on."""
+    state.answer = Answer()
+    job = state.get(Job, given.job)
+    if job is not None and job.stage is not JobStage.ENDED:
+        if not _is_another_life(job, given):
+            return _goes_on(state, job, given)
+        lifecycle.end(state, job, "a supervisor has begun anew, and knows nothing of it", None)
+    elif not limits.room_for_job(state):
+        return _no_room(state, given)
+    if (ended := state.get(Job, given.job)) is not None:
+        state.drop(ended)
+    began = Job(
+        name=given.job,
+        kind=given.kind,
+        peer=given.peer,
+        stage=JobStage.RUNNING if given.is_running else JobStage.HOLDING,
+        since_ns=state.moment_ns,
+        run=given.run,
+        policy=given.policy,
+        devices=_devices(state, (), given),
+        started=given.is_running,
+        granted_ns=state.moment_ns,
+        due_ns=None if given.is_running else state.moment_ns + state.lookup.settings.jobs.heal_timeout_ns,
+    )
+    state.put(began)
+    lifecycle.tell(state, EventKind.JOB_BEGUN, began, "its supervisor has begun")
+    return True
+
+
+def _is_another_life(job: Job, given: JobBegun) -> bool:
+    """A supervisor that is another process, and begins with the first run: it numbers what it says anew. One
+    that was started again on its own journal is past its first run, or in it.
+    """
+    return given.peer != job.peer and given.run == 1 and not given.is_running
+
+
+def _goes_on(state: State, job: Job, given: JobBegun) -> bool:
+    """It was connected before. What it says of its run stands where it is later than what was known."""
+    devices = _devices(state, job.devices, given)
+    after = replace(job, kind=given.kind, peer=given.peer, policy=given.policy, devices=devices)
+    if given.is_running and (after.stage is JobStage.HOLDING or given.run > after.run):
+        after = _found_running(state, after, given.run)
+    elif not given.is_running and given.run > after.run:
+        after = _found_stopped(state, after, given.run)
+    elif not given.is_running and after.stage is JobStage.ASKED and not after.stopped:
+        after = replace(after, stopped=True)
+    if after == job:
+        return False
+    state.put(after)
+    return True
+
+
+def _found_running(state: State, job: Job, run: int) -> Job:
+    """It was run where nobody could be asked: so it was granted, by nobody."""
+    run = max(run, job.run)
+    fresh: dict[str, Any] = {"run": run, "started": True, "stopped": False, "suspended": False}
+    if job.stage is JobStage.HOLDING:
+        found = lifecycle.advance(state, job, Happened.FOUND_RUNNING, granted_ns=state.moment_ns, **fresh)
+        return job if found is None else found
+    return replace(job, **fresh)
+
+
+def _found_stopped(state: State, job: Job, run: int) -> Job:
+    """It is about to make a later run: the one that was known has ended, and its word is on the way."""
+    if job.stage is JobStage.RUNNING:
+        due_ns = state.moment_ns + state.lookup.settings.jobs.heal_timeout_ns
+        found = lifecycle.advance(
+            state, job, Happened.FOUND_STOPPED, run=run, due_ns=due_ns, asked_ns=None, **lifecycle.NOT_RUN
+        )
+        return job if found is None else found
+    if job.stage is JobStage.ASKED:
+        return replace(job, stopped=True)
+    return replace(job, run=run)
+
+
+def _devices(state: State, known: tuple[str, ...], given: JobBegun) -> tuple[str, ...]:
+    """They only ever grow."""
+    found = (registry.find(state, name) for name in given.devices)
+    ids = (device.id for device in found if device is not None and device.id != state.node_id)
+    return tuple(dict.fromkeys((*known, *ids)))
+
+
+def _no_room(state: State, given: JobBegun) -> bool:
+    why = f"{given.job} is not supervised: {limits.MAX_JOBS} jobs are already"
+    state.answer = Answer(refused=Refused.NO_ROOM, reason=why)
+    return notice(state, state.device(state.node_id), code="", why=why, source="agent")
+
+
+# ---------------------------------------------------------------------- what is said of a run
+
+
+def said(state: State, given: JobSaid) -> bool:
+    """Once each: what has no greater number than the last was taken before."""
+    job = state.get(Job, given.job)
+    if job is None or job.stage is JobStage.ENDED or given.number <= job.said:
+        return False
+    job = replace(job, said=given.number)
+    state.put(job)
+    _WORDS[given.what](state, job, given)
+    return True
+
+
+def _evidence(given: JobSaid) -> Mapping[str, str]:
+    status = {} if given.status is None else {lifecycle.STATUS: str(given.status)}
+    of_it = {"said": given.what.value, "number": str(given.number), "run": str(given.run)}
+    return {**given.evidence, **of_it, **status}
+
+
+def _started(state: State, job: Job, given: JobSaid) -> None:
+    if given.run >= job.run:
+        if job.stage is JobStage.HOLDING or given.run > job.run:
+            job = _found_running(state, job, given.run)
+        job = replace(job, started=True)
+        state.put(job)
+    if given.run > 1:
+        why = given.why or f"run {given.run} has started"
+        evidence = {**_evidence(given), **lifecycle.durations(job)}
+        lifecycle.tell(state, EventKind.JOB_RERUN, job, why, evidence)
+
+
+def _ended_run(state: State, job: Job, given: JobSaid) -> None:
+    """Nothing of the run is left, by its word. One that was asked stays so until the lists of processes say
+    the same (``review``).
+    """
+    why = _words_of_end(given)
+    if given.run >= job.run and job.stage is JobStage.ASKED and (left := chips.left_of(state, job)):
+        job = replace(job, run=given.run, stopped=True)
+        state.put(job)
+        why += f"; {left}"
+    elif given.run >= job.run:
+        job = lifecycle.stop(state, job, given.run) or job
+    lifecycle.tell(state, EventKind.JOB_STOPPED, job, why, _evidence(given))
+
+
+def _words_of_end(given: JobSaid) -> str:
+    how = "stopped" if given.what is JobWord.STOPPED else "ended by itself"
+    status = "" if given.status is None else f" with status {given.status}"
+    return f"run {given.run} {how}{status}" + (f": {given.why}" if given.why else "")
+
+
+def _suspected(state: State, job: Job, given: JobSaid) -> None:
+    why = given.why or f"run {given.run} seems to stand still"
+    lifecycle.tell(state, EventKind.JOB_SUSPECTED, job, why, _evidence(given))
+
+
+def _suspended(state: State, job: Job, given: JobSaid) -> None:
+    if given.run == job.run:
+        job = replace(job, suspended=True)
+        state.put(job)
+    why = given.why or f"run {given.run} stands still"
+    lifecycle.tell(state, EventKind.JOB_SUSPENDED, job, why, _evidence(given))
+
+
+def _cleared(state: State, job: Job, given: JobSaid) -> None:
+    if given.run == job.run:
+        job = replace(job, suspended=False)
+        state.put(job)
+    why = given.why or f"run {given.run} goes on"
+    lifecycle.tell(state, EventKind.JOB_SUSPECTED, job, why, _evidence(given))
+
+
+def _unkillable(state: State, job: Job, given: JobSaid) -> None:
+    """The node takes no new work only where a list of processes shows the job on a chip: nobody's word alone
+    takes a node out of service.
+    """
+    why = given.why or "a process of it cannot be ended"
+    if next(chips.holders(state, job), None) is not None:
+        signal = Signal(
+            source="agent",
+            device=NODE,
+            code=UNKILLABLE,
+            assertion=Assertion.ONCE,
+            evidence={"job": job.name, "why": chips.left_of(state, job)},
+        )
+        signals.signalled(state, signal)
+    lifecycle.tell(state, EventKind.JOB_STOPPED, job, why, _evidence(given))
+    lifecycle.send_away(state, job, Cause(why=why, code=UNKILLABLE))
+
+
+_WORDS: Final[dict[JobWord, Callable[[State, Job, JobSaid], None]]] = {
+    JobWord.STARTED: _started,
+    JobWord.STOPPED: _ended_run,
+    JobWord.EXITED: _ended_run,
+    JobWord.SUSPECTED: _suspected,
+    JobWord.SUSPENDED: _suspended,
+    JobWord.CLEARED: _cleared,
+    JobWord.UNKILLABLE: _unkillable,
+}
+
+
+# ---------------------------------------------------------------------- it ends
+
+
+def ended(state: State, given: JobEnded) -> bool:
+    job = state.get(Job, given.job)
+    if job is None or job.stage is JobStage.ENDED:
+        return False
+    lifecycle.end(state, job, given.why, given.status)
+    return True
+
+
+def rebooted(state: State) -> None:
+    """No supervisor outlives its boot."""
+    for job in chips.live(state):
+        lifecycle.end(state, job, "the node was rebooted", None)

@@ -1,0 +1,130 @@
+"""Plays a session by hand: seconds instead of nanoseconds, and what usually follows an order."""
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from nodeagent.job.model import (
+    SECOND_NS,
+    Began,
+    Counts,
+    Emptied,
+    Exited,
+    Failure,
+    Given,
+    Leave,
+    LinkBack,
+    LinkLost,
+    Order,
+    Policy,
+    Process,
+    Ran,
+    Start,
+    Tick,
+    Wanted,
+    Wish,
+)
+from nodeagent.job.session import Session
+from nodeagent.job.session_state import Phase
+
+T = TypeVar("T")
+
+BOOT_ID = "boot-1"
+
+
+class Play:
+    """``orders`` are all that were given so far, ``now_s`` is the time of the last of them."""
+
+    def __init__(self, policy: Policy | None = None, counts: Counts | None = None) -> None:
+        self.session = Session()
+        self.now_s = 0.0
+        self.orders: list[Order] = []
+        self.policy = policy or Policy()
+        self.counts = counts or Counts()
+
+    # ------------------------------------------------------------------ one step
+
+    def give(self, given: Given, after_s: float = 0.0) -> list[Order]:
+        """At ``after_s`` from the last; what is due before is done at its time."""
+        until_s = self.now_s + after_s
+        orders = self._pass_until(until_s)
+        self.now_s = until_s
+        orders += self._step(given)
+        return orders
+
+    def wait(self, seconds: float) -> list[Order]:
+        return self.give(Tick(), seconds)
+
+    def wait_for_deadline(self) -> list[Order]:
+        due_ns = self.session.next_deadline_ns()
+        assert due_ns is not None, "nothing is due"
+        return self.give(Tick(), due_ns / SECOND_NS - self.now_s)
+
+    def _pass_until(self, until_s: float) -> list[Order]:
+        orders: list[Order] = []
+        while (due_ns := self.session.next_deadline_ns()) is not None and due_ns < until_s * SECOND_NS:
+            self.now_s = due_ns / SECOND_NS
+            orders += self._step(Tick())
+        return orders
+
+    def _step(self, given: Given) -> list[Order]:
+        orders = list(self.session.step(round(self.now_s * SECOND_NS), given))
+        self.orders += orders
+        return orders
+
+    # ------------------------------------------------------------------ what a supervisor meets
+
+    def begin(self) -> list[Order]:
+        return self.give(Began(boot_id=BOOT_ID, policy=self.policy, counts=self.counts))
+
+    def begin_with_daemon(self) -> list[Order]:
+        return [*self.begin(), *self.give(LinkBack(job="slurm:7.0")), *self.allow()]
+
+    def begin_without_daemon(self) -> list[Order]:
+        return [*self.begin(), *self.give(LinkLost(why="no such file"))]
+
+    def allow(self) -> list[Order]:
+        """The daemon lets the next run begin; it does."""
+        return self.want(Wish.RUN)
+
+    def want(self, wish: Wish, *, run: int | None = None, isolated: bool = False) -> list[Order]:
+        return self.give(Wanted(wish=wish, run=run or self.run, isolated=isolated))
+
+    def ran(self) -> list[Order]:
+        return self.give(Ran(run=self.run, process=Process(pid=1000 + self.run, start_time=self.run)))
+
+    def exited(self, status: int | None = None, *, signal: int | None = None, **said: str) -> list[Order]:
+        """The command and all that it began."""
+        failure = Failure(status=status, signal=signal, **said)
+        run = self.run
+        return [*self.give(Exited(run=run, failure=failure)), *self.give(Emptied(run=run))]
+
+    # ------------------------------------------------------------------ what became of it
+
+    @property
+    def run(self) -> int:
+        return self.session.state.run
+
+    @property
+    def phase(self) -> Phase:
+        return self.session.state.phase
+
+    @property
+    def starts(self) -> list[Mapping[str, str]]:
+        return [each.environment for each in self.orders if isinstance(each, Start)]
+
+    @property
+    def left(self) -> int | None:
+        statuses = [each.status for each in self.orders if isinstance(each, Leave)]
+        assert len(statuses) <= 1, "it left twice"
+        return statuses[0] if statuses else None
+
+
+def only(orders: list[Order], of: type[T]) -> T:
+    """The one order of that sort."""
+    found = [each for each in orders if isinstance(each, of)]
+    assert len(found) == 1, f"{len(found)} of {of.__name__}: {orders}"
+    return found[0]
+
+
+def kinds(orders: list[Order]) -> list[str]:
+    return [type(each).__name__ for each in orders]

@@ -1,0 +1,92 @@
+"""A run is stopped: by the daemon, by the scheduler; and what does not obey."""
+
+import signal
+
+import pytest
+
+from nodeagent.job.model import (
+    Emptied,
+    Exited,
+    Failure,
+    Kill,
+    LinkBack,
+    Policy,
+    Report,
+    Signalled,
+    Start,
+    Status,
+    Terminate,
+    Wish,
+)
+from nodeagent.job.session_state import Phase
+from tests.job.play import Play, kinds, only
+
+IN_PLACE = Policy(in_place=True, placements=3, grace_s=20.0)
+
+
+def _running(policy: Policy = IN_PLACE) -> Play:
+    play = Play(policy)
+    play.begin_with_daemon()
+    play.ran()
+    return play
+
+
+def test_a_run_begins_once_the_daemon_wants_it_and_leaves_with_the_status_of_its_command() -> None:
+    play = Play(IN_PLACE)
+    assert play.begin() == []
+    assert play.give(LinkBack(job="slurm:7.0")) == []
+    assert play.want(Wish.HOLD) == []
+    start = only(play.want(Wish.RUN), Start)
+    assert (start.run, start.environment["MA_PROC_START_CNT"]) == (1, "1")
+    assert only(play.ran(), Report).what == "started"
+    assert kinds(play.exited(0)) == ["Report", "Leave"]
+    assert play.left == 0
+
+
+def test_asked_to_stop_it_ends_waits_and_runs_again_when_it_may() -> None:
+    play = _running()
+    assert kinds(play.want(Wish.STOP)) == ["Terminate"]
+    orders = play.exited(signal=signal.SIGTERM)
+    assert only(orders, Report).what == "stopped"
+    assert play.phase is Phase.GATE
+    assert play.want(Wish.HOLD, run=2) == []
+    start = only(play.want(Wish.RUN, run=2), Start)
+    assert (start.environment["MA_PROC_START_CNT"], start.environment["NODEAGENT_WHY"]) == ("2", "healed")
+
+
+def test_what_ignores_the_request_is_killed_after_its_grace() -> None:
+    play = _running()
+    play.want(Wish.STOP)
+    assert play.wait(19.9) == []
+    assert kinds(play.wait(0.1)) == ["Kill"]
+    assert only(play.give(Emptied(run=1)), Report).what == "stopped"
+    assert play.phase is Phase.GATE
+
+
+def test_what_cannot_be_killed_is_told_and_leaves_the_node() -> None:
+    play = _running()
+    play.want(Wish.STOP)
+    play.wait(20)
+    orders = play.wait(5)
+    assert only(orders, Report).what == "unkillable"
+    assert play.left == Status.RESCHEDULE_ISOLATED
+    assert len(play.starts) == 1
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_the_scheduler_ends_it_and_it_never_runs_again(number: int, status: int) -> None:
+    play = _running()
+    assert kinds(play.give(Signalled(number=number))) == ["Terminate"]
+    play.exited(0)
+    assert play.left == status
+    assert len(play.starts) == 1
+
+
+def test_a_second_signal_kills_at_once() -> None:
+    play = _running()
+    only(play.give(Signalled(number=signal.SIGTERM)), Terminate)
+    only(play.give(Signalled(number=signal.SIGTERM), 0.1), Kill)
+    play.give(Exited(run=1, failure=Failure(signal=signal.SIGKILL)))
+    assert play.left is None
+    play.give(Emptied(run=1))
+    assert play.left == 143
