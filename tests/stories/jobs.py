@@ -115,9 +115,16 @@ class Job:
         return (self.folder / "err").read_text()
 
     def command(self) -> list[str | Path]:
-        state = ("--state", self.folder / "state")
+        state: tuple[str | Path, ...] = ("--state", self.folder / "state")
         pace = ("--ranks", str(RANKS), "--step-time", "0.02", "--every", "5", "--steps", "100000")
-        trains = (sys.executable, TRAIN, "--checkpoints", self.checkpoints, *pace, *self.words)
+        trains: list[str | Path] = [
+            sys.executable,
+            TRAIN,
+            "--checkpoints",
+            self.checkpoints,
+            *pace,
+            *self.words,
+        ]
         return [sys.executable, "-m", "nodeagent.job", "run", *state, *self.policy, "--", *trains]
 
     async def start(self) -> None:
