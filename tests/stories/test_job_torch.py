@@ -122,17 +122,22 @@ async def test_the_schedulers_signal_ends_launcher_and_ranks_and_nothing_runs_ag
     assert job.ranks(2) == {}
 
 
-async def test_one_rank_that_sleeps_holds_up_the_other_and_both_are_ended_all_the_same(tmp_path: Path) -> None:
+async def test_one_rank_that_sleeps_holds_up_the_other_and_both_are_ended_all_the_same(
+    tmp_path: Path,
+) -> None:
     async with supervised(tmp_path, "--grace", "1s", "--in-place-retries", "2") as job:
         first = await job.trains(1)
         (tmp_path / "c" / "orders").write_text("1 hang\n")
-        await job.comes(lambda: asleep(first[1][0]), "a rank that sleeps")
+        while not await stands_still(job):
+            assert job.process.returncode is None
         job.process.terminate()
         assert await job.status() == 128 + signal.SIGTERM
 
     assert [lives(pid) for pid, _ in first.values()] == [False, False]
 
 
-def asleep(pid: int) -> bool:
-    """In the sleep of the order, which no other thread of a rank makes for so long (proc(5), ``syscall``)."""
-    return False
+async def stands_still(job: Torch) -> bool:
+    """For as long as fifty steps took."""
+    before = job.newest()
+    await asyncio.sleep(1)
+    return job.newest() == before
