@@ -79,7 +79,8 @@ def _in_time(state: State, condition: Condition) -> Condition:
         return condition
     if _is_past(state, deadlines.timeout_ns(state.lookup, condition)):
         condition = replace(condition, judged=True, timed_out=True)
-    while _is_past(state, deadlines.phase_ns(state.lookup, condition)):
+    lookup = state.lookup_on(condition.device_id)
+    while _is_past(state, deadlines.phase_ns(lookup, condition)):
         condition = replace(condition, phase=condition.phase + 1)
     return condition
 

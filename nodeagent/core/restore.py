@@ -20,6 +20,7 @@ from nodeagent.core.model import (
     EventKind,
     Hold,
     HoldKind,
+    Job,
     Kind,
     Level,
     Ordinal,
@@ -85,6 +86,7 @@ def _devices_of(cells: Iterable[Cell], known: Collection[str]) -> Iterator[Devic
     wanted = dict.fromkeys(
         device_id
         for cell in cells
+        if not isinstance(cell, Job)
         for device_id in (getattr(cell, "device_id", ""), *(cell.members if isinstance(cell, Reset) else ()))
     )
     for device_id in wanted:

@@ -4,13 +4,15 @@ It adds nothing to the catalog and holds no state of its own but the indexes.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from nodeagent.core.catalog.catalog import (
     Catalog,
     ClearOn,
     DurationRule,
     FrequencyRule,
+    Mode,
     RaisingRule,
     RelationRule,
     Row,
@@ -96,6 +98,13 @@ class Lookup:
         for duration in catalog.duration:
             for code in duration.codes:
                 self._duration.setdefault(canonical(code), duration)
+
+    @cached_property
+    def gracefully(self) -> "Lookup":
+        """The same in mode graceful."""
+        if self.settings.mode is Mode.GRACEFUL:
+            return self
+        return Lookup(replace(self.catalog, settings=replace(self.settings, mode=Mode.GRACEFUL)))
 
     def facts(self, code: str) -> Facts:
         facts = self._facts.get(code)

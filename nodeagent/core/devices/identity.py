@@ -21,6 +21,7 @@ from nodeagent.core.model import (
     DeviceSeen,
     EventKind,
     Held,
+    Job,
     Noticed,
     Ordinal,
     RuleCell,
@@ -165,6 +166,7 @@ def _identify(state: State, provisional: Device, known: Device | None, identity:
         moved = _merged(state, replace(cell, device_id=identity))
         if moved is not None:
             state.put(moved)
+    _rename_in_jobs(state, provisional.id, identity)
     for part in state.parts(provisional.id):
         state.put(moving := replace(part, attributes={**part.attributes, PART_OF: identity}))
         part_id = f"{identity}/{part_of(part.id)[1]}"
@@ -172,6 +174,14 @@ def _identify(state: State, provisional: Device, known: Device | None, identity:
     # What is known of the sources moved along: other times stand still now than before.
     state.rearm()
     return identified
+
+
+def _rename_in_jobs(state: State, before: str, after: str) -> None:
+    for job in state.all(Job):
+        if before in job.devices or job.device_id == before:
+            devices = tuple(dict.fromkeys(after if each == before else each for each in job.devices))
+            device_id = after if job.device_id == before else job.device_id
+            state.put(replace(job, devices=devices, device_id=device_id))
 
 
 def _open_on(state: State, device: Device, condition: Condition) -> Condition | None:

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 from nodeagent.core.model import Claimed, Device, Held, Holder, Job, JobStage
 from nodeagent.core.state.names import natural
-from nodeagent.core.state.state import State
+from nodeagent.core.state.queries import Queries
 
 _NO_CGROUP = "pid:"
 """Begins the name of a job whose processes no cgroup tells from others."""
 
 
-def live(state: State) -> list[Job]:
+def live(state: Queries) -> list[Job]:
     """Those that have not ended, in the order in which they began."""
     return [job for job in state.all(Job) if job.stage is not JobStage.ENDED]
 
@@ -30,7 +30,7 @@ def covers(claimed: str, name: str) -> bool:
     return whose == claimed or whose.startswith(f"{claimed}.")
 
 
-def used_by(state: State, job: Job) -> tuple[str, ...]:
+def used_by(state: Queries, job: Job) -> tuple[str, ...]:
     """The ids of the devices that the job uses, by name; none once it has ended."""
     if job.stage is JobStage.ENDED:
         return ()
@@ -42,19 +42,35 @@ def used_by(state: State, job: Job) -> tuple[str, ...]:
     return tuple(device.id for device in there)
 
 
-def supervised_on(state: State, device_id: str) -> list[Job]:
+def supervised_on(state: Queries, device_id: str) -> list[Job]:
     """The jobs with a supervisor that use the device, or a part of it."""
     return [job for job in live(state) if device_id in chips_of(state, job)]
 
 
-def chips_of(state: State, job: Job) -> frozenset[str]:
+def chips_of(state: Queries, job: Job) -> frozenset[str]:
     """The ids of its devices; of a part, that of its chip."""
     return frozenset(state.chip_of(state.device(device_id)).id for device_id in used_by(state, job))
 
 
-def is_supervised(state: State, claimed: str) -> bool:
+def is_supervised(state: Queries, claimed: str) -> bool:
     """Whether the claim is that of a job with a supervisor, which says more of it."""
     return any(covers(claimed, job.name) for job in live(state))
+
+
+def in_place(state: Queries) -> frozenset[str]:
+    """The ids of the chips that only jobs use which may be stopped and run again."""
+    allowed: dict[str, bool] = {}
+    for cell in state.all(Claimed):
+        device = state.get(Device, cell.device_id)
+        if device is None or not cell.jobs:
+            continue
+        chip_id = state.chip_of(device).id
+        supervised = all(is_supervised(state, claimed) for claimed, _ in cell.jobs)
+        allowed[chip_id] = allowed.get(chip_id, True) and supervised
+    for job in live(state):
+        for chip_id in chips_of(state, job):
+            allowed[chip_id] = allowed.get(chip_id, True) and job.policy.in_place
+    return frozenset(chip_id for chip_id, is_allowed in allowed.items() if is_allowed)
 
 
 def is_of(holder: Holder, job: Job) -> bool:
@@ -64,7 +80,7 @@ def is_of(holder: Holder, job: Job) -> bool:
     return covers(cgroup_of(job.name), holder.job)
 
 
-def holders(state: State, job: Job) -> Iterator[tuple[str, Holder]]:
+def holders(state: Queries, job: Job) -> Iterator[tuple[str, Holder]]:
     """Its processes on its chips as last listed, with the id of the chip."""
     for chip_id in sorted(chips_of(state, job)):
         held = state.get(Held, chip_id)
@@ -73,7 +89,7 @@ def holders(state: State, job: Job) -> Iterator[tuple[str, Holder]]:
                 yield chip_id, holder
 
 
-def left_of(state: State, job: Job) -> str:
+def left_of(state: Queries, job: Job) -> str:
     """What is left of the job on its chips, or cannot be known; "" where nothing is. A driver that lists no
     processes shows none.
     """

@@ -5,7 +5,7 @@ from typing import Final
 
 from nodeagent.core.devices import registry
 from nodeagent.core.model import Operator
-from nodeagent.core.orders import answers, forget, holds, release
+from nodeagent.core.orders import answers, forget, holds, jobs, release
 from nodeagent.core.orders.answers import Answered
 from nodeagent.core.resets import approval, blockers, proposals
 from nodeagent.core.state.state import State
@@ -38,4 +38,6 @@ _VERBS: Final[dict[str, Callable[[State, Operator], Answered]]] = {
     "reset": _reset,
     "quiesce": holds.quiesce,
     "resume": holds.resume,
+    "stop_job": jobs.stop,
+    "rerun_job": jobs.rerun,
 }

@@ -133,14 +133,15 @@ def _may_ask(state: State, condition: Condition) -> bool:
 
 
 def _wants_one_now(state: State, condition: Condition) -> bool:
-    settings = state.lookup.settings
+    lookup = state.lookup_on(condition.device_id)
+    settings = lookup.settings
     is_graceful = condition.level is Level.FREE_RESTART_NPU and settings.mode is Mode.GRACEFUL
     if is_graceful or recovery.waits_for_idle(state, condition):
         members = blockers.group_of(state, state.device(condition.device_id))
         return not any(blockers.users(state, members, settings.reset))
     if condition.level in _AT_ONCE:
         return True
-    return condition.phase >= len(state.lookup.phases[condition.level]) - 1
+    return condition.phase >= len(lookup.phases[condition.level]) - 1
 
 
 def _is_covered(state: State, members: tuple[str, ...], asking: list[Condition], mode: ResetMode) -> bool:

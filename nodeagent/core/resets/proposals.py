@@ -7,6 +7,7 @@ from the start on is in ``attempts``.
 from dataclasses import replace
 
 from nodeagent.core.catalog.catalog import ResetSettings
+from nodeagent.core.jobs import chips
 from nodeagent.core.model import (
     ActiveSet,
     Condition,
@@ -14,6 +15,7 @@ from nodeagent.core.model import (
     EventKind,
     Hold,
     HoldKind,
+    JobStage,
     Reset,
     ResetMode,
     ResetStage,
@@ -81,7 +83,19 @@ def reset_of(hold_id: str) -> str:
 
 def look_again(state: State, reset: Reset) -> bool:
     """Something changed while it waits: start it, or report what blocks it now."""
+    if reset.stage is ResetStage.ANNOUNCED and _is_awaited_by_all(state, reset):
+        _wait(state, reset, Happened.ANNOUNCED)
+        return True
     return reset.stage is ResetStage.WAITING and _start_or_wait(state, reset)
+
+
+def _is_awaited_by_all(state: State, reset: Reset) -> bool:
+    """Whether nobody needs the time that it is announced: who uses the group are jobs that have stopped."""
+    if reset.mode is not ResetMode.ON and not (reset.mode is ResetMode.ASK and reset.approved):
+        return False
+    using = [job for chip_id in reset.members for job in chips.supervised_on(state, chip_id)]
+    are_stopped = bool(using) and all(job.stage is JobStage.HOLDING for job in using)
+    return are_stopped and not any(blockers.users(state, reset.members, state.lookup.settings.reset))
 
 
 def due(state: State, reset: Reset) -> None:

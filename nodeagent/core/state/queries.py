@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.catalog.lookup import Lookup
-from nodeagent.core.model import NODE, Cell, Condition, Device, Era, Promotion, Report, Source
+from nodeagent.core.model import NODE, Cell, Condition, Device, Era, Job, Promotion, Report, Source
 from nodeagent.core.state.cell_keys import TAGS, Key
 from nodeagent.core.state.groups import Groups
 from nodeagent.core.state.indexes import Indexes
@@ -49,12 +49,14 @@ class Queries:
         return list(self.cells[of].values())
 
     def about(self, device_id: str) -> list[Any]:
-        """Every cell, of any type, that is keyed by the device but is not the device."""
+        """Every cell, of any type, that is keyed by the device but is not the device. A job only names the
+        device whose fault stopped it.
+        """
         return [
             cell
-            for cells in self.cells.values()
+            for of, cells in self.cells.items()
             for cell in cells.values()
-            if getattr(cell, "device_id", None) == device_id
+            if of is not Job and getattr(cell, "device_id", None) == device_id
         ]
 
     def device(self, device_id: str) -> Device:

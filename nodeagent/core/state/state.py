@@ -10,11 +10,13 @@ from typing import Any
 
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.catalog.lookup import Lookup
+from nodeagent.core.jobs import chips
 from nodeagent.core.model import (
     Action,
     Affects,
     Answer,
     Cell,
+    Claimed,
     Condition,
     Device,
     Era,
@@ -79,6 +81,7 @@ class State(Queries):
         self.pending: dict[Key, None] = {}
         self.suppressed = Groups[str]()
         self.judged: dict[str, Judgement] = {}
+        self.in_place: frozenset[str] = frozenset()
         self.said: dict[Key, Contribution] = {}
         self._follow: dict[type, Callable[[Key, Any, Any], None]] = {
             Condition: self._follow_condition,
@@ -86,6 +89,7 @@ class State(Queries):
             Hold: self._follow_hold,
             Reset: self._follow_reset,
             Job: self._follow_job,
+            Claimed: self._follow_claimed,
             Sighting: self._follow_sighting,
             Trace: self._index,
             Device: self._follow_device,
@@ -170,6 +174,37 @@ class State(Queries):
         """Whatever waits for one of its chips looks again; which these are, claims say too."""
         self.timers.set(key, None if after is None else after.due_ns)
         self.unreviewed.update(dict.fromkeys(device.id for device in self.cells[Device].values()))
+        self._judge_by_jobs()
+
+    def _follow_claimed(self, _: Key, __: Claimed | None, ___: Claimed | None) -> None:
+        self._judge_by_jobs()
+
+    def _judge_by_jobs(self) -> None:
+        """Where the configuration wants it, chips that only jobs use which may be run again in place are
+        judged as in mode graceful: their faults say something else, and at other times.
+        """
+        before = self.in_place
+        if not self.in_place and not self.lookup.settings.jobs.in_place_registered:
+            return
+        wanted = self.lookup.settings.jobs.in_place_registered
+        self.in_place = chips.in_place(self) if wanted else frozenset()
+        for chip_id in sorted(before ^ self.in_place):
+            if (chip := self.get(Device, chip_id)) is None:
+                continue
+            for device in (chip, *self.parts(chip_id)):
+                for key in self.on_device.get((Condition, device.id), ()):
+                    self.said.pop(key, None)
+                    self._arm(key, self.cells[Condition][key])
+                for key in self.on_device.get((Promotion, device.id), ()):
+                    self.said.pop(key, None)
+                    self._arm(key, self.cells[Promotion][key])
+            self.mark((chip_id,))
+
+    def lookup_on(self, device_id: str) -> Lookup:
+        """By which what is open on the device is judged."""
+        if not self.in_place or (device := self.get(Device, device_id)) is None:
+            return self.lookup
+        return self.lookup.gracefully if self.chip_of(device).id in self.in_place else self.lookup
 
     def _follow_sighting(self, key: Key, before: Sighting | None, after: Sighting | None) -> None:
         if after is not None and after.suppressed_ns is not None:
@@ -214,6 +249,9 @@ class State(Queries):
                 if self.cells[Promotion][reaching].device_id == after.id:
                     self._mark_affected(affects)
 
+        if before is None or after is None:
+            self._judge_by_jobs()
+
     def _follow_source(self, key: Key, before: Source | None, after: Source | None) -> None:
         name = (after or before or Source(name="")).name
         self.mark(device.id for device in self.cells[Device].values() if device.source == name)
@@ -229,6 +267,7 @@ class State(Queries):
             self.lookup = Lookup(self.catalogs[after.digest])
             self.said.clear()
             self._index_anew()
+            self._judge_by_jobs()
         self.mark(device.id for device in self.cells[Device].values())
 
     def _index(self, key: Key, before: Coded | None, after: Coded | None) -> None:
@@ -249,7 +288,7 @@ class State(Queries):
         """Its time stands still while its source does not observe; only an injected one's runs on."""
         at_ns = None
         if cell is not None and (not self.awaits(cell.source, cell.device_id) or _is_injected(cell)):
-            at_ns = self._timed[type(cell)](self.lookup, cell)
+            at_ns = self._timed[type(cell)](self.lookup_on(cell.device_id), cell)
         self.timers.set(key, None if at_ns is None else max(at_ns, not_before_ns))
 
     def rearm(self, not_before_ns: int = 0) -> None:

@@ -108,7 +108,7 @@ def _of_promotion(state: State, promotion: Promotion) -> Contribution:
             level=promotion.level,
             text=promotion.name,
         ),
-        stance=stance(promotion.level, promotion.phase, state.lookup.settings),
+        stance=stance(promotion.level, promotion.phase, state.lookup_on(promotion.device_id).settings),
         level=promotion.level,
     )
 

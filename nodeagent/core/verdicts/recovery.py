@@ -54,7 +54,7 @@ def stance_of(state: State, condition: Condition) -> Stance:
         return user_induced_stance(condition.rescheduling)
     if waits_for_idle(state, condition):
         return WHEN_IDLE
-    return stance(condition.level, condition.phase, state.lookup.settings)
+    return stance(condition.level, condition.phase, state.lookup_on(condition.device_id).settings)
 
 
 def _recovery(state: State, condition: Condition) -> Recovery:

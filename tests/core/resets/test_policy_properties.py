@@ -1,7 +1,7 @@
 """What must hold of resets in every history: limits, one at a time, no start without a reason, any crash."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import pytest
@@ -103,7 +103,14 @@ _pauses = st.sampled_from((0, 1, ns(1), ns(2), ns(2), ns(3), ns(4), ns(11), ns(2
 _stray = st.tuples(_pauses, inputs).map(lambda step: [step])
 
 
-def _round(chip: str, code: str, how: ActionState, helps: bool, breaks: Steps) -> Steps:
+def round_of(
+    chip: str,
+    code: str = BROKEN,
+    how: ActionState = ActionState.DONE,
+    *,
+    helps: bool,
+    breaks: Steps,
+) -> Steps:
     """A fault on a free chip up to the verification of its reset, with something else in the middle."""
     die = CHIPS.index(chip)
     ready: Steps = [(0, held(each, None)) for each in CHIPS] + [(0, order("resume", "node"))]
@@ -117,32 +124,32 @@ def _round(chip: str, code: str, how: ActionState, helps: bool, breaks: Steps) -
 
 
 _rounds = st.builds(
-    _round,
+    round_of,
     _chips,
     _faults,
     st.sampled_from((*4 * (ActionState.DONE,), *ActionState)),
-    st.sampled_from((True, True, False)),
-    st.lists(st.tuples(_pauses, inputs), max_size=2),
+    helps=st.sampled_from((True, True, False)),
+    breaks=st.lists(st.tuples(_pauses, inputs), max_size=2),
 )
 
 
-def histories(most: int = 12) -> st.SearchStrategy[History]:
+def timed(parts: list[Steps]) -> History:
     """Pairs (rule time ns, input). Polls carry how old they are, and are stamped here."""
+    at_ns, out = ns(1), []
+    for pause_ns, one in (step for part in parts for step in part):
+        at_ns += pause_ns
+        if isinstance(one, ActiveSet):
+            one = replace(one, begun_ns=max(0, at_ns + one.begun_ns))
+        out.append((at_ns, one))
+    return out
 
-    def timed(parts: list[Steps]) -> History:
-        at_ns, out = ns(1), []
-        for pause_ns, one in (step for part in parts for step in part):
-            at_ns += pause_ns
-            if isinstance(one, ActiveSet):
-                one = replace(one, begun_ns=max(0, at_ns + one.begun_ns))
-            out.append((at_ns, one))
-        return out
 
+def histories(most: int = 12) -> st.SearchStrategy[History]:
     return st.lists(_stray | _rounds, min_size=most // 2, max_size=most).map(timed)
 
 
-def begin() -> tuple[Engine, History]:
-    engine, log = Engine(CATALOGS), []
+def begin(catalogs: Mapping[str, Catalog] = CATALOGS) -> tuple[Engine, History]:
+    engine, log = Engine(catalogs), []
     first: list[Input] = [CatalogChanged(digest="on"), Started(boot_id="boot-1", version="1")]
     first += [_listed(chip, f"die{index}") for index, chip in enumerate(CHIPS)]
     first += [back(), *(held(chip, None) for chip in CHIPS)]

@@ -1,0 +1,119 @@
+"""A supervisor that does nothing but talk: a process of its own, so that the kernel says who it is.
+
+The process hands lines on, from its standard input to the socket and back; what they say is the test's.
+"""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from nodeagent.job import lines
+from tests.waiting import WAIT_LIMIT_S
+
+CHANNEL = """
+import socket, sys, threading
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+def back():
+    while data := s.recv(65536):
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    sys.stdout.close()
+threading.Thread(target=back, daemon=True).start()
+while data := sys.stdin.buffer.raw.read(65536):
+    s.sendall(data)
+"""
+"""Ends with its standard input, and with it the connection."""
+
+L = TypeVar("L")
+
+
+class Supervisor:
+    """``said`` counts what was said, as a real one does over all its connections."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.said = 0
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def write(self, data: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(data)
+
+    def send(self, line: lines.Line) -> None:
+        self.write(lines.encode(line))
+
+    async def next(self) -> lines.Line | None:
+        """None at the end."""
+        assert self.process.stdout is not None
+        async with asyncio.timeout(WAIT_LIMIT_S):
+            data = await self.process.stdout.readline()
+        return lines.decode(data) if data else None
+
+    async def hear(self, of: type[L]) -> L:
+        """The next line, which has to be of this sort."""
+        line = await self.next()
+        assert isinstance(line, of), f"{line} is no {of.__name__}"
+        return line
+
+    async def wanted(self, wish: str) -> lines.Want:
+        """The next that wants this; others before it are passed over."""
+        while (line := await self.next()) is not None:
+            if isinstance(line, lines.Want) and line.wish.value == wish:
+                return line
+        raise AssertionError(f"it ended, and never wanted {wish}")
+
+    async def greet(self) -> lines.Welcome:
+        self.send(lines.Hello(pid=1, version="test"))
+        return await self.hear(lines.Welcome)
+
+    async def begin(self, **how: Any) -> lines.Want:
+        """Greets, and begins a job that may be stopped and run again unless told otherwise."""
+        await self.greet()
+        return await self.begin_again(**how)
+
+    async def begin_again(self, **how: Any) -> lines.Want:
+        usual = {"kind": "training", "run": 1, "is_running": False, "in_place": True, "yields": False}
+        self.send(lines.Begin(**{**usual, "reschedules": True, **how}))
+        return await self.hear(lines.Want)
+
+    async def say(self, what: lines.Word, run: int = 1, **words: Any) -> None:
+        """And wait until it is taken."""
+        self.said += 1
+        self.send(lines.Said(number=self.said, run=run, what=what, **words))
+        while (line := await self.next()) is not None:
+            if isinstance(line, lines.Taken):
+                assert line.number == self.said
+                return
+        raise AssertionError("it ended before that was taken")
+
+    async def ask(self) -> lines.Chips:
+        self.send(lines.Ask(number=7))
+        return await self.hear(lines.Chips)
+
+    async def kill(self) -> None:
+        if self.process.returncode is None:
+            self.process.kill()
+        await self.process.wait()
+
+
+@asynccontextmanager
+async def connected(socket: Path, *within: str) -> AsyncIterator[Supervisor]:
+    """``within`` is a command that runs the process."""
+    process = await asyncio.create_subprocess_exec(
+        *(*within, sys.executable, "-c", CHANNEL, str(socket)),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        limit=4 * lines.MAX_LINE_BYTES,
+    )
+    supervisor = Supervisor(process)
+    try:
+        yield supervisor
+    finally:
+        await supervisor.kill()
