@@ -21,6 +21,7 @@ class Phase(str, Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSample:
     """One process of the tree. ``holds``: it holds a chip, by the daemon's word; None where that is unknown.
+    ``chips``: the names of those that it holds, () where only ``holds`` is known.
 
     ``state`` is the letter of ``/proc/PID/stat`` (R, S, D, T, t, Z), ``launcher`` is true of the command
     itself and of what only starts others. Counters are None where they cannot be read.
@@ -40,6 +41,7 @@ class ProcessSample:
     wchar: int | None = None
     syscr: int | None = None
     syscw: int | None = None
+    chips: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,200 @@
+"""What one sample shows of the whole run, with those before it: what works, what is still, what is not known.
+
+It remembers processes and chips, and judges no time: how long it has been so is the clock's.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nodeagent.job.hang.chips import MILD, Chip, Pulse
+from nodeagent.job.hang.members import Members, Roles
+from nodeagent.job.hang.others import Others
+from nodeagent.job.hang.quiet import RankProcess
+from nodeagent.job.hang.rates import Key, Rate, Rates, key_of
+from nodeagent.job.hang.settings import Settings
+from nodeagent.job.sample import ChipSample, ProcessSample, Sample
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """Reasons are "" where there is none. ``works``: why the run does not stand still. ``unknown``: why
+    nothing can be said of this sample; ``chips_unknown``: of the chips alone.
+
+    ``still_since_s``: all ranks are quiet and all chips show no work; ``dead_since_s``: and no rank of an
+    idle chip uses CPU. ``quiet``: all ranks are; ``flat``: all chips are that can be read; ``readable``: all
+    can. ``what`` says it in words.
+    """
+
+    began_s: float
+    now_s: float
+    works: str
+    unknown: str
+    chips_unknown: str
+    quiet: bool
+    flat: bool
+    readable: bool
+    vary: bool
+    still_since_s: float | None
+    dead_since_s: float | None
+    what: str
+    ranks_replaced: bool
+
+
+class Run:
+    """The processes and chips of one run, since its launcher began its ranks."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._rates = Rates()
+        self._members = Members()
+        self._others = Others(settings)
+        self._ranks: dict[Key, RankProcess] = {}
+        self._chips: dict[str, Chip] = {}
+        self._last_s: float | None = None
+        self._newest: Mapping[Key, Rate] = {}
+
+    def measured(self, sample: Sample) -> Moment:
+        now_s = sample.t_s
+        began_s = now_s if self._last_s is None else self._last_s
+        is_gap = self._last_s is not None and now_s - began_s > self._settings.gap_s
+        self._last_s = now_s
+        seconds = None if is_gap or now_s == began_s else now_s - began_s
+        rates, traffic = self._rates.measured(sample, seconds)
+        self._newest = rates
+        roles = self._members.of(sample)
+        ranks_replaced = self._follow_ranks(roles, rates, now_s)
+        self._follow_chips(sample, traffic, began_s)
+        others = self._others.measured(roles.others, rates)
+        unknown = _unknown_of(roles, sample) or others
+        if is_gap:
+            unknown = f"there was no sample for {now_s - began_s:.0f} s"
+        return self._moment(began_s, now_s, unknown, roles, ranks_replaced=ranks_replaced)
+
+    def learn(self) -> None:
+        """The newest sample is of a healthy run."""
+        for key, rank in self._ranks.items():
+            rank.learn(self._newest.get(key))
+        for chip in self._chips.values():
+            chip.learn()
+
+    def doubt(self) -> None:
+        """The newest samples may be of a hang: nothing of them is usual."""
+        for rank in self._ranks.values():
+            rank.doubt()
+        for chip in self._chips.values():
+            chip.doubt()
+
+    def unlearn(self) -> None:
+        for rank in self._ranks.values():
+            rank.unlearn()
+        for chip in self._chips.values():
+            chip.unlearn()
+
+    def _follow_ranks(self, roles: Roles, rates: Mapping[Key, Rate], now_s: float) -> bool:
+        """Whether none of those that were there is there any more, and others are."""
+        keys = [key_of(each) for each in roles.ranks]
+        if not keys:
+            return False
+        replaced = bool(self._ranks) and not any(key in self._ranks for key in keys)
+        self._ranks = {key: self._ranks.get(key) or RankProcess(self._settings) for key in keys}
+        for key, rank in self._ranks.items():
+            rank.measured(now_s, rates.get(key))
+        return replaced
+
+    def _follow_chips(self, sample: Sample, traffic: Mapping[str, float], began_s: float) -> None:
+        told: dict[str, ChipSample] = {each.name: each for each in sample.chips}
+        for name in told:
+            if name not in self._chips:
+                self._chips[name] = Chip(name, self._settings)
+        for name, chip in self._chips.items():
+            reading = told.get(name)
+            is_profiled = reading is not None and reading.profiling
+            chip.measured(began_s, None if is_profiled else reading, traffic.get(name))
+
+    def _moment(
+        self, began_s: float, now_s: float, unknown: str, roles: Roles, *, ranks_replaced: bool
+    ) -> Moment:
+        chips = list(self._chips.values())
+        readable = [each for each in chips if each.readable]
+        works = self._working_rank() or next(
+            (f"{each.name} is in use" for each in readable if each.pulse is Pulse.LIVES), ""
+        )
+        chips_unknown = "" if chips else "no chip of the run is known"
+        for chip in chips:
+            if not chip.readable:
+                chips_unknown = f"{chip.name} cannot be read"
+            elif chip.pulse is Pulse.UNKNOWN:
+                chips_unknown = f"nothing but the use of {chip.name} can be told"
+        if not unknown and not all(each.known for each in self._ranks.values()):
+            unknown = "a rank cannot be read"
+        is_quiet = bool(roles.ranks) and all(each.quiet_since_s is not None for each in self._ranks.values())
+        still_since_s = self._still_since() if is_quiet and not chips_unknown and not works else None
+        return Moment(
+            began_s=began_s,
+            now_s=now_s,
+            works=works,
+            unknown=unknown,
+            chips_unknown=chips_unknown,
+            quiet=is_quiet and not unknown,
+            flat=all(each.is_flat for each in readable),
+            readable=bool(chips) and len(readable) == len(chips),
+            vary=bool(chips) and all(each.readable and each.varies for each in chips),
+            still_since_s=still_since_s,
+            dead_since_s=None if still_since_s is None else self._dead_since(still_since_s, roles),
+            what=self._words(),
+            ranks_replaced=ranks_replaced,
+        )
+
+    def _working_rank(self) -> str:
+        return next(
+            (
+                f"rank process {key.pid} works"
+                for key, rank in self._ranks.items()
+                if rank.known and rank.quiet_since_s is None
+            ),
+            "",
+        )
+
+    def _still_since(self) -> float | None:
+        """Of ranks and chips that are all still: since when the last of them is."""
+        since = [each.quiet_since_s for each in self._ranks.values()]
+        since += [each.since_s for each in self._chips.values()]
+        known = [each for each in since if each is not None]
+        return max(known) if len(known) == len(since) else None
+
+    def _dead_since(self, since_s: float, roles: Roles) -> float | None:
+        """None where a rank of an idle chip uses CPU: it may compute what the chip waits for."""
+        for chip in self._chips.values():
+            if chip.pulse is not Pulse.IDLE:
+                continue
+            for rank in _ranks_of(chip.name, roles):
+                calm_s = self._ranks[key_of(rank)].calm_since_s
+                if calm_s is None:
+                    return None
+                since_s = max(since_s, calm_s)
+        return since_s
+
+    def _words(self) -> str:
+        shown = ", ".join(
+            f"{each.name} at {each.level:.0f} %" for each in self._chips.values() if each.readable
+        )
+        return f"{len(self._ranks)} ranks are quiet, chips are flat: {shown or 'none can be read'}"
+
+
+def _ranks_of(chip: str, roles: Roles) -> list[ProcessSample]:
+    """Those that hold it; all of them where that is not known."""
+    return [each for each in roles.ranks if chip in each.chips] or list(roles.ranks)
+
+
+def _unknown_of(roles: Roles, sample: Sample) -> str:
+    if not roles.ranks:
+        return "no rank process is there"
+    if roles.stopped:
+        stopped = roles.stopped[0]
+        return f"process {stopped.pid} is stopped, or a debugger holds it (state {stopped.state})"
+    for chip in sample.chips:
+        if chip.profiling:
+            return f"{chip.name} is being profiled"
+        if chip.handling not in MILD:
+            return f"{chip.name} has a fault ({chip.handling})"
+    return ""

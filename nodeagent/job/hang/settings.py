@@ -1,0 +1,82 @@
+"""What a hang watch is set to, and the windows that follow from it.
+
+Windows have their full length for each hang time that a policy may ask for. Below ``SHORTEST_S``, which only
+tests use, they shrink with the hang time: the window of a flat chip, the row that arms, the time between
+bursts, the least limit of beats. What is counted in samples follows the period. Rates (bytes, calls and CPU
+seconds in a time), shares and points never change, nor do ``slow_time_s`` and ``start_time_s``.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from nodeagent.job.model import HangMode
+
+SHORTEST_S: Final = 600.0
+"""The least that MA_HANG_DETECT_TIME may be: ten minutes."""
+
+SAMPLES_OF_A_MEAN: Final = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """``hang_time_s``: how long all must stand still. ``slow_time_s``: how long the first step, and a phase
+    other than training, may take at least. ``start_time_s``: how long a run may do nothing before it is
+    armed. Raises ValueError.
+    """
+
+    hang_time_s: float = 1800.0
+    period_s: float = 10.0
+    kind: str = "training"
+    mode: HangMode = HangMode.NOTIFY
+    slow_time_s: float = 7200.0
+    start_time_s: float = 7200.0
+
+    def __post_init__(self) -> None:
+        for name in ("hang_time_s", "period_s", "slow_time_s", "start_time_s"):
+            value = getattr(self, name)
+            if not 0 < value < float("inf"):
+                raise ValueError(f"{name}: greater than 0, not {value}")
+        if self.samples_of_window < SAMPLES_OF_A_MEAN:
+            raise ValueError(
+                f"period_s: {self.period_s:g} is too long for hang_time_s {self.hang_time_s:g}: "
+                f"at most {self.window_s / SAMPLES_OF_A_MEAN:g}"
+            )
+
+    @property
+    def _scale(self) -> float:
+        return min(1.0, self.hang_time_s / SHORTEST_S)
+
+    @property
+    def window_s(self) -> float:
+        """Over this long a chip is flat, or not."""
+        return 300.0 * self._scale
+
+    @property
+    def samples_of_window(self) -> int:
+        return round(self.window_s / self.period_s)
+
+    @property
+    def arming_s(self) -> float:
+        return 600.0 * self._scale
+
+    @property
+    def between_bursts_s(self) -> float:
+        return 600.0 * self._scale
+
+    @property
+    def least_beat_limit_s(self) -> float:
+        return 600.0 * self._scale
+
+    @property
+    def most_unknown_s(self) -> float:
+        """A suspicion that could not be followed for so long is dropped."""
+        return self.hang_time_s / 2
+
+    @property
+    def gap_s(self) -> float:
+        """Samples further apart than this say nothing of the time between them."""
+        return 3 * self.period_s
+
+    def suspicion_s(self, limit_s: float) -> float:
+        """When what is confirmed at ``limit_s`` is told first."""
+        return min(limit_s, max(limit_s / 2, 1.5 * self.window_s))

@@ -1,0 +1,179 @@
+"""Samples and beats of a run in, what is found of a hang out.
+
+Two rules. Without beats: all ranks are quiet and all chips dead for the hang time. With beats: the next step
+is late, and nothing moves. What is not known is never quiet. Nothing acts before the run is armed, nor for
+other kinds of work than training, nor unless the mode is ``restart``.
+"""
+
+from typing import Final, NamedTuple
+
+from nodeagent.job.hang.arming import Arming
+from nodeagent.job.hang.beats import Beats
+from nodeagent.job.hang.case import Case, Level
+from nodeagent.job.hang.clock import History, Stretch
+from nodeagent.job.hang.moment import Moment, Run
+from nodeagent.job.hang.settings import Settings
+from nodeagent.job.model import Hang, HangMode, Hung
+from nodeagent.job.sample import Beat, Sample
+
+SAMPLES_TO_CONFIRM: Final = 3
+"""So many samples in a row must show that nothing moves, once a beat is late."""
+
+TRAINING: Final = "training"
+
+
+class _Found(NamedTuple):
+    level: Level
+    why: str
+    since_s: float
+
+
+_NOTHING: Final = _Found(Level.NOTHING, "", 0.0)
+
+
+class HangWatch:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._run = 1
+        self._last_s: float | None = None
+        self._forget(None)
+
+    def run_began(self, now_s: float, run: int = 1) -> None:
+        """Everything that is known of the run before is forgotten."""
+        self._run = run
+        self._forget(now_s)
+        self._last_s = None
+
+    def sampled(self, sample: Sample) -> tuple[Hung, ...]:
+        """A sample that is no newer than the one before says nothing."""
+        if self._settings.mode is HangMode.OFF or (self._last_s is not None and sample.t_s <= self._last_s):
+            return ()
+        self._last_s = sample.t_s
+        if self._began_s is None:
+            self._began_s = sample.t_s
+        moment = self._processes.measured(sample)
+        if moment.ranks_replaced:
+            ended = self._case.ended(Hang.CLEARED, "all ranks are new", self._still_s(sample.t_s))
+            self._forget(sample.t_s)
+            self._processes.measured(sample)
+            return ended
+        still_s = self._still_s(sample.t_s)
+        dropped = self._count(moment)
+        self._learn(moment)
+        return self._told(moment, dropped, still_s)
+
+    def beaten(self, beat: Beat) -> tuple[Hung, ...]:
+        if self._settings.mode is HangMode.OFF:
+            return ()
+        still_s = self._still_s(beat.t_s)
+        if not self._beats.beaten(beat):
+            return ()
+        self._samples_late = 0
+        if self._beats.advanced:
+            self._arming.advanced()
+        return self._case.ended(Hang.CLEARED, self._beats.describe(), still_s)
+
+    def _forget(self, now_s: float | None) -> None:
+        settings = self._settings
+        self._began_s = now_s
+        self._processes = Run(settings)
+        self._arming = Arming(settings)
+        self._beats = Beats(settings, float("-inf") if now_s is None else now_s)
+        self._history = History(settings)
+        self._still, self._dead = Stretch(settings, self._history), Stretch(settings, self._history)
+        self._case = Case(self._run)
+        self._samples_late = 0
+        self._has_learnt = False
+
+    def _count(self, moment: Moment) -> str:
+        """Advances the clocks. Why something was dropped, else ""."""
+        seconds = moment.now_s - moment.began_s
+        reason = moment.unknown or moment.chips_unknown
+        self._history.add(moment.began_s, moment.now_s, is_known=not reason)
+        dropped = False
+        for stretch, since_s in (
+            (self._still, moment.still_since_s),
+            (self._dead, moment.dead_since_s),
+        ):
+            if moment.works:
+                stretch.broken()
+            elif reason:
+                dropped |= stretch.unknown(moment.now_s, seconds)
+            elif since_s is None:
+                stretch.broken()
+            else:
+                stretch.quiet(since_s, moment.now_s, seconds)
+        if moment.unknown and self._beats.unknown(seconds):
+            self._beats.begin_anew(moment.now_s)
+            dropped = True
+        return reason if dropped else ""
+
+    def _learn(self, moment: Moment) -> None:
+        self._arming.measured(moment.began_s, moment.now_s, chips_vary=moment.vary)
+        if not self._arming.learns:
+            if self._has_learnt:
+                self._processes.unlearn()
+            self._has_learnt = False
+        elif self._still.is_begun:
+            self._processes.doubt()
+        else:
+            self._processes.learn()
+            self._has_learnt = True
+
+    def _told(self, moment: Moment, dropped: str, still_s: float) -> tuple[Hung, ...]:
+        found = max(self._by_beats(moment), self._by_silence(moment), key=lambda each: each.level)
+        if found.level is not Level.NOTHING:
+            return self._case.found(found.level, found.why, found.since_s)
+        unknown = dropped or moment.unknown or moment.chips_unknown
+        if unknown and not moment.works:
+            return self._case.ended(Hang.DROPPED, unknown, still_s)
+        return self._case.ended(Hang.CLEARED, moment.works or "a rank uses CPU", still_s)
+
+    def _by_silence(self, moment: Moment) -> _Found:
+        """All ranks quiet and all chips dead. An idle chip with a rank that computes is told only, later."""
+        settings = self._settings
+        if self._beats.told and not self._is_late(moment):
+            return _NOTHING
+        if not self._arming.armed and moment.now_s - (self._began_s or 0.0) < settings.start_time_s:
+            return _NOTHING
+        limit_s = settings.hang_time_s
+        if self._dead.has_lasted(limit_s):
+            return _Found(self._most(), moment.what, self._dead.still_s)
+        if self._still.has_lasted(2 * limit_s):
+            why = f"{moment.what}; a rank uses CPU"
+            return _Found(Level.TOLD, why, self._still.still_s)
+        for stretch, limit in ((self._dead, limit_s), (self._still, 2 * limit_s)):
+            if stretch.is_begun and stretch.has_lasted(settings.suspicion_s(limit)):
+                return _Found(Level.SUSPECTED, moment.what, stretch.still_s)
+        return _NOTHING
+
+    def _by_beats(self, moment: Moment) -> _Found:
+        if not self._beats.told or not self._is_late(moment):
+            self._samples_late = 0
+            return _NOTHING
+        still_s = self._beats.still_s(moment.now_s)
+        said = f"{self._beats.describe()} for {still_s:.0f} s"
+        self._samples_late = self._samples_late + 1 if moment.quiet and moment.flat else 0
+        if self._samples_late >= SAMPLES_TO_CONFIRM:
+            return _Found(self._most(), f"{said}, {moment.what}", still_s)
+        if still_s >= 2 * self._limit_s(moment):
+            why = moment.works or moment.unknown or "chips vary"
+            return _Found(Level.TOLD, f"{said}, but {why}", still_s)
+        return _Found(Level.SUSPECTED, said, still_s)
+
+    def _limit_s(self, moment: Moment) -> float:
+        return self._beats.limit_s(chips_readable=moment.readable)
+
+    def _is_late(self, moment: Moment) -> bool:
+        return self._beats.still_s(moment.now_s) >= self._limit_s(moment)
+
+    def _most(self) -> Level:
+        """What a confirmed hang may lead to."""
+        settings = self._settings
+        may_act = self._arming.armed and settings.kind == TRAINING and settings.mode is HangMode.RESTART
+        return Level.ACTS if may_act else Level.TOLD
+
+    def _still_s(self, now_s: float) -> float:
+        if self._beats.told:
+            return self._beats.still_s(now_s)
+        return max(self._still.still_s, self._dead.still_s)

@@ -1,0 +1,1 @@
+"""The side of the supervisor that acts: it runs, measures, signals, writes and speaks. It decides nothing."""

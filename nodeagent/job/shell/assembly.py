@@ -1,0 +1,190 @@
+"""Puts the parts of one supervisor together, from the command line, the environment and what is on the disk.
+
+Only what stands in the way of the job's policy keeps a command from being run. Where the supervisor itself is
+hindered (no folder for its state, no socket for beats), it says so and runs the command all the same.
+"""
+
+import os
+import selectors
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from nodeagent import __version__
+from nodeagent.job.arguments import Arguments
+from nodeagent.job.hang.settings import Settings
+from nodeagent.job.lines import Hello
+from nodeagent.job.model import SECOND_NS, Began, Counts, Policy
+from nodeagent.job.session import Session
+from nodeagent.job.shell import command, prctl, procfs, state
+from nodeagent.job.shell.beats import BeatSocket
+from nodeagent.job.shell.clock import now_ns, seconds
+from nodeagent.job.shell.gathering import Gathering
+from nodeagent.job.shell.journal import Journal, JournalError, Owner
+from nodeagent.job.shell.link import Heard, Link, socket_path
+from nodeagent.job.shell.record import Record
+from nodeagent.job.shell.ring import Ring
+from nodeagent.job.shell.runner import Runner
+from nodeagent.job.shell.signals import Signals
+from nodeagent.job.shell.state import State, StateError
+from nodeagent.job.shell.supervisor import Supervisor
+from nodeagent.job.shell.told import tell
+from nodeagent.job.shell.tree import Tree
+from nodeagent.job.shell.watching import Watching
+
+
+class NotBegun(Exception):
+    """What the user has given keeps the command from being run. The text says what, a line each."""
+
+
+def run(given: Arguments, environment: Mapping[str, str]) -> int:
+    """Until the supervisor leaves; its status. Raises ``NotBegun``."""
+    signals = Signals()
+    prctl.become_subreaper()
+    tree = Tree()
+    if not given.core:
+        command.forbid_cores()
+    link = Link(socket_path(given.socket, environment), _hello(given))
+    heard = _welcomed(link)
+    policy = _policy(given, environment, heard)
+    place = _place(given, environment)
+    try:
+        return _supervise(given, environment, _Parts(signals, tree, link, heard, policy, place))
+    finally:
+        link.close()
+        if place is not None:
+            place.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    signals: Signals
+    tree: Tree
+    link: Link
+    heard: list[Heard]
+    policy: Policy
+    place: State | None
+
+
+def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) -> int:
+    place, tree, policy = parts.place, parts.tree, parts.policy
+    journal = _journal(place, given)
+    beats = _beats(place, environment)
+    recovered = _recovered(journal, beats)
+    record = Record(place, journal, keeps_counts=bool(given.state))
+    ring = Ring(None if place is None else place.folder)
+    settings = Settings(
+        hang_time_s=policy.hang_time_s, period_s=given.period_s, kind=policy.kind, mode=policy.hang
+    )
+    supervisor = Supervisor(
+        session=recovered.session,
+        record=record,
+        link=parts.link,
+        signals=parts.signals,
+        runner=Runner(given.command, tree, foreground=given.foreground),
+        watching=Watching(settings, tree, ring, parts.link.ask),
+        gathering=Gathering(place, tree, ring.files),
+        beats=beats,
+    )
+    counts = _counts(place, environment)
+    began = Began(
+        boot_id=procfs.boot_id(), policy=policy, counts=counts, survivors=recovered.survivors
+    )
+    left = recovered.status_of(counts)
+    try:
+        if left is not None:
+            return supervisor.leave_again(left, recovered.reports)
+        return supervisor.run(began, parts.heard, recovered.reports)
+    finally:
+        record.finish()
+        if beats is not None:
+            beats.close()
+
+
+def _policy(given: Arguments, environment: Mapping[str, str], heard: list[Heard]) -> Policy:
+    welcome = next((each for each in heard if isinstance(each, Welcome)), None)
+    try:
+        resolved = settle(given, environment, welcome)
+    except (Unreadable, PolicyError) as error:
+        raise NotBegun(str(error)) from error
+    for note in resolved.notes:
+        tell(note)
+    return resolved.policy
+
+
+def _journal(place: State | None, given: Arguments) -> Journal | None:
+    if place is None:
+        return None
+    try:
+        return Journal(place.journal, Owner(procfs.boot_id(), given.job, given.command))
+    except JournalError as error:
+        tell(f"{error}; a supervisor that is started anew will not know of this run")
+        return None
+
+
+def _recovered(journal: Journal | None, beats: BeatSocket | None) -> Recovered:
+    """A journal that cannot be understood is told, and kept beside: the job begins as if there were none."""
+    if journal is None or not journal.earlier:
+        return Recovered()
+    marker = None if beats is None else (VARIABLE, beats.path)
+    try:
+        return recover(journal.earlier, marker)
+    except JournalError as error:
+        tell(f"{journal.path}: {error}; it is moved aside, and the job begins anew")
+        journal.begin_anew()
+        return Recovered(survivors=tree.survivors_of(None, marker))
+
+
+def _counts(place: State | None, environment: Mapping[str, str]) -> Counts:
+    return Counts(schedule=placement_of(environment))
+
+
+def placement_of(environment: Mapping[str, str]) -> int:
+    """Which placement of the job this is, from 1: as its platform says, else as Slurm counts restarts."""
+    for name, add in (("MA_SCHEDULE_CNT", 0), ("SLURM_RESTART_COUNT", 1)):
+        text = environment.get(name, "")
+        if text.isdigit() and int(text) + add > 0:
+            return int(text) + add
+    return 1
+
+
+def _place(given: Arguments, environment: Mapping[str, str]) -> State | None:
+    """A folder that was asked for is needed; the usual one only serves."""
+    if given.state:
+        try:
+            return state.open_given(Path(given.state), environment)
+        except StateError as error:
+            raise NotBegun(f"--state: {error}") from error
+    try:
+        return state.open_default(given.job, given.command, environment)
+    except StateError as error:
+        tell(f"{error}; nothing is kept of this run")
+        return None
+
+
+def _beats(place: State | None, environment: Mapping[str, str]) -> BeatSocket | None:
+    if place is None:
+        return None
+    path = place.beat_path(environment)
+    try:
+        return BeatSocket(path)
+    except OSError as error:
+        tell(f"{path}: {error.strerror}; beats of the program are not received")
+        return None
+
+
+def _hello(given: Arguments) -> Hello:
+    return Hello(pid=os.getpid(), version=__version__, job=given.job)
+
+
+def _welcomed(link: Link) -> list[Heard]:
+    """What the daemon says first: a welcome with what the site has set, or that there is none."""
+    heard = link.tick(now_ns())
+    while not heard and (descriptor := link.fileno()) is not None:
+        due_ns = link.next_deadline_ns()
+        with selectors.DefaultSelector() as selector:
+            selector.register(descriptor, link.events)
+            selector.select(None if due_ns is None else max(0.0, seconds(due_ns - now_ns())))
+        heard = [*link.ready(now_ns()), *link.tick(now_ns())]
+    return heard

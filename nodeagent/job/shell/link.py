@@ -1,0 +1,246 @@
+"""The client's end of the daemon's door for jobs: lines out, lines in, and a connection that comes back.
+
+It never blocks: connecting to a socket that nobody serves fails at once and is tried again later, after 0.2
+to 5 s. What the supervisor has said is sent again after each reconnect, until the daemon has taken it. It
+decides nothing; whoever owns it says what it is to announce after a welcome.
+"""
+
+import selectors
+import socket
+import struct
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from nodeagent.job.lines import (
+    MAX_LINE_BYTES,
+    PROTOCOL,
+    Ask,
+    Begin,
+    Bye,
+    Chips,
+    FromSupervisor,
+    Hello,
+    Line,
+    LineError,
+    Refused,
+    Said,
+    Taken,
+    Want,
+    Welcome,
+    decode,
+    encode,
+)
+from nodeagent.job.model import SECOND_NS
+
+DEFAULT_SOCKET: Final = "/run/nodeagent/jobs.sock"
+SOCKET_VARIABLE: Final = "NODEAGENT_JOBS_SOCKET"
+
+FIRST_PAUSE_NS: Final = SECOND_NS // 5
+LONGEST_PAUSE_NS: Final = 5 * SECOND_NS
+WELCOME_WITHIN_NS: Final = 2 * SECOND_NS
+"""A daemon that accepts and then says nothing is as good as none."""
+
+_UCRED: Final = struct.Struct("3i")
+MAX_UNSENT_BYTES: Final = 4 * MAX_LINE_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The connection has ended, or none came about."""
+
+    why: str
+
+
+Heard = Welcome | Want | Chips | Taken | Lost
+
+
+class Link:
+    """``is_welcome`` is true between a welcome and the end of that connection."""
+
+    def __init__(self, path: str, hello: Hello) -> None:
+        self._path = path
+        self._hello = hello
+        self._socket: socket.socket | None = None
+        self._inward = bytearray()
+        self._outward = bytearray()
+        self._untaken: dict[int, Said | Bye] = {}
+        self._heard: deque[Heard] = deque()
+        self._pause_ns = FIRST_PAUSE_NS
+        self._due_ns: int | None = 0
+        self.is_welcome = False
+
+    # ------------------------------------------------------------------ what the loop needs
+
+    def fileno(self) -> int | None:
+        return None if self._socket is None else self._socket.fileno()
+
+    @property
+    def events(self) -> int:
+        """What to wait for, as ``selectors`` has it."""
+        return selectors.EVENT_READ | (selectors.EVENT_WRITE if self._outward else 0)
+
+    def next_deadline_ns(self) -> int | None:
+        """When ``tick`` has something to do."""
+        return self._due_ns
+
+    def tick(self, now_ns: int) -> list[Heard]:
+        """Connects where it is time, and gives up a daemon that does not answer."""
+        if self._due_ns is None or now_ns < self._due_ns:
+            return self._taken_out()
+        if self._socket is not None:
+            self._lose("no welcome came", now_ns)
+        else:
+            self._connect(now_ns)
+        return self._taken_out()
+
+    def ready(self, now_ns: int) -> list[Heard]:
+        """The socket can be read or written."""
+        if self._socket is not None:
+            self._send(now_ns)
+        if self._socket is not None:
+            self._receive(now_ns)
+        return self._taken_out()
+
+    # ------------------------------------------------------------------ what the supervisor says
+
+    def begin(self, begin: Begin, now_ns: int) -> None:
+        """After a welcome, and each time that one of its words changes. What was not taken goes after it."""
+        self._put(begin, now_ns)
+        for said in self._untaken.values():
+            self._put(said, now_ns)
+
+    def say(self, said: Said | Bye, now_ns: int) -> None:
+        self._untaken[said.number] = said
+        if self.is_welcome:
+            self._put(said, now_ns)
+
+    def ask(self, number: int, now_ns: int) -> bool:
+        """For the job's chips; false where nobody can be asked."""
+        if self.is_welcome:
+            self._put(Ask(number=number), now_ns)
+        return self.is_welcome
+
+    @property
+    def has_untaken(self) -> bool:
+        return bool(self._untaken)
+
+    @property
+    def sees_same_pids(self) -> bool:
+        """Whether the daemon's pids are ours. The kernel shows 0 for a peer that this PID namespace does not
+        have (unix(7), SO_PEERCRED): then we are in a container, and the daemon is not.
+        """
+        if self._socket is None:
+            return False
+        credentials = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+        pid: int = _UCRED.unpack(credentials)[0]
+        return pid != 0
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    # ------------------------------------------------------------------ inside
+
+    def _connect(self, now_ns: int) -> None:
+        opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        try:
+            opened.connect(self._path)
+        except OSError as error:  # nobody is there, or so many that the kernel lets nobody wait (EAGAIN)
+            opened.close()
+            self._retry(f"{self._path}: {error.strerror or error}", now_ns)
+            return
+        self._socket = opened
+        self._due_ns = now_ns + WELCOME_WITHIN_NS
+        self._put(self._hello, now_ns)
+
+    def _retry(self, why: str, now_ns: int) -> None:
+        self._heard.append(Lost(why))
+        self._due_ns = now_ns + self._pause_ns
+        self._pause_ns = min(2 * self._pause_ns, LONGEST_PAUSE_NS)
+
+    def _lose(self, why: str, now_ns: int) -> None:
+        self.close()
+        self.is_welcome = False
+        self._inward.clear()
+        self._outward.clear()
+        self._retry(why, now_ns)
+
+    def _put(self, line: FromSupervisor, now_ns: int) -> None:
+        if self._socket is None:
+            return
+        self._outward += encode(line)
+        if len(self._outward) > MAX_UNSENT_BYTES:
+            self._lose("the daemon does not read", now_ns)
+            return
+        self._send(now_ns)
+
+    def _send(self, now_ns: int) -> None:
+        assert self._socket is not None
+        try:
+            while self._outward:
+                del self._outward[: self._socket.send(self._outward)]
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            self._lose(f"{self._path}: {error.strerror}", now_ns)
+            return
+
+    def _receive(self, now_ns: int) -> None:
+        assert self._socket is not None
+        try:
+            data = self._socket.recv(MAX_LINE_BYTES)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._lose(f"{self._path}: {error.strerror}", now_ns)
+            return
+        if not data:
+            self._lose("the daemon has ended the connection", now_ns)
+            return
+        self._inward += data
+        while self._socket is not None and (end := self._inward.find(b"\n")) >= 0:
+            line = bytes(self._inward[:end])
+            del self._inward[: end + 1]
+            self._understand(line, now_ns)
+        if len(self._inward) > MAX_LINE_BYTES:
+            self._lose("the daemon sent a line that is too long", now_ns)
+
+    def _understand(self, data: bytes, now_ns: int) -> None:
+        try:
+            line: Line = decode(data)
+        except LineError as error:
+            self._lose(f"the daemon sent a line that is not understood: {error}", now_ns)
+            return
+        if isinstance(line, Refused):
+            self._lose(f"the daemon refuses: {line.why}", now_ns)
+        elif isinstance(line, Welcome):
+            self._welcomed(line, now_ns)
+        elif isinstance(line, Taken):
+            self._untaken.pop(line.number, None)
+            self._heard.append(line)
+        elif isinstance(line, Want | Chips) and self.is_welcome:
+            self._heard.append(line)
+        else:
+            self._lose(f"the daemon sent a line out of turn: {type(line).__name__.lower()}", now_ns)
+
+    def _welcomed(self, line: Welcome, now_ns: int) -> None:
+        if line.protocol != PROTOCOL:
+            self._lose(f"the daemon speaks protocol {line.protocol}, this supervisor {PROTOCOL}", now_ns)
+            return
+        self.is_welcome = True
+        self._due_ns = None
+        self._pause_ns = FIRST_PAUSE_NS
+        self._heard.append(line)
+
+    def _taken_out(self) -> list[Heard]:
+        heard = list(self._heard)
+        self._heard.clear()
+        return heard
+
+
+def socket_path(given: str, environment: Mapping[str, str]) -> str:
+    """Of ``--socket``, else of the variable, else where the daemon has it."""
+    return given or environment.get(SOCKET_VARIABLE) or DEFAULT_SOCKET

@@ -1,0 +1,62 @@
+"""The samples of a run, as ``job replay`` reads them: the newest hour, and the hour before, in a file each."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from nodeagent.job.shell.told import tell
+
+if TYPE_CHECKING:
+    from nodeagent.job.hang.settings import Settings
+    from nodeagent.job.sample import Beat, Sample
+
+_HOUR_S: Final = 3600.0
+
+
+class Ring:
+    """``files``: the oldest first. Where they cannot be written, that is told once; the job goes on."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.files = () if folder is None else (folder / "samples.1.jsonl", folder / "samples.jsonl")
+        self._header = ""
+        self._since_s: float | None = None
+        self._is_broken = False
+
+    def begin(self) -> None:
+        """Of a new run: what the one before measured says nothing of it."""
+        self._since_s = None
+        for file in self.files:
+            with suppress(OSError):
+                file.unlink(missing_ok=True)
+
+    def keep(self, settings: Settings, sample: Sample, beats: tuple[Beat, ...]) -> None:
+        """``beats``: those since the sample before."""
+        from nodeagent.job.series import Row, row_line
+
+        if not self.files:
+            return
+        try:
+            self._make_place(settings, sample.t_s)
+            with self.files[-1].open("a", encoding="ascii") as opened:
+                opened.write(row_line(Row(sample=sample, beats=beats)))
+            self._is_broken = False
+        except OSError as error:
+            if not self._is_broken:
+                tell(f"samples are not kept: {error}")
+            self._is_broken = True
+
+    def _make_place(self, settings: Settings, t_s: float) -> None:
+        from nodeagent.job.series import Header, header_line
+
+        if self._since_s is not None and t_s - self._since_s < _HOUR_S:
+            return
+        before, newest = self.files
+        if self._since_s is not None:
+            newest.replace(before)
+        header = Header(
+            name="live", T_min=settings.hang_time_s / 60, period_s=settings.period_s, kind=settings.kind
+        )
+        newest.write_text(header_line(header), encoding="ascii")
+        self._since_s = t_s

@@ -1,0 +1,44 @@
+"""Signals that are sent to the supervisor, as a descriptor to wait on and numbers to read. It acts on none."""
+
+import os
+import signal
+from types import FrameType
+from typing import Final
+
+ENDING: Final = (signal.SIGTERM, signal.SIGINT)
+"""Whoever sends these ends the job."""
+
+PASSED_ON: Final = (
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGCONT,
+    signal.SIGWINCH,
+)
+"""The command gets them as if it had been called without a supervisor."""
+
+
+class Signals:
+    def __init__(self) -> None:
+        self._read, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        for number in (*ENDING, *PASSED_ON):
+            # What is ignored (by nohup, by a shell for its background) the command is to ignore, too.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, _noted)
+        signal.signal(signal.SIGCHLD, _noted)
+        signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+
+    def fileno(self) -> int:
+        return self._read
+
+    def take(self) -> list[int]:
+        """The numbers that came since the last call."""
+        try:
+            return list(os.read(self._read, 65_536))
+        except BlockingIOError:
+            return []
+
+
+def _noted(_number: int, _frame: FrameType | None) -> None:
+    """Python writes the number to the wake-up descriptor, and does so only where there is a handler."""

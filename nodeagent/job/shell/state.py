@@ -1,0 +1,177 @@
+"""STATE: the folder where a supervisor keeps what outlives it, and the lock that makes it the only one there.
+
+    lock              held while a supervisor lives
+    journal.jsonl     what was given to the session (``journal.py``)
+    samples.jsonl     what was measured last; samples.1.jsonl is the hour before
+    run-N/            of each run: the error file of torch, and the evidence of a hang
+    run_state.json    counts that outlive the placement
+
+Without ``--state`` it lies below TMPDIR or /tmp, in a folder of the user, by the job's key. Not below
+XDG_RUNTIME_DIR: that is removed when the user's last login session ends (pam_systemd(8)), while the job goes
+on, and it is memory. The counts across placements need a ``--state`` that the next node sees, too.
+"""
+
+import fcntl
+import os
+import stat
+import zlib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+MAX_ALIKE: Final = 64
+"""So many supervisors with one key on one node have a folder of their own each."""
+
+_LOCK: Final = "lock"
+_MAX_SOCKET_PATH: Final = 107
+"""unix(7): 108 bytes with the zero."""
+
+
+class StateError(Exception):
+    """The folder cannot be used. The text says why, and what to do."""
+
+
+class State:
+    """A folder that is this process's alone until it ends."""
+
+    def __init__(self, folder: Path, lock: int) -> None:
+        self.folder = folder
+        self._lock = lock
+
+    @property
+    def journal(self) -> Path:
+        return self.folder / "journal.jsonl"
+
+    @property
+    def counts(self) -> Path:
+        return self.folder / "run_state.json"
+
+    def run(self, number: int) -> Path:
+        """The folder of that run; made where it is not there. Raises ``OSError``."""
+        folder = self.folder / f"run-{number}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return folder
+
+    def put_counts(self, text: str) -> None:
+        """Whole or not at all, also where the power fails. Raises ``OSError``."""
+        new = self.counts.with_suffix(".new")
+        with new.open("w", encoding="utf-8") as opened:
+            opened.write(text)
+            opened.flush()
+            os.fsync(opened.fileno())
+        new.replace(self.counts)
+
+    def move_counts_aside(self) -> Path:
+        """They cannot be read. Raises ``OSError``."""
+        aside = self.counts.with_suffix(".torn.json")
+        self.counts.replace(aside)
+        return aside
+
+    def beat_path(self, environment: Mapping[str, str]) -> str:
+        """Of a socket: on this node, and short. The same one for each supervisor of this STATE."""
+        name = f"beat-{_digest(os.path.realpath(self.folder))}"
+        path = str(_own_folder(environment) / name)
+        return path if len(os.fsencode(path)) <= _MAX_SOCKET_PATH else str(_own_folder({}) / name)
+
+    def close(self) -> None:
+        os.close(self._lock)
+
+
+def open_given(folder: Path, environment: Mapping[str, str]) -> State:
+    """That of ``--state``; of a job with several tasks each has a folder in it. Raises ``StateError``."""
+    if _tasks(environment) > 1:
+        folder = folder / f"task-{environment.get('SLURM_PROCID', '0')}"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = _locked(folder)
+    except OSError as error:
+        raise StateError(f"{folder}: {error.strerror}; name a folder that can be written to") from error
+    if lock is None:
+        raise StateError(
+            f"{folder}: another supervisor uses it (process {_owner(folder)}); name another folder, or end that one"
+        )
+    return State(folder, lock)
+
+
+def open_default(key: str, command: Sequence[str], environment: Mapping[str, str]) -> State:
+    """By the key of the job; one that a supervisor uses leads to the next. Raises ``StateError``."""
+    name = key_of(key, command, environment)
+    try:
+        home = _own_folder(environment)
+        for number in range(MAX_ALIKE):
+            folder = home / (f"{name}+{number}" if number else name)
+            folder.mkdir(mode=0o700, exist_ok=True)
+            lock = _locked(folder)
+            if lock is not None:
+                return State(folder, lock)
+    except OSError as error:
+        raise StateError(
+            f"{error.filename}: {error.strerror}; name a folder of your own with --state"
+        ) from error
+    raise StateError(f"{home / name}: {MAX_ALIKE} supervisors run with this key; tell them apart with --job")
+
+
+def key_of(key: str, command: Sequence[str], environment: Mapping[str, str]) -> str:
+    """Of ``--job``, else of Slurm's variables, else of the working directory and the command. One name of a
+    folder; a placement has its own, so that nothing is taken over from the one before.
+    """
+    if key:
+        words = [_plain(key)] if _plain(key) == key else [_plain(key), _digest(key)]
+    elif job := environment.get("SLURM_JOB_ID"):
+        words = ["slurm", _plain(job)]
+    else:
+        words = ["command", _digest("\0".join((os.getcwd(), *command)))]  # noqa: PTH109
+    for name in ("SLURM_STEP_ID", "SLURM_PROCID", "SLURM_RESTART_COUNT"):
+        if value := environment.get(name):
+            words.append(_plain(value))
+    return "-".join(words)
+
+
+def _own_folder(environment: Mapping[str, str]) -> Path:
+    """The user's own. Raises ``OSError``, also where somebody else has made it."""
+    folder = Path(environment.get("TMPDIR") or "/tmp") / f"nodeagent-job-{os.getuid()}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+        raise PermissionError(1, "it is not a folder of this user that only this user may write", str(folder))
+    return folder
+
+
+def _locked(folder: Path) -> int | None:
+    """The open lock; None where another one holds it. It ends with the process, however that ends."""
+    opened = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.path.exists(folder / _LOCK) or not os.path.samestat(os.fstat(opened), os.stat(folder / _LOCK)):
+            os.close(opened)  # its owner has removed it just now
+            return _locked(folder)
+    except BlockingIOError:
+        os.close(opened)
+        return None
+    except BaseException:
+        os.close(opened)
+        raise
+    os.ftruncate(opened, 0)
+    os.write(opened, f"{os.getpid()} on {os.uname().nodename}\n".encode())
+    return opened
+
+
+def _owner(folder: Path) -> str:
+    return (folder / _LOCK).read_text(errors="replace").strip() or "unknown"
+
+
+def _tasks(environment: Mapping[str, str]) -> int:
+    given = environment.get("SLURM_STEP_NUM_TASKS") or environment.get("SLURM_NTASKS") or ""
+    return int(given) if given.isdigit() else 1
+
+
+def _plain(text: str) -> str:
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "._") else "_" for c in text)[:80]
+    return plain if plain.strip(".") else plain.replace(".", "_")
+
+
+def _digest(text: str) -> str:
+    """Short, and in no import that costs milliseconds. The journal tells two apart that have the same."""
+    return f"{zlib.crc32(os.fsencode(text)):08x}"

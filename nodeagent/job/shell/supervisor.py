@@ -1,0 +1,264 @@
+"""The loop of one supervisor: what happens is given to the session, and what the session orders is done.
+
+Each given value is in the journal before its orders are done. It decides nothing itself.
+"""
+
+import selectors
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from nodeagent.job.lines import Begin, Bye, Chips, Said, Want, Welcome, Word
+from nodeagent.job.model import (
+    SECOND_NS,
+    Began,
+    Gather,
+    Given,
+    Keep,
+    Kill,
+    Leave,
+    LinkBack,
+    LinkLost,
+    Report,
+    Signalled,
+    Start,
+    Tell,
+    Terminate,
+    Tick,
+    Wanted,
+)
+from nodeagent.job import session_state
+from nodeagent.job.session import Session
+from nodeagent.job.shell import signals
+from nodeagent.job.shell.beats import BeatSocket
+from nodeagent.job.shell.clock import now_ns, seconds
+from nodeagent.job.shell.gathering import Gathering
+from nodeagent.job.shell.link import Heard, Link, Lost
+from nodeagent.job.shell.record import Record
+from nodeagent.job.shell.runner import Runner
+from nodeagent.job.shell.signals import Signals
+from nodeagent.job.shell.told import tell
+from nodeagent.job.shell.watching import Watching
+
+LAST_WORDS_NS: Final = 2 * SECOND_NS
+"""So long a supervisor that leaves waits for the daemon to take what it has said."""
+
+BETWEEN_BEATS_NS: Final = SECOND_NS // 10
+"""Beats are read so often at most: a program that tells one a microsecond costs no more."""
+
+
+class Supervisor:
+    def __init__(
+        self,
+        session: Session,
+        record: Record,
+        link: Link,
+        signals: Signals,
+        runner: Runner,
+        watching: Watching,
+        gathering: Gathering,
+        beats: BeatSocket | None,
+    ) -> None:
+        self._session = session
+        self._record = record
+        self._link = link
+        self._signals = signals
+        self._runner = runner
+        self._watching = watching
+        self._gathering = gathering
+        self._beats = beats
+        self._beats_due_ns = 0
+        self._waiting: deque[Given] = deque()
+        self._left: Leave | None = None
+        self._do: Final[Mapping[type, Callable[[Any], None]]] = {
+            Start: self._start,
+            Terminate: lambda order: self._runner.terminate(order.run, order.number),
+            Kill: lambda order: self._runner.kill(order.run, now_ns()),
+            Gather: self._gather,
+            Report: self._report,
+            Keep: lambda order: self._record.keep(order.counts),
+            Tell: lambda order: tell(order.text),
+            Leave: self._leave,
+        }
+
+    def run(self, began: Began, heard: list[Heard], reports: Iterable[Report]) -> int:
+        """Until the session leaves; its status. ``heard`` is what the daemon has said already, ``reports``
+        what an earlier supervisor was to say.
+        """
+        for report in reports:
+            self._report(report)
+        self._runner.adopt(began.survivors, now_ns())
+        self._give(began)
+        self._hear(heard)
+        while self._left is None:
+            self._turn()
+        self._say_goodbye(self._left)
+        return self._left.status
+
+    def leave_again(self, status: int, reports: Iterable[Report]) -> int:
+        """An earlier supervisor had left, and was ended before it could exit."""
+        for report in reports:
+            self._report(report)
+        tell(f"the job had come to its end with status {status} before its supervisor was ended")
+        self._say_goodbye(Leave(status=status, why="its supervisor was ended"))
+        return status
+
+    # ------------------------------------------------------------------ one turn
+
+    def _turn(self) -> None:
+        self._wait()
+        at_ns = now_ns()
+        self._take_signals()
+        self._take_ended()
+        self._hear(self._link.ready(at_ns))
+        self._hear(self._link.tick(at_ns))
+        self._take_beats(at_ns)
+        for part in (self._runner, self._watching, self._gathering):
+            part.tick(at_ns)
+        self._give_found()
+        due_ns = self._session.next_deadline_ns()
+        if due_ns is not None and due_ns <= at_ns:
+            self._give(Tick())
+
+    def _wait(self) -> None:
+        """Until something can be read, or something is due."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._signals, selectors.EVENT_READ)
+            if (connection := self._link.fileno()) is not None:
+                selector.register(connection, self._link.events)
+            due_ns = self._next_deadline_ns()
+            if self._beats is not None:
+                if now_ns() >= self._beats_due_ns:
+                    selector.register(self._beats, selectors.EVENT_READ)
+                else:
+                    due_ns = min(due_ns or self._beats_due_ns, self._beats_due_ns)
+            selector.select(None if due_ns is None else max(0.0, seconds(due_ns - now_ns())))
+
+    def _next_deadline_ns(self) -> int | None:
+        parts = (self._session, self._link, self._runner, self._watching, self._gathering)
+        return min((due for part in parts if (due := part.next_deadline_ns()) is not None), default=None)
+
+    def _take_signals(self) -> None:
+        for number in self._signals.take():
+            if number in signals.ENDING:
+                self._give(Signalled(number=number))
+            elif number in signals.PASSED_ON:
+                self._runner.pass_on(number)
+
+    def _take_ended(self) -> None:
+        for pid in self._runner.reap():
+            self._gathering.ended(pid)
+        self._runner.look()
+        if not self._runner.command_lives:
+            self._watching.ended()
+        self._give_found()
+
+    def _take_beats(self, at_ns: int) -> None:
+        if (
+            self._beats is not None
+            and at_ns >= self._beats_due_ns
+            and (found := self._beats.take(seconds(at_ns)))
+        ):
+            self._watching.beaten(found)
+            self._beats_due_ns = at_ns + BETWEEN_BEATS_NS
+
+    def _give_found(self) -> None:
+        for part in (self._runner, self._watching, self._gathering):
+            for given in part.take():
+                self._give(given)
+
+    # ------------------------------------------------------------------ the session
+
+    def _give(self, given: Given) -> None:
+        """What follows from an order is given after all orders of the step are done."""
+        self._waiting.append(given)
+        if len(self._waiting) > 1:
+            return
+        while self._waiting:
+            at_ns = now_ns()
+            given = self._waiting[0]
+            if self._session.is_written(at_ns, given):
+                self._record.write(at_ns, given)
+            for order in self._session.step(at_ns, given):
+                self._do[type(order)](order)
+            self._waiting.popleft()
+            self._waiting.extend(self._runner.take())
+
+    def _start(self, order: Start) -> None:
+        beat = {} if self._beats is None else {"NODEAGENT_BEAT": self._beats.path}
+        self._runner.start(order.run, {**order.environment, **beat}, self._record.folder_of(order.run))
+        if self._runner.process is not None and self._runner.is_running:
+            self._watching.began(order.run, self._runner.process, now_ns())
+
+    def _gather(self, order: Gather) -> None:
+        self._gathering.begin(order, self._watching.ranks(), now_ns())
+
+    def _report(self, order: Report) -> None:
+        said = Said(
+            number=order.number,
+            run=order.run,
+            what=Word(order.what),
+            why=order.why,
+            status=order.status,
+            evidence=order.evidence,
+        )
+        self._link.say(said, now_ns())
+
+    def _leave(self, order: Leave) -> None:
+        self._left = order
+
+    # ------------------------------------------------------------------ the daemon
+
+    def _hear(self, heard: list[Heard]) -> None:
+        for each in heard:
+            if isinstance(each, Welcome):
+                self._give(LinkBack(job=each.job))
+                self._link.begin(self._begin(), now_ns())
+            elif isinstance(each, Want):
+                self._give(_wanted(each))
+            elif isinstance(each, Chips):
+                self._watching.answered(each, now_ns())
+            elif isinstance(each, Lost):
+                self._lost(each)
+
+    def _lost(self, lost: Lost) -> None:
+        """Given once, not at each attempt that fails."""
+        if self._session.state.link is not session_state.Link.DOWN:
+            self._give(LinkLost(why=lost.why))
+
+    def _begin(self) -> Begin:
+        state = self._session.state
+        policy = state.policy
+        return Begin(
+            kind=policy.kind,
+            run=max(1, state.run),
+            is_running=self._runner.is_running,
+            in_place=policy.in_place,
+            yields=policy.yields,
+            reschedules=policy.placements is not None,
+            strategy=policy.strategy,
+        )
+
+    def _say_goodbye(self, leave: Leave) -> None:
+        """Nobody waits for a daemon that is not there, or is slow."""
+        bye = Bye(number=self._session.state.reports + 1, status=leave.status, why=leave.why)
+        self._link.say(bye, now_ns())
+        end_ns = now_ns() + LAST_WORDS_NS
+        while self._link.is_welcome and self._link.has_untaken and (at_ns := now_ns()) < end_ns:
+            with selectors.DefaultSelector() as selector:
+                selector.register(self._link.fileno() or 0, self._link.events)
+                selector.select(seconds(end_ns - at_ns))
+            self._link.ready(now_ns())
+
+
+def _wanted(want: Want) -> Wanted:
+    return Wanted(
+        wish=want.wish,
+        run=want.run,
+        why=want.why,
+        chip=want.chip,
+        code=want.code,
+        isolated=want.isolated,
+        handling=want.handling,
+        by_operator=want.by_operator,
+    )
