@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
@@ -198,9 +199,9 @@ class Job:
         return [each for each in self.node.subscriber.events if each.kind.value in JOB_KINDS]
 
     def course(self) -> list[str]:
-        """The kinds of events of this job, with their run."""
-        told = [(each.kind.value, each.job) for each in self.events()]
-        return [f"{kind} {job.run}" for kind, job in told if job is not None and job.name == self.step.name]
+        """The kinds of events of this job, in their order; one that is told again at once counts once."""
+        kinds = [each.kind.value for each in self.events() if each.job and each.job.name == self.step.name]
+        return [kind for kind, _ in groupby(kinds)]
 
 
 @asynccontextmanager
