@@ -7,7 +7,7 @@ poll DEVICE|* [CODE|CODE/SEVERITY...] [begun=TIME] [incomplete] [source=ascend]
 wait                                    only time passes
 lost|back SOURCE [DEVICE] [optional]    a required source if not said
 seen NAME ID|unreadable [PCI] [kind=chip] [source=ascend] [upstream=PCI] [recovery_action=told]
-                                                                         [mig=disabled]  |  gone NAME
+                                                           [mig=disabled] [group=ring0]  |  gone NAME
 held DEVICE JOB|nobody
 above|below RULE DEVICE                 a reading crosses a bound of a threshold rule
 counts METRIC DEVICE VALUE              what a counter shows
@@ -15,6 +15,8 @@ isolate|release DEVICE OWNER [until=TIME] [only=ID] [for=REASON] [by=WHO] [force
                                         by the owner himself if not said, and for "service"
 quiesce|resume OWNER [until=TIME] [only=ID] [for=REASON] [by=WHO] [force]
 reject REASON                           the tables on disk were refused
+
+Those about jobs and resets are in ``acting``.
 """
 
 from collections.abc import Sequence
@@ -39,13 +41,17 @@ from nodeagent.core.model import (
     TablesRejected,
     Tick,
 )
+from tests.scenarios import acting
 from tests.scenarios.wording import options_of, parse_ns
 
+_ATTRIBUTES = ("upstream", "recovery_action", "mig", "group")
 _FLAGS = {"injected", "userspace", "shown_only", "backdated", "incomplete", "optional", "force"}
 
 
 def read(at_ns: int, words: Sequence[str]) -> Input:
     """``at_ns`` is the time of the rule clock. Raises ValueError for a command that is none."""
+    if words[0] in acting.VERBS:
+        return acting.read(words)
     flags = _FLAGS.intersection(words)
     plain, options = options_of([word for word in words if word not in _FLAGS])
     match plain:
@@ -130,7 +136,7 @@ def _active(word: str) -> ActiveCode:
 def seen(words: Sequence[str]) -> DeviceSeen:
     (_, name, identity, *pci), options = options_of(list(words))
     attributes = {"pci": pci[0]} if pci else {}
-    attributes |= {name: options[name] for name in ("upstream", "recovery_action", "mig") if name in options}
+    attributes |= {name: options[name] for name in _ATTRIBUTES if name in options}
     return DeviceSeen(
         source=options.get("source", "ascend"),
         device=name,

@@ -2,9 +2,10 @@
 
 The commands (times are such as ``90s``, ``2m``, ``21s+1ns`` since the first boot, and never go back):
 
-    begin [chips=1]                         start with npu0, npu1, ... observed
+    begin [chips=1] [group=NAME]            start with npu0, npu1, ... observed, and reset together in a group
     TIME show                               every device as it stands, and what is open
     TIME why DEVICE                         everything that contributes to its verdict
+    TIME jobs                               every job as it stands, and every reset
     TIME stored                             how many inputs were stored since this was last asked
     TIME wall AHEAD                         the wall clock is so much ahead of the truth: +10h, -10h, right
     TIME restart|reload                     the daemon starts again; new tables
@@ -73,6 +74,8 @@ class Stage:
         match words:
             case ["show"]:
                 return [*self._step(Tick()), *self._show()]
+            case ["jobs"]:
+                return [*self._step(Tick()), *self._jobs()]
             case ["why", device]:
                 return [*self._step(Tick()), *self._why(device)]
             case ["stored"]:
@@ -107,8 +110,9 @@ class Stage:
         _, options = options_of(words)
         self._step(self._catalog())
         self._step(Started(boot_id="boot-1", version="1"))
+        group = [f"group={options['group']}"] if "group" in options else []
         for index in range(int(options.get("chips", "1"))):
-            self._step(seen(["seen", f"npu{index}", f"die{index}", f"0000:0{index}:00.0"]))
+            self._step(seen(["seen", f"npu{index}", f"die{index}", f"0000:0{index}:00.0", *group]))
         self._step(SourceBack(source="ascend", required=True))
         self._count_stored()
         return []
@@ -214,6 +218,17 @@ class Stage:
                 for reason in device.reasons
             ),
         ]
+
+    def _jobs(self) -> list[str]:
+        view = self._engine.view()
+        lines = [
+            f"{job.name}: {job.stage or 'no supervisor'}"
+            + (f", run {job.run}, {job.wanted or 'nothing'} is wanted" if job.stage else "")
+            + (", isolated" if job.isolated else "")
+            + f"; recommended {job.recommended}"
+            for job in view.jobs
+        ]
+        return lines + [f"{reset.id}: {reset.stage}" for reset in view.resets]
 
     def _count_stored(self) -> str:
         since, self._stored_since = self._stored_since, 0

@@ -10,7 +10,7 @@ They come into force with ``begin`` or a ``reload``:
     threshold ID CODE above=90 clear_below=85 for=60s
     counter ID CODE metric=NAME increase=1000 window=24h
     decode part|sensor DIGITS NAME          what the digits of a code without a row mean
-    set NAME VALUE                          a setting, such as: set mode graceful
+    set NAME VALUE                          a setting, such as: set mode graceful, set resets on
     forget CODE|ID                          a row or rule
 """
 
@@ -25,15 +25,17 @@ from nodeagent.core.catalog.catalog import (
     Decoding,
     DurationRule,
     FrequencyRule,
+    JobSettings,
     Mode,
     RelationRule,
+    ResetSettings,
     Row,
     Sensor,
     Settings,
     ThresholdRule,
     canonical,
 )
-from nodeagent.core.model import Affects, CountedBy, Kind, Level, Recovery
+from nodeagent.core.model import Affects, CountedBy, Kind, Level, Recovery, ResetMode
 from nodeagent.tables.sources import UNTOLD
 from tests.scenarios.wording import options_of, parse_ns
 
@@ -167,6 +169,10 @@ class Tables:
         name, value = words
         if name == "mode":
             self._settings[name] = Mode(value)
+        elif name == "resets":
+            self._settings["reset"] = ResetSettings(mode=ResetMode(value))
+        elif name == "jobs":
+            self._settings[name] = JobSettings(in_place_registered=value == "registered")
         elif name == "unknown_level":
             self._settings[name] = Level(value)
         else:

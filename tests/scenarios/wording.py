@@ -6,7 +6,13 @@ from nodeagent.core.model import Event, EventKind
 from nodeagent.core.reconcile import REBUILT
 
 _UNITS = {"ns": 1, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9, "d": 86400 * 10**9}
-_SAYS_WHY = (EventKind.NOTICE, EventKind.TABLES_REJECTED)
+_SAYS_WHY = (
+    EventKind.NOTICE,
+    EventKind.TABLES_REJECTED,
+    EventKind.ACTION_PROPOSED,
+    EventKind.ACTION_STARTED,
+    EventKind.ACTION_FINISHED,
+)
 
 
 def parse_ns(text: str) -> int:
@@ -41,6 +47,9 @@ def described(event: Event, wall_offset_ns: int = 0) -> str:
     when = shown_ns(event.at_ns)
     if wall_offset_ns:
         when += f" [wall {shown_ns(event.at_ns + wall_offset_ns)}]"
+    if event.job is not None:
+        job = event.job
+        return f"{when} {event.kind} {job.name}, run {job.run}, {job.stage} -> {job.recommended}: {event.why}"
     named = f'"{event.name}"' if event.unknown and event.name != event.code else ""
     level = f"at {event.condition_level}" if event.condition_level else ""
     about = " ".join(filter(None, (event.code, named, level)))

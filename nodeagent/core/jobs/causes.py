@@ -4,7 +4,7 @@ A fault of the application (one that only restarts its job) counts for the run t
 one: the chip is well. What only a reload of the tables brought up asks nobody to stop.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from nodeagent.core.jobs import chips, notes
 from nodeagent.core.jobs.lifecycle import Cause
@@ -24,7 +24,7 @@ from nodeagent.core.resets import blockers, eligibility, policy
 from nodeagent.core.state.state import State
 from nodeagent.core.verdicts import recovery
 from nodeagent.core.verdicts.emit import contributions
-from nodeagent.core.verdicts.judge import Contribution
+from nodeagent.core.verdicts.judge import PRECEDENCE, Contribution
 
 _STOPS = (Handling.RESCHEDULE, Handling.STOP_RESET_RESTART, Handling.RESTART_JOB)
 """Beside these no run begins."""
@@ -111,19 +111,20 @@ def _for_reset(state: State, reset: Reset, chip_id: str, code: str) -> Cause:
 
 def of_leave(state: State, job: Job) -> Cause | None:
     """Why a job that runs is to be run elsewhere: its handling says so, and nothing here is about to help."""
-    for device, said in _contributions(state, job):
-        if said.stance[1] is Handling.RESCHEDULE and _counts(state, job, said):
-            return _away(device, said)
-    return None
+    found = _contributions(state, job)
+    return _worst(
+        each for each in found if each[1].stance[1] is Handling.RESCHEDULE and _counts(state, job, each[1])
+    )
 
 
 def of_no_return(state: State, job: Job) -> Cause | None:
     """Why one that has stopped, or is to, will not be run again here: no reset is about to help."""
+    found = []
     for device, said in _contributions(state, job):
         is_out = said.stance[1] is Handling.RESCHEDULE or said.stance[0] is Verdict.ISOLATE
         if is_out and _counts(state, job, said) and not _is_helped(state, device, said):
-            return _away(device, said)
-    return None
+            found.append((device, said))
+    return _worst(found)
 
 
 def is_awaited(state: State, job: Job) -> bool:
@@ -139,6 +140,14 @@ def _is_helped(state: State, device: Device, said: Contribution) -> bool:
     chip = state.chip_of(whose)
     covered = any(chip.id in reset.members for reset in _to_be_done(state))
     return covered or policy.is_awaited(state, chip)
+
+
+def _worst(found: Iterable[tuple[Device, Contribution]]) -> Cause | None:
+    """Of several reasons the one that is the least likely to go away."""
+    worst = max(
+        found, key=lambda each: -1 if each[1].level is None else PRECEDENCE[each[1].level], default=None
+    )
+    return None if worst is None else _away(*worst)
 
 
 def _away(device: Device, said: Contribution) -> Cause:

@@ -92,7 +92,7 @@ NOT_RUN: Final[Mapping[str, Any]] = {"started": False, "stopped": False, "suspen
 
 def grant(state: State, job: Job) -> None:
     """From here on it counts as running: nothing is reset between this and the command's start."""
-    advance(state, job, Happened.GRANTED, granted_ns=state.moment_ns, **NOT_RUN)
+    advance(state, job, Happened.GRANTED, granted_ns=state.moment_ns, held=False, **NOT_RUN)
 
 
 def ask(state: State, job: Job, cause: Cause, *, by_operator: bool = False, held: bool = False) -> None:
@@ -185,9 +185,14 @@ def _wanted(job: Job) -> Mapping[str, str]:
 
 
 def tell(
-    state: State, kind: EventKind, job: Job, why: str, evidence: Mapping[str, str] | None = None
+    state: State,
+    kind: EventKind,
+    job: Job,
+    why: str,
+    evidence: Mapping[str, str] | None = None,
+    run: int | None = None,
 ) -> None:
-    """One event about the job, of the node."""
+    """One event about the job, of the node; of that ``run``, where it is not the one that is made now."""
     node = state.device(state.node_id)
     emit(
         state,
@@ -197,5 +202,5 @@ def tell(
         source="agent",
         why=why,
         evidence=evidence or {},
-        job=notes.note_of(state, job, why),
+        job=notes.note_of(state, job, job.run if run is None else run, why),
     )

@@ -39,11 +39,11 @@ def is_isolated(state: State, device_ids: Iterable[str]) -> bool:
     return any(judgement(state, device).verdict in _NO_WORK for device in concerned(state, device_ids))
 
 
-def note_of(state: State, job: Job, why: str) -> JobNote:
+def note_of(state: State, job: Job, run: int, why: str) -> JobNote:
     view = _supervised(state, job)
     return JobNote(
         name=job.name,
-        run=job.run,
+        run=run,
         stage=job.stage,
         why=why,
         recommended=view.recommended,

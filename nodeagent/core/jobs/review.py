@@ -54,19 +54,28 @@ def _last(job: Job) -> Cause:
 # ---------------------------------------------------------------------- by stage
 
 
-def _holding(state: State, job: Job) -> bool:
-    if not (job.policy.in_place or job.policy.reschedules):
-        lifecycle.grant(state, job)
-        return True
-    if (cause := causes.of_no_return(state, job)) is not None:
-        return lifecycle.send_away(state, job, cause)
-    if job.held or causes.of_wait(state, job) is not None:
+def grant_if_well(state: State, job: Job) -> bool:
+    """Allow the run of one that is held, where nothing speaks against it. A job that is only watched has no
+    gate.
+    """
+    is_watched = not (job.policy.in_place or job.policy.reschedules)
+    if not is_watched and (job.held or causes.of_no_return(state, job) or causes.of_wait(state, job)):
         return False
     lifecycle.grant(state, job)
     return True
 
 
+def _holding(state: State, job: Job) -> bool:
+    if grant_if_well(state, job):
+        return True
+    cause = causes.of_no_return(state, job)
+    return cause is not None and lifecycle.send_away(state, job, cause)
+
+
 def _running(state: State, job: Job) -> bool:
+    if job.policy.in_place and job.held:
+        lifecycle.ask(state, job, Cause(why=job.why), by_operator=True, held=True)
+        return True
     if job.policy.in_place and (cause := causes.of_stop(state, job)) is not None:
         lifecycle.ask(state, job, cause)
         return True
@@ -92,7 +101,7 @@ def _asked(state: State, job: Job) -> bool:
         stopped = lifecycle.stop(state, job, job.run)
         if stopped is not None:
             why = f"nothing of run {job.run} is left"
-            lifecycle.tell(state, EventKind.JOB_STOPPED, stopped, why, lifecycle.durations(stopped))
+            lifecycle.tell(state, EventKind.JOB_STOPPED, stopped, why, lifecycle.durations(stopped), job.run)
         return True
     cause = causes.of_no_return(state, job)
     return cause is not None and lifecycle.send_away(state, job, cause)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from nodeagent.core.devices import registry
 from nodeagent.core.faults import signals
 from nodeagent.core.faults.notices import notice
-from nodeagent.core.jobs import chips, lifecycle
+from nodeagent.core.jobs import chips, lifecycle, review
 from nodeagent.core.jobs.lifecycle import Cause, Happened
 from nodeagent.core.model import (
     NODE,
@@ -27,6 +27,7 @@ from nodeagent.core.model import (
     Refused,
     Signal,
 )
+from nodeagent.core.resets import policy
 from nodeagent.core.state import limits
 from nodeagent.core.state.state import State
 
@@ -63,8 +64,18 @@ def begun(state: State, given: JobBegun) -> bool:
         due_ns=None if given.is_running else state.moment_ns + state.lookup.settings.jobs.heal_timeout_ns,
     )
     state.put(began)
-    lifecycle.tell(state, EventKind.JOB_BEGUN, began, "its supervisor has begun")
+    _look_at(state, began)
     return True
+
+
+def _look_at(state: State, began: Job) -> None:
+    """Its first event says whether it may run: after what a free chip has waited for."""
+    policy.review(state)
+    if began.stage is JobStage.HOLDING:
+        review.grant_if_well(state, began)
+    now = state.get(Job, began.name) or began
+    lifecycle.tell(state, EventKind.JOB_BEGUN, now, "its supervisor has begun")
+    state.unreviewed[state.node_id] = None
 
 
 def _is_another_life(job: Job, given: JobBegun) -> bool:
@@ -155,7 +166,7 @@ def _started(state: State, job: Job, given: JobSaid) -> None:
     if given.run > 1:
         why = given.why or f"run {given.run} has started"
         evidence = {**_evidence(given), **lifecycle.durations(job)}
-        lifecycle.tell(state, EventKind.JOB_RERUN, job, why, evidence)
+        lifecycle.tell(state, EventKind.JOB_RERUN, job, why, evidence, given.run)
 
 
 def _ended_run(state: State, job: Job, given: JobSaid) -> None:
@@ -169,7 +180,7 @@ def _ended_run(state: State, job: Job, given: JobSaid) -> None:
         why += f"; {left}"
     elif given.run >= job.run:
         job = lifecycle.stop(state, job, given.run) or job
-    lifecycle.tell(state, EventKind.JOB_STOPPED, job, why, _evidence(given))
+    lifecycle.tell(state, EventKind.JOB_STOPPED, job, why, _evidence(given), given.run)
 
 
 def _words_of_end(given: JobSaid) -> str:
@@ -180,7 +191,7 @@ def _words_of_end(given: JobSaid) -> str:
 
 def _suspected(state: State, job: Job, given: JobSaid) -> None:
     why = given.why or f"run {given.run} seems to stand still"
-    lifecycle.tell(state, EventKind.JOB_SUSPECTED, job, why, _evidence(given))
+    lifecycle.tell(state, EventKind.JOB_SUSPECTED, job, why, _evidence(given), given.run)
 
 
 def _suspended(state: State, job: Job, given: JobSaid) -> None:
@@ -188,7 +199,7 @@ def _suspended(state: State, job: Job, given: JobSaid) -> None:
         job = replace(job, suspended=True)
         state.put(job)
     why = given.why or f"run {given.run} stands still"
-    lifecycle.tell(state, EventKind.JOB_SUSPENDED, job, why, _evidence(given))
+    lifecycle.tell(state, EventKind.JOB_SUSPENDED, job, why, _evidence(given), given.run)
 
 
 def _cleared(state: State, job: Job, given: JobSaid) -> None:
@@ -196,7 +207,7 @@ def _cleared(state: State, job: Job, given: JobSaid) -> None:
         job = replace(job, suspended=False)
         state.put(job)
     why = given.why or f"run {given.run} goes on"
-    lifecycle.tell(state, EventKind.JOB_SUSPECTED, job, why, _evidence(given))
+    lifecycle.tell(state, EventKind.JOB_SUSPECTED, job, why, _evidence(given), given.run)
 
 
 def _unkillable(state: State, job: Job, given: JobSaid) -> None:
@@ -213,7 +224,7 @@ def _unkillable(state: State, job: Job, given: JobSaid) -> None:
             evidence={"job": job.name, "why": chips.left_of(state, job)},
         )
         signals.signalled(state, signal)
-    lifecycle.tell(state, EventKind.JOB_STOPPED, job, why, _evidence(given))
+    lifecycle.tell(state, EventKind.JOB_STOPPED, job, why, _evidence(given), given.run)
     lifecycle.send_away(state, job, Cause(why=why, code=UNKILLABLE))
 
 

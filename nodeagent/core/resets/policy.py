@@ -125,11 +125,13 @@ def is_awaited(state: State, chip: Device) -> bool:
 
 
 def _may_ask(state: State, condition: Condition) -> bool:
-    """As soon as it is seen, and its driver has said the same."""
+    """As soon as it is seen, and its driver has said the same; not one that might have asked before."""
+    if condition.recovered_ns is not None or condition.level is Level.FREE_RESTART_NPU:
+        return False
     believed = replace(condition, backing=Backing.OWN) if condition.backing is Backing.ALONE else condition
-    is_there = condition.recovered_ns is None and condition.level is not Level.FREE_RESTART_NPU
-    is_new = is_there and eligibility.wants(state, believed) and _wants_one_now(state, condition)
-    return is_new and not (eligibility.is_live(state, condition) and believed is condition)
+    is_observed = unobserved_reason(state, state.device(condition.device_id)) is None
+    might_ask = is_observed and asks(state, condition)
+    return not might_ask and eligibility.wants(state, believed) and _wants_one_now(state, condition)
 
 
 def _wants_one_now(state: State, condition: Condition) -> bool:

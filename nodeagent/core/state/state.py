@@ -45,7 +45,7 @@ from nodeagent.core.state.groups import Groups
 from nodeagent.core.state.indexes import Coded, Indexes
 from nodeagent.core.state.queries import PART_OF, Queries
 from nodeagent.core.state.timers import Timers
-from nodeagent.core.verdicts.judge import RESET_LEVELS, Contribution, Judgement
+from nodeagent.core.verdicts.judge import JOB_LEVELS, RESET_LEVELS, Contribution, Judgement
 
 Timed = Condition | Promotion | RuleCell
 OnDevice = Condition | Promotion | Hold
@@ -125,7 +125,8 @@ class State(Queries):
             self._index(key, before, after)
             self._group(key, before, after)
         elif judged_alike(before, after):
-            if after.level in RESET_LEVELS and self._may_ask_now(before, after):
+            may_ask = after.level in RESET_LEVELS and self._may_ask_now(before, after)
+            if may_ask or self._may_stop_a_job(before, after):
                 self.unreviewed[after.device_id] = None
             self._arm(key, after)
             return
@@ -143,6 +144,12 @@ class State(Queries):
         """Whether it may ask for a reset for which it did not ask before: what continues is not weighed."""
         era = self.era
         return before.heard_ns <= max(era.started_ns, era.catalog_ns) or not shown_alike(before, after)
+
+    def _may_stop_a_job(self, before: Condition, after: Condition) -> bool:
+        """Each occurrence of what only restarts its job does so anew."""
+        has_occurred = after.occurred_ns != before.occurred_ns
+        restarts = after.user_induced or after.level in JOB_LEVELS
+        return has_occurred and restarts and bool(self.cells[Job])
 
     def _follow_promotion(self, key: Key, before: Promotion | None, after: Promotion | None) -> None:
         self._arm(key, after)

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from nodeagent.core.catalog.catalog import Catalog, JobSettings, Mode
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
+    Carried,
     CatalogChanged,
     Claims,
     Event,
     EventKind,
     Input,
+    Job,
     JobBegun,
     JobEnded,
     JobPolicy,
@@ -27,6 +29,7 @@ from nodeagent.core.model import (
     Started,
     Tick,
 )
+from nodeagent.core.reconcile import Published
 from tests.core.build import held, ns, order, row, signal
 from tests.core.resets import test_policy_properties as of_resets
 from tests.core.resets.ring import ring_catalog
@@ -191,6 +194,24 @@ def test_what_jobs_say_that_is_not_stored_changed_nothing(history: History) -> N
         outcome = of_all.step(at_ns, one)
         of_stored.step(at_ns, outcome.records[0] if outcome.records else Tick())
     assert of_all.carry() == of_stored.carry()
+
+
+@moderately
+@given(histories())
+def test_to_look_at_everything_again_changes_nothing(history: History) -> None:
+    """A start after a crash does so."""
+    engine, _ = begin()
+    for at_ns, one in history:
+        engine.step(at_ns, one)
+        before = engine.carry()
+        engine.reconcile(Published())
+        after = engine.step(at_ns, Tick())
+        assert [event for event in after.events if event.job is not None] == []
+        assert jobs_in(engine.carry()) == jobs_in(before)
+
+
+def jobs_in(carried: Iterable[Carried]) -> list[Job]:
+    return [one.cell for one in carried if isinstance(one.cell, Job)]
 
 
 @moderately

@@ -9,6 +9,7 @@ from nodeagent.core.model import (
     Action,
     ActionResult,
     ActionState,
+    Answer,
     CatalogChanged,
     Claims,
     Event,
@@ -43,16 +44,24 @@ def ring_catalog(mode: ResetMode = ResetMode.ON, **words: object) -> Catalog:
 
 
 class Ring:
-    """``chips`` npu0.. in one group, all free, and a job hook that has spoken once."""
+    """``chips`` npu0.. in one group, all free, and a hook that has spoken once; ``later`` may be loaded."""
 
-    def __init__(self, given: Catalog | None = None, chips: int = 2, free: bool = True) -> None:
+    def __init__(
+        self,
+        given: Catalog | None = None,
+        chips: int = 2,
+        free: bool = True,
+        later: Catalog | None = None,
+    ) -> None:
         self.catalog = given or ring_catalog()
-        self.engine = Engine({self.catalog.digest: self.catalog})
+        known = (self.catalog, later or self.catalog)
+        self.engine = Engine({catalog.digest: catalog for catalog in known})
         self.names = [f"npu{index}" for index in range(chips)]
         self.events: list[Event] = []
         self.actions: list[Action] = []
         self.records: list[tuple[int, Input]] = []
         self.at_s = 0.0
+        self.answer: Answer | None = None
         self.start()
         if free:
             self.nobody_holds()
@@ -83,6 +92,7 @@ class Ring:
 
     def do(self, given: Input) -> list[Event]:
         outcome = self.engine.step(ns(self.at_s), given)
+        self.answer = outcome.answer
         self.events += outcome.events
         self.actions += outcome.actions
         self.records += [(ns(self.at_s), record) for record in outcome.records]

@@ -1,0 +1,115 @@
+"""A node whose chips are reset together, and jobs with supervisors on it, in the words of tests."""
+
+from dataclasses import replace
+from typing import Any
+
+from nodeagent.core.catalog.catalog import Catalog, JobSettings, Mode
+from nodeagent.core.model import (
+    Answer,
+    Claims,
+    Event,
+    EventKind,
+    JobBegun,
+    JobEnded,
+    JobPolicy,
+    JobSaid,
+    JobStage,
+    JobView,
+    JobWord,
+    Operator,
+    Peer,
+    ResetMode,
+)
+from tests.core.build import held, ns, order, row
+from tests.core.resets.ring import Ring, ring_catalog
+
+JOB = "slurm:7.0"
+OTHER = "slurm:8.0"
+IN_PLACE = JobPolicy(in_place=True)
+YIELDS = JobPolicy(in_place=True, yields=True)
+BOTH = JobPolicy(in_place=True, reschedules=True)
+MOVES = JobPolicy(reschedules=True)
+WATCHED = JobPolicy()
+MINE = "80C98002"
+"""A fault of the application."""
+
+OF_JOBS = tuple(kind for kind in EventKind if kind.value.startswith("job_"))
+
+
+def job_catalog(
+    mode: ResetMode = ResetMode.ON,
+    *,
+    how: Mode = Mode.RESCHEDULING,
+    registered: bool = False,
+    digest: str = "first",
+    **resets: object,
+) -> Catalog:
+    base = ring_catalog(mode, **resets)
+    rows = {
+        **base.rows,
+        MINE: row(MINE, user_induced=True),
+        "PROCESS_UNKILLABLE": row("process_unkillable", vendor="nodeagent"),
+    }
+    jobs = JobSettings(in_place_registered=registered)
+    return replace(base, digest=digest, rows=rows, settings=replace(base.settings, mode=how, jobs=jobs))
+
+
+class Place(Ring):
+    """``chips`` npu0.. in one group. A job begins a second after the daemon, so that what comes is heard."""
+
+    def __init__(self, given: Catalog | None = None, chips: int = 2, later: Catalog | None = None) -> None:
+        super().__init__(given or job_catalog(), chips, later=later)
+        self.numbers: dict[str, int] = {}
+        self.wait(1)
+
+    def begin(self, policy: JobPolicy = IN_PLACE, job: str = JOB, *chips: str, **words: Any) -> None:
+        words = {"peer": Peer(pid=70, start_time=1, uid=1000), "kind": "training", **words}
+        self.do(JobBegun(job=job, policy=policy, devices=chips or ("npu0",), **words))
+
+    def say(self, what: JobWord, job: str = JOB, run: int | None = None, **words: Any) -> list[Event]:
+        """With its next number, and of the run that is known."""
+        number = self.numbers[job] = self.numbers.get(job, 0) + 1
+        run = self.job(job).run if run is None else run
+        return self.do(JobSaid(job=job, number=number, run=run, what=what, **words))
+
+    def run(self, policy: JobPolicy = IN_PLACE, job: str = JOB, *chips: str) -> None:
+        """It begins, its command starts, and holds its chips."""
+        self.begin(policy, job, *chips)
+        self.say(JobWord.STARTED, job)
+        for chip in chips or ("npu0",):
+            self.do(held(chip, job))
+        self.wait(100)
+
+    def stop(self, job: str = JOB, *chips: str) -> None:
+        """As it was asked to; a poll shows that nothing of it is left."""
+        self.say(JobWord.STOPPED, job)
+        for chip in chips or ("npu0",):
+            self.do(held(chip, None))
+
+    def leave(self, job: str = JOB, status: int | None = 0) -> None:
+        self.do(JobEnded(job=job, why="its supervisor has left", status=status))
+
+    def claim(self, chip: str, job: str, claimed: bool = True) -> None:
+        self.do(Claims(device=chip, job=job, kind="training", claimed=claimed))
+
+    def order(self, what: str, job: str = JOB) -> Answer:
+        given: Operator = order(what, "node", only=job)
+        outcome = self.engine.step(ns(self.at_s), given)
+        self.events += outcome.events
+        assert outcome.answer is not None
+        return outcome.answer
+
+    def job(self, name: str = JOB) -> JobView:
+        (found,) = [job for job in self.engine.view().jobs if job.name == name]
+        return found
+
+    def stage(self, name: str = JOB) -> JobStage | None:
+        return self.job(name).stage
+
+    def told(self) -> list[tuple[str, str]]:
+        """Kind and words of the events about jobs."""
+        return self.emitted(*OF_JOBS)
+
+    def hindered(self) -> tuple[str, ...]:
+        (reset,) = self.engine.view().resets
+        return reset.hindered
