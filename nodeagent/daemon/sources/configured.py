@@ -141,7 +141,7 @@ def spec_of(
 
 
 def readings(workers: Iterable[Supervisor]) -> dict[str, dict[str, float]]:
-    """The last of each observed device, by its name; of two sources that measure the same the first counts."""
+    """The last of each observed device, by its name; of two sources of one reading the first counts."""
     found: dict[str, dict[str, float]] = {}
     for worker in workers:
         for device, values in worker.health().readings.items():

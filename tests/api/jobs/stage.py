@@ -5,7 +5,6 @@ the test says what they would report.
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from nodeagent.api.access.credentials import Caller, Role
@@ -15,6 +14,7 @@ from nodeagent.config.jobs import JobsConfig
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import (
+    ActiveSet,
     CatalogChanged,
     Claims,
     DeviceView,
@@ -32,7 +32,7 @@ from nodeagent.daemon.clock import carry_on
 from nodeagent.daemon.pump import Pump
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
-from tests.core.build import active, seen
+from tests.core.build import seen
 from tests.core.resets.ring import ring_catalog
 from tests.store.samples import PATIENT
 from tests.waiting import until
@@ -55,13 +55,18 @@ class DoorStage:
     async def open(self) -> None:
         recovery = await self.ledger.open()
         engine = Engine({self._catalog.digest: self._catalog})
-        self.pump = Pump(engine, self.ledger, self.feed, carry_on(recovery.anchor, "boot-1"), lambda: None)
-        began = (
+        clock = carry_on(recovery.anchor, "boot-1")
+        self.pump = Pump(engine, self.ledger, self.feed, clock, lambda: None)
+        now_ns = clock.rule_ns()
+        began: tuple[Input, ...] = (
             Started(boot_id="boot-1", version="test"),
             CatalogChanged(digest=self._catalog.digest),
             *(seen(chip) for chip in CHIPS),
             SourceBack(source="ascend"),
-            *(active(chip) for chip in CHIPS),
+            *(
+                ActiveSet(source="ascend", device=chip, codes=(), begun_ns=now_ns, complete=True)
+                for chip in CHIPS
+            ),
         )
         await self.pump.begin(Outcome(), began)
         self.door = JobDoor(
@@ -122,13 +127,11 @@ async def staged(
         await stage.open()
         left.push_async_callback(stage.ledger.close)
         tasks = [asyncio.create_task(stage.pump.run()), asyncio.create_task(stage.door.run())]
-        yield stage
-        await stage.door.close()
-        stage.pump.finish()
-        tasks[1].cancel()
-        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        try:
+            yield stage
+        finally:
+            await stage.door.close()
+            stage.pump.finish()
+            tasks[1].cancel()
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
         assert ended[0] is None
-
-
-def of_job(holder: Holder, job: str) -> Holder:
-    return replace(holder, job=job)

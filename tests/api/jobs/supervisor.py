@@ -5,26 +5,35 @@ The process hands lines on, from its standard input to the socket and back; what
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 from nodeagent.job import lines
-from tests.waiting import WAIT_LIMIT_S
+from tests.waiting import WAIT_LIMIT_S, wait_until
 
 CHANNEL = """
-import socket, sys, threading
-s = socket.socket(socket.AF_UNIX)
-s.connect(sys.argv[1])
-def back():
-    while data := s.recv(65536):
+import os, socket, sys, threading
+AGAIN = b"\\0again\\n"
+def back(own):
+    while data := own.recv(65536):
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
-    sys.stdout.close()
-threading.Thread(target=back, daemon=True).start()
+    if own is used[-1]:
+        os.close(1)
+def connect():
+    used.append(socket.socket(socket.AF_UNIX))
+    used[-1].connect(sys.argv[1])
+    threading.Thread(target=back, args=(used[-1],), daemon=True).start()
+used = []
+connect()
 while data := sys.stdin.buffer.raw.read(65536):
-    s.sendall(data)
+    if data.endswith(AGAIN):
+        connect()
+        data = data[:-len(AGAIN)]
+    used[-1].sendall(data)
 """
 """Ends with its standard input, and with it the connection."""
 
@@ -37,6 +46,7 @@ class Supervisor:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
         self.said = 0
+        self._wants = deque[lines.Want]()
 
     @property
     def pid(self) -> int:
@@ -64,10 +74,19 @@ class Supervisor:
 
     async def wanted(self, wish: str) -> lines.Want:
         """The next that wants this; others before it are passed over."""
+        while self._wants:
+            if (want := self._wants.popleft()).wish.value == wish:
+                return want
         while (line := await self.next()) is not None:
             if isinstance(line, lines.Want) and line.wish.value == wish:
                 return line
         raise AssertionError(f"it ended, and never wanted {wish}")
+
+    async def connect_again(self) -> None:
+        """Beside the connection that it has."""
+        assert self.process.stdin is not None
+        await self.process.stdin.drain()
+        self.write(b"\0again\n")
 
     async def greet(self) -> lines.Welcome:
         self.send(lines.Hello(pid=1, version="test"))
@@ -91,6 +110,8 @@ class Supervisor:
             if isinstance(line, lines.Taken):
                 assert line.number == self.said
                 return
+            if isinstance(line, lines.Want):
+                self._wants.append(line)
         raise AssertionError("it ended before that was taken")
 
     async def ask(self) -> lines.Chips:
@@ -101,6 +122,22 @@ class Supervisor:
         if self.process.returncode is None:
             self.process.kill()
         await self.process.wait()
+
+
+@contextmanager
+def slurm_step(job: int, step: int = 0) -> Iterator[tuple[str, ...]]:
+    """A cgroup such as Slurm makes, as the command that runs another one in it. Needs root."""
+    root = Path("/sys/fs/cgroup")
+    controller = root / "pids" if (root / "pids").is_dir() else root
+    folder = controller / "slurm" / "uid_0" / f"job_{job}" / f"step_{step}"
+    folder.mkdir(parents=True)
+    try:
+        yield ("sh", "-c", f'echo $$ > {folder}/cgroup.procs && exec "$@"', "sh")
+    finally:
+        processes = folder / "cgroup.procs"
+        wait_until(lambda: not processes.read_text(), f"the end of the processes in {folder}")
+        folder.rmdir()
+        folder.parent.rmdir()
 
 
 @asynccontextmanager

@@ -1,0 +1,167 @@
+"""What supervisors may not do: each is refused in plain words, and nobody else waits for it."""
+
+import asyncio
+import os
+import socket
+import statistics
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from nodeagent.api.access.rate import Rate
+from nodeagent.api.jobs import limits
+from nodeagent.api.jobs.stream import Ended, Lines
+from nodeagent.core.model import Assertion, EventKind, JobBegun, JobStage, Peer, Signal
+from nodeagent.job import lines
+from nodeagent.job.lines import Word
+from nodeagent.processes import START, stat_of
+from tests.api.jobs.stage import DoorStage, staged
+from tests.api.jobs.supervisor import connected
+from tests.api.jobs.test_door import stop
+from tests.waiting import WAIT_LIMIT_S
+
+HELLO = lines.encode(lines.Hello(pid=1, version="test"))
+BEGIN = lines.encode(
+    lines.Begin(kind="training", run=1, is_running=False, in_place=True, yields=False, reschedules=False)
+)
+
+
+async def refusal(stage: DoorStage, *sent: bytes) -> str:
+    """Why a connection that begins so is refused; what it is told before that is passed over."""
+    reader, writer = await asyncio.open_unix_connection(stage.socket)
+    writer.write(b"".join(sent))
+    async with asyncio.timeout(WAIT_LIMIT_S):
+        said = [lines.decode(line) for line in (await reader.read()).splitlines()]
+    writer.close()
+    (why,) = [line.why for line in said if isinstance(line, lines.Refused)]
+    return why
+
+
+@pytest.mark.parametrize(
+    ("sent", "why"),
+    [
+        ([b"GET / HTTP/1.1\r\n"], "not JSON: Expecting value: line 1 column 1 (char 0)"),
+        ([b"[]\n"], "not an object"),
+        ([b"[" * 50_000 + b"\n"], "not JSON: maximum recursion depth exceeded while decoding a JSON array"),
+        ([b"x" * 70_000], "a line has at most 65536 bytes"),
+        ([lines.encode(lines.Ask(number=1))], "the first line is hello"),
+        ([lines.encode(lines.Hello(pid=1, version="test", protocol=0))], "protocol: 1 or later, not 0"),
+        ([HELLO, HELLO], "begin, said, ask or bye is wanted here"),
+        ([HELLO, lines.encode(lines.Taken(number=1))], "begin, said, ask or bye is wanted here"),
+        ([HELLO, lines.encode(lines.Ask(number=1))], "begin comes before said, ask and bye"),
+        (
+            [HELLO, BEGIN.replace(b'"run":1', b'"run":0')],
+            "run: a whole number from 1 to 2147483647 is needed",
+        ),
+        (
+            [HELLO, BEGIN.replace(b"training", b"\\u0000")],
+            "kind: 1 to 128 printable characters are needed, not '\\x00'",
+        ),
+        (
+            [HELLO, BEGIN, lines.encode(lines.Bye(number=1, status=2**40))],
+            "status: an exit status is needed",
+        ),
+    ],
+)
+async def test_what_is_no_line_of_a_supervisor_ends_its_connection_with_the_reason(
+    tmp_path: Path, sent: list[bytes], why: str
+) -> None:
+    async with staged(tmp_path) as stage:
+        assert (await refusal(stage, *sent)).startswith(why)
+
+
+async def test_who_says_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "HELLO_LIMIT_S", 0.1)
+    async with staged(tmp_path) as stage:
+        assert await refusal(stage) == "no hello within 0.1 s"
+
+
+async def test_one_user_has_no_more_than_its_places_and_gets_them_back(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage, AsyncExitStack() as left:
+        writers = []
+        for _ in range(limits.SUPERVISORS.each):
+            _, writer = await asyncio.open_unix_connection(stage.socket)
+            left.callback(writer.close)
+            writers.append(writer)
+        why = await refusal(stage)
+        assert why.startswith("uid:0 has 32 supervisors, as many as one identity may have")
+        writers.pop().close()
+        async with asyncio.timeout(WAIT_LIMIT_S):
+            while "may have" in (why := await refusal(stage, b"x\n")):
+                pass
+        assert why.startswith("not JSON")
+
+
+async def test_a_job_beyond_those_that_the_core_keeps_is_refused(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        for number in range(64):
+            await stage.do(begun(number))
+        assert (
+            await refusal(stage, HELLO, BEGIN) == f"pid:{os.getpid()} is not supervised: 64 jobs are already"
+        )
+
+
+async def test_who_never_reads_is_dropped() -> None:
+    here, there = socket.socketpair()
+    with there:
+        reader, writer = await asyncio.open_unix_connection(sock=here)
+        stream = Lines(reader, writer, Rate(limits.LINE_RATE), "test")
+        line = lines.Refused(why="x" * 30_000)
+        with pytest.raises(Ended):
+            write_for_ever(stream, line)
+        with pytest.raises(Ended):
+            await stream.next()
+        assert writer.transport.is_closing()
+
+
+async def test_a_flood_of_lines_holds_up_neither_faults_nor_what_others_are_told(tmp_path: Path) -> None:
+    """Eight that ask and say without pause, one that sends what is no line, one that never reads."""
+    async with staged(tmp_path) as stage, AsyncExitStack() as left:
+        calm = await left.enter_async_context(connected(stage.socket))
+        await calm.begin()
+        await calm.say(Word.STARTED)
+        floods = [await left.enter_async_context(connected(stage.socket)) for _ in range(8)]
+        for number, flood in enumerate(floods):
+            await flood.begin(is_running=True)
+            line = lines.encode(lines.Ask(number=1))
+            if number % 2:
+                line = b"".join(
+                    lines.encode(lines.Said(number=each, run=1, what=Word.SUSPECTED))
+                    for each in range(1, 500)
+                )
+            flood.write(line * (20_000 // len(line.splitlines())))
+        took_s = []
+        for number in range(40):
+            begun_s = time.monotonic()
+            await stage.do(signal(number))
+            took_s.append(time.monotonic() - begun_s)
+        begun_s = time.monotonic()
+        await stage.do(stop(f"pid:{calm.pid}"))
+        await calm.wanted("stop")
+        told_s = time.monotonic() - begun_s
+        suspected = len(stage.events(EventKind.JOB_SUSPECTED))
+        assert stage.jobs[f"pid:{calm.pid}"].stage is JobStage.ASKED
+        # Four that say 500 things each: what goes to the disk is bounded, whatever they send.
+        assert suspected < 4 * 100
+        print(
+            f"a fault: median {statistics.median(took_s) * 1e3:.1f} ms, slowest {max(took_s) * 1e3:.1f} ms;"
+            f" told to stop after {told_s * 1e3:.1f} ms; {suspected} of 2000 were taken meanwhile"
+        )
+
+
+def write_for_ever(stream: Lines, line: lines.Refused) -> None:
+    while True:
+        stream.write(line)
+
+
+def signal(number: int) -> Signal:
+    occurs = number % 2 == 0
+    assertion = Assertion.OCCUR if occurs else Assertion.RECOVER
+    return Signal(source="ascend", device="npu0", code="SubHealthFault", assertion=assertion)
+
+
+def begun(number: int) -> JobBegun:
+    peer = Peer(pid=1, start_time=int(stat_of(Path("/proc/1"))[1][START]), uid=0)
+    return JobBegun(job=f"slurm:{number}.0", kind="training", peer=peer)

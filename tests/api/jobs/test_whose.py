@@ -1,0 +1,112 @@
+"""What a job is called, whose a process is, who is refused: by cgroups and processes of this machine."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from nodeagent.config.jobs import JobsConfig
+from nodeagent.core.model import JobStage
+from nodeagent.job import lines
+from nodeagent.job.lines import Word
+from tests.api.jobs.stage import staged
+from tests.api.jobs.supervisor import connected, slurm_step
+from tests.api.jobs.test_door import holder
+
+JOB = os.getpid()
+"""No other test on this machine has this number."""
+
+
+@pytest.mark.root
+async def test_a_job_has_the_name_of_its_cgroup_and_the_chips_that_a_hook_claimed_for_it(
+    tmp_path: Path,
+) -> None:
+    with slurm_step(JOB) as within:
+        async with staged(tmp_path) as stage:
+            await stage.claim(f"slurm:{JOB}", "npu0")
+            async with connected(stage.socket, *within) as supervisor:
+                supervisor.send(lines.Hello(pid=1, version="test", job="slurm:1"))
+                assert (await supervisor.hear(lines.Welcome)).job == f"slurm:{JOB}.0"
+                await supervisor.begin_again()
+                assert stage.chips_of(f"slurm:{JOB}.0") == {"npu0"}
+
+
+@pytest.mark.root
+async def test_a_process_of_its_cgroup_is_the_job_s_wherever_it_was_started(tmp_path: Path) -> None:
+    with slurm_step(JOB) as within:
+        async with staged(tmp_path) as stage, connected(stage.socket, *within) as supervisor:
+            await supervisor.begin()
+            await stage.hold("npu1", holder(1, job=f"slurm:{JOB}.0"))
+            await stage.job(f"slurm:{JOB}.0", devices=(stage.device("npu1").id,))
+
+
+@pytest.mark.root
+async def test_a_second_supervisor_of_a_job_has_a_name_and_chips_of_its_own(tmp_path: Path) -> None:
+    with slurm_step(JOB) as within:
+        async with staged(tmp_path) as stage, connected(stage.socket, *within) as first:
+            await first.begin()
+            async with connected(stage.socket, *within) as second:
+                await second.begin()
+                name = f"slurm:{JOB}.0/{second.pid}"
+                await stage.hold("npu0", holder(first.pid, job=f"slurm:{JOB}.0"))
+                await stage.hold("npu1", holder(second.pid, job=f"slurm:{JOB}.0"))
+                await stage.job(name, devices=(stage.device("npu1").id,))
+                await stage.job(f"slurm:{JOB}.0", devices=(stage.device("npu0").id,))
+
+
+@pytest.mark.root
+async def test_a_supervisor_that_is_started_again_goes_on_with_the_job_of_its_cgroup(tmp_path: Path) -> None:
+    with slurm_step(JOB) as within:
+        async with staged(tmp_path) as stage:
+            async with connected(stage.socket, *within) as first:
+                await first.begin()
+                await first.say(Word.STARTED)
+            async with connected(stage.socket, *within) as second:
+                await second.begin(run=2)
+                job = stage.jobs[f"slurm:{JOB}.0"]
+                assert job.peer is not None
+                assert (job.run, job.peer.pid) == (2, second.pid)
+
+
+@pytest.mark.root
+async def test_only_jobs_that_a_hook_claimed_are_taken_where_that_is_wanted_and_others_are_audited(
+    tmp_path: Path,
+) -> None:
+    config = JobsConfig(accept="claimed")
+    with slurm_step(JOB) as within:
+        async with staged(tmp_path, config) as stage:
+            await stage.claim(f"slurm:{JOB}", "npu0")
+            async with connected(stage.socket, *within) as claimed, connected(stage.socket) as stranger:
+                assert (await claimed.begin()).wish.value == "run"
+                stranger.send(lines.Hello(pid=1, version="test", job=f"slurm:{JOB}"))
+                why = (await stranger.hear(lines.Refused)).why
+                assert why.startswith(f"no hook has claimed a chip for process {stranger.pid},")
+                assert 'jobs.accept is "claimed"' in why
+            ((_, _, who, what, target, result),) = await stage.ledger.read_audit()
+            assert (who, what, target) == (f"uid 0 pid {stranger.pid}", "SuperviseJob", "")
+            assert result == f"refused: {why}"
+            assert set(stage.jobs) == {f"slurm:{JOB}.0"}
+
+
+async def test_a_job_whose_supervisor_is_dead_ends_once_no_process_of_it_is_left(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        stage.door.forsaken.left_s = stage.door.forsaken.look_each_s = 0.05
+        async with connected(stage.socket) as supervisor:
+            name = f"pid:{supervisor.pid}"
+            await stage.hold("npu0", holder(supervisor.pid))
+            await supervisor.begin()
+        for _ in range(5):
+            assert stage.door.forsaken.look() == []
+        assert stage.jobs[name].stage is JobStage.RUNNING
+        await stage.hold("npu0")
+        job = await stage.job(name, stage=JobStage.ENDED)
+        assert (job.status, job.why) == (None, "its supervisor has died, and no process of it is left")
+
+
+async def test_a_supervisor_that_lives_without_a_connection_is_waited_for(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage, connected(stage.socket) as supervisor:
+        stage.door.forsaken.left_s = 0.0
+        await supervisor.begin()
+        supervisor.write(b"no line\n")
+        await supervisor.hear(lines.Refused)
+        assert stage.door.forsaken.look() == []
