@@ -46,7 +46,9 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def supervised(folder: Path, *command: str, policy: Sequence[str] = ()) -> Iterator["subprocess.Popen[bytes]"]:
+def supervised(
+    folder: Path, *command: str, policy: Sequence[str] = ()
+) -> Iterator["subprocess.Popen[bytes]"]:
     """What is left of it is killed with it."""
     with subprocess.Popen(
         [*job_run(folder), *policy, "--", *command], env=environment(folder), stdin=subprocess.DEVNULL

@@ -38,7 +38,11 @@ def run() -> Iterator[Figure]:
     ):
         times = [_stop(ignores=ignores, escapes=escapes) for _ in range(ROUNDS)]
         yield Figure(
-            name=f"{PROCESSES} processes {what}", value=median(times), unit="s", budget=budget_s, note=spread(times)
+            name=f"{PROCESSES} processes {what}",
+            value=median(times),
+            unit="s",
+            budget=budget_s,
+            note=spread(times),
         )
 
 

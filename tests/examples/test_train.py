@@ -104,7 +104,8 @@ def test_a_rank_can_ignore_the_signal_to_end_and_a_process_escape_from_the_group
     with training(tmp_path) as (job, lines):
         pids = ranks(lines)
         lines.until("checkpoint")
-        (escaped,) = map(int, Path(f"/proc/{pids[2]}/task/{pids[2]}/children").read_text().split())
+        children = Path(f"/proc/{pids[2]}/task/{pids[2]}/children")
+        escaped = int(wait_until(children.read_text, "the process that escapes"))
         os.killpg(job.pid, signal.SIGTERM)
         assert job.wait(WAIT_LIMIT_S) == -signal.SIGTERM
         wait_until(lambda: not Path(f"/proc/{pids[3]}").exists(), "the end of a rank that obeys")

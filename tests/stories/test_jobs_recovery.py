@@ -43,9 +43,10 @@ def state_of(pid: int) -> str:
         return ""
 
 
-def child_of(rank: Rank) -> Rank:
-    (pid,) = map(int, Path(f"/proc/{rank.pid}/task/{rank.pid}/children").read_text().split())
-    return replace(rank, pid=pid)
+def children_of(rank: Rank) -> list[Rank]:
+    """The kernel's list may miss some while others end (proc(5)): look again where it does."""
+    pids = Path(f"/proc/{rank.pid}/task/{rank.pid}/children").read_text().split()
+    return [replace(rank, pid=int(pid)) for pid in pids]
 
 
 def environment(pid: int) -> dict[str, str]:
@@ -105,7 +106,8 @@ async def test_what_ignores_the_signal_or_has_left_the_session_is_ended_too_befo
         job.checkpoints.mkdir(parents=True)
         job.order("1 ignore-term", "2 escape")
         first = await started(job)
-        escaped = child_of(first[2])
+        await job.comes(lambda: children_of(first[2]), "the process that escapes")
+        (escaped,) = children_of(first[2])
         job.order()
         job.node.break_("npu3")
         await job.trains(2)
