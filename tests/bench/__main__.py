@@ -21,6 +21,8 @@ from tests.bench.shared.kernel_log import NeedsRoot
 
 BENCHMARKS: Final = (
     "idle",
+    "job_run",
+    "job_stop",
     "start",
     "kernel_line",
     "callback",

@@ -75,6 +75,7 @@ def test_a_run_that_was_killed_goes_on_from_its_checkpoint_and_ends_with_the_sam
     [
         ("2 exit 7", 7, ""),
         ("0 exit 3", 3, ""),
+        ("0 exit 4 at 7", 4, "step 5:"),
         ("1 raise", 1, "ValueError: hidden_size"),
         ("3 jump", 1, "'3 jump'"),
     ],

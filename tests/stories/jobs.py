@@ -26,7 +26,7 @@ from tests.waiting import WAIT_LIMIT_S, until
 TRAIN: Final = ROOT / "packaging" / "examples" / "jobs" / "train.py"
 RANKS: Final = 8
 CHIPS: Final = tuple(f"npu{rank}" for rank in range(RANKS))
-JOB_KINDS: Final = ("job_begun", "job_asked", "job_stopped", "job_rerun", "job_suspended", "job_ended")
+JOB_KINDS: Final = ("begun", "asked", "stopped", "rerun", "suspected", "suspended", "ended")
 
 _CGROUPS: Final = (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup"))
 _RANK: Final = re.compile(r"^rank (\d+)(?: of \d+)?, pid (\d+), run (\d+): from step (\d+)$", re.MULTILINE)
@@ -196,7 +196,9 @@ class Job:
 
     def events(self) -> list[Event]:
         """Those of jobs, in their order."""
-        return [each for each in self.node.subscriber.events if each.kind.value in JOB_KINDS]
+        return [
+            each for each in self.node.subscriber.events if each.kind.value.removeprefix("job_") in JOB_KINDS
+        ]
 
     def course(self) -> list[str]:
         """The kinds of events of this job, in their order; one that is told again at once counts once."""

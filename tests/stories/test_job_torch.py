@@ -73,9 +73,28 @@ class Torch:
 @asynccontextmanager
 async def supervised(folder: Path, *policy: str) -> AsyncIterator[Torch]:
     """Without a daemon. What is left of it at the end is ended."""
-    supervisor = (sys.executable, "-m", "nodeagent.job", "run", "--state", folder / "state", *policy, "--")
+    supervisor: tuple[str | Path, ...] = (
+        sys.executable,
+        "-m",
+        "nodeagent.job",
+        "run",
+        "--state",
+        folder / "state",
+        *policy,
+        "--",
+    )
     torchrun = (PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
-    words = (TRAIN, "--checkpoints", folder / "c", "--step-time", "0.02", "--every", "5", "--steps", "100000")
+    words: tuple[str | Path, ...] = (
+        TRAIN,
+        "--checkpoints",
+        folder / "c",
+        "--step-time",
+        "0.02",
+        "--every",
+        "5",
+        "--steps",
+        "100000",
+    )
     with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
         process = await asyncio.create_subprocess_exec(
             *supervisor,
@@ -141,3 +160,26 @@ async def stands_still(job: Torch) -> bool:
     before = job.newest()
     await asyncio.sleep(1)
     return job.newest() == before
+
+
+async def test_a_hang_is_found_by_late_beats_its_stacks_are_kept_and_the_command_runs_again(
+    tmp_path: Path,
+) -> None:
+    quick = ("--hang", "restart", "--hang-time", "10s", "--period", "0.2", "--grace", "1s")
+    async with supervised(tmp_path, *quick) as job:
+        first = await job.trains(1)
+        (tmp_path / "c" / "orders").write_text("1 hang\n")
+        while not await stands_still(job):
+            assert job.process.returncode is None
+        (tmp_path / "c" / "orders").unlink()
+        second = await job.trains(2)
+
+    assert [lives(pid) for pid, _ in first.values()] == [False, False]
+    assert second[0][1] >= 5
+    assert re.search(r'torch_train\.py", line \d+ in obey', job.err + evidence(tmp_path))
+
+
+def evidence(folder: Path) -> str:
+    """Everything that was gathered of the hang of the first run."""
+    (hang,) = folder.glob("state/**/run-1/hang")
+    return "\n".join(path.read_text(errors="replace") for path in sorted(hang.rglob("*")) if path.is_file())

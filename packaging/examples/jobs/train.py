@@ -5,7 +5,7 @@ Its ranks are processes. In each step they add up one number over loopback socke
 Rank 0 may then write a checkpoint, and the next run goes on from the newest. The standard library is enough.
 
     nodeagent job run -- ./train.py --checkpoints /tmp/demo
-    echo "3 hang" > /tmp/demo/orders
+    echo "3 hang" > /tmp/demo/orders           # or "3 hang at 50": from that step on
 """
 
 import argparse
@@ -43,7 +43,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--step-time", type=float, default=0.1, metavar="SECONDS")
     parser.add_argument("--every", type=int, default=10, metavar="STEPS", help="so often a checkpoint")
     parser.add_argument(
-        "--orders", type=Path, metavar="FILE", help=f'FOLDER/orders; lines "RANK WHAT": {WHAT}'
+        "--orders", type=Path, metavar="FILE", help=f'FOLDER/orders; lines "RANK WHAT [at STEP]": {WHAT}'
     )
     return parser.parse_args()
 
@@ -77,7 +77,7 @@ def train(asked: argparse.Namespace, rank: int, world: int) -> int:
     peers = connect(rank, world)
     obeyed: set[str] = set()
     while step < asked.steps:
-        obey(asked.orders or asked.checkpoints / "orders", rank, obeyed)
+        obey(asked.orders or asked.checkpoints / "orders", rank, step, obeyed)
         time.sleep(asked.step_time)
         step += 1
         weight += 0.1 * (all_reduce(peers, float(step * rank), rank) / world - weight)
@@ -141,11 +141,12 @@ def save(folder: Path, step: int, weight: float) -> None:
         path.unlink()
 
 
-def obey(orders: Path, rank: int, obeyed: "set[str]") -> None:
+def obey(orders: Path, rank: int, step: int, obeyed: "set[str]") -> None:
     lines = orders.read_text().splitlines() if orders.exists() else []
     for line in lines:
-        words = line.split()
-        if words[:1] != [str(rank)] or line in obeyed:
+        what, _, first = line.partition(" at ")
+        words = what.split()
+        if words[:1] != [str(rank)] or line in obeyed or step < int(first or 0):
             continue
         obeyed.add(line)
         if words[1:] == ["hang"]:
@@ -162,7 +163,7 @@ def obey(orders: Path, rank: int, obeyed: "set[str]") -> None:
         elif words[1:] == ["ignore-term"]:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
         else:
-            sys.exit(f"{orders}: RANK and one of {WHAT} are right, not {' '.join(words)!r}")
+            sys.exit(f"{orders}: RANK and one of {WHAT} are right, not {line!r}")
 
 
 def main() -> int:
