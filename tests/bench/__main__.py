@@ -23,6 +23,8 @@ BENCHMARKS: Final = (
     "idle",
     "job_run",
     "job_stop",
+    "job_recovery",
+    "job_torch",
     "start",
     "kernel_line",
     "callback",

@@ -1,4 +1,4 @@
-"""From the signal that ends a supervisor until its whole tree has gone: processes that obey, and that do not."""
+"""From the signal that ends a supervisor until nothing of its job is left: of such as obey, and not."""
 
 import signal
 import sys

@@ -92,13 +92,16 @@ def _empty(step: Step) -> None:
 
 @dataclass(kw_only=True)
 class Job:
-    """``policy`` are flags of ``job run``, ``words`` arguments of the trainer. Both before the start."""
+    """``policy`` are flags of ``job run``, ``words`` further arguments of the trainer, ``trained`` another
+    command in its place. All before the start.
+    """
 
     node: Acting
     step: Step
     folder: Path
     policy: Sequence[str] = ()
     words: Sequence[str] = ()
+    trained: Sequence[str | Path] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     process: asyncio.subprocess.Process | None = None
     holding: asyncio.Task[None] | None = None
@@ -126,7 +129,8 @@ class Job:
             *pace,
             *self.words,
         ]
-        return [sys.executable, "-m", "nodeagent.job", "run", *state, *self.policy, "--", *trains]
+        command = self.trained or trains
+        return [sys.executable, "-m", "nodeagent.job", "run", *state, *self.policy, "--", *command]
 
     async def start(self) -> None:
         self.checkpoints.mkdir(parents=True, exist_ok=True)
