@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.engine import Engine
-from nodeagent.core.model import Carried, Event, Input, Outcome, ResetStage, Started, Tick, View
+from nodeagent.core.model import Carried, Event, Input, Outcome, ResetStage, Started, Tick, View, Wanted
 from nodeagent.core.preview import Preview
 from nodeagent.store.records import StoredEvent
 
@@ -94,6 +94,12 @@ class Observed:
     def in_progress(self) -> tuple[str, ...]:
         """The ids of the resets that have not ended."""
         return tuple(one.id for one in self._view.resets if one.stage is not ResetStage.ENDED)
+
+    def wanted(self) -> dict[str, tuple[Wanted, int, int]]:
+        """What is wanted of each supervised job, for which run, and how much of what it said is taken."""
+        return {
+            job.name: (job.wanted, job.run, job.said) for job in self._view.jobs if job.wanted is not None
+        }
 
     def _is_due(self, now_ns: int) -> bool:
         deadline_ns = self.engine.next_deadline()

@@ -12,6 +12,12 @@ from tests.simulation.acting.sickness import SICKNESS
 from tests.simulation.acting.tables import acting_catalogs, digests_of
 from tests.simulation.catalogs import catalogs
 from tests.simulation.invariants import all_invariants, general_invariants
+from tests.simulation.jobs.invariants import job_invariants
+from tests.simulation.jobs.plots import FAULTS as FAULTS_UNDER_JOBS
+from tests.simulation.jobs.plots import JOBS, all_end, free_parts
+from tests.simulation.jobs.plots import TROUBLES as TROUBLES_OF_JOBS
+from tests.simulation.jobs.tables import digests_of as digests_of_jobs
+from tests.simulation.jobs.tables import job_catalogs
 from tests.simulation.plots import FAULTS, HOUR_NS, MINUTE_NS
 from tests.simulation.reporting.plots import INTERRUPTIONS, PAUSES_NS, REPORTS, reporting_catalogs
 from tests.simulation.reporting.twin import ReportsStand
@@ -19,7 +25,9 @@ from tests.simulation.surroundings import SURROUNDINGS
 from tests.simulation.transitions import (
     CHANGES_BY_ACTING,
     CHANGES_BY_RULES,
+    CHANGES_OF_JOBS,
     OF_ACTING,
+    OF_JOBS,
     OF_RULES,
     Transition,
 )
@@ -73,6 +81,18 @@ LIVES: Mapping[str, Life] = {
         ends=all_leave,
         kinds=OF_ACTING,
         changes=CHANGES_BY_ACTING,
+    ),
+    "jobs": Life(
+        parts=free_parts,
+        catalogs=job_catalogs,
+        digests=digests_of_jobs,
+        plots=(JOBS, FAULTS_UNDER_JOBS, TROUBLES_OF_JOBS),
+        weights=(6, 6, 2),
+        pauses_ns=(0, SECOND_NS, MINUTE_NS, 5 * MINUTE_NS, 20 * MINUTE_NS),
+        invariants=job_invariants,
+        ends=all_end,
+        kinds=OF_JOBS,
+        changes=CHANGES_OF_JOBS,
     ),
     "reports": Life(
         parts=mixed_parts,

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from tests.simulation.run import Result, simulate
 
-KEPT = {name: Path(__file__).with_name(f"seeds_{name}.txt") for name in ("rules", "acting", "reports")}
+KEPT = {
+    name: Path(__file__).with_name(f"seeds_{name}.txt") for name in ("rules", "acting", "jobs", "reports")
+}
 SHOWING = Path(__file__).with_name("seeds_mutations.txt")
 
 

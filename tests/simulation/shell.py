@@ -123,6 +123,7 @@ class Shell:
         except Killed as killed:
             self._die(str(killed))
         world.listening = self.runs
+        world.lives += self.runs
         if self.runs:
             self._rests()
             self.actuator.take_over(self.engine.view().resets)
@@ -154,6 +155,7 @@ class Shell:
     def _rests(self) -> None:
         assert self._engine is not None
         self.world.proposed = self._engine.in_progress()
+        self.world.wanted = self._engine.wanted()
         refused, self._refused = self._refused, []
         for action_id in refused:
             self.deliver(

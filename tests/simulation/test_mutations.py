@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.simulation.acting import mutations as acting_mutations
+from tests.simulation.jobs import mutations as job_mutations
 from tests.simulation.mutations import rules
 from tests.simulation.mutations.mutation import Mutation, catching_seed
 from tests.simulation.reporting import mutations as reporting_mutations
@@ -16,6 +17,7 @@ SEEDS = with_kept(1, 24, "rules")
 HOURS = 24.0
 ACTING_SEEDS = with_kept(1, 40, "acting")
 ACTING_HOURS = 100.0
+JOB_SEEDS = with_kept(1, 24, "jobs")
 REPORTING_SEEDS = with_kept(1, 10, "reports")
 
 
@@ -41,6 +43,12 @@ def test_a_mutation_of_the_policy_breaks_an_invariant(mutation: Mutation) -> Non
     assert catching_seed(mutation, seeds, ACTING_HOURS, "acting") is not None
 
 
+@pytest.mark.parametrize("mutation", job_mutations.MUTATIONS, ids=_name)
+def test_a_mutation_of_what_becomes_of_jobs_breaks_an_invariant(mutation: Mutation) -> None:
+    seeds = [*shown_by(mutation.name), *JOB_SEEDS]
+    assert catching_seed(mutation, seeds, HOURS, "jobs") is not None
+
+
 @pytest.mark.parametrize("mutation", reporting_mutations.MUTATIONS, ids=_name)
 def test_a_mutation_of_what_becomes_of_reports_breaks_an_invariant(mutation: Mutation) -> None:
     assert catching_seed(mutation, REPORTING_SEEDS, HOURS, "reports") is not None
@@ -55,6 +63,7 @@ def test_a_mutation_ends_where_it_was_applied() -> None:
 def test_mutations_have_names_of_their_own() -> None:
     names = [
         mutation.name
-        for mutation in (*rules.MUTATIONS, *acting_mutations.MUTATIONS, *reporting_mutations.MUTATIONS)
+        for module in (rules, acting_mutations, job_mutations, reporting_mutations)
+        for mutation in module.MUTATIONS
     ]
     assert len(set(names)) == len(names) >= 80

@@ -17,7 +17,9 @@ from tests.simulation.seeds import play, with_kept
 from tests.simulation.transitions import (
     CHANGES_BY_ACTING,
     CHANGES_BY_RULES,
+    CHANGES_OF_JOBS,
     OF_ACTING,
+    OF_JOBS,
     OF_RULES,
     Transition,
     Transitions,
@@ -30,6 +32,7 @@ HOURS = 24.0
 ACTING_SEEDS = 40
 REPORTING_SEEDS = 20
 ACTING_HOURS = 100.0
+JOB_SEEDS = 20
 
 
 @pytest.mark.slow
@@ -45,6 +48,12 @@ def test_every_invariant_of_resets_holds_over_thousands_of_hours() -> None:
     ends = _check(results, OF_ACTING, CHANGES_BY_ACTING).ends
     assert len(results) * ACTING_HOURS >= 4_000
     assert [state.value for state in ActionState if ends[state] < 40] == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_every_invariant_of_supervised_jobs_holds_on_many_seeds() -> None:
+    _check(play(with_kept(1, JOB_SEEDS, "jobs"), HOURS, "jobs"), OF_JOBS, CHANGES_OF_JOBS)
 
 
 @pytest.mark.slow
@@ -67,7 +76,7 @@ def _check(
     return together
 
 
-@pytest.mark.parametrize("life", ["rules", "acting", "reports"])
+@pytest.mark.parametrize("life", ["rules", "acting", "jobs", "reports"])
 def test_a_seed_gives_the_same_bytes_each_time(life: str) -> None:
     first, second = simulate(7, 12, life=life), simulate(7, 12, life=life)
     assert first.broken == second.broken == ""
@@ -75,7 +84,7 @@ def test_a_seed_gives_the_same_bytes_each_time(life: str) -> None:
     assert first.digest != simulate(8, 12, life=life).digest
 
 
-@pytest.mark.parametrize("life", ["rules", "acting", "reports"])
+@pytest.mark.parametrize("life", ["rules", "acting", "jobs", "reports"])
 def test_a_seed_gives_the_same_bytes_in_any_process(life: str) -> None:
     digests = {_digest_under_hash_seed(hash_seed, life) for hash_seed in ("1", "2")}
     assert digests == {simulate(7, 12, life=life).digest}

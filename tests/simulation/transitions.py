@@ -105,7 +105,8 @@ OF_ACTING = frozenset(
         EventKind.RESUMED,
     }
 )
-OF_RULES = frozenset(EventKind) - OF_ACTING
+OF_JOBS = frozenset(kind for kind in EventKind if kind.value.startswith("job_"))
+OF_RULES = frozenset(EventKind) - OF_ACTING - OF_JOBS
 
 CHANGES_BY_RULES: tuple[Transition, ...] = (
     ("condition", NONE, "present", "occur"),
@@ -190,6 +191,42 @@ CHANGES_BY_ACTING: tuple[Transition, ...] = (
     ("hold", "bounded", NONE, "time"),
 )
 
+CHANGES_OF_JOBS: tuple[Transition, ...] = (
+    ("job", NONE, "running", "JobBegun"),
+    ("job", NONE, "holding", "JobBegun"),
+    ("job", NONE, "leaving", "JobBegun"),
+    ("job", "running", "asked", "occur"),
+    ("job", "running", "asked", "once"),
+    ("job", "running", "asked", "time"),
+    ("job", "running", "asked", "Holders"),
+    ("job", "running", "asked", "complete poll"),
+    ("job", "running", "asked", "approve"),
+    ("job", "running", "asked", "reset"),
+    ("job", "running", "asked", "stop_job"),
+    ("job", "running", "asked", "rerun_job"),
+    ("job", "running", "leaving", "occur"),
+    ("job", "running", "leaving", "isolate"),
+    ("job", "running", "holding", "JobSaid"),
+    ("job", "running", "ended", "JobEnded"),
+    ("job", "running", "ended", "Started"),
+    ("job", "asked", "holding", "JobSaid"),
+    ("job", "asked", "holding", "Holders"),
+    ("job", "asked", "running", "JobSaid"),
+    ("job", "asked", "leaving", "time"),
+    ("job", "asked", "leaving", "refuse"),
+    ("job", "asked", "ended", "JobEnded"),
+    ("job", "holding", "running", "complete poll"),
+    ("job", "holding", "running", "recover"),
+    ("job", "holding", "running", "rerun_job"),
+    ("job", "holding", "leaving", "time"),
+    ("job", "holding", "leaving", "ActionResult"),
+    ("job", "holding", "ended", "JobEnded"),
+    ("job", "leaving", "ended", "JobEnded"),
+    ("reset", "announced", "running", "JobSaid"),
+    ("reset", "announced", "running", "Holders"),
+    ("reset", "waiting", "running", "JobEnded"),
+)
+
 
 def _states(view: View) -> Iterator[tuple[tuple[str, str], str]]:
     for condition in view.conditions:
@@ -201,6 +238,9 @@ def _states(view: View) -> Iterator[tuple[tuple[str, str], str]]:
     for reset in view.resets:
         again = " again" if reset.attempt > 1 else ""
         yield ("reset", reset.id), f"{reset.stage}{again}"
+    for job in view.jobs:
+        if job.stage is not None:
+            yield ("job", job.name), job.stage.value
     for source in view.sources:
         yield ("source", f"{source.name} {source.device_id}".strip()), _of_source(source)
     for device in view.devices:

@@ -6,7 +6,7 @@ inputs, and yields how long it waits. What is said while nobody listens is lost,
 
 import heapq
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nodeagent.core.catalog.catalog import SECOND_NS
@@ -23,12 +23,15 @@ from nodeagent.core.model import (
     Signal,
     SourceBack,
     SourceLost,
+    Wanted,
 )
 
 EPOCH_NS = 1_790_000_000 * SECOND_NS
 """What a right wall clock says as the simulation begins."""
 
 Plot = Iterator[int]
+Wish = tuple[Wanted, int, int]
+"""What is wanted of a job, for which run, and how much of what its supervisor said is taken."""
 
 
 @dataclass(slots=True)
@@ -98,8 +101,9 @@ class World:
     """``true_ns`` is the time that really passes; every clock that the daemon can read follows from it.
 
     ``digests`` are of the tables that may be in force, ``calm`` of those that mostly are. ``proposed`` are
-    the resets in progress, as the daemon shows them. ``degrade`` takes the disk away, for a reason, or gives
-    it back ("").
+    the resets in progress, as the daemon shows them, ``wanted`` what it wants of jobs, ``lives`` how often it
+    has begun. ``supervised`` are the jobs of which there are twins, ``overlaps`` what these have found.
+    ``degrade`` takes the disk away, for a reason, or gives it back ("").
     """
 
     def __init__(self, seed: int, parts: Sequence[Part], digests: Sequence[str]) -> None:
@@ -113,6 +117,10 @@ class World:
         self.parts = list(parts)
         self.listening = False
         self.proposed: tuple[str, ...] = ()
+        self.lives = 0
+        self.wanted: Mapping[str, Wish] = {}
+        self.supervised: set[str] = set()
+        self.overlaps: list[str] = []
         self.degrade: Callable[[str], None] = lambda _: None
         self.lost: set[str] = set()
         self.rule_of_boottime: Callable[[int], int] = lambda boottime_ns: boottime_ns
@@ -145,6 +153,7 @@ class World:
         self.lost.clear()
         for part in self.parts:
             part.heard = True
+            part.holders = part.holders and ()
             part.active = {code: None for code in part.active if self.rng.random() < 0.3}
 
     # ------------------------------------------------------------------ plots

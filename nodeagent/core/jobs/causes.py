@@ -18,6 +18,7 @@ from nodeagent.core.model import (
     Promotion,
     Reset,
     ResetMode,
+    ResetStage,
     Verdict,
 )
 from nodeagent.core.resets import blockers, eligibility, policy
@@ -86,13 +87,13 @@ def _neighbours_reset(state: State, job: Job) -> Cause | None:
 def _waits_for_such_alone(state: State, reset: Reset) -> bool:
     """The job of the faulty chip stops first: nobody makes way for a reset that may never come."""
     using = {job.name: job for chip_id in reset.members for job in chips.supervised_on(state, chip_id)}
-    others = [job for job in using.values() if job.stage is not JobStage.HOLDING]
+    others = [job for job in using.values() if not chips.is_out_of_the_way(job)]
     if not all(_makes_way(job) and own_reset(state, job) is None for job in others):
         return False
     settings = state.lookup.settings.reset
     if state.moment_ns < blockers.cooled_ns(state, settings):
         return False
-    return not blockers.of_start(state, reset, settings, without=others)
+    return not blockers.of_start(state, reset, settings, others)
 
 
 def _makes_way(job: Job) -> bool:
@@ -160,12 +161,18 @@ def _away(device: Device, said: Contribution) -> Cause:
 
 
 def of_wait(state: State, job: Job) -> Cause | None:
-    """Why no run may begin now; None where one may."""
+    """Why no run may begin now; None where one may. One that is only watched waits for nothing but the end of
+    a reset that is being done: it would begin in the middle of it.
+    """
     own = chips.chips_of(state, job)
     for reset in state.all(Reset):
-        if not reset.has_ended and reset.mode is not ResetMode.DRY_RUN and not own.isdisjoint(reset.members):
+        if reset.has_ended or reset.mode is ResetMode.DRY_RUN or own.isdisjoint(reset.members):
+            continue
+        if reset.stage is ResetStage.RUNNING or not job.policy.only_watches:
             chip_id = next(each for each in reset.members if each in own)
             return _for_reset(state, reset, chip_id, next(iter(reset.codes), ""))
+    if job.policy.only_watches:
+        return None
     for device, said in _contributions(state, job):
         is_barred = said.stance[1] in _STOPS or said.stance[0] is Verdict.ISOLATE
         if is_barred and not _of_the_job(state, said):

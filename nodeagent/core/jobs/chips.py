@@ -47,6 +47,11 @@ def supervised_on(state: Queries, device_id: str) -> list[Job]:
     return [job for job in live(state) if device_id in chips_of(state, job)]
 
 
+def is_out_of_the_way(job: Job) -> bool:
+    """It does not run, and its chips may be reset. One that is only watched has not agreed to that."""
+    return job.stage is JobStage.HOLDING and not job.policy.only_watches
+
+
 def chips_of(state: Queries, job: Job) -> frozenset[str]:
     """The ids of its devices; of a part, that of its chip."""
     return frozenset(state.chip_of(state.device(device_id)).id for device_id in used_by(state, job))

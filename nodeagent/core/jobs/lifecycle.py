@@ -128,7 +128,7 @@ def stop(state: State, job: Job, run: int) -> Job | None:
 
 def send_away(state: State, job: Job, cause: Cause) -> bool:
     """It is to give up this node, where its policy allows anything at all; True if it is told so now."""
-    if not (job.policy.in_place or job.policy.reschedules):
+    if job.policy.only_watches:
         return False
     isolated = notes.is_isolated(state, chips.used_by(state, job))
     leaving = advance(state, job, Happened.SENT_AWAY, isolated=isolated, held=False, **_of(cause))

@@ -40,15 +40,25 @@ def is_isolated(state: State, device_ids: Iterable[str]) -> bool:
 
 
 def note_of(state: State, job: Job, run: int, why: str) -> JobNote:
-    view = _supervised(state, job)
+    handling, isolated = _stands(state, job, chips.used_by(state, job))
     return JobNote(
         name=job.name,
         run=run,
         stage=job.stage,
         why=why,
-        recommended=view.recommended,
+        recommended=recommended(handling, isolated, job.stage, job.status),
         strategy=job.policy.strategy,
     )
+
+
+def _stands(state: State, job: Job, device_ids: tuple[str, ...]) -> tuple[Handling, bool]:
+    """The strictest handling of its chips and the node, and whether one of them takes no new work. One that
+    has ended uses none; there may be many of them, and each is shown with every change.
+    """
+    if job.stage is JobStage.ENDED:
+        return Handling.NONE, job.isolated
+    isolated = job.isolated if job.stage is JobStage.LEAVING else is_isolated(state, device_ids)
+    return handling_of(state, device_ids), isolated
 
 
 def views(state: State) -> tuple[JobView, ...]:
@@ -58,8 +68,7 @@ def views(state: State) -> tuple[JobView, ...]:
 
 def _supervised(state: State, job: Job) -> JobView:
     device_ids = chips.used_by(state, job)
-    handling = handling_of(state, device_ids)
-    isolated = job.isolated if job.stage is JobStage.LEAVING else is_isolated(state, device_ids)
+    handling, isolated = _stands(state, job, device_ids)
     return JobView(
         name=job.name,
         kind=job.kind,

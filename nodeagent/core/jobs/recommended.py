@@ -8,7 +8,7 @@ from typing import Final
 
 from nodeagent.core.model import Handling, JobStage, Recommendation
 
-_BY_STATUS: Final[Mapping[int, Recommendation]] = {
+_BY_STATUS: Final[Mapping[int | None, Recommendation]] = {
     75: Recommendation.RESCHEDULE,
     85: Recommendation.RESTART_IN_PLACE,
     86: Recommendation.RESCHEDULE_ISOLATED,
@@ -34,9 +34,9 @@ def recommended(
 ) -> Recommendation:
     """``handling`` is the strictest on its chips and the node, ``isolated`` says that the node or a chip of
     it takes no new work. ``stage`` is None where nobody supervises the job; ``status`` is that of one that
-    has ended, None where its supervisor died.
+    has ended, None where its supervisor died: then its scheduler knows as much.
     """
-    if stage is JobStage.ENDED and status is not None:
+    if stage is JobStage.ENDED:
         return _BY_STATUS.get(status, Recommendation.NONE)
     if stage in (JobStage.ASKED, JobStage.HOLDING):
         return Recommendation.HOLD

@@ -2,7 +2,7 @@
 
 It is looked at again whenever a device, a reset, a hold, a holder or a claim has changed, and when the time
 of its stage is over. The reasons are in ``causes``, the stages in ``lifecycle``. A job whose policy allows
-nothing is only watched: it is granted, whatever its chips are.
+nothing is only watched: it is granted, whatever its chips are, unless they are just being reset.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,6 +32,8 @@ def due(state: State, job: Job) -> None:
     elif job.stage is JobStage.RUNNING:
         if (cause := causes.of_leave(state, job)) is not None:
             lifecycle.send_away(state, job, cause)
+    elif job.policy.only_watches:
+        state.put(replace(job, due_ns=None))
     else:
         lifecycle.send_away(state, job, replace(_last(job), why=_why_too_late(state, job)))
 
@@ -55,11 +57,10 @@ def _last(job: Job) -> Cause:
 
 
 def grant_if_well(state: State, job: Job) -> bool:
-    """Allow the run of one that is held, where nothing speaks against it. A job that is only watched has no
-    gate.
-    """
-    is_watched = not (job.policy.in_place or job.policy.reschedules)
-    if not is_watched and (job.held or causes.of_no_return(state, job) or causes.of_wait(state, job)):
+    """Allow the run of one that is held, where nothing speaks against it."""
+    if causes.of_wait(state, job) is not None:
+        return False
+    if not job.policy.only_watches and (job.held or causes.of_no_return(state, job) is not None):
         return False
     lifecycle.grant(state, job)
     return True
@@ -68,6 +69,8 @@ def grant_if_well(state: State, job: Job) -> bool:
 def _holding(state: State, job: Job) -> bool:
     if grant_if_well(state, job):
         return True
+    if job.policy.only_watches:
+        return _watch(state, job, None)
     cause = causes.of_no_return(state, job)
     return cause is not None and lifecycle.send_away(state, job, cause)
 
@@ -89,7 +92,7 @@ def _running(state: State, job: Job) -> bool:
 
 
 def _watch(state: State, job: Job, due_ns: int | None) -> bool:
-    """A reset that would help is expected: it is waited for, but not for ever."""
+    """It stays as it is until then: a reset that would help is waited for, but not for ever."""
     if job.due_ns == due_ns:
         return False
     state.put(replace(job, due_ns=due_ns))

@@ -69,6 +69,10 @@ class JobPolicy:
     reschedules: bool = False
     strategy: str = ""
 
+    @property
+    def only_watches(self) -> bool:
+        return not (self.in_place or self.reschedules)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:

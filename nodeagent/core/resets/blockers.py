@@ -132,7 +132,7 @@ def users(
                 continue
             yield f"{name} is claimed by the {kind or 'job'} {job}"
         for user in chips.supervised_on(state, device_id):
-            if user.stage is JobStage.HOLDING or user in without:
+            if chips.is_out_of_the_way(user) or user in without:
                 continue
             if not registered_jobs.has(ended_first, user.name):
                 yield f"{name} is used by the job {user.name}{_IN_STAGE.get(user.stage, '')}"

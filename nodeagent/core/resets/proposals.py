@@ -15,7 +15,6 @@ from nodeagent.core.model import (
     EventKind,
     Hold,
     HoldKind,
-    JobStage,
     Reset,
     ResetMode,
     ResetStage,
@@ -94,7 +93,7 @@ def _is_awaited_by_all(state: State, reset: Reset) -> bool:
     if reset.mode is not ResetMode.ON and not (reset.mode is ResetMode.ASK and reset.approved):
         return False
     using = [job for chip_id in reset.members for job in chips.supervised_on(state, chip_id)]
-    are_stopped = bool(using) and all(job.stage is JobStage.HOLDING for job in using)
+    are_stopped = bool(using) and all(map(chips.is_out_of_the_way, using))
     return are_stopped and not any(blockers.users(state, reset.members, state.lookup.settings.reset))
 
 

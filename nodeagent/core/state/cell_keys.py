@@ -30,6 +30,7 @@ from nodeagent.core.model import (
     Withdrawn,
 )
 from nodeagent.core.state.timers import Key as Key
+from nodeagent.core.verdicts.judge import JOB_LEVELS
 
 C = TypeVar("C", Condition, Promotion, Sighting, Window)
 
@@ -108,6 +109,12 @@ def shown_alike(one: Condition, other: Condition) -> bool:
         and (one.present_ns is None) is (other.present_ns is None)
         and (one.recovered_ns is None) is (other.recovered_ns is None)
     )
+
+
+def restarts_anew(before: Condition, after: Condition) -> bool:
+    """Whether what restarts its job has occurred once more."""
+    restarts = after.user_induced or after.level in JOB_LEVELS
+    return restarts and after.occurred_ns != before.occurred_ns
 
 
 def weighed_alike(one: Promotion, other: Promotion) -> bool:

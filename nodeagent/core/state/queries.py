@@ -21,7 +21,9 @@ C = TypeVar("C", bound=Cell)
 
 
 class Queries:
-    """Over cells of the types ``of``; ``State`` fills and indexes them."""
+    """Over cells of the types ``of``; ``State`` fills and indexes them. ``in_place`` are the chips that are
+    judged as in mode graceful whatever the mode is.
+    """
 
     def __init__(self, of: Iterable[type]) -> None:
         self.lookup = Lookup(Catalog(digest=""))
@@ -31,6 +33,13 @@ class Queries:
         self.on_device = Groups[tuple[type, str]]()
         self.parts_of = Groups[str]()
         self.awaited: dict[Key, None] = {}
+        self.in_place: frozenset[str] = frozenset()
+
+    def lookup_on(self, device_id: str) -> Lookup:
+        """By which what is open on the device is judged."""
+        if not self.in_place or (device := self.get(Device, device_id)) is None:
+            return self.lookup
+        return self.lookup.gracefully if self.chip_of(device).id in self.in_place else self.lookup
 
     @property
     def node_id(self) -> str:

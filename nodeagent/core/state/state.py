@@ -23,7 +23,6 @@ from nodeagent.core.model import (
     Event,
     Hold,
     Job,
-    Kind,
     Promotion,
     Reset,
     RuleCell,
@@ -38,20 +37,22 @@ from nodeagent.core.state.cell_keys import (
     Key,
     judged_alike,
     keys_of,
+    restarts_anew,
     shown_alike,
     weighed_alike,
 )
 from nodeagent.core.state.groups import Groups
 from nodeagent.core.state.indexes import Coded, Indexes
-from nodeagent.core.state.queries import PART_OF, Queries
+from nodeagent.core.state.marks import Marks
+from nodeagent.core.state.queries import PART_OF
 from nodeagent.core.state.timers import Timers
-from nodeagent.core.verdicts.judge import JOB_LEVELS, RESET_LEVELS, Contribution, Judgement
+from nodeagent.core.verdicts.judge import RESET_LEVELS, Contribution
 
 Timed = Condition | Promotion | RuleCell
 OnDevice = Condition | Promotion | Hold
 
 
-class State(Queries):
+class State(Marks):
     """``catalogs`` is the shell's: every digest that an input may name must be in it before that input.
 
     ``rule_cells`` are the types of cells that kinds of rules bring.
@@ -75,13 +76,9 @@ class State(Queries):
         }
         self.actions: list[Action] = []
         self.answer: Answer | None = None
-        self.dirty: dict[str, None] = {}
-        self.unreviewed: dict[str, None] = {}
         self.reaching: dict[Key, None] = {}
         self.pending: dict[Key, None] = {}
         self.suppressed = Groups[str]()
-        self.judged: dict[str, Judgement] = {}
-        self.in_place: frozenset[str] = frozenset()
         self.said: dict[Key, Contribution] = {}
         self._follow: dict[type, Callable[[Key, Any, Any], None]] = {
             Condition: self._follow_condition,
@@ -126,14 +123,14 @@ class State(Queries):
             self._group(key, before, after)
         elif judged_alike(before, after):
             may_ask = after.level in RESET_LEVELS and self._may_ask_now(before, after)
-            if may_ask or self._may_stop_a_job(before, after):
+            if may_ask or (self.cells[Job] and restarts_anew(before, after)):
                 self.unreviewed[after.device_id] = None
             self._arm(key, after)
             return
         self.said.pop(key, None)
         for cell in (before, after):
             if cell is not None:
-                self._mark_reach(cell)
+                self.mark_reach(cell)
         if after is None or after.affects is Affects.SELF:
             self.reaching.pop(key, None)
         else:
@@ -144,12 +141,6 @@ class State(Queries):
         """Whether it may ask for a reset for which it did not ask before: what continues is not weighed."""
         era = self.era
         return before.heard_ns <= max(era.started_ns, era.catalog_ns) or not shown_alike(before, after)
-
-    def _may_stop_a_job(self, before: Condition, after: Condition) -> bool:
-        """Each occurrence of what only restarts its job does so anew."""
-        has_occurred = after.occurred_ns != before.occurred_ns
-        restarts = after.user_induced or after.level in JOB_LEVELS
-        return has_occurred and restarts and bool(self.cells[Job])
 
     def _follow_promotion(self, key: Key, before: Promotion | None, after: Promotion | None) -> None:
         self._arm(key, after)
@@ -165,7 +156,7 @@ class State(Queries):
         affects = self.indexes.reaching.get(key, affects)
         self._follow_on_device(key, before, after)
         if affects is not None:
-            self._mark_affected(affects)
+            self.mark_affected(affects)
 
     def _follow_hold(self, key: Key, before: Hold | None, after: Hold | None) -> None:
         self.said.pop(key, None)
@@ -207,12 +198,6 @@ class State(Queries):
                     self._arm(key, self.cells[Promotion][key])
             self.mark((chip_id,))
 
-    def lookup_on(self, device_id: str) -> Lookup:
-        """By which what is open on the device is judged."""
-        if not self.in_place or (device := self.get(Device, device_id)) is None:
-            return self.lookup
-        return self.lookup.gracefully if self.chip_of(device).id in self.in_place else self.lookup
-
     def _follow_sighting(self, key: Key, before: Sighting | None, after: Sighting | None) -> None:
         if after is not None and after.suppressed_ns is not None:
             self.suppressed.add(after.code, key)
@@ -251,10 +236,10 @@ class State(Queries):
                         self.said.pop(said, None)
             for reaching in self.reaching:
                 if self.cells[Condition][reaching].device_id == after.id:
-                    self._mark_reach(self.cells[Condition][reaching])
+                    self.mark_reach(self.cells[Condition][reaching])
             for reaching, affects in self.indexes.reaching.items():
                 if self.cells[Promotion][reaching].device_id == after.id:
-                    self._mark_affected(affects)
+                    self.mark_affected(affects)
 
         if before is None or after is None:
             self._judge_by_jobs()
@@ -305,25 +290,6 @@ class State(Queries):
                 self._arm(key, cell, not_before_ns)
         for key, source in self.cells[Source].items():
             self.timers.set(key, deadlines.of_source(self.lookup, source))
-
-    # ------------------------------------------------------------------ whose verdict may have changed
-
-    def mark(self, device_ids: Iterable[str]) -> None:
-        for device_id in device_ids:
-            self.dirty[device_id] = None
-            self.unreviewed[device_id] = None
-            self.judged.pop(device_id, None)
-            self.mark(part.id for part in self.parts(device_id))
-
-    def _mark_reach(self, condition: Condition) -> None:
-        self.mark((condition.device_id,))
-        self._mark_affected(condition.affects)
-
-    def _mark_affected(self, affects: Affects) -> None:
-        if affects is Affects.NODE:
-            self.mark((self.node_id,))
-        elif affects is Affects.CHIPS_BEHIND:
-            self.mark(device.id for device in self.cells[Device].values() if device.kind is Kind.CHIP)
 
 
 def _is_injected(cell: Timed) -> bool:

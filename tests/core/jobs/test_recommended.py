@@ -48,8 +48,8 @@ def test_one_that_leaves_is_run_elsewhere_whatever_its_chips_are(
     assert recommended(Handling.NONE, isolated, JobStage.LEAVING) is best
 
 
-def test_of_one_whose_supervisor_died_the_handling_says_it() -> None:
-    assert recommended(Handling.RESCHEDULE, False, JobStage.ENDED) is Recommendation.RESCHEDULE
+def test_of_one_whose_supervisor_died_its_scheduler_knows_as_much() -> None:
+    assert recommended(Handling.RESCHEDULE, False, JobStage.ENDED) is Recommendation.NONE
 
 
 def test_of_one_that_ended_its_status_says_it_and_not_its_chips() -> None:

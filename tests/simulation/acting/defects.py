@@ -40,8 +40,8 @@ def one_more(state: State, members: tuple[str, ...], settings: ResetSettings) ->
     return _exhausted(state, members, replace(settings, limit=settings.limit + 1))
 
 
-def one_more_for_the_node(state: State, reset: Reset, settings: ResetSettings) -> tuple[str, ...]:
-    return _of_start(state, reset, replace(settings, node_limit=settings.node_limit + 1))
+def one_more_for_the_node(state: State, reset: Reset, settings: ResetSettings, *more: Any) -> tuple[str, ...]:
+    return _of_start(state, reset, replace(settings, node_limit=settings.node_limit + 1), *more)
 
 
 def charge_the_asker(state: State, reset: Reset, settings: ResetSettings) -> None:

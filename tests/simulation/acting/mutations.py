@@ -64,7 +64,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "the application's fault asks for a reset", (wanting(lambda one: replace(one, user_induced=False)),)
     ),
     Mutation("a drill asks for a reset", (wanting(lambda one: replace(one, injected=False)),)),
-    Mutation("a reload asks for a reset", ((policy, "_asks", asks_after_a_reload),)),
+    Mutation("a reload asks for a reset", ((policy, "asks", asks_after_a_reload),)),
     Mutation("a reset stays proposed though its fault is gone", (kept_despite("the fault is gone"),)),
     Mutation("a reset keeps the mode of its proposal", (kept_despite("the mode of resets"),)),
     Mutation("resets that are switched off continue", (kept_despite("switched off"),)),

@@ -19,6 +19,7 @@ from nodeagent.core.model import (
 )
 from tests.simulation.history import Broken, Step
 from tests.simulation.twins.levels import PRECEDENCE
+from tests.simulation.twins.modes import settings_on
 from tests.simulation.twins.rows import row_of
 from tests.simulation.watch import Invariant
 
@@ -114,11 +115,13 @@ def _stances(view: View, device: DeviceView, catalog: Catalog) -> Iterator[Stanc
             ):
                 yield Verdict.NO_NEW_JOBS, Handling.RESET_WHEN_IDLE
             else:
-                yield stance_of(condition.level, condition.phase, settings)
+                judged_by = settings_on(view, condition.device_id, settings)
+                yield stance_of(condition.level, condition.phase, judged_by)
     for promotion in view.promotions:
         affects = _affects(promotion, catalog)
         if promotion.effective and _reaches(view, promotion.device_id, affects, device):
-            yield stance_of(promotion.level, promotion.phase, settings)
+            judged_by = settings_on(view, promotion.device_id, settings)
+            yield stance_of(promotion.level, promotion.phase, judged_by)
     for hold in view.holds:
         if hold.device_id == device.id:
             yield _HELD[hold.kind]

@@ -43,6 +43,7 @@ AGENT_CODES = {
     "store_degraded",
     "too_many_faults",
     "private_mount_namespace",
+    "process_unkillable",
     "reset_failed",
     "reset_limit_reached",
 }

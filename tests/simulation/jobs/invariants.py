@@ -1,0 +1,271 @@
+"""What must hold of supervised jobs, from the views, the events, and what the twins say truly ran."""
+
+from collections.abc import Iterator, Mapping
+
+from nodeagent.core.engine import Engine
+from nodeagent.core.model import (
+    Event,
+    Handling,
+    JobBegun,
+    JobSaid,
+    JobStage,
+    JobView,
+    JobWord,
+    Level,
+    Outcome,
+    Reset,
+    ResetMode,
+    Started,
+    Verdict,
+    View,
+)
+from tests.simulation.history import Broken, HardwareReset, Step
+from tests.simulation.invariants import general_invariants
+from tests.simulation.jobs.tables import job_catalogs
+from tests.simulation.watch import Invariant
+from tests.simulation.world import World
+
+_FOLLOWING: Mapping[JobStage, frozenset[JobStage]] = {
+    JobStage.HOLDING: frozenset({JobStage.RUNNING, JobStage.LEAVING, JobStage.ENDED}),
+    JobStage.RUNNING: frozenset({JobStage.ASKED, JobStage.HOLDING, JobStage.LEAVING, JobStage.ENDED}),
+    JobStage.ASKED: frozenset({JobStage.HOLDING, JobStage.LEAVING, JobStage.ENDED}),
+    JobStage.LEAVING: frozenset({JobStage.ENDED}),
+    JobStage.ENDED: frozenset(),
+}
+_BARS = (Handling.RESCHEDULE, Handling.STOP_RESET_RESTART, Handling.RESTART_JOB)
+_NO_WORK = (Verdict.ISOLATE, Verdict.NO_NEW_JOBS)
+
+
+def job_invariants() -> list[Invariant]:
+    """Fresh ones: they remember what they have seen."""
+    return [
+        *general_invariants(job_catalogs()),
+        NoDoubleRun(),
+        NothingIsResetUnderAJob(),
+        SaidOnceToldOnce(),
+        StageAfterStage(),
+        AskedForAReason(),
+        HeldForAReason(),
+        LeavesAsItIs(),
+        NothingIsLostAtACrash(),
+    ]
+
+
+def _supervised(view: View) -> dict[str, JobView]:
+    return {job.name: job for job in view.jobs if job.stage is not None}
+
+
+def _goes_on(step: Step, job: JobView) -> bool:
+    """False where this step made another job of that name of it."""
+    begins = [event for event in step.events if event.kind.value == "job_begun"]
+    return all(event.job is None or event.job.name != job.name for event in begins)
+
+
+def _to_be_done(view: View, job: JobView) -> Iterator[Reset]:
+    for reset in view.resets:
+        approved = reset.mode is ResetMode.ON or (reset.mode is ResetMode.ASK and reset.approved)
+        if approved and not reset.has_ended and not set(reset.members).isdisjoint(job.devices):
+            yield reset
+
+
+class NoDoubleRun(Invariant):
+    name = "two runs of a job are never made at once"
+
+    def __init__(self) -> None:
+        self._world: World | None = None
+
+    def on_start(self, world: World) -> None:
+        self._world = world
+
+    def on_rest(self, engine: Engine, queued: int) -> None:
+        if self._world is not None and self._world.overlaps:
+            raise Broken(self.name, self._world.overlaps[0])
+
+
+class NothingIsResetUnderAJob(Invariant):
+    name = "no chip is reset under a process, or under a job that is not held"
+
+    def __init__(self) -> None:
+        self._world: World | None = None
+        self._jobs: dict[str, JobView] = {}
+
+    def on_start(self, world: World) -> None:
+        self._world = world
+
+    def on_step(self, step: Step) -> None:
+        self._jobs = _supervised(step.after)
+
+    def on_reset(self, reset: HardwareReset) -> None:
+        assert self._world is not None
+        for part in self._world.parts:
+            if part.identity in reset.identities and part.holders:
+                raise Broken(self.name, f"{reset.attempt} of {part.name}, on which is {part.holders}")
+        for job in self._jobs.values():
+            uses = not set(job.devices).isdisjoint(reset.identities)
+            if uses and job.stage is not JobStage.HOLDING:
+                raise Broken(self.name, f"{reset.attempt} under {job.name}, which is {job.stage}")
+
+
+class SaidOnceToldOnce(Invariant):
+    name = "what a supervisor says is taken once and told once"
+
+    def on_step(self, step: Step) -> None:
+        given = step.given
+        if not isinstance(given, JobSaid):
+            return
+        before = _supervised(step.before).get(given.job)
+        told = [event for event in step.events if event.evidence.get("number") == str(given.number)]
+        if before is None or before.stage is JobStage.ENDED or given.number <= before.said:
+            if told:
+                raise Broken(self.name, f"{given} was told again: {told}")
+            return
+        wanted = 0 if given.what is JobWord.STARTED and given.run == 1 else 1
+        after = _supervised(step.after)[given.job]
+        if len(told) != wanted or after.said != given.number:
+            raise Broken(self.name, f"{given} was told {len(told)} times, and {after.said} is taken")
+
+
+class StageAfterStage(Invariant):
+    name = "a job goes from stage to stage, and never back or past one"
+
+    def on_step(self, step: Step) -> None:
+        after = _supervised(step.after)
+        for name, was in _supervised(step.before).items():
+            now = after.get(name)
+            if now is None or not _goes_on(step, now):
+                continue
+            if now.stage is not was.stage and not self._follows(was, now):
+                raise Broken(self.name, f"{name}: {was.stage} -> {now.stage}, run {was.run} -> {now.run}")
+            if now.run < was.run or (now.run > was.run + 1 and not isinstance(step.given, JobBegun)):
+                raise Broken(self.name, f"{name}: run {was.run} -> {now.run}")
+            returned = now.stage is JobStage.RUNNING and was.stage is JobStage.ASKED
+            if returned and now.run == was.run:
+                raise Broken(self.name, f"{name} was asked to stop run {was.run}, and then to go on")
+
+    def _follows(self, was: JobView, now: JobView) -> bool:
+        """One step of the daemon may span two or three of a job."""
+        assert was.stage is not None
+        reached: set[JobStage | None] = {was.stage}
+        for _ in range(3):
+            reached |= {next_one for stage in reached if stage is not None for next_one in _FOLLOWING[stage]}
+        if now.stage not in reached:
+            return False
+        skips = was.stage is JobStage.ASKED and now.stage is JobStage.RUNNING and now.run == was.run
+        return not skips
+
+
+class AskedForAReason(Invariant):
+    name = (
+        "a job is asked to stop for a reset that will be done, or for its own fault, and only if it allows it"
+    )
+
+    def on_step(self, step: Step) -> None:
+        before = _supervised(step.before)
+        for name, job in _supervised(step.after).items():
+            was = before.get(name)
+            if job.stage is JobStage.ASKED and (was is None or was.stage is not JobStage.ASKED):
+                self._check_asked(step, job)
+            if job.stage is JobStage.RUNNING and job.policy.in_place:
+                self._check_running(step, job)
+
+    def _check_asked(self, step: Step, job: JobView) -> None:
+        if not job.policy.in_place:
+            raise Broken(self.name, f"{job.name} does not allow it")
+        if job.by_operator or any(_to_be_done(step.after, job)):
+            return
+        if any(one.user_induced and one.device_id in job.devices for one in step.after.conditions):
+            return
+        handlings = {
+            one.handling for one in step.after.devices if one.id in job.devices or one.name == "node"
+        }
+        if handlings.isdisjoint(_BARS):
+            raise Broken(self.name, f"{job.name} is asked for {job.why!r} at {handlings}")
+
+    def _check_running(self, step: Step, job: JobView) -> None:
+        """A fault of its own chip that a reset in progress is for stops it."""
+        by_id = {one.id: one for one in step.after.conditions}
+        for reset in _to_be_done(step.after, job):
+            asking = [by_id[each] for each in reset.conditions if each in by_id]
+            stopping = [one for one in asking if one.level is Level.RESTART_NPU and not one.user_induced]
+            if reset.asker_id in job.devices and stopping:
+                raise Broken(self.name, f"{job.name} runs on beside {reset.id}")
+
+
+class HeldForAReason(Invariant):
+    name = "a job is held as long as its chips are not well, and no longer"
+
+    def on_step(self, step: Step) -> None:
+        before = _supervised(step.before)
+        for name, job in _supervised(step.after).items():
+            if job.policy.only_watches:
+                continue
+            was = before.get(name)
+            if job.stage is JobStage.HOLDING and not job.by_operator and not self._bars(step, job):
+                raise Broken(self.name, f"{name} is held by nothing")
+            granted = was is not None and was.stage is JobStage.HOLDING and job.stage is JobStage.RUNNING
+            if granted and not self._found_running(step, name) and (why := self._bars(step, job)):
+                raise Broken(self.name, f"{name} was granted run {job.run} beside {why}")
+
+    def _found_running(self, step: Step, name: str) -> bool:
+        """Its supervisor made the run while nobody could be asked."""
+        given = step.given
+        return isinstance(given, JobBegun | JobSaid) and given.job == name
+
+    def _bars(self, step: Step, job: JobView) -> str:
+        for reset in step.after.resets:
+            uses = not set(reset.members).isdisjoint(job.devices)
+            if uses and not reset.has_ended and reset.mode is not ResetMode.DRY_RUN:
+                return reset.id
+        blameless = {one.id for one in step.after.conditions if one.user_induced}
+        for device in step.after.devices:
+            if device.id not in job.devices and device.name != "node":
+                continue
+            reasons = {reason.id for reason in device.reasons if reason.level is not None}
+            only_its_own = bool(reasons) and reasons <= blameless and device.verdict is not Verdict.ISOLATE
+            if (device.handling in _BARS and not only_its_own) or device.verdict is Verdict.ISOLATE:
+                return f"{device.name} at {device.handling}, {device.verdict}"
+        return ""
+
+
+class LeavesAsItIs(Invariant):
+    name = "a job leaves only if it allows anything, and says whether its chips or the node take new work"
+
+    def on_step(self, step: Step) -> None:
+        before = _supervised(step.before)
+        for name, job in _supervised(step.after).items():
+            was = before.get(name)
+            if job.stage is not JobStage.LEAVING or (was is not None and was.stage is JobStage.LEAVING):
+                continue
+            if job.policy.only_watches:
+                raise Broken(self.name, f"{name} allows nothing")
+            told = [event for event in step.events if _sends_away(event, name)]
+            out = [one for one in step.after.devices if one.id in job.devices or one.name == "node"]
+            isolated = any(one.verdict in _NO_WORK for one in out)
+            if len(told) != 1 or job.isolated is not isolated:
+                raise Broken(self.name, f"{name}: isolated {job.isolated}, told {len(told)} times")
+
+
+def _sends_away(event: Event, name: str) -> bool:
+    return event.job is not None and event.job.name == name and event.evidence.get("wanted") == "leave"
+
+
+class NothingIsLostAtACrash(Invariant):
+    name = "after a crash every job is as it was, and after a reboot none has a supervisor"
+
+    def __init__(self) -> None:
+        self._jobs: tuple[JobView, ...] = ()
+
+    def on_step(self, step: Step) -> None:
+        self._jobs = step.after.jobs
+        if isinstance(step.given, Started) and step.before.boot_id not in ("", step.given.boot_id):
+            left = [job.name for job in _supervised(step.after).values() if job.stage is not JobStage.ENDED]
+            if left:
+                raise Broken(self.name, f"{left} are still there")
+
+    def on_rebuilt(self, engine: Engine, differences: Outcome) -> None:
+        if engine.view().jobs != self._jobs:
+            raise Broken(self.name, f"{self._jobs} became {engine.view().jobs}")
+
+    def on_end(self, engine: Engine, world: World) -> None:
+        if left := [job.name for job in engine.view().jobs if job.wanted is not None]:
+            raise Broken(self.name, f"{left} never ended")
