@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nodeagent.config import agent as config_module
 from nodeagent.config.agent import Config, ConfigError, load_config
 from nodeagent.config.drivers import ChipsConfig, KmsgConfig, NvidiaConfig, VendorConfig
-from nodeagent.core.catalog.catalog import SECOND_NS, Mode, ResetSettings, Settings
+from nodeagent.core.catalog.catalog import SECOND_NS, JobSettings, Mode, ResetSettings, Settings
 from nodeagent.core.model import Level, ResetMode
 from nodeagent.toml.limits import TOO_LARGE
 from nodeagent.wire import Configure, decode_order, encode
@@ -467,3 +467,50 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
         "store.retention",
         "drivers.gpu",
     ]
+
+
+def test_jobs_have_defaults_limits_and_times_that_decide(tmp_path: Path) -> None:
+    config = read(
+        tmp_path,
+        """
+[agent]
+socket = "/run/elsewhere/n.sock"
+[jobs]
+in_place = "registered"
+stop_timeout = "30s"
+heal_timeout = "5m"
+[jobs.defaults]
+hang = "restart"
+[jobs.limits]
+in-place-retries = "3"
+""",
+    )
+    assert config.jobs_socket == "/run/elsewhere/jobs.sock"
+    assert config.settings().jobs == JobSettings(
+        stop_timeout_ns=30 * SECOND_NS, heal_timeout_ns=300 * SECOND_NS, in_place_registered=True
+    )
+    assert (config.jobs.defaults, config.jobs.limits) == ({"hang": "restart"}, {"in-place-retries": "3"})
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('[jobs]\naccept = "root"', 'jobs.accept: "root": must be one of everybody, claimed'),
+        ('[jobs]\nstop_timeout = "1s"', 'jobs.stop_timeout: "1s": must be a duration from "5s" to "10m"'),
+        ('[jobs]\nsocket = "/a"\n[agent]\nsocket = "/a"', 'jobs.socket: "/a": must differ from agent.socket'),
+        ('[jobs.defaults]\nin-place-retries = "many"', "a whole number from 0 to 128, not 'many'"),
+        (
+            '[jobs.defaults]\nretries = "3"',
+            "jobs.defaults.retries: no such key; the keys are kind, in-place,",
+        ),
+        ('[jobs.limits]\nkind = "training"', "jobs.limits.kind: this key has no limit"),
+        (
+            "[jobs.limits]\ngrace = 20",
+            "jobs.limits: { grace = 20 }: must be a table of policy keys, each with",
+        ),
+    ],
+)
+def test_what_is_wrong_about_jobs_is_said(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        read(tmp_path, text)
+    assert problem in str(refused.value)

@@ -48,6 +48,12 @@ SECTIONS: Final[Mapping[str, Section]] = {
             "report": "Report faults that another system found.",
         },
     ),
+    "job": Section(
+        "Supervise jobs",
+        {
+            "job": "Work with jobs whose command is supervised.",
+        },
+    ),
     "files": Section(
         "Work on tables, configuration and logs",
         {

@@ -261,6 +261,7 @@ def _check(config: Config, report: Callable[[KeyPath, str], None]) -> None:
         for key in ("tls_cert", "tls_key", "tls_client_ca"):
             if not getattr(config.grpc, key):
                 report(("grpc", key), "missing; grpc.listen is by mutual TLS only and needs this file's path")
+    config.jobs.check(lambda key, reason: report(("jobs", *key), reason))
     config.reset.check(agent.state_dir, lambda key, reason: report(("reset", *key.split(".")), reason))
 
 

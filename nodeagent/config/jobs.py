@@ -3,12 +3,13 @@
 ``[jobs.defaults]`` and ``[jobs.limits]`` are for the supervisors, who are told them as they stand here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct, field
 
 from nodeagent.core.catalog.catalog import SECOND_NS, JobSettings
+from nodeagent.job import policy_keys
 from nodeagent.toml.quantities import duration
 from nodeagent.toml.texts import OptionalPath
 
@@ -37,6 +38,14 @@ class JobsConfig(Struct, frozen=True, kw_only=True):
     heal_timeout_ns: HealTimeout = field(default=600 * SECOND_NS, name="heal_timeout")
     defaults: Policies = field(default_factory=dict)
     limits: Policies = field(default_factory=dict)
+
+    def check(self, report: Callable[[tuple[str, str], str], None]) -> None:
+        """What is no key of a policy, or has no such value or limit: ``report((table, key), reason)``."""
+        for table, policies in (("defaults", self.defaults), ("limits", self.limits)):
+            for key, text in policies.items():
+                wrong = policy_keys.problem(key, text, as_limit=table == "limits")
+                if wrong is not None:
+                    report((table, key), wrong.removeprefix(f"{key}: "))
 
     def settings(self) -> JobSettings:
         """What the core decides by."""

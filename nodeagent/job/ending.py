@@ -66,10 +66,10 @@ def _report(turn: Turn, cause: Cause, verdict: Verdict) -> None:
         turn.report(Word.UNKILLABLE, verdict.why, status=status)
         return
     by_order = cause in (Cause.ASKED, Cause.SENT_AWAY)
-    signature = exits.known(state.failure).signature
+    known = exits.known(state.failure)
     turn.report(
         Word.STOPPED if by_order else Word.EXITED,
         verdict.why,
         status=status,
-        evidence={"signature": signature} if signature and not by_order else {},
+        evidence={"class": known.sort.value, "line": known.line} if known.line and not by_order else {},
     )

@@ -1,32 +1,194 @@
-"""What is known of why a command failed: the sort of failure, and a signature that is stable over runs."""
+"""What is known of why a command failed: the sort of failure, and a signature that is stable over runs.
 
+It reads what torch has written of the error, else the errors at the end of what the run wrote. Of several it
+takes the last that does not merely follow from another rank's end. It never guesses: what it does not know is
+unknown. A status or a signal alone has no signature, for two failures that share it may have nothing else in
+common.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from itertools import pairwise
+from typing import Any, Final
 
+from nodeagent.job.exit_rows import ROWS, ExitRow, Sort
 from nodeagent.job.model import Failure
 
+__all__ = ["Known", "Sort", "TorchError", "known", "signature_of", "torch_error"]
 
-class Sort(str, Enum):
-    """Whose a failure is. ``transient``: it may well pass by itself."""
+_MAX_LINE: Final = 300
 
-    USER = "user"
-    HARDWARE = "hardware"
-    TRANSIENT = "transient"
-    UNKNOWN = "unknown"
+_PREFIX: Final = re.compile(r"^(?:\[[A-Za-z]+ ?\d+\]: ?|\d+: )*")
+"""``[rank3]:`` of torch, ``[default0]:`` of torchrun's --tee, ``3:`` of srun --label."""
+
+_TRACEBACK: Final = "Traceback (most recent call last):"
+_ERROR_LINE: Final = re.compile(r"^([A-Za-z_][\w.]*)(?:: ?(.*))?$")
+_INNER: Final = re.compile(r"^( |$|\s*\||\+-)")
+
+_ABORTED: Final = re.compile(r"^terminate called after throwing an instance of '([^']+)'")
+_WHAT: Final = re.compile(r"^\s*what\(\): +(.*)")
+"""libstdc++, libsupc++/vterminate.cc."""
+
+_BY_SIGNAL: Final = re.compile(r"\bSignal \d+ \(SIG\w+\) received by PID \d+")
+"""torchrun of its first failure: torch/distributed/elastic/multiprocessing/errors, ProcessFailure. Then no
+exception has ended it, and what tracebacks there are were handled."""
+
+_MORE_LINES: Final = 12
+"""So many lines after its first belong to an error's message: torch_npu adds the codes of CANN there."""
+
+_LAUNCHERS_OWN: Final = frozenset({"ChildFailedError", "ProcessExitedException", "ProcessRaisedException"})
+"""torch.distributed.elastic and torch.multiprocessing: a child has failed, which is no cause."""
+
+_CHANGES: Final = (
+    (re.compile(r"\b0x[0-9a-fA-F]+\b"), "ADDRESS"),
+    (re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"), "ID"),
+    (re.compile(r"(?:/var)?/tmp/[^\s'\",:;)\]]+|/dev/shm/[^\s'\",:;)\]]+"), "TEMPORARY"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d[-T ]\d\d:\d\d:\d\d(?:[.,]\d+)*(?:Z|[+-]\d\d:?\d\d)?"), "TIME"),
+    (re.compile(r"\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\b"), "TIME"),
+    (re.compile(r"\b(pid|process|thread|tid)\b([ =:]*)\d+", re.IGNORECASE), r"\1\2N"),
+    (re.compile(r"\b\d+(?:\.\d+)? ?(?:[KMGT]i?B|bytes|ms|milliseconds|seconds|s)\b"), "AMOUNT"),
+    (re.compile(r"\b(\d{1,3}(?:\.\d{1,3}){3}):\d+\b"), r"\1:PORT"),
+    (re.compile(r"\s+"), " "),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
     """``signature`` is "" where there is nothing by which two failures could be told apart; ``line`` is what
-    people are shown."""
+    people are shown.
+    """
 
     sort: Sort = Sort.UNKNOWN
     signature: str = ""
     line: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TorchError:
+    error_type: str
+    message: str
+
+
 def known(failure: Failure | None) -> Known:
-    if failure is None or not failure.error_type:
+    if failure is None:
         return Known()
-    line = f"{failure.error_type}: {failure.message}".strip()
-    return Known(signature=line, line=line)
+    errors = _errors(failure)
+    sorts = [_sort(failure, error) for error in errors]
+    chosen = next(
+        (place for place in reversed(range(len(errors))) if sorts[place] is not Sort.TRANSIENT),
+        len(errors) - 1,
+    )
+    if chosen < 0:
+        return Known(sort=_sort(failure, None), line=_first_line(failure.message))
+    error = errors[chosen]
+    return Known(sort=sorts[chosen], signature=signature_of(error), line=_text(error)[:_MAX_LINE])
+
+
+def signature_of(error: TorchError) -> str:
+    """Without what is another at each run: addresses, ids of processes, times, temporary files, amounts."""
+    text = _text(error)
+    for pattern, instead in _CHANGES:
+        text = pattern.sub(instead, text)
+    return text.strip()[:_MAX_LINE]
+
+
+def torch_error(text: str) -> TorchError | None:
+    """Of the file that ``TORCHELASTIC_ERROR_FILE`` names: pytorch/pytorch,
+    torch/distributed/elastic/multiprocessing/errors/error_handler.py writes an object ``message`` with
+    ``message`` ("TYPE: TEXT") and ``extraInfo``; a launcher may write the text alone. None of what is torn.
+    """
+    try:
+        values: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    message = values.get("message") if isinstance(values, dict) else None
+    if isinstance(message, dict):
+        message = message.get("message")
+    if not isinstance(message, str):
+        return None
+    found = _ERROR_LINE.match(_first_line(message))
+    if found is None:
+        return TorchError(error_type="", message=message)
+    return TorchError(error_type=found[1], message=message[len(found[1]) :].removeprefix(":").strip())
+
+
+def _errors(failure: Failure) -> list[TorchError]:
+    """From the first. What torch has written is of the rank that failed first, and goes before all else."""
+    by_torch = TorchError(error_type=failure.error_type, message=failure.message)
+    if _text(by_torch) and _name(by_torch) not in _LAUNCHERS_OWN and not _BY_SIGNAL.search(failure.message):
+        return [by_torch]
+    lines = [_split(line) for line in failure.tail.splitlines()]
+    aborts = list(_aborts(lines))
+    if failure.signal is not None or _BY_SIGNAL.search(f"{failure.message}\n{failure.tail}"):
+        return aborts
+    raised = [each for each in _raised(lines) if _name(each) not in _LAUNCHERS_OWN]
+    return [*aborts, *raised]
+
+
+def _raised(lines: Sequence[tuple[str, str]]) -> Iterator[TorchError]:
+    """The ends of tracebacks. Ranks write at once, so each is followed by the prefix of its lines."""
+    within: set[str] = set()
+    for place, (prefix, text) in enumerate(lines):
+        if text.startswith(_TRACEBACK):
+            within.add(prefix)
+        elif prefix in within and not _INNER.match(text):
+            within.discard(prefix)
+            found = _ERROR_LINE.match(text)
+            if found is not None:
+                more = _more(lines[place + 1 : place + 1 + _MORE_LINES], prefix)
+                yield TorchError(error_type=found[1], message="\n".join((found[2] or "", *more)))
+
+
+def _more(lines: Sequence[tuple[str, str]], prefix: str) -> Iterator[str]:
+    for of, text in lines:
+        if text.startswith(_TRACEBACK):
+            return
+        if of == prefix:
+            yield text
+
+
+def _aborts(lines: Sequence[tuple[str, str]]) -> Iterator[TorchError]:
+    """What C++ has thrown and nobody has caught."""
+    for (_, text), (_, next_text) in pairwise(lines):
+        found, what = _ABORTED.match(text), _WHAT.match(next_text)
+        if found is not None and what is not None:
+            yield TorchError(error_type=found[1].replace("::", "."), message=what[1])
+
+
+def _split(line: str) -> tuple[str, str]:
+    found = _PREFIX.match(line)
+    end = found.end() if found else 0
+    return line[:end].strip(), line[end:]
+
+
+def _sort(failure: Failure, error: TorchError | None) -> Sort:
+    everything = f"{failure.error_type}: {failure.message}\n{failure.tail}"
+    return next((row.sort for row in ROWS if _fits(row, failure, error, everything)), Sort.UNKNOWN)
+
+
+def _fits(row: ExitRow, failure: Failure, error: TorchError | None, everything: str) -> bool:
+    if row.status is not None and row.status != failure.status:
+        return False
+    if row.signal is not None and row.signal != failure.signal:
+        return False
+    if row.error_types and (error is None or _name(error) not in row.error_types):
+        return False
+    if row.text is not None:
+        text = everything if row.anywhere else "" if error is None else f"{error.error_type}: {error.message}"
+        return row.text.search(text) is not None
+    return True
+
+
+def _name(error: TorchError) -> str:
+    return error.error_type.rpartition(".")[2]
+
+
+def _text(error: TorchError) -> str:
+    line = _first_line(error.message)
+    return f"{error.error_type}: {line}" if error.error_type and line else error.error_type or line
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")

@@ -18,12 +18,12 @@ not taken twice. Unknown keys are passed over: the other side may be newer. It r
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import Enum
-from types import UnionType
-from typing import Any, Final, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final
 
 from nodeagent.job.model import Wish
+from nodeagent.job.plain import PlainError, from_plain, to_plain
 
 PROTOCOL: Final = 1
 MAX_LINE_BYTES: Final = 65_536
@@ -171,12 +171,11 @@ _TAGS: Final[Mapping[str, type[Any]]] = {
     "refused": Refused,
 }
 _BY_TYPE: Final = {of: tag for tag, of in _TAGS.items()}
-_HINTS: Final = {of: get_type_hints(of) for of in (*_TAGS.values(), Chip)}
 
 
 def encode(line: Line) -> bytes:
     """With its newline."""
-    values = {"line": _BY_TYPE[type(line)], **_plain(line)}
+    values = {"line": _BY_TYPE[type(line)], **to_plain(line)}
     return json.dumps(values, separators=(",", ":")).encode() + b"\n"
 
 
@@ -188,77 +187,12 @@ def decode(data: bytes) -> Line:
         raise LineError(f"not JSON: {error}") from error
     if not isinstance(values, dict):
         raise LineError("not an object")
-    of = _TAGS.get(values.get("line", ""))
+    tag = values.get("line", "")
+    of = _TAGS.get(tag) if isinstance(tag, str) else None
     if of is None:
-        raise LineError(f"line: one of {', '.join(_TAGS)}, not {values.get('line')!r}")
-    found: Line = _build(of, values, "")
+        raise LineError(f"line: one of {', '.join(_TAGS)}, not {tag!r}")
+    try:
+        found: Line = from_plain(of, values, name=tag)
+    except PlainError as error:
+        raise LineError(str(error)) from error
     return found
-
-
-def _plain(value: Any) -> dict[str, Any]:
-    """Of a dataclass: what is not as by default."""
-    return {each.name: _value(getattr(value, each.name)) for each in fields(value)}
-
-
-def _value(value: Any) -> Any:
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, tuple):
-        return [_value(each) for each in value]
-    if type(value) in _HINTS:
-        return _plain(value)
-    return dict(value) if isinstance(value, Mapping) else value
-
-
-def _build(of: type[Any], values: Mapping[str, Any], where: str) -> Any:
-    hints = _HINTS[of]
-    given = {
-        name: _checked(hint, values[name], f"{where}{name}") for name, hint in hints.items() if name in values
-    }
-    try:
-        return of(**given)
-    except TypeError as error:
-        raise LineError(f"{where or _BY_TYPE.get(of, '')}: {error}") from error
-
-
-def _checked(hint: Any, value: Any, where: str) -> Any:
-    origin = get_origin(hint)
-    if origin in (Union, UnionType):
-        choices = [each for each in get_args(hint) if each is not type(None)]
-        return None if value is None else _checked(choices[0], value, where)
-    if origin is tuple:
-        return _tuple(get_args(hint)[0], value, where)
-    if origin is not None and issubclass(origin, Mapping):
-        return _texts(value, where)
-    if hint in _HINTS:
-        if not isinstance(value, dict):
-            raise LineError(f"{where}: an object, not {value!r}")
-        return _build(hint, value, f"{where}.")
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return _enum(hint, value, where)
-    if hint is float and type(value) is int:
-        return float(value)
-    if type(value) is not hint:
-        raise LineError(f"{where}: {hint.__name__}, not {value!r}")
-    return value
-
-
-def _tuple(of: Any, value: Any, where: str) -> tuple[Any, ...]:
-    if not isinstance(value, list):
-        raise LineError(f"{where}: a list, not {value!r}")
-    return tuple(_checked(of, each, f"{where}[{place}]") for place, each in enumerate(value))
-
-
-def _texts(value: Any, where: str) -> Mapping[str, str]:
-    if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
-        raise LineError(f"{where}: an object of texts, not {value!r}")
-    return value
-
-
-def _enum(of: type[Enum], value: Any, where: str) -> Enum:
-    try:
-        return of(value)
-    except ValueError as error:
-        raise LineError(
-            f"{where}: one of {', '.join(str(each.value) for each in of)}, not {value!r}"
-        ) from error

@@ -9,7 +9,7 @@ it does not know is an error: a series that was read in part would be judged wro
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, fields
 from enum import Enum
 from typing import Any, Final, TypeVar, get_args, get_type_hints
 
@@ -128,10 +128,7 @@ def _build(of: type[T], values: Mapping[str, Any], where: str) -> T:
         if name not in hints:
             raise SeriesError(f"{where}: {name}: unknown; one of {', '.join(hints)}")
     for each in fields(of):  # type: ignore[arg-type]  # each of _HINTS is a dataclass
-        has_default = (
-            each.default is not field().default or each.default_factory is not field().default_factory
-        )
-        if not has_default and each.name not in values:
+        if each.default is MISSING and each.name not in values:
             raise SeriesError(f"{where}: {each.name}: missing")
     return of(**{name: _checked(hints[name], value, f"{where}: {name}") for name, value in values.items()})
 

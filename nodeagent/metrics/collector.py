@@ -21,6 +21,7 @@ from nodeagent.api.node import NodeFacts
 from nodeagent.core.model import DeviceView, EventKind, Handling, Kind, Level, Verdict, View
 from nodeagent.metrics.health import daemon_metrics, source_metrics
 from nodeagent.metrics.health_values import HealthSource
+from nodeagent.metrics.jobs import JobCounts, jobs_by_stage
 from nodeagent.metrics.public import public_metrics
 from nodeagent.metrics.resets import ActionCounts, actions_in_progress
 from nodeagent.metrics.telemetry import telemetry
@@ -44,6 +45,7 @@ class NodeMetrics(Collector):
         self._events = dict.fromkeys(EventKind, 0)
         self._unknown: dict[str, int] = {}
         self._actions = ActionCounts()
+        self._jobs = JobCounts()
         self._consumers: Sequence[Consumer] = ()
 
     async def run(self, after_seq: int) -> None:
@@ -61,6 +63,7 @@ class NodeMetrics(Collector):
             event = stored.event
             self._events[event.kind] += 1
             self._actions.count(event)
+            self._jobs.count(event)
             if event.unknown and event.kind is EventKind.RAISED:
                 self._unknown[event.source] = self._unknown.get(event.source, 0) + 1
 
@@ -78,6 +81,8 @@ class NodeMetrics(Collector):
             *_open(publication.view),
             *actions_in_progress(publication.view),
             self._actions.family(),
+            *jobs_by_stage(publication.view),
+            *self._jobs.families(),
             *self._stream(publication),
             *daemon_metrics(health),
             *public_metrics(health),

@@ -17,6 +17,7 @@ HELP: Final[Mapping[str, str]] = {
     "hw_slowdown_minutes_total": "Minutes in which the hardware slowed the device down.",
     # Use
     "utilization_ratio": "How busy the part is, 0 to 1.",
+    "profiled": "1 while a program has the part profiled, so that its use is unknown.",
     "memory_used_bytes": "Memory in use on the device.",
     "memory_total_bytes": "Memory of the device.",
     # Memory errors

@@ -1,6 +1,7 @@
 """The fields that docs/commands.md lists are those that the commands print, against a real daemon."""
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -11,8 +12,10 @@ from click.testing import CliRunner
 from nodeagent.cli.main import main
 from nodeagent.client import Client
 from tests.cli.live import ROOT, Node
+from tests.cli.supervising import supervising
 
 ROW: Final = re.compile(r"^\| (`[a-z `,]+`) \| `([a-z_ ]+)` \|$", flags=re.MULTILINE)
+JOB: Final = f"pid:{os.getpid()}"
 DEVICE: Final = "0000:3b:00.0"
 XID: Final = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus."
 CALLED: Final[Mapping[str, Sequence[str]]] = {
@@ -34,9 +37,15 @@ CALLED: Final[Mapping[str, Sequence[str]]] = {
     "consumers delete": ("test",),
     "tables check": (),
     "config check": (),
+    "job list": (),
+    "job show": (JOB,),
+    "job stop": (JOB, "--reason", "test"),
+    "job rerun": (JOB, "--reason", "test"),
     "forget": (DEVICE, "--reason", "test", "--force"),
 }
-"""In an order in which each has something to print. ``approve`` needs a proposal: see test_orders_actions."""
+"""In an order in which each has something to print. ``approve`` needs a proposal: see test_orders_actions,
+and ``job replay`` a file: see test_job_replay.
+"""
 
 
 def documented() -> dict[str, set[str]]:
@@ -57,7 +66,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
         stream.until("XID_79")
         with Client(str(node.socket)) as client:
             client.ack("test", next(iter(client.watch(consumer="test"))).position)
-        yield node
+        with supervising(node.socket.with_name("jobs.sock")):
+            yield node
 
 
 def printed(node: Node, words: Sequence[str]) -> Mapping[str, Any]:
@@ -73,4 +83,4 @@ def test_a_command_prints_the_fields_that_are_listed(node: Node, command: str) -
 
 
 def test_every_row_is_called_or_shares_one() -> None:
-    assert documented().keys() - CALLED.keys() == {"replay", "approve"}
+    assert documented().keys() - CALLED.keys() == {"replay", "job replay", "approve"}

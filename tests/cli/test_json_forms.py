@@ -25,6 +25,8 @@ SHOWN = (
     types_pb2.Hold,
     types_pb2.Reset,
     types_pb2.Source,
+    types_pb2.Job,
+    types_pb2.JobNote,
     fault_service_pb2.Consumer,
     fault_service_pb2.CodeExplanation,
     fault_service_pb2.Contribution,

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.cli import commands
+from nodeagent.cli.commands.job.job import PARTS
 from nodeagent.cli.main import MODULES, SECTIONS
 from tests.cli.conftest import Nodeagent
 
@@ -16,9 +17,11 @@ def test_each_folder_of_commands_is_a_section_and_each_file_a_command() -> None:
     files = {f"{path.parent.name}.{path.stem}" for path in FOLDER.glob("*/*.py") if path.stem != "__init__"}
     parts_of_tables = {"files.tables_diff", "files.tables_import", "files.tables_reload"}
 
+    parts_of_job = {f"job.{name}" for name in PARTS}
+
     assert {
         module.removeprefix("nodeagent.cli.commands.") for module in MODULES.values()
-    } | parts_of_tables == files
+    } | parts_of_tables | parts_of_job == files
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -27,6 +27,13 @@ _NEVER_LOWERS = frozenset(
         EventKind.SOURCE_LOST,
         EventKind.QUIESCED,
         EventKind.TABLES_REJECTED,
+        EventKind.JOB_BEGUN,
+        EventKind.JOB_ASKED,
+        EventKind.JOB_STOPPED,
+        EventKind.JOB_RERUN,
+        EventKind.JOB_SUSPECTED,
+        EventKind.JOB_SUSPENDED,
+        EventKind.JOB_ENDED,
     }
 )
 

@@ -14,9 +14,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from nodeagent.api import request_fields
 from nodeagent.api.access.credentials import Caller, Role
-from nodeagent.api.jobs import chips, limits, names, peers
+from nodeagent.api.jobs import chips, limits, names, peers, words
 from nodeagent.api.jobs.desk import Desk
 from nodeagent.api.jobs.stream import Ended, Lines
 from nodeagent.api.refusal import Refusal, Status
@@ -24,25 +23,15 @@ from nodeagent.core.model import (
     Input,
     JobBegun,
     JobEnded,
-    JobPolicy,
-    JobSaid,
     JobStage,
     JobView,
-    JobWord,
     Peer,
-    Wanted,
 )
 from nodeagent.job import lines
-from nodeagent.job.model import Wish
-from nodeagent.processes import printable
 from nodeagent.store.records import Publication, Taken
 
 METHOD: Final = "SuperviseJob"
 """In the audit log."""
-
-_MOST: Final = 2**53
-_MOST_RUNS: Final = 2**31 - 1
-"""Of the numbers in the store and in the API."""
 
 _RUNS_AFTER: Final = {
     lines.Word.STARTED: True,
@@ -99,7 +88,7 @@ class Connection:
             # It was ended, or is another's: a new connection begins it anew.
             self._stream.abort()
             return
-        want = _want(publication, job, job.wanted)
+        want = words.want(publication.view, job, job.wanted)
         if want != self._told:
             try:
                 self._stream.write(want)
@@ -181,10 +170,7 @@ class Connection:
         return True
 
     async def _begin(self, begin: lines.Begin) -> None:
-        request_fields.word("kind", begin.kind)
-        if begin.strategy:
-            request_fields.word("strategy", begin.strategy)
-        _number("run", begin.run, _MOST_RUNS)
+        words.check(begin)
         current = self._desk.feed.current
         former = names.live_job(current.view, self.name)
         held = self._desk.ownership.held(current.view).get(self.name, [])
@@ -203,27 +189,16 @@ class Connection:
         job = self._own_job(self._desk.feed.current)
         if job is None:
             raise Ended
-        if _number("number", said.number) > job.said:
-            await self._ask(
-                JobSaid(
-                    job=self.name,
-                    number=said.number,
-                    run=_number("run", said.run, _MOST_RUNS),
-                    what=JobWord(said.what.value),
-                    why=_text(said.why, limits.MAX_WHY_CHARACTERS),
-                    status=_status(said.status),
-                    evidence=_evidence(said),
-                )
-            )
+        if said.number > job.said:
+            await self._ask(words.said(self.name, said))
         if said.run >= self._run:
             self._run, self._runs = said.run, _RUNS_AFTER.get(said.what, self._runs)
         self._stream.write(lines.Taken(number=said.number))
 
     async def _bye(self, bye: lines.Bye) -> None:
-        status = _status(bye.status)
-        why = _text(bye.why, limits.MAX_WHY_CHARACTERS) or f"its supervisor has left with status {status}"
+        ended = words.bye(self.name, bye)
         self._begun = None
-        await self._ask(JobEnded(job=self.name, why=why, status=status))
+        await self._ask(ended)
         self._stream.write(lines.Taken(number=bye.number))
 
     async def _ask(self, *inputs: Input) -> Taken:
@@ -238,12 +213,6 @@ class Connection:
         return job if job is not None and job.peer == self.peer else None
 
     def _input(self, begin: lines.Begin, run: int, is_running: bool, held: Sequence[str]) -> JobBegun:
-        policy = JobPolicy(
-            in_place=begin.in_place,
-            yields=begin.yields,
-            reschedules=begin.reschedules,
-            strategy=begin.strategy,
-        )
         return JobBegun(
             job=self.name,
             kind=begin.kind,
@@ -251,7 +220,7 @@ class Connection:
             run=run,
             is_running=is_running,
             devices=tuple(held),
-            policy=policy,
+            policy=words.policy(begin),
         )
 
     def _chips(self, ask: lines.Ask) -> lines.Chips:
@@ -282,46 +251,6 @@ class Connection:
         if self._desk.connected.get(self.name) is self:
             del self._desk.connected[self.name]
             self._desk.ownership.leave(self.name)
-
-
-def _want(publication: Publication, job: JobView, wanted: Wanted) -> lines.Want:
-    name = next((each.name for each in publication.view.devices if each.id == job.device_id), "")
-    return lines.Want(
-        wish=Wish(wanted.value),
-        run=job.run,
-        why=job.why,
-        chip=name,
-        code=job.code,
-        isolated=job.isolated,
-        handling=job.handling,
-        by_operator=job.by_operator,
-    )
-
-
-def _number(field: str, value: int, most: int = _MOST) -> int:
-    if not 1 <= value <= most:
-        raise Refusal(Status.INVALID_ARGUMENT, f"{field}: a whole number from 1 to {most} is needed")
-    return value
-
-
-def _status(value: int | None) -> int | None:
-    if value is not None and not -_MOST_RUNS <= value <= _MOST_RUNS:
-        raise Refusal(Status.INVALID_ARGUMENT, "status: an exit status is needed")
-    return value
-
-
-def _evidence(said: lines.Said) -> dict[str, str]:
-    """Cut, and not refused: it would be said again and again."""
-    entries = list(said.evidence.items())[: limits.MAX_EVIDENCE]
-    return {
-        _text(key, request_fields.MAX_WORD_CHARACTERS): _text(value, limits.MAX_EVIDENCE_CHARACTERS)
-        for key, value in entries
-    }
-
-
-def _text(text: str, most_characters: int) -> str:
-    """Whatever it is, on one line, without what no store or terminal takes."""
-    return printable(text[:most_characters])
 
 
 def _caller(peer: Peer) -> Caller:

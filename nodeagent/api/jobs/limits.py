@@ -18,7 +18,7 @@ INPUT_RATE: Final = RateLimit(each=2, total=20, burst_s=10.0)
 
 HELLO_LIMIT_S: Final = 5.0
 
-MAX_UNREAD_BYTES: Final = 256 * 1024
+MAX_UNREAD_BYTES: Final = 128 * 1024
 """Of lines that were written and not read, beyond what the kernel keeps. Each is a few hundred bytes."""
 
 MAX_WHY_CHARACTERS: Final = 512

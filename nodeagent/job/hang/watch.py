@@ -35,6 +35,7 @@ class HangWatch:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._run = 1
+        self._began_s: float | None = None
         self._last_s: float | None = None
         self._forget(None)
 
@@ -132,14 +133,15 @@ class HangWatch:
     def _by_silence(self, moment: Moment) -> _Found:
         """All ranks quiet and all chips dead. An idle chip with a rank that computes is told only, later."""
         settings = self._settings
-        if self._beats.told and not self._is_late(moment):
-            return _NOTHING
         if not self._arming.armed and moment.now_s - (self._began_s or 0.0) < settings.start_time_s:
             return _NOTHING
         limit_s = settings.hang_time_s
-        if self._dead.has_lasted(limit_s):
+        may_confirm = not self._beats.told or self._is_late(moment)
+        if not may_confirm and self._limit_s(moment) > limit_s:
+            return _NOTHING
+        if may_confirm and self._dead.has_lasted(limit_s):
             return _Found(self._most(), moment.what, self._dead.still_s)
-        if self._still.has_lasted(2 * limit_s):
+        if may_confirm and self._still.has_lasted(2 * limit_s):
             why = f"{moment.what}; a rank uses CPU"
             return _Found(Level.TOLD, why, self._still.still_s)
         for stretch, limit in ((self._dead, limit_s), (self._still, 2 * limit_s)):

@@ -10,6 +10,8 @@ from nodeagent.api.access import limits
 from nodeagent.api.access.relay import CHUNK_BYTES
 from nodeagent.api.access.relay_connection import SEND_BUFFER_BYTES
 from nodeagent.api.faults.history import PAGE_EVENTS, PAGES_KEPT
+from nodeagent.api.jobs import limits as job_limits
+from nodeagent.job.lines import MAX_LINE_BYTES
 from nodeagent.metrics.http import MAX_CONNECTIONS as METRICS_CONNECTIONS
 from nodeagent.metrics.http import MAX_HEAD_BYTES
 from nodeagent.vendors import DRIVERS
@@ -69,6 +71,11 @@ def answers_bytes() -> int:
     return 2 * (limits.ANSWER_BYTES.total + limits.CALLS.total * limits.MAX_LISTED_BYTES)
 
 
+def supervisors_bytes() -> int:
+    """Each with a line as long as there may be, as bytes twice and as values, and what it does not read."""
+    return job_limits.SUPERVISORS.total * (4 * MAX_LINE_BYTES + job_limits.MAX_UNREAD_BYTES)
+
+
 def metrics_bytes() -> int:
     return METRICS_CONNECTIONS * (MAX_HEAD_BYTES + METRICS_PAGE)
 
@@ -78,6 +85,7 @@ def daemon_bytes() -> int:
     return (
         DAEMON
         + connections_bytes()[0]
+        + supervisors_bytes()
         + limits.OPEN_CALLS.total * CALL
         + SOCKETS * 2 * limits.PENDING_CALLS * PENDING_CALL
         + streams_bytes()

@@ -9,20 +9,21 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from nodeagent.job import lines
 from tests.waiting import WAIT_LIMIT_S, wait_until
 
 CHANNEL = """
-import os, socket, sys, threading
+import socket, sys, threading
 AGAIN = b"\\0again\\n"
 def back(own):
     while data := own.recv(65536):
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
     if own is used[-1]:
-        os.close(1)
+        sys.stdout.buffer.write(b"\\0ended\\n")
+        sys.stdout.buffer.flush()
 def connect():
     used.append(socket.socket(socket.AF_UNIX))
     used[-1].connect(sys.argv[1])
@@ -30,12 +31,17 @@ def connect():
 used = []
 connect()
 while data := sys.stdin.buffer.raw.read(65536):
-    if data.endswith(AGAIN):
+    *before, data = data.split(AGAIN)
+    for each in before:
+        if each:
+            used[-1].sendall(each)
         connect()
-        data = data[:-len(AGAIN)]
-    used[-1].sendall(data)
+    if data:
+        used[-1].sendall(data)
 """
 """Ends with its standard input, and with it the connection."""
+
+ENDED: Final = b"\0ended\n"
 
 L = TypeVar("L")
 
@@ -60,11 +66,11 @@ class Supervisor:
         self.write(lines.encode(line))
 
     async def next(self) -> lines.Line | None:
-        """None at the end."""
+        """None at the end of the connection."""
         assert self.process.stdout is not None
         async with asyncio.timeout(WAIT_LIMIT_S):
             data = await self.process.stdout.readline()
-        return lines.decode(data) if data else None
+        return lines.decode(data) if data and data != ENDED else None
 
     async def hear(self, of: type[L]) -> L:
         """The next line, which has to be of this sort."""
@@ -88,6 +94,14 @@ class Supervisor:
         await self.process.stdin.drain()
         self.write(b"\0again\n")
 
+    async def greet_again(self) -> None:
+        """On a new connection; what came by the old one is not heard any more."""
+        await self.connect_again()
+        self._wants.clear()
+        self.send(lines.Hello(pid=1, version="test"))
+        while not isinstance(await self.next(), lines.Welcome):
+            pass
+
     async def greet(self) -> lines.Welcome:
         self.send(lines.Hello(pid=1, version="test"))
         return await self.hear(lines.Welcome)
@@ -98,9 +112,13 @@ class Supervisor:
         return await self.begin_again(**how)
 
     async def begin_again(self, **how: Any) -> lines.Want:
+        self.begin_again_soon(**how)
+        return await self.hear(lines.Want)
+
+    def begin_again_soon(self, **how: Any) -> None:
+        """What is wanted is heard later."""
         usual = {"kind": "training", "run": 1, "is_running": False, "in_place": True, "yields": False}
         self.send(lines.Begin(**{**usual, "reschedules": True, **how}))
-        return await self.hear(lines.Want)
 
     async def say(self, what: lines.Word, run: int = 1, **words: Any) -> None:
         """And wait until it is taken."""

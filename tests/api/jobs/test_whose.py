@@ -1,12 +1,16 @@
 """What a job is called, whose a process is, who is refused: by cgroups and processes of this machine."""
 
 import os
+import socket
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from nodeagent.api.jobs import peers
+from nodeagent.api.refusal import Refusal
 from nodeagent.config.jobs import JobsConfig
-from nodeagent.core.model import JobStage
+from nodeagent.core.model import EventKind, JobBegun, JobStage, Peer
 from nodeagent.job import lines
 from nodeagent.job.lines import Word
 from tests.api.jobs.stage import staged
@@ -110,3 +114,31 @@ async def test_a_supervisor_that_lives_without_a_connection_is_waited_for(tmp_pa
         supervisor.write(b"no line\n")
         await supervisor.hear(lines.Refused)
         assert stage.door.forsaken.look() == []
+
+
+async def test_a_process_that_has_the_pid_of_a_dead_supervisor_is_another_job(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage, connected(stage.socket) as supervisor:
+        name = f"pid:{supervisor.pid}"
+        dead = Peer(pid=supervisor.pid, start_time=1, uid=0)
+        await stage.do(JobBegun(job=name, kind="inference", peer=dead, run=3, devices=("npu0", "npu1")))
+        await supervisor.begin(run=4)
+        job = stage.jobs[name]
+        assert (job.kind, job.run, job.devices) == ("training", 4, ())
+        assert [event.why for event in stage.events(EventKind.JOB_ENDED)] == ["another process has its pid"]
+
+
+def test_a_process_that_has_ended_or_began_at_another_time_does_not_live() -> None:
+    own = holder(os.getpid())
+    assert peers.lives(Peer(pid=own.pid, start_time=own.start_time, uid=0))
+    assert not peers.lives(Peer(pid=own.pid, start_time=own.start_time + 1, uid=0))
+    zombie = subprocess.Popen(["true"])
+    peer = Peer(pid=zombie.pid, start_time=holder(zombie.pid).start_time, uid=0)
+    os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+    assert not peers.lives(peer)
+    zombie.wait()
+
+
+def test_what_proc_hides_is_said_with_what_to_do(tmp_path: Path) -> None:
+    here, there = socket.socketpair()
+    with here, there, pytest.raises(Refusal, match=r"cannot see process \d+ in /proc: .* without hidepid"):
+        peers.peer_of(here, tmp_path)

@@ -8,6 +8,7 @@ import click
 
 from nodeagent.cli.shared import connection, json_forms, snapshot
 from nodeagent.cli.shared.headline import counted, headline
+from nodeagent.cli.shared.job_lines import in_a_line
 from nodeagent.cli.shared.options import Output, asking_socket, output_option, socket_option
 from nodeagent.cli.shared.output import (
     on_terminal,
@@ -39,6 +40,8 @@ _DUE: Final[dict[int, str]] = {
     types_pb2.RESET_STAGE_WAITING: "looked at again before",
 }
 
+
+_NO_SUPERVISOR: Final = (types_pb2.JOB_STAGE_UNSPECIFIED, types_pb2.JOB_STAGE_ENDED)
 
 _REFUSALS: Final = ("configuration_rejected", "tables_rejected")
 _DAMAGED: Final = "store_damaged"
@@ -79,6 +82,7 @@ def _form(state: pb.WatchResponse, node: pb.GetNodeResponse) -> json_forms.Form:
         "promotions": [json_forms.form(each) for each in current.promotions],
         "holds": [json_forms.form(each) for each in current.holds],
         "actions": [json_forms.form(each) for each in current.resets],
+        "jobs": [json_forms.form(each) for each in current.jobs],
         "sources": [json_forms.form(each) for each in current.sources],
         "at": rfc3339(current.at),
         "seq": current.seq,
@@ -109,11 +113,21 @@ def _write(state: pb.WatchResponse, node: pb.GetNodeResponse, every: bool) -> No
     _write_conditions(current)
     for reset in current.resets:
         _write_action(reset)
+    _write_jobs(current)
     write()
     write(
         f"nodeagent {node.version} since {for_people(node.started_at)}, {current.seq} events,"
         f" tables {current.catalog_digest[:8]}"
     )
+
+
+def _write_jobs(current: pb.Snapshot) -> None:
+    """Those that are supervised and have not ended; of the others, devices have the claims."""
+    supervised = [job for job in current.jobs if job.stage not in _NO_SUPERVISOR]
+    if supervised:
+        write()
+    for job in supervised:
+        write_wrapped(in_a_line(job))
 
 
 def _write_refusals(current: pb.Snapshot) -> None:

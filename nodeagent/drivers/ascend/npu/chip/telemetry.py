@@ -127,7 +127,9 @@ def _core_utilization(part: str, kind: int, cores: int) -> Gauge:
 
     def read(chip: Chip) -> Iterator[Measured]:
         percent = chip.unsigned("utilization", kind)
-        if percent != 0 or _PROFILED not in chip.core_use(cores):
+        is_profiled = percent == 0 and _PROFILED in chip.core_use(cores)
+        yield f"profiled.{part}", is_profiled, 0, 1
+        if not is_profiled:
             yield f"utilization_ratio.{part}", percent / 100, 0, 1
 
     return Gauge(read=read)

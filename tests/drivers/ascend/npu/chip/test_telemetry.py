@@ -126,9 +126,13 @@ def test_use_that_nobody_can_tell_while_cores_are_profiled_is_left_out(node: Emu
     node.set("npu3", "utilization_percent", 97, 2)
     node.set("npu3", "profiling", 1)
     telemetry = telemetry_of(node)
-    assert {"aicore", "vector"}.isdisjoint(parts(telemetry.read(slow_round=False), "utilization_ratio"))
+    readings = telemetry.read(slow_round=False)
+    assert {"aicore", "vector"}.isdisjoint(parts(readings, "utilization_ratio"))
+    assert parts(readings, "profiled") == {"aicore": 1, "vector": 1}
     node.set("npu3", "profiling", 0)
-    assert telemetry.read(slow_round=False)["utilization_ratio.aicore"] == 0.97
+    readings = telemetry.read(slow_round=False)
+    assert readings["utilization_ratio.aicore"] == 0.97
+    assert parts(readings, "profiled") == {"aicore": 0, "vector": 0}
     node.set("npu3", "utilization_percent", 0, 2)
     readings = telemetry.read(slow_round=False)
     assert (readings["utilization_ratio.aicore"], readings["utilization_ratio.vector"]) == (0, 0)

@@ -1,0 +1,1 @@
+"""Commands for jobs whose command is supervised."""

@@ -1,0 +1,29 @@
+"""``nodeagent job rerun``: have a supervised job run its command again."""
+
+from pathlib import Path
+
+import click
+
+from nodeagent.cli.shared.options import Output, control_socket, control_socket_option, output_option
+from nodeagent.cli.shared.output import write, write_json
+
+
+@click.command("rerun")
+@click.argument("job")
+@click.option("--reason", required=True, help="Why; for the audit log and the events.")
+@control_socket_option
+@output_option
+def command(job: str, reason: str, socket: Path | None, config_path: Path | None, output: Output) -> None:
+    """Have JOB run its command again: one that was stopped, or one that runs, which stops first."""
+    from nodeagent.cli.shared import connection, durability, json_forms
+    from nodeagent.cli.shared.job_lines import in_a_line
+    from nodeagent.messages.pb import control_service_pb2 as pb
+
+    with connection.opened(control_socket(socket, config_path)) as daemon:
+        response: pb.RerunJobResponse = daemon.call(pb.RerunJobRequest(job=job, reason=reason))
+    if output == Output.JSON:
+        write_json({**json_forms.form(response.job), "durable": response.durable})
+        return
+    write(f"{job} is to run again")
+    write(in_a_line(response.job))
+    durability.warn(response)

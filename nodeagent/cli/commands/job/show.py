@@ -1,0 +1,90 @@
+"""``nodeagent job show``: one job, and the latest events about it."""
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+from nodeagent.cli.shared import connection, json_forms
+from nodeagent.cli.shared.errors import EXIT_FAILED, Failure
+from nodeagent.cli.shared.job_lines import devices_of, recommended, stage_of
+from nodeagent.cli.shared.options import Output, asking_socket, output_option, socket_option
+from nodeagent.cli.shared.output import write, write_field, write_json
+from nodeagent.cli.shared.text_lines import word
+from nodeagent.cli.shared.times import for_people
+from nodeagent.client import Client
+from nodeagent.core.model import EventKind
+from nodeagent.messages import enums
+from nodeagent.messages.pb import fault_service_pb2 as pb
+from nodeagent.messages.pb import types_pb2
+
+LOOKED_AT: Final = 1000
+SHOWN: Final = 50
+
+_KINDS: Final = [enums.EVENT_KINDS[kind] for kind in EventKind if kind.value.startswith("job_")]
+
+
+@click.command("show")
+@click.argument("job")
+@socket_option
+@output_option
+def command(job: str, socket: Path | None, config_path: Path | None, output: Output) -> None:
+    """Show JOB, as "nodeagent job list --all" names it, and its latest events."""
+    with connection.opened(asking_socket(socket, config_path)) as daemon:
+        listed: pb.ListJobsResponse = daemon.call(pb.ListJobsRequest())
+        found = next((each for each in listed.jobs if each.name == job), None)
+        events = _events(daemon, job)
+    if found is None:
+        raise Failure(f"there is no job {job}; {_known(listed)}", EXIT_FAILED)
+    if output == Output.JSON:
+        write_json({**json_forms.form(found), "events": [json_forms.form(each) for each in events]})
+        return
+    _write(found)
+    for event in events:
+        kind = word(enums.EVENT_KIND_OF, event.kind)
+        write_field(f"{for_people(event.at)} {kind}:", f"run {event.job.run}: {event.why}")
+
+
+def _events(daemon: Client, job: str) -> list[types_pb2.Event]:
+    """The latest of those that the daemon keeps, oldest first."""
+    request = pb.ListEventsRequest(limit=LOOKED_AT, newest=True, filter=pb.EventFilter(kinds=_KINDS))
+    answer: pb.ListEventsResponse = daemon.call(request)
+    return [event for event in answer.events if event.job.name == job][-SHOWN:]
+
+
+def _known(listed: pb.ListJobsResponse) -> str:
+    names = [job.name for job in listed.jobs]
+    return f"there are {', '.join(names)}" if names else "no job uses this node"
+
+
+def _write(job: types_pb2.Job) -> None:
+    write(f"job {job.name}")
+    run = f", run {job.run}" if job.run else ""
+    since = f" since {for_people(job.since)}" if job.HasField("since") else ""
+    until = f", until {for_people(job.due_at)} at the latest" if job.HasField("due_at") else ""
+    write_field("is:", f"{stage_of(job)}{since}{run}{until}")
+    if job.wanted:
+        write_field("wanted:", word(enums.WANTED_OF, job.wanted))
+    write_field("uses:", devices_of(job))
+    if job.why:
+        write_field("why:", job.why)
+    write_field("may:", _allowed(job))
+    write_field("recommended:", recommended(job))
+    if job.HasField("status"):
+        write_field("left with:", f"status {job.status}")
+    if job.pid:
+        write_field("supervisor:", f"process {job.pid} of user {job.uid}")
+
+
+def _allowed(job: types_pb2.Job) -> str:
+    policy = job.policy
+    allowed = [
+        text
+        for given, text in (
+            (policy.in_place, "be stopped and run again here"),
+            (policy.yields, "make way for another job's chip"),
+            (policy.reschedules, "be run elsewhere for a fault"),
+        )
+        if given
+    ]
+    return ", ".join(allowed) or "only be watched"

@@ -1,0 +1,256 @@
+"""What is known of a failure, from what torch, Python, C++ and the vendors' libraries write."""
+
+import signal
+
+import pytest
+
+from nodeagent.job.exit_rows import ROWS
+from nodeagent.job.exits import Known, Sort, TorchError, known, signature_of, torch_error
+from nodeagent.job.model import Failure
+
+
+def _traceback(error: str, prefix: str = "") -> str:
+    lines = (
+        "Traceback (most recent call last):",
+        '  File "train.py", line 7, in <module>',
+        "    main()",
+        error,
+    )
+    return "".join(f"{prefix}{line}\n" for line in lines)
+
+
+CHILD_FAILED = _traceback("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ") + (
+    "============================================================\n"
+    "train.py FAILED\n"
+    "Root Cause (first observed failure):\n"
+    "[0]:\n"
+    "  rank      : 1 (local_rank: 1)\n"
+    "  exitcode  : %s\n"
+    "  error_file: <N/A>\n"
+    "  traceback : %s\n"
+)
+RAISED = CHILD_FAILED % (
+    "1 (pid: 90)",
+    "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html",
+)
+ABORTED = CHILD_FAILED % ("-6 (pid: 90)", "Signal 6 (SIGABRT) received by PID 90")
+
+
+def _by_tail(tail: str, status: int = 1) -> Known:
+    return known(Failure(status=status, tail=tail))
+
+
+@pytest.mark.parametrize("status", [1, 2, 3, 127, 255])
+def test_a_status_alone_means_nothing(status: int) -> None:
+    assert known(Failure(status=status)) == Known(sort=Sort.UNKNOWN, signature="", line="")
+
+
+def test_no_row_judges_by_a_status_alone() -> None:
+    assert [row for row in ROWS if row.status is not None and row.text is None] == []
+
+
+def test_each_row_names_its_source() -> None:
+    assert [row for row in ROWS if not row.source] == []
+
+
+# ---------------------------------------------------------------------- tracebacks
+
+
+def test_a_value_error_is_the_users_and_its_line_is_named() -> None:
+    found = _by_tail(_traceback("ValueError: hidden size 100 is not a multiple of 64"))
+    assert found == Known(
+        sort=Sort.USER,
+        signature="ValueError: hidden size 100 is not a multiple of 64",
+        line="ValueError: hidden size 100 is not a multiple of 64",
+    )
+
+
+def test_the_cause_is_found_below_torchruns_own_error() -> None:
+    tail = _traceback("ValueError: bad", "[rank1]: ") + RAISED
+    assert _by_tail(tail).line == "ValueError: bad"
+
+
+def test_torchrun_ends_with_one_after_an_abort_too() -> None:
+    handled = _traceback("ValueError: handled long ago")
+    assert _by_tail(handled + ABORTED) == Known()
+
+
+def test_what_was_handled_before_a_signal_is_not_the_cause() -> None:
+    failure = Failure(signal=signal.SIGSEGV, tail=_traceback("ValueError: handled long ago"))
+    assert known(failure) == Known()
+
+
+def test_of_a_chain_of_exceptions_the_last_was_raised() -> None:
+    tail = (
+        _traceback("KeyError: 'lr'")
+        + "\nThe above exception was the direct cause of the following exception:\n\n"
+        + _traceback("ConfigError: no learning rate")
+    )
+    assert _by_tail(tail) == Known(
+        signature="ConfigError: no learning rate", line="ConfigError: no learning rate"
+    )
+
+
+def test_a_rank_that_only_lost_its_peer_is_not_the_cause() -> None:
+    tail = (
+        _traceback("AssertionError: vocabulary of 0 words", "[rank0]: ")
+        + _traceback("ConnectionResetError: [Errno 104] Connection reset by peer", "[rank1]: ")
+        + RAISED
+    )
+    found = _by_tail(tail)
+    assert (found.sort, found.line) == (Sort.USER, "AssertionError: vocabulary of 0 words")
+
+
+def test_ranks_that_write_at_once_are_told_apart_by_their_prefix() -> None:
+    one, two = (_traceback(f"ValueError: of {name}", f"[default{name}]:").splitlines() for name in (0, 1))
+    tail = "\n".join(line for pair in zip(one, two, strict=True) for line in pair)
+    assert _by_tail(tail).line == "ValueError: of 1"
+
+
+def test_an_exception_group_is_read_at_its_head() -> None:
+    tail = (
+        "  + Exception Group Traceback (most recent call last):\n"
+        "  | ExceptionGroup: two (2 sub-exceptions)\n" + _traceback("RuntimeError: the pool has failed")
+    )
+    assert _by_tail(tail).line == "RuntimeError: the pool has failed"
+
+
+# ---------------------------------------------------------------------- texts of vendors and libraries
+
+HCCL_TIMEOUT = """\
+RuntimeError: InnerRunOpApi:torch_npu/csrc/framework/OpParamMaker.cpp:281 OPS function error: HcclAllreduce
+[ERROR] 2025-04-08-18:07:20 (PID:1292363, Device:1, RankID:1) ERR01100 OPS call acl api failed.
+EI0006: [PID: 1292363] 2025-04-08-18:07:20.444.436 Getting socket times out."""
+
+TEXTS = (
+    ("RuntimeError: CUDA error: uncorrectable ECC error encountered", Sort.HARDWARE),
+    ("RuntimeError: CUDA error: uncorrectable NVLink error detected during the execution", Sort.HARDWARE),
+    ("RuntimeError: UCE ERROR", Sort.HARDWARE),
+    ("RuntimeError: NPU function error: HBM MULTI BIT ECC ERROR, error code is 507054", Sort.HARDWARE),
+    ("RuntimeError: HCCL OP RETRY FAILED", Sort.TRANSIENT),
+    (HCCL_TIMEOUT, Sort.TRANSIENT),
+    ("torch.distributed.DistBackendError: NCCL error in: a.cpp:1333, unhandled system error", Sort.TRANSIENT),
+    (
+        "RuntimeError: [/src/gloo/transport/tcp/pair.cc:534] Connection closed by peer [::1]:3012",
+        Sort.TRANSIENT,
+    ),
+    (
+        "torch.distributed.DistStoreError: Timed out after 301 seconds waiting for clients. 1/2",
+        Sort.TRANSIENT,
+    ),
+    ("OSError: [Errno 116] Stale file handle: '/data/train.idx'", Sort.TRANSIENT),
+    ("ModuleNotFoundError: No module named 'megatron'", Sort.USER),
+    ("ImportError: cannot import name 'flash' from 'attention'", Sort.USER),
+    ("ImportError: libcudart.so.12: cannot open shared object file", Sort.UNKNOWN),
+    ("torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised:", Sort.USER),
+    ("RuntimeError: EI0004: The ranktable is invalid", Sort.USER),
+    ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", Sort.UNKNOWN),
+    ("RuntimeError: CUDA error: device-side assert triggered", Sort.UNKNOWN),
+    ("KeyboardInterrupt", Sort.UNKNOWN),
+)
+
+
+@pytest.mark.parametrize(("error", "sort"), TEXTS)
+def test_the_sort_of_a_text(error: str, sort: Sort) -> None:
+    assert _by_tail(_traceback(error)).sort is sort
+
+
+def test_a_chip_that_breaks_explains_errors_of_all_sorts() -> None:
+    tail = _traceback("RuntimeError: CUDA error: uncorrectable ECC error encountered", "[rank0]: ")
+    assert _by_tail(tail + _traceback("ValueError: nan in the loss", "[rank1]: ")).sort is Sort.HARDWARE
+
+
+def test_an_abort_in_cpp_is_read() -> None:
+    tail = (
+        "terminate called after throwing an instance of 'c10::DistBackendError'\n"
+        "  what():  [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=880)\n"
+    )
+    found = known(Failure(signal=signal.SIGABRT, tail=tail))
+    assert (found.sort, found.line[:50]) == (
+        Sort.TRANSIENT,
+        "c10.DistBackendError: [Rank 3] Watchdog caught col",
+    )
+
+
+def test_a_run_that_was_killed_is_not_judged_by_what_it_wrote() -> None:
+    failure = Failure(signal=signal.SIGKILL, tail=_traceback("ValueError: handled long ago"))
+    assert known(failure) == Known(sort=Sort.TRANSIENT)
+
+
+def test_wrong_arguments_are_the_users() -> None:
+    tail = "usage: train.py [-h] [--lr LR]\ntrain.py: error: unrecognized arguments: --lrr 1\n"
+    assert _by_tail(tail, status=2).sort is Sort.USER
+    assert _by_tail(tail, status=1).sort is Sort.UNKNOWN
+
+
+def test_a_command_that_the_shell_does_not_find_is_the_users() -> None:
+    assert _by_tail("run.sh: line 3: torchrrun: command not found\n", status=127).sort is Sort.USER
+
+
+# ---------------------------------------------------------------------- torch's own file
+
+
+def test_the_error_file_of_torch_is_read() -> None:
+    text = (
+        '{"message": {"message": "ValueError: bad\\nand more", '
+        '"extraInfo": {"py_callstack": "Traceback ...", "timestamp": "1700000000"}}}'
+    )
+    assert torch_error(text) == TorchError(error_type="ValueError", message="bad\nand more")
+
+
+def test_a_file_with_the_text_alone_is_read() -> None:
+    text = '{"message": "Signal 6 (SIGABRT) received by PID 90"}'
+    assert torch_error(text) == TorchError(error_type="", message="Signal 6 (SIGABRT) received by PID 90")
+
+
+@pytest.mark.parametrize(
+    "text", ["", '{"message": {"mess', "[]", '{"message": 7}', '{"message": {"message": null}}']
+)
+def test_a_torn_or_foreign_file_says_nothing(text: str) -> None:
+    assert torch_error(text) is None
+
+
+def test_what_torch_has_written_goes_before_what_the_run_wrote() -> None:
+    failure = Failure(status=1, error_type="TypeError", message="x", tail=_traceback("RuntimeError: y"))
+    assert known(failure).line == "TypeError: x"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        TorchError(error_type="", message="Signal 6 (SIGABRT) received by PID 90"),
+        TorchError(error_type="ChildFailedError", message="train.py FAILED"),
+    ],
+)
+def test_torch_may_have_written_no_cause(said: TorchError) -> None:
+    found = known(Failure(status=1, error_type=said.error_type, message=said.message))
+    assert (found.sort, found.signature) == (Sort.UNKNOWN, "")
+
+
+# ---------------------------------------------------------------------- signatures
+
+SAME = (
+    ("tensor at 0x7f00aa", "tensor at 0x7f99bb"),
+    ("worker (pid 123) died", "worker (pid 4567) died"),
+    ("DataLoader worker (pid(s) 12) exited", "DataLoader worker (pid(s) 12) exited"),
+    ("at 2026-01-01 10:00:00,123 it failed", "at 2026-02-03 11:22:33,456 it failed"),
+    ("no file /tmp/tmpab12/x.bin", "no file /tmp/tmpzz99/x.bin"),
+    ("tried to allocate 2.00 GiB", "tried to allocate 1.50 GiB"),
+    ("no answer of 10.0.0.1:29500", "no answer of 10.0.0.1:31007"),
+    ("id 8d9c3f00-1111-2222-3333-444455556666", "id 00000000-1111-2222-3333-444455556666"),
+    ("the same\nline two", "the same\nanother line two"),
+)
+
+OTHER = (("step 10 is nan", "step 20 is nan"), ("no key 'a'", "no key 'b'"), ("layer3.bias", "layer4.bias"))
+
+
+@pytest.mark.parametrize(("one", "two"), SAME)
+def test_a_signature_is_stable_over_runs(one: str, two: str) -> None:
+    first, second = (signature_of(TorchError(error_type="RuntimeError", message=text)) for text in (one, two))
+    assert first == second
+
+
+@pytest.mark.parametrize(("one", "two"), OTHER)
+def test_other_failures_have_other_signatures(one: str, two: str) -> None:
+    first, second = (signature_of(TorchError(error_type="RuntimeError", message=text)) for text in (one, two))
+    assert first != second
