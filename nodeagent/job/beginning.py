@@ -7,6 +7,7 @@ Otherwise the session goes on where the journal ends. What outlived the earlier 
 from nodeagent.job.ending import conclude
 from nodeagent.job.gate import begin, come_to_gate
 from nodeagent.job.model import Began, Keep
+from nodeagent.job.running import tell_hang
 from nodeagent.job.session_state import Cause, Link, Phase, State, Turn
 from nodeagent.job.stopping import stop
 
@@ -30,8 +31,7 @@ def _new_placement(turn: Turn, given: Began) -> None:
         suspicion_ns=turn.now_ns,
     )
     if given.survivors:
-        turn.change(run=0)
-        stop(turn, Cause.ORPHANED)
+        _end_what_is_left(turn)
     else:
         come_to_gate(turn)
 
@@ -41,13 +41,15 @@ def _go_on(turn: Turn, given: Began) -> None:
     supervisor: whoever starts another wants the job to run."""
     turn.change(policy=given.policy, link=Link.UNKNOWN, is_fresh=False)
     turn.order(Keep(counts=turn.state.counts))
+    tell_hang(turn)
     phase, cause = turn.state.phase, turn.state.cause
     if cause is None or turn.state.signal is not None:
         cause = Cause.ORPHANED
     turn.change(signal=None)
-    if phase in (Phase.GATE, Phase.PAUSING) and not given.survivors:
-        return
-    if given.survivors:
+    if phase in (Phase.GATE, Phase.PAUSING):
+        if given.survivors:
+            _end_what_is_left(turn)
+    elif given.survivors:
         stop(turn, cause)
     elif phase is Phase.STARTING:
         begin(turn)
@@ -56,3 +58,9 @@ def _go_on(turn: Turn, given: Began) -> None:
     else:
         turn.change(emptied=True)
         conclude(turn, cause)
+
+
+def _end_what_is_left(turn: Turn) -> None:
+    """No run is made now: it is of the run before."""
+    turn.change(run=turn.state.run - 1, is_told=True)
+    stop(turn, Cause.ORPHANED)

@@ -3,7 +3,7 @@
 from nodeagent.job import exits
 from nodeagent.job.ladder import Ending, Verdict, judge, own_status
 from nodeagent.job.lines import Word
-from nodeagent.job.model import SECOND_NS, Wanted, Why, Wish
+from nodeagent.job.model import SECOND_NS, Wanted, Wish
 from nodeagent.job.session_state import Cause, Phase, State, Turn
 
 HARDWARE_HANDLINGS = frozenset({"RESTART_JOB", "STOP_RESET_RESTART", "RESCHEDULE"})
@@ -51,15 +51,18 @@ def conclude(turn: Turn, cause: Cause) -> None:
             turn.tell(f"leaves with status {verdict.status}: {verdict.why}")
         turn.leave(verdict.status, verdict.why)
         return
-    if turn.state.run > 0:
-        turn.tell(f"run {turn.state.run} has ended ({verdict.row}): {verdict.why}")
-    turn.next_run(verdict.next_why if turn.state.run > 0 else Why.FIRST)
+    state = turn.state
+    if not state.is_told:
+        turn.tell(f"run {state.run} has ended ({verdict.row}): {verdict.why}")
+    turn.next_run(state.why if state.is_told else verdict.next_why)
     turn.enter(Phase.PAUSING, verdict.pause_s)
 
 
 def _report(turn: Turn, cause: Cause, verdict: Verdict) -> None:
     state = turn.state
-    if state.phase in (Phase.NEW, Phase.GATE, Phase.PAUSING) or state.run == 0:
+    if state.phase in (Phase.NEW, Phase.GATE, Phase.PAUSING):
+        return
+    if state.is_told and cause is not Cause.UNKILLABLE:
         return
     status = None if state.failure is None else own_status(state.failure)
     if cause is Cause.UNKILLABLE or not (state.emptied or cause is Cause.EXITED):

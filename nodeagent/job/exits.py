@@ -6,17 +6,16 @@ unknown. A status or a signal alone has no signature, for two failures that shar
 common.
 """
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 from nodeagent.job.exit_rows import ROWS, ExitRow, Sort
 from nodeagent.job.model import Failure
 
-__all__ = ["Known", "Sort", "TorchError", "known", "signature_of", "torch_error"]
+__all__ = ["Known", "Raised", "Sort", "known", "signature_of"]
 
 _MAX_LINE: Final = 300
 
@@ -66,7 +65,9 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TorchError:
+class Raised:
+    """An error that somebody raised. The first line of ``message`` is its own text."""
+
     error_type: str
     message: str
 
@@ -86,7 +87,7 @@ def known(failure: Failure | None) -> Known:
     return Known(sort=sorts[chosen], signature=signature_of(error), line=_text(error)[:_MAX_LINE])
 
 
-def signature_of(error: TorchError) -> str:
+def signature_of(error: Raised) -> str:
     """Without what is another at each run: addresses, ids of processes, times, temporary files, amounts."""
     text = _text(error)
     for pattern, instead in _CHANGES:
@@ -94,29 +95,9 @@ def signature_of(error: TorchError) -> str:
     return text.strip()[:_MAX_LINE]
 
 
-def torch_error(text: str) -> TorchError | None:
-    """Of the file that ``TORCHELASTIC_ERROR_FILE`` names: pytorch/pytorch,
-    torch/distributed/elastic/multiprocessing/errors/error_handler.py writes an object ``message`` with
-    ``message`` ("TYPE: TEXT") and ``extraInfo``; a launcher may write the text alone. None of what is torn.
-    """
-    try:
-        values: Any = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    message = values.get("message") if isinstance(values, dict) else None
-    if isinstance(message, dict):
-        message = message.get("message")
-    if not isinstance(message, str):
-        return None
-    found = _ERROR_LINE.match(_first_line(message))
-    if found is None:
-        return TorchError(error_type="", message=message)
-    return TorchError(error_type=found[1], message=message[len(found[1]) :].removeprefix(":").strip())
-
-
-def _errors(failure: Failure) -> list[TorchError]:
+def _errors(failure: Failure) -> list[Raised]:
     """From the first. What torch has written is of the rank that failed first, and goes before all else."""
-    by_torch = TorchError(error_type=failure.error_type, message=failure.message)
+    by_torch = Raised(error_type=failure.error_type, message=failure.message)
     if _text(by_torch) and _name(by_torch) not in _LAUNCHERS_OWN and not _BY_SIGNAL.search(failure.message):
         return [by_torch]
     lines = [_split(line) for line in failure.tail.splitlines()]
@@ -127,7 +108,7 @@ def _errors(failure: Failure) -> list[TorchError]:
     return [*aborts, *raised]
 
 
-def _raised(lines: Sequence[tuple[str, str]]) -> Iterator[TorchError]:
+def _raised(lines: Sequence[tuple[str, str]]) -> Iterator[Raised]:
     """The ends of tracebacks. Ranks write at once, so each is followed by the prefix of its lines."""
     within: set[str] = set()
     for place, (prefix, text) in enumerate(lines):
@@ -138,7 +119,7 @@ def _raised(lines: Sequence[tuple[str, str]]) -> Iterator[TorchError]:
             found = _ERROR_LINE.match(text)
             if found is not None:
                 more = _more(lines[place + 1 : place + 1 + _MORE_LINES], prefix)
-                yield TorchError(error_type=found[1], message="\n".join((found[2] or "", *more)))
+                yield Raised(error_type=found[1], message="\n".join((found[2] or "", *more)))
 
 
 def _more(lines: Sequence[tuple[str, str]], prefix: str) -> Iterator[str]:
@@ -149,12 +130,12 @@ def _more(lines: Sequence[tuple[str, str]], prefix: str) -> Iterator[str]:
             yield text
 
 
-def _aborts(lines: Sequence[tuple[str, str]]) -> Iterator[TorchError]:
+def _aborts(lines: Sequence[tuple[str, str]]) -> Iterator[Raised]:
     """What C++ has thrown and nobody has caught."""
     for (_, text), (_, next_text) in pairwise(lines):
         found, what = _ABORTED.match(text), _WHAT.match(next_text)
         if found is not None and what is not None:
-            yield TorchError(error_type=found[1].replace("::", "."), message=what[1])
+            yield Raised(error_type=found[1].replace("::", "."), message=what[1])
 
 
 def _split(line: str) -> tuple[str, str]:
@@ -163,12 +144,12 @@ def _split(line: str) -> tuple[str, str]:
     return line[:end].strip(), line[end:]
 
 
-def _sort(failure: Failure, error: TorchError | None) -> Sort:
+def _sort(failure: Failure, error: Raised | None) -> Sort:
     everything = f"{failure.error_type}: {failure.message}\n{failure.tail}"
     return next((row.sort for row in ROWS if _fits(row, failure, error, everything)), Sort.UNKNOWN)
 
 
-def _fits(row: ExitRow, failure: Failure, error: TorchError | None, everything: str) -> bool:
+def _fits(row: ExitRow, failure: Failure, error: Raised | None, everything: str) -> bool:
     if row.status is not None and row.status != failure.status:
         return False
     if row.signal is not None and row.signal != failure.signal:
@@ -181,11 +162,11 @@ def _fits(row: ExitRow, failure: Failure, error: TorchError | None, everything: 
     return True
 
 
-def _name(error: TorchError) -> str:
+def _name(error: Raised) -> str:
     return error.error_type.rpartition(".")[2]
 
 
-def _text(error: TorchError) -> str:
+def _text(error: Raised) -> str:
     line = _first_line(error.message)
     return f"{error.error_type}: {line}" if error.error_type and line else error.error_type or line
 

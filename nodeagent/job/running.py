@@ -56,6 +56,7 @@ def asks_for(turn: Turn, given: Wanted) -> Cause | None:
 
 
 def exited(turn: Turn, given: Exited) -> None:
+    tell_hang(turn)
     turn.change(failure=given.failure, cause=Cause.EXITED)
     state = turn.state
     if own_status(given.failure) == 0 or state.is_watched_only:
@@ -130,16 +131,21 @@ def hung(turn: Turn, given: Hung) -> None:
 
 def gathered(turn: Turn, given: Gathered) -> None:
     """Of a run that is not stopped for it."""
+    tell_hang(turn, given)
+
+
+def tell_hang(turn: Turn, given: Gathered | None = None) -> None:
+    """A hang that was confirmed and not yet told, with its evidence, or without."""
     confirmed = turn.state.hung
     if confirmed is None:
         return
-    evidence = {"path": given.path, "digest": given.digest} if given.path else {}
+    evidence = {"path": given.path, "digest": given.digest} if given is not None and given.path else {}
     turn.report(Word.SUSPENDED, confirmed.why, evidence={**evidence, "since_s": f"{confirmed.since_s:g}"})
     turn.change(hung=None, evidence_due_ns=None)
 
 
-def gathered_before_stop(turn: Turn, given: Gathered) -> None:
-    gathered(turn, given)
+def gathered_before_stop(turn: Turn, given: Gathered | None) -> None:
+    tell_hang(turn, given)
     if turn.state.emptied:
         conclude(turn, Cause.SUSPENDED)
     else:
@@ -147,11 +153,10 @@ def gathered_before_stop(turn: Turn, given: Gathered) -> None:
 
 
 def no_evidence(turn: Turn) -> None:
-    nothing = Gathered(run=turn.state.run, path="")
     if turn.state.phase is Phase.GATHERING:
-        gathered_before_stop(turn, nothing)
+        gathered_before_stop(turn, None)
     else:
-        gathered(turn, nothing)
+        tell_hang(turn)
 
 
 def exited_while_gathering(turn: Turn, given: Exited) -> None:

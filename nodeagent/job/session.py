@@ -21,6 +21,8 @@ from nodeagent.job.model import (
     Gathered,
     Given,
     Hung,
+    Keep,
+    Leave,
     LinkBack,
     LinkLost,
     NotRun,
@@ -125,6 +127,13 @@ class Session:
     def next_deadline_ns(self) -> int | None:
         """When something is to be done even if nothing is given: give a ``Tick`` then."""
         return _next(self.state)
+
+    def leave_again(self) -> tuple[Order, ...]:
+        """Of a session that had left, where its supervisor was ended before it could: what that was to do."""
+        state = self.state
+        if state.status is None:
+            return ()
+        return Keep(counts=state.counts), Leave(status=state.status, why="its supervisor was ended")
 
     def is_written(self, now_ns: int, given: Given) -> bool:
         """Whether that belongs into the journal."""

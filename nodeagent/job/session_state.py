@@ -93,6 +93,7 @@ class State:
     Of the run that is made: ``process``, ``cause`` (once something ends it), ``failure`` (once its command
     has ended), ``emptied`` (nothing of it is left), ``progressed``, ``hung`` (a confirmed hang, until its
     evidence is told), ``blame`` (what the daemon last told that would explain a failure, at ``blamed_ns``).
+    ``is_told``: its end was told already; only what outlived it is still ended.
     ``is_fresh``: ``wanted`` was said since the daemon last began to answer.
     """
 
@@ -113,6 +114,7 @@ class State:
     cause: Cause | None = None
     failure: Failure | None = None
     emptied: bool = False
+    is_told: bool = False
     progressed: bool = False
     hung: Hung | None = None
     evidence_due_ns: int | None = None
@@ -166,6 +168,7 @@ class Turn:
             cause=None,
             failure=None,
             emptied=False,
+            is_told=False,
             progressed=False,
             hung=None,
             evidence_due_ns=None,

@@ -73,3 +73,11 @@ def test_the_documents_are_there_and_lead_to_each_other(held: Mapping[str, Held]
     }
     assert DOCUMENTS / "docs" / "operating.md" in links
     assert sorted(links - documents.keys()) == []
+
+
+def test_supervisor_of_jobs_is_one_file_that_can_be_run(held: Mapping[str, Held]) -> None:
+    assert held["/usr/share/nodeagent/nodeagent-job.pyz"].mode == 0o755
+
+
+def test_programs_of_the_environment_can_tell_beats(held: Mapping[str, Held]) -> None:
+    assert [path for path in held if path.endswith("/site-packages/nodeagent_job.py")] != []

@@ -112,7 +112,6 @@ class Play:
     def starts(self) -> list[Mapping[str, str]]:
         return [each.environment for each in self.orders if isinstance(each, Start)]
 
-    @property
     def left(self) -> int | None:
         statuses = [each.status for each in self.orders if isinstance(each, Leave)]
         assert len(statuses) <= 1, "it left twice"

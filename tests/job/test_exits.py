@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from nodeagent.job.exit_rows import ROWS
-from nodeagent.job.exits import Known, Sort, TorchError, known, signature_of, torch_error
+from nodeagent.job.exits import Known, Raised, Sort, known, signature_of
 from nodeagent.job.model import Failure
 
 
@@ -187,27 +187,7 @@ def test_a_command_that_the_shell_does_not_find_is_the_users() -> None:
     assert _by_tail("run.sh: line 3: torchrrun: command not found\n", status=127).sort is Sort.USER
 
 
-# ---------------------------------------------------------------------- torch's own file
-
-
-def test_the_error_file_of_torch_is_read() -> None:
-    text = (
-        '{"message": {"message": "ValueError: bad\\nand more", '
-        '"extraInfo": {"py_callstack": "Traceback ...", "timestamp": "1700000000"}}}'
-    )
-    assert torch_error(text) == TorchError(error_type="ValueError", message="bad\nand more")
-
-
-def test_a_file_with_the_text_alone_is_read() -> None:
-    text = '{"message": "Signal 6 (SIGABRT) received by PID 90"}'
-    assert torch_error(text) == TorchError(error_type="", message="Signal 6 (SIGABRT) received by PID 90")
-
-
-@pytest.mark.parametrize(
-    "text", ["", '{"message": {"mess', "[]", '{"message": 7}', '{"message": {"message": null}}']
-)
-def test_a_torn_or_foreign_file_says_nothing(text: str) -> None:
-    assert torch_error(text) is None
+# ---------------------------------------------------------------------- what torch has written of the error
 
 
 def test_what_torch_has_written_goes_before_what_the_run_wrote() -> None:
@@ -218,11 +198,11 @@ def test_what_torch_has_written_goes_before_what_the_run_wrote() -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        TorchError(error_type="", message="Signal 6 (SIGABRT) received by PID 90"),
-        TorchError(error_type="ChildFailedError", message="train.py FAILED"),
+        Raised(error_type="", message="Signal 6 (SIGABRT) received by PID 90"),
+        Raised(error_type="ChildFailedError", message="train.py FAILED"),
     ],
 )
-def test_torch_may_have_written_no_cause(said: TorchError) -> None:
+def test_torch_may_have_written_no_cause(said: Raised) -> None:
     found = known(Failure(status=1, error_type=said.error_type, message=said.message))
     assert (found.sort, found.signature) == (Sort.UNKNOWN, "")
 
@@ -246,11 +226,11 @@ OTHER = (("step 10 is nan", "step 20 is nan"), ("no key 'a'", "no key 'b'"), ("l
 
 @pytest.mark.parametrize(("one", "two"), SAME)
 def test_a_signature_is_stable_over_runs(one: str, two: str) -> None:
-    first, second = (signature_of(TorchError(error_type="RuntimeError", message=text)) for text in (one, two))
+    first, second = (signature_of(Raised(error_type="RuntimeError", message=text)) for text in (one, two))
     assert first == second
 
 
 @pytest.mark.parametrize(("one", "two"), OTHER)
 def test_other_failures_have_other_signatures(one: str, two: str) -> None:
-    first, second = (signature_of(TorchError(error_type="RuntimeError", message=text)) for text in (one, two))
+    first, second = (signature_of(Raised(error_type="RuntimeError", message=text)) for text in (one, two))
     assert first != second

@@ -51,9 +51,9 @@ def test_a_job_that_needs_the_daemon_does_not_wait_for_ever() -> None:
     play = _at_gate(Policy(need_daemon=True, heal_timeout_s=600))
     play.give(LinkLost(why="no such file"))
     play.wait(599)
-    assert play.left is None
+    assert play.left() is None
     play.wait(1)
-    assert play.left == 86
+    assert play.left() == 86
     assert play.starts == []
 
 
@@ -62,7 +62,7 @@ def test_a_node_that_is_not_well_holds_the_first_run() -> None:
     play.give(LinkBack(job="x"))
     assert play.want(Wish.HOLD) == []
     play.wait(600)
-    assert play.left == 86
+    assert play.left() == 86
     assert play.session.state.counts.placements == 1
 
 
@@ -106,7 +106,7 @@ def test_a_job_is_sent_away_before_it_ever_ran(isolated: bool, status: int) -> N
     play = _at_gate()
     play.give(LinkBack(job="x"))
     assert kinds(play.want(Wish.LEAVE, isolated=isolated)) == ["Keep", "Tell", "Leave"]
-    assert play.left == status
+    assert play.left() == status
 
 
 def test_what_an_operator_has_stopped_waits_for_the_operator() -> None:
@@ -117,7 +117,7 @@ def test_what_an_operator_has_stopped_waits_for_the_operator() -> None:
     play.exited(signal=15)
     play.give(Wanted(wish=Wish.HOLD, run=2, by_operator=True))
     play.wait(7 * 24 * 3600)
-    assert (play.left, play.phase) == (None, Phase.GATE)
+    assert (play.left(), play.phase) == (None, Phase.GATE)
     start = only(play.give(Wanted(wish=Wish.RUN, run=2)), Start)
     assert start.environment["NODEAGENT_WHY"] == "ordered"
 
@@ -128,15 +128,15 @@ def test_after_the_operators_hold_the_time_for_healing_begins_anew() -> None:
     play.give(Wanted(wish=Wish.HOLD, run=1, by_operator=True))
     play.give(Wanted(wish=Wish.HOLD, run=1), 5000)
     play.wait(599)
-    assert play.left is None
+    assert play.left() is None
     play.wait(1)
-    assert play.left == 86
+    assert play.left() == 86
 
 
 def test_the_scheduler_ends_it_while_it_waits() -> None:
     play = _at_gate()
     assert kinds(play.give(Signalled(number=15))) == ["Leave"]
-    assert play.left == 143
+    assert play.left() == 143
 
 
 @pytest.mark.parametrize(("error", "status"), [(2, 127), (20, 127), (13, 126), (8, 126)])
@@ -145,7 +145,7 @@ def test_a_command_that_cannot_be_run_ends_as_a_shell_ends(error: int, status: i
     play.begin_without_daemon()
     orders = play.give(NotRun(run=1, error=error, why="no such file: trian.py"))
     assert only(orders, Report).status == status
-    assert play.left == status
+    assert play.left() == status
 
 
 def test_a_run_is_told_which_placement_it_is() -> None:

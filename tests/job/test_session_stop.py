@@ -40,7 +40,7 @@ def test_a_run_begins_once_the_daemon_wants_it_and_leaves_with_the_status_of_its
     assert (start.run, start.environment["MA_PROC_START_CNT"]) == (1, "1")
     assert only(play.ran(), Report).what == "started"
     assert kinds(play.exited(0)) == ["Report", "Leave"]
-    assert play.left == 0
+    assert play.left() == 0
 
 
 def test_asked_to_stop_it_ends_waits_and_runs_again_when_it_may() -> None:
@@ -69,7 +69,7 @@ def test_what_cannot_be_killed_is_told_and_leaves_the_node() -> None:
     play.wait(20)
     orders = play.wait(5)
     assert only(orders, Report).what == "unkillable"
-    assert play.left == Status.RESCHEDULE_ISOLATED
+    assert play.left() == Status.RESCHEDULE_ISOLATED
     assert len(play.starts) == 1
 
 
@@ -78,7 +78,7 @@ def test_the_scheduler_ends_it_and_it_never_runs_again(number: int, status: int)
     play = _running()
     assert kinds(play.give(Signalled(number=number))) == ["Terminate"]
     play.exited(0)
-    assert play.left == status
+    assert play.left() == status
     assert len(play.starts) == 1
 
 
@@ -87,6 +87,6 @@ def test_a_second_signal_kills_at_once() -> None:
     only(play.give(Signalled(number=signal.SIGTERM)), Terminate)
     only(play.give(Signalled(number=signal.SIGTERM), 0.1), Kill)
     play.give(Exited(run=1, failure=Failure(signal=signal.SIGKILL)))
-    assert play.left is None
+    assert play.left() is None
     play.give(Emptied(run=1))
-    assert play.left == 143
+    assert play.left() == 143

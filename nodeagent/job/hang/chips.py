@@ -76,8 +76,8 @@ class Chip:
         self._judge_pulse()
 
     def learn(self) -> None:
-        """The newest sample is of a healthy run."""
-        if self.readable:
+        """The newest sample is of a healthy run. What is usual is what is so while the chip is in use."""
+        if self.readable and self._readings[-1].use > IDLE_USE:
             newest = self._readings[-1]
             if newest.power is not None:
                 self._power.learn(newest.power)

@@ -9,29 +9,35 @@ import selectors
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING
 
 from nodeagent import __version__
+from nodeagent.job import journal_records
 from nodeagent.job.arguments import Arguments
 from nodeagent.job.hang.settings import Settings
-from nodeagent.job.lines import Hello
-from nodeagent.job.model import SECOND_NS, Began, Counts, Policy
-from nodeagent.job.session import Session
+from nodeagent.job.lines import Hello, Welcome
+from nodeagent.job.model import Began, Policy
+from nodeagent.job.policy import PolicyError
 from nodeagent.job.shell import command, prctl, procfs, state
-from nodeagent.job.shell.beats import BeatSocket
+from nodeagent.job.shell.beats import VARIABLE, BeatSocket
 from nodeagent.job.shell.clock import now_ns, seconds
 from nodeagent.job.shell.gathering import Gathering
 from nodeagent.job.shell.journal import Journal, JournalError, Owner
 from nodeagent.job.shell.link import Heard, Link, socket_path
 from nodeagent.job.shell.record import Record
+from nodeagent.job.shell.recovery import Recovered, counts_of, recover
 from nodeagent.job.shell.ring import Ring
 from nodeagent.job.shell.runner import Runner
+from nodeagent.job.shell.settled import Unreadable, settle
 from nodeagent.job.shell.signals import Signals
 from nodeagent.job.shell.state import State, StateError
 from nodeagent.job.shell.supervisor import Supervisor
 from nodeagent.job.shell.told import tell
-from nodeagent.job.shell.tree import Tree
+from nodeagent.job.shell.tree import Tree, survivors_of
 from nodeagent.job.shell.watching import Watching
+
+if TYPE_CHECKING:
+    from nodeagent.job.shell.progress_reader import ProgressReader
 
 
 class NotBegun(Exception):
@@ -54,7 +60,7 @@ def run(given: Arguments, environment: Mapping[str, str]) -> int:
     finally:
         link.close()
         if place is not None:
-            place.close()
+            _close(place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,38 +74,55 @@ class _Parts:
 
 
 def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) -> int:
-    place, tree, policy = parts.place, parts.tree, parts.policy
+    place, tree = parts.place, parts.tree
     journal = _journal(place, given)
     beats = _beats(place, environment)
     recovered = _recovered(journal, beats)
-    record = Record(place, journal, keeps_counts=bool(given.state))
+    key = given.job or environment.get("SLURM_JOB_ID", "")
+    record = Record(place, journal, job=key, keeps_counts=place is not None and place.is_given)
     ring = Ring(None if place is None else place.folder)
-    settings = Settings(
-        hang_time_s=policy.hang_time_s, period_s=given.period_s, kind=policy.kind, mode=policy.hang
-    )
+    progress = _progress(given)
+    counts = counts_of(place, key, environment, recovered.session)
+    if progress is not None:
+        counts = progress.baseline(counts)
     supervisor = Supervisor(
         session=recovered.session,
         record=record,
         link=parts.link,
         signals=parts.signals,
         runner=Runner(given.command, tree, foreground=given.foreground),
-        watching=Watching(settings, tree, ring, parts.link.ask),
+        watching=Watching(_settings(given, parts.policy), tree, ring, parts.link.ask, progress),
         gathering=Gathering(place, tree, ring.files),
         beats=beats,
     )
-    counts = _counts(place, environment)
-    began = Began(
-        boot_id=procfs.boot_id(), policy=policy, counts=counts, survivors=recovered.survivors
-    )
-    left = recovered.status_of(counts)
+    began = Began(boot_id=procfs.boot_id(), policy=parts.policy, counts=counts, survivors=recovered.survivors)
     try:
+        left = recovered.status_of(counts)
         if left is not None:
             return supervisor.leave_again(left, recovered.reports)
+        record.keep(counts)
         return supervisor.run(began, parts.heard, recovered.reports)
     finally:
         record.finish()
         if beats is not None:
             beats.close()
+
+
+def _settings(given: Arguments, policy: Policy) -> Settings:
+    try:
+        return Settings(
+            hang_time_s=policy.hang_time_s, period_s=given.period_s, kind=policy.kind, mode=policy.hang
+        )
+    except ValueError as error:
+        raise NotBegun(f"--period: {error}") from error
+
+
+def _progress(given: Arguments) -> "ProgressReader | None":
+    if not given.progress:
+        return None
+    from nodeagent.job.shell.progress_reader import ProgressReader
+
+    return ProgressReader(given.progress)
 
 
 def _policy(given: Arguments, environment: Mapping[str, str], heard: list[Heard]) -> Policy:
@@ -130,23 +153,10 @@ def _recovered(journal: Journal | None, beats: BeatSocket | None) -> Recovered:
     marker = None if beats is None else (VARIABLE, beats.path)
     try:
         return recover(journal.earlier, marker)
-    except JournalError as error:
-        tell(f"{journal.path}: {error}; it is moved aside, and the job begins anew")
+    except journal_records.JournalError as error:
+        tell(f"{journal.path}: {error}, counted behind its head; it is moved aside, and the job begins anew")
         journal.begin_anew()
-        return Recovered(survivors=tree.survivors_of(None, marker))
-
-
-def _counts(place: State | None, environment: Mapping[str, str]) -> Counts:
-    return Counts(schedule=placement_of(environment))
-
-
-def placement_of(environment: Mapping[str, str]) -> int:
-    """Which placement of the job this is, from 1: as its platform says, else as Slurm counts restarts."""
-    for name, add in (("MA_SCHEDULE_CNT", 0), ("SLURM_RESTART_COUNT", 1)):
-        text = environment.get(name, "")
-        if text.isdigit() and int(text) + add > 0:
-            return int(text) + add
-    return 1
+        return Recovered(survivors=survivors_of(None, marker))
 
 
 def _place(given: Arguments, environment: Mapping[str, str]) -> State | None:
@@ -161,6 +171,13 @@ def _place(given: Arguments, environment: Mapping[str, str]) -> State | None:
     except StateError as error:
         tell(f"{error}; nothing is kept of this run")
         return None
+
+
+def _close(place: State) -> None:
+    try:
+        place.close()
+    except OSError as error:
+        tell(f"{error.filename}: {error.strerror}; it stays behind")
 
 
 def _beats(place: State | None, environment: Mapping[str, str]) -> BeatSocket | None:

@@ -1,8 +1,8 @@
 """What is kept of a run that stands still: its samples, where its threads wait, the stacks of its ranks.
 
 A child does it, so that the supervisor stays awake: to read of a process that the kernel holds may hang. The
-child ends in the time it is given, or is ended. It stops no process but, where it is told to (the run is to be
-stopped anyhow), the ranks that print their stacks at SIGABRT.
+child ends in the time it is given, or is ended. It stops no process but ranks that print their stacks at
+SIGABRT, and these only where it is told to: the run is to be stopped anyhow.
 """
 
 import hashlib
@@ -188,7 +188,7 @@ def _processes(members: Sequence[Process], end_s: float) -> Iterator[bytes]:
         yield b"== %d %s\n" % (process.pid, arguments[:400])
         yield procfs.read(process.pid, "status") or b"ended\n"
         try:
-            threads = sorted(map(int, os.listdir(f"{procfs.PROC}/{process.pid}/task")))
+            threads = procfs.threads(process.pid)
         except FileNotFoundError:
             continue
         for thread in threads:

@@ -69,6 +69,7 @@ class Link:
         self._heard: deque[Heard] = deque()
         self._pause_ns = FIRST_PAUSE_NS
         self._due_ns: int | None = 0
+        self._has_begun = False
         self.is_welcome = False
 
     # ------------------------------------------------------------------ what the loop needs
@@ -106,21 +107,22 @@ class Link:
     # ------------------------------------------------------------------ what the supervisor says
 
     def begin(self, begin: Begin, now_ns: int) -> None:
-        """After a welcome, and each time that one of its words changes. What was not taken goes after it."""
+        """After a welcome. Whatever was said and not taken goes after it."""
+        self._has_begun = self.is_welcome
         self._put(begin, now_ns)
         for said in self._untaken.values():
             self._put(said, now_ns)
 
     def say(self, said: Said | Bye, now_ns: int) -> None:
         self._untaken[said.number] = said
-        if self.is_welcome:
+        if self._has_begun:
             self._put(said, now_ns)
 
     def ask(self, number: int, now_ns: int) -> bool:
         """For the job's chips; false where nobody can be asked."""
-        if self.is_welcome:
+        if self._has_begun:
             self._put(Ask(number=number), now_ns)
-        return self.is_welcome
+        return self._has_begun
 
     @property
     def has_untaken(self) -> bool:
@@ -163,7 +165,7 @@ class Link:
 
     def _lose(self, why: str, now_ns: int) -> None:
         self.close()
-        self.is_welcome = False
+        self.is_welcome = self._has_begun = False
         self._inward.clear()
         self._outward.clear()
         self._retry(why, now_ns)
@@ -201,7 +203,7 @@ class Link:
             self._lose("the daemon has ended the connection", now_ns)
             return
         self._inward += data
-        while self._socket is not None and (end := self._inward.find(b"\n")) >= 0:
+        while (end := self._inward.find(b"\n")) >= 0:
             line = bytes(self._inward[:end])
             del self._inward[: end + 1]
             self._understand(line, now_ns)

@@ -16,9 +16,10 @@ from nodeagent.job.shell.told import tell
 class Record:
     """``journal`` None: it could not be opened, which was told. ``keeps_counts``: there is a ``--state``."""
 
-    def __init__(self, state: State | None, journal: Journal | None, *, keeps_counts: bool) -> None:
+    def __init__(self, state: State | None, journal: Journal | None, *, job: str, keeps_counts: bool) -> None:
         self._state = state
         self._journal = journal
+        self._job = job
         self._keeps_counts = keeps_counts
 
     def write(self, at_ns: int, given: Given) -> None:
@@ -38,7 +39,7 @@ class Record:
         if self._state is None or not self._keeps_counts:
             return
         try:
-            self._state.put_counts(run_state.encode(counts))
+            self._state.put_counts(run_state.encode(counts, job=self._job))
         except OSError as error:
             tell(f"{self._state.counts}: {error.strerror}; the next placement will not know these counts")
 

@@ -1,4 +1,4 @@
-"""The samples of a run, as ``job replay`` reads them: the newest hour, and the hour before, in a file each."""
+"""The samples of a run, as ``job replay`` reads them: the newest hour and the one before, a file each."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Ring:
     """``files``: the oldest first. Where they cannot be written, that is told once; the job goes on."""
 
     def __init__(self, folder: Path | None) -> None:
-        self.files = () if folder is None else (folder / "samples.1.jsonl", folder / "samples.jsonl")
-        self._header = ""
+        names = ("samples.1.jsonl", "samples.jsonl")
+        self.files = () if folder is None else tuple(folder / name for name in names)
         self._since_s: float | None = None
         self._is_broken = False
 
@@ -52,9 +52,9 @@ class Ring:
 
         if self._since_s is not None and t_s - self._since_s < _HOUR_S:
             return
-        before, newest = self.files
+        newest = self.files[-1]
         if self._since_s is not None:
-            newest.replace(before)
+            newest.replace(self.files[0])
         header = Header(
             name="live", T_min=settings.hang_time_s / 60, period_s=settings.period_s, kind=settings.kind
         )

@@ -29,7 +29,10 @@ def settle(given: Arguments, environment: Mapping[str, str], welcome: Welcome | 
     """
     return policy.resolve(
         defaults=welcome.defaults if welcome is not None else {},
-        files=(*_settings("--annotations", given.annotations_file), *_settings("--policy", given.policy_file)),
+        files=(
+            *_settings("--annotations", given.annotations_file),
+            *_settings("--policy", given.policy_file),
+        ),
         environ=environment,
         flags=given.flags,
         limits=welcome.limits if welcome is not None else {},

@@ -1,4 +1,4 @@
-"""Signals that are sent to the supervisor, as a descriptor to wait on and numbers to read. It acts on none."""
+"""Signals that the supervisor gets, as a descriptor to wait on and numbers to read. It acts on none."""
 
 import os
 import signal

@@ -13,6 +13,7 @@ on, and it is memory. The counts across placements need a ``--state`` that the n
 
 import fcntl
 import os
+import shutil
 import stat
 import zlib
 from collections.abc import Mapping, Sequence
@@ -35,8 +36,11 @@ class StateError(Exception):
 class State:
     """A folder that is this process's alone until it ends."""
 
-    def __init__(self, folder: Path, lock: int) -> None:
+    def __init__(self, folder: Path, lock: int, *, is_given: bool) -> None:
         self.folder = folder
+        self.is_given = is_given
+        """By ``--state``: others look into it."""
+
         self._lock = lock
 
     @property
@@ -75,7 +79,12 @@ class State:
         return path if len(os.fsencode(path)) <= _MAX_SOCKET_PATH else str(_own_folder({}) / name)
 
     def close(self) -> None:
-        os.close(self._lock)
+        """The job has left. Of a folder that nobody asked for only evidence is of use to anybody."""
+        try:
+            if not self.is_given and not any(self.folder.glob("run-*/hang/*")):
+                shutil.rmtree(self.folder)
+        finally:
+            os.close(self._lock)
 
 
 def open_given(folder: Path, environment: Mapping[str, str]) -> State:
@@ -89,9 +98,9 @@ def open_given(folder: Path, environment: Mapping[str, str]) -> State:
         raise StateError(f"{folder}: {error.strerror}; name a folder that can be written to") from error
     if lock is None:
         raise StateError(
-            f"{folder}: another supervisor uses it (process {_owner(folder)}); name another folder, or end that one"
+            f"{folder}: supervisor {_owner(folder)} uses it; end that one, or name another folder"
         )
-    return State(folder, lock)
+    return State(folder, lock, is_given=True)
 
 
 def open_default(key: str, command: Sequence[str], environment: Mapping[str, str]) -> State:
@@ -104,7 +113,7 @@ def open_default(key: str, command: Sequence[str], environment: Mapping[str, str
             folder.mkdir(mode=0o700, exist_ok=True)
             lock = _locked(folder)
             if lock is not None:
-                return State(folder, lock)
+                return State(folder, lock, is_given=False)
     except OSError as error:
         raise StateError(
             f"{error.filename}: {error.strerror}; name a folder of your own with --state"
@@ -144,8 +153,8 @@ def _locked(folder: Path) -> int | None:
     opened = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not os.path.exists(folder / _LOCK) or not os.path.samestat(os.fstat(opened), os.stat(folder / _LOCK)):
-            os.close(opened)  # its owner has removed it just now
+        if not _is_still_there(opened, folder):
+            os.close(opened)
             return _locked(folder)
     except BlockingIOError:
         os.close(opened)
@@ -156,6 +165,14 @@ def _locked(folder: Path) -> int | None:
     os.ftruncate(opened, 0)
     os.write(opened, f"{os.getpid()} on {os.uname().nodename}\n".encode())
     return opened
+
+
+def _is_still_there(lock: int, folder: Path) -> bool:
+    """Its owner may have removed it between the opening and the lock."""
+    try:
+        return os.path.samestat(os.fstat(lock), (folder / _LOCK).stat())
+    except FileNotFoundError:
+        return False
 
 
 def _owner(folder: Path) -> str:

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from nodeagent.job import session_state
 from nodeagent.job.lines import Begin, Bye, Chips, Said, Want, Welcome, Word
 from nodeagent.job.model import (
     SECOND_NS,
@@ -27,7 +28,6 @@ from nodeagent.job.model import (
     Tick,
     Wanted,
 )
-from nodeagent.job import session_state
 from nodeagent.job.session import Session
 from nodeagent.job.shell import signals
 from nodeagent.job.shell.beats import BeatSocket
@@ -185,6 +185,7 @@ class Supervisor:
             self._waiting.extend(self._runner.take())
 
     def _start(self, order: Start) -> None:
+        self._watching.begins()
         beat = {} if self._beats is None else {"NODEAGENT_BEAT": self._beats.path}
         self._runner.start(order.run, {**order.environment, **beat}, self._record.folder_of(order.run))
         if self._runner.process is not None and self._runner.is_running:

@@ -146,7 +146,7 @@ def send(process: Process, number: int) -> None:
 
 def reap() -> list[tuple[int, int]]:
     """(pid, status as of ``waitpid``) of all that have ended and are ours."""
-    ended = []
+    ended: list[tuple[int, int]] = []
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
-from nodeagent.job.model import SECOND_NS, Given, HangMode, Process
+from nodeagent.job.model import SECOND_NS, Given, HangMode, Process, Progressed
 from nodeagent.job.shell.clock import seconds
 from nodeagent.job.shell.tree import Tree
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from nodeagent.job.hang.settings import Settings
     from nodeagent.job.hang.watch import HangWatch
     from nodeagent.job.lines import Chip, Chips
-    from nodeagent.job.sample import Beat, ChipSample, ProcessSample, Sample
+    from nodeagent.job.progress import ByBeats
+    from nodeagent.job.sample import Beat, ChipSample, ProcessSample
+    from nodeagent.job.shell.progress_reader import ProgressReader
     from nodeagent.job.shell.ring import Ring
     from nodeagent.job.shell.sampler import Sampler
 
@@ -33,12 +35,17 @@ Ask = Callable[[int, int], bool]
 
 
 class Watching:
-    def __init__(self, settings: Settings, tree: Tree, ring: Ring, ask: Ask) -> None:
+    def __init__(
+        self, settings: Settings, tree: Tree, ring: Ring, ask: Ask, progress: ProgressReader | None
+    ) -> None:
+        """``progress`` None: only beats tell of it."""
         self._settings = settings
         self._period_ns = round(settings.period_s * SECOND_NS)
         self._tree = tree
         self._ring = ring
         self._ask = ask
+        self._progress = progress
+        self._beaten: ByBeats | None = None
         self._command: Process | None = None
         self._run = 0
         self._began_s = 0.0
@@ -60,9 +67,17 @@ class Watching:
         self._ring.begin()
         if self._judge is not None:
             self._judge.run_began(self._began_s, run)
-        self._due_ns = now_ns + self._period_ns if self._settings.mode is not HangMode.OFF else None
+        self._beaten = None
+        self._due_ns = now_ns + self._period_ns
+
+    def begins(self) -> None:
+        """Before the command of a run begins."""
+        if self._progress is not None:
+            self._progress.run_begins()
 
     def ended(self) -> None:
+        if self._progress is not None:
+            self._progress.run_ended()
         self._due_ns = self._answer_due_ns = None
 
     def next_deadline_ns(self) -> int | None:
@@ -74,6 +89,9 @@ class Watching:
         if self._due_ns is None or now_ns < self._due_ns:
             return
         self._due_ns = now_ns + self._period_ns
+        self._note_progress()
+        if self._settings.mode is HangMode.OFF:
+            return
         self._number += 1
         if self._ask(self._number, now_ns):
             self._answer_due_ns = now_ns + min(ANSWER_WITHIN_NS, self._period_ns // 2)
@@ -86,7 +104,12 @@ class Watching:
             self._measure(chips.chips, chips.holders, now_ns)
 
     def beaten(self, beats: Iterable[Beat]) -> None:
+        if self._beaten is None:
+            from nodeagent.job.progress import ByBeats
+
+            self._beaten = ByBeats()
         for beat in beats:
+            self._beaten.beaten(beat)
             self._found += self._judging().beaten(beat)
             self._beats.append(beat)
         del self._beats[:-MAX_BEATS]
@@ -106,6 +129,15 @@ class Watching:
             or list(last)
         )
         return tuple(Process(pid=each.pid, start_time=each.start_time) for each in chosen)
+
+    def _note_progress(self) -> None:
+        """A file that the user names is surer than what the program says."""
+        source = self._progress.next_number if self._progress is not None else None
+        if source is None and self._beaten is not None:
+            source = self._beaten.looked
+        number = None if source is None else source()
+        if number is not None:
+            self._found.append(Progressed(run=self._run, number=number))
 
     def _measure(self, chips: Iterable[Chip], holders: tuple[int, ...] | None, now_ns: int) -> None:
         from nodeagent.job.sample import Sample

@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 PARTS: Final[Mapping[str, str]] = {
+    "run": "Run a command, watch it, and run it again in place where that is wanted.",
     "list": "List the jobs that use this node.",
     "show": "Show one job, and what happened to it.",
     "stop": "Have a supervised job stop its command.",

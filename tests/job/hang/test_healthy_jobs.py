@@ -1,0 +1,118 @@
+"""Healthy jobs of many hours, by chance: whatever they do, nothing acts on them."""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final
+
+import pytest
+
+from nodeagent.job.hang.replay import replay
+from nodeagent.job.model import Hang
+from nodeagent.job.sample import Phase
+from tests.job.hang.cases import settings_of
+from tests.job.hang.parts import (
+    GPU_STEADY,
+    GPU_WORKS,
+    LEAN,
+    NPU_IDLE,
+    NPU_WORKS,
+    SLEEPS,
+    SPINS,
+    TRAINS,
+    Act,
+    Does,
+    Shows,
+    Tells,
+    series,
+)
+
+Chance = random.Random
+
+
+def waits(minutes: float) -> Act:
+    return Act(minutes=minutes, ranks=SLEEPS, chips=NPU_IDLE)
+
+
+INTERRUPTIONS: Final[tuple[Callable[[Chance], Act], ...]] = (
+    lambda chance: waits(chance.uniform(0.5, 25)),
+    lambda chance: replace(
+        waits(chance.uniform(1, 90)), ranks=Does(bytes=chance.uniform(2e6, 3e8), calls=90)
+    ),
+    lambda chance: replace(waits(chance.uniform(1, 90)), ranks=replace(SPINS, cpu=chance.uniform(9, 60))),
+    lambda chance: replace(
+        waits(chance.uniform(1, 90)), helpers={"writer": Does(bytes=chance.uniform(2e6, 3e8), cpu=1)}
+    ),
+    lambda chance: replace(
+        waits(chance.uniform(1, 90)), helpers={"compiler": Does(cpu=chance.uniform(9, 60))}
+    ),
+    lambda chance: replace(waits(chance.uniform(1, 90)), spawns=chance.randint(1, 3)),
+    lambda chance: replace(
+        waits(chance.uniform(1, 120)), chips=Shows(use=chance.uniform(20, 80), spread=9, power=180)
+    ),
+    lambda chance: replace(
+        waits(chance.uniform(1, 180)), one_rank=replace(SLEEPS, state=chance.choice("Tt"))
+    ),
+    lambda chance: replace(waits(chance.uniform(1, 180)), unseen=True),
+    lambda chance: replace(waits(chance.uniform(1, 180)), chips=None),
+    lambda chance: replace(waits(chance.uniform(1, 180)), chips=replace(NPU_IDLE, known=False)),
+    lambda chance: replace(waits(chance.uniform(1, 180)), one_chip=replace(NPU_IDLE, profiling=True)),
+    lambda chance: replace(waits(chance.uniform(1, 180)), one_chip=replace(NPU_IDLE, handling="RESCHEDULE")),
+    lambda chance: replace(waits(chance.uniform(1, 80)), relaunched=True),
+    lambda chance: Act(
+        minutes=chance.uniform(1, 180),
+        ranks=replace(LEAN, burst=chance.uniform(1e3, 1e7), burst_s=chance.uniform(60, 1800)),
+        chips=replace(GPU_STEADY, power=chance.uniform(330, 550)),
+    ),
+    lambda chance: Act(
+        minutes=chance.uniform(1, 180), ranks=LEAN, chips=replace(NPU_WORKS, wave_s=chance.uniform(60, 500))
+    ),
+)
+"""Each with a reason why it does not train, or seems not to."""
+
+
+def life(chance: Chance, hours: float, *, tells: bool) -> Iterator[Act]:
+    """It trains, is interrupted, trains on: with beats it tells the phase of an interruption."""
+    works = chance.choice((NPU_WORKS, GPU_WORKS))
+    ranks = chance.choice((TRAINS, LEAN))
+    left = hours * 60
+    while left > 0:
+        every_s = chance.uniform(5, 90)
+        trains = Act(
+            minutes=chance.uniform(4, 60),
+            ranks=ranks,
+            chips=works,
+            tells=Tells(every_s=every_s) if tells else None,
+        )
+        pause = chance.choice(INTERRUPTIONS)(chance)
+        if tells:
+            phase = chance.choice((Phase.EVAL, Phase.CHECKPOINT, Phase.COMPILE, Phase.LOAD))
+            pause = replace(
+                pause, minutes=min(pause.minutes, 110), tells=Tells(every_s=10, phase=phase, advances=False)
+            )
+        left -= trains.minutes + pause.minutes
+        yield trains
+        yield pause
+
+
+def wrong_ends(seed: int, hours: float) -> list[str]:
+    chance = random.Random(f"healthy {seed}")
+    made = series(
+        f"healthy {seed}", *life(chance, hours, tells=seed % 2 == 1), ranks=2, holders=chance.random() < 0.8
+    )
+    return [
+        f"{each.t_s:.0f} s: {each.hung.why}"
+        for each in replay(made.rows, settings_of(made))
+        if each.hung.what is Hang.CONFIRMED and each.hung.acts
+    ]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_nothing_acts_on_a_healthy_job_of_a_day(seed: int) -> None:
+    assert wrong_ends(seed, 24) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2, 22))
+def test_nothing_acts_on_healthy_jobs_of_a_thousand_hours(seed: int) -> None:
+    assert wrong_ends(seed, 50) == []

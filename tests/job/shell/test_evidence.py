@@ -1,0 +1,166 @@
+"""What is kept of a run that hangs: bounded, in time, and without harm where the run is to go on."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nodeagent.job.model import Process
+from nodeagent.job.shell import evidence, procfs
+from nodeagent.job.shell.evidence import Wanted
+from nodeagent.job.shell.state import State, open_given
+from tests.job.shell.supervised import lives
+from tests.waiting import WAIT_LIMIT_S, wait_until
+
+HUNG = "import faulthandler, sys, time; faulthandler.enable(); print('ready', flush=True); time.sleep(600)"
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[State]:
+    opened = open_given(tmp_path / "state", {})
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def rank(tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """A Python program that waits, and prints its stack at SIGABRT."""
+    program = subprocess.Popen(
+        [sys.executable, "-c", HUNG], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert program.stdout is not None
+    program.stdout.readline()
+    yield program
+    program.kill()
+    program.communicate(timeout=WAIT_LIMIT_S)
+
+
+def process(pid: int) -> Process:
+    found = procfs.stat(pid)
+    assert found is not None
+    return found.process
+
+
+def gathered(state: State, wanted: Wanted) -> evidence.Aide:
+    aide = evidence.begin(state, wanted)
+    assert os.waitpid(aide.pid, 0) == (aide.pid, 0)
+    return aide
+
+
+def wanted(rank: Process, samples: tuple[Path, ...] = (), *, aborts: bool = False) -> Wanted:
+    return Wanted(run=3, members=[rank], ranks=[rank], aborts=aborts, samples=samples, within_s=10.0)
+
+
+def test_status_and_threads_of_each_process_are_kept(state: State, rank: "subprocess.Popen[bytes]") -> None:
+    aide = gathered(state, wanted(process(rank.pid)))
+
+    told = (aide.folder / "processes.txt").read_text()
+    assert aide.folder == state.folder / "run-3" / "hang" / "1"
+    assert told.startswith(f"== {rank.pid} {sys.executable} -c import faulthandler")
+    assert f"\nPid:\t{rank.pid}\n" in told
+    assert f"\nthread {rank.pid} " in told
+    assert lives(rank.pid)
+
+
+def test_ranks_are_sent_what_ends_them_only_where_the_run_is_to_end(
+    state: State, rank: "subprocess.Popen[bytes]"
+) -> None:
+    gathered(state, wanted(process(rank.pid)))
+    assert lives(rank.pid)
+
+    gathered(state, wanted(process(rank.pid), aborts=True))
+
+    assert rank.wait(WAIT_LIMIT_S) == -signal.SIGABRT
+
+
+def test_process_that_does_not_catch_it_is_sent_nothing(state: State) -> None:
+    """It would only die of it, and print nothing."""
+    sleeper = subprocess.Popen(["sleep", "600"])
+    gathered(state, wanted(process(sleeper.pid), aborts=True))
+
+    assert lives(sleeper.pid)
+    sleeper.kill()
+    sleeper.wait(WAIT_LIMIT_S)
+
+
+def test_newest_samples_are_kept_under_their_header(
+    state: State, tmp_path: Path, rank: "subprocess.Popen[bytes]"
+) -> None:
+    header = json.dumps({"name": "live"}) + "\n"
+    row = json.dumps({"t_s": 1, "filler": "x" * 1000}) + "\n"
+    older, newer = tmp_path / "older", tmp_path / "newer"
+    older.write_text(header + row * 10_000)
+    newer.write_text(header + row.replace("1", "2", 1) * 10)
+
+    aide = gathered(state, wanted(process(rank.pid), (older, newer)))
+
+    kept = (aide.folder / "samples.jsonl").read_text().splitlines(keepends=True)
+    assert kept[0] == header
+    assert [json.loads(line)["t_s"] for line in kept[-11:]] == [1, *[2] * 10]
+    assert (aide.folder / "samples.jsonl").stat().st_size <= 6 << 20
+
+
+def test_digest_is_of_all_that_lies_there(state: State, rank: "subprocess.Popen[bytes]") -> None:
+    aide = gathered(state, wanted(process(rank.pid)))
+    whole = hashlib.sha256()
+    for file in sorted(aide.folder.iterdir()):
+        if file.name != "digest":
+            whole.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
+
+    assert aide.digest() == whole.hexdigest()
+
+
+def test_only_the_newest_are_kept(state: State, rank: "subprocess.Popen[bytes]") -> None:
+    home = state.run(1) / "hang"
+    for number in range(1, 31):
+        folder = home / str(number)
+        folder.mkdir(parents=True)
+        (folder / "processes.txt").write_text("old")
+        os.utime(folder, (number, number))
+
+    gathered(state, wanted(process(rank.pid)))
+
+    assert sorted(int(each.name) for each in home.iterdir()) == list(range(12, 31))
+    assert [each.name for each in (state.folder / "run-3" / "hang").iterdir()] == ["1"]
+
+
+def test_they_take_at_most_their_room(state: State, rank: "subprocess.Popen[bytes]") -> None:
+    home = state.run(1) / "hang"
+    for number in range(1, 5):
+        folder = home / str(number)
+        folder.mkdir(parents=True)
+        (folder / "samples.jsonl").write_bytes(bytes(5 << 20))
+        os.utime(folder, (number, number))
+
+    gathered(state, wanted(process(rank.pid)))
+
+    size = sum(each.stat().st_size for each in state.folder.rglob("*") if each.is_file())
+    assert [each.name for each in home.iterdir()] == ["4"]
+    assert size <= evidence.MAX_BYTES
+
+
+def test_aide_that_takes_too_long_is_ended_with_what_it_has_started(
+    state: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rank: "subprocess.Popen[bytes]"
+) -> None:
+    """A py-spy that never answers and started a child that never ends."""
+    spy = tmp_path / "bin" / "py-spy"
+    spy.parent.mkdir()
+    spy.write_text(f"#!/bin/sh\nsleep 600 & echo $! > {tmp_path}/pid; wait\n")
+    spy.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{spy.parent}:{os.environ['PATH']}")
+
+    aide = evidence.begin(state, wanted(process(rank.pid)))
+    wait_until((tmp_path / "pid").exists, "py-spy runs")
+    wait_until(lambda: (tmp_path / "pid").read_text(), "and has a child")
+    aide.end()
+
+    assert os.waitpid(aide.pid, 0)[1] == signal.SIGKILL
+    child = int((tmp_path / "pid").read_text())
+    wait_until(lambda: not lives(child), "the child has ended")
+    assert aide.digest() == ""

@@ -1,0 +1,123 @@
+"""``nodeagent-job.pyz``: the supervisor as one file, for any image with Python 3.10 or later."""
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.job.shell.supervised import ROOT
+from tests.waiting import WAIT_LIMIT_S
+
+SOURCES = [ROOT / "nodeagent_job.py", *sorted((ROOT / "nodeagent/job").rglob("*.py"))]
+OLDEST = (3, 10)
+
+NEWER: dict[str, set[str]] = {
+    "tomllib": {""},
+    "enum": {"StrEnum", "verify", "member", "nonmember"},
+    "typing": {"Self", "LiteralString", "Never", "assert_never", "assert_type", "reveal_type", "override"},
+    "datetime": {"UTC"},
+    "asyncio": {""},
+    "itertools": {"batched"},
+    "hashlib": {"file_digest"},
+    "contextlib": {"chdir"},
+}
+"""What the standard library has since 3.11 or later ("": the whole module), by "What's New in Python"; and
+asyncio, which takes too long to load."""
+
+
+def build(target: Path) -> Path:
+    subprocess.run(
+        [sys.executable, ROOT / "packaging/build_job_pyz.py", target], check=True, timeout=WAIT_LIMIT_S
+    )
+    return target
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: str(source.relative_to(ROOT)))
+def test_python_3_10_understands_it(source: Path) -> None:
+    tree = ast.parse(source.read_text(), str(source), feature_version=OLDEST)
+    imported = {
+        (node.module or "", alias.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    whole = {
+        alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
+    } | {module for module, _ in imported}
+
+    assert [each for each in imported if each[1] in NEWER.get(each[0], ())] == []
+    assert [each for each in whole if "" in NEWER.get(each, ())] == []
+    assert [node for node in ast.walk(tree) if type(node).__name__ in ("TryStar", "TypeAlias")] == []
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: str(source.relative_to(ROOT)))
+def test_it_imports_the_standard_library_and_itself_only(source: Path) -> None:
+    tree = ast.parse(source.read_text(), str(source))
+    modules = {
+        name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in (
+            [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or "."]
+        )
+    }
+    foreign = {
+        each
+        for each in modules
+        if each.split(".")[0] not in sys.stdlib_module_names
+        and each != "nodeagent"
+        and each.split(".")[:2] != ["nodeagent", "job"]
+    }
+
+    assert foreign == set()
+
+
+def test_same_sources_give_the_same_bytes(tmp_path: Path) -> None:
+    first = build(tmp_path / "first.pyz").read_bytes()
+    os.utime(SOURCES[0])
+
+    assert build(tmp_path / "second.pyz").read_bytes() == first
+
+
+def interpreter(version: str) -> str | None:
+    """On the path, or one that pyenv keeps beside the one it has chosen."""
+    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    of_pyenv = sorted(str(each) for each in root.glob(f"versions/{version}.*/bin/python"))
+    for python in (shutil.which(f"python{version}"), *of_pyenv):
+        if python and not subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode:
+            return python
+    return None
+
+
+@pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13"])
+def test_it_runs_a_command_alone(tmp_path: Path, version: str) -> None:
+    python = interpreter(version)
+    if python is None:
+        pytest.skip(f"no Python {version} here")
+    pyz = build(tmp_path / "nodeagent-job.pyz")
+    script = "echo run $MA_PROC_START_CNT; exit $((4 + MA_PROC_START_CNT))"
+    options = ["--in-place-retries", "1", "--verdict-wait", "0s"]
+
+    done = subprocess.run(
+        [python, "-I", "-W", "error", pyz, "run", *options, "--", "sh", "-c", script],
+        env={"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path), "NODEAGENT_JOBS_SOCKET": "/nonexistent"},
+        capture_output=True,
+        timeout=WAIT_LIMIT_S,
+        check=False,
+    )
+
+    assert (done.stdout, done.returncode) == (b"run 1\nrun 2\n", 87)
+
+
+def test_both_entries_are_the_same_command() -> None:
+    command = [sys.executable, "-m", "nodeagent.job", "run", "--grace", "never", "--", "true"]
+    program = [str(Path(sys.executable).with_name("nodeagent")), "job", *command[3:]]
+
+    said = [subprocess.run(each, capture_output=True, cwd=ROOT, check=False) for each in (command, program)]
+
+    assert {each.returncode for each in said} == {78}
+    assert len({each.stderr for each in said}) == 1
