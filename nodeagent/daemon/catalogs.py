@@ -14,7 +14,8 @@ from nodeagent.core.model import CatalogChanged, Input, TablesRejected
 from nodeagent.store.errors import StoreDamagedError, StoreUnreadableError
 from nodeagent.store.ledger import Ledger
 from nodeagent.tables.canonical import decode_catalog, encode_catalog
-from nodeagent.tables.load import Loaded, TablesError, load_catalog
+from nodeagent.tables.kept import load_kept
+from nodeagent.tables.load import Loaded, TablesError
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +40,7 @@ def why_refused(error: Exception) -> str:
 def tables_on_disk(folders: Sequence[Path], settings: Settings) -> Catalog:
     """What the folders say now. Raises NoTables where that is not sound."""
     try:
-        return load_catalog(folders, settings).catalog
+        return load_kept(folders, settings).catalog
     except Exception as error:
         raise NoTables(why_refused(error)) from error
 
@@ -94,7 +95,7 @@ class Catalogs:
 
     async def read(self, folders: Sequence[Path], settings: Settings) -> Loaded:
         """What stands on disk. It changes nothing, and the loop runs meanwhile. Raises TablesError."""
-        return await asyncio.to_thread(load_catalog, folders, settings)
+        return await asyncio.to_thread(load_kept, folders, settings)
 
     async def take(self, loaded: Loaded, folders: Sequence[Path], in_force: str) -> tuple[Input, ...]:
         """The inputs that bring it into force in place of ``in_force``."""

@@ -3,27 +3,18 @@
 The compiler takes a second of processor time and ten MiB for the shipped patterns; reading its result takes a
 millisecond. A worker of the kernel log that was killed sees the log again that much sooner.
 
-Files are kept only where a service manager gives a folder for them ($CACHE_DIRECTORY, systemd.exec(5)). They
-may be deleted at any time. One that cannot be read or written costs the compiler's time and nothing else, and
-is reported on stderr, which the daemon logs. Hyperscan itself refuses what is torn, and what another version
-of it or another kind of processor has written (hs_deserialize_database).
+``nodeagent.kept_files`` says where, and when not. Hyperscan itself refuses what is torn, and what another
+version of it or another kind of processor has written (hs_deserialize_database).
 """
 
-import hashlib
-import os
 import sys
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import hyperscan
 
+from nodeagent.kept_files import KeptFiles, kept_files
 from nodeagent.memory import give_back
-from nodeagent.service_folder import service_folder
-
-KEPT: Final = 4
-"""Files. Each set of tables has one; those in force longest ago go first."""
 
 _SUFFIX: Final = ".hyperscan"
 
@@ -42,8 +33,8 @@ def compiled(patterns: Mapping[int, str]) -> Any:
 
     Raises ``hyperscan.error`` for what it cannot compile.
     """
-    folder = service_folder("CACHE_DIRECTORY", os.environ)
-    database = compile_anew(patterns) if folder is None else _of_cache(folder, patterns)
+    files = kept_files(_SUFFIX, "compiled patterns", _report)
+    database = compile_anew(patterns) if files is None else _kept(files, patterns)
     database.scratch = hyperscan.Scratch(database)
     return database
 
@@ -60,43 +51,13 @@ def compile_anew(patterns: Mapping[int, str]) -> Any:
     return database
 
 
-def _of_cache(folder: Path, patterns: Mapping[int, str]) -> Any:
-    asked = repr((_FLAGS, sorted(patterns.items())))
-    file = folder / f"{hashlib.sha256(asked.encode()).hexdigest()}{_SUFFIX}"
-    database = _read(file)
+def _kept(files: KeptFiles, patterns: Mapping[int, str]) -> Any:
+    asked = repr((_FLAGS, sorted(patterns.items()))).encode()
+    database = files.read(asked, lambda data: hyperscan.loadb(data, hyperscan.HS_MODE_BLOCK), hyperscan.error)
     if database is None:
         database = compile_anew(patterns)
-        _write(file, hyperscan.dumpb(database))
+        files.write(asked, hyperscan.dumpb(database))
     return database
-
-
-def _read(file: Path) -> Any:
-    """None where there is no sound file."""
-    try:
-        database = hyperscan.loadb(file.read_bytes(), hyperscan.HS_MODE_BLOCK)
-        file.touch()
-    except FileNotFoundError:
-        return None
-    except (OSError, hyperscan.error) as error:
-        _report(f"{file} cannot be used, the patterns are compiled again: {error}")
-        return None
-    return database
-
-
-def _write(file: Path, serialized: bytes) -> None:
-    try:
-        # First, so that what full disks leave half written is removed too.
-        for old in _oldest_first(file.parent)[: 1 - KEPT]:
-            old.unlink(missing_ok=True)
-        with tempfile.NamedTemporaryFile(dir=file.parent, suffix=_SUFFIX, delete=False) as beside:
-            beside.write(serialized)
-        Path(beside.name).replace(file)
-    except OSError as error:
-        _report(f"compiled patterns cannot be kept for the next start: {error}")
-
-
-def _oldest_first(folder: Path) -> list[Path]:
-    return sorted(folder.glob(f"*{_SUFFIX}"), key=lambda each: each.stat().st_mtime)
 
 
 def _report(text: str) -> None:

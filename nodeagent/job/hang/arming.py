@@ -23,7 +23,7 @@ class Arming:
         self.armed = True
 
     def measured(self, began_s: float, now_s: float, *, chips_vary: bool) -> None:
-        """``chips_vary``: each chip of the job does, and none could not be read."""
+        """``chips_vary``: one of the job does, each of the others is in use, and all could be read."""
         if self.armed:
             return
         is_gap = now_s - began_s > self._settings.gap_s

@@ -75,6 +75,11 @@ class Chip:
         self._judge_use()
         self._judge_pulse()
 
+    @property
+    def is_used(self) -> bool:
+        """By what can be read now."""
+        return self.readable and (self.varies or self.level > IDLE_USE)
+
     def learn(self) -> None:
         """The newest sample is of a healthy run. What is usual is what is so while the chip is in use."""
         if self.readable and self._readings[-1].use > IDLE_USE:

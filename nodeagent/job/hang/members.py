@@ -27,14 +27,14 @@ class Roles:
 class Members:
     def __init__(self) -> None:
         self._held = frozenset[Key]()
-        """Who held a chip when that was known last."""
+        """Who held a chip last. They stay ranks while the daemon cannot say, or a listing is empty once."""
 
     def of(self, sample: Sample) -> Roles:
         alive = [each for each in sample.processes if each.state not in _ENDED]
         holding = [each for each in alive if each.holds]
         if holding:
             self._held = frozenset(map(key_of, holding))
-        elif all(each.holds is None for each in alive):
+        else:
             holding = [each for each in alive if key_of(each) in self._held]
         ranks = holding or _by_environment(alive) or _by_launcher(alive)
         pids = {each.pid for each in ranks}

@@ -3,6 +3,7 @@
 It remembers processes and chips, and judges no time: how long it has been so is the clock's.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -138,7 +139,7 @@ class Run:
             quiet=is_quiet and not unknown,
             flat=all(each.is_flat for each in readable),
             readable=bool(chips) and len(readable) == len(chips),
-            vary=bool(chips) and all(each.readable and each.varies for each in chips),
+            vary=any(each.varies for each in chips) and all(each.is_used for each in chips),
             still_since_s=still_since_s,
             dead_since_s=None if still_since_s is None else self._dead_since(still_since_s, roles),
             what=self._words(),
@@ -175,10 +176,9 @@ class Run:
         return since_s
 
     def _words(self) -> str:
-        shown = ", ".join(
-            f"{each.name} at {each.level:.0f} %" for each in self._chips.values() if each.readable
-        )
-        return f"{len(self._ranks)} ranks are quiet, chips are flat: {shown or 'none can be read'}"
+        levels = Counter(round(each.level) for each in self._chips.values() if each.readable)
+        shown = ", ".join(f"{count} at {level} %" for level, count in sorted(levels.items()))
+        return f"{len(self._ranks)} ranks are quiet, chips are flat ({shown or 'none can be read'})"
 
 
 def _ranks_of(chip: str, roles: Roles) -> list[ProcessSample]:

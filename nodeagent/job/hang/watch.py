@@ -84,11 +84,14 @@ class HangWatch:
         self._still, self._dead = Stretch(settings, self._history), Stretch(settings, self._history)
         self._case = Case(self._run)
         self._samples_late = 0
+        self._read_s = float("-inf")
         self._has_learnt = False
 
     def _count(self, moment: Moment) -> str:
         """Advances the clocks. Why something was dropped, else ""."""
         seconds = moment.now_s - moment.began_s
+        if moment.readable:
+            self._read_s = moment.now_s
         reason = moment.unknown or moment.chips_unknown
         self._history.add(moment.began_s, moment.now_s, is_known=not reason)
         dropped = False
@@ -155,7 +158,8 @@ class HangWatch:
             return _NOTHING
         still_s = self._beats.still_s(moment.now_s)
         said = f"{self._beats.describe()} for {still_s:.0f} s"
-        self._samples_late = self._samples_late + 1 if moment.quiet and moment.flat else 0
+        is_judged = moment.readable or still_s >= self._settings.hang_time_s
+        self._samples_late = self._samples_late + 1 if moment.quiet and moment.flat and is_judged else 0
         if self._samples_late >= SAMPLES_TO_CONFIRM:
             return _Found(self._most(), f"{said}, {moment.what}", still_s)
         if still_s >= 2 * self._limit_s(moment):
@@ -164,7 +168,8 @@ class HangWatch:
         return _Found(Level.SUSPECTED, said, still_s)
 
     def _limit_s(self, moment: Moment) -> float:
-        return self._beats.limit_s(chips_readable=moment.readable)
+        """A sample or two without the chips changes nothing."""
+        return self._beats.limit_s(chips_readable=moment.now_s - self._read_s <= self._settings.gap_s)
 
     def _is_late(self, moment: Moment) -> bool:
         return self._beats.still_s(moment.now_s) >= self._limit_s(moment)

@@ -8,6 +8,7 @@ import pytest
 
 from nodeagent.drivers.kmsg import compiled
 from nodeagent.drivers.kmsg.match import Matcher
+from nodeagent.kept_files import KEPT
 from nodeagent.wire import Pattern
 
 
@@ -50,7 +51,7 @@ def test_a_damaged_file_is_reported_and_written_again(
 
     assert matched("link") == [True, False]
 
-    assert f"{file} cannot be used, the patterns are compiled again" in capfd.readouterr().err
+    assert f"{file} cannot be used, the compiled patterns are made again" in capfd.readouterr().err
     assert list(cache.iterdir()) == [file]
     assert file.read_bytes() == sound
 
@@ -76,7 +77,7 @@ def test_without_a_service_manager_nothing_is_kept(
 
 
 def test_the_files_used_last_are_kept(cache: Path) -> None:
-    words = [f"part{number}" for number in range(compiled.KEPT)]
+    words = [f"part{number}" for number in range(KEPT)]
     of = {}
     for age, word in enumerate(words):
         before = set(cache.iterdir())
@@ -88,7 +89,7 @@ def test_the_files_used_last_are_kept(cache: Path) -> None:
     matched("another")
 
     assert [word for word in words if of[word].exists()] == [words[0], *words[2:]]
-    assert len(list(cache.iterdir())) == compiled.KEPT
+    assert len(list(cache.iterdir())) == KEPT
 
 
 def test_a_full_disk_gathers_no_half_written_files(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,12 +97,12 @@ def test_a_full_disk_gathers_no_half_written_files(cache: Path, capsys: pytest.C
     # Python ignores SIGXFSZ: the write fails as on a full disk.
     resource.setrlimit(resource.RLIMIT_FSIZE, (64, hard))
     try:
-        for _ in range(compiled.KEPT + 1):
+        for _ in range(KEPT + 1):
             assert matched("link") == [True, False]
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
-    assert len(list(cache.iterdir())) == compiled.KEPT
+    assert len(list(cache.iterdir())) == KEPT
     assert "compiled patterns cannot be kept for the next start" in capsys.readouterr().err
 
 

@@ -205,3 +205,23 @@ add(
     NPU_HANGS,
     expected=Expected(acts_min=96, suspected_min=81),
 )
+add(
+    "npu: all chips but one vary",
+    replace(NPU_TRAINS, one_chip=Shows(use=100, power=280)),
+    NPU_HANGS,
+    expected=Expected(acts_min=90, suspected_min=75),
+)
+add(
+    "beats: late, and the chips cannot be read now and then",
+    replace(NPU_TRAINS, tells=STEPS),
+    Act(minutes=8, ranks=TRAINS, chips=NPU_WORKS, tells=Tells(every_s=20, phase=Phase.EVAL, advances=False)),
+    replace(NPU_TRAINS, tells=STEPS, minutes=20),
+    replace(NPU_HANGS, minutes=8),
+    *[
+        replace(NPU_HANGS, minutes=1 / 6, chips=replace(NPU_IDLE, known=False)),
+        replace(NPU_HANGS, minutes=1 / 3),
+    ]
+    * 8,
+    NPU_HANGS,
+    expected=Expected(acts_min=100.17, suspected_min=98),
+)

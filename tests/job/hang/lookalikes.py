@@ -120,14 +120,7 @@ add(
     "a slow loader: work for an hour, twenty minutes of waiting",
     *[NPU_TRAINS, replace(NPU_HANGS, minutes=20)] * 4,
     ranks=2,
-    expected=Expected(
-        suspected_min=75,
-        ends=(
-            Hang.CLEARED,
-            Hang.CLEARED,
-            Hang.CLEARED,
-        ),
-    ),
+    expected=Expected(suspected_min=75, ends=(Hang.CLEARED, Hang.CLEARED, Hang.CLEARED)),
 )
 add(
     "a debugger holds a rank",
@@ -145,13 +138,7 @@ add(
     ]
     * 2,
     ON,
-    expected=Expected(
-        suspected_min=75,
-        ends=(
-            Hang.DROPPED,
-            Hang.DROPPED,
-        ),
-    ),
+    expected=Expected(suspected_min=75, ends=(Hang.DROPPED, Hang.DROPPED)),
 )
 add("all ranks are stopped", NPU_TRAINS, replace(LONG, ranks=replace(SLEEPS, state="T")), ON, expected=NEVER)
 add(
@@ -327,4 +314,11 @@ add(
     replace(LONG, minutes=120, ranks=Does(burst=60e6, burst_s=360)),
     ranks=2,
     expected=NEVER,
+)
+add(
+    "a job that never uses one of its chips is not armed: told only",
+    replace(NPU_TRAINS, minutes=100, one_chip=NPU_IDLE),
+    replace(LONG, minutes=60),
+    ranks=2,
+    expected=Expected(told_min=130, suspected_min=120.17),
 )

@@ -119,13 +119,13 @@ def test_a_command_alone_is_its_own_rank() -> None:
     assert ranks_of(process(100, launcher=True)) == [100]
 
 
-def test_who_held_a_chip_stays_a_rank_while_the_daemon_is_down() -> None:
+@pytest.mark.parametrize("holds", [None, False])
+def test_who_held_a_chip_stays_a_rank_while_nobody_is_listed(holds: bool | None) -> None:
+    launcher = process(100, launcher=True, holds=False)
     members = Members()
-    members.of(
-        Sample(t_s=0, processes=(process(100, launcher=True, holds=False), process(201, 100, holds=True)))
-    )
+    members.of(Sample(t_s=0, processes=(launcher, process(201, 100, holds=True))))
     roles = members.of(
-        Sample(t_s=10, processes=(process(100, launcher=True), process(201, 100), process(400, 100)))
+        Sample(t_s=10, processes=(launcher, process(201, 100, holds=holds), process(400, 100, holds=holds)))
     )
     assert [each.pid for each in roles.ranks] == [201]
     assert [each.pid for each in roles.others] == [400]
