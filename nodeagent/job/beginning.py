@@ -50,6 +50,8 @@ def _go_on(turn: Turn, given: Began) -> None:
         if given.survivors:
             _end_what_is_left(turn)
     elif given.survivors:
+        if phase is Phase.STARTING:
+            turn.change(executions=turn.state.executions + 1)
         stop(turn, cause)
     elif phase is Phase.STARTING:
         begin(turn)

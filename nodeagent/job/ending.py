@@ -1,6 +1,6 @@
 """The end of a run, and of the session: what the ladder decides is told, counted and done."""
 
-from nodeagent.job import exits
+from nodeagent.job.known import Known
 from nodeagent.job.ladder import Ending, Verdict, judge, own_status
 from nodeagent.job.lines import Word
 from nodeagent.job.model import SECOND_NS, Wanted, Wish
@@ -10,12 +10,21 @@ HARDWARE_HANDLINGS = frozenset({"RESTART_JOB", "STOP_RESET_RESTART", "RESCHEDULE
 """The daemon's words for what is to become of the work on a chip whose fault ends it."""
 
 
-def verdict_of(state: State, cause: Cause) -> Verdict:
+def known_of(state: State) -> Known:
+    """Loaded only here: what reads texts costs time, which a command that does not fail need not spend."""
+    if state.failure is None or own_status(state.failure) == 0:
+        return Known()
+    from nodeagent.job import exits
+
+    return exits.known(state.failure)
+
+
+def verdict_of(state: State, cause: Cause, known: Known) -> Verdict:
     wanted = state.wanted
     ending = Ending(
         cause=cause,
         failure=state.failure,
-        known=exits.known(state.failure),
+        known=known,
         signal=state.signal,
         progressed=state.progressed,
         blame=state.blame,
@@ -43,8 +52,9 @@ def is_blamed(state: State, now_ns: int) -> bool:
 def conclude(turn: Turn, cause: Cause) -> None:
     """Nothing of the run is left, or nothing of it will be ended: run again, or leave."""
     turn.change(cause=cause)
-    verdict = verdict_of(turn.state, cause)
-    _report(turn, cause, verdict)
+    known = known_of(turn.state)
+    verdict = verdict_of(turn.state, cause, known)
+    _report(turn, cause, verdict, known)
     turn.keep(verdict.counts)
     if verdict.status is not None:
         if not turn.state.is_watched_only and cause is not Cause.SIGNALLED and verdict.status != 0:
@@ -58,7 +68,7 @@ def conclude(turn: Turn, cause: Cause) -> None:
     turn.enter(Phase.PAUSING, verdict.pause_s)
 
 
-def _report(turn: Turn, cause: Cause, verdict: Verdict) -> None:
+def _report(turn: Turn, cause: Cause, verdict: Verdict, known: Known) -> None:
     state = turn.state
     if state.phase in (Phase.NEW, Phase.GATE, Phase.PAUSING):
         return
@@ -69,7 +79,6 @@ def _report(turn: Turn, cause: Cause, verdict: Verdict) -> None:
         turn.report(Word.UNKILLABLE, verdict.why, status=status)
         return
     by_order = cause in (Cause.ASKED, Cause.SENT_AWAY)
-    known = exits.known(state.failure)
     turn.report(
         Word.STOPPED if by_order else Word.EXITED,
         verdict.why,

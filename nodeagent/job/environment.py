@@ -7,13 +7,13 @@ from nodeagent.job.model import Counts, Why
 
 SCHEDULE_COUNT: Final = "MA_SCHEDULE_CNT"
 PROCESS_COUNT: Final = "MA_PROC_START_CNT"
-"""ModelArts' names ("Recovering a Training Job"): placements, and runs in this placement; both from 1."""
+"""ModelArts' names ("Recovering a Training Job"): placements, and executions in this placement."""
 
 
-def of_run(*, run: int, why: Why, counts: Counts, job: str = "") -> Mapping[str, str]:
-    """Set at each run."""
+def of_run(*, run: int, execution: int, why: Why, counts: Counts, job: str = "") -> Mapping[str, str]:
+    """Set at each run. ``execution``: how often the command is begun in this placement, with this time."""
     variables = {
-        PROCESS_COUNT: str(run),
+        PROCESS_COUNT: str(execution),
         SCHEDULE_COUNT: str(counts.schedule),
         "NODEAGENT_RUN": str(run),
         "NODEAGENT_WHY": why.value,

@@ -9,17 +9,9 @@ is out of memory.
 import re
 import signal
 from dataclasses import dataclass
-from enum import Enum
 from typing import Final
 
-
-class Sort(str, Enum):
-    """Whose a failure is. ``transient``: it may well pass by itself."""
-
-    USER = "user"
-    HARDWARE = "hardware"
-    TRANSIENT = "transient"
-    UNKNOWN = "unknown"
+from nodeagent.job.known import Sort
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +105,7 @@ ROWS: Final = (
     ),
     ExitRow(
         sort=Sort.TRANSIENT,
-        source="pytorch/pytorch, torch/distributed/elastic/rendezvous/api.py; torch/_C, DistStoreError",
+        source="pytorch/pytorch, torch/distributed/__init__.py and elastic/rendezvous/api.py",
         error_types=frozenset(
             {
                 "DistStoreError",

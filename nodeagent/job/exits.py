@@ -7,20 +7,24 @@ common.
 """
 
 import re
+import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from nodeagent.job.exit_rows import ROWS, ExitRow, Sort
+from nodeagent.job.exit_rows import ROWS, ExitRow
+from nodeagent.job.known import Known, Sort
 from nodeagent.job.model import Failure
-
-__all__ = ["Known", "Raised", "Sort", "known", "signature_of"]
 
 _MAX_LINE: Final = 300
 
 _PREFIX: Final = re.compile(r"^(?:\[[A-Za-z]+ ?\d+\]: ?|\d+: )*")
 """``[rank3]:`` of torch, ``[default0]:`` of torchrun's --tee, ``3:`` of srun --label."""
+
+_UNCAUGHT: Final = re.compile(r"\[rank ?\d+\]:")
+"""torch puts it before an exception that nobody caught, and before no other:
+torch/distributed/distributed_c10d.py, _distributed_excepthook."""
 
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _ERROR_LINE: Final = re.compile(r"^([A-Za-z_][\w.]*)(?:: ?(.*))?$")
@@ -30,9 +34,12 @@ _ABORTED: Final = re.compile(r"^terminate called after throwing an instance of '
 _WHAT: Final = re.compile(r"^\s*what\(\): +(.*)")
 """libstdc++, libsupc++/vterminate.cc."""
 
-_BY_SIGNAL: Final = re.compile(r"\bSignal \d+ \(SIG\w+\) received by PID \d+")
-"""torchrun of its first failure: torch/distributed/elastic/multiprocessing/errors, ProcessFailure. Then no
-exception has ended it, and what tracebacks there are were handled."""
+_BY_SIGNAL: Final = re.compile(r"\bSignal (\d+) \(SIG\w+\) received by PID \d+")
+_ROOT_CAUSE: Final = "Root Cause (first observed failure):"
+"""Both of torchrun's account: torch/distributed/elastic/multiprocessing/errors/__init__.py."""
+
+_OF_TORCHRUN: Final = frozenset({str(int(signal.SIGTERM)), str(int(signal.SIGKILL))})
+"""With these torchrun itself ends the other ranks."""
 
 _MORE_LINES: Final = 12
 """So many lines after its first belong to an error's message: torch_npu adds the codes of CANN there."""
@@ -51,17 +58,6 @@ _CHANGES: Final = (
     (re.compile(r"\b(\d{1,3}(?:\.\d{1,3}){3}):\d+\b"), r"\1:PORT"),
     (re.compile(r"\s+"), " "),
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """``signature`` is "" where there is nothing by which two failures could be told apart; ``line`` is what
-    people are shown.
-    """
-
-    sort: Sort = Sort.UNKNOWN
-    signature: str = ""
-    line: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,14 +98,25 @@ def _errors(failure: Failure) -> list[Raised]:
         return [by_torch]
     lines = [_split(line) for line in failure.tail.splitlines()]
     aborts = list(_aborts(lines))
-    if failure.signal is not None or _BY_SIGNAL.search(f"{failure.message}\n{failure.tail}"):
+    if failure.signal is not None or _ended_by_signal(failure.message) or _ended_by_signal(failure.tail):
         return aborts
-    raised = [each for each in _raised(lines) if _name(each) not in _LAUNCHERS_OWN]
-    return [*aborts, *raised]
+    raised = [(prefix, error) for prefix, error in _raised(lines) if _name(error) not in _LAUNCHERS_OWN]
+    uncaught = [error for prefix, error in raised if _UNCAUGHT.search(prefix)]
+    return [*aborts, *(uncaught or [error for _, error in raised])]
 
 
-def _raised(lines: Sequence[tuple[str, str]]) -> Iterator[Raised]:
-    """The ends of tracebacks. Ranks write at once, so each is followed by the prefix of its lines."""
+def _ended_by_signal(text: str) -> bool:
+    """Whether a rank was: then no exception has ended it, and what tracebacks there are were handled."""
+    others, mark, root = text.rpartition(_ROOT_CAUSE)
+    if not mark:
+        return _BY_SIGNAL.search(text) is not None
+    return bool(_BY_SIGNAL.search(root)) or not _OF_TORCHRUN.issuperset(_BY_SIGNAL.findall(others))
+
+
+def _raised(lines: Sequence[tuple[str, str]]) -> Iterator[tuple[str, Raised]]:
+    """The ends of tracebacks, each with its prefix. Ranks write at once: only lines of one prefix belong
+    together.
+    """
     within: set[str] = set()
     for place, (prefix, text) in enumerate(lines):
         if text.startswith(_TRACEBACK):
@@ -119,7 +126,7 @@ def _raised(lines: Sequence[tuple[str, str]]) -> Iterator[Raised]:
             found = _ERROR_LINE.match(text)
             if found is not None:
                 more = _more(lines[place + 1 : place + 1 + _MORE_LINES], prefix)
-                yield Raised(error_type=found[1], message="\n".join((found[2] or "", *more)))
+                yield prefix, Raised(error_type=found[1], message="\n".join((found[2] or "", *more)))
 
 
 def _more(lines: Sequence[tuple[str, str]], prefix: str) -> Iterator[str]:

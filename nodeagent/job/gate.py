@@ -18,6 +18,7 @@ from nodeagent.job.model import (
     Ran,
     Start,
     Wanted,
+    Why,
     Wish,
 )
 from nodeagent.job.session_state import Cause, Link, Phase, State, Turn
@@ -44,7 +45,7 @@ def look_again(turn: Turn) -> None:
 
 
 def may_run(state: State) -> bool:
-    if state.is_watched_only:
+    if state.is_watched_only and not state.policy.need_daemon:
         return True
     wanted = state.wanted
     if state.link is Link.UP:
@@ -58,7 +59,9 @@ def begin(turn: Turn) -> None:
     state = turn.state
     turn.enter(Phase.STARTING)
     turn.change(blame=None)
-    variables = environment.of_run(run=state.run, why=state.why, counts=state.counts, job=state.job)
+    variables = environment.of_run(
+        run=state.run, execution=state.executions + 1, why=state.why, counts=state.counts, job=state.job
+    )
     turn.order(Start(run=state.run, environment=variables))
 
 
@@ -66,8 +69,17 @@ def wanted_at_gate(turn: Turn, given: Wanted) -> None:
     """Also while a pause goes on."""
     if given.wish is Wish.LEAVE and turn.state.may_be_sent_away:
         conclude(turn, Cause.SENT_AWAY)
+    elif given.wish is Wish.STOP and given.run == turn.state.run and turn.state.policy.in_place:
+        call_off(turn, given)
     elif turn.state.phase is Phase.GATE:
         look_again(turn)
+
+
+def call_off(turn: Turn, given: Wanted) -> None:
+    """The run was allowed, and is to stop before it has begun: nothing of it is left."""
+    turn.report(Word.STOPPED, "it had not begun")
+    turn.next_run(Why.ORDERED if given.by_operator else Why.HEALED)
+    come_to_gate(turn)
 
 
 def link_at_gate(turn: Turn, _: LinkLost | LinkBack) -> None:
@@ -79,7 +91,7 @@ def not_healed(turn: Turn) -> None:
 
 
 def ran(turn: Turn, given: Ran) -> None:
-    turn.change(process=given.process)
+    turn.change(process=given.process, executions=turn.state.executions + 1)
     turn.enter(Phase.RUNNING)
     turn.report(Word.STARTED, turn.state.why.value)
 

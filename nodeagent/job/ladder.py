@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from nodeagent.job.exits import Known, Sort
+from nodeagent.job.known import Known, Sort
 from nodeagent.job.model import Counts, Failure, Policy, Status, Why, Wish
 from nodeagent.job.model import Wanted as WantedByDaemon
 from nodeagent.job.session_state import Cause

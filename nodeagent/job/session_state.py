@@ -88,7 +88,8 @@ class Cause(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """``run`` is the one that is made, or the next. ``due_ns`` is when the phase ends by itself.
+    """``run`` is the one that is made, or the next; ``executions`` is how often the command was begun, which
+    is less where a run was called off before. ``due_ns`` is when the phase ends by itself.
 
     Of the run that is made: ``process``, ``cause`` (once something ends it), ``failure`` (once its command
     has ended), ``emptied`` (nothing of it is left), ``progressed``, ``hung`` (a confirmed hang, until its
@@ -102,6 +103,7 @@ class State:
     counts: Counts = field(default_factory=Counts)
     boot_id: str = ""
     run: int = 1
+    executions: int = 0
     why: Why = Why.FIRST
     due_ns: int | None = None
     link: Link = Link.UNKNOWN
@@ -135,7 +137,6 @@ class State:
             or policy.placements is not None
             or policy.in_place_retries > 0
             or policy.hang is HangMode.RESTART
-            or policy.need_daemon
         )
 
     @property

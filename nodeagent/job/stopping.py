@@ -38,7 +38,7 @@ def unkillable(turn: Turn) -> None:
 
 def ran_too_late(turn: Turn, given: Ran) -> None:
     """It was to stop before it was known to run."""
-    turn.change(process=given.process)
+    turn.change(process=given.process, executions=turn.state.executions + 1)
     turn.report(Word.STARTED, turn.state.why.value)
     again = Kill if turn.state.phase is Phase.KILLING else Terminate
     turn.order(again(run=turn.state.run))

@@ -5,14 +5,14 @@ from nodeagent.job.model import Counts, Why
 
 
 def test_a_run_is_told_which_it_is_and_why() -> None:
-    assert of_run(run=2, why=Why.HEALED, counts=Counts(schedule=3), job="slurm:7.0") == {
+    assert of_run(run=3, execution=2, why=Why.HEALED, counts=Counts(schedule=3), job="slurm:7.0") == {
         "MA_PROC_START_CNT": "2",
         "MA_SCHEDULE_CNT": "3",
-        "NODEAGENT_RUN": "2",
+        "NODEAGENT_RUN": "3",
         "NODEAGENT_WHY": "healed",
         "NODEAGENT_JOB": "slurm:7.0",
     }
 
 
 def test_a_job_that_nobody_named_has_no_name() -> None:
-    assert "NODEAGENT_JOB" not in of_run(run=1, why=Why.FIRST, counts=Counts())
+    assert "NODEAGENT_JOB" not in of_run(run=1, execution=1, why=Why.FIRST, counts=Counts())

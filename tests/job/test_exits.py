@@ -1,12 +1,16 @@
 """What is known of a failure, from what torch, Python, C++ and the vendors' libraries write."""
 
 import signal
+from pathlib import Path
 
 import pytest
 
 from nodeagent.job.exit_rows import ROWS
-from nodeagent.job.exits import Known, Raised, Sort, known, signature_of
+from nodeagent.job.exits import Raised, known, signature_of
+from nodeagent.job.known import Known, Sort
 from nodeagent.job.model import Failure
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
 
 
 def _traceback(error: str, prefix: str = "") -> str:
@@ -78,6 +82,23 @@ def test_torchrun_ends_with_one_after_an_abort_too() -> None:
 def test_what_was_handled_before_a_signal_is_not_the_cause() -> None:
     failure = Failure(signal=signal.SIGSEGV, tail=_traceback("ValueError: handled long ago"))
     assert known(failure) == Known()
+
+
+@pytest.mark.parametrize(
+    ("recorded", "known_of_it"),
+    [
+        ("value", ("user", "ValueError: hidden size 100 is not a multiple of 64")),
+        ("abort", ("unknown", "")),
+        ("kill", ("unknown", "")),
+    ],
+)
+def test_what_torchrun_really_writes(recorded: str, known_of_it: tuple[str, str]) -> None:
+    """torchrun of torch 2.13 with two ranks of gloo. Both have handled a ValueError, then rank 1 raises one,
+    aborts, or is killed; rank 0 loses its peer. It ended with status 1 each time.
+    """
+    tail = (FIXTURES / "job_exits" / f"torchrun_{recorded}.err").read_text()
+    found = _by_tail(tail)
+    assert (found.sort.value, found.line) == known_of_it
 
 
 def test_of_a_chain_of_exceptions_the_last_was_raised() -> None:

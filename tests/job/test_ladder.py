@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from nodeagent.job.exits import Known, Sort
+from nodeagent.job.known import Known, Sort
 from nodeagent.job.ladder import ROWS, Ending, Verdict, judge, own_status
 from nodeagent.job.model import Counts, Failure, Policy, Wanted, Why, Wish
 from nodeagent.job.session_state import Cause

@@ -208,6 +208,30 @@ def test_an_unknown_strategy_is_refused(name: str, text: str) -> None:
         _annotated(f"{name}={text}")
 
 
+# ---------------------------------------------------------------------- what a site sets
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "as_limit", "says"),
+    [
+        ("grace", "30s", False, None),
+        ("in_place_retries", "5", True, None),
+        ("hang", "notify", True, None),
+        ("grace", "2h", False, "grace: a time from 0s to 1h, as 90s, 5m or 2h, not '2h'"),
+        ("hang", "kill", True, "hang: one of off, notify, restart, not 'kill'"),
+        ("kind", "training", True, "kind: this key has no limit"),
+    ],
+)
+def test_what_a_site_sets_is_checked_by_the_same_table(
+    name: str, text: str, as_limit: bool, says: str | None
+) -> None:
+    assert policy_keys.problem(name, text, as_limit=as_limit) == says
+
+
+def test_a_key_of_the_site_that_is_not_known_is_named() -> None:
+    assert str(policy_keys.problem("gracious", "1s")).startswith("gracious: no such key; the keys are kind, ")
+
+
 # ---------------------------------------------------------------------- what wins
 
 

@@ -109,6 +109,30 @@ def test_a_job_is_sent_away_before_it_ever_ran(isolated: bool, status: int) -> N
     assert play.left() == status
 
 
+def test_a_run_that_is_stopped_before_it_began_is_told_and_waits() -> None:
+    """A fault is found during the pause before a retry, which the daemon had allowed already."""
+    play = Play(Policy(in_place=True, in_place_retries=3, verdict_wait_s=0))
+    play.begin_with_daemon()
+    play.ran()
+    play.exited(1)
+    play.want(Wish.RUN, run=2)
+    report = only(play.want(Wish.STOP, run=2), Report)
+    assert (report.run, report.what) == (2, "stopped")
+    assert play.want(Wish.STOP, run=2) == []
+    assert play.wait(10) == []
+    start = only(play.want(Wish.RUN, run=3), Start)
+    assert (start.run, start.environment["MA_PROC_START_CNT"]) == (3, "2")
+    assert start.environment["NODEAGENT_WHY"] == "healed"
+
+
+def test_needing_the_daemon_alone_changes_no_status() -> None:
+    play = Play(Policy(need_daemon=True))
+    play.begin_with_daemon()
+    play.ran()
+    play.exited(1, error_type="ValueError", message="x")
+    assert play.left() == 1
+
+
 def test_what_an_operator_has_stopped_waits_for_the_operator() -> None:
     play = Play(IN_PLACE)
     play.begin_with_daemon()
