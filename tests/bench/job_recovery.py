@@ -1,7 +1,7 @@
 """From a fault of an emulated chip to the next run of the job on it, step by step.
 
-The supervisor, the daemon and the reset unit are real. Of the whole, the time that the emulated chip takes for
-a reset is left out, and the job's command does nothing: what is measured is what nodeagent adds.
+The supervisor, the daemon and the reset unit are real. Of the whole, the time that the emulated chip takes
+for a reset is left out, and the job's command does nothing: what is measured is what nodeagent adds.
 """
 
 import asyncio
@@ -73,7 +73,7 @@ async def _rounds(folder: Path) -> list[tuple[float, float, float]]:
         with slurm_step() as step:
             (folder / "job").mkdir()
             job = Job(node=node, step=step, folder=folder / "job")
-            job.policy = ("--in-place", "true")
+            job.policy = ("--in-place",)
             job.trained = ("sh", "-c", _SHELL, "sh", sys.executable, "-c", _COMMAND)
             await claim(job, *CHIPS)
             await job.start()
