@@ -32,7 +32,8 @@ HOURS = 24.0
 ACTING_SEEDS = 40
 REPORTING_SEEDS = 20
 ACTING_HOURS = 100.0
-JOB_SEEDS = 20
+JOB_SEEDS = 40
+JOB_HOURS = 6.0
 
 
 @pytest.mark.slow
@@ -53,7 +54,7 @@ def test_every_invariant_of_resets_holds_over_thousands_of_hours() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_every_invariant_of_supervised_jobs_holds_on_many_seeds() -> None:
-    _check(play(with_kept(1, JOB_SEEDS, "jobs"), HOURS, "jobs"), OF_JOBS, CHANGES_OF_JOBS)
+    _check(play(with_kept(1, JOB_SEEDS, "jobs"), JOB_HOURS, "jobs"), OF_JOBS, CHANGES_OF_JOBS)
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ It adds nothing to the catalog and holds no state of its own but the indexes.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from nodeagent.core.catalog.catalog import (
     Catalog,
@@ -77,6 +76,7 @@ class Lookup:
         self.catalog = catalog
         self.settings = catalog.settings
         self.phases = {level: phases(level, catalog.settings) for level in Level}
+        self._gracefully: Lookup | None = None
         self._facts: dict[str, Facts] = {}
         self._frequency_by_id = {rule.id: rule for rule in catalog.frequency}
         self._frequency: dict[str, FrequencyRule] = {}
@@ -99,12 +99,14 @@ class Lookup:
             for code in duration.codes:
                 self._duration.setdefault(canonical(code), duration)
 
-    @cached_property
+    @property
     def gracefully(self) -> "Lookup":
         """The same in mode graceful."""
-        if self.settings.mode is Mode.GRACEFUL:
-            return self
-        return Lookup(replace(self.catalog, settings=replace(self.settings, mode=Mode.GRACEFUL)))
+        if self._gracefully is None:
+            settings = replace(self.settings, mode=Mode.GRACEFUL)
+            is_so = self.settings.mode is Mode.GRACEFUL
+            self._gracefully = self if is_so else Lookup(replace(self.catalog, settings=settings))
+        return self._gracefully
 
     def facts(self, code: str) -> Facts:
         facts = self._facts.get(code)

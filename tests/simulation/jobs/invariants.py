@@ -239,10 +239,15 @@ class LeavesAsItIs(Invariant):
             if job.policy.only_watches:
                 raise Broken(self.name, f"{name} allows nothing")
             told = [event for event in step.events if _sends_away(event, name)]
-            out = [one for one in step.after.devices if one.id in job.devices or one.name == "node"]
-            isolated = any(one.verdict in _NO_WORK for one in out)
-            if len(told) != 1 or job.isolated is not isolated:
+            # Much may come to an end in one step: it was as before, or is as after it.
+            found = {_is_out(view, job) for view in (step.before, step.after)}
+            if len(told) != 1 or job.isolated not in found:
                 raise Broken(self.name, f"{name}: isolated {job.isolated}, told {len(told)} times")
+
+
+def _is_out(view: View, job: JobView) -> bool:
+    concerned = [one for one in view.devices if one.id in job.devices or one.name == "node"]
+    return any(one.verdict in _NO_WORK for one in concerned)
 
 
 def _sends_away(event: Event, name: str) -> bool:

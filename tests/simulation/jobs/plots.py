@@ -90,6 +90,9 @@ def wants_a_reset(world: World) -> Plot:
     part = _in_use(world)
     world.say(order("reset", part.name))
     yield from looked_after(world, part, 20)
+    for _ in range(3):
+        world.say(order("refuse", part.name))
+        yield MINUTE_NS
 
 
 def is_repaired(world: World) -> Plot:

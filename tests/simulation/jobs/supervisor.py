@@ -192,7 +192,7 @@ def _claim(world: World, parts: list[Part], number: int, claimed: bool) -> None:
 
 
 def _policy(world: World) -> JobPolicy:
-    in_place = world.rng.random() < 0.8
+    in_place = world.rng.random() < 0.7
     return JobPolicy(in_place=in_place, yields=world.rng.random() < 0.6, reschedules=world.rng.random() < 0.5)
 
 
@@ -222,7 +222,7 @@ def _steps(supervisor: Supervisor) -> bool:
             supervisor.start()
     elif supervisor.wish in (Wanted.STOP, Wanted.LEAVE) and supervisor.connected == world.lives:
         supervisor.obey()
-    elif chance < 0.02:
+    elif chance < 0.02 or (world.proposed and chance > 0.96):
         supervisor.end(JobWord.EXITED, status=1)
     elif chance < 0.04:
         supervisor.say(world.rng.choice((JobWord.SUSPECTED, JobWord.SUSPENDED, JobWord.CLEARED)))
