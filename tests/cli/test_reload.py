@@ -116,15 +116,14 @@ def test_keys_that_only_a_start_takes_are_told(node: Site, nodeagent: Nodeagent)
     text = node.configuration.read_text()
     text = text.replace("[drivers.kmsg]\n", '[drivers.kmsg]\npoll_interval = "2s"\n')
     text = text.replace("[drivers.nvidia]\nenabled = false\n", "[drivers.nvidia]\nenabled = true\n")
-    node.configuration.write_text(f"{text}\n[reset]\nlimit = 2\n")
+    taken = '[reset]\nlimit = 2\n[jobs]\naccept = "claimed"\nheal_timeout = "5m"\n'
+    node.configuration.write_text(f"{text}\n{taken}enabled = false\n")
 
     reloaded = nodeagent("tables", "reload")
 
     why = "changed: restart nodeagent to apply it"
-    assert (reloaded.status, reloaded.err) == (
-        0,
-        f"warning: drivers.kmsg.poll_interval {why}\nwarning: drivers.nvidia.enabled {why}\n",
-    )
+    keys = ("jobs.enabled", "drivers.kmsg.poll_interval", "drivers.nvidia.enabled")
+    assert (reloaded.status, reloaded.err) == (0, "".join(f"warning: {key} {why}\n" for key in keys))
 
 
 def test_with_a_broken_configuration_commands_find_the_daemon_by_the_one_that_is_in_force(

@@ -17,6 +17,8 @@ from tests.journals import FILE, Entry, write_journal
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(900)]
 
 UNIT = "nodeagent.service"
+PYTHON = "/usr/lib/nodeagent/bin/python"
+NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 # The one thing that differs from a node: the kernel log has another name, and its lines come from user space.
 DROP_IN = f"""
 [Service]
@@ -98,14 +100,23 @@ def test_unit_is_sound_and_confined(node: Machine) -> None:
 
 
 def test_sockets_are_for_their_groups_only(node: Machine) -> None:
-    listed = node.read(
-        "stat", "-c", "%n %a %G", "/run/nodeagent/nodeagent.sock", "/run/nodeagent/control.sock"
-    )
+    names = [f"/run/nodeagent/{name}.sock" for name in ("nodeagent", "control", "jobs")]
+    listed = node.read("stat", "-c", "%n %a %G", *names)
 
     assert listed.splitlines() == [
         "/run/nodeagent/nodeagent.sock 660 nodeagent",
         "/run/nodeagent/control.sock 660 nodeagent-admin",
+        "/run/nodeagent/jobs.sock 666 root",
     ]
+
+
+def test_a_job_of_any_user_is_supervised_and_named_by_its_process(node: Machine) -> None:
+    """The confined unit sees of a process what names it, and of no user's more than that."""
+    ran = [PYTHON, "-m", "nodeagent.job", "run", "--state", "/tmp/job", "--", "sleep", "1"]
+    node.run(*NOBODY, *ran)
+
+    (job,) = map(json.loads, node.read("nodeagent", "job", "list", "--all", "-o", "json").splitlines())
+    assert (job["name"], job["uid"], job["stage"], job["status"]) == (f"pid:{job['pid']}", 65534, "ended", 0)
 
 
 def test_injected_kernel_line_becomes_an_event_and_a_condition(

@@ -73,6 +73,10 @@ class Connection:
         finally:
             self._leave()
 
+    def is_another(self, peer: Peer) -> bool:
+        """Whether it is of another process, and that lives: its end may not have been noticed yet."""
+        return self.peer != peer and peers.lives(self.peer)
+
     def replace(self) -> None:
         """The same supervisor has connected anew."""
         self._stream.abort()
@@ -142,13 +146,14 @@ class Connection:
             why = f'no hook has claimed a chip for {job}, and jobs.accept is "claimed"; see nodeagent claim'
             await self._desk.audit.note_refusal(_caller(self.peer), METHOD, self._of_cgroup, why)
             raise Refusal(Status.PERMISSION_DENIED, why)
-        others = {name: each for name, each in self._desk.connected.items() if each.peer != self.peer}
-        earlier = next((each for each in self._desk.connected.values() if each.peer == self.peer), None)
+        connected = self._desk.connected
+        others = [name for name, each in connected.items() if each.is_another(self.peer)]
+        earlier = next((each for each in connected.values() if each.peer == self.peer), None)
         self.name = names.name_for(self.peer, self._of_cgroup, view, peers.lives, others)
         if earlier is not None:
             self.name = earlier.name
             earlier.replace()
-        self._desk.connected[self.name] = self
+        connected[self.name] = self
         self._desk.ownership.join(self.name, self.peer, self._of_cgroup)
 
     async def _take(self, line: lines.Line) -> bool:
@@ -225,7 +230,7 @@ class Connection:
 
     def _chips(self, ask: lines.Ask) -> lines.Chips:
         view = self._desk.feed.current.view
-        job = names.live_job(view, self.name)
+        job = self._own_job(self._desk.feed.current)
         if job is None:
             return lines.Chips(number=ask.number)
         devices, readings = chips.devices_of(view, job), self._desk.readings()

@@ -69,6 +69,7 @@ class JobDoor:
         self._places = Quota(limits.SUPERVISORS)
         self._rate = Rate(limits.CONNECTION_RATE)
         self._refusals = RefusalLimit(most=REFUSALS_TOLD)
+        self.refused = 0
         self._listener: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
         self._serving: set[asyncio.Task[None]] = set()
@@ -142,6 +143,7 @@ class JobDoor:
 
     def _turn_away(self, accepted: socket.socket, why: str) -> None:
         """In a word, if it takes it at once."""
+        self.refused += 1
         if self._refusals.admit() is not None:
             log.warning("%s: refused: %s", KEY, why)
         with accepted:

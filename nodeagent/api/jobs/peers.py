@@ -21,8 +21,8 @@ _ENDED: Final = ("Z", "X")
 """States of a process that has ended: nobody has taken note of it yet, or it is being removed (proc(5))."""
 
 _HIDDEN: Final = (
-    "the daemon cannot see process {pid} in /proc: it is of another PID namespace, or /proc is mounted with"
-    " hidepid; run the daemon in the host's PID namespace, and mount /proc without hidepid"
+    "the daemon cannot see process {pid} in /proc: run the daemon in the host's PID namespace; if /proc is"
+    " mounted with hidepid and gid, make it a member of that group"
 )
 
 

@@ -1,15 +1,18 @@
 """The datagrams that the program of a job says of itself: ``step=7 phase=train checkpoint=3``.
 
 A socket that anybody in the job may write to. What cannot be read is counted and passed over: a slip in a
-training script must end no job.
+training script must end no job. What a beat is, is imported with the first: most commands tell none.
 """
+
+from __future__ import annotations
 
 import os
 import socket
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from nodeagent.job.sample import Beat, Phase
+if TYPE_CHECKING:
+    from nodeagent.job.sample import Beat, Phase
 
 VARIABLE: Final = "NODEAGENT_BEAT"
 """Where the program finds the socket's path."""
@@ -25,6 +28,8 @@ class BeatError(ValueError):
 
 def parse(data: bytes, t_s: float) -> Beat:
     """Words ``name=value`` in any order, each at most once. Raises ``BeatError``."""
+    from nodeagent.job.sample import Beat, Phase
+
     numbers: dict[str, int] = {}
     phase = Phase.TRAIN
     seen: set[str] = set()
@@ -49,6 +54,8 @@ def parse(data: bytes, t_s: float) -> Beat:
 
 
 def _phase(value: str) -> Phase:
+    from nodeagent.job.sample import Phase
+
     try:
         return Phase(value)
     except ValueError:

@@ -6,6 +6,7 @@ Each given value is in the journal before its orders are done. It decides nothin
 import selectors
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from nodeagent.job import session_state
@@ -218,7 +219,7 @@ class Supervisor:
             elif isinstance(each, Want):
                 self._give(_wanted(each))
             elif isinstance(each, Chips):
-                self._watching.answered(each, now_ns())
+                self._watching.answered(self._understood(each), now_ns())
             elif isinstance(each, Lost):
                 self._lost(each)
 
@@ -226,6 +227,10 @@ class Supervisor:
         """Given once, not at each attempt that fails."""
         if self._session.state.link is not session_state.Link.DOWN:
             self._give(LinkLost(why=lost.why))
+
+    def _understood(self, chips: Chips) -> Chips:
+        """From within a container the pids of the host name nobody, or somebody else."""
+        return chips if self._link.sees_same_pids else replace(chips, holders=None)
 
     def _begin(self) -> Begin:
         state = self._session.state

@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 import statistics
+import sys
 import time
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -20,7 +21,7 @@ from nodeagent.processes import START, stat_of
 from tests.api.jobs.stage import DoorStage, staged
 from tests.api.jobs.supervisor import connected
 from tests.api.jobs.test_door import stop
-from tests.waiting import WAIT_LIMIT_S
+from tests.waiting import WAIT_LIMIT_S, until
 
 HELLO = lines.encode(lines.Hello(pid=1, version="test"))
 BEGIN = lines.encode(
@@ -148,6 +149,41 @@ async def test_a_flood_of_lines_holds_up_neither_faults_nor_what_others_are_told
             f"a fault: median {statistics.median(took_s) * 1e3:.1f} ms, slowest {max(took_s) * 1e3:.1f} ms;"
             f" told to stop after {told_s * 1e3:.1f} ms; {suspected} of 2000 were taken meanwhile"
         )
+
+
+CONNECTS = """
+import socket, sys
+while True:
+    with socket.socket(socket.AF_UNIX) as s:
+        try:
+            s.connect(sys.argv[1])
+        except OSError:
+            pass
+"""
+
+
+async def test_a_flood_of_connections_holds_up_neither_faults_nor_what_a_job_is_told(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage, connected(stage.socket) as calm:
+        await calm.begin()
+        await calm.say(Word.STARTED)
+        floods = [
+            await asyncio.create_subprocess_exec(sys.executable, "-c", CONNECTS, str(stage.socket))
+            for _ in range(2)
+        ]
+        try:
+            await until(lambda: stage.door.refused > 20)
+            took_s = []
+            for number in range(40):
+                begun_s = time.monotonic()
+                await stage.do(signal(number))
+                took_s.append(time.monotonic() - begun_s)
+            await stage.do(stop(f"pid:{calm.pid}"))
+            await calm.wanted("stop")
+        finally:
+            for flood in floods:
+                flood.kill()
+                await flood.wait()
+        print(f"a fault: median {statistics.median(took_s) * 1e3:.1f} ms, slowest {max(took_s) * 1e3:.1f} ms")
 
 
 def write_for_ever(stream: Lines, line: lines.Refused) -> None:

@@ -157,7 +157,7 @@ def test_aide_that_takes_too_long_is_ended_with_what_it_has_started(
 
     aide = evidence.begin(state, wanted(process(rank.pid)))
     wait_until((tmp_path / "pid").exists, "py-spy runs")
-    wait_until(lambda: (tmp_path / "pid").read_text(), "and has a child")
+    wait_until((tmp_path / "pid").read_text, "and has a child")
     aide.end()
 
     assert os.waitpid(aide.pid, 0)[1] == signal.SIGKILL

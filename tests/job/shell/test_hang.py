@@ -1,0 +1,130 @@
+"""A run that hangs, from the first sample to the next run: real processes, chips by the daemon's word."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from nodeagent.job.lines import Chip, Word
+from nodeagent.job.model import Wish
+from tests.job.shell import door as doors
+from tests.job.shell.door import Door
+from tests.job.shell.supervised import Place, pids_in
+
+pytestmark = pytest.mark.slow
+
+PERIOD_S = 0.1
+OPTIONS = ("--period", str(PERIOD_S), "--hang-time", "10s", "--grace", "1s", "--in-place")
+
+RANK = """\
+import os, pathlib, sys, time
+place = pathlib.Path(sys.argv[1])
+with (place / "runs").open("a") as runs:
+    print(os.environ["NODEAGENT_RUN"], os.environ["NODEAGENT_WHY"], file=runs)
+with (place / "pids").open("a") as pids:
+    print(os.getpid(), file=pids)
+def train():
+    with open("/dev/zero", "rb") as data:
+        while not (place / "hang").exists():
+            data.read(65536)
+def stands_still():
+    time.sleep(600)
+train()
+stands_still()
+"""
+
+
+@contextmanager
+def chips_that_vary(door: Door, pid: int) -> Iterator[threading.Event]:
+    """One chip, held by that process, in use until the event is set; idle from then on."""
+    idle, end = threading.Event(), threading.Event()
+
+    def vary() -> None:
+        turn = 0
+        while not end.wait(PERIOD_S / 2):
+            turn += 1
+            util, power_w = (0.0, 70.0) if idle.is_set() else (80.0 + turn % 7 * 3, 300.0 + turn % 5)
+            door.chips = (Chip(name="npu0", known=True, util=util, power_w=power_w),)
+
+    door.holders = (pid,)
+    thread = threading.Thread(target=vary)
+    thread.start()
+    try:
+        yield idle
+    finally:
+        end.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("mode", ["restart", "notify"])
+def test_hang_is_found_and_told_with_its_evidence(place: Place, tmp_path: Path, mode: str) -> None:
+    command = (sys.executable, "-c", RANK, str(tmp_path))
+    options = (*OPTIONS, "--hang", mode, "--state", str(place.state))
+    with (
+        doors.opened(place.socket) as door,
+        (tmp_path / "stderr").open("wb") as stderr,
+        place.started(*command, options=options, stderr=stderr) as supervisor,
+    ):
+        [pid] = pids_in(tmp_path / "pids", 1)
+        with chips_that_vary(door, pid) as idle:
+            threading.Event().wait(14)  # longer than it takes to be armed
+            idle.set()
+            (tmp_path / "hang").touch()
+
+            door.heard_word(Word.SUSPECTED)
+            suspended = door.heard_word(Word.SUSPENDED)
+
+        evidence = place.state / "run-1" / "hang" / "1"
+        assert suspended.evidence["path"] == str(evidence)
+        assert suspended.evidence["digest"] == (evidence / "digest").read_text().strip()
+        assert (evidence / "samples.jsonl").read_text().startswith('{"name":"live"')
+        if mode == "notify":
+            assert not (evidence / "faulthandler.txt").exists()
+            assert supervisor.poll() is None
+            assert pids_in(tmp_path / "pids", 1) == [pid]
+            return
+        assert "in stands_still" in (evidence / "faulthandler.txt").read_text()
+        door.heard_word(Word.EXITED)
+        door.want(Wish.RUN, 2)
+        door.heard_word(Word.STARTED)
+        pids_in(tmp_path / "pids", 2)
+        assert (tmp_path / "runs").read_text() == "1 first\n2 suspended\n"
+
+
+def test_beats_are_progress(place: Place, tmp_path: Path) -> None:
+    """Two retries in a row are spent, but each run gets further than the one before."""
+    script = (
+        "import os, sys, time; from nodeagent_job import beat; run = int(os.environ['NODEAGENT_RUN'])\n"
+        "[(beat(step=10 * run + n), time.sleep(0.1)) for n in range(5)]\n"
+        "sys.exit(run < 5 and 1)"
+    )
+    options = ("--in-place-retries", "1", "--verdict-wait", "0s", "--period", "0.05")
+
+    done = place.run(sys.executable, "-c", script, options=options)
+
+    assert done.returncode == 0
+    assert done.stderr.count(b"retry 1 of 1") == 4
+
+
+def test_file_with_a_number_is_progress(place: Place, tmp_path: Path) -> None:
+    latest = tmp_path / "latest"
+    script = f"echo $((100 * NODEAGENT_RUN)) > {latest}; sleep 0.5; [ $NODEAGENT_RUN = 4 ]"
+    options = ("--in-place-retries", "1", "--verdict-wait", "0s", "--period", "0.05")
+
+    done = place.run("sh", "-c", script, options=(*options, "--progress", str(latest)))
+    without = place.run("sh", "-c", script, options=options)
+
+    assert done.returncode == 0
+    assert without.returncode == 87
+
+
+def test_names_of_checkpoints_are_progress(place: Place, tmp_path: Path) -> None:
+    script = f"echo x > {tmp_path}/step-$((100 * NODEAGENT_RUN)).pt; sleep 0.7; [ $NODEAGENT_RUN = 4 ]"
+    options = ("--in-place-retries", "1", "--verdict-wait", "0s", "--period", "0.05")
+
+    done = place.run("sh", "-c", script, options=(*options, "--progress", f"{tmp_path}/step-*.pt"))
+
+    assert done.returncode == 0
