@@ -5,9 +5,9 @@ Otherwise the session goes on where the journal ends. What outlived the earlier 
 """
 
 from nodeagent.job.ending import conclude
-from nodeagent.job.gate import begin, come_to_gate
+from nodeagent.job.gate import come_to_gate
 from nodeagent.job.model import Began, Keep
-from nodeagent.job.running import tell_hang
+from nodeagent.job.running import await_verdict, tell_hang
 from nodeagent.job.session_state import Cause, Link, Phase, State, Turn
 from nodeagent.job.stopping import stop
 
@@ -38,7 +38,8 @@ def _new_placement(turn: Turn, given: Began) -> None:
 
 def _go_on(turn: Turn, given: Began) -> None:
     """The counts of the journal are at least as new as those that were kept. A signal was for the earlier
-    supervisor: whoever starts another wants the job to run."""
+    supervisor: whoever starts another wants the job to run. A start that nobody saw happen is made again, if
+    the daemon still wants it."""
     turn.change(policy=given.policy, link=Link.UNKNOWN, is_fresh=False)
     turn.order(Keep(counts=turn.state.counts))
     tell_hang(turn)
@@ -49,14 +50,17 @@ def _go_on(turn: Turn, given: Began) -> None:
     if phase in (Phase.GATE, Phase.PAUSING):
         if given.survivors:
             _end_what_is_left(turn)
+        elif phase is Phase.GATE:
+            come_to_gate(turn)
+    elif phase is Phase.STARTING and not given.survivors:
+        come_to_gate(turn)
     elif given.survivors:
         if phase is Phase.STARTING:
             turn.change(executions=turn.state.executions + 1)
         stop(turn, cause)
-    elif phase is Phase.STARTING:
-        begin(turn)
     elif phase is Phase.JUDGING:
         turn.change(emptied=True)
+        await_verdict(turn)
     else:
         turn.change(emptied=True)
         conclude(turn, cause)

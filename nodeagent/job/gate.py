@@ -56,7 +56,11 @@ def may_run(state: State) -> bool:
 
 
 def begin(turn: Turn) -> None:
+    """The daemon may count further: it has called off a run of which this supervisor never heard."""
     state = turn.state
+    if state.link is Link.UP and state.wanted is not None and state.wanted.run > state.run:
+        turn.change(run=state.wanted.run)
+        state = turn.state
     turn.enter(Phase.STARTING)
     turn.change(blame=None)
     variables = environment.of_run(

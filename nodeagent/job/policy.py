@@ -232,7 +232,8 @@ class _Reading:
                 continue
             capped = key.form.capped(value, key.form.read(text))
             if capped != value:
-                self.notes.append(f"{key.name}: the site's limit is {text}, and holds")
+                if key.field in self.values:
+                    self.notes.append(f"{key.name}: the site's limit is {text}, and holds")
                 policy = replace(policy, **{key.field: capped})
         return policy
 

@@ -64,9 +64,13 @@ def exited(turn: Turn, given: Exited) -> None:
     elif is_blamed(state, turn.now_ns):
         settle(turn)
     else:
-        waits_for_daemon = state.policy.need_daemon and state.link is not Link.UP
-        policy = state.policy
-        turn.enter(Phase.JUDGING, policy.heal_timeout_s if waits_for_daemon else policy.verdict_wait_s)
+        await_verdict(turn)
+
+
+def await_verdict(turn: Turn) -> None:
+    policy = turn.state.policy
+    waits_for_daemon = policy.need_daemon and turn.state.link is not Link.UP
+    turn.enter(Phase.JUDGING, policy.heal_timeout_s if waits_for_daemon else policy.verdict_wait_s)
 
 
 def emptied(turn: Turn, given: Emptied) -> None:

@@ -3,6 +3,19 @@
 It does nothing, and knows no clock. Its life is the table below: the phase and what is given name a handler.
 What has no row changes nothing. Equal values at equal times give equal states and orders.
 
+            may run            begun              it fails
+    gate ───────────> starting ─────> running ─────────────────> judging
+     ^  ^                               │  │ hangs                  │
+     │  │ its pause is over      to end │  └────────> gathering     │ settled
+     │  │                               v                 │         v
+     │  pausing <──────────────────── stopping <──────────┴─────────┘
+     │                       empty      │
+     └──────────────────────────────────┤ grace is over
+                                        v
+                                     killing ──> as stopping, or left
+
+    each of them ──> left    as the ladder says
+
 The journal: every given value is written before its orders are done, except a ``Tick`` before
 ``next_deadline_ns``, which changes nothing. Replayed, it gives the same state. Then ``Began`` is given again,
 with what outlived the earlier supervisor, and the orders that follow from it are done. Of the orders of the
@@ -38,6 +51,10 @@ from nodeagent.job.session_state import Link, Phase, State, Turn
 Handler = Callable[[Turn, Any], None]
 
 _OF_ONE_RUN: Final = (Ran, NotRun, Exited, Emptied, Hung, Gathered, Progressed)
+
+_BEFORE_THE_TIME: Final = (Began, Emptied)
+"""Before anything else, what is due is done. Not so here: while a supervisor was not there, or slept, nobody
+watched, and what has ended meanwhile was not unkillable."""
 
 _TABLE: Final[Mapping[Phase, Mapping[type, Handler]]] = {
     Phase.NEW: {},
@@ -118,7 +135,8 @@ class Session:
 
     def step(self, now_ns: int, given: Given) -> tuple[Order, ...]:
         turn = Turn(now_ns, self.state)
-        _do_what_is_due(turn)
+        if not isinstance(given, _BEFORE_THE_TIME):
+            _do_what_is_due(turn)
         _take(turn, given)
         _do_what_is_due(turn)
         self.state = turn.state

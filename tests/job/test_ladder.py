@@ -267,6 +267,16 @@ def test_each_row_has_decided_something_above() -> None:
     assert reached == {row.name for row in ROWS}
 
 
+@pytest.mark.parametrize("cause", Cause)
+@pytest.mark.parametrize(
+    "failure", [None, Failure(), Failure(status=0), Failure(status=1), Failure(signal=9)]
+)
+@pytest.mark.parametrize("policy", [Policy(), RETRIES, UNCONDITIONAL, Policy(in_step=True)])
+def test_there_is_a_row_for_each_ending(cause: Cause, failure: Failure | None, policy: Policy) -> None:
+    verdict = judge(Ending(cause=cause, failure=failure, signal=15), policy, Counts())
+    assert verdict.row in {row.name for row in ROWS}
+
+
 @pytest.mark.parametrize(
     ("failure", "status"),
     [(Failure(status=3), 3), (Failure(signal=9), 137), (Failure(), 1), (None, 1), (Failure(status=0), 0)],

@@ -278,6 +278,11 @@ def test_a_limit_of_the_site_caps_whatever_was_set() -> None:
     )
 
 
+def test_a_limit_below_what_holds_by_default_needs_no_words() -> None:
+    resolved = resolve(limits={"grace": "10s"})
+    assert (resolved.policy.grace_s, resolved.notes) == (10, ())
+
+
 def test_all_bad_values_are_named_at_once() -> None:
     with pytest.raises(PolicyError) as refused:
         resolve(flags={"grace": "soon"}, environ={"NODEAGENT_JOB_HANG": "maybe"}, limits={"kind": "training"})

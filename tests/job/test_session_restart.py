@@ -3,6 +3,7 @@
 import pytest
 
 from nodeagent.job.model import (
+    SECOND_NS,
     Began,
     Counts,
     Emptied,
@@ -13,6 +14,7 @@ from nodeagent.job.model import (
     HangMode,
     Hung,
     Keep,
+    LinkBack,
     LinkLost,
     Policy,
     Process,
@@ -62,8 +64,26 @@ def test_a_run_that_ended_with_its_supervisor_is_made_again() -> None:
 def test_a_start_that_nobody_saw_happen_is_ordered_again() -> None:
     play = Play(IN_PLACE)
     play.begin_with_daemon()
-    assert _anew(play) == ["Keep", "Start"]
+    assert _anew(play) == ["Keep"]
+    play.give(LinkBack(job="slurm:7.0"))
+    play.allow()
     assert [each["NODEAGENT_RUN"] for each in play.starts] == ["1", "1"]
+
+
+def test_a_start_that_nobody_saw_happen_is_not_made_if_a_fault_was_found_meanwhile() -> None:
+    """The daemon takes the run for stopped then, and counts on."""
+    play = Play(IN_PLACE)
+    play.begin_with_daemon()
+    _anew(play)
+    play.give(LinkBack(job="slurm:7.0"))
+    assert play.want(Wish.HOLD, run=2) == []
+    start = only(play.want(Wish.RUN, run=2), Start)
+    assert (start.run, start.environment["NODEAGENT_RUN"], start.environment["MA_PROC_START_CNT"]) == (
+        2,
+        "2",
+        "1",
+    )
+    assert play.run == 2
 
 
 def test_a_start_that_did_happen_is_not_ordered_again() -> None:
@@ -120,6 +140,24 @@ def test_a_verdict_that_was_awaited_is_awaited_still() -> None:
     play.give(LinkLost(why="no daemon"))
     play.wait(5)
     assert play.left() == 87
+
+
+def test_time_that_nobody_watched_counts_for_nothing() -> None:
+    """Neither for what was to be killed, nor at the gate, nor for the daemon's verdict."""
+    killing, held, judged = _running(), _running(), _running()
+    killing.want(Wish.STOP)
+    killing.wait(20)
+    assert killing.phase is Phase.KILLING
+    held.want(Wish.STOP)
+    held.exited(signal=15)
+    judged.exited(1, error_type="RuntimeError", message="x")
+    for play, survivors in ((killing, (SURVIVOR,)), (held, ()), (judged, ())):
+        play.now_s += 7200
+        play.session.step(
+            round(play.now_s * SECOND_NS),
+            Began(boot_id=BOOT_ID, policy=IN_PLACE, counts=Counts(), survivors=survivors),
+        )
+    assert [play.phase for play in (killing, held, judged)] == [Phase.STOPPING, Phase.GATE, Phase.JUDGING]
 
 
 def test_a_hang_whose_evidence_was_lost_is_told_all_the_same() -> None:

@@ -5,6 +5,7 @@ import signal
 import pytest
 
 from nodeagent.job.model import (
+    SECOND_NS,
     Emptied,
     Exited,
     Failure,
@@ -71,6 +72,16 @@ def test_what_cannot_be_killed_is_told_and_leaves_the_node() -> None:
     assert only(orders, Report).what == "unkillable"
     assert play.left() == Status.RESCHEDULE_ISOLATED
     assert len(play.starts) == 1
+
+
+def test_what_ended_while_the_supervisor_slept_could_be_killed() -> None:
+    """The machine was suspended, or a disk did not answer."""
+    play = _running()
+    play.want(Wish.STOP)
+    play.wait(20)
+    assert play.phase is Phase.KILLING
+    orders = play.session.step(3600 * SECOND_NS, Emptied(run=1))
+    assert only(list(orders), Report).what == "stopped"
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])

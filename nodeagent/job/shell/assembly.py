@@ -6,6 +6,7 @@ hindered (no folder for its state, no socket for beats), it says so and runs the
 
 import os
 import selectors
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,27 +86,34 @@ def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) 
     counts = counts_of(place, key, environment, recovered.session)
     if progress is not None:
         counts = progress.baseline(counts)
+    runner = Runner(given.command, tree, foreground=given.foreground)
     supervisor = Supervisor(
         session=recovered.session,
         record=record,
         link=parts.link,
         signals=parts.signals,
-        runner=Runner(given.command, tree, foreground=given.foreground),
+        runner=runner,
         watching=Watching(_settings(given, parts.policy), tree, ring, parts.link.ask, progress),
         gathering=Gathering(place, tree, ring.files),
         beats=beats,
     )
     began = Began(boot_id=procfs.boot_id(), policy=parts.policy, counts=counts, survivors=recovered.survivors)
-    try:
-        left = recovered.status_of(counts)
-        if left is not None:
-            return supervisor.leave_again(left, recovered.reports)
+    left = recovered.status_of(counts)
+    if left is not None:
+        status = supervisor.leave_again(left, recovered.reports)
+    else:
         record.keep(counts)
-        return supervisor.run(began, parts.heard, recovered.reports)
-    finally:
-        record.finish()
-        if beats is not None:
-            beats.close()
+        try:
+            status = supervisor.run(began, parts.heard, recovered.reports)
+        except Exception:  # a defect of ours ends no job: what can still be done is to wait for it
+            if runner.process is None:
+                raise
+            tell(f"a defect of the supervisor; it only waits for the command now: {traceback.format_exc()}")
+            return runner.wait_alone(parts.signals)
+    record.finish()
+    if beats is not None:
+        beats.close()
+    return status
 
 
 def _settings(given: Arguments, policy: Policy) -> Settings:

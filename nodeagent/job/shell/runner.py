@@ -5,19 +5,28 @@ neither when a run begins nor how it ends.
 """
 
 import os
+import select
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from nodeagent.job.model import SECOND_NS, Emptied, Exited, Given, NotRun, Process, Ran
+from nodeagent.job.ladder import own_status
+from nodeagent.job.model import SECOND_NS, Emptied, Exited, Failure, Given, NotRun, Process, Ran
 from nodeagent.job.shell import command
 from nodeagent.job.shell.failures import ERROR_FILE_VARIABLE, Traces, failure_of
+from nodeagent.job.shell.signals import Signals
 from nodeagent.job.shell.tree import Tree, reap
 
 FIRST_PAUSE_NS: Final = SECOND_NS // 200
 LONGEST_PAUSE_NS: Final = SECOND_NS // 5
 """Between two walks over what is left: of thousands of processes each takes tens of milliseconds."""
+
+_LOOKS_AGAIN_S: Final = 1.0
+
+_STDIN: Final = 0
+_OF_TERMINALS: Final = (signal.SIGINT, signal.SIGQUIT, signal.SIGWINCH)
+"""termios(3), tty_ioctl(4)."""
 
 
 class Runner:
@@ -30,6 +39,7 @@ class Runner:
         self._foreground = foreground
         self._run = 0
         self._traces = Traces.before(None)
+        self._failure: Failure | None = None
         self._lives = False
         self._is_empty = True
         self._kills = False
@@ -84,6 +94,9 @@ class Runner:
             self.tree.signal_adopted(each)
 
     def pass_on(self, number: int) -> None:
+        """What a terminal sends goes to all of its foreground, so that the command there has it already."""
+        if self._foreground and number in _OF_TERMINALS and os.isatty(_STDIN):
+            return
         if self.process is not None and not self._is_empty:
             self.tree.signal_group(self.process, number)
 
@@ -93,6 +106,16 @@ class Runner:
         self._kills = True
         self._pause_ns = FIRST_PAUSE_NS
         self._due_ns = now_ns
+
+    def wait_alone(self, signals: Signals) -> int:
+        """Until the command ends; its status. Every signal goes to it, as if there were no supervisor."""
+        while self._lives:
+            self.reap()
+            select.select([signals], [], [], _LOOKS_AGAIN_S)
+            for number in signals.take():
+                if number != signal.SIGCHLD:
+                    self.pass_on(number)
+        return own_status(self._failure)
 
     def next_deadline_ns(self) -> int | None:
         return self._due_ns
@@ -112,7 +135,8 @@ class Runner:
         for pid, status in reap():
             if self._lives and self.process is not None and pid == self.process.pid:
                 self._lives = False
-                self._found.append(Exited(run=self._run, failure=failure_of(status, self._traces)))
+                self._failure = failure_of(status, self._traces)
+                self._found.append(Exited(run=self._run, failure=self._failure))
             else:
                 others.append(pid)
         return others

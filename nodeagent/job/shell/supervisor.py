@@ -155,11 +155,14 @@ class Supervisor:
         self._give_found()
 
     def _take_beats(self, at_ns: int) -> None:
-        if (
-            self._beats is not None
-            and at_ns >= self._beats_due_ns
-            and (found := self._beats.take(seconds(at_ns)))
-        ):
+        beats = self._beats
+        if beats is None or at_ns < self._beats_due_ns:
+            return
+        bad_before = beats.bad
+        found = beats.take(seconds(at_ns))
+        if beats.bad and not bad_before:
+            tell(f"a beat of the program is not understood, which is told once: {beats.last_bad}")
+        if found or beats.bad > bad_before:
             self._watching.beaten(found)
             self._beats_due_ns = at_ns + BETWEEN_BEATS_NS
 

@@ -143,6 +143,40 @@ def test_command_has_a_session_of_its_own_unless_it_is_to_stay_in_the_foreground
     assert foreground.stdout == b"False True\n"
 
 
+COUNTS_INTERRUPTS = """\
+import signal, sys, time
+count = 0
+def interrupted(number, frame):
+    global count
+    count += 1
+signal.signal(signal.SIGINT, interrupted)
+print("ready", flush=True)
+while not count:
+    time.sleep(0.02)
+time.sleep(0.5)
+print("interrupted", count, flush=True)
+"""
+
+
+def test_interrupt_from_the_terminal_comes_once_in_the_foreground(place: Place) -> None:
+    """The terminal sends it to the supervisor and to the command."""
+    ours, theirs = os.openpty()
+    words = place.words([sys.executable, "-c", COUNTS_INTERRUPTS], ["--foreground"])
+    supervisor = subprocess.Popen(
+        ["setsid", "--ctty", "--wait", *words], env=place.environment, stdin=theirs, stdout=subprocess.PIPE
+    )
+    assert supervisor.stdout is not None
+    assert supervisor.stdout.readline() == b"ready\n"
+
+    os.write(ours, b"\x03")
+
+    assert supervisor.stdout.readline() == b"interrupted 1\n"
+    assert supervisor.wait(WAIT_LIMIT_S) == 0
+    supervisor.stdout.close()
+    os.close(ours)
+    os.close(theirs)
+
+
 def test_no_core_files_unless_asked_for(place: Place) -> None:
     import resource
 

@@ -143,8 +143,12 @@ def test_only_what_was_not_taken_is_said_again(link: Link, daemon: Daemon) -> No
 
 def test_wishes_and_chips_come_in_their_order_however_they_are_cut(link: Link, daemon: Daemon) -> None:
     welcomed(link, daemon)
-    lines = [Want(wish=Wish.STOP, run=1), Chips(number=4, holders=(7, 8)), Want(wish=Wish.HOLD, run=2)]
-    text = b"".join(map(encode, lines))
+    lines: list[Line] = [
+        Want(wish=Wish.STOP, run=1),
+        Chips(number=4, holders=(7, 8)),
+        Want(wish=Wish.HOLD, run=2),
+    ]
+    text = b"".join(encode(line) for line in lines)
 
     heard = []
     for each in (text[:10], text[10:60], text[60:]):
