@@ -52,7 +52,7 @@ add(
 add(
     "npu: a watchdog dumps its stacks every twelve minutes",
     NPU_TRAINS,
-    replace(NPU_HANGS, ranks=Does(burst=8e6, burst_s=720)),
+    replace(NPU_HANGS, ranks=Does(burst=80e6, burst_s=720)),
     expected=Expected(acts_min=90.17, suspected_min=75.17),
 )
 add(
@@ -224,4 +224,16 @@ add(
     * 8,
     NPU_HANGS,
     expected=Expected(acts_min=100.17, suspected_min=98),
+)
+add(
+    "npu: ranks that wrote little still write heartbeats",
+    replace(NPU_TRAINS, ranks=LEAN),
+    replace(NPU_HANGS, ranks=Does(bytes=600, calls=2)),
+    expected=Expected(acts_min=90, suspected_min=75),
+)
+add(
+    "npu: ranks that wrote much still poll",
+    replace(NPU_TRAINS, ranks=replace(TRAINS, calls=6000)),
+    replace(NPU_HANGS, ranks=Does(bytes=60_000, calls=30)),
+    expected=Expected(acts_min=90, suspected_min=75),
 )

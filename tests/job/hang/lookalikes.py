@@ -322,3 +322,10 @@ add(
     ranks=2,
     expected=Expected(told_min=130, suspected_min=120.17),
 )
+add(
+    "work that shows as no use, but as power",
+    NPU_TRAINS,
+    replace(LONG, minutes=75, ranks=replace(SLEEPS, cpu=1), chips=replace(NPU_IDLE, power=200)),
+    ON,
+    expected=NEVER,
+)

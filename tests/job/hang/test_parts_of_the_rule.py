@@ -7,7 +7,8 @@ import pytest
 from nodeagent.job.hang.baseline import LEAST, LONGEST, Baseline
 from nodeagent.job.hang.beats import Beats
 from nodeagent.job.hang.members import Members
-from nodeagent.job.hang.rates import Key, Rates
+from nodeagent.job.hang.quiet import RankProcess
+from nodeagent.job.hang.rates import Key, Rate, Rates
 from nodeagent.job.hang.settings import Settings
 from nodeagent.job.sample import Beat, ChipSample, Phase, ProcessSample, Sample
 
@@ -133,6 +134,36 @@ def test_who_held_a_chip_stays_a_rank_while_nobody_is_listed(holds: bool | None)
 
 def test_a_zombie_is_nobody() -> None:
     assert ranks_of(process(100, launcher=True), process(201, 100, holds=True, state="Z")) == [100]
+
+
+# ---------------------------------------------------------------------- quiet
+
+
+def quiet_since(megabytes_per_s: list[float]) -> float | None:
+    """Of a rank that was measured each ten seconds."""
+    rank = RankProcess(S)
+    for number, each in enumerate(megabytes_per_s, 1):
+        rank.measured(number * 10, Rate(10, each * 1e6, 0, 0, is_new=False))
+    return rank.quiet_since_s
+
+
+@pytest.mark.parametrize(
+    ("megabytes_per_s", "since_s"),
+    [
+        ([0] * 5, None),
+        ([0] * 6, 0),
+        ([9, 9] + [0] * 6, 20),
+        ([0] * 6 + [9], 0),
+        ([0] * 6 + [9, 9], 0),
+        ([0] * 6 + [9, 9, 9], None),
+        ([0] * 6 + [9] + [0] * 20 + [9], None),
+        ([0] * 6 + [9] + [0] * 60 + [9], 0),
+    ],
+)
+def test_a_rank_is_quiet_over_six_samples_but_for_one_burst_in_ten_minutes(
+    megabytes_per_s: list[float], since_s: float | None
+) -> None:
+    assert quiet_since(megabytes_per_s) == since_s
 
 
 # ---------------------------------------------------------------------- what is usual
