@@ -93,6 +93,33 @@ def test_the_scheduler_ends_it_and_it_never_runs_again(number: int, status: int)
     assert len(play.starts) == 1
 
 
+@pytest.mark.parametrize("wish", [Wish.STOP, Wish.LEAVE])
+def test_the_schedulers_word_is_above_the_daemons(wish: Wish) -> None:
+    play = _running()
+    play.give(Signalled(number=signal.SIGTERM))
+    assert play.want(wish, isolated=True) == []
+    play.exited(signal=signal.SIGTERM)
+    assert play.left() == 143
+    assert len(play.starts) == 1
+
+
+def test_the_scheduler_may_end_what_the_daemon_has_stopped() -> None:
+    play = _running()
+    play.want(Wish.STOP)
+    assert play.give(Signalled(number=signal.SIGTERM)) == []
+    play.exited(signal=signal.SIGTERM)
+    assert play.left() == 143
+
+
+def test_a_node_that_must_be_left_while_the_run_stops_is_left() -> None:
+    play = _running()
+    play.want(Wish.STOP)
+    play.want(Wish.LEAVE, isolated=True)
+    orders = play.exited(signal=signal.SIGTERM)
+    assert only(orders, Report).what == "stopped"
+    assert play.left() == Status.RESCHEDULE_ISOLATED
+
+
 def test_a_second_signal_kills_at_once() -> None:
     play = _running()
     only(play.give(Signalled(number=signal.SIGTERM)), Terminate)
