@@ -169,8 +169,9 @@ class Job:
         fresh.replace(self.checkpoints / "orders")
 
     def ranks(self, run: int = 0) -> list[Rank]:
-        """Those that have said so, of one run or of all."""
+        """Those that have said so, of one run or of all; those of a run by their numbers."""
         found = [Rank(*map(int, each)) for each in _RANK.findall(self.out)]
+        found.sort(key=lambda each: (each.run, each.rank))
         return [each for each in found if run in (0, each.run)]
 
     def newest(self) -> int:
