@@ -38,6 +38,9 @@ from tests.waiting import Lines
 
 XID = "NVRM: Xid (PCI:0000:3b:00): {xid}, pid=1234, name=python, and so on."
 SUBSCRIBING: Final = ROOT / "docs" / "subscribing.md"
+JOBS: Final = ROOT / "docs" / "jobs.md"
+"""Its program is run by tests/job/test_document.py."""
+
 SHIPPED_CONFIGURATION: Final = ROOT / "packaging" / "nodeagent.toml"
 LANGUAGES: Final = {"sh", "toml", "python", "text"}
 """Of a block; each has its check here. ``text`` is a drawing or output: test_walk_through makes a status."""
@@ -110,7 +113,7 @@ def test_every_block_is_of_a_language_that_is_checked() -> None:
     shown = {found["language"] for document in DOCUMENTS for found in BLOCK.finditer(document.read_text())}
 
     assert shown == LANGUAGES
-    assert blocks("python") == [block("python", SUBSCRIBING)]
+    assert sorted(blocks("python")) == sorted([block("python", SUBSCRIBING), block("python", JOBS)])
 
 
 def test_the_tables_are_sound_over_the_shipped_ones(tmp_path: Path) -> None:

@@ -24,7 +24,8 @@ from nodeagent.emulator.bmc.controller import Controller
 from nodeagent.emulator.descriptions import describe, libraries_for
 from nodeagent.emulator.nvidia.gpus import Gpus
 from nodeagent.emulator.pci_tree import write_pci_tree
-from nodeagent.emulator.shared.fields import FieldError, set_field
+from nodeagent.emulator.shared import processes
+from nodeagent.emulator.shared.fields import set_field
 from nodeagent.emulator.shared.layout import LIMITS
 from nodeagent.emulator.shared.state import FILE, State
 from nodeagent.emulator.shared.symbols import take_away
@@ -288,15 +289,12 @@ class EmulatedNode:
         for logic_id, index in enumerate(order):
             self.state.chips[index].logic_id = logic_id
 
-    def hold(self, device: str, process_id: int, memory_bytes: int = 1 << 30) -> None:
-        """A process is on the chip."""
-        chip = self.chip(device)
-        place = int(chip.process_count)
-        if place == LIMITS["PROCESSES"]:
-            raise FieldError(f"{device}: {place} processes hold it already")
-        chip.process_ids[place] = process_id
-        chip.process_memory_bytes[place] = memory_bytes
-        chip.process_count = place + 1
+    def hold(
+        self, device: str, process_id: int, memory_bytes: int = 1 << 30, *, is_real: bool = False
+    ) -> None:
+        """A process is on the chip: a real one until it ends, any other until ``let_go``."""
+        with self.state.locked():
+            processes.add(self.chip(device), process_id, memory_bytes, is_real=is_real)
 
     def end_process(self, device: str, process_id: int) -> None:
         """A process on the chip ends in the middle of the next list: listed once more, then gone."""

@@ -16,6 +16,7 @@ from nodeagent.emulator.nvidia.requests import GPU_REQUESTS
 from nodeagent.emulator.pci_tree import address_of
 from nodeagent.emulator.request import Deliver, EventName, Part, Severity, code_of
 from nodeagent.emulator.request import Request as Request
+from nodeagent.emulator.shared import processes
 from nodeagent.emulator.shared.fields import FieldError, field_names, set_text
 from nodeagent.emulator.shared.layout import LIMITS
 from nodeagent.emulator.unifiedbus.switches import CHIP_LEVEL, NO_SUB_TYPE, FabricFault
@@ -158,14 +159,17 @@ class Return(Request, tag="return"):
 
 
 class Hold(Request, tag="hold"):
-    """Let a process be on a chip."""
+    """Let a process be on a chip, until you let it go; a real one at most until it ends."""
 
     device: str
     process: int
     memory_mb: Annotated[int, Meta(description="What it has of the chip's memory.")] = 1024
+    real: Annotated[
+        bool, Meta(description="It runs on this machine; the chip is free when it has ended.")
+    ] = False
 
     def do(self, node: EmulatedNode) -> dict[str, Any]:
-        node.hold(self.device, self.process, self.memory_mb << 20)
+        node.hold(self.device, self.process, self.memory_mb << 20, is_real=self.real)
         return {}
 
 
@@ -233,7 +237,7 @@ def _shown(node: EmulatedNode, device: str) -> dict[str, Any]:
         "pci": address_of(chip),
         "listed": bool(chip.present),
         "ready": bool(chip.ready),
-        "processes": list(chip.process_ids[: chip.process_count]),
+        "processes": processes.on(chip),
     }
     if chip.kind == LIMITS["KIND_NPU"]:
         shown["codes"] = [f"{code:08X}" for code in node.codes(device)]

@@ -21,6 +21,10 @@ from tests.bench.shared.kernel_log import NeedsRoot
 
 BENCHMARKS: Final = (
     "idle",
+    "job_run",
+    "job_stop",
+    "job_recovery",
+    "job_torch",
     "start",
     "kernel_line",
     "callback",

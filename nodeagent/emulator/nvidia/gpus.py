@@ -19,6 +19,7 @@ from nodeagent.emulator.nvidia.kernel_lines import (
     write_line,
     xid_line,
 )
+from nodeagent.emulator.shared import processes
 from nodeagent.emulator.shared.fields import FieldError
 from nodeagent.emulator.shared.layout import LIMITS
 from nodeagent.emulator.shared.state import State
@@ -236,9 +237,9 @@ class Gpus:
 
     def obstacles(self, device: str) -> list[int]:
         """Who keeps this GPU from being reset: the processes on it, and every client of the library."""
-        chip = self.chip(device)
-        running = list(chip.process_ids[: chip.process_count])
-        return sorted({*running, *(client.process_id for client in self.driver.clients())})
+        return sorted(
+            {*processes.on(self.chip(device)), *(client.process_id for client in self.driver.clients())}
+        )
 
 
 def _check(device: str, what: str, number: int, end: int) -> None:

@@ -29,12 +29,15 @@ static void begin(struct chip *chip, bool awaits_rescan)
 /* The library looks who is on every chip that it has found, and cannot look at one that has dropped. */
 static bool is_anyone_unknown(void)
 {
-    for (int index = 0; index < state()->node.chip_count; index++) {
-        const struct chip *chip = &state()->chips[index];
-        if (is_listed(chip) && !is_ready(chip) && chip->process_count > 0)
-            return true;
+    bool found = false;
+
+    lock_state();
+    for (int index = 0; index < state()->node.chip_count && !found; index++) {
+        struct chip *chip = &state()->chips[index];
+        found = is_listed(chip) && !is_ready(chip) && processes_on(chip) > 0;
     }
-    return false;
+    unlock_state();
+    return found;
 }
 
 /* Both dies of the card and of the one that shares its network are addressed, so that both must have been found. */

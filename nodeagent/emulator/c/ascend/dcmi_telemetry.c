@@ -135,37 +135,40 @@ static int put_ecc(const struct chip *chip, enum dcmi_device_type memory, struct
  */
 static bool has_one_just_ended(struct chip *chip)
 {
-    int left = 0;
+    bool ended = false;
 
-    for (int index = 0; index < chip->process_count; index++) {
-        if (chip->process_memory_bytes[index] == PROCESS_ENDED)
-            continue;
-        chip->process_ids[left] = chip->process_ids[index];
-        chip->process_memory_bytes[left++] = chip->process_memory_bytes[index];
+    for (int place = chip->process_count - 1; place >= 0; place--) {
+        if (chip->process_memory_bytes[place] == PROCESS_ENDED) {
+            remove_process(chip, place);
+            ended = true;
+        }
     }
-    bool ended = left < chip->process_count;
-    chip->process_count = left;
     return ended;
 }
 
-static int put_processes(struct chip *chip, struct dcmi_proc_mem_info *out, int *count)
+static int copy_processes(struct chip *chip, struct dcmi_proc_mem_info *out, int *count)
 {
     enum { ROOM = 64 };
 
-    if (out == NULL || count == NULL)
-        return DCMI_ERR_INVALID_PARAMETER;
-    if (chip->process_count > 0 && !is_ready(chip))
+    if (processes_on(chip) > 0 && !is_ready(chip))
         return DCMI_ERR_DEVICE_NOT_READY;
-    lock_state();
-    bool ended = has_one_just_ended(chip);
-    unlock_state();
-    if (ended)
+    if (has_one_just_ended(chip))
         return DCMI_ERR_NOT_SUPPORT;
     int written = chip->process_count < ROOM ? chip->process_count : ROOM;
     for (int index = 0; index < written; index++)
         out[index] = (struct dcmi_proc_mem_info){chip->process_ids[index], chip->process_memory_bytes[index]};
     *count = chip->process_count_lie == NO_LIE ? written : chip->process_count_lie;
     return DCMI_OK;
+}
+
+static int put_processes(struct chip *chip, struct dcmi_proc_mem_info *out, int *count)
+{
+    if (out == NULL || count == NULL)
+        return DCMI_ERR_INVALID_PARAMETER;
+    lock_state();
+    int answer = copy_processes(chip, out, count);
+    unlock_state();
+    return answer;
 }
 
 EXPORTED_CALL(dcmi_get_device_temperature, dcmiv2_get_device_temperature, READY_ONLY, put_temperature,

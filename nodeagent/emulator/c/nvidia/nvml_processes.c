@@ -4,12 +4,9 @@
 enum { NO_INSTANCE = -1 };
 
 /* Asked twice: with no room for the number of processes, then with room for them. */
-static nvmlReturn_t put_processes(const struct chip *gpu, int32_t count, uint32_t *room, nvmlProcessInfo_t *out)
+static nvmlReturn_t copy_processes(const struct chip *gpu, int count, uint32_t *room, nvmlProcessInfo_t *out)
 {
     uint32_t processes = (uint32_t)count;
-
-    if (room == NULL)
-        return NVML_ERROR_INVALID_ARGUMENT;
     bool fits = *room >= processes;
     *room = processes;
     if (!fits)
@@ -26,17 +23,27 @@ static nvmlReturn_t put_processes(const struct chip *gpu, int32_t count, uint32_
     return NVML_SUCCESS;
 }
 
-#define PROCESSES_OF(name, count)                                                                                      \
+static nvmlReturn_t put_processes(struct chip *gpu, bool computing, uint32_t *room, nvmlProcessInfo_t *out)
+{
+    if (room == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    lock_state();
+    nvmlReturn_t answer = copy_processes(gpu, computing ? processes_on(gpu) : 0, room, out);
+    unlock_state();
+    return answer;
+}
+
+#define PROCESSES_OF(name, computing)                                                                                  \
     NVML_FUNCTION(name, nvmlDevice_t device, uint32_t *room, nvmlProcessInfo_t *out)                                   \
     {                                                                                                                  \
         ON_GPU(device);                                                                                                \
-        return put_processes(gpu, count, room, out);                                                                   \
+        return put_processes(gpu, computing, room, out);                                                               \
     }
 
 /* The second and third revision have one layout; no process of ours draws or shares the GPU through MPS. */
-PROCESSES_OF(nvmlDeviceGetComputeRunningProcesses_v2, gpu->process_count)
-PROCESSES_OF(nvmlDeviceGetComputeRunningProcesses_v3, gpu->process_count)
-PROCESSES_OF(nvmlDeviceGetGraphicsRunningProcesses_v2, 0)
-PROCESSES_OF(nvmlDeviceGetGraphicsRunningProcesses_v3, 0)
-PROCESSES_OF(nvmlDeviceGetMPSComputeRunningProcesses_v2, 0)
-PROCESSES_OF(nvmlDeviceGetMPSComputeRunningProcesses_v3, 0)
+PROCESSES_OF(nvmlDeviceGetComputeRunningProcesses_v2, true)
+PROCESSES_OF(nvmlDeviceGetComputeRunningProcesses_v3, true)
+PROCESSES_OF(nvmlDeviceGetGraphicsRunningProcesses_v2, false)
+PROCESSES_OF(nvmlDeviceGetGraphicsRunningProcesses_v3, false)
+PROCESSES_OF(nvmlDeviceGetMPSComputeRunningProcesses_v2, false)
+PROCESSES_OF(nvmlDeviceGetMPSComputeRunningProcesses_v3, false)

@@ -110,6 +110,10 @@ bool is_called(int chip);
 void lock_state(void);
 void unlock_state(void);
 
+/* How many processes hold the chip, those that have ended left out of its list. The caller holds the lock. */
+int processes_on(struct chip *chip);
+void remove_process(struct chip *chip, int place);
+
 /* Of the file, of this process alone: for locks on its bytes. */
 int state_descriptor(void);
 
