@@ -118,7 +118,9 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chip:
-    """As ``sample.ChipSample``; a reading that is not there is None."""
+    """As ``sample.ChipSample``; a reading that is not there is None. ``holders`` are the pids of the
+    processes on it, as the supervisor's PID namespace numbers them; None where they are not known.
+    """
 
     name: str
     known: bool
@@ -129,15 +131,13 @@ class Chip:
     tx_bytes: int | None = None
     profiling: bool = False
     handling: str = "NONE"
+    holders: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chips:
-    """``holders`` are the pids, on the host, of the processes on them; None where they are not known."""
-
     number: int
     chips: tuple[Chip, ...] = ()
-    holders: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """A job's chips: which devices its processes hold, and what is read of them. It decides and keeps nothing."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -79,15 +79,9 @@ def devices_of(view: View, job: JobView) -> list[DeviceView]:
     return [device for device in view.devices if device.id in wanted]
 
 
-def holders(devices: Iterable[DeviceView]) -> tuple[int, ...] | None:
-    """The pids on them, None where they are not known of any."""
-    known = [device.holders for device in devices if device.holders is not None]
-    if not known:
-        return None
-    return tuple(dict.fromkeys(holder.pid for on_device in known for holder in on_device))
-
-
-def chip(device: DeviceView, readings: Readings) -> Chip:
+def chip(device: DeviceView, readings: Readings, pid_of: Callable[[int], int | None]) -> Chip:
+    """``pid_of`` says which pid a process of the host has for the supervisor, None for none."""
+    pids = None if device.holders is None else [pid_of(holder.pid) for holder in device.holders]
     use = readings.get(_USE.get(device.vendor, ""))
     memory_use = readings.get(_MEMORY_USE)
     return Chip(
@@ -100,6 +94,7 @@ def chip(device: DeviceView, readings: Readings) -> Chip:
         tx_bytes=_sum(readings, _SENT),
         profiling=any(value for _, value in _parts(readings, _PROFILED)),
         handling=device.handling.value,
+        holders=None if pids is None else tuple(pid for pid in pids if pid is not None),
     )
 
 

@@ -236,10 +236,10 @@ class Connection:
         if job is None:
             return lines.Chips(number=ask.number)
         devices, readings = chips.devices_of(view, job), self._desk.readings()
+        pid_of = peers.pids_for(self.peer)
         return lines.Chips(
             number=ask.number,
-            chips=tuple(chips.chip(each, readings.get(each.name, {})) for each in devices),
-            holders=chips.holders(devices),
+            chips=tuple(chips.chip(each, readings.get(each.name, {}), pid_of) for each in devices),
         )
 
     # ------------------------------------------------------------------ its end

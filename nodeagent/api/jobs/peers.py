@@ -4,9 +4,10 @@ The kernel says all of it; nothing that the process says of itself counts. A pid
 process began is never another process. It signals nobody.
 """
 
+import re
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -54,6 +55,34 @@ def lives(peer: Peer, procfs: Path = PROCFS) -> bool:
     except PermissionError:
         return True
     return int(fields[START]) == peer.start_time and fields[_STATE] not in _ENDED
+
+
+def pids_for(peer: Peer, procfs: Path = PROCFS) -> Callable[[int], int | None]:
+    """Which pid a process has in the PID namespace of the peer, by the daemon's pid.
+
+    In a container only what is below the peer has one there: others may have the number as well, in a
+    namespace of their own. None where there is none, or that cannot be seen.
+    """
+    depth = len(_numbers(peer.pid, procfs))
+    if depth <= 1:
+        return lambda pid: pid
+
+    def pid_there(pid: int) -> int | None:
+        numbers = _numbers(pid, procfs)
+        is_below = (peer.pid, peer.start_time) in ancestry(pid, procfs)
+        return numbers[depth - 1] if is_below and len(numbers) >= depth else None
+
+    return pid_there
+
+
+def _numbers(pid: int, procfs: Path) -> list[int]:
+    """The pids of a process, from that in the namespace of ``procfs`` inwards (proc(5), ``NSpid``)."""
+    try:
+        status = read(procfs / str(pid) / "status")
+    except OSError:
+        return []
+    found = re.search(r"^NSpid:(.*)$", status, re.MULTILINE)
+    return [] if found is None else [int(number) for number in found[1].split()]
 
 
 def ancestry(pid: int, procfs: Path = PROCFS) -> Iterator[tuple[int, int]]:

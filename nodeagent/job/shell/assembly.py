@@ -98,9 +98,8 @@ def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) 
         beats=beats,
     )
     began = Began(boot_id=procfs.boot_id(), policy=parts.policy, counts=counts, survivors=recovered.survivors)
-    left = recovered.status_of(counts)
-    if left is not None:
-        status = supervisor.leave_again(left, recovered.reports)
+    if recovered.has_left(counts):
+        status = supervisor.leave_again(recovered.reports)
     else:
         record.keep(counts)
         try:

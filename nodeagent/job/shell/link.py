@@ -128,17 +128,6 @@ class Link:
     def has_untaken(self) -> bool:
         return bool(self._untaken)
 
-    @property
-    def sees_same_pids(self) -> bool:
-        """Whether the daemon's pids are ours. The kernel shows 0 for a peer that this PID namespace does not
-        have (unix(7), SO_PEERCRED): then we are in a container, and the daemon is not.
-        """
-        if self._socket is None:
-            return False
-        credentials = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
-        pid: int = _UCRED.unpack(credentials)[0]
-        return pid != 0
-
     def close(self) -> None:
         if self._socket is not None:
             self._socket.close()

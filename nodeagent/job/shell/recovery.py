@@ -21,11 +21,10 @@ class Recovered:
     reports: tuple[Report, ...] = ()
     survivors: tuple[Process, ...] = ()
 
-    def status_of(self, counts: Counts) -> int | None:
-        """With which status that session left, where only the exit of its supervisor was missing."""
+    def has_left(self, counts: Counts) -> bool:
+        """Whether that session left, and only the exit of its supervisor was missing."""
         state = self.session.state
-        is_this = state.phase is Phase.LEFT and state.counts.schedule == counts.schedule
-        return state.status if is_this else None
+        return state.phase is Phase.LEFT and state.counts.schedule == counts.schedule
 
 
 def recover(lines: Sequence[bytes], marker: tuple[str, str] | None) -> Recovered:

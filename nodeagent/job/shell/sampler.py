@@ -4,6 +4,7 @@ Of each it reads two small files of ``/proc``, which makes no process wait. Whet
 the daemon's word. It judges nothing.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from nodeagent.job.model import Process
@@ -11,6 +12,8 @@ from nodeagent.job.sample import ProcessSample
 from nodeagent.job.shell import procfs
 from nodeagent.job.shell.procfs import Stat
 from nodeagent.job.shell.tree import Tree
+
+Holders = Mapping[int, tuple[str, ...]]
 
 RANK_VARIABLE: Final = "RANK"
 """Launchers give it to each process that they start for a chip."""
@@ -24,9 +27,9 @@ class Sampler:
         self._tree = tree
         self._ranks: dict[Process, tuple[int, bool]] = {}
 
-    def measure(self, command: Process, holders: frozenset[int] | None) -> tuple[ProcessSample, ...]:
-        """All processes of the run. ``holders`` are the pids, as seen from here, of those with a chip; None
-        where that is unknown.
+    def measure(self, command: Process, holders: Holders | None) -> tuple[ProcessSample, ...]:
+        """All processes of the run. ``holders`` are the chips by the pid, as seen from here, of who holds
+        them; None where that is unknown.
         """
         members = self._tree.glance()
         ranks = {each.process: self._look(each.process) for each in members}
@@ -49,11 +52,10 @@ class Sampler:
         return looks, has_rank
 
 
-def _sample(
-    found: Stat, holders: frozenset[int] | None, *, has_rank: bool, is_launcher: bool
-) -> ProcessSample:
+def _sample(found: Stat, holders: Holders | None, *, has_rank: bool, is_launcher: bool) -> ProcessSample:
     io = procfs.counters(found.pid)
-    holds = None if holders is None else found.pid in holders
+    chips = () if holders is None else holders.get(found.pid, ())
+    holds = None if holders is None else bool(chips)
     return ProcessSample(
         pid=found.pid,
         ppid=found.ppid,
@@ -69,4 +71,5 @@ def _sample(
         wchar=io.get(b"wchar:"),
         syscr=io.get(b"syscr:"),
         syscw=io.get(b"syscw:"),
+        chips=chips,
     )

@@ -31,7 +31,7 @@ def settle(given: Arguments, environment: Mapping[str, str], welcome: Welcome | 
         defaults=welcome.defaults if welcome is not None else {},
         files=(
             *_settings("--annotations", given.annotations_file),
-            *_settings("--policy", given.policy_file),
+            *_settings("--policy", given.policy_file, own=True),
         ),
         environ=environment,
         flags=given.flags,
@@ -52,11 +52,12 @@ def kill_wait_s(environment: Mapping[str, str]) -> float | None:
     return _SHIPPED_KILL_WAIT_S if found is None else float(found[1])
 
 
-def _settings(flag: str, path: str) -> tuple[Setting, ...]:
+def _settings(flag: str, path: str, *, own: bool = False) -> tuple[Setting, ...]:
+    """``own``: the file is for us alone, so that a key that is none of ours is misspelt."""
     if not path:
         return ()
     try:
-        return policy.read_file(_read(path), path)
+        return policy.read_file(_read(path), path, own=own)
     except OSError as error:
         raise Unreadable(f"{flag}: {path}: {os.strerror(error.errno or 0)}") from error
 

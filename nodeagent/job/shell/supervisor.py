@@ -6,7 +6,6 @@ Each given value is in the journal before its orders are done. It decides nothin
 import selectors
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from nodeagent.job import session_state
@@ -96,13 +95,14 @@ class Supervisor:
         self._say_goodbye(self._left)
         return self._left.status
 
-    def leave_again(self, status: int, reports: Iterable[Report]) -> int:
-        """An earlier supervisor had left, and was ended before it could exit."""
-        for report in reports:
-            self._report(report)
-        tell(f"the job had come to its end with status {status} before its supervisor was ended")
-        self._say_goodbye(Leave(status=status, why="its supervisor was ended"))
-        return status
+    def leave_again(self, reports: Iterable[Report]) -> int:
+        """An earlier supervisor had left, and was ended before it could exit. Its status."""
+        for order in (*reports, *self._session.leave_again()):
+            self._do[type(order)](order)
+        assert self._left is not None
+        tell(f"the job had come to its end with status {self._left.status} before its supervisor was ended")
+        self._say_goodbye(self._left)
+        return self._left.status
 
     # ------------------------------------------------------------------ one turn
 
@@ -222,7 +222,7 @@ class Supervisor:
             elif isinstance(each, Want):
                 self._give(_wanted(each))
             elif isinstance(each, Chips):
-                self._watching.answered(self._understood(each), now_ns())
+                self._watching.answered(each, now_ns())
             elif isinstance(each, Lost):
                 self._lost(each)
 
@@ -230,10 +230,6 @@ class Supervisor:
         """Given once, not at each attempt that fails."""
         if self._session.state.link is not session_state.Link.DOWN:
             self._give(LinkLost(why=lost.why))
-
-    def _understood(self, chips: Chips) -> Chips:
-        """From within a container the pids of the host name nobody, or somebody else."""
-        return chips if self._link.sees_same_pids else replace(chips, holders=None)
 
     def _begin(self) -> Begin:
         state = self._session.state

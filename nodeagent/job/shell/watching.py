@@ -7,7 +7,7 @@ command does not wait for that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from nodeagent.job.model import SECOND_NS, Given, HangMode, Process, Progressed
@@ -85,7 +85,7 @@ class Watching:
 
     def tick(self, now_ns: int) -> None:
         if self._answer_due_ns is not None and now_ns >= self._answer_due_ns:
-            self._measure((), None, now_ns)
+            self._measure((), now_ns)
         if self._due_ns is None or now_ns < self._due_ns:
             return
         self._due_ns = now_ns + self._period_ns
@@ -96,12 +96,12 @@ class Watching:
         if self._ask(self._number, now_ns):
             self._answer_due_ns = now_ns + min(ANSWER_WITHIN_NS, self._period_ns // 2)
         else:
-            self._measure((), None, now_ns)
+            self._measure((), now_ns)
 
     def answered(self, chips: Chips, now_ns: int) -> None:
         """An answer that is too late is of no use: that sample is made."""
         if self._answer_due_ns is not None and chips.number == self._number:
-            self._measure(chips.chips, chips.holders, now_ns)
+            self._measure(chips.chips, now_ns)
 
     def beaten(self, beats: Iterable[Beat]) -> None:
         if self._beaten is None:
@@ -139,7 +139,7 @@ class Watching:
         if number is not None:
             self._found.append(Progressed(run=self._run, number=number))
 
-    def _measure(self, chips: Iterable[Chip], holders: tuple[int, ...] | None, now_ns: int) -> None:
+    def _measure(self, chips: Sequence[Chip], now_ns: int) -> None:
         from nodeagent.job.sample import Sample
 
         self._answer_due_ns = None
@@ -148,8 +148,7 @@ class Watching:
             from nodeagent.job.shell.sampler import Sampler
 
             self._sampler = Sampler(self._tree)
-        known = None if holders is None else frozenset(holders)
-        self._last = self._sampler.measure(self._command, known)
+        self._last = self._sampler.measure(self._command, _holders(chips))
         sample = Sample(t_s=seconds(now_ns), processes=self._last, chips=tuple(_chip(each) for each in chips))
         judge = self._judging()
         self._ring.keep(self._settings, sample, tuple(self._beats))
@@ -163,6 +162,17 @@ class Watching:
             self._judge = HangWatch(self._settings)
             self._judge.run_began(self._began_s, self._run)
         return self._judge
+
+
+def _holders(chips: Sequence[Chip]) -> Mapping[int, tuple[str, ...]] | None:
+    """The chips by the pid of who holds them; None where that is known of none."""
+    if all(chip.holders is None for chip in chips):
+        return None
+    found: dict[int, tuple[str, ...]] = {}
+    for chip in chips:
+        for pid in chip.holders or ():
+            found[pid] = (*found.get(pid, ()), chip.name)
+    return found
 
 
 def _chip(chip: Chip) -> ChipSample:

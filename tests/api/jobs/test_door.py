@@ -124,9 +124,9 @@ async def test_it_is_told_what_is_read_of_its_chips_and_who_holds_them(tmp_path:
                     rx_bytes=4096,
                     tx_bytes=1024,
                     handling=Handling.NONE.value,
+                    holders=(supervisor.pid,),
                 ),
             ),
-            holders=(supervisor.pid,),
         )
 
 

@@ -13,9 +13,11 @@ from nodeagent.config.jobs import JobsConfig
 from nodeagent.core.model import EventKind, JobBegun, JobStage, Peer
 from nodeagent.job import lines
 from nodeagent.job.lines import Word
+from nodeagent.processes import START, stat_of
 from tests.api.jobs.stage import staged
 from tests.api.jobs.supervisor import connected, slurm_step
 from tests.api.jobs.test_door import holder
+from tests.waiting import wait_until
 
 JOB = os.getpid()
 """No other test on this machine has this number."""
@@ -143,3 +145,34 @@ def test_what_proc_hides_is_said_with_what_to_do(tmp_path: Path) -> None:
     why = r"cannot see process \d+ in /proc: .* with hidepid and gid"
     with here, there, pytest.raises(Refusal, match=why):
         peers.peer_of(here, tmp_path)
+
+
+@pytest.mark.root
+def test_a_supervisor_in_a_container_is_told_the_pids_that_it_sees(tmp_path: Path) -> None:
+    shell = "sleep 60 & echo $! > {file}; wait"
+    in_container = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c"]
+    pids = tmp_path / "pid"
+    with subprocess.Popen([*in_container, shell.format(file=pids)]) as outer:
+        try:
+            (inner,) = wait_until(lambda: children(outer.pid))
+            (rank,) = wait_until(lambda: children(inner))
+            peer = Peer(pid=inner, start_time=int(stat_of(Path(f"/proc/{inner}"))[1][START]), uid=0)
+            seen_inside = int(wait_until(lambda: pids.exists() and pids.read_text()))
+
+            pid_of = peers.pids_for(peer)
+
+            assert (pid_of(inner), pid_of(rank), pid_of(os.getpid())) == (1, seen_inside, None)
+        finally:
+            outer.kill()
+
+
+def test_a_supervisor_beside_the_daemon_sees_its_pids() -> None:
+    me = os.getpid()
+    peer = Peer(pid=me, start_time=int(stat_of(Path(f"/proc/{me}"))[1][START]), uid=0)
+
+    assert peers.pids_for(peer)(1) == 1
+
+
+def children(pid: int) -> list[int]:
+    """Once it has one."""
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

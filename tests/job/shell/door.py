@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -112,7 +113,12 @@ class Door:
         elif isinstance(line, Said | Bye) and self.takes:
             self.send(Taken(number=line.number))
         elif isinstance(line, Ask):
-            self.send(Chips(number=line.number, chips=self.chips, holders=self.holders))
+            self.send(
+                Chips(
+                    number=line.number,
+                    chips=tuple(replace(each, holders=self.holders) for each in self.chips),
+                )
+            )
         self._heard.put(line)
 
 

@@ -9,6 +9,7 @@ import pytest
 from nodeagent.job.lines import (
     Begin,
     Bye,
+    Chip,
     Chips,
     Hello,
     Line,
@@ -145,7 +146,7 @@ def test_wishes_and_chips_come_in_their_order_however_they_are_cut(link: Link, d
     welcomed(link, daemon)
     lines: list[Line] = [
         Want(wish=Wish.STOP, run=1),
-        Chips(number=4, holders=(7, 8)),
+        Chips(number=4, chips=(Chip(name="npu0", known=True, holders=(7, 8)),)),
         Want(wish=Wish.HOLD, run=2),
     ]
     text = b"".join(encode(line) for line in lines)
@@ -202,12 +203,6 @@ def test_daemon_that_does_not_read_is_given_up(link: Link, daemon: Daemon) -> No
             break
 
     assert link.ready(0) == [Lost("the daemon does not read")]
-
-
-def test_daemon_of_this_pid_namespace_shares_its_pids(link: Link, daemon: Daemon) -> None:
-    assert not link.sees_same_pids
-    welcomed(link, daemon)
-    assert link.sees_same_pids
 
 
 def test_socket_is_that_of_the_flag_then_of_the_environment_then_the_usual_one() -> None:

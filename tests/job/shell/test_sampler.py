@@ -13,7 +13,7 @@ import pytest
 from nodeagent.job.model import Process
 from nodeagent.job.sample import ProcessSample
 from nodeagent.job.shell import procfs
-from nodeagent.job.shell.sampler import Sampler
+from nodeagent.job.shell.sampler import Holders, Sampler
 from nodeagent.job.shell.tree import Tree, send
 from tests.job.shell.supervised import below, lives
 from tests.waiting import WAIT_LIMIT_S, wait_until
@@ -55,7 +55,7 @@ def process(pid: int) -> Process:
 
 
 def measured(
-    tree: Tree, launcher: "subprocess.Popen[bytes]", holders: frozenset[int] | None = None
+    tree: Tree, launcher: "subprocess.Popen[bytes]", holders: Holders | None = None
 ) -> tuple[ProcessSample, ProcessSample, ProcessSample]:
     """(launcher, rank, sleeper)."""
     found = Sampler(tree).measure(process(launcher.pid), holders)
@@ -93,7 +93,7 @@ def test_counters_are_those_since_the_process_began(tree: Tree, launcher: "subpr
 def test_who_holds_a_chip_is_the_daemons_word(tree: Tree, launcher: "subprocess.Popen[bytes]") -> None:
     _, rank, _ = measured(tree, launcher)
 
-    top, rank, sleeper = measured(tree, launcher, frozenset({rank.pid}))
+    top, rank, sleeper = measured(tree, launcher, {rank.pid: ("npu0",)})
 
     assert [(each.holds, each.launcher) for each in (top, rank, sleeper)] == [
         (False, True),
@@ -105,7 +105,7 @@ def test_who_holds_a_chip_is_the_daemons_word(tree: Tree, launcher: "subprocess.
 def test_command_that_holds_a_chip_itself_is_no_launcher(
     tree: Tree, launcher: "subprocess.Popen[bytes]"
 ) -> None:
-    top, _, _ = measured(tree, launcher, frozenset({launcher.pid}))
+    top, _, _ = measured(tree, launcher, {launcher.pid: ("npu0",)})
 
     assert (top.holds, top.launcher) == (True, False)
 
