@@ -16,7 +16,7 @@ _NO_CGROUP = "pid:"
 
 def live(state: Queries) -> list[Job]:
     """Those that have not ended, in the order in which they began."""
-    return [job for job in state.all(Job) if job.stage is not JobStage.ENDED]
+    return list(state.live_jobs.values())
 
 
 def cgroup_of(name: str) -> str:

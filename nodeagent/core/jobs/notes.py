@@ -63,7 +63,17 @@ def _stands(state: State, job: Job, device_ids: tuple[str, ...]) -> tuple[Handli
 
 def views(state: State) -> tuple[JobView, ...]:
     """Those with a supervisor first, in the order in which they began; the others by name."""
-    return (*(_supervised(state, job) for job in state.all(Job)), *_claimed(state))
+    return (*(_view(state, job) for job in state.all(Job)), *_claimed(state))
+
+
+def _view(state: State, job: Job) -> JobView:
+    """Of one that has ended it is made once: it changes no more, and there may be hundreds."""
+    if job.stage is not JobStage.ENDED:
+        return _supervised(state, job)
+    known = state.ended_jobs.get(job.name)
+    if known is None:
+        known = state.ended_jobs[job.name] = _supervised(state, job)
+    return known
 
 
 def _supervised(state: State, job: Job) -> JobView:

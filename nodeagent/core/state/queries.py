@@ -22,7 +22,7 @@ C = TypeVar("C", bound=Cell)
 
 class Queries:
     """Over cells of the types ``of``; ``State`` fills and indexes them. ``in_place`` are the chips that are
-    judged as in mode graceful whatever the mode is.
+    judged as in mode graceful whatever the mode is, ``live_jobs`` those that have not ended.
     """
 
     def __init__(self, of: Iterable[type]) -> None:
@@ -34,6 +34,7 @@ class Queries:
         self.parts_of = Groups[str]()
         self.awaited: dict[Key, None] = {}
         self.in_place: frozenset[str] = frozenset()
+        self.live_jobs: dict[Key, Job] = {}
 
     def lookup_on(self, device_id: str) -> Lookup:
         """By which what is open on the device is judged."""

@@ -23,6 +23,8 @@ from nodeagent.core.model import (
     Event,
     Hold,
     Job,
+    JobStage,
+    JobView,
     Promotion,
     Reset,
     RuleCell,
@@ -80,6 +82,7 @@ class State(Marks):
         self.pending: dict[Key, None] = {}
         self.suppressed = Groups[str]()
         self.said: dict[Key, Contribution] = {}
+        self.ended_jobs: dict[str, JobView] = {}
         self._follow: dict[type, Callable[[Key, Any, Any], None]] = {
             Condition: self._follow_condition,
             Promotion: self._follow_promotion,
@@ -171,6 +174,11 @@ class State(Marks):
     def _follow_job(self, key: Key, _: Job | None, after: Job | None) -> None:
         """Whatever waits for one of its chips looks again; which these are, claims say too."""
         self.timers.set(key, None if after is None else after.due_ns)
+        if after is None or after.stage is JobStage.ENDED:
+            self.live_jobs.pop(key, None)
+        else:
+            self.live_jobs[key] = after
+        self.ended_jobs.pop(key[1], None)
         self.unreviewed.update(dict.fromkeys(device.id for device in self.cells[Device].values()))
         self._judge_by_jobs()
 
