@@ -195,6 +195,28 @@ def test_one_that_ends_by_itself_beside_a_reset_makes_room_for_it_though_it_need
     assert place.stage() is JobStage.RUNNING
 
 
+def test_one_that_is_only_watched_makes_room_for_no_reset_between_two_runs() -> None:
+    place = Place()
+    place.run(WATCHED, JOB, "npu1")
+    place.fault()
+    place.wait(20)
+    place.poll_all(BROKEN)
+    place.wait(10.001)
+    place.do(held("npu1", None))
+    place.say(JobWord.EXITED, status=1)
+    assert (place.stage(), place.job().run, place.actions) == (JobStage.RUNNING, 2, [])
+
+
+def test_one_that_is_only_watched_does_not_begin_while_its_chip_is_being_reset() -> None:
+    place = Place()
+    place.propose_and_start()
+    place.begin(WATCHED)
+    assert (place.stage(), len(place.actions)) == (JobStage.HOLDING, 1)
+    place.wait(5)
+    place.result()
+    assert place.stage() is JobStage.RUNNING
+
+
 @pytest.mark.parametrize("policy", [WATCHED, MOVES])
 def test_only_one_that_allows_it_is_asked_to_stop(policy: object) -> None:
     place = Place(job_catalog(how=Mode.GRACEFUL))

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
-from nodeagent.core.jobs import causes, chips, lifecycle, said
+from nodeagent.core.jobs import causes, lifecycle, said
 from nodeagent.core.jobs.lifecycle import Cause, Happened
-from nodeagent.core.model import Job, JobBegun, JobSaid, JobStage, Reset, ResetMode
+from nodeagent.core.model import Job, JobBegun, JobSaid, JobStage, Reset
 from nodeagent.core.state.state import State
 
-_said, _begun, _ended = said.said, said.begun, said.ended
+_said, _begun = said.said, said.begun
 _advance, _of_wait, _of_stop = lifecycle.advance, causes.of_wait, causes.of_stop
 
 # ---------------------------------------------------------------------- what is taken for true
@@ -28,14 +28,6 @@ def no(*_: Any) -> bool:
 
 def yes(*_: Any) -> bool:
     return True
-
-
-def out_of_the_way_once_asked(job: Job) -> bool:
-    return job.stage in (JobStage.HOLDING, JobStage.ASKED) and not job.policy.only_watches
-
-
-def out_of_the_way_though_watched(job: Job) -> bool:
-    return job.stage is JobStage.HOLDING
 
 
 def out_of_the_way_as_it_leaves(job: Job) -> bool:
@@ -97,14 +89,6 @@ def advance_in_the_same_run(state: State, job: Job, happened: Happened, **change
     return _advance(state, job, happened, **changes)
 
 
-def advance_back(state: State, job: Job, happened: Happened, **changes: Any) -> Job | None:
-    """One that is sent away waits instead."""
-    after = _advance(state, job, happened, **changes)
-    if after is not None and happened is Happened.SENT_AWAY:
-        state.put(replace(after, stage=JobStage.HOLDING))
-    return after
-
-
 def send_away_untold(state: State, job: Job, cause: Cause) -> bool:
     return _advance(state, job, Happened.SENT_AWAY, isolated=True, why=cause.why) is not None
 
@@ -117,31 +101,10 @@ def wait_for_no_reset(state: State, job: Job) -> Cause | None:
     return None if cause is not None and cause.reset_id else cause
 
 
-def wait_for_no_fault(state: State, job: Job) -> Cause | None:
-    cause = _of_wait(state, job)
-    return cause if cause is not None and cause.reset_id else None
-
-
 def wait_for_a_neighbour(state: State, job: Job) -> Cause | None:
     """Also for any reset of another group."""
     pending = next((reset for reset in state.all(Reset) if not reset.has_ended), None)
     return _of_wait(state, job) if pending is None else Cause(why=pending.id)
-
-
-def stop_for_resets_on_paper(state: State, job: Job) -> Cause | None:
-    own = chips.chips_of(state, job)
-    for reset in state.all(Reset):
-        if reset.mode is ResetMode.DRY_RUN and not reset.has_ended and reset.asker_id in own:
-            return Cause(why=reset.id, reset_id=reset.id)
-    return _of_stop(state, job)
-
-
-def stop_unapproved(state: State, job: Job) -> Cause | None:
-    own = chips.chips_of(state, job)
-    for reset in state.all(Reset):
-        if reset.mode is ResetMode.ASK and not reset.has_ended and reset.asker_id in own:
-            return Cause(why=reset.id, reset_id=reset.id)
-    return _of_stop(state, job)
 
 
 def stop_for_no_reset(state: State, job: Job) -> Cause | None:

@@ -46,6 +46,7 @@ def job_invariants() -> list[Invariant]:
         StageAfterStage(),
         AskedForAReason(),
         HeldForAReason(),
+        EndsInItsTime(),
         LeavesAsItIs(),
         NothingIsLostAtACrash(),
     ]
@@ -225,6 +226,21 @@ class HeldForAReason(Invariant):
             if (device.handling in _BARS and not only_its_own) or device.verdict is Verdict.ISOLATE:
                 return f"{device.name} at {device.handling}, {device.verdict}"
         return ""
+
+
+class EndsInItsTime(Invariant):
+    name = "a job is neither asked nor held for longer than its time"
+
+    def on_step(self, step: Step) -> None:
+        for job in _supervised(step.after).values():
+            waits = job.stage in (JobStage.ASKED, JobStage.HOLDING)
+            if (
+                waits
+                and job.due_ns is not None
+                and job.due_ns < step.now_ns
+                and step.after is not step.before
+            ):
+                raise Broken(self.name, f"{job.name} is {job.stage} at {step.now_ns}, due {job.due_ns}")
 
 
 class LeavesAsItIs(Invariant):

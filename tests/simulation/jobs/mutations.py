@@ -1,11 +1,10 @@
 """Small, named defects of what becomes of supervised jobs: each must be caught."""
 
-from nodeagent.core.jobs import causes, chips, lifecycle, notes, review, said
-from nodeagent.core.model import Claimed, Job, JobBegun, JobSaid
+from nodeagent.core.jobs import causes, chips, lifecycle, notes, said
+from nodeagent.core.model import Job, JobBegun, JobSaid
 from nodeagent.core.state.state import State
 from tests.simulation.acting.defects import users_without
 from tests.simulation.jobs.defects import (
-    advance_back,
     advance_in_the_same_run,
     advance_twice,
     begun_anew,
@@ -14,17 +13,12 @@ from tests.simulation.jobs.defects import (
     no_words,
     none,
     out_of_the_way_as_it_leaves,
-    out_of_the_way_once_asked,
-    out_of_the_way_though_watched,
     said_again,
     said_and_not_kept,
     said_and_not_stored,
     send_away_untold,
     stop_for_no_reset,
-    stop_for_resets_on_paper,
-    stop_unapproved,
     wait_for_a_neighbour,
-    wait_for_no_fault,
     wait_for_no_reset,
     yes,
 )
@@ -35,17 +29,10 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("that a job has stopped is believed", ((chips, "left_of", no_words),)),
     Mutation("every job is out of the way", ((chips, "is_out_of_the_way", yes),)),
     Mutation(
-        "a job that is to stop is out of the way", ((chips, "is_out_of_the_way", out_of_the_way_once_asked),)
-    ),
-    Mutation(
-        "a job that is only watched makes way", ((chips, "is_out_of_the_way", out_of_the_way_though_watched),)
-    ),
-    Mutation(
         "a job that is to leave is out of the way",
         ((chips, "is_out_of_the_way", out_of_the_way_as_it_leaves),),
     ),
     Mutation("a job that uses a chip is ignored", (users_without("is used by the job"),)),
-    Mutation("a held job stands in the way", ((chips, "is_out_of_the_way", no),)),
     Mutation("what was said is taken again", handlers={JobSaid: said_again}),
     Mutation("how much was said is forgotten", handlers={JobSaid: said_and_not_kept}),
     Mutation("what was said is not stored", handlers={JobSaid: said_and_not_stored}),
@@ -55,17 +42,11 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a compaction loses the jobs", (carrying_no(Job),)),
     Mutation("a run is skipped", ((lifecycle, "advance", advance_twice),)),
     Mutation("a job runs on in the run that it stopped", ((lifecycle, "advance", advance_in_the_same_run),)),
-    Mutation("a job that is sent away waits", ((lifecycle, "advance", advance_back),)),
     Mutation("a job is sent away and not told", ((lifecycle, "send_away", send_away_untold),)),
     Mutation("no chip that a job leaves is isolated", ((notes, "is_isolated", no),)),
     Mutation("every chip that a job leaves is isolated", ((notes, "is_isolated", yes),)),
     Mutation("a run begins in the middle of a reset", ((causes, "of_wait", wait_for_no_reset),)),
-    Mutation("a run begins beside a fault", ((causes, "of_wait", wait_for_no_fault),)),
     Mutation("a run waits for another group's reset", ((causes, "of_wait", wait_for_a_neighbour),)),
-    Mutation("a job is stopped on paper", ((causes, "of_stop", stop_for_resets_on_paper),)),
-    Mutation("a job is stopped for what nobody approved", ((causes, "of_stop", stop_unapproved),)),
     Mutation("a job is stopped for no reset", ((causes, "of_stop", stop_for_no_reset),)),
-    Mutation("a job whose time is over is let be", ((review, "due", none),)),
     Mutation("the chips of a job are judged as any", ((State, "_judge_by_jobs", none),)),
-    Mutation("a claim that a compaction loses frees a chip", (carrying_no(Claimed),)),
 )

@@ -26,7 +26,9 @@ _STOPS = ("soon", "soon", "soon", "late", "never", "lies", "stuck")
 
 @dataclass(slots=True)
 class Supervisor:
-    """``lives`` is the life of the daemon to which it is connected, ``wish`` what that wanted last."""
+    """``connected`` is the life of the daemon to which it is, ``wish`` what that wanted last. ``left`` is a
+    process of which it said that it has gone, and of which the daemon knows.
+    """
 
     world: World
     name: str
@@ -42,6 +44,7 @@ class Supervisor:
     wish: Wanted | None = None
     wished_run: int = 0
     stops_in: int = -1
+    left: Holder | None = None
 
     # ------------------------------------------------------------------ the daemon
 
@@ -90,10 +93,9 @@ class Supervisor:
         if self.connected == self.world.lives:
             self.run = max(self.run, self.wished_run)
         for part in self.parts:
-            left = [one for one in part.reported_holders or () if one.job == self.name]
-            if any(one in part.holders for one in left if part.holders):
+            if self.left is not None and self.left in (part.holders or ()):
                 self.world.overlaps.append(
-                    f"run {self.run} of {self.name} began on {part.name} beside {left}"
+                    f"run {self.run} of {self.name} began on {part.name} beside {self.left}"
                 )
         self.process = Holder(
             pid=1000 * self.pid + self.run, start_time=self.run, command="python", job=self.name
@@ -107,6 +109,8 @@ class Supervisor:
         """Its process is gone, or, where it lies, stays for a while. ``what`` is what it says."""
         process, self.process = self.process, None
         if process is not None and leaves_it:
+            was_listed = any(process in (part.reported_holders or ()) for part in self.parts)
+            self.left = process if was_listed else None
             self.world.begin(
                 _goes(self.world, self.parts, process), self.world.rng.choice((20, 90)) * SECOND_NS
             )
