@@ -11,7 +11,7 @@ supervisor may come back.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from nodeagent.api.access.credentials import Caller, Role
@@ -26,9 +26,10 @@ from nodeagent.core.model import (
     JobStage,
     JobView,
     Peer,
+    View,
 )
 from nodeagent.job import lines
-from nodeagent.store.records import Publication, Taken
+from nodeagent.store.records import Taken
 
 METHOD: Final = "SuperviseJob"
 """In the audit log."""
@@ -83,16 +84,16 @@ class Connection:
 
     # ------------------------------------------------------------------ told to the supervisor
 
-    def show(self, publication: Publication) -> None:
-        """What is wanted now, unless it was told."""
+    def show(self, view: View, jobs: Mapping[str, JobView]) -> None:
+        """What is wanted now, unless it was told. ``jobs`` are those of the view that have not ended."""
         if self._begun is None:
             return
-        job = self._own_job(publication)
-        if job is None or job.wanted is None:
+        job = jobs.get(self.name)
+        if job is None or job.peer != self.peer or job.wanted is None:
             # It was ended, or is another's: a new connection begins it anew.
             self._stream.abort()
             return
-        want = words.want(publication.view, job, job.wanted)
+        want = words.want(view, job, job.wanted)
         if want != self._told:
             try:
                 self._stream.write(want)
@@ -102,7 +103,7 @@ class Connection:
 
     def grow(self, held: Sequence[str]) -> None:
         """The job was found to hold these devices. Nobody waits until the core knows."""
-        job = self._own_job(self._desk.feed.current)
+        job = self._own_job() if held else None
         if job is not None and not set(held) <= set(job.devices):
             growth = asyncio.create_task(self._grow(held))
             self._growth.add(growth)
@@ -110,7 +111,7 @@ class Connection:
 
     async def _grow(self, held: Sequence[str]) -> None:
         async with self._one_at_a_time:
-            job = self._own_job(self._desk.feed.current)
+            job = self._own_job()
             if self._begun is None or job is None or set(held) <= set(job.devices):
                 return
             if not self._runs and job.stage is JobStage.ASKED:
@@ -177,7 +178,7 @@ class Connection:
     async def _begin(self, begin: lines.Begin) -> None:
         words.check(begin)
         current = self._desk.feed.current
-        former = names.live_job(current.view, self.name)
+        former = names.live_jobs(current.view).get(self.name)
         held = self._desk.ownership.held(current.view).get(self.name, [])
         inputs: list[Input] = [self._input(begin, begin.run, begin.is_running, held)]
         is_other = former is not None and former.peer != self.peer
@@ -188,10 +189,11 @@ class Connection:
             raise Refusal(Status.RESOURCE_EXHAUSTED, taken.answer.reason)
         self._begun, self._told = begin, None
         self._run, self._runs = begin.run, begin.is_running
-        self.show(self._desk.feed.current)
+        view = self._desk.feed.current.view
+        self.show(view, names.live_jobs(view))
 
     async def _said(self, said: lines.Said) -> None:
-        job = self._own_job(self._desk.feed.current)
+        job = self._own_job()
         if job is None:
             raise Ended
         if said.number > job.said:
@@ -213,8 +215,8 @@ class Connection:
 
     # ------------------------------------------------------------------ in the other's words
 
-    def _own_job(self, publication: Publication) -> JobView | None:
-        job = names.live_job(publication.view, self.name)
+    def _own_job(self) -> JobView | None:
+        job = names.live_jobs(self._desk.feed.current.view).get(self.name)
         return job if job is not None and job.peer == self.peer else None
 
     def _input(self, begin: lines.Begin, run: int, is_running: bool, held: Sequence[str]) -> JobBegun:
@@ -230,7 +232,7 @@ class Connection:
 
     def _chips(self, ask: lines.Ask) -> lines.Chips:
         view = self._desk.feed.current.view
-        job = self._own_job(self._desk.feed.current)
+        job = self._own_job()
         if job is None:
             return lines.Chips(number=ask.number)
         devices, readings = chips.devices_of(view, job), self._desk.readings()

@@ -1,8 +1,8 @@
 """What all connections of supervisors share: what is published, how inputs get to the core, who is here."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from nodeagent.api.access.rate import Rate
 from nodeagent.api.control.audit_log import AuditLog
@@ -10,10 +10,23 @@ from nodeagent.api.control.context import Ask
 from nodeagent.api.jobs import limits
 from nodeagent.api.jobs.chips import Ownership
 from nodeagent.config.jobs import JobsConfig
+from nodeagent.core.model import JobView, Peer, View
 from nodeagent.store.event_feed import EventFeed
 
-if TYPE_CHECKING:
-    from nodeagent.api.jobs.connection import Connection
+
+class Connected(Protocol):
+    """A supervisor's connection, to the others and to the door."""
+
+    peer: Peer
+    name: str
+
+    def is_another(self, peer: Peer) -> bool: ...
+
+    def replace(self) -> None: ...
+
+    def show(self, view: View, jobs: Mapping[str, JobView]) -> None: ...
+
+    def grow(self, held: Sequence[str]) -> None: ...
 
 
 @dataclass(kw_only=True)
@@ -31,4 +44,4 @@ class Desk:
     ownership: Ownership = field(default_factory=Ownership)
     lines: Rate = field(default_factory=lambda: Rate(limits.LINE_RATE))
     inputs: Rate = field(default_factory=lambda: Rate(limits.INPUT_RATE))
-    connected: "dict[str, Connection]" = field(default_factory=dict)
+    connected: dict[str, Connected] = field(default_factory=dict)

@@ -20,7 +20,7 @@ from nodeagent.api.access.relay import OUT_OF_MEANS_PAUSE_S, REFUSALS_TOLD
 from nodeagent.api.access.sockets import bound, open_to_everybody, remove
 from nodeagent.api.control.audit_log import AuditLog
 from nodeagent.api.control.context import Ask
-from nodeagent.api.jobs import limits, peers
+from nodeagent.api.jobs import limits, names, peers
 from nodeagent.api.jobs.connection import Connection, identity
 from nodeagent.api.jobs.desk import Desk
 from nodeagent.api.jobs.forsaken import Forsaken
@@ -175,11 +175,12 @@ class JobDoor:
         feed = self._desk.feed
         while True:
             publication = feed.current
-            connections = tuple(self._desk.connected.values())
+            view, connections = publication.view, tuple(self._desk.connected.values())
+            jobs = names.live_jobs(view) if connections else {}
             for connection in connections:
-                connection.show(publication)
-            if connections and self._holders_changed(publication.view):
-                held = self._desk.ownership.held(publication.view)
+                connection.show(view, jobs)
+            if connections and self._holders_changed(view):
+                held = self._desk.ownership.held(view)
                 for connection in connections:
                     connection.grow(held.get(connection.name, ()))
             await feed.wait_change(publication)

@@ -19,8 +19,9 @@ def is_live(job: JobView) -> bool:
     return job.stage not in (None, JobStage.ENDED)
 
 
-def live_job(view: View, name: str) -> JobView | None:
-    return next((job for job in view.jobs if job.name == name and is_live(job)), None)
+def live_jobs(view: View) -> dict[str, JobView]:
+    """By their names."""
+    return {job.name: job for job in view.jobs if is_live(job)}
 
 
 def name_for(

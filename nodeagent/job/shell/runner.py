@@ -15,12 +15,16 @@ from nodeagent.job.ladder import own_status
 from nodeagent.job.model import SECOND_NS, Emptied, Exited, Failure, Given, NotRun, Process, Ran
 from nodeagent.job.shell import command
 from nodeagent.job.shell.failures import ERROR_FILE_VARIABLE, Traces, failure_of
+from nodeagent.job.shell.procfs import Stat
 from nodeagent.job.shell.signals import Signals
 from nodeagent.job.shell.tree import Tree, reap
 
 FIRST_PAUSE_NS: Final = SECOND_NS // 200
 LONGEST_PAUSE_NS: Final = SECOND_NS // 5
 """Between two walks over what is left: of thousands of processes each takes tens of milliseconds."""
+
+_MOST_WALKS: Final = 50
+"""In one turn of the loop."""
 
 _LOOKS_AGAIN_S: Final = 1.0
 
@@ -123,11 +127,25 @@ class Runner:
     def tick(self, now_ns: int) -> None:
         if self._due_ns is None or now_ns < self._due_ns or self._is_empty:
             return
-        left = self.tree.kill() if self._kills else self.tree.members()
+        left = self._killed() if self._kills else self.tree.members()
         self._due_ns = now_ns + self._pause_ns
         self._pause_ns = min(2 * self._pause_ns, LONGEST_PAUSE_NS)
         if not left:
             self._emptied()
+
+    def _killed(self) -> list[Stat]:
+        """Who is left. As long as a walk finds anybody new, the next follows at once: those who keep forking
+        are given no time to.
+        """
+        left: list[Stat] = []
+        seen: set[Process] = set()
+        for _ in range(_MOST_WALKS):
+            left = self.tree.kill()
+            found = {each.process for each in left}
+            if found <= seen:
+                break
+            seen |= found
+        return left
 
     def reap(self) -> list[int]:
         """Takes note of all that have ended; the pids of those that were not the command."""

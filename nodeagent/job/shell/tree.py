@@ -104,20 +104,15 @@ def _living(processes: Mapping[int, Stat], members: Iterable[int]) -> list[Stat]
 
 
 def survivors_of(command: Process | None, marker: tuple[str, str] | None) -> tuple[Process, ...]:
-    """Of a run that an earlier supervisor made: the command, what is below it or in its session, and whoever
-    has the variable of the run in its environment.
+    """Of a run that an earlier supervisor made: whoever has the variable of the run in its environment, the
+    command, its session while it lives (later the number may be another one's), and what is below these.
     """
     processes = procfs.table()
     own = os.getpid()
     found = {pid for pid in processes if marker is not None and pid != own and _has(pid, marker)}
     if command is not None and _is(processes.get(command.pid), command):
+        found |= {each.pid for each in processes.values() if each.session == command.pid}
         found.add(command.pid)
-    if command is not None:
-        found |= {
-            each.pid
-            for each in processes.values()
-            if each.session == command.pid and each.start_time >= command.start_time
-        }
     found |= procfs.descendants(processes, found, frozenset({own}))
     return tuple(processes[pid].process for pid in sorted(found) if not processes[pid].is_dead)
 

@@ -140,5 +140,6 @@ def test_a_process_that_has_ended_or_began_at_another_time_does_not_live() -> No
 
 def test_what_proc_hides_is_said_with_what_to_do(tmp_path: Path) -> None:
     here, there = socket.socketpair()
-    with here, there, pytest.raises(Refusal, match=r"cannot see process \d+ in /proc: .* with hidepid and gid"):
+    why = r"cannot see process \d+ in /proc: .* with hidepid and gid"
+    with here, there, pytest.raises(Refusal, match=why):
         peers.peer_of(here, tmp_path)

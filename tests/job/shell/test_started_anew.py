@@ -41,10 +41,13 @@ def runs(tmp_path: Path) -> list[str]:
     return (tmp_path / "runs").read_text().splitlines()
 
 
+LEFTOVER = "setsid sh -c 'trap \"\" TERM; while :; do sleep 1; done'"
+
 POINTS = {
     "the command runs": ("exec sleep 600", ["ran"]),
     "the command ignores TERM": ("trap '' TERM; while :; do sleep 1; done", ["ran"]),
-    "the command has left its group": ("setsid sleep 600 & exec setsid sleep 600", ["ran"]),
+    "a child has left its group": ("setsid sleep 600 & echo $! >> $0/pids; exec sleep 600", ["ran"]),
+    "only a child is left": (f"{LEFTOVER} & echo $! >> $0/pids; exit 1", ["ran", "exited"]),
     "the pause after a failure": ("exit 1", ["ran", "exited", "emptied"]),
 }
 
@@ -54,18 +57,19 @@ def test_what_survived_is_ended_first_and_the_counts_go_on(
     place: Place, tmp_path: Path, then: str, until: list[str]
 ) -> None:
     options = ("--state", str(place.state), *RETRIES)
-    command = counting(tmp_path, f"[ $NODEAGENT_RUN != 1 ] || {{ {then}; }}; exit 0")
+    command = (*counting(tmp_path, f"[ $NODEAGENT_RUN != 1 ] || {{ {then}; }}; exit 0"), str(tmp_path))
     with place.started(*command, options=options, stdout=None, stderr=None) as first:
         wait_until(lambda: set(until) <= set(journal(place)), "the journal has come so far")
         os.kill(first.pid, signal.SIGKILL)
         first.wait(WAIT_LIMIT_S)
 
+        before = pids_in(tmp_path / "pids", 1)
         again = place.run(*command, options=options)
 
     assert again.returncode == 0
+    assert not any(lives(pid) for pid in before)
     assert [each.split()[0] for each in runs(tmp_path)] == ["1", "2"]
     assert not (tmp_path / "twice").exists()
-    assert not any(lives(pid) for pid in pids_in(tmp_path / "pids", 2))
 
 
 def has_failed(place: Place, runs: int) -> bool:
