@@ -37,6 +37,13 @@ class Arguments:
     flags: Mapping[str, str]
 
 
+class _Formatter(argparse.HelpFormatter):
+    """Asks nobody how wide the terminal is: a module would be imported for that, with each run."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=100)
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.exit(Status.BAD_POLICY.value, f"nodeagent-job: {message}; see {PROG} --help\n")
@@ -70,7 +77,7 @@ _OWN: Final = (
 
 
 def _parser() -> _Parser:
-    parser = _Parser(prog=PROG, description=_DESCRIPTION, allow_abbrev=False)
+    parser = _Parser(prog=PROG, description=_DESCRIPTION, formatter_class=_Formatter, allow_abbrev=False)
     add = parser.add_argument
     add("--job", default="", metavar="KEY", help="a name for the job, where no scheduler gives it one")
     add("--state", default="", metavar="DIR", help="keeps what outlives the supervisor; the counts, too")
