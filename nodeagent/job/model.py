@@ -85,7 +85,6 @@ class Policy:
     hang_row: int = 3
     hang_time_s: float = 1800.0
     grace_s: float = 20.0
-    stop_timeout_s: float = 60.0
     heal_timeout_s: float = 600.0
     verdict_wait_s: float = 5.0
     blame_s: float = 30.0

@@ -140,7 +140,6 @@ KEYS: Final[tuple[Key, ...]] = (
     Key(name="hang-row", field="hang_row", form=whole(1, 3)),
     Key(name="hang-time", field="hang_time_s", form=duration("10s", "12h")),
     Key(name="grace", field="grace_s", form=duration("0s", "1h")),
-    Key(name="stop-timeout", field="stop_timeout_s", form=duration("1s", "1h")),
     Key(name="heal-timeout", field="heal_timeout_s", form=duration("1s", "24h")),
     Key(name="verdict-wait", field="verdict_wait_s", form=duration("0s", "5m")),
     Key(name="blame", field="blame_s", form=duration("0s", "10m")),
