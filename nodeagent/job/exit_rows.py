@@ -34,6 +34,7 @@ _CUDA: Final = (
 )
 _TORCH_NPU: Final = "Ascend/pytorch, torch_npu/csrc/core/npu/NPUQueue.cpp, deviceErrorMap"
 _NCCL: Final = "NVIDIA/nccl, src/init.cc, ncclGetErrorString"
+_COMPILERS: Final = frozenset({"BackendCompilerFailed", "InductorError", "LoweringException", "Unsupported"})
 _PYTHON: Final = "Python, Built-in Exceptions; not retried: Cerebras, Automatic Job Restart, Limitations"
 
 ROWS: Final = (
@@ -55,6 +56,31 @@ ROWS: Final = (
         sort=Sort.TRANSIENT,
         source="signal(7): by the kernel for want of memory, or by somebody",
         signal=int(signal.SIGKILL),
+    ),
+    # ------------------------------------------------------------------ by the type the user's, by the text not
+    ExitRow(
+        sort=Sort.UNKNOWN,
+        source="pytorch/pytorch, ProcessGroupNCCL.cpp and torch/cuda/__init__.py: the chip may have gone",
+        error_types=frozenset({"ValueError", "AssertionError"}),
+        text=re.compile(r"no GPUs found|Invalid device id"),
+    ),
+    ExitRow(
+        sort=Sort.UNKNOWN,
+        source="NVIDIA/Megatron-LM#780: a NaN that was not there again from the same checkpoint",
+        error_types=frozenset({"ValueError", "AssertionError"}),
+        text=re.compile(r"\bNaNs?\b", re.IGNORECASE),
+    ),
+    ExitRow(
+        sort=Sort.UNKNOWN,
+        source="CPython, Modules/mmapmodule.c: another node may still be writing the file",
+        error_types=frozenset({"ValueError"}),
+        text=re.compile(r"mmap length is greater than file size|cannot mmap an empty file"),
+    ),
+    ExitRow(
+        sort=Sort.TRANSIENT,
+        source="huggingface/transformers, file_utils.py, get_from_cache; as in THUDM/P-tuning-v2#81",
+        error_types=frozenset({"ValueError"}),
+        text=re.compile(r"^ValueError: Connection error, "),
     ),
     # ------------------------------------------------------------------ the user's, by the type alone
     ExitRow(
@@ -130,6 +156,27 @@ ROWS: Final = (
     ),
     ExitRow(
         sort=Sort.TRANSIENT,
+        source="psf/requests, exceptions.py; urllib3, exceptions.py; Python, socket and http.client",
+        error_types=frozenset(
+            {
+                "ChunkedEncodingError",
+                "ConnectTimeout",
+                "ConnectTimeoutError",
+                "ConnectionError",
+                "IncompleteRead",
+                "MaxRetryError",
+                "NameResolutionError",
+                "NewConnectionError",
+                "ProtocolError",
+                "ReadTimeout",
+                "ReadTimeoutError",
+                "RemoteDisconnected",
+                "gaierror",
+            }
+        ),
+    ),
+    ExitRow(
+        sort=Sort.TRANSIENT,
         source="glibc, strerror(3) ESTALE and gai_strerror(3) EAI_AGAIN",
         text=re.compile(r"Stale file handle|Temporary failure in name resolution"),
     ),
@@ -141,9 +188,15 @@ ROWS: Final = (
         text=re.compile(r"cannot import name"),
     ),
     ExitRow(
+        sort=Sort.UNKNOWN,
+        source="pytorch/pytorch#134384, #173679: ranks share a cache on the disk; and what is out of memory",
+        error_types=_COMPILERS,
+        text=re.compile(r"Errno|out of memory|CUDA error|OSError|FileNotFoundError|CalledProcessError"),
+    ),
+    ExitRow(
         sort=Sort.USER,
         source="pytorch/pytorch, torch/_dynamo/exc.py and torch/_inductor/exc.py: it does not compile",
-        error_types=frozenset({"BackendCompilerFailed", "InductorError", "LoweringException", "Unsupported"}),
+        error_types=_COMPILERS,
     ),
     ExitRow(
         sort=Sort.USER,

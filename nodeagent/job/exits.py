@@ -9,7 +9,7 @@ common.
 import re
 import signal
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
@@ -29,6 +29,24 @@ torch/distributed/distributed_c10d.py, _distributed_excepthook."""
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _ERROR_LINE: Final = re.compile(r"^([A-Za-z_][\w.]*)(?:: ?(.*))?$")
 _INNER: Final = re.compile(r"^( |$|\s*\||\+-)")
+
+_LINKS: Final = frozenset(
+    {
+        "The above exception was the direct cause of the following exception:",
+        "During handling of the above exception, another exception occurred:",
+    }
+)
+"""Between the exceptions of a chain: only the last one was raised (CPython, Lib/traceback.py)."""
+
+_NOT_THE_END: Final = re.compile(
+    r"Exception ignored |Exception in (thread|callback) |--- Logging error ---|Error in (atexit|sys)\b"
+    r"|(Task|Future) exception was never retrieved"
+)
+"""Before a traceback of what ended no process: CPython, sys.unraisablehook, threading.excepthook,
+logging.Handler.handleError, atexit, asyncio's default_exception_handler."""
+
+_LINES_BEFORE: Final = 2
+"""asyncio writes one line between that and the traceback."""
 
 _ABORTED: Final = re.compile(r"^terminate called after throwing an instance of '([^']+)'")
 _WHAT: Final = re.compile(r"^\s*what\(\): +(.*)")
@@ -62,10 +80,13 @@ _CHANGES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raised:
-    """An error that somebody raised. The first line of ``message`` is its own text."""
+    """An error that somebody raised. The first line of ``message`` is its own text, ``earlier`` are the errors
+    of its chain: those that it was raised from, or while they were handled.
+    """
 
     error_type: str
     message: str
+    earlier: tuple["Raised", ...] = ()
 
 
 def known(failure: Failure | None) -> Known:
@@ -100,9 +121,9 @@ def _errors(failure: Failure) -> list[Raised]:
     aborts = list(_aborts(lines))
     if failure.signal is not None or _ended_by_signal(failure.message) or _ended_by_signal(failure.tail):
         return aborts
-    raised = [(prefix, error) for prefix, error in _raised(lines) if _name(error) not in _LAUNCHERS_OWN]
-    uncaught = [error for prefix, error in raised if _UNCAUGHT.search(prefix)]
-    return [*aborts, *(uncaught or [error for _, error in raised])]
+    last = {prefix: error for prefix, error in _raised(lines) if _name(error) not in _LAUNCHERS_OWN}
+    uncaught = [error for prefix, error in last.items() if _UNCAUGHT.search(prefix)]
+    return [*aborts, *(uncaught or last.values())]
 
 
 def _ended_by_signal(text: str) -> bool:
@@ -113,28 +134,50 @@ def _ended_by_signal(text: str) -> bool:
     return bool(_BY_SIGNAL.search(root)) or not _OF_TORCHRUN.issuperset(_BY_SIGNAL.findall(others))
 
 
-def _raised(lines: Sequence[tuple[str, str]]) -> Iterator[tuple[str, Raised]]:
+def _raised(lines: Sequence[tuple[str, str]]) -> list[tuple[str, Raised]]:
     """The ends of tracebacks, each with its prefix. Ranks write at once: only lines of one prefix belong
     together.
     """
-    within: set[str] = set()
+    of_one: dict[str, list[tuple[int, str]]] = {}
     for place, (prefix, text) in enumerate(lines):
-        if text.startswith(_TRACEBACK):
-            within.add(prefix)
-        elif prefix in within and not _INNER.match(text):
-            within.discard(prefix)
-            found = _ERROR_LINE.match(text)
-            if found is not None:
-                more = _more(lines[place + 1 : place + 1 + _MORE_LINES], prefix)
-                yield prefix, Raised(error_type=found[1], message="\n".join((found[2] or "", *more)))
+        of_one.setdefault(prefix, []).append((place, text))
+    found = [(place, prefix, error) for prefix, said in of_one.items() for place, error in _chains(said)]
+    return [(prefix, error) for _, prefix, error in sorted(found, key=lambda each: each[0])]
 
 
-def _more(lines: Sequence[tuple[str, str]], prefix: str) -> Iterator[str]:
-    for of, text in lines:
+def _chains(said: Sequence[tuple[int, str]]) -> list[tuple[int, Raised]]:
+    """The error at the end of each chain of tracebacks, with its place."""
+    found: list[tuple[int, Raised]] = []
+    chain: tuple[Raised, ...] = ()
+    is_within = is_linked = is_the_end = False
+    for at, (place, text) in enumerate(said):
         if text.startswith(_TRACEBACK):
-            return
-        if of == prefix:
-            yield text
+            is_within = True
+            if not is_linked:
+                chain = ()
+                before = said[max(0, at - _LINES_BEFORE) : at]
+                is_the_end = not any(_NOT_THE_END.match(each) for _, each in before)
+        elif text in _LINKS and chain:
+            is_linked = True
+        elif is_within and not _INNER.match(text):
+            is_within = False
+            if (error := _error(text, said[at + 1 : at + 1 + _MORE_LINES])) is None:
+                continue
+            if is_linked and is_the_end:
+                found.pop()
+            if is_the_end:
+                found.append((place, replace(error, earlier=chain)))
+            chain, is_linked = (*chain, error), False
+    return found
+
+
+def _error(text: str, behind: Sequence[tuple[int, str]]) -> Raised | None:
+    found = _ERROR_LINE.match(text)
+    if found is None:
+        return None
+    more = [each for _, each in behind]
+    end = next((at for at, each in enumerate(more) if each.startswith(_TRACEBACK)), len(more))
+    return Raised(error_type=found[1], message="\n".join((found[2] or "", *more[:end])))
 
 
 def _aborts(lines: Sequence[tuple[str, str]]) -> Iterator[Raised]:
@@ -152,7 +195,14 @@ def _split(line: str) -> tuple[str, str]:
 
 
 def _sort(failure: Failure, error: Raised | None) -> Sort:
+    """An error that comes of one that may pass may pass, too, whatever its own type."""
     everything = f"{failure.error_type}: {failure.message}\n{failure.tail}"
+    earlier = () if error is None else error.earlier
+    own, *others = (_sort_of_one(failure, each, everything) for each in (error, *earlier))
+    return Sort.TRANSIENT if own is Sort.USER and Sort.TRANSIENT in others else own
+
+
+def _sort_of_one(failure: Failure, error: Raised | None, everything: str) -> Sort:
     return next((row.sort for row in ROWS if _fits(row, failure, error, everything)), Sort.UNKNOWN)
 
 

@@ -112,6 +112,53 @@ def test_of_a_chain_of_exceptions_the_last_was_raised() -> None:
     )
 
 
+HANDLED = "\nDuring handling of the above exception, another exception occurred:\n\n"
+
+
+def test_what_was_handled_when_the_network_failed_is_not_the_cause() -> None:
+    tail = _traceback("KeyError: 'shard-7'") + HANDLED + _traceback("ConnectionResetError: [Errno 104]")
+    assert _by_tail(tail) == Known(
+        sort=Sort.TRANSIENT,
+        signature="ConnectionResetError: [Errno 104]",
+        line="ConnectionResetError: [Errno 104]",
+    )
+
+
+def test_an_error_that_comes_of_the_network_may_pass_whatever_its_type() -> None:
+    tail = (
+        _traceback("socket.gaierror: [Errno -3] Temporary failure in name resolution")
+        + HANDLED
+        + _traceback("urllib3.exceptions.MaxRetryError: HTTPSConnectionPool(host='store', port=443)")
+        + HANDLED
+        + _traceback("TypeError: 'NoneType' object is not subscriptable")
+    )
+    assert _by_tail(tail).sort is Sort.TRANSIENT
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__ at 0x7feb4a51aba8>",
+        "Exception in thread Thread-3 (_pin_memory_loop):",
+        "--- Logging error ---",
+        "Error in atexit._run_exitfuncs:",
+        "Task exception was never retrieved\nfuture: <Task finished name='Task-2' coro=<push()>>",
+    ],
+)
+def test_a_traceback_that_ended_no_process_is_not_the_cause(before: str) -> None:
+    """Interpreters that end write such lines after the error itself: pytorch/pytorch#13670, #83791."""
+    raised = _traceback("ConnectionResetError: [Errno 104] Connection reset by peer")
+    passed_over = f"{before}\n" + _traceback("AttributeError: 'NoneType' object has no attribute 'get'")
+    assert _by_tail(raised + passed_over).sort is Sort.TRANSIENT
+    assert _by_tail(passed_over) == Known()
+
+
+def test_a_traceback_that_was_logged_before_the_last_was_handled() -> None:
+    logged = "WARNING sample 17 is left out\n" + _traceback("ValueError: cannot decode the image")
+    tail = logged + "step 18\n" + _traceback("ConnectionResetError: [Errno 104] Connection reset by peer")
+    assert _by_tail(tail).sort is Sort.TRANSIENT
+
+
 def test_a_rank_that_only_lost_its_peer_is_not_the_cause() -> None:
     tail = (
         _traceback("AssertionError: vocabulary of 0 words", "[rank0]: ")
@@ -168,6 +215,27 @@ TEXTS = (
     ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", Sort.UNKNOWN),
     ("RuntimeError: CUDA error: device-side assert triggered", Sort.UNKNOWN),
     ("KeyboardInterrupt", Sort.UNKNOWN),
+    ("ValueError: ProcessGroupNCCL is only supported with GPUs, no GPUs found!", Sort.UNKNOWN),
+    ("AssertionError: Invalid device id", Sort.UNKNOWN),
+    (
+        "AssertionError: Rank 11: found NaN in local grad norm in backward pass before data-parallel "
+        "communication collective. Device: 3",
+        Sort.UNKNOWN,
+    ),
+    ("ValueError: mmap length is greater than file size", Sort.UNKNOWN),
+    (
+        "ValueError: Connection error, and we cannot find the requested files in the cached path.",
+        Sort.TRANSIENT,
+    ),
+    ("requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='store', port=443)", Sort.TRANSIENT),
+    (
+        "torch._inductor.exc.InductorError: FileNotFoundError: [Errno 2] No such file or directory: '/tmp/c.so'",
+        Sort.UNKNOWN,
+    ),
+    (
+        "torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised:\nOSError: [Errno 116] Stale file",
+        Sort.UNKNOWN,
+    ),
 )
 
 
