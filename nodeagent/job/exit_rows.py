@@ -57,7 +57,7 @@ ROWS: Final = (
         source="signal(7): by the kernel for want of memory, or by somebody",
         signal=int(signal.SIGKILL),
     ),
-    # ------------------------------------------------------------------ by the type the user's, by the text not
+    # ------------------------------------------------------------------ the user's by type, not by text
     ExitRow(
         sort=Sort.UNKNOWN,
         source="pytorch/pytorch, ProcessGroupNCCL.cpp and torch/cuda/__init__.py: the chip may have gone",

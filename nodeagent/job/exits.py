@@ -80,8 +80,8 @@ _CHANGES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raised:
-    """An error that somebody raised. The first line of ``message`` is its own text, ``earlier`` are the errors
-    of its chain: those that it was raised from, or while they were handled.
+    """An error that somebody raised. The first line of ``message`` is its own text. ``earlier`` are the
+    others of its chain: it was raised from them, or while they were handled.
     """
 
     error_type: str

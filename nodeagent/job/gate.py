@@ -27,6 +27,22 @@ NOT_FOUND_STATUS = 127
 NOT_EXECUTABLE_STATUS = 126
 """As a shell gives them: POSIX, "Exit Status for Commands"."""
 
+_MAY_PASS = frozenset(
+    {
+        errno.EAGAIN,
+        errno.EBUSY,
+        errno.EINTR,
+        errno.EIO,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOMEM,
+        errno.ESTALE,
+        errno.ETIMEDOUT,
+        errno.ETXTBSY,
+    }
+)
+"""No memory, no process, or storage that does not answer now: fork(2), execve(2)."""
+
 
 def come_to_gate(turn: Turn) -> None:
     turn.enter(Phase.GATE, turn.state.policy.heal_timeout_s)
@@ -101,11 +117,16 @@ def ran(turn: Turn, given: Ran) -> None:
 
 
 def not_run(turn: Turn, given: NotRun) -> None:
-    """The same would come of another attempt: the command is not there, or is no program."""
+    """What may pass is a failure as any other. Else the same would come of another attempt: the command is
+    not there, or is no program.
+    """
     missing = given.error in (errno.ENOENT, errno.ENOTDIR)
     failure = Failure(status=NOT_FOUND_STATUS if missing else NOT_EXECUTABLE_STATUS)
     turn.change(failure=failure, emptied=True)
     turn.tell(f"the command cannot be run: {given.why}")
+    if given.error in _MAY_PASS:
+        conclude(turn, Cause.EXITED)
+        return
     turn.report(Word.EXITED, given.why, status=own_status(failure))
     turn.leave(own_status(failure), given.why)
 

@@ -93,6 +93,16 @@ class Policy:
     strategy: str = ""
     """``subHealthyStrategy`` or ``recover-strategy``, as given: told to schedulers."""
 
+    @property
+    def only_watches(self) -> bool:
+        """Nothing may be done to the job: its command runs as it would without a supervisor."""
+        return not (
+            self.in_place
+            or self.placements is not None
+            or self.in_place_retries > 0
+            or self.hang is HangMode.RESTART
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
@@ -293,10 +303,13 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terminate:
-    """CONT and that signal (TERM) to the command's group."""
+    """CONT and that signal (TERM) to the command's group. ``alone``: only the signal, and only to the
+    command, as if it had been called without a supervisor.
+    """
 
     run: int
     number: int = 15
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,6 @@ from nodeagent.job.model import (
     SECOND_NS,
     Counts,
     Failure,
-    HangMode,
     Hung,
     Keep,
     Leave,
@@ -130,14 +129,7 @@ class State:
 
     @property
     def is_watched_only(self) -> bool:
-        """Nothing may be done to the job: its command runs as it would without a supervisor."""
-        policy = self.policy
-        return not (
-            policy.in_place
-            or policy.placements is not None
-            or policy.in_place_retries > 0
-            or policy.hang is HangMode.RESTART
-        )
+        return self.policy.only_watches
 
     @property
     def may_be_sent_away(self) -> bool:

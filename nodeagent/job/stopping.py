@@ -77,16 +77,12 @@ def signalled_while_waiting(turn: Turn, given: Signalled) -> None:
 
 
 def signalled_while_running(turn: Turn, given: Signalled) -> None:
-    """A job that is only watched gets the signal itself, all the time that it takes, and its own status."""
-    first = turn.state.signal is None
+    """A job that is only watched gets each signal itself, all the time that it takes, and its own status."""
     turn.change(signal=given.number)
-    if not turn.state.is_watched_only:
-        stop(turn, Cause.SIGNALLED)
-    elif first:
-        turn.order(Terminate(run=turn.state.run, number=given.number))
+    if turn.state.is_watched_only:
+        turn.order(Terminate(run=turn.state.run, number=given.number, alone=True))
     else:
-        turn.change(cause=Cause.SIGNALLED)
-        kill(turn)
+        stop(turn, Cause.SIGNALLED)
 
 
 def signalled_while_judging(turn: Turn, given: Signalled) -> None:

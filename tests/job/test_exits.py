@@ -218,8 +218,7 @@ TEXTS = (
     ("ValueError: ProcessGroupNCCL is only supported with GPUs, no GPUs found!", Sort.UNKNOWN),
     ("AssertionError: Invalid device id", Sort.UNKNOWN),
     (
-        "AssertionError: Rank 11: found NaN in local grad norm in backward pass before data-parallel "
-        "communication collective. Device: 3",
+        "AssertionError: Rank 11: found NaN in local grad norm in backward pass before the collective",
         Sort.UNKNOWN,
     ),
     ("ValueError: mmap length is greater than file size", Sort.UNKNOWN),
@@ -229,11 +228,11 @@ TEXTS = (
     ),
     ("requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='store', port=443)", Sort.TRANSIENT),
     (
-        "torch._inductor.exc.InductorError: FileNotFoundError: [Errno 2] No such file or directory: '/tmp/c.so'",
+        "torch._inductor.exc.InductorError: FileNotFoundError: [Errno 2] No such file: '/tmp/c.so'",
         Sort.UNKNOWN,
     ),
     (
-        "torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised:\nOSError: [Errno 116] Stale file",
+        "torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised:\nOSError: [Errno 116] Stale",
         Sort.UNKNOWN,
     ),
 )

@@ -79,21 +79,21 @@ def test_a_watched_command_gets_the_signal_and_all_the_time_that_it_takes() -> N
     play = Play()
     play.begin()
     play.ran()
-    assert play.give(Signalled(number=2)) == [Terminate(run=1, number=2)]
+    assert play.give(Signalled(number=2)) == [Terminate(run=1, number=2, alone=True)]
     play.wait(3600)
     assert play.left() is None
     play.exited(7)
     assert play.left() == 7
 
 
-def test_a_second_signal_kills_a_watched_command_too() -> None:
+def test_a_second_signal_is_the_watched_commands_too() -> None:
     play = Play()
     play.begin()
     play.ran()
     play.give(Signalled(number=15))
-    assert kinds(play.give(Signalled(number=15))) == ["Kill"]
-    play.exited(signal=9)
-    assert play.left() == 143
+    assert play.give(Signalled(number=15)) == [Terminate(run=1, number=15, alone=True)]
+    play.exited(6)
+    assert play.left() == 6
 
 
 # ---------------------------------------------------------------------- the daemon's verdict

@@ -1,5 +1,7 @@
 """Before a run: who may begin it, and how long is waited."""
 
+import errno
+
 import pytest
 
 from nodeagent.job.model import (
@@ -11,6 +13,7 @@ from nodeagent.job.model import (
     Report,
     Signalled,
     Start,
+    Status,
     Wanted,
     Wish,
 )
@@ -182,3 +185,23 @@ def test_a_run_is_told_which_placement_it_is() -> None:
         "NODEAGENT_RUN": "1",
         "NODEAGENT_WHY": "first",
     }
+
+
+def test_a_command_that_cannot_be_begun_for_a_while_is_begun_again() -> None:
+    play = Play(Policy(in_place_retries=1))
+    play.begin_without_daemon()
+
+    play.give(NotRun(run=1, error=errno.EAGAIN, why="Resource temporarily unavailable"))
+    play.wait_for_deadline()
+
+    assert [each["NODEAGENT_RUN"] for each in play.starts] == ["1", "2"]
+    assert play.left() is None
+    play.give(NotRun(run=2, error=errno.EAGAIN, why="Resource temporarily unavailable"))
+    assert play.left() == Status.GIVEN_UP
+
+
+def test_a_watched_command_that_cannot_be_begun_for_a_while_gives_the_status_of_a_shell() -> None:
+    play = Play()
+    play.begin_without_daemon()
+    play.give(NotRun(run=1, error=errno.EAGAIN, why="Resource temporarily unavailable"))
+    assert play.left() == 126

@@ -48,13 +48,13 @@ class NotBegun(Exception):
 def run(given: Arguments, environment: Mapping[str, str]) -> int:
     """Until the supervisor leaves; its status. Raises ``NotBegun``."""
     signals = Signals()
-    prctl.become_subreaper()
+    _become_subreaper()
     tree = Tree()
-    if not given.core:
-        command.forbid_cores()
     link = Link(socket_path(given.socket, environment), _hello(given))
     heard = _welcomed(link)
     policy = _policy(given, environment, heard)
+    if not given.core and not policy.only_watches:
+        command.forbid_cores()
     place = _place(given, environment)
     try:
         return _supervise(given, environment, _Parts(signals, tree, link, heard, policy, place))
@@ -62,6 +62,13 @@ def run(given: Arguments, environment: Mapping[str, str]) -> int:
         link.close()
         if place is not None:
             _close(place)
+
+
+def _become_subreaper() -> None:
+    try:
+        prctl.become_subreaper()
+    except OSError as error:  # a filter of system calls
+        tell(f"{error.strerror}; processes that leave their parent are not found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +153,14 @@ def _policy(given: Arguments, environment: Mapping[str, str], heard: list[Heard]
 def _journal(place: State | None, given: Arguments) -> Journal | None:
     if place is None:
         return None
+    boot_id = procfs.boot_id()
+    if not boot_id:
+        tell(
+            "/proc does not tell the boot of the machine; a supervisor started anew will not know of this run"
+        )
+        return None
     try:
-        return Journal(place.journal, Owner(procfs.boot_id(), given.job, given.command))
+        return Journal(place.journal, Owner(boot_id, given.job, given.command))
     except JournalError as error:
         tell(f"{error}; a supervisor that is started anew will not know of this run")
         return None
@@ -162,7 +175,10 @@ def _recovered(journal: Journal | None, beats: BeatSocket | None) -> Recovered:
         return recover(journal.earlier, marker)
     except journal_records.JournalError as error:
         tell(f"{journal.path}: {error}, counted behind its head; it is moved aside, and the job begins anew")
-        journal.begin_anew()
+        try:
+            journal.begin_anew()
+        except JournalError as failed:
+            tell(f"{failed}; a supervisor that is started anew will not know of this run")
         return Recovered(survivors=survivors_of(None, marker))
 
 
@@ -190,11 +206,12 @@ def _close(place: State) -> None:
 def _beats(place: State | None, environment: Mapping[str, str]) -> BeatSocket | None:
     if place is None:
         return None
-    path = place.beat_path(environment)
+    path = ""
     try:
+        path = place.beat_path(environment)
         return BeatSocket(path)
     except OSError as error:
-        tell(f"{path}: {error.strerror}; beats of the program are not received")
+        tell(f"{path or error.filename}: {error.strerror}; beats of the program are not received")
         return None
 
 

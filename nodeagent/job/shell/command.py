@@ -37,6 +37,5 @@ def _spawn(command: Sequence[str], environment: Mapping[str, str], foreground: b
     )
     begun.returncode = 0  # it is reaped with all others of its tree, not by this object
     found = procfs.stat(begun.pid)
-    if found is None:
-        raise ProcessLookupError(errno.ESRCH, f"/proc does not show process {begun.pid}: is it mounted?")
-    return found.process
+    # Another user's by now (a setuid program) may not be shown, and without /proc nobody is.
+    return Process(pid=begun.pid, start_time=0) if found is None else found.process

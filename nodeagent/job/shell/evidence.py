@@ -37,6 +37,7 @@ _MAX_PROCESSES: Final = 64
 _DIGEST_S: Final = 1.0
 """So much of the time is left for the end."""
 
+_STDERR: Final = 2
 _PY_SPY_S: Final = 3.0
 _FAULTHANDLER_S: Final = 2.0
 
@@ -117,7 +118,7 @@ def _be_the_aide(folder: Path, wanted: Wanted) -> None:
                 signal.signal(number, signal.SIG_DFL)
         os.setpgid(0, 0)
         prctl.die_with_parent()
-        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        _close_what_is_the_supervisors()
         _gather(folder, wanted)
     except BaseException:
         with (folder / _MISSING).open("a") as opened:
@@ -125,6 +126,14 @@ def _be_the_aide(folder: Path, wanted: Wanted) -> None:
         raise
     finally:
         os._exit(0)
+
+
+def _close_what_is_the_supervisors() -> None:
+    """One by one: the limit of numbers is a thousand million in some containers."""
+    for each in list(Path("/proc/self/fd").iterdir()):
+        if int(each.name) > _STDERR:
+            with suppress(OSError):
+                os.close(int(each.name))
 
 
 def _gather(folder: Path, wanted: Wanted) -> None:

@@ -73,8 +73,12 @@ def stat(pid: int) -> Stat | None:
 
 
 def pids() -> Iterator[int]:
-    """Of all processes that this ``/proc`` shows."""
-    return (int(name) for name in os.listdir(PROC) if name.isdigit())  # noqa: PTH208 # thousands of entries
+    """Of all processes that this ``/proc`` shows: of none where there is no ``/proc``."""
+    try:
+        names = os.listdir(PROC)  # noqa: PTH208 # thousands of entries
+    except FileNotFoundError:
+        names = []
+    return (int(name) for name in names if name.isdigit())
 
 
 def threads(pid: int) -> list[int]:
@@ -124,6 +128,9 @@ def environment(pid: int) -> dict[str, str]:
 
 
 def boot_id() -> str:
-    """Of this boot of the machine."""
-    with open(f"{PROC}/sys/kernel/random/boot_id", encoding="ascii") as opened:  # noqa: PTH123 # pathlib costs milliseconds
-        return opened.read().strip()
+    """Of this boot of the machine; "" where ``/proc`` does not tell."""
+    try:
+        with open(f"{PROC}/sys/kernel/random/boot_id", encoding="ascii") as opened:  # noqa: PTH123 # pathlib costs milliseconds
+            return opened.read().strip()
+    except OSError:
+        return ""

@@ -63,11 +63,19 @@ def _kept(place: State, job: str) -> Counts | None:
         return run_state.decode(place.counts.read_text(encoding="utf-8"), job=job)
     except FileNotFoundError:
         return None
-    except (run_state.RunStateError, UnicodeDecodeError) as error:
-        tell(
-            f"{place.counts}: {error}; it is moved to {place.move_counts_aside().name}, counting begins anew"
-        )
+    except OSError as error:
+        tell(f"{place.counts}: {error.strerror}; counting begins anew")
         return None
+    except (run_state.RunStateError, UnicodeDecodeError) as error:
+        tell(f"{place.counts}: {error}; {_moved(place)}, counting begins anew")
+        return None
+
+
+def _moved(place: State) -> str:
+    try:
+        return f"it is moved to {place.move_counts_aside().name}"
+    except OSError as error:
+        return f"it cannot be moved aside ({error.strerror})"
 
 
 def _number(text: str | None) -> int | None:

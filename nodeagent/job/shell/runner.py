@@ -17,7 +17,7 @@ from nodeagent.job.shell import command
 from nodeagent.job.shell.failures import ERROR_FILE_VARIABLE, Traces, failure_of
 from nodeagent.job.shell.procfs import Stat
 from nodeagent.job.shell.signals import Signals
-from nodeagent.job.shell.tree import Tree, reap
+from nodeagent.job.shell.tree import Tree, reap, send_to_child
 
 FIRST_PAUSE_NS: Final = SECOND_NS // 200
 LONGEST_PAUSE_NS: Final = SECOND_NS // 5
@@ -31,6 +31,9 @@ _LOOKS_AGAIN_S: Final = 1.0
 _STDIN: Final = 0
 _OF_TERMINALS: Final = (signal.SIGINT, signal.SIGQUIT, signal.SIGWINCH)
 """termios(3), tty_ioctl(4)."""
+
+_OF_SESSIONS: Final = (*_OF_TERMINALS, signal.SIGHUP, signal.SIGCONT)
+"""These a terminal sends to a whole group: credentials(7)."""
 
 
 class Runner:
@@ -94,15 +97,22 @@ class Runner:
         """One that is stopped takes the signal once it goes on."""
         self._run = run
         for each in (number, signal.SIGCONT):
-            self.pass_on(each)
+            if self.process is not None and not self._is_empty:
+                self.tree.signal_group(self.process, each, is_child=self._lives)
             self.tree.signal_adopted(each)
 
     def pass_on(self, number: int) -> None:
-        """What a terminal sends goes to all of its foreground, so that the command there has it already."""
+        """To the command, as it was sent to the supervisor. What a terminal sends goes to all of its
+        foreground: the command there has it already, one in a session of its own gets it with its group.
+        """
         if self._foreground and number in _OF_TERMINALS and os.isatty(_STDIN):
             return
-        if self.process is not None and not self._is_empty:
-            self.tree.signal_group(self.process, number)
+        if self.process is None or not self._lives:
+            return
+        if number in _OF_SESSIONS and _has_terminal():
+            self.tree.signal_group(self.process, number, is_child=True)
+        else:
+            send_to_child(self.process.pid, number)
 
     def kill(self, run: int, now_ns: int) -> None:
         """From now on, until nothing is left."""
@@ -130,13 +140,15 @@ class Runner:
         left = self._killed() if self._kills else self.tree.members()
         self._due_ns = now_ns + self._pause_ns
         self._pause_ns = min(2 * self._pause_ns, LONGEST_PAUSE_NS)
-        if not left:
+        if not left and not self._lives:
             self._emptied()
 
     def _killed(self) -> list[Stat]:
         """Who is left. As long as a walk finds anybody new, the next follows at once: those who keep forking
         are given no time to.
         """
+        if self._lives and self.process is not None:  # also where /proc does not show it
+            send_to_child(self.process.pid, signal.SIGKILL)
         left: list[Stat] = []
         seen: set[Process] = set()
         for _ in range(_MOST_WALKS):
@@ -173,6 +185,15 @@ class Runner:
         self._is_empty = True
         self._due_ns = None
         self._found.append(Emptied(run=self._run))
+
+
+def _has_terminal() -> bool:
+    """Whether the supervisor's session has one: tty(4)."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True
 
 
 def _words(error: OSError | ValueError) -> str:

@@ -15,8 +15,17 @@ PASSED_ON: Final = (
     signal.SIGUSR2,
     signal.SIGCONT,
     signal.SIGWINCH,
+    signal.SIGALRM,
+    signal.SIGIO,
+    signal.SIGPROF,
+    signal.SIGPWR,
+    signal.SIGURG,
+    signal.SIGVTALRM,
+    signal.SIGXCPU,
+    *range(signal.SIGRTMIN, signal.SIGRTMAX + 1),
 )
-"""The command gets them as if it had been called without a supervisor."""
+"""The command gets them as if it had been called without a supervisor: also those that a batch system is told
+to warn with, which would end the supervisor. (Of XFSZ and PIPE Python has its own opinion.)"""
 
 
 class Signals:

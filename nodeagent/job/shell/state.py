@@ -72,8 +72,11 @@ class State:
         return aside
 
     def beat_path(self, environment: Mapping[str, str]) -> str:
-        """Of a socket: on this node, and short. The same one for each supervisor of this STATE."""
-        name = f"beat-{_digest(os.path.realpath(self.folder))}"
+        """Of a socket: on this node, and short. The same one for each supervisor of this STATE, and for no
+        other: containers that share /tmp may have folders of one name.
+        """
+        found = self.folder.stat()
+        name = f"beat-{_digest(f'{found.st_dev}:{found.st_ino}')}"
         path = str(_own_folder(environment) / name)
         return path if len(os.fsencode(path)) <= _MAX_SOCKET_PATH else str(_own_folder({}) / name)
 
@@ -138,11 +141,18 @@ def key_of(key: str, command: Sequence[str], environment: Mapping[str, str]) -> 
     elif job := environment.get("SLURM_JOB_ID"):
         words = ["slurm", _plain(job)]
     else:
-        words = ["command", _digest("\0".join((os.getcwd(), *command)))]  # noqa: PTH109
+        words = ["command", _digest("\0".join((_here(), *command)))]
     for name in ("SLURM_STEP_ID", "SLURM_PROCID", "SLURM_RESTART_COUNT"):
         if value := environment.get(name):
             words.append(_plain(value))
     return "-".join(words)
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109
+    except FileNotFoundError:  # somebody has removed it: a command runs there all the same
+        return ""
 
 
 def _own_folder(environment: Mapping[str, str]) -> Path:

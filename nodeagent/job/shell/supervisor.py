@@ -72,7 +72,7 @@ class Supervisor:
         self._left: Leave | None = None
         self._do: Final[Mapping[type, Callable[[Any], None]]] = {
             Start: self._start,
-            Terminate: lambda order: self._runner.terminate(order.run, order.number),
+            Terminate: self._terminate,
             Kill: lambda order: self._runner.kill(order.run, now_ns()),
             Gather: self._gather,
             Report: self._report,
@@ -194,6 +194,12 @@ class Supervisor:
         self._runner.start(order.run, {**order.environment, **beat}, self._record.folder_of(order.run))
         if self._runner.process is not None and self._runner.is_running:
             self._watching.began(order.run, self._runner.process, now_ns())
+
+    def _terminate(self, order: Terminate) -> None:
+        if order.alone:
+            self._runner.pass_on(order.number)
+        else:
+            self._runner.terminate(order.run, order.number)
 
     def _gather(self, order: Gather) -> None:
         self._gathering.begin(order, self._watching.ranks(), now_ns())

@@ -1,16 +1,26 @@
 """What the supervisor says to people: one line on the standard error, never more than it has to say."""
 
 import os
+import select
 from contextlib import suppress
 from typing import Final
 
 PREFIX: Final = "nodeagent-job: "
 
 _STDERR: Final = 2
+_MAX_BYTES: Final = 4096
+"""A pipe that can be written to takes so many at once: pipe(7), PIPE_BUF."""
+
+_READER_HAS_MS: Final = 500
 
 
 def tell(text: str) -> None:
-    """At once and whole, between the lines of the command. Where nobody can read it any more, it is lost."""
-    line = f"{PREFIX}{' '.join(text.split())}\n"
+    """At once and whole, between the lines of the command. Where nobody reads it, it is lost: a supervisor
+    that waits for a reader would stop no job, and end with none.
+    """
+    line = f"{PREFIX}{' '.join(text.split())}".encode("utf-8", "replace")[: _MAX_BYTES - 1] + b"\n"
     with suppress(OSError):  # closed, a full disk, a reader that went away: no reason to end a job
-        os.write(_STDERR, line.encode("utf-8", "replace"))
+        poll = select.poll()
+        poll.register(_STDERR, select.POLLOUT)
+        if poll.poll(_READER_HAS_MS):
+            os.write(_STDERR, line)

@@ -75,15 +75,18 @@ class Tree:
         self._adopted |= {processes[pid].process for pid in adopted}
         return procfs.descendants(processes, (self._own,), apart) | adopted
 
-    def signal_group(self, command: Process, number: int) -> None:
-        """To the command's group; where it has none of its own (``--foreground``), to the command alone."""
+    def signal_group(self, command: Process, number: int, *, is_child: bool) -> None:
+        """To the command's group; where it has none of its own (``--foreground``), to the command alone.
+
+        ``is_child``: the command was not reaped, so that its number is its own, also where it is not shown.
+        """
         leader = procfs.stat(command.pid)
         if not _is(leader, command):
             leader = None
         if leader is not None and leader.group != command.pid:
             send(command, number)
         # Once the command has ended, the number is still its group's as long as one of that lives.
-        elif leader is not None or any(each.group == command.pid for each in self.members()):
+        elif is_child or leader is not None or any(each.group == command.pid for each in self.members()):
             _if_it_lives(lambda: os.killpg(command.pid, number))
 
     def signal_adopted(self, number: int) -> None:
@@ -125,18 +128,37 @@ def _has(pid: int, marker: tuple[str, str]) -> bool:
 def send(process: Process, number: int) -> None:
     """To this process and to no other one that has its number by now. Nothing happens once it has ended."""
     try:
-        opened = os.pidfd_open(process.pid)
-    except OSError as error:
-        if error.errno in _NO_PIDFD and _is(procfs.stat(process.pid), process):
-            _if_it_lives(lambda: os.kill(process.pid, number))
-        elif error.errno not in (*_NO_PIDFD, errno.ESRCH):
-            raise
+        opened = _pidfd(process.pid)
+    except ProcessLookupError:
         return
     try:
         if _is(procfs.stat(process.pid), process):
-            _if_it_lives(lambda: signal.pidfd_send_signal(opened, number))
+            if opened is None:
+                send_to_child(process.pid, number)
+            else:
+                _if_it_lives(lambda: signal.pidfd_send_signal(opened, number))
     finally:
-        os.close(opened)
+        if opened is not None:
+            os.close(opened)
+
+
+def send_to_child(pid: int, number: int) -> None:
+    """By its number, which is nobody else's: a child that was not reaped keeps it."""
+    _if_it_lives(lambda: os.kill(pid, number))
+
+
+def _pidfd(pid: int) -> int | None:
+    """None where there are none. A Python that was built on older headers lacks the calls (conda's, some
+    years). Raises ``ProcessLookupError``.
+    """
+    if not hasattr(os, "pidfd_open") or not hasattr(signal, "pidfd_send_signal"):
+        return None
+    try:
+        return os.pidfd_open(pid)
+    except OSError as error:
+        if error.errno in _NO_PIDFD:
+            return None
+        raise
 
 
 def reap() -> list[tuple[int, int]]:

@@ -106,7 +106,17 @@ def test_what_is_ignored_by_nohup_is_ignored_by_the_command(place: Place) -> Non
 
 
 @pytest.mark.parametrize(
-    "number", [signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH, signal.SIGQUIT]
+    "number",
+    [
+        signal.SIGHUP,
+        signal.SIGUSR1,
+        signal.SIGUSR2,
+        signal.SIGWINCH,
+        signal.SIGQUIT,
+        signal.SIGXCPU,
+        signal.SIGALRM,
+        signal.SIGURG,
+    ],
 )
 def test_signals_for_the_command_reach_it(place: Place, tmp_path: Path, number: signal.Signals) -> None:
     name = number.name.removeprefix("SIG")
@@ -117,6 +127,83 @@ def test_signals_for_the_command_reach_it(place: Place, tmp_path: Path, number: 
 
         assert supervisor.communicate(timeout=WAIT_LIMIT_S)[0] == f"got {name}\n".encode()
         assert supervisor.returncode == 9
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGTERM])
+def test_signal_for_the_command_is_not_one_for_its_children(
+    place: Place, tmp_path: Path, number: signal.Signals
+) -> None:
+    """A script that is warned by its scheduler, and lets its ranks go on."""
+    name = number.name.removeprefix("SIG")
+    ranks = f"sleep 600 & echo $! > {tmp_path}/rank; trap 'echo warned' {name}; echo $$ > {tmp_path}/pid"
+    script = (
+        f"{ranks}; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; kill -0 $! && echo goes on; kill $!"
+    )
+    with place.started("sh", "-c", script) as supervisor:
+        pids_in(tmp_path / "pid", 1)
+        supervisor.send_signal(number)
+        assert supervisor.stdout is not None
+        assert supervisor.stdout.readline() == b"warned\n"
+        (tmp_path / "go").touch()
+
+        assert supervisor.stdout.readline() == b"goes on\n"
+
+
+def test_second_signal_of_the_scheduler_is_the_commands_too(place: Place, tmp_path: Path) -> None:
+    script = f"trap 'echo got it' TERM; echo $$ > {tmp_path}/pid; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done"
+    with place.started("sh", "-c", script + "; exit 5") as supervisor:
+        pids_in(tmp_path / "pid", 1)
+        assert supervisor.stdout is not None
+        for _ in range(2):
+            supervisor.send_signal(signal.SIGTERM)
+            assert supervisor.stdout.readline() == b"got it\n"
+        (tmp_path / "go").touch()
+
+        assert supervisor.wait(WAIT_LIMIT_S) == 5
+
+
+def test_directory_that_was_removed_keeps_no_command_from_running(place: Place, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    words = " ".join(f"'{each}'" for each in place.words(["sh", "-c", "echo runs"]))
+    removes = f"cd {gone} && rmdir {gone} && exec {words}"
+
+    done = subprocess.run(
+        ["sh", "-c", removes], env=place.environment, capture_output=True, timeout=WAIT_LIMIT_S, check=False
+    )
+
+    assert (done.returncode, done.stdout) == (0, b"runs\n")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts over /proc")
+@pytest.mark.parametrize("options", [[], ["--in-place"]], ids=["watched", "with a policy"])
+def test_command_runs_where_there_is_no_proc(place: Place, options: list[str]) -> None:
+    words = " ".join(f"'{each}'" for each in place.words(["sh", "-c", "echo runs; exit 7"], options))
+    hides = f"mount -t tmpfs none /proc && exec {words}"
+
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", hides],
+        env=place.environment,
+        capture_output=True,
+        timeout=WAIT_LIMIT_S,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (7, b"runs\n")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts over /proc")
+def test_job_can_be_ended_where_there_is_no_proc(place: Place, tmp_path: Path) -> None:
+    command = ["sh", "-c", f"trap '' TERM; echo $$ > {tmp_path}/pid; while :; do sleep 0.1; done"]
+    words = " ".join(f'"{each}"' for each in place.words(command, ["--in-place", "--grace", "0s"]))
+    hides = f"mount -t tmpfs none /proc && exec {words}"
+    with subprocess.Popen(["unshare", "--mount", "sh", "-c", hides], env=place.environment) as supervisor:
+        [pid] = pids_in(tmp_path / "pid", 1)
+
+        supervisor.send_signal(signal.SIGTERM)
+
+        assert supervisor.wait(WAIT_LIMIT_S) == 128 + signal.SIGTERM
+        assert not lives(pid)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -177,7 +264,7 @@ def test_interrupt_from_the_terminal_comes_once_in_the_foreground(place: Place) 
     os.close(theirs)
 
 
-def test_no_core_files_unless_asked_for(place: Place) -> None:
+def test_no_core_files_of_a_job_that_may_be_stopped_unless_asked_for(place: Place) -> None:
     import resource
 
     hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
@@ -187,10 +274,12 @@ def test_no_core_files_unless_asked_for(place: Place) -> None:
     def allowed() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
 
-    without = place.run(sys.executable, "-c", show, preexec_fn=allowed)
-    with_cores = place.run(sys.executable, "-c", show, options=["--core"], preexec_fn=allowed)
+    watched = place.run(sys.executable, "-c", show, preexec_fn=allowed)
+    managed = place.run(sys.executable, "-c", show, options=["--in-place"], preexec_fn=allowed)
+    with_cores = place.run(sys.executable, "-c", show, options=["--in-place", "--core"], preexec_fn=allowed)
 
-    assert without.stdout == b"0\n"
+    assert watched.stdout == f"{soft}\n".encode()
+    assert managed.stdout == b"0\n"
     assert with_cores.stdout == f"{soft}\n".encode()
 
 

@@ -5,11 +5,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from nodeagent.job.shell import procfs
+from nodeagent.job.shell.tree import send
 from tests.job.shell.supervised import Place, below, lives, pids_in, stat_of
 from tests.waiting import WAIT_LIMIT_S, wait_until
 
@@ -76,6 +78,34 @@ def test_second_signal_kills_at_once(place: Place, tmp_path: Path) -> None:
 
         assert supervisor.wait(WAIT_LIMIT_S) == 128 + signal.SIGTERM
         assert not lives(pids[0])
+
+
+def test_supervisor_whose_words_nobody_reads_still_ends(place: Place) -> None:
+    """The pipe of its standard error is full, and stays so."""
+    read, write = os.pipe2(os.O_NONBLOCK)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(write, bytes(4096))
+    os.set_blocking(write, True)
+    options = ["--in-place-retries", "1", "--verdict-wait", "0s"]
+    with place.started("sh", "-c", "exit 3", options=options, stderr=write) as supervisor:
+        os.close(write)
+
+        assert supervisor.wait(WAIT_LIMIT_S) == 87
+    os.close(read)
+
+
+def test_process_ends_where_python_knows_no_pidfd(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was built on the headers of an old kernel."""
+    monkeypatch.delattr(os, "pidfd_open")
+    monkeypatch.delattr(signal, "pidfd_send_signal")
+    with subprocess.Popen(["sleep", "606"]) as child:
+        found = procfs.stat(child.pid)
+        assert found is not None
+
+        send(found.process, signal.SIGKILL)
+
+        assert child.wait(WAIT_LIMIT_S) == -signal.SIGKILL
 
 
 def test_what_a_script_had_started_before_the_supervisor_is_left_alone(place: Place, tmp_path: Path) -> None:

@@ -47,6 +47,20 @@ def test_second_supervisor_of_a_job_has_the_next_folder(tmp_path: Path) -> None:
     third.close()
 
 
+def test_folders_of_one_name_in_two_containers_have_a_socket_each(tmp_path: Path) -> None:
+    """Both are ``/state`` there, and /tmp is one: as the second, or the first moved aside."""
+    environment = {"TMPDIR": str(tmp_path)}
+    folder = tmp_path / "state"
+    first = open_given(folder, {})
+    path = first.beat_path(environment)
+    folder.rename(tmp_path / "aside")
+    second = open_given(folder, {})
+
+    assert second.beat_path(environment) != path
+    first.close()
+    second.close()
+
+
 def test_each_task_of_a_job_has_a_folder_in_a_shared_one(tmp_path: Path) -> None:
     tasks = [
         open_given(tmp_path, {"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": str(number)})
