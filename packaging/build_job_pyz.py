@@ -20,9 +20,9 @@ EARLIEST: Final = (1980, 1, 1, 0, 0, 0)
 MAIN: Final = """\
 import sys
 
-from nodeagent.job.main import main
+from nodeagent.job.main import end_with
 
-sys.exit(main(sys.argv[1:]))
+end_with(sys.argv[1:])
 """
 
 

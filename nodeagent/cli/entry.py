@@ -9,9 +9,9 @@ import sys
 
 def main() -> None:
     if sys.argv[1:3] == ["job", "run"]:
-        from nodeagent.job.main import main as supervise
+        from nodeagent.job.main import end_with
 
-        sys.exit(supervise(sys.argv[2:]))
+        end_with(sys.argv[2:])
     from nodeagent.cli.main import main as commands
 
     commands(prog_name="nodeagent")

@@ -2,6 +2,6 @@
 
 import sys
 
-from nodeagent.job.main import main
+from nodeagent.job.main import end_with
 
-sys.exit(main(sys.argv[1:]))
+end_with(sys.argv[1:])

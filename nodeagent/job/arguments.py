@@ -1,23 +1,7 @@
 """The command line of ``job run``: options, then the command. It checks no value of the policy."""
 
-import argparse
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, NoReturn
-
-from nodeagent.job.model import Status
-from nodeagent.job.policy_keys import KEYS, YES_NO
-
-PROG: Final = "nodeagent-job run"
-
-_SHORTEST_PERIOD_S: Final = 0.05
-_LONGEST_PERIOD_S: Final = 60.0
-
-_DESCRIPTION: Final = """\
-Runs COMMAND and watches it. Without a policy it only watches and tells the daemon of this node; with one it
-also stops the command, waits until a chip is repaired, and runs it again in place. Its exit status is the
-command's own, or: 75 run the job elsewhere, this node is well; 86 run it elsewhere, this node is not; 87 do
-not run it again; 78 a bad option or policy, nothing was run."""
+from dataclasses import dataclass, field, fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,84 +9,30 @@ class Arguments:
     """``flags`` are policy keys given on the command line, as texts."""
 
     command: tuple[str, ...]
-    job: str
-    state: str
-    policy_file: str
-    annotations_file: str
-    progress: str
-    socket: str
-    foreground: bool
-    core: bool
-    period_s: float
-    flags: Mapping[str, str]
-
-
-class _Formatter(argparse.HelpFormatter):
-    """Asks nobody how wide the terminal is: a module would be imported for that, with each run."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=100)
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        self.exit(Status.BAD_POLICY.value, f"nodeagent-job: {message}; see {PROG} --help\n")
+    job: str = ""
+    state: str = ""
+    policy_file: str = ""
+    annotations_file: str = ""
+    progress: str = ""
+    socket: str = ""
+    foreground: bool = False
+    core: bool = False
+    period_s: float = 10.0
+    flags: Mapping[str, str] = field(default_factory=dict)
 
 
 def parse(words: Sequence[str]) -> Arguments:
     """Raises ``SystemExit``, after it has told why."""
-    parser = _parser()
-    given = vars(parser.parse_args(words))
-    command = given.pop("command")
+    if len(words) > 1 and words[0] == "--":
+        return Arguments(command=tuple(words[1:]))
+    from nodeagent.job.options import parser
+
+    options = parser()
+    given = vars(options.parse_args(words))
+    command = given.pop("command", [])
     if command[:1] == ["--"]:
         del command[0]
     if not command:
-        parser.error("no COMMAND to run")
-    own = {name: given.pop(name) for name in _OWN}
-    flags = {name: str(value) for name, value in given.items() if value is not None}
-    return Arguments(command=tuple(command), flags=flags, **own)
-
-
-_OWN: Final = (
-    "job",
-    "state",
-    "policy_file",
-    "annotations_file",
-    "progress",
-    "socket",
-    "foreground",
-    "core",
-    "period_s",
-)
-
-
-def _parser() -> _Parser:
-    parser = _Parser(prog=PROG, description=_DESCRIPTION, formatter_class=_Formatter, allow_abbrev=False)
-    add = parser.add_argument
-    add("--job", default="", metavar="KEY", help="a name for the job, where no scheduler gives it one")
-    add("--state", default="", metavar="DIR", help="keeps what outlives the supervisor; the counts, too")
-    add("--policy", dest="policy_file", default="", metavar="FILE", help="of lines KEY=VALUE")
-    add("--annotations", dest="annotations_file", default="", metavar="FILE", help="by the downward API")
-    add("--progress", default="", metavar="PATH", help="of the file with a checkpoint's number, or a pattern")
-    add("--socket", default="", metavar="PATH", help="of the daemon")
-    add("--foreground", action="store_true", help="leave the command in the session of the terminal")
-    add("--core", action="store_true", help="let the command write core files")
-    add("--period", dest="period_s", type=_period_s, default=10.0, metavar="SECONDS", help="between samples")
-    policy = parser.add_argument_group("policy", "what may be done to the job")
-    for key in KEYS:
-        if key.form is YES_NO:
-            policy.add_argument(key.flag, dest=key.name, action="store_const", const="true")
-            policy.add_argument(f"--no-{key.name}", dest=key.name, action="store_const", const="false")
-        else:
-            policy.add_argument(key.flag, dest=key.name, metavar="VALUE", help=key.form.says)
-    add("command", nargs=argparse.REMAINDER, metavar="COMMAND", help="with its arguments, best behind --")
-    return parser
-
-
-def _period_s(text: str) -> float:
-    value = float(text)
-    if not _SHORTEST_PERIOD_S <= value <= _LONGEST_PERIOD_S:
-        raise argparse.ArgumentTypeError(
-            f"from {_SHORTEST_PERIOD_S:g} to {_LONGEST_PERIOD_S:g} seconds, not {text}"
-        )
-    return value
+        options.error("no COMMAND to run")
+    own = {each.name: given.pop(each.name) for each in fields(Arguments) if each.name in given}
+    return Arguments(command=tuple(command), flags=given, **own)

@@ -2,8 +2,7 @@
 
 from nodeagent.job.known import Known
 from nodeagent.job.ladder import Ending, Verdict, judge, own_status
-from nodeagent.job.lines import Word
-from nodeagent.job.model import SECOND_NS, Wanted, Wish
+from nodeagent.job.model import SECOND_NS, Wanted, Wish, Word
 from nodeagent.job.session_state import Cause, Phase, State, Turn
 
 HARDWARE_HANDLINGS = frozenset({"RESTART_JOB", "STOP_RESET_RESTART", "RESCHEDULE"})

@@ -9,6 +9,11 @@ SCHEDULE_COUNT: Final = "MA_SCHEDULE_CNT"
 PROCESS_COUNT: Final = "MA_PROC_START_CNT"
 """ModelArts' names ("Recovering a Training Job"): placements, and executions in this placement."""
 
+HANG_DETECT_TIME: Final = "MA_HANG_DETECT_TIME"
+POLICY_PREFIX: Final = "NODEAGENT_JOB_"
+OF_THE_POLICY: Final = (POLICY_PREFIX, HANG_DETECT_TIME)
+"""What a variable begins with that says what may be done to the job."""
+
 
 def of_run(*, run: int, execution: int, why: Why, counts: Counts, job: str = "") -> Mapping[str, str]:
     """Set at each run. ``execution``: how often the command is begun in this placement, with this time."""

@@ -9,7 +9,6 @@ import errno
 from nodeagent.job import environment
 from nodeagent.job.ending import conclude
 from nodeagent.job.ladder import own_status
-from nodeagent.job.lines import Word
 from nodeagent.job.model import (
     Failure,
     LinkBack,
@@ -20,6 +19,7 @@ from nodeagent.job.model import (
     Wanted,
     Why,
     Wish,
+    Word,
 )
 from nodeagent.job.session_state import Cause, Link, Phase, State, Turn
 

@@ -19,30 +19,14 @@ not taken twice. Unknown keys are passed over: the other side may be newer. It r
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any, Final
 
 from nodeagent.job.model import Wish
+from nodeagent.job.model import Word as Word
 from nodeagent.job.plain import PlainError, from_plain, to_plain
 
 PROTOCOL: Final = 1
 MAX_LINE_BYTES: Final = 65_536
-
-
-class Word(str, Enum):
-    """What a supervisor says of a run."""
-
-    STARTED = "started"
-    STOPPED = "stopped"
-    """As it was asked to: no process of the run is left."""
-
-    EXITED = "exited"
-    """By itself: no process of the run is left."""
-
-    SUSPECTED = "suspected"
-    SUSPENDED = "suspended"
-    CLEARED = "cleared"
-    UNKILLABLE = "unkillable"
 
 
 class LineError(ValueError):

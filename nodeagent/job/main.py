@@ -4,6 +4,14 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
+
+
+def end_with(words: Sequence[str]) -> NoReturn:
+    """As ``main``, and ends the process at once: to take an interpreter down piece by piece is a tenth of
+    what a short command waits for. Nothing is left to be written.
+    """
+    os._exit(main(words))
 
 
 def main(words: Sequence[str]) -> int:

@@ -52,6 +52,22 @@ class Why(str, Enum):
     """By an operator."""
 
 
+class Word(str, Enum):
+    """What a supervisor says of a run."""
+
+    STARTED = "started"
+    STOPPED = "stopped"
+    """As it was asked to: no process of the run is left."""
+
+    EXITED = "exited"
+    """By itself: no process of the run is left."""
+
+    SUSPECTED = "suspected"
+    SUSPENDED = "suspended"
+    CLEARED = "cleared"
+    UNKILLABLE = "unkillable"
+
+
 class HangMode(str, Enum):
     OFF = "off"
     NOTIFY = "notify"

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from nodeagent.job import policy_keys
+from nodeagent.job import environment, policy_keys
 from nodeagent.job.model import HangMode, Policy
 from nodeagent.job.policy_keys import Form
 
 _LINE: Final = re.compile(r"([^\s=]+)\s*=\s*(.*)")
-_PREFIX: Final = "NODEAGENT_JOB_"
+_PREFIX: Final = environment.POLICY_PREFIX
 _OF_THE_PLATFORM: Final = "fault-tolerance/"
 
 

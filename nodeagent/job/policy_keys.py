@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from nodeagent.job import environment
 from nodeagent.job.model import HangMode
 
 _UNITS_S: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -42,7 +43,7 @@ class Key:
 
     @property
     def variable(self) -> str:
-        return "NODEAGENT_JOB_" + self.name.upper().replace("-", "_")
+        return environment.POLICY_PREFIX + self.name.upper().replace("-", "_")
 
     @property
     def flag(self) -> str:
@@ -117,7 +118,7 @@ FAULT_RETRY_TIMES: Final = "fault-retry-times"
 SUB_HEALTHY_STRATEGY: Final = "subHealthyStrategy"
 RECOVER_STRATEGY: Final = "recover-strategy"
 
-HANG_DETECT_TIME: Final = "MA_HANG_DETECT_TIME"
+HANG_DETECT_TIME: Final = environment.HANG_DETECT_TIME
 
 KEYS: Final[tuple[Key, ...]] = (
     Key(name="kind", field="kind", form=choice("training", "inference", "notebook", "other")),

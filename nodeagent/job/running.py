@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from nodeagent.job.ending import conclude, explains, is_blamed
 from nodeagent.job.ladder import own_status
-from nodeagent.job.lines import Word
 from nodeagent.job.model import (
     SECOND_NS,
     Emptied,
@@ -19,6 +18,7 @@ from nodeagent.job.model import (
     Progressed,
     Wanted,
     Wish,
+    Word,
 )
 from nodeagent.job.session_state import Cause, Link, Phase, Turn
 from nodeagent.job.stopping import stop

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from nodeagent.job.lines import Word
 from nodeagent.job.model import (
     SECOND_NS,
     Counts,
@@ -23,6 +22,7 @@ from nodeagent.job.model import (
     Tell,
     Wanted,
     Why,
+    Word,
 )
 
 

@@ -1,7 +1,6 @@
 """The end of a run that is ended: asked, then killed, then told to be unkillable."""
 
 from nodeagent.job.ending import conclude
-from nodeagent.job.lines import Word
 from nodeagent.job.model import (
     Emptied,
     Exited,
@@ -12,6 +11,7 @@ from nodeagent.job.model import (
     Terminate,
     Wanted,
     Wish,
+    Word,
 )
 from nodeagent.job.session_state import Cause, Phase, Turn
 

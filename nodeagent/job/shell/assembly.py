@@ -4,32 +4,31 @@ Only what stands in the way of the job's policy keeps a command from being run. 
 hindered (no folder for its state, no socket for beats), it says so and runs the command all the same.
 """
 
+from __future__ import annotations
+
 import os
 import selectors
-import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodeagent import __version__
+from nodeagent.job import environment as variables
 from nodeagent.job import journal_records
 from nodeagent.job.arguments import Arguments
 from nodeagent.job.hang.settings import Settings
-from nodeagent.job.lines import Hello, Welcome
 from nodeagent.job.model import Began, Policy
-from nodeagent.job.policy import PolicyError
 from nodeagent.job.shell import command, prctl, procfs, state
 from nodeagent.job.shell.beats import VARIABLE, BeatSocket
 from nodeagent.job.shell.clock import now_ns, seconds
 from nodeagent.job.shell.gathering import Gathering
 from nodeagent.job.shell.journal import Journal, JournalError, Owner
-from nodeagent.job.shell.link import Heard, Link, socket_path
+from nodeagent.job.shell.link import Link, Lost, socket_path
 from nodeagent.job.shell.record import Record
 from nodeagent.job.shell.recovery import Recovered, counts_of, recover
 from nodeagent.job.shell.ring import Ring
 from nodeagent.job.shell.runner import Runner
-from nodeagent.job.shell.settled import Unreadable, settle
 from nodeagent.job.shell.signals import Signals
 from nodeagent.job.shell.state import State, StateError
 from nodeagent.job.shell.supervisor import Supervisor
@@ -38,6 +37,8 @@ from nodeagent.job.shell.tree import Tree, survivors_of
 from nodeagent.job.shell.watching import Watching
 
 if TYPE_CHECKING:
+    from nodeagent.job.lines import Hello, Welcome
+    from nodeagent.job.shell.link import Heard
     from nodeagent.job.shell.progress_reader import ProgressReader
 
 
@@ -50,7 +51,7 @@ def run(given: Arguments, environment: Mapping[str, str]) -> int:
     signals = Signals()
     _become_subreaper()
     tree = Tree()
-    link = Link(socket_path(given.socket, environment), _hello(given))
+    link = Link(socket_path(given.socket, environment), lambda: _hello(given))
     heard = _welcomed(link)
     policy = _policy(given, environment, heard)
     if not given.core and not policy.only_watches:
@@ -114,6 +115,8 @@ def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) 
         except Exception:  # a defect of ours ends no job: what can still be done is to wait for it
             if runner.process is None:
                 raise
+            import traceback
+
             tell(f"a defect of the supervisor; it only waits for the command now: {traceback.format_exc()}")
             return runner.wait_alone(parts.signals)
     record.finish()
@@ -131,7 +134,7 @@ def _settings(given: Arguments, policy: Policy) -> Settings:
         raise NotBegun(f"--period: {error}") from error
 
 
-def _progress(given: Arguments) -> "ProgressReader | None":
+def _progress(given: Arguments) -> ProgressReader | None:
     if not given.progress:
         return None
     from nodeagent.job.shell.progress_reader import ProgressReader
@@ -140,7 +143,12 @@ def _progress(given: Arguments) -> "ProgressReader | None":
 
 
 def _policy(given: Arguments, environment: Mapping[str, str], heard: list[Heard]) -> Policy:
-    welcome = next((each for each in heard if isinstance(each, Welcome)), None)
+    welcome = _welcome_of(heard)
+    if welcome is None and _nobody_says(given, environment):
+        return Policy()
+    from nodeagent.job.policy import PolicyError
+    from nodeagent.job.shell.settled import Unreadable, settle
+
     try:
         resolved = settle(given, environment, welcome)
     except (Unreadable, PolicyError) as error:
@@ -148,6 +156,20 @@ def _policy(given: Arguments, environment: Mapping[str, str], heard: list[Heard]
     for note in resolved.notes:
         tell(note)
     return resolved.policy
+
+
+def _welcome_of(heard: list[Heard]) -> Welcome | None:
+    if all(isinstance(each, Lost) for each in heard):
+        return None
+    from nodeagent.job.lines import Welcome
+
+    return next((each for each in heard if isinstance(each, Welcome)), None)
+
+
+def _nobody_says(given: Arguments, environment: Mapping[str, str]) -> bool:
+    """What may be done to the job: then the policy and all that reads it need not be loaded."""
+    named = (name.startswith(variables.OF_THE_POLICY) for name in environment)
+    return not (given.flags or given.policy_file or given.annotations_file or any(named))
 
 
 def _journal(place: State | None, given: Arguments) -> Journal | None:
@@ -216,6 +238,8 @@ def _beats(place: State | None, environment: Mapping[str, str]) -> BeatSocket | 
 
 
 def _hello(given: Arguments) -> Hello:
+    from nodeagent.job.lines import Hello
+
     return Hello(pid=os.getpid(), version=__version__, job=given.job)
 
 

@@ -2,37 +2,25 @@
 
 It never blocks: connecting to a socket that nobody serves fails at once and is tried again later, after 0.2
 to 5 s. What the supervisor has said is sent again after each reconnect, until the daemon has taken it. It
-decides nothing; whoever owns it says what it is to announce after a welcome.
+decides nothing; whoever owns it says what it is to announce after a welcome. The lines themselves are
+imported once there is a daemon.
 """
+
+from __future__ import annotations
 
 import selectors
 import socket
-import struct
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from nodeagent.job.lines import (
-    MAX_LINE_BYTES,
-    PROTOCOL,
-    Ask,
-    Begin,
-    Bye,
-    Chips,
-    FromSupervisor,
-    Hello,
-    Line,
-    LineError,
-    Refused,
-    Said,
-    Taken,
-    Want,
-    Welcome,
-    decode,
-    encode,
-)
-from nodeagent.job.model import SECOND_NS
+from nodeagent.job.model import SECOND_NS, Report, Word
+
+if TYPE_CHECKING:
+    from nodeagent.job.lines import Begin, Bye, Chips, FromSupervisor, Hello, Said, Taken, Want, Welcome
+
+    Heard: TypeAlias = "Welcome | Want | Chips | Taken | Lost"
 
 DEFAULT_SOCKET: Final = "/run/nodeagent/jobs.sock"
 SOCKET_VARIABLE: Final = "NODEAGENT_JOBS_SOCKET"
@@ -42,8 +30,8 @@ LONGEST_PAUSE_NS: Final = 5 * SECOND_NS
 WELCOME_WITHIN_NS: Final = 2 * SECOND_NS
 """A daemon that accepts and then says nothing is as good as none."""
 
-_UCRED: Final = struct.Struct("3i")
-MAX_UNSENT_BYTES: Final = 4 * MAX_LINE_BYTES
+MAX_READ_BYTES: Final = 65_536
+MAX_UNSENT_BYTES: Final = 4 * MAX_READ_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +41,17 @@ class Lost:
     why: str
 
 
-Heard = Welcome | Want | Chips | Taken | Lost
-
-
 class Link:
-    """``is_welcome`` is true between a welcome and the end of that connection."""
+    """``is_welcome`` is true between a welcome and the end of that connection. ``hello`` makes the first line
+    of each."""
 
-    def __init__(self, path: str, hello: Hello) -> None:
+    def __init__(self, path: str, hello: Callable[[], Hello]) -> None:
         self._path = path
         self._hello = hello
         self._socket: socket.socket | None = None
         self._inward = bytearray()
         self._outward = bytearray()
-        self._untaken: dict[int, Said | Bye] = {}
+        self._untaken: dict[int, Report | Bye] = {}
         self._heard: deque[Heard] = deque()
         self._pause_ns = FIRST_PAUSE_NS
         self._due_ns: int | None = 0
@@ -111,16 +97,18 @@ class Link:
         self._has_begun = self.is_welcome
         self._put(begin, now_ns)
         for said in self._untaken.values():
-            self._put(said, now_ns)
+            self._put(_line(said), now_ns)
 
-    def say(self, said: Said | Bye, now_ns: int) -> None:
+    def say(self, said: Report | Bye, now_ns: int) -> None:
         self._untaken[said.number] = said
         if self._has_begun:
-            self._put(said, now_ns)
+            self._put(_line(said), now_ns)
 
     def ask(self, number: int, now_ns: int) -> bool:
         """For the job's chips; false where nobody can be asked."""
         if self._has_begun:
+            from nodeagent.job.lines import Ask
+
             self._put(Ask(number=number), now_ns)
         return self._has_begun
 
@@ -145,7 +133,7 @@ class Link:
             return
         self._socket = opened
         self._due_ns = now_ns + WELCOME_WITHIN_NS
-        self._put(self._hello, now_ns)
+        self._put(self._hello(), now_ns)
 
     def _retry(self, why: str, now_ns: int) -> None:
         self._heard.append(Lost(why))
@@ -160,6 +148,8 @@ class Link:
         self._retry(why, now_ns)
 
     def _put(self, line: FromSupervisor, now_ns: int) -> None:
+        from nodeagent.job.lines import encode
+
         if self._socket is None:
             return
         self._outward += encode(line)
@@ -182,7 +172,7 @@ class Link:
     def _receive(self, now_ns: int) -> None:
         assert self._socket is not None
         try:
-            data = self._socket.recv(MAX_LINE_BYTES)
+            data = self._socket.recv(MAX_READ_BYTES)
         except BlockingIOError:
             return
         except OSError as error:
@@ -196,12 +186,14 @@ class Link:
             line = bytes(self._inward[:end])
             del self._inward[: end + 1]
             self._understand(line, now_ns)
-        if len(self._inward) > MAX_LINE_BYTES:
+        if len(self._inward) > MAX_READ_BYTES:
             self._lose("the daemon sent a line that is too long", now_ns)
 
     def _understand(self, data: bytes, now_ns: int) -> None:
+        from nodeagent.job.lines import Chips, LineError, Refused, Taken, Want, Welcome, decode
+
         try:
-            line: Line = decode(data)
+            line = decode(data)
         except LineError as error:
             self._lose(f"the daemon sent a line that is not understood: {error}", now_ns)
             return
@@ -218,6 +210,8 @@ class Link:
             self._lose(f"the daemon sent a line out of turn: {type(line).__name__.lower()}", now_ns)
 
     def _welcomed(self, line: Welcome, now_ns: int) -> None:
+        from nodeagent.job.lines import PROTOCOL
+
         if line.protocol != PROTOCOL:
             self._lose(f"the daemon speaks protocol {line.protocol}, this supervisor {PROTOCOL}", now_ns)
             return
@@ -230,6 +224,21 @@ class Link:
         heard = list(self._heard)
         self._heard.clear()
         return heard
+
+
+def _line(said: Report | Bye) -> Said | Bye:
+    if not isinstance(said, Report):
+        return said
+    from nodeagent.job.lines import Said
+
+    return Said(
+        number=said.number,
+        run=said.run,
+        what=Word(said.what),
+        why=said.why,
+        status=said.status,
+        evidence=said.evidence,
+    )
 
 
 def socket_path(given: str, environment: Mapping[str, str]) -> str:

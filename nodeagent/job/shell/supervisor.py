@@ -3,13 +3,14 @@
 Each given value is in the journal before its orders are done. It decides nothing itself.
 """
 
+from __future__ import annotations
+
 import selectors
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from nodeagent.job import session_state
-from nodeagent.job.lines import Begin, Bye, Chips, Said, Want, Welcome, Word
 from nodeagent.job.model import (
     SECOND_NS,
     Began,
@@ -33,12 +34,16 @@ from nodeagent.job.shell import signals
 from nodeagent.job.shell.beats import BeatSocket
 from nodeagent.job.shell.clock import now_ns, seconds
 from nodeagent.job.shell.gathering import Gathering
-from nodeagent.job.shell.link import Heard, Link, Lost
+from nodeagent.job.shell.link import Link, Lost
 from nodeagent.job.shell.record import Record
 from nodeagent.job.shell.runner import Runner
 from nodeagent.job.shell.signals import Signals
 from nodeagent.job.shell.told import tell
 from nodeagent.job.shell.watching import Watching
+
+if TYPE_CHECKING:
+    from nodeagent.job.lines import Begin, Chips, Taken, Want, Welcome
+    from nodeagent.job.shell.link import Heard
 
 LAST_WORDS_NS: Final = 2 * SECOND_NS
 """So long a supervisor that leaves waits for the daemon to take what it has said."""
@@ -75,7 +80,7 @@ class Supervisor:
             Terminate: self._terminate,
             Kill: lambda order: self._runner.kill(order.run, now_ns()),
             Gather: self._gather,
-            Report: self._report,
+            Report: lambda order: self._link.say(order, now_ns()),
             Keep: lambda order: self._record.keep(order.counts),
             Tell: lambda order: tell(order.text),
             Leave: self._leave,
@@ -86,7 +91,7 @@ class Supervisor:
         what an earlier supervisor was to say.
         """
         for report in reports:
-            self._report(report)
+            self._link.say(report, now_ns())
         self._runner.adopt(began.survivors, now_ns())
         self._give(began)
         self._hear(heard)
@@ -204,17 +209,6 @@ class Supervisor:
     def _gather(self, order: Gather) -> None:
         self._gathering.begin(order, self._watching.ranks(), now_ns())
 
-    def _report(self, order: Report) -> None:
-        said = Said(
-            number=order.number,
-            run=order.run,
-            what=Word(order.what),
-            why=order.why,
-            status=order.status,
-            evidence=order.evidence,
-        )
-        self._link.say(said, now_ns())
-
     def _leave(self, order: Leave) -> None:
         self._left = order
 
@@ -222,15 +216,21 @@ class Supervisor:
 
     def _hear(self, heard: list[Heard]) -> None:
         for each in heard:
-            if isinstance(each, Welcome):
-                self._give(LinkBack(job=each.job))
-                self._link.begin(self._begin(), now_ns())
-            elif isinstance(each, Want):
-                self._give(_wanted(each))
-            elif isinstance(each, Chips):
-                self._watching.answered(each, now_ns())
-            elif isinstance(each, Lost):
+            if isinstance(each, Lost):
                 self._lost(each)
+            else:
+                self._hear_line(each)
+
+    def _hear_line(self, line: Welcome | Want | Chips | Taken) -> None:
+        from nodeagent.job.lines import Chips, Want, Welcome
+
+        if isinstance(line, Welcome):
+            self._give(LinkBack(job=line.job))
+            self._link.begin(self._begin(), now_ns())
+        elif isinstance(line, Want):
+            self._give(_wanted(line))
+        elif isinstance(line, Chips):
+            self._watching.answered(line, now_ns())
 
     def _lost(self, lost: Lost) -> None:
         """Given once, not at each attempt that fails."""
@@ -238,6 +238,8 @@ class Supervisor:
             self._give(LinkLost(why=lost.why))
 
     def _begin(self) -> Begin:
+        from nodeagent.job.lines import Begin
+
         state = self._session.state
         policy = state.policy
         return Begin(
@@ -252,12 +254,19 @@ class Supervisor:
 
     def _say_goodbye(self, leave: Leave) -> None:
         """Nobody waits for a daemon that is not there, or is slow."""
+        if not self._link.is_welcome:
+            return
+        from nodeagent.job.lines import Bye
+
         bye = Bye(number=self._session.state.reports + 1, status=leave.status, why=leave.why)
         self._link.say(bye, now_ns())
         end_ns = now_ns() + LAST_WORDS_NS
-        while self._link.is_welcome and self._link.has_untaken and (at_ns := now_ns()) < end_ns:
+        while self._link.has_untaken and (at_ns := now_ns()) < end_ns:
+            connection = self._link.fileno()
+            if connection is None or not self._link.is_welcome:
+                return
             with selectors.DefaultSelector() as selector:
-                selector.register(self._link.fileno() or 0, self._link.events)
+                selector.register(connection, self._link.events)
                 selector.select(seconds(end_ns - at_ns))
             self._link.ready(now_ns())
 

@@ -150,8 +150,9 @@ def test_signal_for_the_command_is_not_one_for_its_children(
 
 
 def test_second_signal_of_the_scheduler_is_the_commands_too(place: Place, tmp_path: Path) -> None:
-    script = f"trap 'echo got it' TERM; echo $$ > {tmp_path}/pid; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done"
-    with place.started("sh", "-c", script + "; exit 5") as supervisor:
+    until_told = f"while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; exit 5"
+    script = f"trap 'echo got it' TERM; echo $$ > {tmp_path}/pid; {until_told}"
+    with place.started("sh", "-c", script) as supervisor:
         pids_in(tmp_path / "pid", 1)
         assert supervisor.stdout is not None
         for _ in range(2):

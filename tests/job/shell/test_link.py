@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from nodeagent.job.lines import (
     decode,
     encode,
 )
-from nodeagent.job.model import SECOND_NS, Wish
+from nodeagent.job.model import SECOND_NS, Report, Wish
 from nodeagent.job.shell.link import DEFAULT_SOCKET, Link, Lost, socket_path
 
 HELLO = Hello(pid=7, version="test")
@@ -71,7 +72,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
 
 @pytest.fixture
 def link(tmp_path: Path) -> Iterator[Link]:
-    made = Link(str(tmp_path / "jobs.sock"), HELLO)
+    made = Link(str(tmp_path / "jobs.sock"), lambda: HELLO)
     yield made
     made.close()
 
@@ -81,6 +82,10 @@ def welcomed(link: Link, daemon: Daemon) -> None:
     daemon.accept()
     daemon.send(WELCOME)
     assert link.ready(0) == [WELCOME]
+
+
+def report(number: int) -> Report:
+    return Report(number=number, run=1, what=Word.STARTED.value)
 
 
 def said(number: int) -> Said:
@@ -114,10 +119,10 @@ def test_pauses_are_short_again_after_a_welcome(link: Link, tmp_path: Path) -> N
 
 
 def test_nothing_is_said_before_it_has_begun(link: Link, daemon: Daemon) -> None:
-    link.say(said(1), 0)
+    link.say(report(1), 0)
     welcomed(link, daemon)
     assert not link.ask(1, 0)
-    link.say(said(2), 0)
+    link.say(report(2), 0)
 
     link.begin(BEGIN, 0)
 
@@ -129,7 +134,7 @@ def test_only_what_was_not_taken_is_said_again(link: Link, daemon: Daemon) -> No
     welcomed(link, daemon)
     link.begin(BEGIN, 0)
     for number in (1, 2, 3):
-        link.say(said(number), 0)
+        link.say(report(number), 0)
     daemon.send(Taken(number=2))
     assert link.ready(0) == [Taken(number=2)]
     daemon.hang_up()
@@ -198,7 +203,7 @@ def test_daemon_that_does_not_read_is_given_up(link: Link, daemon: Daemon) -> No
     welcomed(link, daemon)
     link.begin(BEGIN, 0)
     for number in range(20_000):
-        link.say(Said(number=number, run=1, what=Word.STARTED, why="x" * 200), 0)
+        link.say(replace(report(number), why="x" * 200), 0)
         if link.fileno() is None:
             break
 
