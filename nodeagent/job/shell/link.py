@@ -30,6 +30,9 @@ LONGEST_PAUSE_NS: Final = 5 * SECOND_NS
 WELCOME_WITHIN_NS: Final = 2 * SECOND_NS
 """A daemon that accepts and then says nothing is as good as none."""
 
+WANT_WITHIN_NS: Final = 30 * SECOND_NS
+"""So is one that does not say what it wants of a job that begins: it says it once that is on its disk."""
+
 MAX_READ_BYTES: Final = 65_536
 MAX_UNSENT_BYTES: Final = 4 * MAX_READ_BYTES
 
@@ -77,7 +80,8 @@ class Link:
         if self._due_ns is None or now_ns < self._due_ns:
             return self._taken_out()
         if self._socket is not None:
-            self._lose("no welcome came", now_ns)
+            missing = "word of what it wants" if self._has_begun else "welcome"
+            self._lose(f"no {missing} came", now_ns)
         else:
             self._connect(now_ns)
         return self._taken_out()
@@ -95,6 +99,7 @@ class Link:
     def begin(self, begin: Begin, now_ns: int) -> None:
         """After a welcome. Whatever was said and not taken goes after it."""
         self._has_begun = self.is_welcome
+        self._due_ns = now_ns + WANT_WITHIN_NS if self.is_welcome else self._due_ns
         self._put(begin, now_ns)
         for said in self._untaken.values():
             self._put(_line(said), now_ns)
@@ -205,6 +210,8 @@ class Link:
             self._untaken.pop(line.number, None)
             self._heard.append(line)
         elif isinstance(line, Want | Chips) and self.is_welcome:
+            if isinstance(line, Want):
+                self._due_ns = None
             self._heard.append(line)
         else:
             self._lose(f"the daemon sent a line out of turn: {type(line).__name__.lower()}", now_ns)

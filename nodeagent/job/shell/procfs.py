@@ -14,6 +14,9 @@ from nodeagent.job.model import Process
 PROC: Final = "/proc"
 
 _MAX_READ_BYTES: Final = 1 << 20
+_MAX_SMALL_BYTES: Final = 4096
+"""Of what is a line or a few: the memory for more is asked of the kernel anew with each read."""
+
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 
@@ -40,14 +43,14 @@ class Stat:
         return self.state in "ZX" and self.threads <= 1
 
 
-def read(pid: int, name: str) -> bytes | None:
+def read(pid: int, name: str, limit: int = _MAX_READ_BYTES) -> bytes | None:
     """The whole of ``/proc/PID/NAME``; None where there is no such process or it may not be read."""
     try:
         opened = os.open(f"{PROC}/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        return os.read(opened, _MAX_READ_BYTES)
+        return os.read(opened, limit)
     except OSError:  # ESRCH, once it has ended
         return None
     finally:
@@ -55,7 +58,7 @@ def read(pid: int, name: str) -> bytes | None:
 
 
 def stat(pid: int) -> Stat | None:
-    data = read(pid, "stat")
+    data = read(pid, "stat", _MAX_SMALL_BYTES)
     if not data:
         return None
     # The command stands in brackets and may hold blanks and brackets itself.
@@ -116,7 +119,7 @@ def descendants(processes: Mapping[int, Stat], roots: Iterable[int], apart: froz
 
 def counters(pid: int) -> dict[bytes, int]:
     """Of ``/proc/PID/io``; {} where it may not be read."""
-    words = (read(pid, "io") or b"").split()
+    words = (read(pid, "io", _MAX_SMALL_BYTES) or b"").split()
     return {name: int(value) for name, value in zip(words[::2], words[1::2], strict=True)}
 
 

@@ -22,9 +22,11 @@ class Recovered:
     survivors: tuple[Process, ...] = ()
 
     def has_left(self, counts: Counts) -> bool:
-        """Whether that session left, and only the exit of its supervisor was missing."""
+        """Whether that session left, and only the exit of its supervisor was missing. One that a signal ended
+        is no end of the job: whoever starts another supervisor wants it to run.
+        """
         state = self.session.state
-        return state.phase is Phase.LEFT and state.counts.schedule == counts.schedule
+        return state.phase is Phase.LEFT and state.signal is None and state.counts.schedule == counts.schedule
 
 
 def recover(lines: Sequence[bytes], marker: tuple[str, str] | None) -> Recovered:

@@ -199,6 +199,23 @@ def test_welcome_that_does_not_come_is_not_waited_for(link: Link, daemon: Daemon
     assert link.tick(2 * SECOND_NS) == [Lost("no welcome came")]
 
 
+def test_daemon_that_does_not_say_what_it_wants_is_given_up(link: Link, daemon: Daemon) -> None:
+    welcomed(link, daemon)
+    link.begin(BEGIN, 0)
+
+    assert link.tick(30 * SECOND_NS - 1) == []
+    assert link.tick(30 * SECOND_NS) == [Lost("no word of what it wants came")]
+
+
+def test_daemon_that_wants_something_is_not_waited_for(link: Link, daemon: Daemon) -> None:
+    welcomed(link, daemon)
+    link.begin(BEGIN, 0)
+    daemon.send(Want(wish=Wish.HOLD, run=1))
+
+    assert link.ready(1) == [Want(wish=Wish.HOLD, run=1)]
+    assert link.next_deadline_ns() is None
+
+
 def test_daemon_that_does_not_read_is_given_up(link: Link, daemon: Daemon) -> None:
     welcomed(link, daemon)
     link.begin(BEGIN, 0)

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from nodeagent.job.lines import Bye, Word
-from nodeagent.job.model import Wish
+from nodeagent.job.model import Counts, Policy, Signalled, Wish
+from nodeagent.job.shell.recovery import Recovered
+from tests.job.play import Play
 from tests.job.shell import door as doors
 from tests.job.shell.supervised import Place, lives, pids_in
 from tests.waiting import WAIT_LIMIT_S, wait_until
@@ -203,3 +205,18 @@ def test_torn_counts_are_moved_aside_and_told(place: Place) -> None:
     assert "it may be torn" in done.stderr.decode()
     assert (place.state / "run_state.torn.json").read_text() == '{"format": "nodeagent-jo'
     assert json.loads((place.state / "run_state.json").read_text())["schedule"] == 1
+
+
+def test_job_that_a_signal_ended_runs_when_it_is_begun_anew() -> None:
+    """Its supervisor was killed while it said goodbye."""
+    ended, failed = Play(Policy(in_place=True)), Play(Policy(in_place=True))
+    for play in (ended, failed):
+        play.begin_without_daemon()
+        play.ran()
+    ended.give(Signalled(number=signal.SIGTERM))
+    ended.exited(signal=signal.SIGTERM)
+    failed.exited(3)
+    failed.wait_for_deadline()
+
+    assert (ended.left(), Recovered(session=ended.session).has_left(Counts())) == (143, False)
+    assert (failed.left(), Recovered(session=failed.session).has_left(Counts())) == (3, True)
