@@ -250,6 +250,16 @@ def ended(state: State, given: JobEnded) -> bool:
     return True
 
 
+def began_again(state: State) -> None:
+    """After a start of the daemon: nobody could say anything meanwhile, so that all have their time anew."""
+    settings = state.lookup.settings.jobs
+    for job in chips.live(state):
+        if job.due_ns is not None:
+            is_held = job.stage is JobStage.HOLDING
+            time_ns = settings.heal_timeout_ns if is_held else settings.stop_timeout_ns
+            state.put(replace(job, due_ns=state.moment_ns + time_ns))
+
+
 def rebooted(state: State) -> None:
     """No supervisor outlives its boot."""
     for job in chips.live(state):
