@@ -198,13 +198,22 @@ class State(Marks):
             if (chip := self.get(Device, chip_id)) is None:
                 continue
             for device in (chip, *self.parts(chip_id)):
-                for key in self.on_device.get((Condition, device.id), ()):
-                    self.said.pop(key, None)
-                    self._arm(key, self.cells[Condition][key])
-                for key in self.on_device.get((Promotion, device.id), ()):
-                    self.said.pop(key, None)
-                    self._arm(key, self.cells[Promotion][key])
+                for condition in self.on(Condition, device.id):
+                    self._judge_anew(condition)
+                for promotion in self.on(Promotion, device.id):
+                    self._judge_anew(promotion)
             self.mark((chip_id,))
+
+    def _judge_anew(self, cell: deadlines.Timed) -> None:
+        """It is as far on as it would be, and nothing falls due in the past."""
+        after = cell
+        if not self.awaits(cell.source, cell.device_id):
+            after = deadlines.in_its_phase(self.lookup_on(cell.device_id), cell, self.moment_ns)
+        key = self._keys[type(cell)](cell)
+        if after != cell:
+            self.put(after)
+        self.said.pop(key, None)
+        self._arm(key, after)
 
     def _follow_sighting(self, key: Key, before: Sighting | None, after: Sighting | None) -> None:
         if after is not None and after.suppressed_ns is not None:
