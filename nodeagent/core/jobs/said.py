@@ -46,8 +46,8 @@ def begun(state: State, given: JobBegun) -> bool:
         if not _is_another_life(job, given):
             return _goes_on(state, job, given)
         lifecycle.end(state, job, "a supervisor has begun anew, and knows nothing of it", None)
-    elif not limits.room_for_job(state):
-        return _no_room(state, given)
+    elif why := limits.why_no_job(state, given.peer.uid):
+        return _no_room(state, given, why)
     if (ended := state.get(Job, given.job)) is not None:
         state.drop(ended)
     began = Job(
@@ -131,8 +131,8 @@ def _devices(state: State, known: tuple[str, ...], given: JobBegun) -> tuple[str
     return tuple(dict.fromkeys((*known, *ids)))
 
 
-def _no_room(state: State, given: JobBegun) -> bool:
-    why = f"{given.job} is not supervised: {limits.MAX_JOBS} jobs are already"
+def _no_room(state: State, given: JobBegun, full: str) -> bool:
+    why = f"{given.job} is not supervised: {full}"
     state.answer = Answer(refused=Refused.NO_ROOM, reason=why)
     return notice(state, state.device(state.node_id), code="", why=why, source="agent")
 

@@ -192,6 +192,17 @@ def test_there_are_no_more_than_there_is_room_for(monkeypatch: pytest.MonkeyPatc
     assert place.stage(OTHER) is JobStage.RUNNING
 
 
+def test_no_user_may_keep_all_of_the_others_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_JOBS_OF_USER", 1)
+    place = Place()
+    place.begin(peer=Peer(pid=1, start_time=1, uid=1000))
+    place.begin(job="pid:2", peer=Peer(pid=2, start_time=1, uid=1000))
+    place.begin(job=OTHER, peer=Peer(pid=3, start_time=1, uid=1001))
+    assert [job.name for job in place.engine.view().jobs] == [JOB, OTHER]
+    why = "pid:2 is not supervised: 1 jobs of the user 1000 are already"
+    assert place.emitted(EventKind.NOTICE)[-1][1] == why
+
+
 def test_that_there_is_no_room_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_JOBS", 0)
     place = Place()
