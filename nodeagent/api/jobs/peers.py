@@ -6,11 +6,11 @@ process began is never another process. It signals nobody.
 
 import re
 import socket
-import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
+from nodeagent.api.access.credentials import UCRED
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.model import Peer
 from nodeagent.processes import PARENT, START, job_of, read, stat_of
@@ -29,8 +29,8 @@ _HIDDEN: Final = (
 
 def peer_of(connection: socket.socket, procfs: Path = PROCFS) -> Peer:
     """Raises ``Refusal`` where the daemon cannot see the process, ``OSError`` where it is not known which."""
-    raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    pid, uid, _ = struct.unpack("3i", raw)
+    raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, UCRED.size)
+    pid, uid, _ = UCRED.unpack(raw)
     try:
         start_time = int(stat_of(procfs / str(pid))[1][START])
     except OSError as error:

@@ -140,6 +140,22 @@ def test_a_process_that_has_ended_or_began_at_another_time_does_not_live() -> No
     zombie.wait()
 
 
+@pytest.mark.root
+def test_a_user_s_number_may_need_all_of_its_bits() -> None:
+    uid = 2**32 - 16
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as there:
+        listener.bind(f"\0nodeagent-test-{os.getpid()}")
+        listener.listen()
+        os.seteuid(uid)
+        try:
+            there.connect(listener.getsockname())
+        finally:
+            os.seteuid(0)
+        here, _ = listener.accept()
+        with here:
+            assert peers.peer_of(here).uid == uid
+
+
 def test_what_proc_hides_is_said_with_what_to_do(tmp_path: Path) -> None:
     here, there = socket.socketpair()
     why = r"cannot see process \d+ in /proc: .* with hidepid and gid"
