@@ -46,7 +46,7 @@ from nodeagent.core.state.cell_keys import (
 from nodeagent.core.state.groups import Groups
 from nodeagent.core.state.indexes import Coded, Indexes
 from nodeagent.core.state.marks import Marks
-from nodeagent.core.state.queries import PART_OF
+from nodeagent.core.state.queries import PART_OF, Uses
 from nodeagent.core.state.timers import Timers
 from nodeagent.core.verdicts.judge import RESET_LEVELS, Contribution
 
@@ -171,18 +171,22 @@ class State(Marks):
         if after is not None:
             self.unreviewed[after.asker_id] = None
 
-    def _follow_job(self, key: Key, _: Job | None, after: Job | None) -> None:
+    def _follow_job(self, key: Key, before: Job | None, after: Job | None) -> None:
         """Whatever waits for one of its chips looks again; which these are, claims say too."""
         self.timers.set(key, None if after is None else after.due_ns)
         if after is None or after.stage is JobStage.ENDED:
             self.live_jobs.pop(key, None)
         else:
             self.live_jobs[key] = after
+        if not _use_alike(before, after):
+            self.uses = Uses()
         self.ended_jobs.pop(key[1], None)
         self.unreviewed.update(dict.fromkeys(device.id for device in self.cells[Device].values()))
         self._judge_by_jobs()
 
     def _follow_claimed(self, _: Key, __: Claimed | None, ___: Claimed | None) -> None:
+        if self.live_jobs:
+            self.uses = Uses()
         self._judge_by_jobs()
 
     def _judge_by_jobs(self) -> None:
@@ -237,6 +241,8 @@ class State(Marks):
             self.on_device.remove((type(before), before.device_id), key)
 
     def _follow_device(self, key: Key, before: Device | None, after: Device | None) -> None:
+        if self.live_jobs:
+            self.uses = Uses()
         if before is not None:
             self.names.remove(before)
             self.mark((before.id,))
@@ -307,6 +313,14 @@ class State(Marks):
                 self._arm(key, cell, not_before_ns)
         for key, source in self.cells[Source].items():
             self.timers.set(key, deadlines.of_source(self.lookup, source))
+
+
+def _use_alike(before: Job | None, after: Job | None) -> bool:
+    """Whether both are live, or neither is, and name the same devices."""
+    if before is None or after is None:
+        return False
+    is_ended = before.stage is JobStage.ENDED
+    return is_ended is (after.stage is JobStage.ENDED) and before.devices == after.devices
 
 
 def _is_injected(cell: Timed) -> bool:
