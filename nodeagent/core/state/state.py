@@ -6,7 +6,7 @@ Nothing here judges or emits.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.catalog.lookup import Lookup
@@ -48,10 +48,19 @@ from nodeagent.core.state.indexes import Coded, Indexes
 from nodeagent.core.state.marks import Marks
 from nodeagent.core.state.queries import PART_OF, Uses
 from nodeagent.core.state.timers import Timers
-from nodeagent.core.verdicts.judge import RESET_LEVELS, Contribution
+from nodeagent.core.verdicts.judge import RESET_LEVELS, Contribution, Judgement
 
 Timed = Condition | Promotion | RuleCell
 OnDevice = Condition | Promotion | Hold
+
+
+class ClaimedJob(NamedTuple):
+    """A job that only claims devices, as it was shown, and what that follows from."""
+
+    kind: str
+    devices: tuple[str, ...]
+    judged: tuple[Judgement, ...]
+    view: JobView
 
 
 class State(Marks):
@@ -83,6 +92,7 @@ class State(Marks):
         self.suppressed = Groups[str]()
         self.said: dict[Key, Contribution] = {}
         self.ended_jobs: dict[str, JobView] = {}
+        self.claimed_jobs: dict[str, ClaimedJob] = {}
         self._follow: dict[type, Callable[[Key, Any, Any], None]] = {
             Condition: self._follow_condition,
             Promotion: self._follow_promotion,
