@@ -10,7 +10,7 @@ import pytest
 from nodeagent.api.jobs import peers
 from nodeagent.api.refusal import Refusal
 from nodeagent.config.jobs import JobsConfig
-from nodeagent.core.model import EventKind, JobBegun, JobStage, Peer
+from nodeagent.core.model import EventKind, Holder, JobBegun, JobStage, Peer
 from nodeagent.job import lines
 from nodeagent.job.lines import Word
 from nodeagent.processes import START, stat_of
@@ -175,9 +175,9 @@ def test_a_supervisor_in_a_container_is_told_the_pids_that_it_sees(tmp_path: Pat
             peer = Peer(pid=inner, start_time=int(stat_of(Path(f"/proc/{inner}"))[1][START]), uid=0)
             seen_inside = int(wait_until(lambda: pids.exists() and pids.read_text()))
 
-            pid_of = peers.pids_for(peer)
+            found = peers.Pids(peer).of(map(holder, (inner, rank, os.getpid())))
 
-            assert (pid_of(inner), pid_of(rank), pid_of(os.getpid())) == (1, seen_inside, None)
+            assert tuple(found.values()) == (1, seen_inside, None)
         finally:
             outer.kill()
 
@@ -186,7 +186,24 @@ def test_a_supervisor_beside_the_daemon_sees_its_pids() -> None:
     me = os.getpid()
     peer = Peer(pid=me, start_time=int(stat_of(Path(f"/proc/{me}"))[1][START]), uid=0)
 
-    assert peers.pids_for(peer)(1) == 1
+    assert tuple(peers.Pids(peer).of([holder(1)]).values()) == (1,)
+
+
+def test_each_process_is_looked_up_once_for_as_long_as_it_holds_a_chip(tmp_path: Path) -> None:
+    """It is not there any more: whoever looks again finds nothing."""
+    for pid, numbers in ((5, "5 1"), (6, "6 2")):
+        folder = tmp_path / str(pid)
+        folder.mkdir()
+        (folder / "status").write_text(f"NSpid:\t{numbers}\n")
+        (folder / "stat").write_text(f"{pid} (python) S 5 {'0 ' * 17}7 0\n")
+    pids = peers.Pids(Peer(pid=5, start_time=7, uid=0), tmp_path)
+    rank = Holder(pid=6, start_time=7, command="python3")
+    found = [pids.of([rank])[rank]]
+    (tmp_path / "6" / "status").unlink()
+    found.append(pids.of([rank])[rank])
+    pids.of([])
+    found.append(pids.of([rank])[rank])
+    assert found == [2, 2, None]
 
 
 def children(pid: int) -> list[int]:
