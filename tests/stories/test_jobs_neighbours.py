@@ -57,7 +57,7 @@ async def test_a_neighbour_that_yields_is_stopped_once_nobody_else_is_left_and_b
     async with neighbours(tmp_path, "--yields") as (job, neighbour):
         job.node.node.hold("npu0", os.getpid())
         job.node.break_("npu0")
-        await waits(job, f"npu0 is held by pytest (pid {os.getpid()}")
+        await waits(job, f"(pid {os.getpid()}")
         await job.comes(lambda: "job_stopped" in job.course(), "that the job of the faulty chip has stopped")
         before = neighbour.course()
         job.node.node.end_process("npu0", os.getpid())
@@ -100,7 +100,7 @@ async def test_a_user_without_a_supervisor_is_never_stopped(tmp_path: Path) -> N
             await job.trains(1)
             job.node.break_("npu0")
             await job.comes(lambda: "job_stopped" in job.course(), "that it has stopped")
-            await waits(job, "npu1 is claimed by the training slurm:9")
+            await waits(job, "npu1 is claimed by the job slurm:9")
 
             assert await job.status() == Status.RESCHEDULE_ISOLATED
             assert other.returncode is None

@@ -22,10 +22,10 @@ BAD_INPUT = 0x80C98002
 
 
 async def listed(job: Job) -> dict[str, object]:
-    """The job as ``nodeagent job list`` shows it."""
-    status, out = await job.node.daemon.command("job", "list", "--socket", job.node.daemon.socket)
+    """The job as ``nodeagent job list --all`` shows it."""
+    status, out = await job.node.daemon.command("job", "list", "--all", "--socket", job.node.daemon.socket)
     assert status == 0
-    found: list[dict[str, object]] = json.loads(out)
+    found = [json.loads(line) for line in out.splitlines()]
     return next(each for each in found if each["name"] == job.step.name)
 
 
