@@ -30,11 +30,13 @@ def by_annotation(job: Job) -> str:
 
 
 def by_site(job: Job) -> str:
-    """The daemon takes it: it is wrong only for a job that says nothing of placements."""
-    job.node.daemon.sections = ("[jobs.defaults]", 'unconditional = "true"')
-    source = "the site's [jobs.defaults] unconditional"
-    needed = "needs fault-tolerance/job-retry-num (or placements), a whole number from 1 to 128"
-    return f"unconditional ({source}): {needed}"
+    """The daemon takes it: it is wrong only beside what slurm.conf says, which the supervisor reads."""
+    job.node.daemon.sections = ("[jobs.defaults]", 'grace = "45s"')
+    conf = job.folder / "slurm.conf"
+    conf.write_text("KillWait=45\n")
+    job.env = {"SLURM_JOB_ID": "7", "SLURM_CONF": str(conf)}
+    right = "below the 45 s after which the scheduler kills (KillWait), not '45s'"
+    return f"grace (the site's [jobs.defaults] grace): {right}"
 
 
 @pytest.mark.parametrize("given", [by_flag, by_environment, by_annotation, by_site])

@@ -14,6 +14,9 @@ pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.xdist_group("cgrou
 
 PAIR = ("npu0", "npu1")
 HOUR_S = 3600
+CORRELATION_S = 30
+"""So long a rule waits whether other chips of the job show the same; no run begins meanwhile."""
+
 PARITY = 0x80E18005
 """RestartNPU. A rule takes the chip out at the third within 24 h."""
 
@@ -48,14 +51,18 @@ async def test_a_code_that_needs_a_reset_a_third_time_within_a_day_isolates_the_
             job.node.pass_time(HOUR_S)
             await job.node.read_again()
         job.node.node.raise_code("npu0", PARITY)
+        await job.node.ended(3)
+        await job.node.read_again()
+        before = job.ranks(4)
+        job.node.pass_time(CORRELATION_S)
 
         assert await job.status() == Status.RESCHEDULE_ISOLATED
         ended = (await job.node.event(EventKind.JOB_ENDED, "")).job
         assert ended is not None
         assert ended.recommended is Recommendation.RESCHEDULE_ISOLATED
         assert (await listed(job))["recommended"] == "RESCHEDULE_ISOLATED"
-        assert job.ranks(4) == []
-        assert job.node.node.calls(INBAND) == 2
+        assert (before, job.ranks(4)) == ([], [])
+        assert job.node.node.calls(INBAND) == 3
         assert (await job.node.verdicts())["npu0"] == "ISOLATE"
 
 
