@@ -80,9 +80,11 @@ def _look_at(state: State, began: Job) -> None:
 
 def _is_another_life(job: Job, given: JobBegun) -> bool:
     """A supervisor that is another process, and begins with the first run: it numbers what it says anew. One
-    that was started again on its own journal is past its first run, or in it.
+    that was started again on its own journal is past its first run, or in it, or has never said anything.
     """
-    return given.peer != job.peer and given.run == 1 and not given.is_running
+    if given.peer == job.peer or given.run > 1 or given.is_running:
+        return False
+    return job.said > 0 or job.stage is JobStage.LEAVING
 
 
 def _goes_on(state: State, job: Job, given: JobBegun) -> bool:

@@ -123,6 +123,28 @@ def test_another_supervisor_of_that_name_that_begins_anew_is_another_job() -> No
     ]
 
 
+def test_one_that_was_started_again_before_it_ever_said_anything_goes_on() -> None:
+    place = Place()
+    place.fault()
+    place.begin()
+    place.begin(peer=Peer(pid=71, start_time=2, uid=1000))
+    assert (place.stage(), place.job().run) == (JobStage.HOLDING, 1)
+    assert place.told() == [("job_begun", "its supervisor has begun")]
+
+
+def test_another_one_is_not_told_to_leave_for_what_one_before_it_left() -> None:
+    place = Place()
+    place.do(held("npu1", OTHER))
+    place.fault()
+    place.begin()
+    place.wait(601)
+    assert place.stage() is JobStage.LEAVING
+    place.recover()
+    place.poll_all()
+    place.begin(peer=Peer(pid=71, start_time=2, uid=1000))
+    assert (place.stage(), place.job().run) == (JobStage.RUNNING, 1)
+
+
 def test_one_that_was_started_again_on_its_journal_goes_on() -> None:
     place = Place()
     place.run()
