@@ -503,6 +503,10 @@ in-place-retries = "3"
             '[jobs.defaults]\nretries = "3"',
             "jobs.defaults.retries: no such key; the keys are kind, in-place,",
         ),
+        (
+            '[jobs.defaults]\nunconditional = "true"',
+            "jobs.defaults.unconditional: needs placements beside it",
+        ),
         ('[jobs.limits]\nkind = "training"', "jobs.limits.kind: this key has no limit"),
         (
             "[jobs.limits]\ngrace = 20",

@@ -15,6 +15,8 @@ from nodeagent.toml.texts import OptionalPath
 
 SOCKET_NAME: Final = "jobs.sock"
 
+NEEDS_PLACEMENTS: Final = "needs placements beside it, or each job that sets none is refused"
+
 StopTimeout = Annotated[int, duration(5 * SECOND_NS, 600 * SECOND_NS, '"5s" to "10m"')]
 HealTimeout = Annotated[int, duration(30 * SECOND_NS, 3600 * SECOND_NS, '"30s" to "1h"')]
 Policies = Annotated[
@@ -46,6 +48,8 @@ class JobsConfig(Struct, frozen=True, kw_only=True):
                 wrong = policy_keys.problem(key, text, as_limit=table == "limits")
                 if wrong is not None:
                     report((table, key), wrong.removeprefix(f"{key}: "))
+        if self.defaults.get("unconditional", "").lower() == "true" and "placements" not in self.defaults:
+            report(("defaults", "unconditional"), NEEDS_PLACEMENTS)
 
     def settings(self) -> JobSettings:
         """What the core decides by."""

@@ -79,10 +79,7 @@ def _in_time(state: State, condition: Condition) -> Condition:
         return condition
     if _is_past(state, deadlines.timeout_ns(state.lookup, condition)):
         condition = replace(condition, judged=True, timed_out=True)
-    lookup = state.lookup_on(condition.device_id)
-    while _is_past(state, deadlines.phase_ns(lookup, condition)):
-        condition = replace(condition, phase=condition.phase + 1)
-    return condition
+    return deadlines.in_its_phase(state.lookup_on(condition.device_id), condition, state.moment_ns)
 
 
 def _is_past(state: State, at_ns: int | None) -> bool:

@@ -26,6 +26,9 @@ from tests.waiting import WAIT_LIMIT_S, until
 TRAIN: Final = ROOT / "packaging" / "examples" / "jobs" / "train.py"
 RANKS: Final = 8
 CHIPS: Final = tuple(f"npu{rank}" for rank in range(RANKS))
+PIDS: Final = 1 << 22
+"""No process has a greater number: proc(5), /proc/sys/kernel/pid_max."""
+
 JOB_KINDS: Final = ("begun", "asked", "stopped", "rerun", "suspected", "suspended", "ended")
 
 _CGROUPS: Final = (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup"))
@@ -67,10 +70,13 @@ class Step:
 
 
 @contextmanager
-def slurm_step() -> Iterator[Step]:
-    """Needs root. What is left in it at the end is killed. Its number is of this process alone."""
+def slurm_step(place: int = 0) -> Iterator[Step]:
+    """Needs root. What is left in it at the end is killed. Its number is of this process alone; ``place``
+    tells several of them apart.
+    """
     top = next(each for each in _CGROUPS if (each / "cgroup.procs").exists()) / "slurm"
-    step = Step(os.getpid(), top / "uid_0" / f"job_{os.getpid()}" / "step_0")
+    number = os.getpid() + place * PIDS
+    step = Step(number, top / "uid_0" / f"job_{number}" / "step_0")
     step.cgroup.mkdir(parents=True)
     try:
         yield step
@@ -92,16 +98,20 @@ def _empty(step: Step) -> None:
 
 @dataclass(kw_only=True)
 class Job:
-    """``policy`` are flags of ``job run``, ``words`` further arguments of the trainer, ``trained`` another
-    command in its place. All before the start.
+    """``chips`` has one for each rank. ``policy`` are flags of ``job run``, ``words`` further arguments of
+    ``trainer``, ``trained`` another command in its place, ``program`` the module of the supervisor with its
+    first arguments. All before the start.
     """
 
     node: Acting
     step: Step
     folder: Path
+    chips: Sequence[str] = CHIPS
     policy: Sequence[str] = ()
+    trainer: Path = TRAIN
     words: Sequence[str] = ()
     trained: Sequence[str | Path] = ()
+    program: Sequence[str] = ("nodeagent.job",)
     env: Mapping[str, str] = field(default_factory=dict)
     process: asyncio.subprocess.Process | None = None
     holding: asyncio.Task[None] | None = None
@@ -120,17 +130,17 @@ class Job:
 
     def command(self) -> list[str | Path]:
         state: tuple[str | Path, ...] = ("--state", self.folder / "state")
-        pace = ("--ranks", str(RANKS), "--step-time", "0.02", "--every", "5", "--steps", "100000")
+        pace = ("--ranks", str(len(self.chips)), "--step-time", "0.02", "--every", "5", "--steps", "100000")
         trains: list[str | Path] = [
             sys.executable,
-            TRAIN,
+            self.trainer,
             "--checkpoints",
             self.checkpoints,
             *pace,
             *self.words,
         ]
         command = self.trained or trains
-        return [sys.executable, "-m", "nodeagent.job", "run", *state, *self.policy, "--", *command]
+        return [sys.executable, "-m", *self.program, "run", *state, *self.policy, "--", *command]
 
     async def start(self) -> None:
         self.checkpoints.mkdir(parents=True, exist_ok=True)
@@ -159,7 +169,7 @@ class Job:
                 if rank not in held:
                     held.add(rank)
                     with contextlib.suppress(ValueError):  # it has ended already
-                        self.node.node.hold(f"npu{rank.rank}", rank.pid, is_real=True)
+                        self.node.node.hold(self.chips[rank.rank], rank.pid, is_real=True)
             await asyncio.sleep(0.02)
 
     def order(self, *lines: str) -> None:
@@ -180,7 +190,7 @@ class Job:
 
     async def trains(self, run: int) -> list[Rank]:
         """Wait until all ranks of the run are there, and have got beyond where they began."""
-        await self.comes(lambda: len(self.ranks(run)) == RANKS, f"run {run}")
+        await self.comes(lambda: len(self.ranks(run)) == len(self.chips), f"run {run}")
         ranks = self.ranks(run)
         await self.comes(lambda: self.newest() > ranks[0].step, f"a checkpoint of run {run}")
         return ranks
@@ -210,22 +220,36 @@ class Job:
         kinds = [each.kind.value for each in self.events() if each.job and each.job.name == self.step.name]
         return [kind for kind, _ in groupby(kinds)]
 
+    async def leave(self) -> None:
+        """Its ranks get no chips any more."""
+        if self.holding is not None:
+            self.holding.cancel()
+            await asyncio.gather(self.holding, return_exceptions=True)
+
 
 @asynccontextmanager
-async def supervised(folder: Path) -> AsyncIterator[Job]:
+async def supervised(
+    folder: Path, description: str = "8x910B", *, chips: Sequence[str] = CHIPS, mode: str = "on"
+) -> AsyncIterator[Job]:
     """The daemon runs and every chip was seen; the job is not started. At the end nothing of both is left."""
-    async with acting(folder, "8x910B") as node:
+    async with acting(folder, description) as node:
+        node.mode = mode
         await node.start()
         await node.read_again()
-        with slurm_step() as step:
-            job = Job(node=node, step=step, folder=folder / "job")
-            job.folder.mkdir()
-            try:
-                yield job
-            finally:
-                if job.holding is not None:
-                    job.holding.cancel()
-                    await asyncio.gather(job.holding, return_exceptions=True)
+        async with beside(node, folder / "job", chips) as job:
+            yield job
+
+
+@asynccontextmanager
+async def beside(node: Acting, folder: Path, chips: Sequence[str], place: int = 0) -> AsyncIterator[Job]:
+    """A job on a daemon that runs; each has a ``place`` of its own. At the end nothing of it is left."""
+    with slurm_step(place) as step:
+        job = Job(node=node, step=step, folder=folder, chips=chips)
+        job.folder.mkdir()
+        try:
+            yield job
+        finally:
+            await job.leave()
 
 
 async def claim(job: Job, *chips: str) -> None:

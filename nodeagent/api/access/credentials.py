@@ -29,6 +29,11 @@ CERTIFICATE: Final = "certificate:"
 ANY_NAME = "*"
 """In ``grpc.roles``: stands for every certificate name that has no role of its own."""
 
+UCRED: Final = struct.Struct("iII")
+"""What the kernel says of a peer: its pid, uid and gid (``struct ucred``, unix(7)). Users and groups have 32
+bits without a sign.
+"""
+
 _SO_PEERGROUPS: Final = 59
 _MAX_OPTION_BYTES: Final = 1024
 
@@ -217,8 +222,8 @@ def _caller_by_name(names: list[str], roles: Mapping[str, str]) -> Caller:
 
 def _peer_credentials(connection: socket.socket) -> PeerCredentials:
     """Asks the kernel who connected. Raises ``OSError`` if it does not say."""
-    raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    pid, uid, gid = struct.unpack("3i", raw)
+    raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, UCRED.size)
+    pid, uid, gid = UCRED.unpack(raw)
     return PeerCredentials(pid=pid, uid=uid, gid=gid, groups=_peer_groups(connection))
 
 

@@ -1,6 +1,6 @@
 """A job's chips: which devices its processes hold, and what is read of them. It decides and keeps nothing."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -79,9 +79,9 @@ def devices_of(view: View, job: JobView) -> list[DeviceView]:
     return [device for device in view.devices if device.id in wanted]
 
 
-def chip(device: DeviceView, readings: Readings, pid_of: Callable[[int], int | None]) -> Chip:
-    """``pid_of`` says which pid a process of the host has for the supervisor, None for none."""
-    pids = None if device.holders is None else [pid_of(holder.pid) for holder in device.holders]
+def chip(device: DeviceView, readings: Readings, pids_there: Mapping[Holder, int | None]) -> Chip:
+    """``pids_there`` are the pids that processes of the host have for the supervisor, None for none."""
+    pids = None if device.holders is None else [pids_there[holder] for holder in device.holders]
     use = readings.get(_USE.get(device.vendor, ""))
     memory_use = readings.get(_MEMORY_USE)
     return Chip(

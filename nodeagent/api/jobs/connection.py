@@ -52,6 +52,7 @@ class Connection:
         self._of_cgroup = of_cgroup
         self._stream = stream
         self._begun: lines.Begin | None = None
+        self._pids = peers.Pids(peer)
         self._run = 0
         self._runs = False
         self._told: lines.Want | None = None
@@ -236,10 +237,10 @@ class Connection:
         if job is None:
             return lines.Chips(number=ask.number)
         devices, readings = chips.devices_of(view, job), self._desk.readings()
-        pid_of = peers.pids_for(self.peer)
+        pids = self._pids.of(holder for each in devices for holder in each.holders or ())
         return lines.Chips(
             number=ask.number,
-            chips=tuple(chips.chip(each, readings.get(each.name, {}), pid_of) for each in devices),
+            chips=tuple(chips.chip(each, readings.get(each.name, {}), pids) for each in devices),
         )
 
     # ------------------------------------------------------------------ its end

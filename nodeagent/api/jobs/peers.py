@@ -6,13 +6,13 @@ process began is never another process. It signals nobody.
 
 import re
 import socket
-import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from nodeagent.api.access.credentials import UCRED
 from nodeagent.api.refusal import Refusal, Status
-from nodeagent.core.model import Peer
+from nodeagent.core.model import Holder, Peer
 from nodeagent.processes import PARENT, START, job_of, read, stat_of
 
 PROCFS: Final = Path("/proc")
@@ -29,8 +29,8 @@ _HIDDEN: Final = (
 
 def peer_of(connection: socket.socket, procfs: Path = PROCFS) -> Peer:
     """Raises ``Refusal`` where the daemon cannot see the process, ``OSError`` where it is not known which."""
-    raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    pid, uid, _ = struct.unpack("3i", raw)
+    raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, UCRED.size)
+    pid, uid, _ = UCRED.unpack(raw)
     try:
         start_time = int(stat_of(procfs / str(pid))[1][START])
     except OSError as error:
@@ -57,22 +57,34 @@ def lives(peer: Peer, procfs: Path = PROCFS) -> bool:
     return int(fields[START]) == peer.start_time and fields[_STATE] not in _ENDED
 
 
-def pids_for(peer: Peer, procfs: Path = PROCFS) -> Callable[[int], int | None]:
+class Pids:
     """Which pid a process has in the PID namespace of the peer, by the daemon's pid.
 
     In a container only what is below the peer has one there: others may have the number as well, in a
-    namespace of their own. None where there is none, or that cannot be seen.
+    namespace of their own. Each process is looked up once, since a job may have a thousand on its chips.
     """
-    depth = len(_numbers(peer.pid, procfs))
-    if depth <= 1:
-        return lambda pid: pid
 
-    def pid_there(pid: int) -> int | None:
-        numbers = _numbers(pid, procfs)
-        is_below = (peer.pid, peer.start_time) in ancestry(pid, procfs)
-        return numbers[depth - 1] if is_below and len(numbers) >= depth else None
+    def __init__(self, peer: Peer, procfs: Path = PROCFS) -> None:
+        self._peer = peer
+        self._procfs = procfs
+        self._depth = len(_numbers(peer.pid, procfs))
+        self._known: dict[Holder, int | None] = {}
 
-    return pid_there
+    def of(self, holders: Iterable[Holder]) -> Mapping[Holder, int | None]:
+        """None where it has none, or that cannot be seen. What was known of all others is forgotten."""
+        before, self._known = self._known, {}
+        for holder in holders:
+            if holder not in self._known:
+                known = holder in before
+                self._known[holder] = before[holder] if known else self._looked_up(holder.pid)
+        return self._known
+
+    def _looked_up(self, pid: int) -> int | None:
+        if self._depth <= 1:
+            return pid
+        numbers = _numbers(pid, self._procfs)
+        is_below = (self._peer.pid, self._peer.start_time) in ancestry(pid, self._procfs)
+        return numbers[self._depth - 1] if is_below and len(numbers) >= self._depth else None
 
 
 def _numbers(pid: int, procfs: Path) -> list[int]:

@@ -43,6 +43,7 @@ def started(state: State, given: Started) -> bool:
     reported.began_again(state)
     processes.began_again(state)
     proposals.began_again(state)
+    said.began_again(state)
     state.rearm()
     why = f"nodeagent {given.version}" + (" after a reboot" if rebooted else "")
     why += f"; {given.doubt}" if given.doubt else ""

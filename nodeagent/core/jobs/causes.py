@@ -25,7 +25,7 @@ from nodeagent.core.resets import blockers, eligibility, policy
 from nodeagent.core.state.state import State
 from nodeagent.core.verdicts import recovery
 from nodeagent.core.verdicts.emit import contributions
-from nodeagent.core.verdicts.judge import PRECEDENCE, Contribution
+from nodeagent.core.verdicts.judge import PRECEDENCE, SEPARATING_LEVELS, Contribution
 
 _STOPS = (Handling.RESCHEDULE, Handling.STOP_RESET_RESTART, Handling.RESTART_JOB)
 """Beside these no run begins."""
@@ -177,6 +177,19 @@ def of_wait(state: State, job: Job) -> Cause | None:
         is_barred = said.stance[1] in _STOPS or said.stance[0] is Verdict.ISOLATE
         if is_barred and not _of_the_job(state, said):
             return _away(device, said)
+    return _of_rule(state, job)
+
+
+def _of_rule(state: State, job: Job) -> Cause | None:
+    """One of its chips is about to be taken out for what came again and again, unless others turn out to show
+    the same: a run would only begin to be ended.
+    """
+    for device in notes.concerned(state, chips.used_by(state, job)):
+        for promotion in state.on(Promotion, device.id):
+            if not promotion.effective and promotion.level in SEPARATING_LEVELS:
+                level = f"{promotion.level} by the rule {promotion.rule}"
+                why = f"{device.name}: {promotion.code} may come to {level}"
+                return Cause(why=why, code=promotion.code, device_id=device.id)
     return None
 
 

@@ -34,6 +34,13 @@ def used_by(state: Queries, job: Job) -> tuple[str, ...]:
     """The ids of the devices that the job uses, by name; none once it has ended."""
     if job.stage is JobStage.ENDED:
         return ()
+    known = state.uses.devices.get((job.name, job.devices))
+    if known is None:
+        known = state.uses.devices[job.name, job.devices] = _used_by(state, job)
+    return known
+
+
+def _used_by(state: Queries, job: Job) -> tuple[str, ...]:
     found = {
         cell.device_id for cell in state.all(Claimed) if any(covers(each, job.name) for each, _ in cell.jobs)
     }
@@ -44,7 +51,13 @@ def used_by(state: Queries, job: Job) -> tuple[str, ...]:
 
 def supervised_on(state: Queries, device_id: str) -> list[Job]:
     """The jobs with a supervisor that use the device, or a part of it."""
-    return [job for job in live(state) if device_id in chips_of(state, job)]
+    on_chip = state.uses.on_chip
+    if on_chip is None:
+        on_chip = state.uses.on_chip = {}
+        for key, job in state.live_jobs.items():
+            for chip_id in chips_of(state, job):
+                on_chip.setdefault(chip_id, []).append(key)
+    return [state.live_jobs[key] for key in on_chip.get(device_id, ())]
 
 
 def is_out_of_the_way(job: Job) -> bool:
@@ -54,12 +67,31 @@ def is_out_of_the_way(job: Job) -> bool:
 
 def chips_of(state: Queries, job: Job) -> frozenset[str]:
     """The ids of its devices; of a part, that of its chip."""
-    return frozenset(state.chip_of(state.device(device_id)).id for device_id in used_by(state, job))
+    device_ids = used_by(state, job)
+    if not device_ids:
+        return frozenset()
+    known = state.uses.chips.get((job.name, job.devices))
+    if known is None:
+        known = frozenset(state.chip_of(state.device(device_id)).id for device_id in device_ids)
+        state.uses.chips[job.name, job.devices] = known
+    return known
 
 
 def is_supervised(state: Queries, claimed: str) -> bool:
     """Whether the claim is that of a job with a supervisor, which says more of it."""
-    return any(covers(claimed, job.name) for job in live(state))
+    names = state.uses.supervised
+    if names is None:
+        names = state.uses.supervised = frozenset(
+            each for job in live(state) for each in _claims_of(job.name)
+        )
+    return claimed in names
+
+
+def _claims_of(name: str) -> Iterator[str]:
+    """All that ``covers`` the job: of a step, the job as well."""
+    whose = cgroup_of(name)
+    yield whose
+    yield from (whose[:place] for place, letter in enumerate(whose) if letter == ".")
 
 
 def in_place(state: Queries) -> frozenset[str]:

@@ -20,7 +20,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from nodeagent.core.jobs import chips, notes
-from nodeagent.core.model import EventKind, Job, JobStage
+from nodeagent.core.model import EventKind, Job, JobSaid, JobStage, JobWord
 from nodeagent.core.state import limits
 from nodeagent.core.state.state import State
 from nodeagent.core.verdicts.emit import emit
@@ -86,7 +86,7 @@ def advance(state: State, job: Job, happened: Happened, **changes: Any) -> Job |
     return after
 
 
-NOT_RUN: Final[Mapping[str, Any]] = {"started": False, "stopped": False, "suspended": False}
+NOT_RUN: Final[Mapping[str, Any]] = {"started": False, "stopped": False, "end": None, "suspended": False}
 """What holds of a run that has not begun."""
 
 
@@ -176,6 +176,18 @@ def durations(job: Job) -> Mapping[str, str]:
         return {}
     steps = (("stopped_after_s", job.stopped_ns), ("granted_after_s", job.granted_ns))
     return {name: f"{(at_ns - since_ns) / 1e9:.3f}" for name, at_ns in steps if at_ns is not None}
+
+
+def words_of_end(said: JobSaid) -> str:
+    how = "stopped" if said.what is JobWord.STOPPED else "ended by itself"
+    status = "" if said.status is None else f" with status {said.status}"
+    return f"run {said.run} {how}{status}" + (f": {said.why}" if said.why else "")
+
+
+def evidence_of(said: JobSaid) -> Mapping[str, str]:
+    status = {} if said.status is None else {STATUS: str(said.status)}
+    of_it = {"said": said.what.value, "number": str(said.number), "run": str(said.run)}
+    return {**said.evidence, **of_it, **status}
 
 
 def _wanted(job: Job) -> Mapping[str, str]:

@@ -3,15 +3,15 @@
 It shows what the state says, and changes nothing.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
 from nodeagent.core.jobs import chips
 from nodeagent.core.jobs.recommended import recommended
 from nodeagent.core.model import Claimed, Device, Handling, Job, JobNote, JobStage, JobView, Verdict, Wanted
-from nodeagent.core.state.state import State
+from nodeagent.core.state.state import ClaimedJob, State
 from nodeagent.core.verdicts.emit import judgement
-from nodeagent.core.verdicts.judge import strictest
+from nodeagent.core.verdicts.judge import Judgement, strictest
 
 _NO_WORK: Final = (Verdict.ISOLATE, Verdict.NO_NEW_JOBS)
 
@@ -102,24 +102,38 @@ def _supervised(state: State, job: Job) -> JobView:
     )
 
 
-def _claimed(state: State) -> Iterator[JobView]:
+def _claimed(state: State) -> list[JobView]:
+    """Each is made anew only where its claims or a verdict have changed: this is shown with every change."""
     kinds: dict[str, str] = {}
     devices: dict[str, list[str]] = {}
     for cell in state.all(Claimed):
         for job, kind in cell.jobs:
             kinds[job] = kind
             devices.setdefault(job, []).append(cell.device_id)
+    known, state.claimed_jobs = state.claimed_jobs, {}
     for name in sorted(devices):
         if chips.is_supervised(state, name):
             continue
         device_ids = tuple(devices[name])
-        handling = handling_of(state, device_ids)
-        isolated = is_isolated(state, device_ids)
-        yield JobView(
-            name=name,
-            kind=kinds[name],
-            devices=device_ids,
-            recommended=recommended(handling, isolated),
-            isolated=isolated,
-            handling=handling.value,
-        )
+        judged = tuple(judgement(state, device) for device in concerned(state, device_ids))
+        shown = known.get(name)
+        if shown is None or (shown.kind, shown.devices, shown.judged) != (kinds[name], device_ids, judged):
+            shown = _only_claims(name, kinds[name], device_ids, judged)
+        state.claimed_jobs[name] = shown
+    return [shown.view for shown in state.claimed_jobs.values()]
+
+
+def _only_claims(
+    name: str, kind: str, device_ids: tuple[str, ...], judged: tuple[Judgement, ...]
+) -> ClaimedJob:
+    handling = strictest(each.handling for each in judged)
+    isolated = any(each.verdict in _NO_WORK for each in judged)
+    view = JobView(
+        name=name,
+        kind=kind,
+        devices=device_ids,
+        recommended=recommended(handling, isolated),
+        isolated=isolated,
+        handling=handling.value,
+    )
+    return ClaimedJob(kind, device_ids, judged, view)

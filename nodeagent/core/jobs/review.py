@@ -103,8 +103,11 @@ def _asked(state: State, job: Job) -> bool:
     if job.stopped and not chips.left_of(state, job):
         stopped = lifecycle.stop(state, job, job.run)
         if stopped is not None:
-            why = f"nothing of run {job.run} is left"
-            lifecycle.tell(state, EventKind.JOB_STOPPED, stopped, why, lifecycle.durations(stopped), job.run)
+            why, evidence = f"nothing of run {job.run} is left", lifecycle.durations(stopped)
+            if job.end is not None:
+                why = lifecycle.words_of_end(job.end)
+                evidence = {**lifecycle.evidence_of(job.end), **evidence}
+            lifecycle.tell(state, EventKind.JOB_STOPPED, stopped, why, evidence, job.run)
         return True
     cause = causes.of_no_return(state, job)
     return cause is not None and lifecycle.send_away(state, job, cause)

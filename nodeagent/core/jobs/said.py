@@ -4,7 +4,7 @@ It takes their word for what runs, and for nothing else: whether the chips are f
 processes say. What is to become of the job is decided in ``review``.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -46,8 +46,8 @@ def begun(state: State, given: JobBegun) -> bool:
         if not _is_another_life(job, given):
             return _goes_on(state, job, given)
         lifecycle.end(state, job, "a supervisor has begun anew, and knows nothing of it", None)
-    elif not limits.room_for_job(state):
-        return _no_room(state, given)
+    elif why := limits.why_no_job(state, given.peer.uid):
+        return _no_room(state, given, why)
     if (ended := state.get(Job, given.job)) is not None:
         state.drop(ended)
     began = Job(
@@ -80,9 +80,11 @@ def _look_at(state: State, began: Job) -> None:
 
 def _is_another_life(job: Job, given: JobBegun) -> bool:
     """A supervisor that is another process, and begins with the first run: it numbers what it says anew. One
-    that was started again on its own journal is past its first run, or in it.
+    that was started again on its own journal is past its first run, or in it, or has never said anything.
     """
-    return given.peer != job.peer and given.run == 1 and not given.is_running
+    if given.peer == job.peer or given.run > 1 or given.is_running:
+        return False
+    return job.said > 0 or job.stage is JobStage.LEAVING
 
 
 def _goes_on(state: State, job: Job, given: JobBegun) -> bool:
@@ -104,7 +106,7 @@ def _goes_on(state: State, job: Job, given: JobBegun) -> bool:
 def _found_running(state: State, job: Job, run: int) -> Job:
     """It was run where nobody could be asked: so it was granted, by nobody."""
     run = max(run, job.run)
-    fresh: dict[str, Any] = {"run": run, "started": True, "stopped": False, "suspended": False}
+    fresh: dict[str, Any] = {**lifecycle.NOT_RUN, "run": run, "started": True}
     if job.stage is JobStage.HOLDING:
         found = lifecycle.advance(state, job, Happened.FOUND_RUNNING, granted_ns=state.moment_ns, **fresh)
         return job if found is None else found
@@ -131,8 +133,8 @@ def _devices(state: State, known: tuple[str, ...], given: JobBegun) -> tuple[str
     return tuple(dict.fromkeys((*known, *ids)))
 
 
-def _no_room(state: State, given: JobBegun) -> bool:
-    why = f"{given.job} is not supervised: {limits.MAX_JOBS} jobs are already"
+def _no_room(state: State, given: JobBegun, full: str) -> bool:
+    why = f"{given.job} is not supervised: {full}"
     state.answer = Answer(refused=Refused.NO_ROOM, reason=why)
     return notice(state, state.device(state.node_id), code="", why=why, source="agent")
 
@@ -151,12 +153,6 @@ def said(state: State, given: JobSaid) -> bool:
     return True
 
 
-def _evidence(given: JobSaid) -> Mapping[str, str]:
-    status = {} if given.status is None else {lifecycle.STATUS: str(given.status)}
-    of_it = {"said": given.what.value, "number": str(given.number), "run": str(given.run)}
-    return {**given.evidence, **of_it, **status}
-
-
 def _started(state: State, job: Job, given: JobSaid) -> None:
     if given.run >= job.run:
         if job.stage is JobStage.HOLDING or given.run > job.run:
@@ -165,33 +161,26 @@ def _started(state: State, job: Job, given: JobSaid) -> None:
         state.put(job)
     if given.run > 1:
         why = given.why or f"run {given.run} has started"
-        evidence = {**_evidence(given), **lifecycle.durations(job)}
+        evidence = {**lifecycle.evidence_of(given), **lifecycle.durations(job)}
         lifecycle.tell(state, EventKind.JOB_RERUN, job, why, evidence, given.run)
 
 
 def _ended_run(state: State, job: Job, given: JobSaid) -> None:
-    """Nothing of the run is left, by its word. One that was asked stays so until the lists of processes say
-    the same (``review``).
+    """Nothing of the run is left, by its word. One that was asked stays so, and it is told, when the lists
+    of processes say the same (``review``).
     """
-    why = _words_of_end(given)
-    if given.run >= job.run and job.stage is JobStage.ASKED and (left := chips.left_of(state, job)):
-        job = replace(job, run=given.run, stopped=True)
-        state.put(job)
-        why += f"; {left}"
-    elif given.run >= job.run:
+    if given.run >= job.run and job.stage is JobStage.ASKED and chips.left_of(state, job):
+        state.put(replace(job, run=given.run, stopped=True, end=given))
+        return
+    if given.run >= job.run:
         job = lifecycle.stop(state, job, given.run) or job
-    lifecycle.tell(state, EventKind.JOB_STOPPED, job, why, _evidence(given), given.run)
-
-
-def _words_of_end(given: JobSaid) -> str:
-    how = "stopped" if given.what is JobWord.STOPPED else "ended by itself"
-    status = "" if given.status is None else f" with status {given.status}"
-    return f"run {given.run} {how}{status}" + (f": {given.why}" if given.why else "")
+    why = lifecycle.words_of_end(given)
+    lifecycle.tell(state, EventKind.JOB_STOPPED, job, why, lifecycle.evidence_of(given), given.run)
 
 
 def _suspected(state: State, job: Job, given: JobSaid) -> None:
     why = given.why or f"run {given.run} seems to stand still"
-    lifecycle.tell(state, EventKind.JOB_SUSPECTED, job, why, _evidence(given), given.run)
+    lifecycle.tell(state, EventKind.JOB_SUSPECTED, job, why, lifecycle.evidence_of(given), given.run)
 
 
 def _suspended(state: State, job: Job, given: JobSaid) -> None:
@@ -199,7 +188,7 @@ def _suspended(state: State, job: Job, given: JobSaid) -> None:
         job = replace(job, suspended=True)
         state.put(job)
     why = given.why or f"run {given.run} stands still"
-    lifecycle.tell(state, EventKind.JOB_SUSPENDED, job, why, _evidence(given), given.run)
+    lifecycle.tell(state, EventKind.JOB_SUSPENDED, job, why, lifecycle.evidence_of(given), given.run)
 
 
 def _cleared(state: State, job: Job, given: JobSaid) -> None:
@@ -207,7 +196,7 @@ def _cleared(state: State, job: Job, given: JobSaid) -> None:
         job = replace(job, suspended=False)
         state.put(job)
     why = given.why or f"run {given.run} goes on"
-    lifecycle.tell(state, EventKind.JOB_SUSPECTED, job, why, _evidence(given), given.run)
+    lifecycle.tell(state, EventKind.JOB_SUSPECTED, job, why, lifecycle.evidence_of(given), given.run)
 
 
 def _unkillable(state: State, job: Job, given: JobSaid) -> None:
@@ -224,7 +213,7 @@ def _unkillable(state: State, job: Job, given: JobSaid) -> None:
             evidence={"job": job.name, "why": chips.left_of(state, job)},
         )
         signals.signalled(state, signal)
-    lifecycle.tell(state, EventKind.JOB_STOPPED, job, why, _evidence(given), given.run)
+    lifecycle.tell(state, EventKind.JOB_STOPPED, job, why, lifecycle.evidence_of(given), given.run)
     lifecycle.send_away(state, job, Cause(why=why, code=UNKILLABLE))
 
 
@@ -248,6 +237,16 @@ def ended(state: State, given: JobEnded) -> bool:
         return False
     lifecycle.end(state, job, given.why, given.status)
     return True
+
+
+def began_again(state: State) -> None:
+    """After a start of the daemon: nobody could say anything meanwhile, so that all have their time anew."""
+    settings = state.lookup.settings.jobs
+    for job in chips.live(state):
+        if job.due_ns is not None:
+            is_held = job.stage is JobStage.HOLDING
+            time_ns = settings.heal_timeout_ns if is_held else settings.stop_timeout_ns
+            state.put(replace(job, due_ns=state.moment_ns + time_ns))
 
 
 def rebooted(state: State) -> None:

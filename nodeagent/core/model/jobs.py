@@ -126,7 +126,8 @@ class Job:
     """A supervised job. ``run`` is the one that it makes, or is allowed to make next.
 
     ``devices`` are ids of chips that it uses besides those claimed for it. ``said`` is the greatest number
-    that was taken. ``stopped``: it said that nothing of the asked run is left, which holders must confirm.
+    that was taken. ``stopped``: it said that nothing of the asked run is left, which holders must confirm;
+    ``end`` is how it said so, until they do.
     ``why``, ``code`` and ``device_id`` are of what it was asked to do last, ``reset_id`` the reset for which.
     ``isolated``: of one that leaves, that the node or a chip of it is not to be used again. ``held``: an
     operator wants it to stay stopped. ``granted_ns`` is when its run was allowed, or, before its first, when
@@ -143,6 +144,7 @@ class Job:
     devices: tuple[str, ...] = ()
     said: int = 0
     stopped: bool = False
+    end: JobSaid | None = None
     started: bool = False
     why: str = ""
     code: str = ""

@@ -4,9 +4,14 @@ They say when, never what then. A deadline is start + time-out + 1 ns, because "
 the vendor's wording. Because deadlines follow from cells, putting cells back restores every timer.
 """
 
+from dataclasses import replace
+from typing import TypeVar
+
 from nodeagent.core.catalog.catalog import SECOND_NS, FrequencyRule, OnceHold
 from nodeagent.core.catalog.lookup import Facts, Lookup
 from nodeagent.core.model import Backing, Condition, Hold, Promotion, RuleCell, Source
+
+Timed = TypeVar("Timed", Condition, Promotion)
 
 RENEWALS = 10
 """A repeated report is kept so often within the time after which it expires: not each one, for the store's
@@ -103,6 +108,19 @@ def _phase_end_ns(lookup: Lookup, cell: Condition | Promotion, since_ns: int) ->
     steps = lookup.phases[cell.level]
     length_ns = steps[cell.phase][0] if cell.phase < len(steps) - 1 else None
     return None if length_ns is None else since_ns + length_ns + 1
+
+
+def in_its_phase(lookup: Lookup, cell: Timed, at_ns: int) -> Timed:
+    """The cell in the phase that it has reached by these tables: none counts as reached just now."""
+    while (end_ns := _end_of_phase_ns(lookup, cell)) is not None and end_ns <= at_ns:
+        cell = replace(cell, phase=cell.phase + 1)
+    return cell
+
+
+def _end_of_phase_ns(lookup: Lookup, cell: Condition | Promotion) -> int | None:
+    if isinstance(cell, Condition):
+        return phase_ns(lookup, cell)
+    return _phase_end_ns(lookup, cell, cell.level_since_ns) if cell.effective else None
 
 
 def disregard_ns(lookup: Lookup, condition: Condition) -> int | None:

@@ -48,6 +48,9 @@ MAX_RESETS = 256
 MAX_JOBS = 64
 """With a supervisor that has not left."""
 
+MAX_JOBS_OF_USER = 32
+"""Those of a supervisor that died count for a minute: no user may keep all of the others out."""
+
 MAX_ENDED_JOBS = 256
 ENDED_JOBS_NS = 30 * 24 * 3600 * SECOND_NS
 MAX_NOTICED = 1024
@@ -90,9 +93,13 @@ def room_for_rule_cell(state: State, of: type[RuleCell]) -> bool:
     return len(state.cells[of]) < MAX_RULE_CELLS
 
 
-def room_for_job(state: State) -> bool:
-    """Whether another may begin: those that have ended count by themselves."""
-    return sum(job.stage is not JobStage.ENDED for job in state.cells[Job].values()) < MAX_JOBS
+def why_no_job(state: State, uid: int) -> str:
+    """Why the user may begin no other, "" where he may: those that have ended count by themselves."""
+    if len(state.live_jobs) >= MAX_JOBS:
+        return f"{MAX_JOBS} jobs are already"
+    if sum(job.peer.uid == uid for job in state.live_jobs.values()) >= MAX_JOBS_OF_USER:
+        return f"{MAX_JOBS_OF_USER} jobs of the user {uid} are already"
+    return ""
 
 
 def forget_ended_jobs(state: State) -> None:

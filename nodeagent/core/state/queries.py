@@ -1,6 +1,7 @@
 """What the state is asked: its cells by key, and what the indexes over them answer. It changes nothing."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from nodeagent.core.catalog.catalog import Catalog
@@ -20,9 +21,22 @@ EXCLUDED = "excluded"
 C = TypeVar("C", bound=Cell)
 
 
+@dataclass(slots=True)
+class Uses:
+    """The ids of the devices and of the chips that a job uses, by its name and own devices; the live jobs on
+    each chip; and which claims are of a supervised job. None: it is to be worked out.
+    """
+
+    devices: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = field(default_factory=dict)
+    chips: dict[tuple[str, tuple[str, ...]], frozenset[str]] = field(default_factory=dict)
+    on_chip: dict[str, list[Key]] | None = None
+    supervised: frozenset[str] | None = None
+
+
 class Queries:
     """Over cells of the types ``of``; ``State`` fills and indexes them. ``in_place`` are the chips that are
-    judged as in mode graceful whatever the mode is, ``live_jobs`` those that have not ended.
+    judged as in mode graceful whatever the mode is, ``live_jobs`` those that have not ended. ``uses`` is what
+    was worked out of these and still holds (``core.jobs.chips``).
     """
 
     def __init__(self, of: Iterable[type]) -> None:
@@ -35,6 +49,7 @@ class Queries:
         self.awaited: dict[Key, None] = {}
         self.in_place: frozenset[str] = frozenset()
         self.live_jobs: dict[Key, Job] = {}
+        self.uses = Uses()
 
     def lookup_on(self, device_id: str) -> Lookup:
         """By which what is open on the device is judged."""

@@ -6,7 +6,7 @@ Nothing here judges or emits.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from nodeagent.core.catalog.catalog import Catalog
 from nodeagent.core.catalog.lookup import Lookup
@@ -46,12 +46,21 @@ from nodeagent.core.state.cell_keys import (
 from nodeagent.core.state.groups import Groups
 from nodeagent.core.state.indexes import Coded, Indexes
 from nodeagent.core.state.marks import Marks
-from nodeagent.core.state.queries import PART_OF
+from nodeagent.core.state.queries import PART_OF, Uses
 from nodeagent.core.state.timers import Timers
-from nodeagent.core.verdicts.judge import RESET_LEVELS, Contribution
+from nodeagent.core.verdicts.judge import RESET_LEVELS, Contribution, Judgement
 
 Timed = Condition | Promotion | RuleCell
 OnDevice = Condition | Promotion | Hold
+
+
+class ClaimedJob(NamedTuple):
+    """A job that only claims devices, as it was shown, and what that follows from."""
+
+    kind: str
+    devices: tuple[str, ...]
+    judged: tuple[Judgement, ...]
+    view: JobView
 
 
 class State(Marks):
@@ -83,6 +92,7 @@ class State(Marks):
         self.suppressed = Groups[str]()
         self.said: dict[Key, Contribution] = {}
         self.ended_jobs: dict[str, JobView] = {}
+        self.claimed_jobs: dict[str, ClaimedJob] = {}
         self._follow: dict[type, Callable[[Key, Any, Any], None]] = {
             Condition: self._follow_condition,
             Promotion: self._follow_promotion,
@@ -171,18 +181,22 @@ class State(Marks):
         if after is not None:
             self.unreviewed[after.asker_id] = None
 
-    def _follow_job(self, key: Key, _: Job | None, after: Job | None) -> None:
+    def _follow_job(self, key: Key, before: Job | None, after: Job | None) -> None:
         """Whatever waits for one of its chips looks again; which these are, claims say too."""
         self.timers.set(key, None if after is None else after.due_ns)
         if after is None or after.stage is JobStage.ENDED:
             self.live_jobs.pop(key, None)
         else:
             self.live_jobs[key] = after
+        if not _use_alike(before, after):
+            self.uses = Uses()
         self.ended_jobs.pop(key[1], None)
         self.unreviewed.update(dict.fromkeys(device.id for device in self.cells[Device].values()))
         self._judge_by_jobs()
 
     def _follow_claimed(self, _: Key, __: Claimed | None, ___: Claimed | None) -> None:
+        if self.live_jobs:
+            self.uses = Uses()
         self._judge_by_jobs()
 
     def _judge_by_jobs(self) -> None:
@@ -198,13 +212,22 @@ class State(Marks):
             if (chip := self.get(Device, chip_id)) is None:
                 continue
             for device in (chip, *self.parts(chip_id)):
-                for key in self.on_device.get((Condition, device.id), ()):
-                    self.said.pop(key, None)
-                    self._arm(key, self.cells[Condition][key])
-                for key in self.on_device.get((Promotion, device.id), ()):
-                    self.said.pop(key, None)
-                    self._arm(key, self.cells[Promotion][key])
+                for condition in self.on(Condition, device.id):
+                    self._judge_anew(condition)
+                for promotion in self.on(Promotion, device.id):
+                    self._judge_anew(promotion)
             self.mark((chip_id,))
+
+    def _judge_anew(self, cell: deadlines.Timed) -> None:
+        """It is as far on as it would be, and nothing falls due in the past."""
+        after = cell
+        if not self.awaits(cell.source, cell.device_id):
+            after = deadlines.in_its_phase(self.lookup_on(cell.device_id), cell, self.moment_ns)
+        key = self._keys[type(cell)](cell)
+        if after != cell:
+            self.put(after)
+        self.said.pop(key, None)
+        self._arm(key, after)
 
     def _follow_sighting(self, key: Key, before: Sighting | None, after: Sighting | None) -> None:
         if after is not None and after.suppressed_ns is not None:
@@ -228,6 +251,8 @@ class State(Marks):
             self.on_device.remove((type(before), before.device_id), key)
 
     def _follow_device(self, key: Key, before: Device | None, after: Device | None) -> None:
+        if self.live_jobs:
+            self.uses = Uses()
         if before is not None:
             self.names.remove(before)
             self.mark((before.id,))
@@ -298,6 +323,14 @@ class State(Marks):
                 self._arm(key, cell, not_before_ns)
         for key, source in self.cells[Source].items():
             self.timers.set(key, deadlines.of_source(self.lookup, source))
+
+
+def _use_alike(before: Job | None, after: Job | None) -> bool:
+    """Whether both are live, or neither is, and name the same devices."""
+    if before is None or after is None:
+        return False
+    is_ended = before.stage is JobStage.ENDED
+    return is_ended is (after.stage is JobStage.ENDED) and before.devices == after.devices
 
 
 def _is_injected(cell: Timed) -> bool:

@@ -198,5 +198,5 @@ def signal(number: int) -> Signal:
 
 
 def begun(number: int) -> JobBegun:
-    peer = Peer(pid=1, start_time=int(stat_of(Path("/proc/1"))[1][START]), uid=0)
+    peer = Peer(pid=1, start_time=int(stat_of(Path("/proc/1"))[1][START]), uid=number)
     return JobBegun(job=f"slurm:{number}.0", kind="training", peer=peer)

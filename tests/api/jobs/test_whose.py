@@ -10,7 +10,7 @@ import pytest
 from nodeagent.api.jobs import peers
 from nodeagent.api.refusal import Refusal
 from nodeagent.config.jobs import JobsConfig
-from nodeagent.core.model import EventKind, JobBegun, JobStage, Peer
+from nodeagent.core.model import EventKind, Holder, JobBegun, JobStage, Peer
 from nodeagent.job import lines
 from nodeagent.job.lines import Word
 from nodeagent.processes import START, stat_of
@@ -140,6 +140,22 @@ def test_a_process_that_has_ended_or_began_at_another_time_does_not_live() -> No
     zombie.wait()
 
 
+@pytest.mark.root
+def test_a_user_s_number_may_need_all_of_its_bits() -> None:
+    uid = 2**32 - 16
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as there:
+        listener.bind(f"\0nodeagent-test-{os.getpid()}")
+        listener.listen()
+        os.seteuid(uid)
+        try:
+            there.connect(listener.getsockname())
+        finally:
+            os.seteuid(0)
+        here, _ = listener.accept()
+        with here:
+            assert peers.peer_of(here).uid == uid
+
+
 def test_what_proc_hides_is_said_with_what_to_do(tmp_path: Path) -> None:
     here, there = socket.socketpair()
     why = r"cannot see process \d+ in /proc: .* with hidepid and gid"
@@ -159,9 +175,9 @@ def test_a_supervisor_in_a_container_is_told_the_pids_that_it_sees(tmp_path: Pat
             peer = Peer(pid=inner, start_time=int(stat_of(Path(f"/proc/{inner}"))[1][START]), uid=0)
             seen_inside = int(wait_until(lambda: pids.exists() and pids.read_text()))
 
-            pid_of = peers.pids_for(peer)
+            found = peers.Pids(peer).of(map(holder, (inner, rank, os.getpid())))
 
-            assert (pid_of(inner), pid_of(rank), pid_of(os.getpid())) == (1, seen_inside, None)
+            assert tuple(found.values()) == (1, seen_inside, None)
         finally:
             outer.kill()
 
@@ -170,7 +186,24 @@ def test_a_supervisor_beside_the_daemon_sees_its_pids() -> None:
     me = os.getpid()
     peer = Peer(pid=me, start_time=int(stat_of(Path(f"/proc/{me}"))[1][START]), uid=0)
 
-    assert peers.pids_for(peer)(1) == 1
+    assert tuple(peers.Pids(peer).of([holder(1)]).values()) == (1,)
+
+
+def test_each_process_is_looked_up_once_for_as_long_as_it_holds_a_chip(tmp_path: Path) -> None:
+    """It is not there any more: whoever looks again finds nothing."""
+    for pid, numbers in ((5, "5 1"), (6, "6 2")):
+        folder = tmp_path / str(pid)
+        folder.mkdir()
+        (folder / "status").write_text(f"NSpid:\t{numbers}\n")
+        (folder / "stat").write_text(f"{pid} (python) S 5 {'0 ' * 17}7 0\n")
+    pids = peers.Pids(Peer(pid=5, start_time=7, uid=0), tmp_path)
+    rank = Holder(pid=6, start_time=7, command="python3")
+    found = [pids.of([rank])[rank]]
+    (tmp_path / "6" / "status").unlink()
+    found.append(pids.of([rank])[rank])
+    pids.of([])
+    found.append(pids.of([rank])[rank])
+    assert found == [2, 2, None]
 
 
 def children(pid: int) -> list[int]:

@@ -123,6 +123,28 @@ def test_another_supervisor_of_that_name_that_begins_anew_is_another_job() -> No
     ]
 
 
+def test_one_that_was_started_again_before_it_ever_said_anything_goes_on() -> None:
+    place = Place()
+    place.fault()
+    place.begin()
+    place.begin(peer=Peer(pid=71, start_time=2, uid=1000))
+    assert (place.stage(), place.job().run) == (JobStage.HOLDING, 1)
+    assert place.told() == [("job_begun", "its supervisor has begun")]
+
+
+def test_another_one_is_not_told_to_leave_for_what_one_before_it_left() -> None:
+    place = Place()
+    place.do(held("npu1", OTHER))
+    place.fault()
+    place.begin()
+    place.wait(601)
+    assert place.stage() is JobStage.LEAVING
+    place.recover()
+    place.poll_all()
+    place.begin(peer=Peer(pid=71, start_time=2, uid=1000))
+    assert (place.stage(), place.job().run) == (JobStage.RUNNING, 1)
+
+
 def test_one_that_was_started_again_on_its_journal_goes_on() -> None:
     place = Place()
     place.run()
@@ -190,6 +212,17 @@ def test_there_are_no_more_than_there_is_room_for(monkeypatch: pytest.MonkeyPatc
     place.leave()
     place.begin(job=OTHER)
     assert place.stage(OTHER) is JobStage.RUNNING
+
+
+def test_no_user_may_keep_all_of_the_others_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_JOBS_OF_USER", 1)
+    place = Place()
+    place.begin(peer=Peer(pid=1, start_time=1, uid=1000))
+    place.begin(job="pid:2", peer=Peer(pid=2, start_time=1, uid=1000))
+    place.begin(job=OTHER, peer=Peer(pid=3, start_time=1, uid=1001))
+    assert [job.name for job in place.engine.view().jobs] == [JOB, OTHER]
+    why = "pid:2 is not supervised: 1 jobs of the user 1000 are already"
+    assert place.emitted(EventKind.NOTICE)[-1][1] == why
 
 
 def test_that_there_is_no_room_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:

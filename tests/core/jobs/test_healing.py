@@ -23,13 +23,13 @@ def test_it_is_held_once_it_has_stopped_and_no_process_of_it_is_left() -> None:
     place = Place()
     place.run()
     place.fault()
-    place.say(JobWord.STOPPED)
-    assert place.stage() is JobStage.ASKED
+    place.say(JobWord.STOPPED, status=143)
+    assert (place.stage(), place.told()[-1][0]) == (JobStage.ASKED, "job_asked")
     place.do(held("npu0", None))
     assert (place.stage(), place.job().wanted, place.job().run) == (JobStage.HOLDING, Wanted.HOLD, 2)
     assert place.told()[-2:] == [
-        ("job_stopped", "run 1 stopped; npu0 is held by python (pid 7)"),
-        ("job_stopped", "nothing of run 1 is left"),
+        ("job_asked", "die0/reset#1 of npu0, npu1 for RestartNPU"),
+        ("job_stopped", "run 1 stopped with status 143"),
     ]
 
 

@@ -96,6 +96,35 @@ def test_a_fault_that_was_there_before_the_job_is_as_far_on_as_it_would_be() -> 
     assert stands(place.engine)[2] is Handling.RESTART_JOB
 
 
+def test_what_falls_due_by_the_other_mode_falls_due_now_and_not_in_the_past() -> None:
+    """A job that is asked in the past would have had its time to stop already."""
+    place = place_of()
+    place.claim("npu0", "slurm:9")
+    place.run(MOVES)
+    place.fault("RestartBusiness")
+    place.wait(300)
+    before = len(place.events)
+    place.claim("npu0", "slurm:9", claimed=False)
+    place.leave()
+    place.begin()
+    later = place.events[before:]
+    assert stands(place.engine)[2] is Handling.STOP_RESET_RESTART
+    assert {event.at_ns for event in later} == {ns(place.at_s)}
+
+
+def test_a_compaction_moves_no_fault_on_while_not_all_of_its_jobs_are_back() -> None:
+    place = place_of()
+    place.begin(IN_PLACE)
+    place.begin(WATCHED, OTHER)
+    place.fault("RestartBusiness")
+    place.wait(300)
+    compacted = Engine({place.catalog.digest: place.catalog})
+    for carried in place.engine.carry():
+        compacted.replay(place.engine.now_ns, carried)
+    compacted.resume(ns(place.at_s))
+    assert compacted.view() == place.engine.view()
+
+
 def test_its_times_are_the_same_after_a_compaction() -> None:
     place = place_of()
     place.run()

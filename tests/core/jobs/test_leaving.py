@@ -291,3 +291,33 @@ def test_new_tables_ask_nobody_to_stop_until_the_fault_is_heard_again() -> None:
     assert (place.job().handling, place.job().wanted) == ("RESTART_JOB", Wanted.RUN)
     place.fault("FLAKY")
     assert place.job().wanted is Wanted.STOP
+
+
+def test_the_time_without_a_daemon_is_not_counted_against_a_job_that_stopped_in_it() -> None:
+    place = Place()
+    place.run()
+    place.fault()
+    place.pass_unheard(300)
+    place.restart()
+    place.stop()
+    assert place.stage() is JobStage.HOLDING
+
+
+def test_nor_against_one_that_waits_for_its_chips() -> None:
+    place = Place()
+    place.run()
+    place.fault()
+    place.stop()
+    place.pass_unheard(700)
+    place.restart()
+    assert place.stage() is JobStage.HOLDING
+
+
+def test_after_a_start_it_has_as_long_as_ever() -> None:
+    place = Place()
+    place.run()
+    place.fault()
+    place.pass_unheard(300)
+    place.restart()
+    place.wait(60.001)
+    assert place.stage() is JobStage.LEAVING

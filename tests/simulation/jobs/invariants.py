@@ -108,22 +108,50 @@ class NothingIsResetUnderAJob(Invariant):
 
 
 class SaidOnceToldOnce(Invariant):
+    """That a run that was asked has stopped is told once its chips show the same."""
+
     name = "what a supervisor says is taken once and told once"
 
+    def __init__(self) -> None:
+        self._to_be_told: dict[str, int] = {}
+
     def on_step(self, step: Step) -> None:
-        given = step.given
-        if not isinstance(given, JobSaid):
+        if isinstance(step.given, JobSaid):
+            self._said(step, step.given)
             return
+        after = _supervised(step.after)
+        for name, number in tuple(self._to_be_told.items()):
+            job = after.get(name)
+            if job is not None and job.stage is JobStage.ASKED:
+                continue
+            del self._to_be_told[name]
+            is_held = job is not None and job.stage in (JobStage.HOLDING, JobStage.RUNNING)
+            if len(_told(step, name, number)) != is_held:
+                raise Broken(self.name, f"{number} of {name}, which is {job}, was told: {is_held}")
+
+    def _said(self, step: Step, given: JobSaid) -> None:
         before = _supervised(step.before).get(given.job)
-        told = [event for event in step.events if event.evidence.get("number") == str(given.number)]
+        told = _told(step, given.job, given.number)
         if before is None or before.stage is JobStage.ENDED or given.number <= before.said:
             if told:
                 raise Broken(self.name, f"{given} was told again: {told}")
             return
-        wanted = 0 if given.what is JobWord.STARTED and given.run == 1 else 1
         after = _supervised(step.after)[given.job]
+        self._to_be_told.pop(given.job, None)
+        wanted = 0 if given.what is JobWord.STARTED and given.run == 1 else 1
+        has_ended = given.what in (JobWord.STOPPED, JobWord.EXITED) and given.run >= before.run
+        if has_ended and after.stage is JobStage.ASKED:
+            self._to_be_told[given.job], wanted = given.number, 0
         if len(told) != wanted or after.said != given.number:
             raise Broken(self.name, f"{given} was told {len(told)} times, and {after.said} is taken")
+
+
+def _told(step: Step, job: str, number: int) -> list[Event]:
+    return [
+        event
+        for event in step.events
+        if event.job is not None and event.job.name == job and event.evidence.get("number") == str(number)
+    ]
 
 
 class StageAfterStage(Invariant):
