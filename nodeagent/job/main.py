@@ -18,8 +18,8 @@ def main(words: Sequence[str]) -> int:
     """The exit status."""
     # All that is loaded now stays: to look through it for garbage again and again is a tenth of the start.
     gc.disable()
-    from nodeagent.job import arguments
     from nodeagent.job.model import Status
+    from nodeagent.job.policy import arguments
     from nodeagent.job.shell import assembly
     from nodeagent.job.shell.told import tell
 

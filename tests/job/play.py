@@ -23,8 +23,8 @@ from nodeagent.job.model import (
     Wanted,
     Wish,
 )
-from nodeagent.job.session import Session
-from nodeagent.job.session_state import Phase
+from nodeagent.job.session.session import Session
+from nodeagent.job.session.session_state import Phase
 
 T = TypeVar("T")
 

@@ -11,10 +11,10 @@ import pytest
 
 from nodeagent.client import EventKind
 from nodeagent.core.model import Recommendation
-from nodeagent.job import environment, policy_keys
-from nodeagent.job.arguments import parse
 from nodeagent.job.model import Counts, Policy, Status, Why
-from nodeagent.job.shell.beats import BeatSocket
+from nodeagent.job.policy import environment, policy_keys
+from nodeagent.job.policy.arguments import parse
+from nodeagent.job.shell.watching.beats import BeatSocket
 from tests.documents import ROOT, block, orders, prose
 
 DOCUMENT: Final = ROOT / "docs" / "jobs.md"

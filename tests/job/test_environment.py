@@ -1,7 +1,7 @@
 """The variables of a run."""
 
-from nodeagent.job.environment import of_run
 from nodeagent.job.model import Counts, Why
+from nodeagent.job.policy.environment import of_run
 
 
 def test_a_run_is_told_which_it_is_and_why() -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.job.exit_rows import ROWS
-from nodeagent.job.exits import Raised, known, signature_of
-from nodeagent.job.known import Known, Sort
+from nodeagent.job.failure.exit_rows import ROWS
+from nodeagent.job.failure.exits import Raised, known, signature_of
+from nodeagent.job.failure.known import Known, Sort
 from nodeagent.job.model import Failure
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"

@@ -2,7 +2,6 @@
 
 import pytest
 
-from nodeagent.job.journal_records import JournalError, Record, decode, encode
 from nodeagent.job.model import (
     Began,
     Counts,
@@ -26,6 +25,7 @@ from nodeagent.job.model import (
     Wanted,
     Wish,
 )
+from nodeagent.job.session.journal_records import JournalError, Record, decode, encode
 
 EVERY_KIND: tuple[Given, ...] = (
     Began(

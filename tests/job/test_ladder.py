@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from nodeagent.job.known import Known, Sort
-from nodeagent.job.ladder import ROWS, Ending, Verdict, judge, own_status
+from nodeagent.job.failure.known import Known, Sort
 from nodeagent.job.model import Counts, Failure, Policy, Wanted, Why, Wish
-from nodeagent.job.session_state import Cause
+from nodeagent.job.session.ladder import ROWS, Ending, Verdict, judge, own_status
+from nodeagent.job.session.session_state import Cause
 
 FAILED = Ending(cause=Cause.EXITED, failure=Failure(status=1))
 OF_USER = replace(FAILED, known=Known(sort=Sort.USER, signature="ValueError: x", line="ValueError: x"))

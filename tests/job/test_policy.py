@@ -2,10 +2,10 @@
 
 import pytest
 
-from nodeagent.job import policy_keys
 from nodeagent.job.model import HangMode, Policy
-from nodeagent.job.policy import PolicyError, Setting, read_file, resolve
-from nodeagent.job.policy_keys import (
+from nodeagent.job.policy import policy_keys
+from nodeagent.job.policy.policy import PolicyError, Setting, read_file, resolve
+from nodeagent.job.policy.policy_keys import (
     FAULT_RETRY_TIMES,
     HANG_RETRY,
     JOB_RETRY_NUM,

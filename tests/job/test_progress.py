@@ -2,8 +2,8 @@
 
 import pytest
 
+from nodeagent.job.counts.progress import ByBeats, ByFile, ByNames, Look, number_in, number_of, with_baseline
 from nodeagent.job.model import Counts
-from nodeagent.job.progress import ByBeats, ByFile, ByNames, Look, number_in, number_of, with_baseline
 from nodeagent.job.sample import Beat
 
 WHOLE = Look(size=100, changed_ns=1)

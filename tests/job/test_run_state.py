@@ -2,8 +2,8 @@
 
 import pytest
 
+from nodeagent.job.counts.run_state import RunStateError, decode, encode
 from nodeagent.job.model import Counts
-from nodeagent.job.run_state import RunStateError, decode, encode
 
 COUNTS = Counts(
     schedule=3, placements=2, placements_in_row=1, retries=4, hangs=1, best=900, signature="ValueError: x"

@@ -11,7 +11,6 @@ from typing import Final
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nodeagent.job.journal_records import decode, encode, replay
 from nodeagent.job.model import (
     SECOND_NS,
     Began,
@@ -42,8 +41,9 @@ from nodeagent.job.model import (
     Wanted,
     Wish,
 )
-from nodeagent.job.session import Session
-from nodeagent.job.session_state import Phase
+from nodeagent.job.session.journal_records import decode, encode, replay
+from nodeagent.job.session.session import Session
+from nodeagent.job.session.session_state import Phase
 
 POLICIES: Final = (
     Policy(in_place=True, placements=4, unconditional=True, in_place_retries=2, hang=HangMode.RESTART),

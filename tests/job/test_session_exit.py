@@ -19,7 +19,7 @@ from nodeagent.job.model import (
     Wanted,
     Wish,
 )
-from nodeagent.job.session_state import Phase
+from nodeagent.job.session.session_state import Phase
 from tests.job.play import Play, kinds, only
 
 RETRIES = Policy(in_place=True, placements=3, in_place_retries=3)

@@ -17,7 +17,7 @@ from nodeagent.job.model import (
     Wanted,
     Wish,
 )
-from nodeagent.job.session_state import Phase
+from nodeagent.job.session.session_state import Phase
 from tests.job.play import Play, kinds, only
 
 IN_PLACE = Policy(in_place=True, placements=3)

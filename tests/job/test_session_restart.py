@@ -25,7 +25,7 @@ from nodeagent.job.model import (
     Terminate,
     Wish,
 )
-from nodeagent.job.session_state import Phase
+from nodeagent.job.session.session_state import Phase
 from tests.job.play import BOOT_ID, Play, kinds, only
 
 IN_PLACE = Policy(in_place=True, placements=3, in_place_retries=2, hang=HangMode.RESTART)

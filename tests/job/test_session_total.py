@@ -29,8 +29,8 @@ from nodeagent.job.model import (
     Wanted,
     Wish,
 )
-from nodeagent.job.session import Session
-from nodeagent.job.session_state import Phase
+from nodeagent.job.session.session import Session
+from nodeagent.job.session.session_state import Phase
 
 RUNS = st.integers(0, 4)
 PROCESSES = st.builds(Process, pid=st.integers(1, 9), start_time=st.integers(1, 9))

@@ -14,32 +14,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodeagent import __version__
-from nodeagent.job import environment as variables
-from nodeagent.job import journal_records
-from nodeagent.job.arguments import Arguments
 from nodeagent.job.hang.settings import Settings
 from nodeagent.job.model import Began, Policy
-from nodeagent.job.shell import command, prctl, procfs, state
-from nodeagent.job.shell.beats import VARIABLE, BeatSocket
+from nodeagent.job.policy import environment as variables
+from nodeagent.job.policy.arguments import Arguments
+from nodeagent.job.session import journal_records
 from nodeagent.job.shell.clock import now_ns, seconds
-from nodeagent.job.shell.gathering import Gathering
-from nodeagent.job.shell.journal import Journal, JournalError, Owner
+from nodeagent.job.shell.disk import state
+from nodeagent.job.shell.disk.journal import Journal, JournalError, Owner
+from nodeagent.job.shell.disk.record import Record
+from nodeagent.job.shell.disk.recovery import Recovered, counts_of, recover
+from nodeagent.job.shell.disk.state import State, StateError
+from nodeagent.job.shell.evidence.gathering import Gathering
 from nodeagent.job.shell.link import Link, Lost, socket_path
-from nodeagent.job.shell.record import Record
-from nodeagent.job.shell.recovery import Recovered, counts_of, recover
-from nodeagent.job.shell.ring import Ring
-from nodeagent.job.shell.runner import Runner
-from nodeagent.job.shell.signals import Signals
-from nodeagent.job.shell.state import State, StateError
+from nodeagent.job.shell.processes import command, prctl, procfs
+from nodeagent.job.shell.processes.runner import Runner
+from nodeagent.job.shell.processes.signals import Signals
+from nodeagent.job.shell.processes.tree import Tree, survivors_of
 from nodeagent.job.shell.supervisor import Supervisor
 from nodeagent.job.shell.told import tell
-from nodeagent.job.shell.tree import Tree, survivors_of
-from nodeagent.job.shell.watching import Watching
+from nodeagent.job.shell.watching.beats import VARIABLE, BeatSocket
+from nodeagent.job.shell.watching.ring import Ring
+from nodeagent.job.shell.watching.watching import Watching
 
 if TYPE_CHECKING:
     from nodeagent.job.lines import Hello, Welcome
     from nodeagent.job.shell.link import Heard
-    from nodeagent.job.shell.progress_reader import ProgressReader
+    from nodeagent.job.shell.watching.progress_reader import ProgressReader
 
 
 class NotBegun(Exception):
@@ -137,7 +138,7 @@ def _settings(given: Arguments, policy: Policy) -> Settings:
 def _progress(given: Arguments) -> ProgressReader | None:
     if not given.progress:
         return None
-    from nodeagent.job.shell.progress_reader import ProgressReader
+    from nodeagent.job.shell.watching.progress_reader import ProgressReader
 
     return ProgressReader(given.progress)
 
@@ -146,8 +147,8 @@ def _policy(given: Arguments, environment: Mapping[str, str], heard: list[Heard]
     welcome = _welcome_of(heard)
     if welcome is None and _nobody_says(given, environment):
         return Policy()
-    from nodeagent.job.policy import PolicyError
-    from nodeagent.job.shell.settled import Unreadable, settle
+    from nodeagent.job.policy.policy import PolicyError
+    from nodeagent.job.shell.disk.settled import Unreadable, settle
 
     try:
         resolved = settle(given, environment, welcome)

@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from nodeagent.job import session_state
 from nodeagent.job.model import (
     SECOND_NS,
     Began,
@@ -29,17 +28,18 @@ from nodeagent.job.model import (
     Tick,
     Wanted,
 )
-from nodeagent.job.session import Session
-from nodeagent.job.shell import signals
-from nodeagent.job.shell.beats import BeatSocket
+from nodeagent.job.session import session_state
+from nodeagent.job.session.session import Session
 from nodeagent.job.shell.clock import now_ns, seconds
-from nodeagent.job.shell.gathering import Gathering
+from nodeagent.job.shell.disk.record import Record
+from nodeagent.job.shell.evidence.gathering import Gathering
 from nodeagent.job.shell.link import Link, Lost
-from nodeagent.job.shell.record import Record
-from nodeagent.job.shell.runner import Runner
-from nodeagent.job.shell.signals import Signals
+from nodeagent.job.shell.processes import signals
+from nodeagent.job.shell.processes.runner import Runner
+from nodeagent.job.shell.processes.signals import Signals
 from nodeagent.job.shell.told import tell
-from nodeagent.job.shell.watching import Watching
+from nodeagent.job.shell.watching.beats import BeatSocket
+from nodeagent.job.shell.watching.watching import Watching
 
 if TYPE_CHECKING:
     from nodeagent.job.lines import Begin, Chips, Taken, Want, Welcome

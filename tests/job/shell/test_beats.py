@@ -7,7 +7,7 @@ import pytest
 
 import nodeagent_job
 from nodeagent.job.sample import Beat, Phase
-from nodeagent.job.shell.beats import BeatError, BeatSocket, parse
+from nodeagent.job.shell.watching.beats import BeatError, BeatSocket, parse
 
 
 @pytest.mark.parametrize(

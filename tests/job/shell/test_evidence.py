@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from nodeagent.job.model import Process
-from nodeagent.job.shell import evidence, procfs
-from nodeagent.job.shell.evidence import Wanted
-from nodeagent.job.shell.state import State, open_given
+from nodeagent.job.shell.disk.state import State, open_given
+from nodeagent.job.shell.evidence import evidence
+from nodeagent.job.shell.evidence.evidence import Wanted
+from nodeagent.job.shell.processes import procfs
 from tests.job.shell.supervised import lives
 from tests.waiting import WAIT_LIMIT_S, wait_until
 

@@ -12,9 +12,9 @@ import pytest
 
 from nodeagent.job.model import Process
 from nodeagent.job.sample import ProcessSample
-from nodeagent.job.shell import procfs
-from nodeagent.job.shell.sampler import Holders, Sampler
-from nodeagent.job.shell.tree import Tree, send
+from nodeagent.job.shell.processes import procfs
+from nodeagent.job.shell.processes.tree import Tree, send
+from nodeagent.job.shell.watching.sampler import Holders, Sampler
 from tests.job.shell.supervised import below, lives
 from tests.waiting import WAIT_LIMIT_S, wait_until
 

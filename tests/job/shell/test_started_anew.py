@@ -10,7 +10,7 @@ import pytest
 
 from nodeagent.job.lines import Bye, Word
 from nodeagent.job.model import Counts, Policy, Signalled, Wish
-from nodeagent.job.shell.recovery import Recovered
+from nodeagent.job.shell.disk.recovery import Recovered
 from tests.job.play import Play
 from tests.job.shell import door as doors
 from tests.job.shell.supervised import Place, lives, pids_in

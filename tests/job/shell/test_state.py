@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.job.shell.journal import Journal, Owner
-from nodeagent.job.shell.state import StateError, key_of, open_default, open_given
+from nodeagent.job.shell.disk.journal import Journal, Owner
+from nodeagent.job.shell.disk.state import StateError, key_of, open_default, open_given
 from tests.job.shell.supervised import Place
 
 COMMAND = ("python", "train.py")

@@ -1,0 +1,1 @@
+"""What is counted over runs and placements: progress, and the file of counts. It reads no file."""

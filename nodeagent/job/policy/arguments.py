@@ -1,0 +1,38 @@
+"""The command line of ``job run``: options, then the command. It checks no value of the policy."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """``flags`` are policy keys given on the command line, as texts."""
+
+    command: tuple[str, ...]
+    job: str = ""
+    state: str = ""
+    policy_file: str = ""
+    annotations_file: str = ""
+    progress: str = ""
+    socket: str = ""
+    foreground: bool = False
+    core: bool = False
+    period_s: float = 10.0
+    flags: Mapping[str, str] = field(default_factory=dict)
+
+
+def parse(words: Sequence[str]) -> Arguments:
+    """Raises ``SystemExit``, after it has told why."""
+    if len(words) > 1 and words[0] == "--":
+        return Arguments(command=tuple(words[1:]))
+    from nodeagent.job.policy.options import parser
+
+    options = parser()
+    given = vars(options.parse_args(words))
+    command = given.pop("command", [])
+    if command[:1] == ["--"]:
+        del command[0]
+    if not command:
+        options.error("no COMMAND to run")
+    own = {each.name: given.pop(each.name) for each in fields(Arguments) if each.name in given}
+    return Arguments(command=tuple(command), flags=given, **own)

@@ -1,0 +1,69 @@
+"""The options of ``job run``, as argparse reads them: loaded once there are any."""
+
+import argparse
+from typing import Final, NoReturn
+
+from nodeagent.job.model import Status
+from nodeagent.job.policy.policy_keys import KEYS, YES_NO
+
+PROG: Final = "nodeagent-job run"
+
+_SHORTEST_PERIOD_S: Final = 0.05
+_LONGEST_PERIOD_S: Final = 60.0
+
+_DESCRIPTION: Final = """\
+Runs COMMAND and watches it. Without a policy it only watches and tells the daemon of this node; with one it
+also stops the command, waits until a chip is repaired, and runs it again in place. Its exit status is the
+command's own, or: 75 run the job elsewhere, this node is well; 86 run it elsewhere, this node is not; 87 do
+not run it again; 78 a bad option or policy, nothing was run."""
+
+
+class _Formatter(argparse.HelpFormatter):
+    """Asks nobody how wide the terminal is: a module would be imported for that, with each run."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=100)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(Status.BAD_POLICY.value, f"nodeagent-job: {message}; see {PROG} --help\n")
+
+
+def parser() -> argparse.ArgumentParser:
+    """What is not given is not in its namespace."""
+    options = _Parser(
+        prog=PROG,
+        description=_DESCRIPTION,
+        formatter_class=_Formatter,
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+    )
+    add = options.add_argument
+    add("--job", metavar="KEY", help="a name for the job, where no scheduler gives it one")
+    add("--state", metavar="DIR", help="keeps what outlives the supervisor; the counts, too")
+    add("--policy", dest="policy_file", metavar="FILE", help="of lines KEY=VALUE")
+    add("--annotations", dest="annotations_file", metavar="FILE", help="by the downward API")
+    add("--progress", metavar="PATH", help="of the file with a checkpoint's number, or a pattern")
+    add("--socket", metavar="PATH", help="of the daemon")
+    add("--foreground", action="store_true", help="leave the command in the session of the terminal")
+    add("--core", action="store_true", help="let the command write core files")
+    add("--period", dest="period_s", type=_period_s, metavar="SECONDS", help="between samples")
+    policy = options.add_argument_group("policy", "what may be done to the job")
+    for key in KEYS:
+        if key.form is YES_NO:
+            policy.add_argument(key.flag, dest=key.name, action="store_const", const="true")
+            policy.add_argument(f"--no-{key.name}", dest=key.name, action="store_const", const="false")
+        else:
+            policy.add_argument(key.flag, dest=key.name, metavar="VALUE", help=key.form.says)
+    add("command", nargs=argparse.REMAINDER, metavar="COMMAND", help="with its arguments, best behind --")
+    return options
+
+
+def _period_s(text: str) -> float:
+    value = float(text)
+    if not _SHORTEST_PERIOD_S <= value <= _LONGEST_PERIOD_S:
+        raise argparse.ArgumentTypeError(
+            f"from {_SHORTEST_PERIOD_S:g} to {_LONGEST_PERIOD_S:g} seconds, not {text}"
+        )
+    return value

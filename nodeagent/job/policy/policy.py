@@ -1,0 +1,252 @@
+"""What may be done to a job: put together from all who have a say, later ones winning.
+
+The site's defaults < files (annotations, or a policy file) < the environment < the command line; the site's
+limits cap the whole. One bad value refuses all: a job must not run under another policy than was meant. Reads
+no file and no environment: texts and mappings come in.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from nodeagent.job.model import HangMode, Policy
+from nodeagent.job.policy import environment, policy_keys
+from nodeagent.job.policy.policy_keys import Form
+
+_LINE: Final = re.compile(r"([^\s=]+)\s*=\s*(.*)")
+_PREFIX: Final = environment.POLICY_PREFIX
+_OF_THE_PLATFORM: Final = "fault-tolerance/"
+
+
+class PolicyError(ValueError):
+    """Every bad value, a line each: key, source, what would be right."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One value that somebody gave. ``source`` names the place for people: file and line, variable, flag.
+
+    ``own``: it stands in a file of nothing but a policy, so that a key that is not known is a mistake. Among
+    annotations and labels it is somebody else's.
+    """
+
+    name: str
+    text: str
+    source: str
+    own: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """``notes`` is for people: what was lowered to a limit, what is not known."""
+
+    policy: Policy
+    notes: tuple[str, ...] = ()
+
+
+def resolve(
+    *,
+    defaults: Mapping[str, str] | None = None,
+    files: Iterable[Setting] = (),
+    environ: Mapping[str, str] | None = None,
+    flags: Mapping[str, str] | None = None,
+    limits: Mapping[str, str] | None = None,
+    in_step: bool = False,
+    kill_wait_s: float | None = None,
+) -> Resolved:
+    """``flags`` are by key name. ``kill_wait_s``: how long the scheduler itself waits between TERM and KILL.
+
+    Raises ``PolicyError``.
+    """
+    reading = _Reading()
+    for name, text in (defaults or {}).items():
+        reading.of_own_key(Setting(name=name, text=text, source=f"the site's [jobs.defaults] {name}"))
+    reading.files(tuple(files))
+    reading.environment(environ or {})
+    for name, text in (flags or {}).items():
+        reading.of_own_key(Setting(name=name, text=text, source=f"--{name}"))
+    policy = replace(Policy(in_step=in_step), **reading.values)
+    policy = reading.limited(policy, limits or {})
+    reading.check_together(policy, kill_wait_s)
+    if reading.problems:
+        raise PolicyError(reading.problems)
+    return Resolved(policy=policy, notes=tuple(reading.notes))
+
+
+def read_file(text: str, path: str, *, own: bool = False) -> tuple[Setting, ...]:
+    """Lines ``key=value`` and ``key="value"``. The latter is how Kubernetes' downward API writes annotations:
+    ``%v=%q`` of Go (kubernetes/kubernetes, pkg/fieldpath/fieldpath.go, FormatMap).
+
+    Raises ``PolicyError``.
+    """
+    settings, problems = [], []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        source = f"{path}, line {number}"
+        found = _LINE.fullmatch(line.strip())
+        value = None if found is None else _unquoted(found[2])
+        if found is None or (value is None and (own or _is_ours(found[1]))):
+            problems.append(f'{source}: key=value or key="value", not {line.strip()[:80]!r}')
+        elif value is not None:
+            settings.append(Setting(name=found[1], text=value, source=source, own=own))
+    if problems:
+        raise PolicyError(problems)
+    return tuple(settings)
+
+
+def _unquoted(text: str) -> str | None:
+    """Of Go's escapes those that JSON has: no value of ours holds another."""
+    if not text.startswith('"'):
+        return text
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, str) else None
+
+
+def _is_ours(name: str) -> bool:
+    return (
+        name in policy_keys.BY_ANNOTATION
+        or name in policy_keys.STRATEGIES
+        or name in (policy_keys.FAULT_RETRY_TIMES, policy_keys.POD_RETRY_NUM)
+        or policy_keys.named(name) is not None
+    )
+
+
+class _Reading:
+    """The values so far, by field of the policy; later ones replace earlier ones."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.problems: list[str] = []
+        self.notes: list[str] = []
+        self.sources: dict[str, Setting] = {}
+        self.needs_placements: list[Setting] = []
+
+    # ------------------------------------------------------------------ sources
+
+    def of_own_key(self, setting: Setting) -> None:
+        key = policy_keys.named(setting.name)
+        if key is None:
+            known = ", ".join(policy_keys.BY_NAME)
+            self.problems.append(f"{setting.name} ({setting.source}): no such key; the keys are {known}")
+        else:
+            self._take(key.field, key.form, setting)
+
+    def files(self, settings: tuple[Setting, ...]) -> None:
+        """What implies other keys comes first, so that what is said of those themselves wins."""
+        implying = (policy_keys.FAULT_RETRY_TIMES, policy_keys.JOB_RETRY_NUM)
+        for name in implying:
+            for setting in settings:
+                if setting.name == name:
+                    self._of_file(setting)
+        for setting in settings:
+            if setting.name not in implying:
+                self._of_file(setting)
+        strategies = [each.text for each in settings if each.name in policy_keys.STRATEGIES]
+        if strategies:
+            self.values["strategy"] = ",".join(strategies)
+
+    def environment(self, environ: Mapping[str, str]) -> None:
+        detect_time = environ.get(policy_keys.HANG_DETECT_TIME)
+        if detect_time is not None:
+            name = policy_keys.HANG_DETECT_TIME
+            setting = Setting(name=name, text=detect_time, source="environment")
+            self._take("hang_time_s", policy_keys.HANG_DETECT_FORM, setting)
+        for variable, text in environ.items():
+            key = policy_keys.BY_VARIABLE.get(variable)
+            if key is not None:
+                self._take(key.field, key.form, Setting(name=variable, text=text, source="environment"))
+            elif variable.startswith(_PREFIX):
+                self.notes.append(f"{variable} (environment): no such key of a policy, it is passed over")
+
+    def _of_file(self, setting: Setting) -> None:
+        name = setting.name
+        if name in policy_keys.BY_ANNOTATION:
+            self._of_annotation(setting)
+        elif name == policy_keys.FAULT_RETRY_TIMES:
+            self._of_fault_retry_times(setting)
+        elif name == policy_keys.POD_RETRY_NUM:
+            if self._read(policy_keys.POD_RETRY_FORM, setting) is not None:
+                self.needs_placements.append(setting)
+        elif name in policy_keys.STRATEGIES:
+            self._read(policy_keys.STRATEGIES[name], setting)
+        elif setting.own or policy_keys.named(name) is not None:
+            self.of_own_key(setting)
+        elif name.startswith(_OF_THE_PLATFORM):
+            self.notes.append(f"{name} ({setting.source}): not known, it is passed over")
+
+    def _of_annotation(self, setting: Setting) -> None:
+        """``job-retry-num`` is "auto restart", which holds in-place recovery: ModelArts, "Recovering a
+        Training Job".
+        """
+        key = policy_keys.BY_ANNOTATION[setting.name]
+        value = self._take(key.field, key.annotations[setting.name], setting)
+        if value is not None and setting.name == policy_keys.JOB_RETRY_NUM:
+            self.values["in_place"] = True
+        elif value in (True, HangMode.RESTART):
+            self.needs_placements.append(setting)
+
+    def _of_fault_retry_times(self, setting: Setting) -> None:
+        """MindCluster's unconditional retry; 0: not used."""
+        times = self._read(policy_keys.FAULT_RETRY_FORM, setting)
+        if times:
+            self.values["placements"] = times
+            self.values["unconditional"] = True
+
+    # ------------------------------------------------------------------ one value
+
+    def _take(self, field: str, form: Form, setting: Setting) -> Any:
+        value = self._read(form, setting)
+        if value is not None:
+            self.values[field] = value
+            self.sources[field] = setting
+        return value
+
+    def _read(self, form: Form, setting: Setting) -> Any:
+        try:
+            return form.read(setting.text.strip())
+        except ValueError:
+            self.problems.append(f"{setting.name} ({setting.source}): {form.says}, not {setting.text!r}")
+            return None
+
+    # ------------------------------------------------------------------ all together
+
+    def limited(self, policy: Policy, limits: Mapping[str, str]) -> Policy:
+        for name, text in limits.items():
+            wrong = policy_keys.problem(name, text, as_limit=True)
+            key = policy_keys.named(name)
+            if wrong is not None or key is None or key.form.capped is None:
+                self.problems.append(f"the site's [jobs.limits] {wrong}")
+                continue
+            value = getattr(policy, key.field)
+            if value is None:
+                continue
+            capped = key.form.capped(value, key.form.read(text))
+            if capped != value:
+                if key.field in self.values:
+                    self.notes.append(f"{key.name}: the site's limit is {text}, and holds")
+                policy = replace(policy, **{key.field: capped})
+        return policy
+
+    def check_together(self, policy: Policy, kill_wait_s: float | None) -> None:
+        if policy.placements is None:
+            lonely = self.needs_placements
+            if not lonely and policy.unconditional and "unconditional" in self.sources:
+                lonely = [self.sources["unconditional"]]
+            needed = f"needs {policy_keys.JOB_RETRY_NUM} (or placements), a whole number from 1 to 128"
+            self.problems += [f"{each.name} ({each.source}): {needed}" for each in lonely]
+        grace = self.sources.get("grace_s")
+        if grace is not None and kill_wait_s is not None and policy.grace_s >= kill_wait_s:
+            self.problems.append(
+                f"{grace.name} ({grace.source}): below the {kill_wait_s:g} s after which the scheduler kills "
+                f"(KillWait), not {grace.text!r}"
+            )

@@ -1,0 +1,86 @@
+"""The end of a run, and of the session: what the ladder decides is told, counted and done."""
+
+from nodeagent.job.failure.known import Known
+from nodeagent.job.model import SECOND_NS, Wanted, Wish, Word
+from nodeagent.job.session.ladder import Ending, Verdict, judge, own_status
+from nodeagent.job.session.session_state import Cause, Phase, State, Turn
+
+HARDWARE_HANDLINGS = frozenset({"RESTART_JOB", "STOP_RESET_RESTART", "RESCHEDULE"})
+"""The daemon's words for what is to become of the work on a chip whose fault ends it."""
+
+
+def known_of(state: State) -> Known:
+    """Loaded only here: what reads texts costs time, which a command that does not fail need not spend."""
+    if state.failure is None or own_status(state.failure) == 0:
+        return Known()
+    from nodeagent.job.failure import exits
+
+    return exits.known(state.failure)
+
+
+def verdict_of(state: State, cause: Cause, known: Known) -> Verdict:
+    wanted = state.wanted
+    ending = Ending(
+        cause=cause,
+        failure=state.failure,
+        known=known,
+        signal=state.signal,
+        progressed=state.progressed,
+        blame=state.blame,
+        isolated=wanted is not None and wanted.isolated,
+        by_operator=wanted is not None and wanted.by_operator,
+        watched_only=state.is_watched_only,
+    )
+    return judge(ending, state.policy, state.counts)
+
+
+def explains(wanted: Wanted, run: int) -> bool:
+    """Whether a failure of that run may come from what the daemon tells."""
+    return (
+        wanted.wish is Wish.LEAVE
+        or (wanted.wish is not Wish.RUN and wanted.run == run)
+        or wanted.handling in HARDWARE_HANDLINGS
+    )
+
+
+def is_blamed(state: State, now_ns: int) -> bool:
+    """Whether the daemon told something that explains a failure now."""
+    return state.blame is not None and now_ns - state.blamed_ns <= state.policy.blame_s * SECOND_NS
+
+
+def conclude(turn: Turn, cause: Cause) -> None:
+    """Nothing of the run is left, or nothing of it will be ended: run again, or leave."""
+    turn.change(cause=cause)
+    known = known_of(turn.state)
+    verdict = verdict_of(turn.state, cause, known)
+    _report(turn, cause, verdict, known)
+    turn.keep(verdict.counts)
+    if verdict.status is not None:
+        if not turn.state.is_watched_only and cause is not Cause.SIGNALLED and verdict.status != 0:
+            turn.tell(f"leaves with status {verdict.status}: {verdict.why}")
+        turn.leave(verdict.status, verdict.why)
+        return
+    state = turn.state
+    if not state.is_told:
+        turn.tell(f"run {state.run} has ended ({verdict.row}): {verdict.why}")
+    turn.next_run(state.why if state.is_told else verdict.next_why)
+    turn.enter(Phase.PAUSING, verdict.pause_s)
+
+
+def _report(turn: Turn, cause: Cause, verdict: Verdict, known: Known) -> None:
+    state = turn.state
+    if state.phase in (Phase.NEW, Phase.GATE, Phase.PAUSING):
+        return
+    if state.is_told and cause is not Cause.UNKILLABLE:
+        return
+    status = None if state.failure is None else own_status(state.failure)
+    if cause is Cause.UNKILLABLE or not (state.emptied or cause is Cause.EXITED):
+        turn.report(Word.UNKILLABLE, verdict.why, status=status)
+        return
+    by_order = cause in (Cause.ASKED, Cause.SENT_AWAY)
+    turn.report(
+        Word.STOPPED if by_order else Word.EXITED,
+        verdict.why,
+        status=status,
+        evidence={"class": known.sort.value, "line": known.line} if known.line and not by_order else {},
+    )

@@ -1,0 +1,100 @@
+"""The end of a run that is ended: asked, then killed, then told to be unkillable."""
+
+from nodeagent.job.model import (
+    Emptied,
+    Exited,
+    Kill,
+    NotRun,
+    Ran,
+    Signalled,
+    Terminate,
+    Wanted,
+    Wish,
+    Word,
+)
+from nodeagent.job.session.ending import conclude
+from nodeagent.job.session.session_state import Cause, Phase, Turn
+
+KILLED_WITHIN_S = 5.0
+"""What a KILL has not ended by then is held by the kernel."""
+
+
+def stop(turn: Turn, cause: Cause) -> None:
+    """Also what a command left behind gets its grace: ranks of a dead launcher may write a checkpoint."""
+    turn.change(cause=cause)
+    turn.order(Terminate(run=turn.state.run))
+    turn.enter(Phase.STOPPING, turn.state.policy.grace_s)
+
+
+def kill(turn: Turn) -> None:
+    turn.order(Kill(run=turn.state.run))
+    turn.enter(Phase.KILLING, KILLED_WITHIN_S)
+
+
+def unkillable(turn: Turn) -> None:
+    turn.tell("processes of the job are left that cannot be killed")
+    conclude(turn, Cause.SIGNALLED if turn.state.cause is Cause.SIGNALLED else Cause.UNKILLABLE)
+
+
+def ran_too_late(turn: Turn, given: Ran) -> None:
+    """It was to stop before it was known to run."""
+    turn.change(process=given.process, executions=turn.state.executions + 1)
+    turn.report(Word.STARTED, turn.state.why.value)
+    again = Kill if turn.state.phase is Phase.KILLING else Terminate
+    turn.order(again(run=turn.state.run))
+
+
+def not_run_at_all(turn: Turn, given: NotRun) -> None:
+    emptied(turn, Emptied(run=given.run))
+
+
+def exited(turn: Turn, given: Exited) -> None:
+    """Others of its tree have the rest of the grace."""
+    turn.change(failure=given.failure)
+
+
+def emptied(turn: Turn, _: Emptied) -> None:
+    turn.change(emptied=True)
+    conclude(turn, turn.state.cause or Cause.EXITED)
+
+
+def wanted_while_stopping(turn: Turn, given: Wanted) -> None:
+    """A fault is found while the run ends for another reason: then the fault decides. The scheduler's word
+    is above it."""
+    state = turn.state
+    if state.cause is Cause.SIGNALLED:
+        return
+    if given.wish is Wish.LEAVE and state.may_be_sent_away:
+        turn.change(cause=Cause.SENT_AWAY)
+    elif given.wish is Wish.STOP and given.run == state.run and state.policy.in_place:
+        turn.change(cause=Cause.ASKED)
+
+
+def signalled_while_waiting(turn: Turn, given: Signalled) -> None:
+    """No process of the job is there."""
+    turn.change(signal=given.number)
+    conclude(turn, Cause.SIGNALLED)
+
+
+def signalled_while_running(turn: Turn, given: Signalled) -> None:
+    """A job that is only watched gets each signal itself, all the time that it takes, and its own status."""
+    turn.change(signal=given.number)
+    if turn.state.is_watched_only:
+        turn.order(Terminate(run=turn.state.run, number=given.number, alone=True))
+    else:
+        stop(turn, Cause.SIGNALLED)
+
+
+def signalled_while_judging(turn: Turn, given: Signalled) -> None:
+    turn.change(signal=given.number)
+    if turn.state.emptied:
+        conclude(turn, Cause.SIGNALLED)
+    else:
+        stop(turn, Cause.SIGNALLED)
+
+
+def signalled_while_stopping(turn: Turn, given: Signalled) -> None:
+    second = turn.state.signal is not None
+    turn.change(cause=Cause.SIGNALLED, signal=given.number)
+    if second and turn.state.phase is Phase.STOPPING:
+        kill(turn)

@@ -1,0 +1,1 @@
+"""What is gathered of a run that failed or hangs."""

@@ -1,0 +1,1 @@
+"""The processes of a run: begun, signalled, reaped, found in /proc."""

@@ -1,0 +1,1 @@
+"""What a run does: its processes measured, its beats and its progress read."""
