@@ -6,7 +6,7 @@ import socket
 import statistics
 import sys
 import time
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -30,12 +30,21 @@ BEGIN = lines.encode(
 
 
 async def refusal(stage: DoorStage, *sent: bytes) -> str:
-    """Why a connection that begins so is refused; what it is told before that is passed over."""
-    reader, writer = await asyncio.open_unix_connection(stage.socket)
-    writer.write(b"".join(sent))
-    async with asyncio.timeout(WAIT_LIMIT_S):
-        said = [lines.decode(line) for line in (await reader.read()).splitlines()]
-    writer.close()
+    """Why a connection that begins so is refused; what it is told before that is passed over.
+
+    The kernel resets a connection that was closed before all was read; what was said comes first.
+    """
+    loop, heard = asyncio.get_running_loop(), b""
+    with socket.socket(socket.AF_UNIX) as peer:
+        peer.setblocking(False)
+        async with asyncio.timeout(WAIT_LIMIT_S):
+            await loop.sock_connect(peer, str(stage.socket))
+            with suppress(BrokenPipeError):
+                await loop.sock_sendall(peer, b"".join(sent))
+            with suppress(ConnectionResetError):
+                while chunk := await loop.sock_recv(peer, lines.MAX_LINE_BYTES):
+                    heard += chunk
+    said = [lines.decode(line) for line in heard.splitlines()]
     (why,) = [line.why for line in said if isinstance(line, lines.Refused)]
     return why
 
