@@ -107,14 +107,24 @@ def booted(root: Path) -> Iterator[Machine]:
 
 
 def _leader_of(nspawn: "subprocess.Popen[bytes]", console: Path) -> int:
-    """The process that is number 1 in the machine."""
+    """The process that is number 1 in the machine. systemd-nspawn has another child before it, which ends."""
     children = Path(f"/proc/{nspawn.pid}/task/{nspawn.pid}/children")
 
-    def read() -> list[str]:
+    def read() -> list[int]:
         assert nspawn.poll() is None, console.read_text()
-        return children.read_text().split()
+        return [int(pid) for pid in children.read_text().split() if _is_first(pid)]
 
-    return int(until(read, bool)[0])
+    return until(read, bool)[0]
+
+
+def _is_first(pid: str) -> bool:
+    """In a PID namespace of its own (proc(5), ``NSpid``)."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    (numbers,) = [line.split()[1:] for line in status.splitlines() if line.startswith("NSpid:")]
+    return len(numbers) > 1 and numbers[-1] == "1"
 
 
 def _end(nspawn: "subprocess.Popen[bytes]") -> None:
