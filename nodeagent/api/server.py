@@ -11,7 +11,7 @@ from pathlib import Path
 
 import grpc
 
-from nodeagent.api import rpc_binding
+from nodeagent.api import interface, rpc_binding
 from nodeagent.api.access import credentials, limits
 from nodeagent.api.access.addresses import listen_at, open_or_keep_trying
 from nodeagent.api.access.admission import Admission, Places
@@ -72,6 +72,7 @@ class GrpcServer:
             facts=facts,
             pace=pace or Pace(),
             sources=sources,
+            capabilities=interface.capabilities(config),
         )
         self._served = served or {}
         self._audit = AuditLog(ledger)

@@ -230,7 +230,7 @@ class Ledger:
         limit = min(limit, PAGE_EVENTS)
         after_seq = max(after_seq, self._durability.backlog.history_from - 1)
         backlog = [row for row in self._durability.backlog.events if row[0] > after_seq]
-        disk_until = backlog[0][0] - 1 if backlog else self._visible_seq
+        disk_until = self._disk_until
         found: list[StoredEvent] = []
         if disk_until > after_seq:
             found, damaged = await self._read(
@@ -239,6 +239,34 @@ class Ledger:
             self._damaged_events += damaged
         wanted = [row for row in backlog if row[0] <= self._visible_seq][: limit - len(found)]
         return found + [codec.decode_event(row) for row in wanted]
+
+    async def first_since(self, after_seq: int, until_seq: int, since_ns: int) -> int | None:
+        """The first number of (after_seq, until_seq] whose event has this wall time or a later one.
+
+        Raises StoreUnreadableError. Ask for some ten thousand numbers at a time.
+        """
+        on_disk = min(until_seq, self._disk_until)
+        if on_disk > after_seq:
+            found = await self._read(lambda disk: queries.first_since(disk, after_seq, on_disk, since_ns))
+            if found is not None:
+                return found
+        kept = self._durability.backlog.events
+        return next((row[0] for row in kept if after_seq < row[0] <= until_seq and row[1] >= since_ns), None)
+
+    async def last_before(self, after_seq: int, until_seq: int, until_ns: int) -> int | None:
+        """The last number of (after_seq, until_seq] with an earlier wall time; see ``first_since``."""
+        kept = [row[0] for row in self._durability.backlog.events if row[1] < until_ns]
+        found = next((seq for seq in reversed(kept) if after_seq < seq <= until_seq), None)
+        on_disk = min(until_seq, self._disk_until)
+        if found is not None or on_disk <= after_seq:
+            return found
+        return await self._read(lambda disk: queries.last_before(disk, after_seq, on_disk, until_ns))
+
+    @property
+    def _disk_until(self) -> int:
+        """The last number that only the disk has."""
+        kept = self._durability.backlog.events
+        return kept[0][0] - 1 if kept else self._visible_seq
 
     async def trim(self) -> None:
         """Delete now what retention allows, as happens by itself from time to time."""
@@ -282,6 +310,15 @@ class Ledger:
 
     def consumer(self, name: str) -> Consumer | None:
         return self._consumers.get(name)
+
+    async def rewind(self, consumer: str, store_id: StoreId, seq: int) -> tuple[Consumer, bool]:
+        """Set a consumer that there is back: (how it stands, whether that is on the disk).
+
+        Raises OtherStoreError, or BeyondLastError where that would move it on.
+        """
+        now = Numbering(store_id=self.store_id, last_seq=self._visible_seq, oldest_seq=self.oldest_seq)
+        set_back, rows = self._consumers.rewind(consumer, store_id, seq, now)
+        return set_back, await self._durability.write(Change(consumers=rows))
 
     async def delete_consumer(self, name: str) -> None:
         await self._durability.write(Change(consumers=self._consumers.delete(name)))

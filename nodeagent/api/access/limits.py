@@ -76,6 +76,7 @@ MAX_BATCH_BYTES: Final = 32 * 1024
 """Of the events in one response of a stream, which then takes no further one: 64 events of the usual size."""
 
 MAX_FILTER_DEVICES: Final = 256
+MAX_FILTER_CODES: Final = 100
 MAX_NAME_LENGTH: Final = 256
 """A stream keeps its filter for as long as it lasts."""
 
