@@ -1,10 +1,12 @@
 """The client library as a wheel of its own, in an environment with nothing else, against a real daemon."""
 
+import ast
 import json
 import os
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -64,10 +66,51 @@ def test_it_follows_a_daemon_over_its_restart_each_event_once(python: Path, tmp_
     assert numbers == list(range(numbers[0], numbers[-1] + 1))
 
 
+def test_its_modules_import_nothing_that_it_does_not_hold() -> None:
+    """Also where they do so only within a function, which no test may call."""
+    sources = held()
+    roots = {name.partition(".")[0] for source in sources.values() for name in imported_by(source)}
+    ours = {
+        name for source in sources.values() for name in imported_by(source) if name.startswith("nodeagent.")
+    }
+
+    assert roots - sys.stdlib_module_names == {"google", "grpc", "nodeagent"}
+    assert ours - sources.keys() == set()
+
+
 def test_the_daemon_asks_for_the_client_of_its_own_version() -> None:
     asked = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
 
     assert f"nodeagent-client=={__version__}" in asked
+
+
+def held() -> dict[str, Path]:
+    """The source of each module that the wheel holds, by its name."""
+    setuptools = tomllib.loads((ROOT / "packaging/client/pyproject.toml").read_text())["tool"]["setuptools"]
+    folders = [ROOT / package.replace(".", "/") for package in setuptools["packages"]]
+    files = [file for folder in folders for file in folder.glob("*.py")]
+    files += [ROOT / f"{module.replace('.', '/')}.py" for module in setuptools["py-modules"]]
+    return {_name(file): file for file in files}
+
+
+def _name(file: Path) -> str:
+    return ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imported_by(source: Path) -> Iterator[str]:
+    """Modules; of ``from package import name`` the module ``package.name`` where there is one."""
+    for node in ast.walk(ast.parse(source.read_text(), str(source))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield node.module
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from (name for name in names if _is_module(name))
+
+
+def _is_module(name: str) -> bool:
+    place = ROOT / name.replace(".", "/")
+    return place.with_suffix(".py").exists() or (place / "__init__.py").exists()
 
 
 class Following:
