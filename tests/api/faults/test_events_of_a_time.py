@@ -1,5 +1,7 @@
 """ListEvents by time: what was in an hour, however the wall clock was set meanwhile."""
 
+from typing import Any
+
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -23,7 +25,7 @@ async def commit_at(stage: Stage, *seconds: int) -> None:
         await stage.commit(event(), wall_ns=BEGUN_NS + second * SECOND_NS)
 
 
-async def listed(stage: Stage, **asked: object) -> list[int]:
+async def listed(stage: Stage, **asked: Any) -> list[int]:
     """The numbers of all pages; ``limit`` is of one page."""
     numbers: list[int] = []
     request, more = pb.ListEventsRequest(**asked), True
