@@ -157,9 +157,14 @@ class Ledger:
     def oldest_seq(self) -> int:
         """The lowest number that can surely be read; ``last_seq + 1`` if none can."""
         if self.durable:
-            return max(self._oldest_seq, self._durability.backlog.history_from)
+            return self._oldest_kept
         events = self._durability.backlog.events
         return events[0][0] if events else self._visible_seq + 1
+
+    @property
+    def _oldest_kept(self) -> int:
+        """The lowest number that can be read, now or once the disk answers again."""
+        return max(self._oldest_seq, self._durability.backlog.history_from)
 
     @property
     def last_audit(self) -> int:
@@ -316,7 +321,7 @@ class Ledger:
 
         Raises OtherStoreError, or BeyondLastError where that would move it on.
         """
-        now = Numbering(store_id=self.store_id, last_seq=self._visible_seq, oldest_seq=self.oldest_seq)
+        now = Numbering(store_id=self.store_id, last_seq=self._visible_seq, oldest_seq=self._oldest_kept)
         set_back, rows = self._consumers.rewind(consumer, store_id, seq, now)
         return set_back, await self._durability.write(Change(consumers=rows))
 

@@ -81,8 +81,8 @@ class Stage:
         self.server = self._server()
         await self.open()
 
-    async def commit(self, *events: Event, long_ago: bool = False) -> Committed:
-        """``long_ago``: before what is retained, by the rule clock."""
+    async def commit(self, *events: Event, long_ago: bool = False, wall_ns: int | None = None) -> Committed:
+        """``long_ago``: before what is retained, by the rule clock. ``wall_ns``: instead of now."""
         for event in events:
             self._devices[event.device] = samples.device(event)
             if event.kind is EventKind.RAISED:
@@ -91,7 +91,9 @@ class Stage:
                 self._conditions.pop(event.condition_id, None)
         events_then = [replace(each, at_ns=each.at_ns - LONG_NS) for each in events] if long_ago else events
         committed = await self.ledger.commit(
-            Transaction(events=tuple((time.time_ns(), each) for each in events_then), engine_now_ns=NOW_NS)
+            Transaction(
+                events=tuple((wall_ns or time.time_ns(), each) for each in events_then), engine_now_ns=NOW_NS
+            )
         )
         self._publish(committed.store_id, committed.last_seq, committed.durable, committed.events)
         return committed

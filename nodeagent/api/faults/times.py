@@ -18,8 +18,8 @@ from nodeagent.messages.pb import fault_service_pb2 as pb
 EVER_NS: Final = 2**63 - 1
 """The greatest number that the store can hold: in the year 2262."""
 
-_LOOKED_AT: Final = 50_000
-"""Times in one read: some tens of milliseconds, in which another reader waits."""
+_LOOKED_AT: Final = 20_000
+"""Times in one read: ten milliseconds, or a tenth of a second from a slow disk, in which another reader waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

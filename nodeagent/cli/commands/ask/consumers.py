@@ -77,7 +77,13 @@ def rewind(
         request.seq = _before(found) if seq is None else seq
         answer = daemon.call(request)
     if output == Output.JSON:
-        write_json(json_forms.form(answer) | {"consumer": name})
+        done = {
+            "consumer": name,
+            "seq": answer.seq,
+            "seq_before": answer.seq_before,
+            "durable": answer.durable,
+        }
+        write_json(done)
     else:
         write(f"set {name} back from {answer.seq_before} to {answer.seq}")
     durability.warn(answer)
