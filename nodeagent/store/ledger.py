@@ -235,7 +235,7 @@ class Ledger:
         limit = min(limit, PAGE_EVENTS)
         after_seq = max(after_seq, self._durability.backlog.history_from - 1)
         backlog = [row for row in self._durability.backlog.events if row[0] > after_seq]
-        disk_until = self._disk_until
+        disk_until = backlog[0][0] - 1 if backlog else self._visible_seq
         found: list[StoredEvent] = []
         if disk_until > after_seq:
             found, damaged = await self._read(
@@ -248,30 +248,13 @@ class Ledger:
     async def first_since(self, after_seq: int, until_seq: int, since_ns: int) -> int | None:
         """The first number of (after_seq, until_seq] whose event has this wall time or a later one.
 
-        Raises StoreUnreadableError. Ask for some ten thousand numbers at a time.
+        Of what is on the disk. Raises StoreUnreadableError. Ask for some ten thousand numbers at a time.
         """
-        on_disk = min(until_seq, self._disk_until)
-        if on_disk > after_seq:
-            found = await self._read(lambda disk: queries.first_since(disk, after_seq, on_disk, since_ns))
-            if found is not None:
-                return found
-        kept = self._durability.backlog.events
-        return next((row[0] for row in kept if after_seq < row[0] <= until_seq and row[1] >= since_ns), None)
+        return await self._read(lambda disk: queries.first_since(disk, after_seq, until_seq, since_ns))
 
     async def last_before(self, after_seq: int, until_seq: int, until_ns: int) -> int | None:
         """The last number of (after_seq, until_seq] with an earlier wall time; see ``first_since``."""
-        kept = [row[0] for row in self._durability.backlog.events if row[1] < until_ns]
-        found = next((seq for seq in reversed(kept) if after_seq < seq <= until_seq), None)
-        on_disk = min(until_seq, self._disk_until)
-        if found is not None or on_disk <= after_seq:
-            return found
-        return await self._read(lambda disk: queries.last_before(disk, after_seq, on_disk, until_ns))
-
-    @property
-    def _disk_until(self) -> int:
-        """The last number that only the disk has."""
-        kept = self._durability.backlog.events
-        return kept[0][0] - 1 if kept else self._visible_seq
+        return await self._read(lambda disk: queries.last_before(disk, after_seq, until_seq, until_ns))
 
     async def trim(self) -> None:
         """Delete now what retention allows, as happens by itself from time to time."""

@@ -1,4 +1,4 @@
-"""Events by their wall time: which numbers lie between two times, on the disk and in memory."""
+"""Events by their wall time: which numbers lie between two times."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -23,13 +23,11 @@ async def last(ledger: Ledger, until_s: int, after: int = 0, until: int = LAST) 
     return await ledger.last_before(after, until, until_s * SECOND_NS)
 
 
-@pytest.fixture(params=["all on the disk", "the second half in memory"])
-async def ledger(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Ledger]:
+@pytest.fixture
+async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
     ledger = Ledger(tmp_path, MACHINE, limits=PATIENT)
     await ledger.open()
     for place, seconds in enumerate(TIMES_S):
-        if place == LAST // 2 and request.param.endswith("memory"):
-            ledger._durability.leave("as a disk that fails")
         await ledger.commit(Transaction(events=((seconds * SECOND_NS, event(place)),)))
     yield ledger
     await ledger.close()

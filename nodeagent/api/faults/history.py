@@ -35,6 +35,11 @@ class History:
         return self._ledger.oldest_seq
 
     @property
+    def durable(self) -> bool:
+        """Whether all of it is on the disk; else memory has the newest."""
+        return self._ledger.durable
+
+    @property
     def last_seq(self) -> int:
         return self._feed.current.seq
 

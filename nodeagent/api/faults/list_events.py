@@ -59,7 +59,7 @@ class Search:
     async def oldest(self) -> Listing:
         """The first ones."""
         found = _Found(self.limit)
-        span = await self._span(self.after_seq)
+        span = await self._span()
         position, scanned = span.after_seq, 0
         while scanned < MAX_SCANNED and not found.is_full and (self._is_open or position < span.until_seq):
             async with self.turns.turn(self.identity):
@@ -76,11 +76,12 @@ class Search:
         """Whether what comes while it looks is asked for too."""
         return self.times.until_ns == EVER_NS
 
-    async def _span(self, after_seq: int) -> Span:
-        """Where what is asked for can be."""
-        kept = Span(after_seq=max(after_seq, self.history.oldest_seq - 1), until_seq=self.history.last_seq)
-        if self.times == ALWAYS:
-            return Span(after_seq=after_seq, until_seq=kept.until_seq)
+    async def _span(self) -> Span:
+        """Where what is asked for can be. What memory has while the disk fails is little: all of it."""
+        last_seq = self.history.last_seq
+        if self.times == ALWAYS or not self.history.durable:
+            return Span(after_seq=self.after_seq, until_seq=last_seq)
+        kept = Span(after_seq=max(self.after_seq, self.history.oldest_seq - 1), until_seq=last_seq)
         return await narrowed(kept, self.times, self.history, self.turns, self.identity)
 
     def _passes(self, stored: StoredEvent) -> bool:
@@ -97,9 +98,9 @@ class Search:
 
     async def newest(self) -> Listing:
         """The last ones."""
-        span = await self._span(max(self.after_seq, self.history.oldest_seq - 1))
+        span = await self._span()
         last_seq = begin = span.until_seq
-        floor = max(span.after_seq, last_seq - MAX_SCANNED)
+        floor = max(span.after_seq, self.history.oldest_seq - 1, last_seq - MAX_SCANNED)
         found = _Found(self.limit)
         while begin > floor and not found.is_full:
             end, begin = begin, max(floor, begin - _WINDOW_EVENTS)

@@ -19,7 +19,7 @@ EVER_NS: Final = 2**63 - 1
 """The greatest number that the store can hold: in the year 2262."""
 
 _LOOKED_AT: Final = 20_000
-"""Times in one read: ten milliseconds, or a tenth of a second from a slow disk, in which another reader waits."""
+"""Times in one read: ten milliseconds, or a tenth of a second from a slow disk; others wait so long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,12 +77,13 @@ async def test_a_clock_that_was_set_back_hides_nothing(stage: Stage) -> None:
     assert await listed(stage, since=at(120), until=at(210)) == [2, 4]
 
 
-async def test_what_only_memory_has_is_found_as_what_is_on_the_disk(stage: Stage) -> None:
+async def test_while_the_disk_fails_what_memory_has_is_found(stage: Stage) -> None:
     await commit_at(stage, 10, 20)
     stage.ledger._durability.leave("as a disk that fails")
     await commit_at(stage, 30, 40)
-    assert await listed(stage, since=at(25)) == [3, 4]
-    assert await listed(stage, since=at(25), until=at(40)) == [3]
+    assert await listed(stage, since=at(15)) == [2, 3, 4]
+    assert await listed(stage, until=at(40)) == [1, 2, 3]
+    assert await listed(stage, since=at(25), until=at(40), newest=True) == [3]
 
 
 async def test_what_ends_before_it_begins_is_refused(six: Stage) -> None:

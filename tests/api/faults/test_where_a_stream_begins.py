@@ -151,3 +151,18 @@ async def test_where_the_first_event_is_gone_zero_gives_a_snapshot_and_the_list_
         listed = await client.call(pb.ListEventsRequest())
     assert await given(stage, from_zero) == snapshot("BEFORE_RETENTION", 1)
     assert [each.seq for each in listed.events] == [4, 5]
+
+
+async def test_where_no_event_is_kept_the_oldest_one_is_the_next(stage: Stage) -> None:
+    assert comments().count("one more than the last event: none.") == 3
+    for last in (0, 2):
+        async with stage.client() as client:
+            node = await client.call(pb.GetNodeRequest())
+            listed = await client.call(pb.ListEventsRequest())
+        async with watching(stage.socket) as stream:
+            begun = await stream.snapshot()
+        told = (node.oldest_seq, listed.oldest_seq, begun.oldest_seq, node.last_seq)
+        assert told == (last + 1, last + 1, last + 1, last)
+        await stage.commit(event(), event(), long_ago=True)
+        await stage.reopen()
+        await until(lambda: stage.ledger.oldest_seq == 3)
