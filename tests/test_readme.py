@@ -48,7 +48,9 @@ LANGUAGES: Final = {"sh", "toml", "python", "text"}
 TABLES: Final = [each for each in blocks("toml") if "kind" in tomllib.loads(each)]
 CONFIGURATIONS: Final = [each for each in blocks("toml") if each not in TABLES]
 
-SYSTEM_COMMANDS: Final = {"apt", "cp", "curl", "git", "modprobe", "printf", "systemctl"}
+SYSTEM_COMMANDS: Final = {
+    *("apt", "cp", "curl", "git", "modprobe", "node", "npm", "pip", "printf", "systemctl"),
+}
 
 each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 

@@ -1,6 +1,7 @@
 """The gRPC sockets: the public one, the control one, and TCP with mutual TLS, each behind a relay of its own.
 
 The same services stand behind each; who calls, and so what he may do, is known from the relay and from TLS.
+The socket of NVRx has another service, and places of its own, since every user of the node may call there.
 It opens and closes, and holds no state of its own.
 """
 
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import grpc
 
-from nodeagent.api import rpc_binding
+from nodeagent.api import interface, rpc_binding
 from nodeagent.api.access import credentials, limits
 from nodeagent.api.access.addresses import listen_at, open_or_keep_trying
 from nodeagent.api.access.admission import Admission, Places
@@ -25,7 +26,15 @@ from nodeagent.api.access.credentials import (
 )
 from nodeagent.api.access.quota import Quota
 from nodeagent.api.access.relay import Relay
-from nodeagent.api.access.sockets import OutletError, bound, open_to, owner_only, prepare, private_directory
+from nodeagent.api.access.sockets import (
+    OutletError,
+    bound,
+    open_to,
+    open_to_everybody,
+    owner_only,
+    prepare,
+    private_directory,
+)
 from nodeagent.api.control.audit_log import AuditLog
 from nodeagent.api.control.service import ControlService, Serve
 from nodeagent.api.faults.consumers import ConsumerService
@@ -33,6 +42,8 @@ from nodeagent.api.faults.service import FaultService, Shown
 from nodeagent.api.faults.watch import Pace, Sources, of_view
 from nodeagent.api.health import HEALTH_SERVICE, HealthService
 from nodeagent.api.node import NodeFacts
+from nodeagent.api.nvrx.messages import SERVICE as NODE_HEALTH_SERVICE
+from nodeagent.api.nvrx.service import NodeHealthService
 from nodeagent.api.reflection import add_reflection
 from nodeagent.config.agent import Config
 from nodeagent.core.catalog.catalog import Catalog
@@ -72,6 +83,7 @@ class GrpcServer:
             facts=facts,
             pace=pace or Pace(),
             sources=sources,
+            capabilities=interface.capabilities(config),
         )
         self._served = served or {}
         self._audit = AuditLog(ledger)
@@ -91,6 +103,8 @@ class GrpcServer:
         try:
             await self._open_local(_PUBLIC, Path(agent.socket))
             await self._open_local(_CONTROL, Path(agent.control_socket))
+            if self._config.nvrx.socket:
+                await self._open_local(_NVRX, Path(self._config.nvrx.socket))
             if self._config.grpc.listen:
                 await self._open_tcp(self._config.grpc.listen)
         except OutletError:
@@ -118,9 +132,15 @@ class GrpcServer:
 
     async def _open_local(self, kind: "_LocalSocket", path: Path) -> None:
         prepare(path, kind.key)
-        relay = await self._serve_behind_relay(path, kind.key, kind.recognise, kind.find_caller, kind.limit)
+        make = self._node_health_server if kind is _NVRX else self._server
+        relay = await self._serve_behind_relay(
+            path, kind.key, kind.recognise, kind.find_caller, kind.limit, make
+        )
         relay.start([bound(path, kind.key)])
-        open_to(path, kind.group, kind.key)
+        if kind.group is None:
+            open_to_everybody(path, kind.key)
+        else:
+            open_to(path, kind.group, kind.key)
 
     async def _open_tcp(self, address: str) -> None:
         from nodeagent.api.access.tls import (  # only where TCP is configured
@@ -141,6 +161,7 @@ class GrpcServer:
             credentials.tcp_peer,
             credentials.certificate_caller(grpc_config.roles),
             limits.TCP_CONNECTIONS,
+            self._server,
             server_credentials(files),
         )
 
@@ -158,6 +179,7 @@ class GrpcServer:
         recognise: Recognise,
         find_caller: FindCaller,
         limit: limits.Limit,
+        make: Callable[[Relay, Identify], grpc.aio.Server],
         tls: grpc.ServerCredentials | None = None,
     ) -> Relay:
         """A gRPC server on a private socket beside ``name``, and its relay, which does not listen yet."""
@@ -166,7 +188,7 @@ class GrpcServer:
         # Over TCP nobody is known to be an operator before the first call.
         kept_later = 0 if tls is None else limit.kept
         relay = Relay(private, recognise, Quota(replace(limit, kept=limit.kept - kept_later)), kept_later)
-        server = self._server(relay, _identify(relay, find_caller))
+        server = make(relay, _identify(relay, find_caller))
         with owner_only():
             try:
                 if tls is None:
@@ -196,13 +218,23 @@ class GrpcServer:
         add_reflection(server, (FAULT_SERVICE.full_name, CONTROL_SERVICE.full_name), identify)
         return server
 
+    def _node_health_server(self, relay: Relay, identify: Identify) -> grpc.aio.Server:
+        admission = Admission(identify, Places(), relay)
+        options = _options(limits.NODE_HEALTH_REQUEST_BYTES, limits.NODE_HEALTH_CALLS_ON_CONNECTION)
+        server = grpc.aio.server(options=options, interceptors=(admission,))
+        health = NodeHealthService(self._shown.feed)
+        server.add_generic_rpc_handlers(
+            (rpc_binding.handlers(NODE_HEALTH_SERVICE, rpc_binding.methods_of(health)),)
+        )
+        return server
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LocalSocket:
-    """What distinguishes the two local sockets. ``key`` is the config's."""
+    """What distinguishes the local sockets. ``key`` is the config's. Without a ``group``: for everybody."""
 
     key: str
-    group: str
+    group: str | None
     recognise: Recognise
     find_caller: FindCaller
     limit: limits.Limit
@@ -223,13 +255,23 @@ _CONTROL = _LocalSocket(
     limit=limits.CONTROL_CONNECTIONS,
 )
 
+_NVRX = _LocalSocket(
+    key="nvrx.socket",
+    group=None,
+    recognise=credentials.public_peer,
+    find_caller=credentials.public_caller,
+    limit=limits.NODE_HEALTH_CONNECTIONS,
+)
 
-def _options() -> Sequence[tuple[str, int]]:
+
+def _options(
+    request_bytes: int = limits.MAX_REQUEST_BYTES, calls_on_connection: int = limits.STREAMS_ON_CONNECTION
+) -> Sequence[tuple[str, int]]:
     """gRPC's own limits, by connection; each was tried against a peer that goes beyond it."""
     return (
-        ("grpc.max_receive_message_length", limits.MAX_REQUEST_BYTES),
+        ("grpc.max_receive_message_length", request_bytes),
         ("grpc.max_send_message_length", 64 << 20),
-        ("grpc.max_concurrent_streams", limits.STREAMS_ON_CONNECTION),
+        ("grpc.max_concurrent_streams", calls_on_connection),
         ("grpc.server.max_pending_requests", limits.PENDING_CALLS),
         ("grpc.server.max_pending_requests_hard_limit", 2 * limits.PENDING_CALLS),
         ("grpc.server_handshake_timeout_ms", int(limits.HANDSHAKE_LIMIT_S * 1000)),

@@ -55,6 +55,7 @@ class AsyncClient:
         kinds: Iterable[EventKind] = (),
         devices: Iterable[str] = (),
         minimum_level: Level | None = None,
+        codes: Iterable[str] = (),
     ) -> AsyncGenerator[Update, None]:
         """As ``Client.watch``."""
         session = Session(
@@ -64,6 +65,7 @@ class AsyncClient:
             kinds=kinds,
             devices=devices,
             minimum_level=minimum_level,
+            codes=codes,
         )
         while True:
             request = session.request()
@@ -88,6 +90,12 @@ class AsyncClient:
         store_id = types_pb2.StoreId(uuid=position.uuid, epoch=position.epoch)
         answer = await self.call(pb.AckRequest(consumer=consumer, store_id=store_id, seq=position.seq))
         return int(answer.seq)
+
+    async def rewind(self, consumer: str, position: Position) -> int:
+        """As ``Client.rewind``."""
+        store_id = types_pb2.StoreId(uuid=position.uuid, epoch=position.epoch)
+        request = pb.RewindConsumerRequest(consumer=consumer, store_id=store_id, seq=position.seq)
+        return int((await self.call(request)).seq)
 
     async def consumers(self) -> tuple[Consumer, ...]:
         """As ``Client.consumers``."""

@@ -52,6 +52,7 @@ class Session:
         kinds: Iterable[EventKind] = (),
         devices: Iterable[str] = (),
         minimum_level: Level | None = None,
+        codes: Iterable[str] = (),
     ) -> None:
         if snapshot not in _SNAPSHOTS:
             raise ValueError(f"snapshot: {snapshot!r}; it must be one of {', '.join(_SNAPSHOTS)}")
@@ -62,6 +63,7 @@ class Session:
             kinds=[enums.EVENT_KINDS[each] for each in kinds],
             devices=devices,
             minimum_level=enums.level_number(minimum_level),
+            codes=codes,
         )
         self._pause_s = FIRST_PAUSE_S
         self._is_away = False

@@ -62,12 +62,14 @@ class Client:
         kinds: Iterable[EventKind] = (),
         devices: Iterable[str] = (),
         minimum_level: Level | None = None,
+        codes: Iterable[str] = (),
     ) -> Iterator[Update]:
         """Follows the node without end, across restarts of the daemon, each event once and in order.
 
         Store ``update.position`` together with its effect and give it as ``after`` the next time. With
         a ``consumer`` and no ``after`` it continues after the last ``ack``. ``snapshot`` is always,
-        if_needed or never. Raises ``ClientError`` only where trying again cannot help.
+        if_needed or never. ``codes`` are fault codes or families of them such as ``XID_*``. Raises
+        ``ClientError`` only where trying again cannot help.
         """
         session = Session(
             after=after,
@@ -76,6 +78,7 @@ class Client:
             kinds=kinds,
             devices=devices,
             minimum_level=minimum_level,
+            codes=codes,
         )
         while True:
             try:
@@ -92,6 +95,16 @@ class Client:
         store_id = types_pb2.StoreId(uuid=position.uuid, epoch=position.epoch)
         answer = self.call(pb.AckRequest(consumer=consumer, store_id=store_id, seq=position.seq))
         return int(answer.seq)
+
+    def rewind(self, consumer: str, position: Position) -> int:
+        """Sets a consumer of your own back, or any where you may control; answers with the number remembered.
+
+        For a subscriber that has lost what it stored: ``watch(consumer=...)`` then begins there. A number
+        before the oldest event that is kept becomes the one just before it. Raises ``ClientError``.
+        """
+        store_id = types_pb2.StoreId(uuid=position.uuid, epoch=position.epoch)
+        request = pb.RewindConsumerRequest(consumer=consumer, store_id=store_id, seq=position.seq)
+        return int(self.call(request).seq)
 
     def consumers(self) -> tuple[Consumer, ...]:
         """The named consumers, by name."""

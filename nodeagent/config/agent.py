@@ -14,6 +14,7 @@ from msgspec import Meta, Struct, field
 
 from nodeagent.config.drivers import ChipsConfig, DriverConfig, KmsgConfig
 from nodeagent.config.jobs import SOCKET_NAME, JobsConfig
+from nodeagent.config.nvrx import NvrxConfig
 from nodeagent.config.public import PublicConfig, read_public
 from nodeagent.config.reset import ResetConfig
 from nodeagent.core.catalog.catalog import SECOND_NS, Mode, Settings
@@ -119,6 +120,7 @@ class Config(Struct, frozen=True, kw_only=True):
     store: StoreConfig = field(default_factory=StoreConfig)
     public: PublicConfig = field(default_factory=PublicConfig)
     jobs: JobsConfig = field(default_factory=JobsConfig)
+    nvrx: NvrxConfig = field(default_factory=NvrxConfig)
     drivers: Mapping[str, DriverConfig]
 
     @property
@@ -180,6 +182,7 @@ _SECTIONS: Mapping[str, type[Struct]] = {
     "reset": ResetConfig,
     "store": StoreConfig,
     "jobs": JobsConfig,
+    "nvrx": NvrxConfig,
 }
 
 
@@ -271,6 +274,7 @@ def _check_sockets(config: Config, report: Callable[[KeyPath, str], None]) -> No
         ("agent", "socket", config.agent.socket),
         ("agent", "control_socket", config.agent.control_socket),
         ("jobs", "socket", config.jobs_socket),
+        *((("nvrx", "socket", config.nvrx.socket),) if config.nvrx.socket else ()),
     ):
         if len(path.encode()) > SOCKET_PATH_LIMIT_BYTES:
             reason = f"{shown(path)}: a socket's path has at most {SOCKET_PATH_LIMIT_BYTES} bytes"

@@ -8,7 +8,7 @@ from msgspec.structs import fields
 
 from nodeagent.config.agent import Config
 
-_SECTIONS: Final = ("agent", "metrics", "grpc", "reset", "store", "jobs")
+_SECTIONS: Final = ("agent", "metrics", "grpc", "reset", "store", "jobs", "nvrx")
 _AT_A_RELOAD: Final = frozenset(
     f"agent.{key}"
     for key in (

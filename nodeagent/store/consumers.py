@@ -83,9 +83,7 @@ class Consumers:
         A number lower than the known one only renews the date. Raises OtherStoreError, BeyondLastError,
         OtherOwnerError or TooManyConsumersError, and then nothing has changed.
         """
-        if store_id != now.store_id:
-            reason = f"store {store_id} is not in force, {now.store_id} is: ask for a new snapshot"
-            raise OtherStoreError(reason)
+        _check_store(store_id, now)
         if not 0 <= asked.seq <= now.last_seq:
             raise BeyondLastError(f"number {asked.seq} was never given: the last one is {now.last_seq}")
         known = self.get(asked.name)
@@ -99,6 +97,23 @@ class Consumers:
         consumer = replace(asked, seq=max(asked.seq, known.seq)) if known is not None else asked
         self._by_name[asked.name] = consumer
         return consumer, {**rows, asked.name: consumer.row}
+
+    def rewind(
+        self, name: str, store_id: StoreId, seq: int, now: Numbering
+    ) -> tuple[Consumer, dict[str, ConsumerRow | None]]:
+        """Set one that there is back: (the consumer as it stands, the rows to be written).
+
+        A number before the oldest event that is kept becomes the one just before it. Raises OtherStoreError
+        or BeyondLastError, and then nothing has changed.
+        """
+        _check_store(store_id, now)
+        known = self._by_name[name]
+        if not 0 <= seq <= known.seq:
+            reason = f"number {seq} is beyond {known.seq}, the last that {name!r} has acknowledged"
+            raise BeyondLastError(f"{reason}: only Ack moves a consumer on")
+        consumer = replace(known, seq=min(max(seq, now.oldest_seq - 1), known.seq))
+        self._by_name[name] = consumer
+        return consumer, {name: consumer.row}
 
     def _make_room(self, owner: str, oldest_seq: int, *, is_operator: bool) -> dict[str, ConsumerRow | None]:
         """For one more name: of its owner, and of all there are. Raises TooManyConsumersError."""
@@ -123,3 +138,9 @@ class Consumers:
         if last.seq + 1 >= oldest_seq:
             raise TooManyConsumersError(f"{reason}: reuse a name, or delete one that is not used any more")
         return self.delete(last.name)
+
+
+def _check_store(store_id: StoreId, now: Numbering) -> None:
+    """Raises OtherStoreError."""
+    if store_id != now.store_id:
+        raise OtherStoreError(f"store {store_id} is not in force, {now.store_id} is: ask for a new snapshot")

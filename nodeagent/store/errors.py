@@ -38,7 +38,7 @@ class OtherStoreError(ConsumerError):
 
 
 class BeyondLastError(ConsumerError):
-    """The acknowledged number was never given."""
+    """The number was never given, or, of one to go back to, never acknowledged."""
 
 
 class OtherOwnerError(ConsumerError):

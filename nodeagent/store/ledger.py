@@ -157,9 +157,14 @@ class Ledger:
     def oldest_seq(self) -> int:
         """The lowest number that can surely be read; ``last_seq + 1`` if none can."""
         if self.durable:
-            return max(self._oldest_seq, self._durability.backlog.history_from)
+            return self._oldest_kept
         events = self._durability.backlog.events
         return events[0][0] if events else self._visible_seq + 1
+
+    @property
+    def _oldest_kept(self) -> int:
+        """The lowest number that can be read, now or once the disk answers again."""
+        return max(self._oldest_seq, self._durability.backlog.history_from)
 
     @property
     def last_audit(self) -> int:
@@ -240,6 +245,17 @@ class Ledger:
         wanted = [row for row in backlog if row[0] <= self._visible_seq][: limit - len(found)]
         return found + [codec.decode_event(row) for row in wanted]
 
+    async def first_since(self, after_seq: int, until_seq: int, since_ns: int) -> int | None:
+        """The first number of (after_seq, until_seq] whose event has this wall time or a later one.
+
+        Of what is on the disk. Raises StoreUnreadableError. Ask for some ten thousand numbers at a time.
+        """
+        return await self._read(lambda disk: queries.first_since(disk, after_seq, until_seq, since_ns))
+
+    async def last_before(self, after_seq: int, until_seq: int, until_ns: int) -> int | None:
+        """The last number of (after_seq, until_seq] with an earlier wall time; see ``first_since``."""
+        return await self._read(lambda disk: queries.last_before(disk, after_seq, until_seq, until_ns))
+
     async def trim(self) -> None:
         """Delete now what retention allows, as happens by itself from time to time."""
         await self._upkeep.trim()
@@ -282,6 +298,15 @@ class Ledger:
 
     def consumer(self, name: str) -> Consumer | None:
         return self._consumers.get(name)
+
+    async def rewind(self, consumer: str, store_id: StoreId, seq: int) -> tuple[Consumer, bool]:
+        """Set a consumer that there is back: (how it stands, whether that is on the disk).
+
+        Raises OtherStoreError, or BeyondLastError where that would move it on.
+        """
+        now = Numbering(store_id=self.store_id, last_seq=self._visible_seq, oldest_seq=self._oldest_kept)
+        set_back, rows = self._consumers.rewind(consumer, store_id, seq, now)
+        return set_back, await self._durability.write(Change(consumers=rows))
 
     async def delete_consumer(self, name: str) -> None:
         await self._durability.write(Change(consumers=self._consumers.delete(name)))

@@ -134,6 +134,24 @@ def read_events(
         after_seq = rows[-1][0]
 
 
+def first_since(connection: sqlite3.Connection, after_seq: int, until_seq: int, since_ns: int) -> int | None:
+    """The first number of (after_seq, until_seq] with this wall time or a later one; no row is checked."""
+    row = connection.execute(
+        "SELECT seq FROM event WHERE seq > ? AND seq <= ? AND wall_ns >= ? ORDER BY seq LIMIT 1",
+        (after_seq, until_seq, since_ns),
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
+def last_before(connection: sqlite3.Connection, after_seq: int, until_seq: int, until_ns: int) -> int | None:
+    """The last number of (after_seq, until_seq] with an earlier wall time; no row is checked."""
+    row = connection.execute(
+        "SELECT seq FROM event WHERE seq > ? AND seq <= ? AND wall_ns < ? ORDER BY seq DESC LIMIT 1",
+        (after_seq, until_seq, until_ns),
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
 def read_audits(connection: sqlite3.Connection, after_number: int, limit: int) -> list[AuditRow]:
     """Entries that are damaged are left out."""
     rows = connection.execute(

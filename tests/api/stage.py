@@ -15,7 +15,8 @@ from nodeagent.api.node import NodeFacts
 from nodeagent.api.server import GrpcServer
 from nodeagent.client import AsyncClient
 from nodeagent.config.agent import AgentConfig, Config, GrpcConfig, load_config
-from nodeagent.core.model import Condition, DeviceView, Event, EventKind, View
+from nodeagent.config.nvrx import NvrxConfig
+from nodeagent.core.model import Condition, DeviceView, Event, EventKind, Level, Verdict, View
 from nodeagent.store.event_feed import EventFeed
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Committed, Publication, StoredEvent, StoreId, Transaction
@@ -45,12 +46,13 @@ class Stage:
         grpc: GrpcConfig | None = None,
         pace: Pace | None = None,
         reload: Reload | None = None,
+        nvrx: NvrxConfig | None = None,
     ) -> None:
         self.socket = directory / "nodeagent.sock"
         self.control_socket = directory / "control.sock"
         agent = AgentConfig(socket=str(self.socket), control_socket=str(self.control_socket))
         self.config: Config = msgspec.structs.replace(
-            load_config(None, {}), agent=agent, grpc=grpc or GrpcConfig()
+            load_config(None, {}), agent=agent, grpc=grpc or GrpcConfig(), nvrx=nvrx or NvrxConfig()
         )
         self._state = directory / "state"
         self._pace = pace
@@ -79,8 +81,8 @@ class Stage:
         self.server = self._server()
         await self.open()
 
-    async def commit(self, *events: Event, long_ago: bool = False) -> Committed:
-        """``long_ago``: before what is retained, by the rule clock."""
+    async def commit(self, *events: Event, long_ago: bool = False, wall_ns: int | None = None) -> Committed:
+        """``long_ago``: before what is retained, by the rule clock. ``wall_ns``: instead of now."""
         for event in events:
             self._devices[event.device] = samples.device(event)
             if event.kind is EventKind.RAISED:
@@ -89,10 +91,19 @@ class Stage:
                 self._conditions.pop(event.condition_id, None)
         events_then = [replace(each, at_ns=each.at_ns - LONG_NS) for each in events] if long_ago else events
         committed = await self.ledger.commit(
-            Transaction(events=tuple((time.time_ns(), each) for each in events_then), engine_now_ns=NOW_NS)
+            Transaction(
+                events=tuple((wall_ns or time.time_ns(), each) for each in events_then), engine_now_ns=NOW_NS
+            )
         )
         self._publish(committed.store_id, committed.last_seq, committed.durable, committed.events)
         return committed
+
+    def unknown(self, device: str) -> None:
+        """Publishes it as one that was never read."""
+        seen = samples.device(samples.event(device, level=Level.NOT_HANDLE))
+        self._devices[device] = replace(seen, verdict=Verdict.UNKNOWN, observed=False)
+        current = self.feed.current
+        self._publish(current.store_id, current.seq, current.durable)
 
     def publish_in_epoch(self, epoch: int, *events: Event, durable: bool = False) -> None:
         """As when a commit fails: the next events are published in memory only, under another epoch."""

@@ -62,3 +62,24 @@ def test_a_socket_that_is_given_too_early_is_refused_and_nothing_is_deleted(
     refused = nodeagent("consumers", "--socket", tmp_path / "another.sock", "delete", "exporter")
     assert (refused.status, "options go behind 'delete', not before it" in refused.err) == (2, True)
     assert len(nodeagent("consumers", "-o", "json").json) == 2
+
+
+def test_one_that_has_lost_its_data_is_set_back(nodeagent: Nodeagent, position: Position) -> None:
+    first = nodeagent("events", "--after", "0", "-o", "json").json[0]
+    assert nodeagent("consumers", "rewind", "exporter", "--to", "2").out == (
+        f"set exporter back from {position.seq} to 2\n"
+    )
+    since = nodeagent("consumers", "rewind", "scheduler", "--since", first["at"], "-o", "json").json
+    assert since == [{"consumer": "scheduler", "seq": 0, "seq_before": position.seq, "durable": True}]
+    assert [each["seq"] for each in nodeagent("consumers", "-o", "json").json] == [2, 0]
+    audited = [(each["what"], each["target"]) for each in nodeagent("audit", "-o", "json").json]
+    assert audited == [("RewindConsumer", "exporter"), ("RewindConsumer", "scheduler")]
+
+
+@pytest.mark.usefixtures("position")
+def test_where_to_go_back_to_is_said_once(nodeagent: Nodeagent) -> None:
+    for given in ((), ("--to", "1", "--since", "1h")):
+        refused = nodeagent("consumers", "rewind", "exporter", *given)
+        assert (refused.status, "one of --to and --since is needed" in refused.err) == (2, True)
+    beyond = nodeagent("consumers", "rewind", "exporter", "--to", "1000000")
+    assert (beyond.status, "only Ack moves a consumer on" in beyond.err) == (1, True)

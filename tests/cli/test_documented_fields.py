@@ -34,6 +34,7 @@ CALLED: Final[Mapping[str, Sequence[str]]] = {
     "reset": (DEVICE, "--dry-run"),
     "audit": (),
     "consumers": (),
+    "consumers rewind": ("test", "--to", "0"),
     "consumers delete": ("test",),
     "tables check": (),
     "config check": (),

@@ -92,6 +92,41 @@ def test_events_are_found_by_number_device_code_and_kind(node: Node, nodeagent: 
     }
 
 
+def test_events_are_found_by_their_time(node: Node, nodeagent: Nodeagent) -> None:
+    with node.daemon() as stream:
+        node.write(XID.format(xid=79))
+        stream.until("XID_79")
+        every = nodeagent("events", "--after", "0", "-o", "json").json
+        lost = next(place for place, event in enumerate(every) if event["code"] == "XID_79")
+        at = every[lost]["at"]
+        found = {
+            words: [event["seq"] for event in nodeagent("events", *words.split(), "-o", "json").json]
+            for words in (
+                f"--since {at}",
+                f"--until {at}",
+                "--since 1h",
+                "--since 1h --code XID_* --until 2100-01-01",
+                "--since 1h --newest 1",
+                "--until 1970-01-02",
+            )
+        }
+        with running("events", "--follow", "--since", at, "-o", "json") as following:
+            followed = [json.loads(following.until("XID_79"))["seq"]]
+            node.write(XID.format(xid=48))
+            followed.append(json.loads(following.until("XID_48"))["seq"])
+
+    numbers = [event["seq"] for event in every]
+    assert found == {
+        f"--since {at}": numbers[lost:],
+        f"--until {at}": numbers[:lost],
+        "--since 1h": numbers,
+        "--since 1h --code XID_* --until 2100-01-01": [numbers[lost]],
+        "--since 1h --newest 1": numbers[-1:],
+        "--until 1970-01-02": [],
+    }
+    assert followed == [numbers[lost], numbers[-1] + 1]
+
+
 def test_what_nobody_knows_is_not_found_and_named(node: Node, nodeagent: Nodeagent) -> None:
     with node.daemon() as stream:
         node.write(XID.format(xid=79))

@@ -117,12 +117,13 @@ def test_keys_that_only_a_start_takes_are_told(node: Site, nodeagent: Nodeagent)
     text = text.replace("[drivers.kmsg]\n", '[drivers.kmsg]\npoll_interval = "2s"\n')
     text = text.replace("[drivers.nvidia]\nenabled = false\n", "[drivers.nvidia]\nenabled = true\n")
     taken = '[reset]\nlimit = 2\n[jobs]\naccept = "claimed"\nheal_timeout = "5m"\n'
-    node.configuration.write_text(f"{text}\n{taken}enabled = false\n")
+    left = 'enabled = false\n[nvrx]\nsocket = "/run/nvhcd.sock"\n'
+    node.configuration.write_text(f"{text}\n{taken}{left}")
 
     reloaded = nodeagent("tables", "reload")
 
     why = "changed: restart nodeagent to apply it"
-    keys = ("jobs.enabled", "drivers.kmsg.poll_interval", "drivers.nvidia.enabled")
+    keys = ("jobs.enabled", "nvrx.socket", "drivers.kmsg.poll_interval", "drivers.nvidia.enabled")
     assert (reloaded.status, reloaded.err) == (0, "".join(f"warning: {key} {why}\n" for key in keys))
 
 

@@ -14,6 +14,7 @@ from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.sources.source import WorkerSpec
 from nodeagent.daemon.sources.supervisor import Supervisor
 from nodeagent.metrics.health_values import SourceHealth
+from tests.attributes import all_broken
 
 ROOT = Path(__file__).parents[2]
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -140,7 +141,7 @@ class Staged:
 
 @contextlib.asynccontextmanager
 async def staged(spec: WorkerSpec) -> AsyncIterator[Staged]:
-    """Run it; at the end it is stopped, and what it left behind is killed."""
+    """Run it; at the end it is stopped, what it left behind is killed; its words on devices are judged."""
     stage: Staged
 
     async def deliver(delivery: Delivery) -> None:
@@ -155,6 +156,7 @@ async def staged(spec: WorkerSpec) -> AsyncIterator[Staged]:
         stage.gate.set()
         await stage.supervisor.stop()
         await task
+    assert all_broken(stage.inputs) == []
 
 
 def put(path: Path, text: str = "") -> None:

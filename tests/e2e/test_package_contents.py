@@ -10,11 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from nodeagent import __version__
+from tests.documents import ROOT
+
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 PLACE = re.compile(r"/usr/(?:bin|lib|share)/(?:doc/)?nodeagent[\w./-]*\w")
 """A path of the package in a text, without the stop of its sentence."""
 NAMES_PLACES = re.compile(r"/etc/nodeagent/|/systemd/system/|/nodeagent/hooks/|/doc/nodeagent/")
+RECORD = re.compile(r"/site-packages/(nodeagent|nodeagent_client)-[^/]*/RECORD$")
+"""Of what a distribution has put into the environment: a line for each file, its path first."""
+
 DOCUMENTS = Path("/usr/share/doc/nodeagent")
 PAGE = re.compile(rf"{DOCUMENTS}/.*\.md")
 HOOKS = "/usr/lib/nodeagent/hooks/"
@@ -38,13 +44,22 @@ def held(package: Path) -> Mapping[str, Held]:
         for member in archive:
             path = "/" + member.name.removeprefix("./").rstrip("/")
             file = archive.extractfile(member) if member.isfile() else None
-            content = file.read() if file is not None and NAMES_PLACES.search(path) else b""
+            content = file.read() if file is not None and _is_read(path) else b""
             found[path] = Held(member.mode & 0o7777, (member.uid, member.gid), content)
     return found
 
 
+def _is_read(path: str) -> bool:
+    return NAMES_PLACES.search(path) is not None or RECORD.search(path) is not None
+
+
 def test_every_place_in_the_package_that_its_own_files_name_is_there(held: Mapping[str, Held]) -> None:
-    named = {place for each in held.values() for place in PLACE.findall(each.content.decode())}
+    named = {
+        place
+        for path, each in held.items()
+        if NAMES_PLACES.search(path)
+        for place in PLACE.findall(each.content.decode())
+    }
     assert f"{HOOKS}nvidia-clients" in named
     assert sorted(named - held.keys()) == []
 
@@ -81,3 +96,29 @@ def test_supervisor_of_jobs_is_one_file_that_can_be_run(held: Mapping[str, Held]
 
 def test_programs_of_the_environment_can_tell_beats(held: Mapping[str, Held]) -> None:
     assert [path for path in held if path.endswith("/site-packages/nodeagent_job.py")] != []
+
+
+def test_each_module_is_of_one_distribution_the_daemon_or_its_client(held: Mapping[str, Held]) -> None:
+    modules = {
+        found[1]: {
+            file
+            for line in each.content.decode().splitlines()
+            if (file := line.partition(",")[0]).startswith("nodeagent/")
+        }
+        for path, each in held.items()
+        if (found := RECORD.search(path))
+    }
+
+    assert modules["nodeagent"] & modules["nodeagent_client"] == set()
+    assert "nodeagent/client/sync.py" in modules["nodeagent_client"]
+    assert "nodeagent/daemon/app.py" in modules["nodeagent"]
+
+
+def test_client_library_and_definitions_are_there_for_other_programs(held: Mapping[str, Held]) -> None:
+    shared = "/usr/share/nodeagent/"
+    definitions = {path.name for path in (ROOT / "proto/nodeagent/v1").glob("*.proto")}
+
+    assert f"{shared}nodeagent_client-{__version__}-py3-none-any.whl" in held
+    assert definitions == {
+        path.removeprefix(f"{shared}proto/nodeagent/v1/") for path in held if path.endswith(".proto")
+    }

@@ -192,3 +192,26 @@ async def test_a_deleted_consumer_is_gone_for_good(ledger: Ledger, tmp_path: Pat
     again = await reopened(tmp_path, clock)
     assert [one.name for one in again.consumers()] == ["consumer-01"]
     await again.close()
+
+
+async def test_one_that_is_set_back_stays_so_over_a_restart_and_goes_on_from_there(
+    ledger: Ledger, tmp_path: Path, clock: Clock
+) -> None:
+    await ledger.ack("scheduler", "uid:1000", ledger.store_id, 9)
+    set_back, durable = await ledger.rewind("scheduler", ledger.store_id, 3)
+    assert (set_back.seq, set_back.owner, durable) == (3, "uid:1000", True)
+    await ledger.close()
+    again = await reopened(tmp_path, clock)
+    assert again.consumers() == (set_back,)
+    assert (await again.ack("scheduler", "uid:1000", again.store_id, 5)).seq == 5
+    await again.close()
+
+
+async def test_one_that_retention_has_passed_is_set_back_no_further(ledger: Ledger) -> None:
+    await ledger.ack("behind", "uid:1000", ledger.store_id, 4)
+    await ledger.ack("ahead", "uid:1000", ledger.store_id, EVENTS)
+    await pass_by_retention(ledger)
+    assert [(await ledger.rewind(name, ledger.store_id, 0))[0].seq for name in ("behind", "ahead")] == [
+        4,
+        EVENTS,
+    ]

@@ -49,6 +49,13 @@ TCP_CONNECTIONS: Final = Limit(what="connections", each=32, total=96, kept=16)
 who turns out to be one too many ends, and of those without a call the oldest makes way for the next one.
 """
 
+NODE_HEALTH_CONNECTIONS: Final = Limit(what="connections", each=8, total=16, kept=0)
+"""Of NVRx: one for each launcher, for as long as its call takes. One that is refused goes on without it."""
+
+NODE_HEALTH_CALLS_ON_CONNECTION: Final = 2
+NODE_HEALTH_REQUEST_BYTES: Final = 4 * 1024
+"""Its one request holds a few words, which mean nothing here."""
+
 STREAMS: Final = Limit(what="streams", each=128, total=512, kept=64)
 """Watch, health and reflection together."""
 
@@ -76,6 +83,7 @@ MAX_BATCH_BYTES: Final = 32 * 1024
 """Of the events in one response of a stream, which then takes no further one: 64 events of the usual size."""
 
 MAX_FILTER_DEVICES: Final = 256
+MAX_FILTER_CODES: Final = 100
 MAX_NAME_LENGTH: Final = 256
 """A stream keeps its filter for as long as it lasts."""
 

@@ -1,4 +1,4 @@
-"""Named consumers, as far as callers have to do with them: acknowledge, list, delete.
+"""Named consumers, as far as callers have to do with them: acknowledge, list, set back, delete.
 
 Each coroutine serves the method of that name of FaultService. What a name means, and when it is forgotten, is
 the store's.
@@ -9,7 +9,7 @@ from typing import Final
 import grpc
 
 from nodeagent.api import messages
-from nodeagent.api.access.credentials import Identify, Role, reader
+from nodeagent.api.access.credentials import Caller, Identify, Role, reader
 from nodeagent.api.control.audit_log import AuditLog
 from nodeagent.api.node import NodeFacts
 from nodeagent.api.refusal import Refusal, Status
@@ -28,6 +28,7 @@ from nodeagent.store.ledger import Ledger
 MAX_NAME_CHARACTERS: Final = 128
 
 _DELETE: Final = "DeleteConsumer"
+_REWIND: Final = "RewindConsumer"
 
 _STATUSES: Final = {
     OtherStoreError: Status.FAILED_PRECONDITION,
@@ -72,21 +73,48 @@ class ConsumerService:
             consumers=[_message(each, last_seq) for each in self._ledger.consumers()],
         )
 
+    async def rewind_consumer(
+        self, request: pb.RewindConsumerRequest, context: grpc.aio.ServicerContext
+    ) -> pb.RewindConsumerResponse:
+        caller = reader(self._identify, context)
+        before = await self._owned(caller, request.consumer, _REWIND, "sets it back")
+        try:
+            consumer, durable = await self._ledger.rewind(
+                before.name, messages.core_store_id(request.store_id), request.seq
+            )
+        except ConsumerError as error:
+            raise Refusal(_STATUSES[type(error)], str(error)) from error
+        done = f"set back: {consumer.owner}'s, from {before.seq} to {consumer.seq}"
+        await self._audit.note(caller.who, _REWIND, consumer.name, done)
+        return pb.RewindConsumerResponse(
+            node=self._node,
+            store_id=messages.store_id(self._ledger.store_id),
+            seq=consumer.seq,
+            seq_before=before.seq,
+            durable=durable,
+            not_durable_reason="" if durable else self._ledger.degraded,
+        )
+
     async def delete_consumer(
         self, request: pb.DeleteConsumerRequest, context: grpc.aio.ServicerContext
     ) -> pb.DeleteConsumerResponse:
         caller = reader(self._identify, context)
-        name = checked_name(request.consumer)
-        consumer = self._ledger.consumer(name)
+        consumer = await self._owned(caller, request.consumer, _DELETE, "deletes it")
+        await self._ledger.delete_consumer(consumer.name)
+        done = f"deleted: {consumer.owner}'s, at {consumer.seq}"
+        await self._audit.note(caller.who, _DELETE, consumer.name, done)
+        return pb.DeleteConsumerResponse(node=self._node)
+
+    async def _owned(self, caller: Caller, name: str, method: str, does: str) -> Consumer:
+        """A consumer that the caller may change. Refuses, and audits that he may not."""
+        consumer = self._ledger.consumer(checked_name(name))
         if consumer is None:
             raise Refusal(Status.NOT_FOUND, f"consumer: there is none of the name {name!r}")
         if caller.role is not Role.OPERATOR and consumer.owner != caller.identity:
             reason = f"consumer {name!r} belongs to {consumer.owner}"
-            await self._audit.note_refusal(caller, _DELETE, name, reason)
-            raise Refusal(Status.PERMISSION_DENIED, f"{reason}: only its owner, or an operator, deletes it")
-        await self._ledger.delete_consumer(name)
-        await self._audit.note(caller.who, _DELETE, name, f"deleted: {consumer.owner}'s, at {consumer.seq}")
-        return pb.DeleteConsumerResponse(node=self._node)
+            await self._audit.note_refusal(caller, method, name, reason)
+            raise Refusal(Status.PERMISSION_DENIED, f"{reason}: only its owner, or an operator, {does}")
+        return consumer
 
 
 def checked_name(name: str) -> str:

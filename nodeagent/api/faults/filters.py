@@ -4,16 +4,21 @@ So a subscriber to a minimum level is notified when a device leaves that level. 
 stream, since it remembers the level each device had.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from nodeagent.api import messages
-from nodeagent.api.access.limits import MAX_FILTER_DEVICES, MAX_NAME_LENGTH
+from nodeagent.api.access.limits import MAX_FILTER_CODES, MAX_FILTER_DEVICES, MAX_NAME_LENGTH
 from nodeagent.api.refusal import Refusal, Status
+from nodeagent.core.catalog.codes import canonical
 from nodeagent.core.model import EventKind, Level
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
 from nodeagent.store.records import Publication, StoredEvent
+
+ANY: Final = "*"
+"""Ends the name of a family of codes: every code that begins as it does."""
 
 _NEVER_LOWERS = frozenset(
     {
@@ -69,6 +74,7 @@ class Filter:
         self.devices = device_names(message.devices, f"{field}.devices")
         self._devices = frozenset(self.devices)
         self._kinds = frozenset(_kind(number, f"{field}.kinds") for number in message.kinds)
+        self._codes = tuple(map(canonical, _codes(message.codes, f"{field}.codes")))
         self._minimum = level_of(message.minimum_level, f"{field}.minimum_level")
         self._levels: dict[str, Level] = {}
         self._knows_all = False
@@ -91,7 +97,11 @@ class Filter:
             reached
             and (not self._kinds or event.kind in self._kinds)
             and (not self._devices or event.device in self._devices or event.device_id in self._devices)
+            and (not self._codes or self._has_code(canonical(event.code)))
         )
+
+    def _has_code(self, code: str) -> bool:
+        return any(_is_of(code, each) for each in self._codes)
 
     def _reaches(self, stored: StoredEvent, minimum: Level) -> bool:
         event = stored.event
@@ -101,6 +111,22 @@ class Filter:
             return True
         levels = (before, event.level, event.condition_level)
         return any(messages.at_least(level, minimum) for level in levels if level is not None)
+
+
+def _is_of(code: str, named: str) -> bool:
+    return code.startswith(named.removesuffix(ANY)) if named.endswith(ANY) else code == named
+
+
+def _codes(codes: Sequence[str], field: str) -> Sequence[str]:
+    if len(codes) > MAX_FILTER_CODES:
+        raise Refusal(Status.INVALID_ARGUMENT, f"{field}: {len(codes)} codes; at most {MAX_FILTER_CODES}")
+    for code in codes:
+        if not 0 < len(code) <= MAX_NAME_LENGTH:
+            raise Refusal(
+                Status.INVALID_ARGUMENT,
+                f"{field}: a code has 1 to {MAX_NAME_LENGTH} characters, not {len(code)}",
+            )
+    return codes
 
 
 def _kind(number: types_pb2.EventKind, field: str) -> EventKind:

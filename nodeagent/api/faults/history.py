@@ -4,7 +4,8 @@ A page that was read is kept for a while, so that many who read the same history
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from nodeagent.api.refusal import Refusal, Status
@@ -34,6 +35,11 @@ class History:
         return self._ledger.oldest_seq
 
     @property
+    def durable(self) -> bool:
+        """Whether all of it is on the disk; else memory has the newest."""
+        return self._ledger.durable
+
+    @property
     def last_seq(self) -> int:
         return self._feed.current.seq
 
@@ -47,11 +53,19 @@ class History:
         recent = self._feed.recent(after_seq, PAGE_EVENTS)
         if recent is not None:
             return recent
-        try:
+        with _readable(after_seq):
             events = await self._stored(max(after_seq, self.oldest_seq - 1))
-        except (StoreUnreadableError, StoreDamagedError) as error:
-            raise Refusal(Status.UNAVAILABLE, f"events after {after_seq}: {error}") from error
         return [each for each in events if after_seq < each.seq <= last_seq]
+
+    async def first_since(self, after_seq: int, until_seq: int, since_ns: int) -> int | None:
+        """The first of (after_seq, until_seq] with this wall time or a later one; refuses as ``read``."""
+        with _readable(after_seq):
+            return await self._ledger.first_since(after_seq, until_seq, since_ns)
+
+    async def last_before(self, after_seq: int, until_seq: int, until_ns: int) -> int | None:
+        """The last of (after_seq, until_seq] with an earlier wall time; refuses as ``read``."""
+        with _readable(after_seq):
+            return await self._ledger.last_before(after_seq, until_seq, until_ns)
 
     async def newest(self, count: int) -> Sequence[StoredEvent]:
         """The last ``count`` events; see ``read``."""
@@ -79,3 +93,12 @@ class History:
             while len(self._kept) > PAGES_KEPT:
                 self._kept.popitem(last=False)
         return page or found
+
+
+@contextmanager
+def _readable(after_seq: int) -> Iterator[None]:
+    """Refuses with UNAVAILABLE where the store within cannot be read."""
+    try:
+        yield
+    except (StoreUnreadableError, StoreDamagedError) as error:
+        raise Refusal(Status.UNAVAILABLE, f"events after {after_seq}: {error}") from error

@@ -14,6 +14,7 @@ from nodeagent.api.access.turns import Turns
 from nodeagent.api.faults.filters import Filter
 from nodeagent.api.faults.frames import Frames
 from nodeagent.api.faults.history import History
+from nodeagent.api.faults.times import ALWAYS, EVER_NS, Span, Times, narrowed
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.store.records import StoredEvent
 
@@ -44,7 +45,7 @@ def limit_of(asked: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """What one call of ``identity`` looks for: at most ``limit`` events that are ``wanted``."""
+    """What one call of ``identity`` looks for: at most ``limit`` ``wanted`` events of these times."""
 
     history: History
     frames: Frames
@@ -53,32 +54,53 @@ class Search:
     wanted: Filter
     limit: int
     after_seq: int
+    times: Times = ALWAYS
 
     async def oldest(self) -> Listing:
         """The first ones."""
         found = _Found(self.limit)
-        position, scanned = self.after_seq, 0
-        while scanned < MAX_SCANNED and not found.is_full:
+        span = await self._span()
+        position, scanned = span.after_seq, 0
+        while scanned < MAX_SCANNED and not found.is_full and (self._is_open or position < span.until_seq):
             async with self.turns.turn(self.identity):
                 events = await self.history.read(position)
                 position = self._take(events, found, position)
             if not events:
                 return Listing(events=found.events, next_after_seq=position, more=False)
             scanned += len(events)
-        return Listing(events=found.events, next_after_seq=position, more=position < self.history.last_seq)
+        last_seq = self.history.last_seq if self._is_open else span.until_seq
+        return Listing(events=found.events, next_after_seq=position, more=position < last_seq)
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether what comes while it looks is asked for too."""
+        return self.times.until_ns == EVER_NS
+
+    async def _span(self) -> Span:
+        """Where what is asked for can be. What memory has while the disk fails is little: all of it."""
+        last_seq = self.history.last_seq
+        if self.times == ALWAYS or not self.history.durable:
+            return Span(after_seq=self.after_seq, until_seq=last_seq)
+        kept = Span(after_seq=max(self.after_seq, self.history.oldest_seq - 1), until_seq=last_seq)
+        return await narrowed(kept, self.times, self.history, self.turns, self.identity)
+
+    def _passes(self, stored: StoredEvent) -> bool:
+        """The filter sees every event, also those of other times."""
+        return self.wanted.passes(stored) and self.times.contain(stored.wall_ns)
 
     def _take(self, events: Sequence[StoredEvent], found: "_Found", position: int) -> int:
         """What passes, until it is full; the answer is how far it has looked."""
         for stored in events:
-            if found.is_full or (self.wanted.passes(stored) and not found.add(self.frames.event(stored))):
+            if found.is_full or (self._passes(stored) and not found.add(self.frames.event(stored))):
                 break
             position = stored.seq
         return position
 
     async def newest(self) -> Listing:
         """The last ones."""
-        last_seq = begin = self.history.last_seq
-        floor = max(self.after_seq, self.history.oldest_seq - 1, last_seq - MAX_SCANNED)
+        span = await self._span()
+        last_seq = begin = span.until_seq
+        floor = max(span.after_seq, self.history.oldest_seq - 1, last_seq - MAX_SCANNED)
         found = _Found(self.limit)
         while begin > floor and not found.is_full:
             end, begin = begin, max(floor, begin - _WINDOW_EVENTS)
@@ -97,7 +119,7 @@ class Search:
                 events = await self.history.read(position)
                 for stored in events:
                     position = stored.seq
-                    if position <= until_seq and self.wanted.passes(stored):
+                    if position <= until_seq and self._passes(stored):
                         passing.append(self.frames.event(stored))
                         size += len(passing[-1])
                     while size > MAX_LISTED_BYTES and len(passing) > 1:

@@ -1,11 +1,11 @@
 """FaultService, but for consumers (``consumers.py``): reads what is published and what is stored."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 
 import grpc
 
-from nodeagent.api import job_messages, messages, reset_messages
+from nodeagent.api import interface, job_messages, messages, reset_messages
 from nodeagent.api.access.credentials import Caller, Identify, reader
 from nodeagent.api.access.quota import Quota
 from nodeagent.api.access.turns import Turns
@@ -15,6 +15,7 @@ from nodeagent.api.faults.filters import Filter, device_names, level_of
 from nodeagent.api.faults.frames import Frames
 from nodeagent.api.faults.history import History
 from nodeagent.api.faults.list_events import Search, limit_of
+from nodeagent.api.faults.times import times_of
 from nodeagent.api.faults.watch import Pace, Position, Sources, Subscription
 from nodeagent.api.named_devices import known_device
 from nodeagent.api.node import NodeFacts
@@ -46,6 +47,7 @@ class Shown:
         facts: NodeFacts,
         pace: Pace,
         sources: Sources,
+        capabilities: Sequence[pb.Capability],
     ) -> None:
         self.feed = feed
         self.ledger = ledger
@@ -57,6 +59,7 @@ class Shown:
         self.turns = Turns()
         self.pace = pace
         self.sources = sources
+        self.capabilities = capabilities
 
 
 class FaultService:
@@ -139,6 +142,7 @@ class FaultService:
             wanted=Filter(request.filter),
             limit=limit_of(request.limit),
             after_seq=request.after_seq,
+            times=times_of(request),
         )
         found = await (search.newest() if request.newest else search.oldest())
         response = pb.ListEventsResponse(
@@ -154,7 +158,7 @@ class FaultService:
     async def get_node(
         self, _request: pb.GetNodeRequest, context: grpc.aio.ServicerContext
     ) -> pb.GetNodeResponse:
-        reader(self._identify, context)
+        caller = reader(self._identify, context)
         current = self._current()
         published = messages.Published(current)
         node = next((each for each in current.view.devices if each.name == NODE), None)
@@ -169,6 +173,9 @@ class FaultService:
             version=self._shown.facts.version,
             started_at=mapping.timestamp(self._shown.facts.started_wall_ns),
             catalog_digest=current.view.digest,
+            api_version=interface.version(),
+            capabilities=self._shown.capabilities,
+            caller=interface.caller(caller),
         )
 
     async def explain_code(
@@ -209,17 +216,13 @@ class FaultService:
 
     def _position(self, request: pb.WatchRequest, caller: Caller) -> Position | None:
         """What the request says, else what the consumer has acknowledged, else nothing."""
-        if request.consumer:
-            checked_name(request.consumer)
+        kept = self._shown.ledger.consumer(checked_name(request.consumer)) if request.consumer else None
+        if kept is not None and not kept.belongs_to(caller.identity):
+            raise Refusal(Status.PERMISSION_DENIED, f"consumer {kept.name!r} belongs to {kept.owner}")
         if request.HasField("store_id"):
             return Position(store_id=messages.core_store_id(request.store_id), seq=request.after_seq)
         if request.after_seq:
             raise Refusal(Status.INVALID_ARGUMENT, "after_seq: a number needs the store_id it belongs to")
-        if not request.consumer:
-            return None
-        kept = self._shown.ledger.consumer(request.consumer)
         if kept is None:
             return None
-        if not kept.belongs_to(caller.identity):
-            raise Refusal(Status.PERMISSION_DENIED, f"consumer {kept.name!r} belongs to {kept.owner}")
         return Position(store_id=self._current().store_id, seq=kept.seq)

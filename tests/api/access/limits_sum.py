@@ -41,7 +41,7 @@ EVENT: Final = 4 * KIB
 METRICS_PAGE: Final = 512 * KIB
 """/metrics of sixteen chips has 81 KiB."""
 
-SOCKETS: Final = 3
+SOCKETS: Final = 4
 """Each with a gRPC server of its own."""
 
 
@@ -49,7 +49,12 @@ def connections_bytes() -> tuple[int, int]:
     """(in the daemon, in the kernel)"""
     count = sum(
         limit.total
-        for limit in (limits.PUBLIC_CONNECTIONS, limits.CONTROL_CONNECTIONS, limits.TCP_CONNECTIONS)
+        for limit in (
+            limits.PUBLIC_CONNECTIONS,
+            limits.CONTROL_CONNECTIONS,
+            limits.TCP_CONNECTIONS,
+            limits.NODE_HEALTH_CONNECTIONS,
+        )
     )
     # The kernel doubles what it is asked for.
     return count * (CONNECTION + CHUNK_BYTES), count * (GRPC_SEND_BUFFER + 2 * 2 * SEND_BUFFER_BYTES)
@@ -64,6 +69,12 @@ def streams_bytes() -> int:
 def calls_bytes() -> int:
     """Each with a request as large as there may be, as bytes and as a message, and a small answer."""
     return limits.CALLS.total * (2 * limits.MAX_REQUEST_BYTES + 2 * limits.SMALL_ANSWER_BYTES)
+
+
+def node_health_bytes() -> int:
+    """All calls that its connections can hold, each with a request and an answer."""
+    calls = limits.NODE_HEALTH_CONNECTIONS.total * limits.NODE_HEALTH_CALLS_ON_CONNECTION
+    return calls * (CALL + 2 * limits.NODE_HEALTH_REQUEST_BYTES + 2 * limits.SMALL_ANSWER_BYTES)
 
 
 def answers_bytes() -> int:
@@ -90,6 +101,7 @@ def daemon_bytes() -> int:
         + SOCKETS * 2 * limits.PENDING_CALLS * PENDING_CALL
         + streams_bytes()
         + calls_bytes()
+        + node_health_bytes()
         + answers_bytes()
         + PAGES_KEPT * PAGE_EVENTS * EVENT
         + metrics_bytes()

@@ -5,10 +5,8 @@ import grp
 import socket
 from pathlib import Path
 
-import grpc
 import pytest
 from google.protobuf.message import Message
-from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from nodeagent.api.access import credentials
 from nodeagent.api.control.audit import Audit
@@ -165,24 +163,6 @@ def _private(control_socket: Path) -> Path:
 
 def _mode(path: Path) -> int:
     return path.stat().st_mode & 0o777
-
-
-async def test_reflection_tells_the_api_to_operators_only(stage: Stage) -> None:
-    assert {"nodeagent.v1.FaultService", "nodeagent.v1.ControlService", "grpc.health.v1.Health"} <= set(
-        await _services(stage.control_socket)
-    )
-    with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await _services(stage.socket)
-    assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
-
-
-async def _services(path: Path) -> list[str]:
-    async with grpc.aio.insecure_channel(f"unix:{path}") as channel:
-        call = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo()
-        await call.write(reflection_pb2.ServerReflectionRequest(list_services=""))
-        answer = await call.read()
-        await call.done_writing()
-        return [service.name for service in answer.list_services_response.service]
 
 
 def test_refusals_beyond_the_limit_are_counted_and_told_with_the_next() -> None:

@@ -1,5 +1,7 @@
 """Named consumers: the daemon remembers how far each has come."""
 
+from collections.abc import Awaitable
+
 import pytest
 
 from nodeagent.api import messages
@@ -9,6 +11,7 @@ from nodeagent.store.consumers import MOST_OF_ONE
 from tests.api.peer import NOBODY, as_user
 from tests.api.samples import event
 from tests.api.stage import Stage
+from tests.waiting import until
 
 
 def at(stage: Stage, seq: int) -> Position:
@@ -154,6 +157,100 @@ async def test_a_consumer_is_deleted_by_its_owner_or_an_operator_and_by_nobody_e
         ),
         ("uid 0", "DeleteConsumer", "theirs", f"deleted: uid:{NOBODY}'s, at 1"),
     ]
+
+
+async def test_who_has_lost_its_data_is_given_again_what_it_had_acknowledged(stage: Stage) -> None:
+    await stage.commit(event(), event(), event(), event())
+    async with stage.client() as client:
+        await client.ack("scheduler", at(stage, 4))
+        assert await client.rewind("scheduler", at(stage, 1)) == 1
+    await stage.reopen()
+    async with stage.client() as client:
+        stream = client.watch(consumer="scheduler")
+        updates = [await anext(stream) for _ in range(4)]
+        await stream.aclose()
+        assert await client.ack("scheduler", at(stage, 2)) == 2
+    assert [update.position.seq for update in updates] == [1, 2, 3, 4]
+
+
+async def test_a_number_that_is_no_longer_kept_becomes_the_one_before_the_oldest(stage: Stage) -> None:
+    await stage.commit(event(), event(), long_ago=True)
+    await stage.commit(event(), event())
+    await stage.reopen()
+    await until(lambda: stage.ledger.oldest_seq == 3)
+    async with stage.client() as client:
+        await client.ack("scheduler", at(stage, 4))
+        assert await client.rewind("scheduler", at(stage, 0)) == 2
+        stream = client.watch(consumer="scheduler")
+        updates = [await anext(stream) for _ in range(3)]
+        await stream.aclose()
+    assert [type(update) for update in updates] == [Bookmark, Event, Event]
+
+
+async def test_a_consumer_is_not_set_back_to_where_it_has_not_been(stage: Stage) -> None:
+    await stage.commit(event(), event(), event())
+    async with stage.client() as client:
+        await client.ack("scheduler", at(stage, 2))
+        refused = {
+            position: await _refusal(client.rewind("scheduler", position))
+            for position in (at(stage, 3), Position(uuid="another", epoch=1, seq=1))
+        }
+        unknown = await _refusal(client.rewind("nobody", at(stage, 1)))
+        assert [each.seq for each in await client.consumers()] == [2]
+    assert refused[at(stage, 3)] == (
+        "INVALID_ARGUMENT",
+        "number 3 is beyond 2, the last that 'scheduler' has acknowledged: only Ack moves a consumer on",
+    )
+    assert refused[Position(uuid="another", epoch=1, seq=1)][0] == "FAILED_PRECONDITION"
+    assert unknown == ("NOT_FOUND", "consumer: there is none of the name 'nobody'")
+
+
+@pytest.mark.root
+async def test_a_consumer_is_set_back_by_its_owner_or_an_operator_and_it_is_audited(stage: Stage) -> None:
+    await stage.commit(event(), event())
+    store_id = messages.store_id(stage.ledger.store_id)
+    theirs = pb.AckRequest(consumer="theirs", seq=2, store_id=store_id)
+    rewind_mine, rewind_theirs = (
+        pb.RewindConsumerRequest(consumer=name, store_id=store_id, seq=1) for name in ("mine", "theirs")
+    )
+    denied = "consumer 'mine' belongs to uid:0: only its owner, or an operator, sets it back"
+    async with stage.client() as public, stage.operator() as operator:
+        await public.ack("mine", at(stage, 2))
+        assert await as_user(stage, NOBODY, theirs, rewind_mine, rewind_theirs) == [
+            ("OK", ""),
+            ("PERMISSION_DENIED", denied),
+            ("OK", ""),
+        ]
+        assert (await _refusal(public.rewind("theirs", at(stage, 0))))[0] == "PERMISSION_DENIED"
+        assert await operator.rewind("theirs", at(stage, 0)) == 0
+        assert [(each.name, each.seq) for each in await public.consumers()] == [("mine", 2), ("theirs", 0)]
+    audited = [(row[2].split(" pid")[0], *row[3:]) for row in await stage.ledger.read_audit()]
+    assert audited == [
+        (f"uid {NOBODY}", "RewindConsumer", "mine", "refused: consumer 'mine' belongs to uid:0"),
+        (f"uid {NOBODY}", "RewindConsumer", "theirs", f"set back: uid:{NOBODY}'s, from 2 to 1"),
+        ("uid 0", "RewindConsumer", "theirs", f"refused: consumer 'theirs' belongs to uid:{NOBODY}"),
+        ("uid 0", "RewindConsumer", "theirs", f"set back: uid:{NOBODY}'s, from 1 to 0"),
+    ]
+
+
+async def test_who_is_set_back_while_the_disk_fails_is_told_that_it_may_not_last(stage: Stage) -> None:
+    await stage.commit(event(), event())
+    request = pb.RewindConsumerRequest(consumer="scheduler", seq=1)
+    async with stage.client() as client:
+        await client.ack("scheduler", at(stage, 2))
+        stage.ledger._durability.leave("as a disk that fails")
+        request.store_id.CopyFrom(messages.store_id(stage.ledger.store_id))
+        answer = await client.call(request)
+    assert (answer.seq_before, answer.seq, answer.durable, answer.not_durable_reason) == (
+        *(2, 1, False),
+        "as a disk that fails",
+    )
+
+
+async def _refusal(call: Awaitable[object]) -> tuple[str, str]:
+    with pytest.raises(ClientError) as refused:
+        await call
+    return refused.value.status, refused.value.reason
 
 
 async def _status(client: AsyncClient, consumer: str, position: Position) -> str:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from nodeagent.client import Event
 from nodeagent.core.model import EventKind, Level
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
@@ -56,6 +57,36 @@ async def test_only_the_kinds_asked_for_pass(stage: Stage) -> None:
         await stream.snapshot()
         await stage.commit(event(), LOWERED, STILL_LOW)
         assert await stream.numbers(1) == [2]
+
+
+async def test_only_the_codes_and_families_asked_for_pass(stage: Stage) -> None:
+    request = pb.WatchRequest(filter=pb.EventFilter(codes=["xid_63", "ECC_*", "0080E18005"[1:]]))
+    codes = ("XID_63", "XID_79", "ECC_PAGES", "ECC", "XID_630", "80E18005", "")
+    async with watching(stage.socket, request) as stream:
+        await stream.snapshot()
+        await stage.commit(*(event(code=code) for code in codes))
+        assert [each.code for each in await stream.batch()] == ["XID_63", "ECC_PAGES", "80E18005"]
+
+
+async def test_the_list_of_events_is_filtered_by_code_too(stage: Stage) -> None:
+    await stage.commit(event(code="XID_63"), event(code="XID_79"), event(code="XID_63"))
+    async with stage.client() as client:
+        wanted = pb.EventFilter(codes=["XID_63"])
+        oldest = await client.call(pb.ListEventsRequest(filter=wanted))
+        newest = await client.call(pb.ListEventsRequest(filter=wanted, newest=True, limit=1))
+    assert [each.seq for each in oldest.events] == [1, 3]
+    assert [each.seq for each in newest.events] == [3]
+
+
+async def test_the_client_library_asks_for_codes(stage: Stage) -> None:
+    async with stage.client() as client:
+        stream = client.watch(codes=["XID_63"])
+        await anext(stream)
+        await stage.commit(event(code="XID_79"), event(code="XID_63"))
+        update = await anext(stream)
+        await stream.aclose()
+    assert isinstance(update, Event)
+    assert update.code == "XID_63"
 
 
 async def test_a_bookmark_tells_the_position_behind_events_that_were_held_back(place: Path) -> None:

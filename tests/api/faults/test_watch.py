@@ -169,6 +169,14 @@ async def test_events_come_in_batches_of_at_most_what_was_asked(stage: Stage) ->
             "filter.devices: a name has 1 to 256",
         ),
         (
+            pb.WatchRequest(filter=pb.EventFilter(codes=["XID_1"] * 101)),
+            "filter.codes: 101 codes; at most 100",
+        ),
+        (
+            pb.WatchRequest(filter=pb.EventFilter(codes=[""])),
+            "filter.codes: a code has 1 to 256 characters, not 0",
+        ),
+        (
             pb.WatchRequest.FromString(b"\x20\x63"),
             "snapshot: 99 is not a SnapshotMode of nodeagent.v1",
         ),

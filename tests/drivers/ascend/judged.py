@@ -15,6 +15,7 @@ from nodeagent.daemon.delivery import Delivery
 from nodeagent.daemon.sources.source import WorkerSpec
 from nodeagent.daemon.sources.supervisor import Supervisor
 from nodeagent.tables.load import load_catalog
+from tests.attributes import broken
 from tests.daemon.staged import BOOT, Staged
 
 TABLES = Path(__file__).parents[3] / "fault_codes"
@@ -100,3 +101,5 @@ async def judged(spec: WorkerSpec, *, ready: bool = True) -> AsyncIterator[Judge
     finally:
         await stage.supervisor.stop()
         await task
+    views = stage.engine.view().devices
+    assert [each for view in views for each in broken(view.kind, view.vendor, view.attributes)] == []

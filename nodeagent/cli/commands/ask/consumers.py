@@ -1,13 +1,15 @@
-"""``nodeagent consumers``: the named consumers, and ``delete`` for one that is not used any more."""
+"""``nodeagent consumers``: who follows this node under a name, and what can be done with the names."""
 
 from pathlib import Path
 
 import click
 from click.core import ParameterSource
+from google.protobuf.timestamp_pb2 import Timestamp
 
-from nodeagent.cli.shared import connection, json_forms
+from nodeagent.cli.shared import connection, durability, json_forms
 from nodeagent.cli.shared.options import Output, asking_socket, output_option, socket_option
 from nodeagent.cli.shared.output import write, write_json, write_table
+from nodeagent.cli.shared.time_options import time_option
 from nodeagent.cli.shared.times import for_people
 from nodeagent.messages.pb import fault_service_pb2 as pb
 
@@ -45,6 +47,51 @@ def delete(name: str, socket: Path | None, config_path: Path | None, output: Out
         write_json({"consumer": name, "deleted": True})
     else:
         write(f"deleted {name}")
+
+
+@command.command("rewind")
+@click.argument("name")
+@click.option(
+    "--to", "seq", metavar="N", type=click.IntRange(min=0), help="The last event that it still has; 0: none."
+)
+@time_option("--since", "It has no event of this time or later")
+@socket_option
+@output_option
+def rewind(
+    name: str,
+    seq: int | None,
+    since: Timestamp | None,
+    socket: Path | None,
+    config_path: Path | None,
+    output: Output,
+) -> None:
+    """Set a consumer back, so that it gets events again: one of your own, or, as an operator, any.
+
+    For one that has lost what it had stored. End it first, and start it afterwards.
+    """
+    if (seq is None) == (since is None):
+        raise click.UsageError("one of --to and --since is needed, and not both")
+    with connection.opened(asking_socket(socket, config_path)) as daemon:
+        found = daemon.call(pb.ListEventsRequest(limit=1, since=since))
+        request = pb.RewindConsumerRequest(consumer=name, store_id=found.store_id)
+        request.seq = _before(found) if seq is None else seq
+        answer = daemon.call(request)
+    if output == Output.JSON:
+        done = {
+            "consumer": name,
+            "seq": answer.seq,
+            "seq_before": answer.seq_before,
+            "durable": answer.durable,
+        }
+        write_json(done)
+    else:
+        write(f"set {name} back from {answer.seq_before} to {answer.seq}")
+    durability.warn(answer)
+
+
+def _before(found: pb.ListEventsResponse) -> int:
+    """The number before the first event found; where there is none, the last one."""
+    return found.events[0].seq - 1 if found.events else int(found.last_seq)
 
 
 def _refuse_options(context: click.Context) -> None:

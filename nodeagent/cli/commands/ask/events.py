@@ -2,11 +2,13 @@
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import click
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from nodeagent.cli.shared import json_forms
 from nodeagent.cli.shared.connection import Unreachable, opened
@@ -14,9 +16,9 @@ from nodeagent.cli.shared.errors import EXIT_INTERRUPTED, EXIT_NOT_ALLOWED, Fail
 from nodeagent.cli.shared.options import Output, asking_socket, output_option, public_socket, socket_option
 from nodeagent.cli.shared.output import note, write_json
 from nodeagent.cli.shared.text_lines import write_event
+from nodeagent.cli.shared.time_options import time_option
 from nodeagent.cli.shared.unknown_names import unknown_codes, unknown_devices
 from nodeagent.client import Client
-from nodeagent.core.catalog.catalog import canonical
 from nodeagent.core.model import EventKind, Level
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
@@ -40,6 +42,8 @@ _PAUSE_S: Final = 0.5
 )
 @click.option("--device", "devices", multiple=True, help="Of this device's name or id; may be repeated.")
 @click.option("--code", "codes", multiple=True, help="Of this code, or family (XID_*); may be repeated.")
+@time_option("--since", "At this time or later")
+@time_option("--until", "Before this time")
 @click.option(
     "--kind",
     "kinds",
@@ -62,25 +66,32 @@ def command(
     newest: int | None,
     devices: tuple[str, ...],
     codes: tuple[str, ...],
+    since: Timestamp | None,
+    until: Timestamp | None,
     kinds: tuple[str, ...],
     min_level: str | None,
     socket: Path | None,
     config_path: Path | None,
     output: Output,
 ) -> None:
-    """Show the newest events, or all after a number, oldest first.
+    """Show the newest events, or all after a number or of a time, oldest first.
 
     Exit status 1 if a device or code is unknown and no event of it is kept.
     """
     if after is not None and newest is not None:
         raise click.UsageError("--after and --newest exclude each other")
+    if follow and until is not None:
+        raise click.UsageError("--follow and --until exclude each other")
+    if newest is None and after is None and (since or until):
+        after = 0
     wanted = pb.EventFilter(
         devices=devices,
+        codes=codes,
         kinds=[enums.EVENT_KINDS[EventKind(kind)] for kind in kinds],
         minimum_level=enums.level_number(Level(min_level) if min_level else None),
     )
     path = (public_socket if follow else asking_socket)(socket, config_path)
-    follower = Follower(path, wanted, codes, output, follow)
+    follower = Follower(path, wanted, Times(since=since, until=until), output, follow)
     try:
         follower.show_kept(after, newest if newest is not None else _newest(follow))
         if follow:
@@ -93,16 +104,23 @@ def _newest(follow: bool) -> int:
     return NEWEST_BEFORE_FOLLOWING if follow else NEWEST_SHOWN
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """Of the events that are kept; those that are followed come now."""
+
+    since: Timestamp | None
+    until: Timestamp | None
+
+
 class Follower:
     """Shows events once each, in order; ``_position`` is how far it has come."""
 
     def __init__(
-        self, socket: Path, wanted: pb.EventFilter, codes: Iterable[str], output: Output, follows: bool
+        self, socket: Path, wanted: pb.EventFilter, times: Times, output: Output, follows: bool
     ) -> None:
         self._socket = socket
         self._wanted = wanted
-        self._named = tuple(codes)
-        self._codes = tuple(map(canonical, self._named))
+        self._times = times
         self._follows = follows
         self._has_shown = False
         self._output = output
@@ -115,7 +133,7 @@ class Follower:
         with opened(self._socket) as daemon:
             if after is not None:
                 kept = self._pages(daemon, after)
-            elif self._codes or newest > _PAGE:
+            elif self._wanted.codes or newest > _PAGE:
                 kept = iter(deque(self._pages(daemon, 0), maxlen=newest))
             else:
                 kept = self._newest(daemon, newest)
@@ -129,7 +147,7 @@ class Follower:
 
         With --follow it is only a note: it may come yet.
         """
-        unknown = [*unknown_devices(daemon, self._wanted.devices), *unknown_codes(daemon, self._named)]
+        unknown = [*unknown_devices(daemon, self._wanted.devices), *unknown_codes(daemon, self._wanted.codes)]
         if unknown and not self._follows:
             raise Failure("\n".join(unknown))
         for each in unknown:
@@ -166,7 +184,7 @@ class Follower:
         if answer.HasField("batch"):
             for event in answer.batch.events:
                 if event.seq > self._position or answer.store_id != self._store_id:
-                    self._show_if_wanted(event)
+                    self._show(event)
                     self._position = event.seq
         elif answer.HasField("snapshot"):
             missed = answer.snapshot.missed_from_seq
@@ -178,33 +196,27 @@ class Follower:
         self._store_id = answer.store_id
 
     def _newest(self, daemon: Client, count: int) -> Iterator[types_pb2.Event]:
-        request = pb.ListEventsRequest(newest=True, limit=max(count, 1), filter=self._wanted)
-        page = self._page(daemon, request)
+        page = self._page(daemon, pb.ListEventsRequest(newest=True, limit=max(count, 1)))
         self._position = page.next_after_seq
         yield from page.events if count else ()
 
     def _pages(self, daemon: Client, after: int) -> Iterator[types_pb2.Event]:
         more = True
         while more:
-            page = self._page(daemon, pb.ListEventsRequest(after_seq=after, limit=_PAGE, filter=self._wanted))
-            yield from filter(self._has_code, page.events)
+            page = self._page(daemon, pb.ListEventsRequest(after_seq=after, limit=_PAGE))
+            yield from page.events
             after, more = page.next_after_seq, page.more
             self._position = after
 
     def _page(self, daemon: Client, request: pb.ListEventsRequest) -> pb.ListEventsResponse:
+        request.filter.CopyFrom(self._wanted)
+        if self._times.since is not None:
+            request.since.CopyFrom(self._times.since)
+        if self._times.until is not None:
+            request.until.CopyFrom(self._times.until)
         page: pb.ListEventsResponse = daemon.call(request)
         self._store_id = page.store_id
         return page
-
-    def _has_code(self, event: types_pb2.Event) -> bool:
-        if not self._codes:
-            return True
-        code = canonical(event.code)
-        return any(code.startswith(each[:-1]) if each.endswith("*") else code == each for each in self._codes)
-
-    def _show_if_wanted(self, event: types_pb2.Event) -> None:
-        if self._has_code(event):
-            self._show(event)
 
     def _show(self, event: types_pb2.Event) -> None:
         self._position = max(self._position, event.seq)

@@ -1,0 +1,1 @@
+"""The node health service of NVIDIA's resiliency extension (NVRx), answered from verdicts."""

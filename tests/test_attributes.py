@@ -1,0 +1,91 @@
+"""docs/attributes.md is the contract of a device's attributes: it has what is said, and nothing else.
+
+What the drivers really say is held against it at the end of each test that runs a driver's worker
+(``tests/daemon/staged.py``).
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from nodeagent import wire
+from nodeagent.config.agent import load_config
+from nodeagent.core.devices import instances
+from nodeagent.core.model import Device, Kind
+from nodeagent.daemon.app import _node
+from nodeagent.daemon.sources.observed import excluded
+from tests.attributes import DOCUMENT, OF, ROW, TYPES, broken, contract
+from tests.documents import ROOT
+
+SOURCES: Final = [
+    path
+    for path in (ROOT / "nodeagent").rglob("*.py")
+    if "pb" not in path.parts and "emulator" not in path.parts
+]
+NAMED: Final = re.compile(r"""attributes(?:\.get\(|\[)["'](\w+)["']""")
+
+
+def texts() -> dict[Path, str]:
+    return {path: path.read_text() for path in SOURCES}
+
+
+def test_every_row_has_a_type_and_is_about_devices_that_there_are() -> None:
+    table = DOCUMENT.read_text().partition("| type | is |")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| `")]
+    assert len(rows) == len(list(ROW.finditer(table)))
+    assert {of for of, _ in contract()} == set(OF.values())
+
+
+def test_every_key_that_the_code_names_has_a_row() -> None:
+    named = {key for text in texts().values() for key in NAMED.findall(text)}
+    assert named - {key for _, key in contract()} == set()
+    assert len(named) > 10
+
+
+def test_every_row_is_of_a_key_that_the_code_has() -> None:
+    code = "\n".join(texts().values())
+    assert [key for _, key in contract() if f'"{key}"' not in code] == []
+
+
+def test_what_the_daemon_adds_itself_has_rows() -> None:
+    gpu = wire.Device(device="gpu0", kind=Kind.CHIP, vendor="nvidia", attributes={"pci": "0000:3b:00.0"})
+    chip = Device(
+        id="GPU-0", name="gpu0", kind=Kind.CHIP, vendor="nvidia", source="nvidia", attributes={}, seen=True
+    )
+    (let_alone,) = excluded.marked([gpu], ["gpu0"])
+    added: list[tuple[Kind, str, Mapping[str, str]]] = [
+        (each.kind, each.vendor, each.attributes)
+        for each in (let_alone, instances.new(chip, "gi5"), _node(load_config(None, {})))
+    ]
+    assert [broken(*each) for each in added] == [[], [], []]
+    assert [sorted(attributes) for _, _, attributes in added] == [
+        ["excluded", "no_reset", "pci"],
+        ["part_of"],
+        ["hostname"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "wrong"),
+    [
+        ("pci", "0000:3B:00.0", "pci of GPU: '0000:3B:00.0' is not of its type in attributes.md"),
+        ("minor", "", "minor of GPU: '' is not of its type in attributes.md"),
+        ("mig", "on", "mig of GPU: 'on' is not of its type in attributes.md"),
+        ("colour", "red", "colour of GPU: it has no row in attributes.md"),
+    ],
+)
+def test_what_is_said_otherwise_is_found(key: str, value: str, wrong: str) -> None:
+    assert broken(Kind.CHIP, "nvidia", {"pci": "0000:3b:00.0", "mig": "2", key: value}) == [wrong]
+
+
+def test_the_types_that_are_explained_are_those_that_are_checked() -> None:
+    explained = DOCUMENT.read_text().partition("| type | is |")[2]
+    cells = {
+        name.strip()
+        for line in re.findall(r"^\| ([^|`]+) \|", explained, re.MULTILINE)
+        for name in line.split(",")
+    }
+    assert cells - {"---"} == {*TYPES, "words"}
