@@ -45,8 +45,12 @@ def contract() -> Mapping[tuple[str, str], re.Pattern[str]]:
     }
 
 
+def words_of(type_: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", type_)
+
+
 def _form(type_: str) -> re.Pattern[str]:
-    words = re.findall(r"`([^`]+)`", type_)
+    words = words_of(type_)
     return re.compile("|".join([*map(re.escape, words), TYPES["number"]]) if words else TYPES[type_])
 
 

@@ -5,7 +5,7 @@ What the drivers really say is held against it at the end of each test that runs
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -14,10 +14,14 @@ import pytest
 from nodeagent import wire
 from nodeagent.config.agent import load_config
 from nodeagent.core.devices import instances
+from nodeagent.core.faults.kernel_lines import NO_EVENTS
 from nodeagent.core.model import Device, Kind
+from nodeagent.core.verdicts.recovery import NAMED_BY_DRIVER
 from nodeagent.daemon.app import _node
 from nodeagent.daemon.sources.observed import excluded
-from tests.attributes import DOCUMENT, OF, ROW, TYPES, broken, contract
+from nodeagent.drivers.ascend.npu.product import Series
+from nodeagent.drivers.nvidia import identity
+from tests.attributes import DOCUMENT, OF, ROW, TYPES, broken, contract, words_of
 from tests.documents import ROOT
 
 SOURCES: Final = [
@@ -48,6 +52,21 @@ def test_every_key_that_the_code_names_has_a_row() -> None:
 def test_every_row_is_of_a_key_that_the_code_has() -> None:
     code = "\n".join(texts().values())
     assert [key for _, key in contract() if f'"{key}"' not in code] == []
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("series", Series),
+        ("mig", identity._MIG_MODES.values()),
+        ("virtualization", identity._VIRTUALIZATION.values()),
+        ("events", [NO_EVENTS]),
+        ("recovery_action", [NAMED_BY_DRIVER]),
+    ],
+)
+def test_the_words_of_a_row_are_those_that_the_code_has(key: str, words: Iterable[str]) -> None:
+    (row,) = (row for row in ROW.finditer(DOCUMENT.read_text()) if row["key"] == key)
+    assert sorted(words_of(row["type"])) == sorted(words)
 
 
 def test_what_the_daemon_adds_itself_has_rows() -> None:
