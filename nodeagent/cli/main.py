@@ -54,6 +54,12 @@ SECTIONS: Final[Mapping[str, Section]] = {
             "job": "Work with jobs whose command is supervised.",
         },
     ),
+    "schedulers": Section(
+        "Connect schedulers",
+        {
+            "k8s": "Work with Kubernetes.",
+        },
+    ),
     "files": Section(
         "Work on tables, configuration and logs",
         {

@@ -14,6 +14,7 @@ from msgspec import Meta, Struct, field
 
 from nodeagent.config.drivers import ChipsConfig, DriverConfig, KmsgConfig
 from nodeagent.config.jobs import SOCKET_NAME, JobsConfig
+from nodeagent.config.kubernetes import KubernetesConfig
 from nodeagent.config.public import PublicConfig, read_public
 from nodeagent.config.reset import ResetConfig
 from nodeagent.core.catalog.catalog import SECOND_NS, Mode, Settings
@@ -119,6 +120,7 @@ class Config(Struct, frozen=True, kw_only=True):
     store: StoreConfig = field(default_factory=StoreConfig)
     public: PublicConfig = field(default_factory=PublicConfig)
     jobs: JobsConfig = field(default_factory=JobsConfig)
+    kubernetes: KubernetesConfig = field(default_factory=KubernetesConfig)
     drivers: Mapping[str, DriverConfig]
 
     @property
@@ -180,6 +182,7 @@ _SECTIONS: Mapping[str, type[Struct]] = {
     "reset": ResetConfig,
     "store": StoreConfig,
     "jobs": JobsConfig,
+    "kubernetes": KubernetesConfig,
 }
 
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from nodeagent.client import Level
 from nodeagent.schedulers.kubernetes.facts import Facts, SwitchFault
-from nodeagent.schedulers.kubernetes.go_json import as_map, text_of
+from nodeagent.schedulers.kubernetes.mindcluster.go_json import as_map, text_of
 
 CONFIGURED: Final = "SwitchInfoCfg"
 

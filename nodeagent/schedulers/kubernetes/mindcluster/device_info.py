@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from nodeagent.client import Level, Verdict
-from nodeagent.schedulers.kubernetes import switch_info
 from nodeagent.schedulers.kubernetes.facts import Facts, Fault, Npu
-from nodeagent.schedulers.kubernetes.go_json import as_map, check_code, text_of
+from nodeagent.schedulers.kubernetes.mindcluster import switch_info
+from nodeagent.schedulers.kubernetes.mindcluster.go_json import as_map, check_code, text_of
 
 NAME_PREFIX: Final = "mindx-dl-deviceinfo-"
 NAMESPACE: Final = "kube-system"

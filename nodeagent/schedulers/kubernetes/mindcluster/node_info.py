@@ -12,8 +12,8 @@ from typing import Final
 
 from nodeagent.client import Level, Verdict
 from nodeagent.schedulers.kubernetes.facts import Facts
-from nodeagent.schedulers.kubernetes.go_json import check_code, text_of
-from nodeagent.schedulers.kubernetes.node_parts import PART_TYPES, UNKNOWN
+from nodeagent.schedulers.kubernetes.mindcluster.go_json import check_code, text_of
+from nodeagent.schedulers.kubernetes.mindcluster.node_parts import PART_TYPES, UNKNOWN
 
 NAME_PREFIX: Final = "mindx-dl-nodeinfo-"
 NAMESPACE: Final = "mindx-dl"

@@ -1,0 +1,109 @@
+"""Follows this node's own object at the API server: list, then watch, and from the beginning whenever it breaks.
+
+It reads no other node. What a broken watch missed, the next list shows. A watch that ends on time is followed by
+the next; one that fails, after a growing pause.
+"""
+
+import asyncio
+import json
+import logging
+import random
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kubernetes.aio.client import ApiClient, ApiException, CoreV1Api
+
+from nodeagent.schedulers.kubernetes.api_server import (
+    NO_ANSWER,
+    TIMEOUT_S,
+    Give,
+    Refused,
+    answered,
+    retry_after_s,
+)
+from nodeagent.schedulers.kubernetes.cluster import NodeObject
+from nodeagent.schedulers.kubernetes.orders import Target
+from nodeagent.schedulers.kubernetes.patience import Trouble, trouble_after
+from nodeagent.schedulers.kubernetes.state import Seen
+
+log = logging.getLogger(__name__)
+
+LENGTH_S: Final = 240
+"""The server ends the watch then; a connection that died without a word is noticed a little later."""
+
+_OK: Final = 200
+
+
+class NodeWatch:
+    """``run`` never ends by itself."""
+
+    def __init__(self, client: ApiClient, node: str, give: Give) -> None:
+        self._core = CoreV1Api(client)
+        self._selector = f"metadata.name={node}"
+        self._give = give
+
+    async def run(self) -> None:
+        trouble: Trouble | None = None
+        while True:
+            try:
+                await self._watch(await self._list())
+                trouble = None
+            except Refused as refused:
+                if trouble is None or trouble.words != str(refused):
+                    log.warning("the watch of the Node broke, it begins anew: %s", refused)
+                now_ns = time.monotonic_ns()
+                trouble = trouble_after(trouble, str(refused), refused.retry_after_s, random.random(), now_ns)
+                await asyncio.sleep((trouble.not_before_ns - now_ns) / 1e9)
+
+    async def _list(self) -> str:
+        """Gives the node as it is, and the version to watch from."""
+        answer = await answered(
+            self._core.list_node_without_preload_content(
+                field_selector=self._selector, _request_timeout=TIMEOUT_S
+            )
+        )
+        if answer.status != _OK:
+            raise Refused(
+                answer.status, f"{answer.status} {answer.body.get('message')}", answer.retry_after_s
+            )
+        items = answer.body.get("items") or [None]
+        self._see(items[0])
+        return str(answer.body["metadata"]["resourceVersion"])
+
+    async def _watch(self, version: str) -> None:
+        """Until the server ends it. Raises ``Refused`` where it breaks."""
+        try:
+            response = await self._core.list_node_without_preload_content(
+                field_selector=self._selector,
+                watch=True,
+                resource_version=version,
+                timeout_seconds=LENGTH_S,
+                _request_timeout=LENGTH_S + TIMEOUT_S,
+            )
+            if response.status != _OK:
+                text = (await response.text())[:200]
+                words = f"{response.status} {text}"
+                raise Refused(response.status, words, retry_after_s(response.headers))
+            async for line in response.content:
+                self._take(json.loads(line))
+        except ApiException as failure:
+            raise Refused(failure.status or 0, str(failure.reason)) from failure
+        except ValueError as failure:
+            raise Refused(0, f"not understood: {failure}") from failure
+        except NO_ANSWER as failure:
+            raise Refused(0, str(failure) or type(failure).__name__) from failure
+
+    def _take(self, event: Mapping[str, Any]) -> None:
+        """ERROR holds a Status, such as 410 where the version is too old: the list comes next."""
+        match event["type"]:
+            case "ADDED" | "MODIFIED":
+                self._see(event["object"])
+            case "DELETED":
+                self._see(None)
+            case "ERROR":
+                status = event["object"]
+                raise Refused(int(status.get("code") or 0), f"{status.get('code')} {status.get('message')}")
+
+    def _see(self, node: Mapping[str, Any] | None) -> None:
+        self._give(Seen(target=Target.NODE, found=None if node is None else NodeObject.of(node)))
