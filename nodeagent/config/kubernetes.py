@@ -21,9 +21,9 @@ Place = Annotated[
 
 
 class KubernetesConfig(Struct, frozen=True, kw_only=True):
-    """``[kubernetes]``. ``node`` "" is ``$NODE_NAME``, else the node's name in ``[agent]``. ``kubeconfig`` "" is
-    the service account of the pod.
+    """``[kubernetes]``. ``node`` "" is ``$NODE_NAME``, else the node's name in ``[agent]``.
 
+    ``kubeconfig`` "" is the service account of the pod.
     ``taint``: for which verdicts, "chip" those of the node and its chips, "node" the node's own, "off" none.
     """
 

@@ -125,7 +125,7 @@ class Bridge:
         return result
 
     async def _acknowledged(self, order: Ack) -> Given:
-        """A daemon that does not take it is asked for its state anew: its numbering may be another one now."""
+        """A daemon that does not take it is asked for its state anew: it may count anew by now."""
         try:
             await self._daemon.ack(CONSUMER, order.position)
         except ClientError as failure:

@@ -8,7 +8,7 @@ from nodeagent.schedulers.kubernetes.node_status import CONDITION, Object
 
 MARK: Final = "nodeagent/written-by"
 WRITER: Final = "nodeagent"
-"""MindCluster's writers replace the whole object, and with it this annotation: a ConfigMap without it is theirs."""
+"""An annotation. MindCluster's writers replace the whole object: a ConfigMap without it is theirs."""
 
 READERS_LABEL: Final = "mx-consumer-cim"
 """``CIMCMLabelKey``: MindCluster's ClusterD watches the ConfigMaps with it."""

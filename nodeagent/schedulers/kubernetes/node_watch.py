@@ -1,7 +1,7 @@
-"""Follows this node's own object at the API server: list, then watch, and from the beginning whenever it breaks.
+"""Follows this node's own object at the API server: list, then watch, and anew whenever that breaks.
 
-It reads no other node. What a broken watch missed, the next list shows. A watch that ends on time is followed by
-the next; one that fails, after a growing pause.
+It reads no other node. What a broken watch missed, the next list shows. A watch that ends on time is followed
+by the next; one that fails, after a growing pause.
 """
 
 import asyncio

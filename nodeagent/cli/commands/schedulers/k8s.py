@@ -1,4 +1,4 @@
-"""``nodeagent k8s``: a group; its one command follows the daemon and writes to the API server of Kubernetes."""
+"""``nodeagent k8s``: a group; its one command brings this node's faults to the API server of Kubernetes."""
 
 import asyncio
 import logging
@@ -39,7 +39,7 @@ def command() -> None:
 def bridge(socket: Path | None, config_path: Path | None, node: str) -> None:
     """Write this node's faults to Kubernetes: a condition, a taint, and MindCluster's ConfigMaps.
 
-    It runs until it is ended, and then leaves what it wrote. [kubernetes] of nodeagent.toml says what it writes.
+    [kubernetes] of nodeagent.toml says what it writes. It runs until it is ended, and leaves what it wrote.
     """
     config = read_config(config_path)
     path = public_socket(socket, config_path)
