@@ -31,6 +31,16 @@ class NodeObject:
             condition=next((each for each in conditions if each.get("type") == CONDITION), None),
         )
 
+    def is_older_than(self, other: "NodeObject | None") -> bool:
+        """Versions of one resource are whole numbers that grow (KEP-5504, stable since Kubernetes 1.35).
+
+        After a restore from a backup they are smaller. The next write or look shows that, within minutes.
+        """
+        if other is None:
+            return False
+        mine, others = self.resource_version, other.resource_version
+        return mine.isdigit() and others.isdigit() and int(mine) < int(others)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InfoObject:

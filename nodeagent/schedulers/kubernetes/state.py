@@ -57,7 +57,10 @@ class Silent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """How something stands in the cluster; ``found`` None: there is none. Of NODED only that counts."""
+    """How something stands in the cluster; ``found`` None: there is none. Of NODED only that counts.
+
+    A watch or a list may tell of what a write of ours has changed since: that is passed over.
+    """
 
     target: Target
     found: NodeObject | InfoObject | bool | None
@@ -141,6 +144,8 @@ def taken(settings: Settings, state: State, given: Given, now: Moment) -> State:
             since_ns = now.ns if state.silent_since_ns is None else state.silent_since_ns
             return replace(state, silent_since_ns=since_ns, well_since_ns=None)
         case Seen(target=target, found=found):
+            if isinstance(found, NodeObject) and found.is_older_than(state.node):
+                return state
             return _seen(state, target, found, now)
         case Done(order=order, found=found):
             return _done(state, order, found, now)

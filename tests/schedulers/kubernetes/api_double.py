@@ -50,6 +50,7 @@ class Refusal:
     times: int
     headers: Mapping[str, str]
     verbs: frozenset[str]
+    resource: str
 
 
 @dataclass(kw_only=True)
@@ -88,12 +89,23 @@ class ApiDouble:
             await self._runner.cleanup()
             self._runner = None
 
-    def refuse(self, status: int, times: int = 1, *, verbs: str = "", **headers: str) -> None:
-        """The next requests with these verbs (all of them, if none is named) are answered so."""
+    def refuse(
+        self, status: int, times: int = 1, *, verbs: str = "", resource: str = "", **headers: str
+    ) -> None:
+        """The next requests with these verbs, of this resource ("" stands for all), are answered so."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self._refusals.append(
-            Refusal(status=status, times=times, headers=named, verbs=frozenset(verbs.split()))
+            Refusal(
+                status=status,
+                times=times,
+                headers=named,
+                verbs=frozenset(verbs.split()),
+                resource=resource,
+            )
         )
+
+    def refuse_no_more(self) -> None:
+        self._refusals.clear()
 
     async def cut_watches(self) -> None:
         """Each connection of a watch breaks off."""
@@ -144,7 +156,7 @@ class ApiDouble:
         if not self.granted(*asked):
             self.wrong.append(f"the roles do not grant: {' '.join(asked)}")
             raise _No(403, f"forbidden: {' '.join(asked)}")
-        if (refused := self._refused(asked[0])) is not None:
+        if (refused := self._refused(asked[0], asked[1])) is not None:
             return refused
         verb, resource, namespace, name = asked
         key = (resource.partition("/")[0], namespace, name)
@@ -187,9 +199,10 @@ class ApiDouble:
             self.wrong += [f"{request.method} {request.path}: {each}" for each in wrong]
             raise _No(422, "; ".join(wrong))
 
-    def _refused(self, verb: str) -> web.Response | None:
+    def _refused(self, verb: str, resource: str) -> web.Response | None:
         for refusal in self._refusals:
-            if refusal.times and (not refusal.verbs or verb in refusal.verbs):
+            is_meant = (not refusal.verbs or verb in refusal.verbs) and refusal.resource in ("", resource)
+            if refusal.times and is_meant:
                 refusal.times -= 1
                 return _status(refusal.status, f"told to answer {refusal.status}", refusal.headers)
         return None

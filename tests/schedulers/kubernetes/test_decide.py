@@ -178,6 +178,16 @@ def test_a_taint_that_another_takes_away_comes_back() -> None:
     assert world.our_taints == ["80E18005"]
 
 
+def test_what_the_watch_tells_of_before_our_own_write_changes_nothing() -> None:
+    world = World()
+    world.hear(well())
+    before = world.node
+    world.hear(broken())
+    world.kinds()
+    world.given(Seen(target=Target.NODE, found=before))
+    assert world.kinds() == []
+
+
 def test_a_node_that_is_made_anew_gets_all_again() -> None:
     world = World()
     world.hear(broken())
