@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nodeagent.client import Consumer
 from tests.reset_unit.acting import Acting, acting
 from tests.slurm.cluster import Cluster
 from tests.stories.daemon import COMMAND, ROOT
@@ -47,7 +48,14 @@ class Bridged:
         await self.node.read_again()
 
     async def start_bridge(self, *within: str) -> None:
-        command = (*within, *COMMAND, "slurm", "bridge", "--config", self.node.daemon.config)
+        command: tuple[str | Path, ...] = (
+            *within,
+            *COMMAND,
+            "slurm",
+            "bridge",
+            "--config",
+            self.node.daemon.config,
+        )
         with (self.folder / "bridge.log").open("ab") as log:
             self.bridge = await asyncio.create_subprocess_exec(
                 *command, cwd=ROOT, env={**os.environ, **self.cluster.env, **self.env}, stdout=log, stderr=log
@@ -69,7 +77,7 @@ class Bridged:
         await self.node.daemon.comes(found, f"an acknowledgement of {wanted}\n{self.said}")
         return wanted
 
-    async def _consumers(self) -> Sequence[object]:
+    async def _consumers(self) -> Sequence[Consumer]:
         return await self.node.daemon.asked(lambda client: client.consumers())
 
     async def comes(self, found: Callable[[], object], what: str) -> None:
@@ -89,7 +97,7 @@ class Bridged:
 @asynccontextmanager
 async def bridged(folder: Path, cluster: Cluster, name: str, **fields: object) -> AsyncIterator[Bridged]:
     """Neither the daemon nor the bridge is started; at the end nothing of both is left."""
-    folder.mkdir()
+    folder.mkdir()  # noqa: ASYNC240 # as all that makes the cluster
     async with acting(folder, "8x910B") as node:
         node.mode = "off"
         made = Bridged(cluster=cluster, name=name, node=node, **fields)  # type: ignore[arg-type]

@@ -123,7 +123,8 @@ Given = Told | Seen | Done | Failed | Tick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     """``bad_seq`` is the number at which it became bad, ``well_since_ns`` since when it is well. ``busy`` is
-    the order that is being done, ``requeued`` the jobs that were requeued or could not be.
+    the order that is being done, ``failures`` how many failed in a row, ``tries`` those of one requeue, and
+    ``requeued`` the jobs that were requeued or could not be.
     """
 
     position: Position | None = None
@@ -137,13 +138,17 @@ class State:
     seen_ns: int = 0
     busy: Order | None = None
     failures: int = 0
+    tries: int = 0
     not_before_ns: int = 0
 
 
 def decide(state: State, given: Given, now_ns: int, settings: Settings) -> tuple[State, Order | None]:
     state = _taken(state, given, now_ns)
     order = _next(state, now_ns, settings)
-    return (state if order is None else replace(state, busy=order)), order
+    if order is not None:
+        return replace(state, busy=order), order
+    is_settled = state.busy is None and now_ns >= state.not_before_ns
+    return (replace(state, failures=0) if is_settled else state), None
 
 
 def next_deadline(state: State, settings: Settings) -> int | None:
@@ -165,7 +170,8 @@ def _taken(state: State, given: Given, now_ns: int) -> State:
         case Told():
             return _told(state, given, now_ns)
         case Seen():
-            return replace(_free(state), node=given.node, seen_ns=now_ns)
+            # What failed before may fail again, though Slurm answers: its pauses go on growing.
+            return replace(state, busy=None, not_before_ns=0, node=given.node, seen_ns=now_ns)
         case Done():
             return _done(state, now_ns)
         case Failed():
@@ -207,7 +213,7 @@ def _done(state: State, now_ns: int) -> State:
             # Whether it is well or down, and so takes work, the next look shows.
             return replace(state, node=None)
         case Requeue():
-            return replace(state, requeued=state.requeued | {order.job})
+            return replace(state, tries=0, requeued=state.requeued | {order.job})
         case Acknowledge():
             return replace(state, acknowledged=order.position)
         case _:
@@ -216,8 +222,10 @@ def _done(state: State, now_ns: int) -> State:
 
 def _failed(state: State, now_ns: int) -> State:
     failures = state.failures + 1
-    if isinstance(state.busy, Requeue) and failures >= REQUEUE_TRIES:
-        return replace(_free(state), requeued=state.requeued | {state.busy.job})
+    if isinstance(state.busy, Requeue):
+        if state.tries + 1 >= REQUEUE_TRIES:
+            return replace(_free(state), tries=0, requeued=state.requeued | {state.busy.job})
+        state = replace(state, tries=state.tries + 1)
     pause_ns = min(SECOND_NS << min(failures, MOST_PAUSES), LONGEST_PAUSE_NS)
     return replace(state, busy=None, node=None, failures=failures, not_before_ns=now_ns + pause_ns)
 

@@ -1,4 +1,4 @@
-"""``nodeagent slurm bridge``: the program of nodeagent-slurm.service. ``nodeagent.schedulers`` does its work."""
+"""``nodeagent slurm bridge``, the program of nodeagent-slurm.service. ``nodeagent.schedulers`` does all."""
 
 import asyncio
 import os
