@@ -55,9 +55,10 @@ SECTIONS: Final[Mapping[str, Section]] = {
         },
     ),
     "schedulers": Section(
-        "Connect schedulers",
+        "Act for a scheduler",
         {
-            "k8s": "Work with Kubernetes.",
+            "slurm": "Drain and resume this node in Slurm by its verdicts.",
+            "k8s": "Bring this node's faults to Kubernetes.",
         },
     ),
     "files": Section(

@@ -1,1 +1,1 @@
-"""Clients of the daemon that act for schedulers. They import its client library, and never the daemon."""
+"""Programs that act for a scheduler on what the daemon says. They are its clients, and know no more."""

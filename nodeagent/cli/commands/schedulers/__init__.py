@@ -1,1 +1,1 @@
-"""The commands that connect schedulers."""
+"""Commands that act for a scheduler."""
