@@ -40,6 +40,8 @@ CONSUMER: Final = "kubernetes"
 
 ASK_AGAIN_S: Final = 30.0
 ANSWER_LIMIT_S: Final = 10.0
+BETWEEN_STATES_S: Final = 0.2
+"""A storm of events is read as few states."""
 
 
 class Bridge:
@@ -83,6 +85,7 @@ class Bridge:
                     self._give(Heard(facts=facts_of(await self._snapshot())))
             except TimeoutError:
                 self._give(Silent())
+            await asyncio.sleep(BETWEEN_STATES_S)
             with suppress(TimeoutError):
                 async with asyncio.timeout(ASK_AGAIN_S):
                     await self._changed.wait()

@@ -9,38 +9,35 @@ import json
 import logging
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kubernetes.aio.client import ApiClient, ApiException, CoreV1Api
+from kubernetes.aio.client import ApiClient
 
-from nodeagent.schedulers.kubernetes.api_server import (
-    NO_ANSWER,
-    TIMEOUT_S,
-    Give,
-    Refused,
-    answered,
-    retry_after_s,
-)
+from nodeagent.schedulers.kubernetes.api_server import TIMEOUT_S
 from nodeagent.schedulers.kubernetes.cluster import NodeObject
 from nodeagent.schedulers.kubernetes.orders import Target
 from nodeagent.schedulers.kubernetes.patience import Trouble, trouble_after
-from nodeagent.schedulers.kubernetes.state import Seen
+from nodeagent.schedulers.kubernetes.requests import NO_ANSWER, Refused, answer_of, good, opened
+from nodeagent.schedulers.kubernetes.state import Given, Seen
 
 log = logging.getLogger(__name__)
 
+NODES: Final = "/api/v1/nodes"
 LENGTH_S: Final = 240
 """The server ends the watch then; a connection that died without a word is noticed a little later."""
 
 _OK: Final = 200
+
+Give = Callable[[Given], None]
 
 
 class NodeWatch:
     """``run`` never ends by itself."""
 
     def __init__(self, client: ApiClient, node: str, give: Give) -> None:
-        self._core = CoreV1Api(client)
-        self._selector = f"metadata.name={node}"
+        self._client = client
+        self._selector = {"fieldSelector": f"metadata.name={node}"}
         self._give = give
 
     async def run(self) -> None:
@@ -58,41 +55,31 @@ class NodeWatch:
 
     async def _list(self) -> str:
         """Gives the node as it is, and the version to watch from."""
-        answer = await answered(
-            self._core.list_node_without_preload_content(
-                field_selector=self._selector, _request_timeout=TIMEOUT_S
-            )
-        )
-        if answer.status != _OK:
-            raise Refused(
-                answer.status, f"{answer.status} {answer.body.get('message')}", answer.retry_after_s
-            )
-        items = answer.body.get("items") or [None]
-        self._see(items[0])
-        return str(answer.body["metadata"]["resourceVersion"])
+        response = await opened(self._client, "GET", NODES, query=self._selector, timeout_s=TIMEOUT_S)
+        found = good(await answer_of(response))
+        self._see(next(iter(found.get("items") or ()), None))
+        return str(found["metadata"]["resourceVersion"])
 
     async def _watch(self, version: str) -> None:
         """Until the server ends it. Raises ``Refused`` where it breaks."""
+        query = {
+            **self._selector,
+            "watch": "true",
+            "resourceVersion": version,
+            "timeoutSeconds": str(LENGTH_S),
+        }
+        response = await opened(self._client, "GET", NODES, query=query, timeout_s=LENGTH_S + TIMEOUT_S)
+        if response.status != _OK:
+            good(await answer_of(response))
         try:
-            response = await self._core.list_node_without_preload_content(
-                field_selector=self._selector,
-                watch=True,
-                resource_version=version,
-                timeout_seconds=LENGTH_S,
-                _request_timeout=LENGTH_S + TIMEOUT_S,
-            )
-            if response.status != _OK:
-                text = (await response.text())[:200]
-                words = f"{response.status} {text}"
-                raise Refused(response.status, words, retry_after_s(response.headers))
             async for line in response.content:
                 self._take(json.loads(line))
-        except ApiException as failure:
-            raise Refused(failure.status or 0, str(failure.reason)) from failure
         except ValueError as failure:
             raise Refused(0, f"not understood: {failure}") from failure
         except NO_ANSWER as failure:
             raise Refused(0, str(failure) or type(failure).__name__) from failure
+        finally:
+            response.close()
 
     def _take(self, event: Mapping[str, Any]) -> None:
         """ERROR holds a Status, such as 410 where the version is too old: the list comes next."""

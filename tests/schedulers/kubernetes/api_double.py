@@ -7,6 +7,7 @@ remembers that it did: a test that is through asks for ``wrong``. What it does n
 import asyncio
 import copy
 import json
+import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -62,6 +63,7 @@ class ApiDouble:
     requests: list[Request] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     port: int = 0
+    tls: ssl.SSLContext | None = None
     _version: int = 100
     _oldest: int = 0
     _history: list[tuple[int, str, Key, Object]] = field(default_factory=list)
@@ -78,7 +80,7 @@ class ApiDouble:
         application.router.add_route("*", "/{path:.*}", self._served)
         self._runner = web.AppRunner(application, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
+        site = web.TCPSite(self._runner, "127.0.0.1", self.port, ssl_context=self.tls)
         await site.start()
         self.port = self._runner.addresses[0][1]
 
@@ -150,7 +152,8 @@ class ApiDouble:
     async def _answered(
         self, request: web.Request, asked: tuple[str, str, str, str], body: Any
     ) -> web.StreamResponse:
-        if request.headers.get("Authorization") != f"Bearer {TOKEN}":
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        if (scheme.lower(), token) != ("bearer", TOKEN):  # RFC 9110, 11.1: a scheme has no case
             raise _No(401, "Unauthorized")
         self._checked(request, body)
         if not self.granted(*asked):

@@ -3,7 +3,9 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
+import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -36,18 +38,35 @@ class Bench:
     _lines: list[str] = field(default_factory=list)
 
     async def start(self) -> None:
-        """The bridge; it has nothing yet."""
+        """The bridge, with a kubeconfig."""
         kubeconfig = self.folder / "kubeconfig"
         kubeconfig.write_text(json.dumps(_kubeconfig(self.api.port)))
+        await self._spawn(f'kubeconfig = "{kubeconfig}"')
+
+    async def start_as_in_a_pod(self, authority: Path) -> None:
+        """With what a kubelet puts into a pod: the account's token, and the authority of the server."""
+        account = self.folder / "serviceaccount"
+        account.mkdir()
+        (account / "token").write_text(TOKEN)
+        shutil.copyfile(authority, account / "ca.crt")
+        into = "/run/secrets/kubernetes.io/serviceaccount"
+        put = f'mount -t tmpfs none /run && mkdir -p {into} && cp "$0"/* {into} && exec "$@"'
+        await self._spawn(
+            within=("unshare", "--mount", "sh", "-c", put, account),
+            KUBERNETES_SERVICE_HOST="127.0.0.1",
+            KUBERNETES_SERVICE_PORT=str(self.api.port),
+        )
+
+    async def _spawn(self, *keys: str, within: Sequence[str | Path] = (), **variables: str) -> None:
         config = self.folder / "bridge.toml"
-        config.write_text("\n".join(("[kubernetes]", f'kubeconfig = "{kubeconfig}"', *self.keys, "")))
+        config.write_text("\n".join(("[kubernetes]", *keys, *self.keys, "")))
+        command = (*COMMAND, "k8s", "bridge", "--config", config, "--socket", self.npus.daemon.socket)
         with (self.folder / "bridge.log").open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
-                *(*COMMAND, "k8s", "bridge", "--config", config, "--socket", self.npus.daemon.socket),
-                *("--node", NODE),
+                *(*within, *command),
                 cwd=ROOT,
                 stderr=log,
-                env={**os.environ, "no_proxy": "127.0.0.1"},
+                env={**os.environ, "no_proxy": "127.0.0.1", "NODE_NAME": NODE, **variables},
             )
 
     async def kill(self) -> None:
@@ -72,7 +91,8 @@ class Bench:
         """Wait for it. Fails with the log."""
         try:
             async with asyncio.timeout(WAIT_LIMIT_S):
-                while not found():  # noqa: ASYNC110 # the double announces nothing
+                while not found():  # the double announces nothing
+                    assert self.process is None or self.process.returncode is None, self.log
                     await asyncio.sleep(0.01)
         except TimeoutError:
             raise AssertionError(f"never came: {what}\n{self.api.wrong}\n{self.log[-3000:]}") from None
@@ -123,9 +143,11 @@ class Bench:
 
 
 @asynccontextmanager
-async def between(folder: Path, description: str = "8x910B") -> AsyncIterator[Bench]:
+async def between(
+    folder: Path, description: str = "8x910B", *, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Bench]:
     """The daemon runs and has read every chip; the node is there; the bridge is not started."""
-    api = ApiDouble(granted=manifest.granted)
+    api = ApiDouble(granted=manifest.granted, tls=tls)
     await api.put(NODE_KEY, new_node())
     await api.start()
     async with emulated_npus(folder, description) as npus:

@@ -4,6 +4,7 @@ Every request is also one that the manifest's roles grant: the double refuses th
 """
 
 import json
+import ssl
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from nodeagent.schedulers.kubernetes.cluster import MARK, WRITER
+from tests.api.certificates import Authority
 from tests.schedulers.kubernetes import manifest
 from tests.schedulers.kubernetes.api_double import Object
 from tests.schedulers.kubernetes.bench import (
@@ -209,6 +211,19 @@ async def test_each_right_that_the_manifest_grants_is_needed(tmp_path: Path) -> 
         await acknowledged_all(bench)
         used = {(each.verb, each.resource, each.namespace) for each in bench.api.requests}
         assert used == set(manifest.rights())
+
+
+@pytest.mark.root
+async def test_in_a_pod_the_account_of_the_pod_is_used(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    issued = authority.issue("kubernetes", alternative="IP:127.0.0.1")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(issued.certificate, issued.key)
+    async with between(tmp_path, tls=tls) as bench:
+        bench.npus.node.raise_code("npu3", HBM)
+        await bench.start_as_in_a_pod(authority.certificate)
+        await bench.comes(bench.says("False"), "an unhealthy node")
+        assert bench.taints == [OF_ANOTHER, OURS]
 
 
 async def acknowledged_all(bench: Bench) -> None:

@@ -74,8 +74,11 @@ async def _run(socket: Path, section: "KubernetesConfig", node: str) -> None:
         else:
             config.load_incluster_config(settings)  # type: ignore[no-untyped-call]
     except (ConfigException, OSError) as error:
+        where = f"kubeconfig {section.kubeconfig}" if section.kubeconfig else "no account of a pod"
         todo = "outside of a pod, name a kubeconfig in [kubernetes] of nodeagent.toml"
-        raise Failure(f"cannot tell how to reach the API server: {error}; {todo}", EXIT_CONFIG) from error
+        raise Failure(
+            f"cannot tell how to reach the API server: {where}: {error}; {todo}", EXIT_CONFIG
+        ) from error
     async with client.ApiClient(settings) as cluster, AsyncClient(socket) as daemon:
         cluster.user_agent = "nodeagent"
         try:
