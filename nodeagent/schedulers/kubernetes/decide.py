@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from nodeagent.client import Verdict
 from nodeagent.schedulers.kubernetes import node_status
 from nodeagent.schedulers.kubernetes.cluster import config_map
 from nodeagent.schedulers.kubernetes.facts import Facts
@@ -113,7 +112,7 @@ def _taint(settings: Settings, state: State, now: Moment) -> _Wish:
         wanted = node_status.tainted(facts, settings.scope, node.taints)
         return _Wish(settled=True) if wanted is node.taints else _set_taints(node.resource_version, wanted)
     rest = node_status.without_ours(node.taints)
-    if len(rest) == len(node.taints) or verdict is not Verdict.ALLOW or state.well_since_ns is None:
+    if len(rest) == len(node.taints) or state.well_since_ns is None:
         return _Wish(settled=True)
     due_ns = state.well_since_ns + settings.resume_after_ns
     if now.ns < due_ns:

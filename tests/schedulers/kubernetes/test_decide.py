@@ -68,6 +68,27 @@ def test_a_fault_within_that_minute_begins_it_anew() -> None:
     assert world.our_taints == ["80E18005"]
 
 
+def test_that_all_is_well_may_be_said_again_within_that_minute() -> None:
+    world = World()
+    world.hear(broken())
+    for seq in (820, 821):
+        world.hear(well(seq))
+        world.pass_time(30)
+    assert world.our_taints == []
+
+
+def test_a_daemon_that_falls_silent_within_that_minute_leaves_the_taint() -> None:
+    world = World()
+    world.hear(broken())
+    world.hear(well(820))
+    world.be_silent()
+    world.pass_time(3600)
+    assert world.our_taints == ["80E18005"]
+    world.hear(well(820))
+    world.pass_time(60)
+    assert world.our_taints == []
+
+
 def test_taints_of_others_stay_whatever_is_done() -> None:
     world = World(taints=(THEIRS,))
     world.hear(broken())
