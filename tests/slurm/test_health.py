@@ -1,5 +1,8 @@
 """``nodeagent slurm health``, run by a real slurmd as its HealthCheckProgram: it drains the node itself."""
 
+import asyncio
+import json
+import os
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -8,6 +11,7 @@ import pytest
 
 from tests.slurm.cluster import Cluster, cluster
 from tests.slurm.node import CODE, FAULT, Bridged, bridged
+from tests.stories.daemon import COMMAND, ROOT
 from tests.waiting import until
 
 pytestmark = pytest.mark.root
@@ -70,3 +74,17 @@ async def test_a_node_is_judged_without_the_daemon_too(slurm: Cluster, n1: Bridg
     n1.node.node.raise_code("npu3", FAULT)
     await n1.node.kill()
     assert await n1.is_drained("n1") == f"{CODE} npu3 (nodeagent #SEQ)"
+
+
+async def test_a_program_gets_what_it_did_as_fields(slurm: Cluster, n1: Bridged) -> None:
+    stamp = ("--stamp", n1.folder / "stamp", "--config", n1.node.daemon.config)
+    said = await asyncio.create_subprocess_exec(
+        *(*COMMAND, "slurm", "health", *stamp, "-o", "json"),
+        cwd=ROOT,
+        env={**os.environ, **slurm.env, "SLURMD_NODENAME": "n1"},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    out, _ = await said.communicate()
+    fields = json.loads(out)
+    assert set(fields) == {"standing", "done", "reasons"}
+    assert fields["standing"] == "well"
