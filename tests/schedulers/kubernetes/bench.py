@@ -15,7 +15,7 @@ from typing import Any, Final
 from tests.schedulers.kubernetes import manifest
 from tests.schedulers.kubernetes.api_double import TOKEN, ApiDouble, Object
 from tests.stories.daemon import COMMAND, ROOT
-from tests.stories.npus import Npus, emulated_npus
+from tests.stories.npus import Npus, eight_npus
 from tests.waiting import WAIT_LIMIT_S
 
 NODE: Final = "node-1"
@@ -144,13 +144,17 @@ class Bench:
 
 @asynccontextmanager
 async def between(
-    folder: Path, description: str = "8x910B", *, tls: ssl.SSLContext | None = None
+    folder: Path, *, more: Sequence[str] = (), tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[Bench]:
-    """The daemon runs and has read every chip; the node is there; the bridge is not started."""
+    """The daemon runs and has read every chip; the node is there; the bridge is not started.
+
+    ``more`` are sections of the daemon's configuration.
+    """
     api = ApiDouble(granted=manifest.granted, tls=tls)
     await api.put(NODE_KEY, new_node())
     await api.start()
-    async with emulated_npus(folder, description) as npus:
+    async with eight_npus(folder) as npus:
+        npus.sections = more
         bench = Bench(npus=npus, api=api, folder=folder)
         try:
             await npus.start()

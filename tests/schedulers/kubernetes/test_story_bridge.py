@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from nodeagent.job.lines import Word
 from nodeagent.schedulers.kubernetes.cluster import MARK, WRITER
 from tests.api.certificates import Authority
+from tests.api.jobs.supervisor import connected
 from tests.schedulers.kubernetes import manifest
 from tests.schedulers.kubernetes.api_double import Object
 from tests.schedulers.kubernetes.bench import (
@@ -29,6 +31,9 @@ from tests.schedulers.kubernetes.bench import (
 pytestmark = pytest.mark.slow
 
 HBM, HBM_CODE = 0x80E18005, "80E18005"
+LOST, LOST_CODE = 0x80818C05, "80818C05"
+"""SeparateNPU: no reset helps."""
+
 OURS = f"nodeagent/no-new-work={HBM_CODE}:NoSchedule"
 OF_ANOTHER = "maintenance=disk:NoSchedule"
 UNHEALTHY = "huawei.com/Ascend910-Unhealthy"
@@ -173,6 +178,23 @@ async def test_the_bridge_goes_on_when_the_daemon_was_killed(tmp_path: Path) -> 
         await bench.npus.start()
         await bench.comes(lambda: OURS in bench.taints, "the taint")
         await acknowledged_all(bench)
+
+
+async def test_a_job_is_told_to_leave_only_once_the_node_is_tainted(tmp_path: Path) -> None:
+    async with between(tmp_path, more=("[jobs]", 'leave_after = "kubernetes"')) as bench:
+        await bench.start()
+        await bench.comes(bench.says("True"), "a healthy node")
+        async with connected(bench.folder / "jobs.sock") as supervisor:
+            bench.npus.node.hold("npu3", supervisor.pid)
+            await bench.npus.polled("npu3", 3)
+            await supervisor.begin()
+            await supervisor.say(Word.STARTED)
+            bench.api.refuse(503, times=4, verbs="patch", resource="nodes")
+            bench.npus.node.raise_code("npu3", LOST)
+            await supervisor.wanted("leave")
+            assert bench.taints == [OF_ANOTHER, f"nodeagent/no-new-work={LOST_CODE}:NoSchedule"]
+            refused = [each for each in bench.asked("patch") if each == "patch nodes node-1: 503"]
+            assert len(refused) == 4
 
 
 async def test_what_mindclusters_own_plug_in_writes_is_left_alone(tmp_path: Path) -> None:
