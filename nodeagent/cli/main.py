@@ -54,6 +54,13 @@ SECTIONS: Final[Mapping[str, Section]] = {
             "job": "Work with jobs whose command is supervised.",
         },
     ),
+    "schedulers": Section(
+        "Act for a scheduler",
+        {
+            "slurm": "Drain and resume this node in Slurm by its verdicts.",
+            "k8s": "Bring this node's faults to Kubernetes.",
+        },
+    ),
     "files": Section(
         "Work on tables, configuration and logs",
         {
@@ -133,5 +140,5 @@ class LazyGroup(click.Group):
 def main() -> None:
     """Find out which chip, link or host part of this node is faulty, and report it.
 
-    Every command but run has "-o json": one JSON object, or one a line for lists and streams.
+    Every command but run and the bridges has "-o json": one JSON object, or one a line for lists and streams.
     """

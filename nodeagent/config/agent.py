@@ -15,8 +15,10 @@ from msgspec import Meta, Struct, field
 from nodeagent.config.drivers import ChipsConfig, DriverConfig, KmsgConfig
 from nodeagent.config.jobs import SOCKET_NAME, JobsConfig
 from nodeagent.config.nvrx import NvrxConfig
+from nodeagent.config.kubernetes import KubernetesConfig
 from nodeagent.config.public import PublicConfig, read_public
 from nodeagent.config.reset import ResetConfig
+from nodeagent.config.slurm import SlurmConfig
 from nodeagent.core.catalog.catalog import SECOND_NS, Mode, Settings
 from nodeagent.core.model import KERNEL_LOG, PREVIOUS_BOOT, Level
 from nodeagent.toml.fields import nearest, read_form, refuse_unknown_keys, shown
@@ -121,6 +123,8 @@ class Config(Struct, frozen=True, kw_only=True):
     public: PublicConfig = field(default_factory=PublicConfig)
     jobs: JobsConfig = field(default_factory=JobsConfig)
     nvrx: NvrxConfig = field(default_factory=NvrxConfig)
+    kubernetes: KubernetesConfig = field(default_factory=KubernetesConfig)
+    slurm: SlurmConfig = field(default_factory=SlurmConfig)
     drivers: Mapping[str, DriverConfig]
 
     @property
@@ -183,6 +187,8 @@ _SECTIONS: Mapping[str, type[Struct]] = {
     "store": StoreConfig,
     "jobs": JobsConfig,
     "nvrx": NvrxConfig,
+    "kubernetes": KubernetesConfig,
+    "slurm": SlurmConfig,
 }
 
 

@@ -1,0 +1,211 @@
+"""What the bridge does next: the cluster is compared with what the daemon says, and one difference is mended.
+
+Pure, no clock. The taint comes first, since a job may only leave a node once nothing new is placed there. A
+position is acknowledged once everything that it means is in the cluster, or is not ours to write.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from nodeagent.schedulers.kubernetes import node_status
+from nodeagent.schedulers.kubernetes.cluster import config_map
+from nodeagent.schedulers.kubernetes.facts import Facts
+from nodeagent.schedulers.kubernetes.mindcluster import device_info, node_info
+from nodeagent.schedulers.kubernetes.orders import (
+    Ack,
+    Create,
+    Delete,
+    Look,
+    Order,
+    Replace,
+    SetCondition,
+    SetTaints,
+    Target,
+)
+from nodeagent.schedulers.kubernetes.state import SECOND_NS, Given, Known, Moment, Settings, State, taken
+
+SILENT_AFTER_NS: Final = 60 * SECOND_NS
+"""A daemon that restarts is not silent yet."""
+
+LOOK_AGAIN_NS: Final = 300 * SECOND_NS
+"""At what another writes, or wrote: whoever removes it hands it over."""
+
+BETWEEN_WRITES_NS: Final = SECOND_NS
+"""``MinCMReportInterval`` of MindCluster: its readers expect no more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """One order at most; without one, decide again at ``wake_ns``, or when something is given."""
+
+    state: State
+    order: Order | None
+    wake_ns: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wish:
+    """Of one target. ``settled``: what the facts mean for it is done, or is not to be done by us."""
+
+    settled: bool
+    order: Order | None = None
+    at_ns: int | None = None
+
+
+def decide(settings: Settings, state: State, given: Given, now: Moment) -> Decision:
+    """The state after what is given, and what to do in it."""
+    state = taken(settings, state, given, now)
+    wishes = [_patiently(state, target, wish, now) for target, wish in _wishes(settings, state, now)]
+    order = next((wish.order for wish in wishes if wish.order is not None), None)
+    if order is None and state.facts is not None and all(wish.settled for wish in wishes):
+        wish = _patiently(state, Target.DAEMON, _acknowledged(state, state.facts), now)
+        order = wish.order
+        wishes.append(wish)
+    wakes = [wish.at_ns for wish in wishes if wish.at_ns is not None]
+    return Decision(state=state, order=order, wake_ns=min(wakes, default=None))
+
+
+def _patiently(state: State, target: Target, wish: _Wish, now: Moment) -> _Wish:
+    trouble = state.troubles.get(target)
+    if wish.order is None or trouble is None or trouble.not_before_ns <= now.ns:
+        return wish
+    return _Wish(settled=False, at_ns=trouble.not_before_ns)
+
+
+def _wishes(settings: Settings, state: State, now: Moment) -> Iterable[tuple[Target, _Wish]]:
+    yield Target.NODE, _node(settings, state, now)
+    if settings.device_info:
+        yield Target.DEVICE_INFO, _info(settings, state, Target.DEVICE_INFO, now)
+    if settings.node_info:
+        yield Target.NODED, _noded(state, now)
+        if state.noded is False:
+            yield Target.NODE_INFO, _info(settings, state, Target.NODE_INFO, now)
+
+
+def _acknowledged(state: State, facts: Facts) -> _Wish:
+    if state.acked == facts.position:
+        return _Wish(settled=True)
+    return _Wish(settled=False, order=Ack(position=facts.position))
+
+
+def _node(settings: Settings, state: State, now: Moment) -> _Wish:
+    if not state.node_is_fresh:
+        return _Wish(settled=False, order=Look(target=Target.NODE))
+    if state.node is None:
+        return _Wish(settled=False)
+    taint = _taint(settings, state, now)
+    if taint.order is not None:
+        return taint
+    condition = _condition(state, now)
+    wakes = [each for each in (taint.at_ns, condition.at_ns) if each is not None]
+    return _Wish(settled=condition.settled, order=condition.order, at_ns=min(wakes, default=None))
+
+
+def _taint(settings: Settings, state: State, now: Moment) -> _Wish:
+    """Nothing while nothing is known. It goes once all has been well for a while."""
+    node, facts = state.node, state.facts
+    if node is None or facts is None or settings.scope == "off":
+        return _Wish(settled=True)
+    verdict = node_status.relevant(facts, settings.scope)
+    if node_status.keeps_work_away(verdict):
+        wanted = node_status.tainted(facts, settings.scope, node.taints)
+        return _Wish(settled=True) if wanted is node.taints else _set_taints(node.resource_version, wanted)
+    rest = node_status.without_ours(node.taints)
+    if len(rest) == len(node.taints) or state.well_since_ns is None:
+        return _Wish(settled=True)
+    due_ns = state.well_since_ns + settings.resume_after_ns
+    if now.ns < due_ns:
+        return _Wish(settled=True, at_ns=due_ns)
+    return _set_taints(node.resource_version, rest)
+
+
+def _set_taints(resource_version: str, taints: Iterable[node_status.Object]) -> _Wish:
+    return _Wish(settled=False, order=SetTaints(resource_version=resource_version, taints=tuple(taints)))
+
+
+def _condition(state: State, now: Moment) -> _Wish:
+    """It says what was known last until the daemon has been silent for a while."""
+    silent_at_ns = None if state.silent_since_ns is None else state.silent_since_ns + SILENT_AFTER_NS
+    is_silent = silent_at_ns is not None and silent_at_ns <= now.ns
+    if state.node is None or (state.facts is None and not is_silent):
+        return _Wish(settled=False, at_ns=silent_at_ns)
+    if is_silent or state.facts is None:
+        want, seq = node_status.SILENT, 0 if state.facts is None else state.facts.position.seq
+    else:
+        want, seq = node_status.wording(state.facts), state.facts.position.seq
+    condition = node_status.condition(want, seq, state.node.condition, now.s)
+    if condition is not None:
+        return _Wish(settled=False, order=SetCondition(condition=condition))
+    beat_ns = now.ns + node_status.heartbeat_in_s(state.node.condition, now.s) * SECOND_NS
+    is_near = silent_at_ns is not None and not is_silent
+    return _Wish(settled=True, at_ns=min(beat_ns, silent_at_ns) if is_near and silent_at_ns else beat_ns)
+
+
+def _noded(state: State, now: Moment) -> _Wish:
+    """NodeD deletes its ConfigMap where the node is well: its absence does not show that NodeD is absent."""
+    if state.noded is None or now.ns >= state.noded_at_ns + LOOK_AGAIN_NS:
+        return _Wish(settled=False, order=Look(target=Target.NODED))
+    return _Wish(settled=True, at_ns=state.noded_at_ns + LOOK_AGAIN_NS)
+
+
+def _info(settings: Settings, state: State, target: Target, now: Moment) -> _Wish:
+    known, facts = state.infos[target], state.facts
+    if facts is None or state.silent_since_ns is not None:
+        return _Wish(settled=facts is not None)
+    if not known.fresh:
+        return _Wish(settled=False, order=Look(target=target))
+    if known.found is not None and not known.found.is_ours:
+        if now.ns >= known.at_ns + LOOK_AGAIN_NS:
+            return _Wish(settled=True, order=Look(target=target))
+        return _Wish(settled=True, at_ns=known.at_ns + LOOK_AGAIN_NS)
+    wish = _written(settings, target, known, facts, now)
+    free_ns = None if known.written_ns is None else known.written_ns + BETWEEN_WRITES_NS
+    if wish.order is not None and free_ns is not None and now.ns < free_ns:
+        return _Wish(settled=False, at_ns=free_ns)
+    return wish
+
+
+def _written(settings: Settings, target: Target, known: Known, facts: Facts, now: Moment) -> _Wish:
+    """Written anew when it says something else, or was written long ago."""
+    form = device_info if target is Target.DEVICE_INFO else node_info
+    made = _made(settings, target, facts, now.s)
+    if known.found is None:
+        return _Wish(settled=True) if made is None else _create(settings, target, made)
+    if made is None:
+        if target is Target.DEVICE_INFO:
+            return _Wish(settled=True)
+        return _Wish(
+            settled=False, order=Delete(target=target, resource_version=known.found.resource_version)
+        )
+    written_s = form.written_at_s(known.found.data)
+    is_said = written_s is not None and _made(settings, target, facts, written_s) == known.found.data
+    left_s = 0 if written_s is None else written_s + form.RENEWED_AFTER_S - now.s
+    if is_said and 0 < left_s <= form.RENEWED_AFTER_S:
+        return _Wish(settled=True, at_ns=now.ns + left_s * SECOND_NS)
+    version = known.found.resource_version
+    name, namespace = name_of(settings, target)
+    return _Wish(
+        settled=False, order=Replace(target=target, config_map=config_map(name, namespace, made, version))
+    )
+
+
+def _create(settings: Settings, target: Target, data: Mapping[str, str]) -> _Wish:
+    name, namespace = name_of(settings, target)
+    return _Wish(
+        settled=False, order=Create(target=target, config_map=config_map(name, namespace, data, None))
+    )
+
+
+def _made(settings: Settings, target: Target, facts: Facts, at_s: int) -> dict[str, str] | None:
+    if target is Target.NODE_INFO:
+        return node_info.data(facts, at_s=at_s)
+    return device_info.data(
+        facts, super_pod_id=settings.super_pod_id, server_index=settings.server_index, at_s=at_s
+    )
+
+
+def name_of(settings: Settings, target: Target) -> tuple[str, str]:
+    """Name and namespace of a ConfigMap."""
+    form = device_info if target is Target.DEVICE_INFO else node_info
+    return f"{form.NAME_PREFIX}{settings.node}", form.NAMESPACE

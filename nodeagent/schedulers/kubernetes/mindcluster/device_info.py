@@ -1,0 +1,214 @@
+"""MindCluster's ConfigMap of a node's NPUs, byte for byte as its device-plugin writes it. Pure.
+
+What it means is the daemon's word, not the plug-in's: a chip is unhealthy where the daemon places no work
+onto it. It writes nothing for chips of another form than those of ``NAMES``, and knows no virtual NPUs.
+
+Source: Ascend/mind-cluster at 22bb3d98, component/ascend-device-plugin: ``WriteDeviceInfoDataIntoCM`` of
+pkg/kubeclient/client_server.go, ``updateDeviceInfo`` of pkg/device/ascend910.go, ``getDeviceFaultsWithMode``
+of pkg/device/ascendcommon.go, the types of pkg/common/proto.go. The files that its own types have written are
+in tests/schedulers/kubernetes/golden.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from nodeagent.client import Level, Verdict
+from nodeagent.schedulers.kubernetes.facts import Facts, Fault, Npu
+from nodeagent.schedulers.kubernetes.mindcluster import switch_info
+from nodeagent.schedulers.kubernetes.mindcluster.go_json import as_map, check_code, text_of
+
+NAME_PREFIX: Final = "mindx-dl-deviceinfo-"
+NAMESPACE: Final = "kube-system"
+CONFIGURED: Final = "DeviceInfoCfg"
+RENEWED_AFTER_S: Final = 300
+"""``defaultUpdateTimeInterval``: whoever reads it can tell a writer that is gone."""
+
+DESCRIPTION: Final = (
+    "The field[xxx.com/xxx] is sunset. Volcano has the ability to maintain the usage status of "
+    "chips on its own, and can temporarily use this field by configuring the Volcano parameter"
+    " 'self-maintain-available-card'"
+)
+"""``DescriptionValue``: part of the form."""
+
+
+class Names(NamedTuple):
+    """``key`` of the resource, and the first part of a chip's name."""
+
+    key: str
+    prefix: str
+
+
+NAMES: Final[Mapping[str, Names]] = {
+    "910": Names("huawei.com/Ascend910", "Ascend910"),
+    "910B": Names("huawei.com/Ascend910", "Ascend910"),
+    "A3": Names("huawei.com/Ascend910", "Ascend910"),
+    "950": Names("huawei.com/npu", "npu"),
+}
+"""By series. ``GetAscend910Key`` and ``getAscend910Name``."""
+
+_WITH_SWITCHES: Final = ("A3", "950")
+
+NETWORK_CODES: Final = frozenset({0x81078603, 0x81078607, 0x110000002, 0x110001024})
+"""``NetworkFaultCodes`` of pkg/common/fault_code.go."""
+
+_VENDORS_CODE: Final = re.compile(r"[0-9A-Fa-f]{8,9}")
+_CHIP_LEVELS: Final = (
+    Level.MANUALLY_SEPARATE_NPU,
+    Level.SEPARATE_NPU,
+    Level.PRE_SEPARATE_NPU,
+    Level.RESTART_NPU,
+    Level.FREE_RESTART_NPU,
+    Level.RESTART_BUSINESS,
+    Level.RESTART_REQUEST,
+    Level.SUB_HEALTH,
+    Level.NOT_HANDLE,
+)
+"""Strictest first: ``getMostSeriousFaultType``."""
+
+_AS_CHIP_LEVEL: Final = {
+    Level.SEPARATE_FAULT: Level.SEPARATE_NPU,
+    Level.RESET_FAULT: Level.RESTART_NPU,
+    Level.RESTART_REQUEST_FAULT: Level.RESTART_REQUEST,
+    Level.PRE_SEPARATE_FAULT: Level.PRE_SEPARATE_NPU,
+}
+
+
+def series_of(facts: Facts) -> str:
+    """That of all NPUs of the node, "" where they differ, are unknown or have no form of their own here."""
+    found = {npu.series for npu in facts.npus}
+    return found.pop() if len(found) == 1 and found <= NAMES.keys() else ""
+
+
+def data(facts: Facts, *, super_pod_id: int, server_index: int, at_s: int) -> dict[str, str] | None:
+    """The ConfigMap's data, None where this node has no NPUs that it can speak of."""
+    series = series_of(facts)
+    if not series:
+        return None
+    names = NAMES[series]
+    devices = {
+        "DeviceList": as_map(dict(_device_list(names, facts.npus))),
+        "UpdateTime": at_s,
+    }
+    info = {
+        "DeviceInfo": devices,
+        "SuperPodID": super_pod_id,
+        "ServerIndex": server_index,
+        "CheckCode": check_code(devices),
+    }
+    separated = [npu for npu in facts.npus if _is_separated(npu)]
+    made = {
+        CONFIGURED: text_of(info),
+        "ManuallySeparateNPU": ",".join(f"{names.prefix}-{npu.number}" for npu in separated),
+        "UpgradeFaultReason": text_of(_upgrade_reasons(names, facts.npus)),
+        "Description": DESCRIPTION,
+    }
+    if series in _WITH_SWITCHES:
+        made[switch_info.CONFIGURED] = switch_info.text(facts, at_s) if series == "A3" else switch_info.NONE
+    return made
+
+
+def written_at_s(written: Mapping[str, str]) -> int | None:
+    """The time in data that somebody has written, None where it cannot be read."""
+    try:
+        at_s = json.loads(written[CONFIGURED])["DeviceInfo"]["UpdateTime"]
+    except (KeyError, TypeError, ValueError):
+        return None
+    return at_s if isinstance(at_s, int) else None
+
+
+def _device_list(names: Names, npus: Sequence[Npu]) -> Iterable[tuple[str, object]]:
+    def listed(chosen: Iterable[Npu]) -> str:
+        """Sorted as texts: 10 before 2 (``sets.String.List``)."""
+        return ",".join(sorted(f"{names.prefix}-{npu.number}" for npu in chosen))
+
+    yield names.key, listed(npu for npu in npus if not _is_unhealthy(npu) and not npu.in_use)
+    yield f"{names.key}-Recovering", listed(npu for npu in npus if npu.recovering)
+    yield f"{names.key}-Unhealthy", listed(npu for npu in npus if _is_unhealthy(npu))
+    yield f"{names.key}-NetworkUnhealthy", listed(npu for npu in npus if npu.network_unhealthy)
+    yield f"{names.key}-Fault", text_of([entry for npu in npus for entry in _fault_entries(names, npu)])
+
+
+def _is_unhealthy(npu: Npu) -> bool:
+    """A chip that takes no new work goes on with what it has: its job is not to be rescheduled.
+
+    UNKNOWN changes nothing: it stands only where nothing else does. A network's fault has a list of its own.
+    """
+    worst = _worst(_without_network(npu.faults))
+    is_own = (
+        npu.isolated or not npu.network_unhealthy or worst not in (None, Level.SUB_HEALTH, Level.NOT_HANDLE)
+    )
+    if npu.verdict is Verdict.ISOLATE:
+        return is_own
+    return npu.verdict is Verdict.NO_NEW_JOBS and is_own and not npu.in_use
+
+
+def _is_separated(npu: Npu) -> bool:
+    return npu.isolated or _worst(npu.faults) is Level.MANUALLY_SEPARATE_NPU
+
+
+def _fault_entries(names: Names, npu: Npu) -> Iterable[dict[str, object]]:
+    network = [fault for fault in npu.faults if _is_of_network(fault)]
+    if network or npu.network_unhealthy:
+        yield _entry("CardNetworkUnhealthy", names, npu, network, _worst(network) or npu.level)
+    own = _without_network(npu.faults)
+    if any(_VENDORS_CODE.fullmatch(fault.code) for fault in own) or _is_unhealthy(npu):
+        level = Level.MANUALLY_SEPARATE_NPU if npu.isolated else _worst(own) or npu.level
+        yield _entry("CardUnhealthy", names, npu, own, level)
+
+
+def _entry(
+    kind: str, names: Names, npu: Npu, faults: Sequence[Fault], level: Level | None
+) -> dict[str, object]:
+    """Codes of our own have no place in a list of the vendor's: they show in the level."""
+    told = [fault for fault in faults if _VENDORS_CODE.fullmatch(fault.code)]
+    word = str(_chip_level(level or Level.SEPARATE_NPU))
+    at_and_level = {
+        fault.code.upper(): {"fault_time": fault.at_ms, "fault_level": str(_chip_level(fault.level))}
+        for fault in sorted(told, key=lambda fault: fault.promoted)
+    }
+    return {
+        "fault_type": kind,
+        "npu_name": f"{names.prefix}-{npu.number}",
+        "large_model_fault_level": word,
+        "fault_level": word,
+        "fault_handling": word,
+        "fault_code": ",".join(dict.fromkeys(fault.code.upper() for fault in told)),
+        "fault_time_and_level_map": as_map(dict(at_and_level)),
+    }
+
+
+def _upgrade_reasons(names: Names, npus: Sequence[Npu]) -> dict[str, object]:
+    """Only frequency rules promote; MindCluster's two other ways are no promotions here."""
+    reasons: dict[str, object] = {}
+    for npu in npus:
+        promoted = [fault for fault in npu.faults if fault.promoted and _VENDORS_CODE.fullmatch(fault.code)]
+        if promoted:
+            reasons[f"{names.prefix}-{npu.number}"] = [
+                {
+                    "upgrade_time": fault.at_ms,
+                    "fault_code": fault.code.upper(),
+                    "fault_level": str(_chip_level(fault.level)),
+                    "upgrade_type": "FaultFrequency",
+                }
+                for fault in promoted
+            ]
+    return as_map(reasons)
+
+
+def _is_of_network(fault: Fault) -> bool:
+    return _VENDORS_CODE.fullmatch(fault.code) is not None and int(fault.code, 16) in NETWORK_CODES
+
+
+def _without_network(faults: Sequence[Fault]) -> list[Fault]:
+    return [fault for fault in faults if not _is_of_network(fault)]
+
+
+def _worst(faults: Sequence[Fault]) -> Level | None:
+    levels = [_chip_level(fault.level) for fault in faults]
+    return min(levels, key=_CHIP_LEVELS.index, default=None)
+
+
+def _chip_level(level: Level) -> Level:
+    return _AS_CHIP_LEVEL.get(level, level)

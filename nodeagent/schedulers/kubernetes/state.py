@@ -1,0 +1,202 @@
+"""What the bridge knows, and how it changes with what it is given. Pure.
+
+Nothing of it is stored: a bridge that starts reads the daemon's state and the cluster's, and goes on.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from nodeagent.client import Position, Verdict
+from nodeagent.schedulers.kubernetes.cluster import InfoObject, NodeObject
+from nodeagent.schedulers.kubernetes.facts import Facts
+from nodeagent.schedulers.kubernetes.node_status import Scope, relevant
+from nodeagent.schedulers.kubernetes.orders import Ack, Create, Delete, Look, Order, Replace, Target
+from nodeagent.schedulers.kubernetes.patience import Trouble, trouble_after
+
+SECOND_NS: Final = 1_000_000_000
+CONFLICT: Final = 409
+NOT_FOUND: Final = 404
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """``ns`` of a clock that only goes forward, ``s`` what people's clocks say."""
+
+    ns: int
+    s: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """As configured, for this node."""
+
+    node: str
+    scope: Scope
+    resume_after_ns: int
+    device_info: bool
+    node_info: bool
+    super_pod_id: int
+    server_index: int
+
+
+# --- what it is given ---
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """The daemon's state."""
+
+    facts: Facts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Silent:
+    """The daemon does not answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """How something stands in the cluster; ``found`` None: there is none. Of NODED only that counts.
+
+    A watch or a list may tell of what a write of ours has changed since: that is passed over.
+    """
+
+    target: Target
+    found: NodeObject | InfoObject | bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """``found`` is the object as the order left it."""
+
+    order: Order
+    found: NodeObject | InfoObject | bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """``status`` 0: no answer. ``jitter`` is from 0 to 1, drawn by the shell, so that nodes do not come back
+    all at once."""
+
+    order: Order
+    status: int
+    words: str
+    retry_after_s: int = 0
+    jitter: float = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """Time has passed."""
+
+
+Given = Heard | Silent | Seen | Done | Failed | Tick
+
+
+# --- what it knows ---
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A ConfigMap as it was seen last. Not ``fresh``: it has to be read before anything is written.
+
+    ``at_ns`` is when it was seen, ``written_ns`` when the bridge wrote it last.
+    """
+
+    fresh: bool = False
+    found: InfoObject | None = None
+    at_ns: int = 0
+    written_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """``node`` None: not seen yet, or there is none. ``well_since_ns``: since when nothing asks for a taint.
+
+    ``noded``: whether MindCluster's NodeD is installed, None where that was not looked for yet.
+    """
+
+    facts: Facts | None = None
+    silent_since_ns: int | None = None
+    well_since_ns: int | None = None
+    node: NodeObject | None = None
+    node_is_fresh: bool = False
+    infos: Mapping[Target, Known] = field(
+        default_factory=lambda: {Target.DEVICE_INFO: Known(), Target.NODE_INFO: Known()}
+    )
+    noded: bool | None = None
+    noded_at_ns: int = 0
+    acked: Position | None = None
+    troubles: Mapping[Target, Trouble] = field(default_factory=dict)
+
+
+def taken(settings: Settings, state: State, given: Given, now: Moment) -> State:
+    """The state after what is given."""
+    match given:
+        case Heard(facts=facts):
+            is_well = relevant(facts, settings.scope) is Verdict.ALLOW
+            since_ns = now.ns if state.well_since_ns is None else state.well_since_ns
+            return replace(
+                state, facts=facts, silent_since_ns=None, well_since_ns=since_ns if is_well else None
+            )
+        case Silent():
+            since_ns = now.ns if state.silent_since_ns is None else state.silent_since_ns
+            return replace(state, silent_since_ns=since_ns, well_since_ns=None)
+        case Seen(target=target, found=found):
+            if isinstance(found, NodeObject) and found.is_older_than(state.node):
+                return state
+            return _seen(state, target, found, now)
+        case Done(order=order, found=found):
+            return _done(state, order, found, now)
+        case Failed():
+            return _failed(state, given, now)
+        case Tick():
+            return state
+
+
+def _seen(state: State, target: Target, found: NodeObject | InfoObject | bool | None, now: Moment) -> State:
+    match target:
+        case Target.NODE:
+            node = found if isinstance(found, NodeObject) else None
+            return replace(state, node=node, node_is_fresh=True)
+        case Target.NODED:
+            return replace(state, noded=bool(found), noded_at_ns=now.ns)
+        case Target.DEVICE_INFO | Target.NODE_INFO:
+            info = found if isinstance(found, InfoObject) else None
+            before = state.infos[target]
+            return _with_info(state, target, replace(before, fresh=True, found=info, at_ns=now.ns))
+        case Target.DAEMON:
+            return state
+
+
+def _done(state: State, order: Order, found: NodeObject | InfoObject | bool | None, now: Moment) -> State:
+    """What it says now is what was written: nothing has to be read again."""
+    troubles = {target: each for target, each in state.troubles.items() if target != order.target}
+    state = replace(state, troubles=troubles)
+    if isinstance(order, Ack):
+        return replace(state, acked=order.position)
+    state = _seen(state, order.target, found, now)
+    if isinstance(order, Create | Replace | Delete):
+        known = state.infos[order.target]
+        state = _with_info(state, order.target, replace(known, written_ns=now.ns))
+    return state
+
+
+def _failed(state: State, failed: Failed, now: Moment) -> State:
+    """After a conflict, or where something is gone, what is known is old: it is read again first."""
+    target, order = failed.order.target, failed.order
+    trouble = trouble_after(
+        state.troubles.get(target), failed.words, failed.retry_after_s, failed.jitter, now.ns
+    )
+    state = replace(state, troubles={**state.troubles, target: trouble})
+    is_old = failed.status in (CONFLICT, NOT_FOUND) and not isinstance(order, Look)
+    if is_old and target is Target.NODE:
+        return replace(state, node_is_fresh=False)
+    if is_old and target in state.infos:
+        return _with_info(state, target, replace(state.infos[target], fresh=False))
+    return state
+
+
+def _with_info(state: State, target: Target, known: Known) -> State:
+    return replace(state, infos={**state.infos, target: known})

@@ -1,0 +1,48 @@
+"""The shipped manifest: its objects, and what its roles grant."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+MANIFEST: Final = Path(__file__).parents[3] / "packaging/examples/kubernetes/bridge.yaml"
+
+Right = tuple[str, str, str]
+"""Verb, resource, namespace; "" for the whole cluster."""
+
+
+def objects() -> list[Any]:
+    return list(yaml.safe_load_all(MANIFEST.read_text()))
+
+
+def rights() -> dict[Right, list[str]]:
+    """Each right, with the names that it is for: [] for all."""
+    return {
+        (verb, resource, role["metadata"].get("namespace", "")): rule.get("resourceNames", [])
+        for role in _bound_roles()
+        for rule in role["rules"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def granted(verb: str, resource: str, namespace: str, name: str) -> bool:
+    names = rights().get((verb, resource, namespace))
+    return names is not None and (not names or name in names)
+
+
+def _bound_roles() -> Iterator[Any]:
+    """Those that a binding gives to the account under which the pods run."""
+    every = objects()
+    (pods,) = (each for each in every if each["kind"] == "DaemonSet")
+    account = (pods["spec"]["template"]["spec"]["serviceAccountName"], pods["metadata"]["namespace"])
+    for binding in every:
+        subjects = [(each["name"], each["namespace"]) for each in binding.get("subjects", ())]
+        if account in subjects:
+            for role in every:
+                if (role["kind"], role["metadata"]["name"]) == (
+                    binding["roleRef"]["kind"],
+                    binding["roleRef"]["name"],
+                ):
+                    yield role
