@@ -14,8 +14,8 @@ from msgspec import Meta, Struct, field
 
 from nodeagent.config.drivers import ChipsConfig, DriverConfig, KmsgConfig
 from nodeagent.config.jobs import SOCKET_NAME, JobsConfig
-from nodeagent.config.nvrx import NvrxConfig
 from nodeagent.config.kubernetes import KubernetesConfig
+from nodeagent.config.nvrx import NvrxConfig
 from nodeagent.config.public import PublicConfig, read_public
 from nodeagent.config.reset import ResetConfig
 from nodeagent.config.slurm import SlurmConfig
