@@ -85,7 +85,11 @@ async def test_a_job_at_reschedule_leaves_after_the_drain_and_runs_elsewhere(
     slurm: Cluster, n2: Bridged, tmp_path: Path
 ) -> None:
     order = tmp_path / "order"
-    n2.scontrol(f'/usr/bin/scontrol "$@"; case "$*" in *DRAIN*) echo drained >>{order};; esac')
+    # A slurmctld that is slow to drain.
+    n2.scontrol(
+        'case "$*" in *DRAIN*) sleep 1;; esac; /usr/bin/scontrol "$@" || exit\n'
+        f'case "$*" in *DRAIN*) echo drained >>{order};; esac'
+    )
     await n2.start_daemon()
     await n2.start_bridge()
     await n2.acknowledged()
