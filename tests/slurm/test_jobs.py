@@ -125,6 +125,21 @@ async def test_a_job_without_a_supervisor_is_requeued_after_the_drain_if_the_sit
     assert said.count("is requeued") == 1
 
 
+async def test_a_job_that_may_not_be_requeued_is_left_and_holds_up_nothing(
+    slurm: Cluster, n2: Bridged
+) -> None:
+    n2.keys = ('requeue = "unsupervised"',)
+    await n2.start_daemon()
+    await n2.start_bridge()
+    job = await submitted(n2, 'echo "run on $SLURMD_NODENAME:"; sleep 1000', "--no-requeue")
+    await claimed(n2, {f"npu{number}": [f"slurm:{job}"] for number in (0, 1)})
+
+    n2.node.node.raise_code("npu1", FAULT)
+    await n2.comes(lambda: f"job {job} cannot be requeued" in n2.said, "it is given up")
+    await n2.acknowledged()
+    assert slurm.job(job)["JobState"] == "RUNNING"
+
+
 async def test_a_job_without_a_supervisor_is_left_alone_as_shipped(slurm: Cluster, n2: Bridged) -> None:
     await n2.start_daemon()
     await n2.start_bridge()
