@@ -36,12 +36,14 @@ class Positions:
     @classmethod
     def open(cls, path: Path) -> Self:
         """Raises ``PositionsError``."""
+        connection = None
         try:
             connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
-            kept = _prepared(connection)
+            return cls(path, connection, _prepared(connection))
         except (sqlite3.Error, ValueError) as error:
+            if connection is not None:
+                connection.close()
             raise PositionsError(_refusal(path, error)) from error
-        return cls(path, connection, kept)
 
     def of(self, node: str) -> Position | None:
         return self._unwritten.get(node) or self._kept.get(node)

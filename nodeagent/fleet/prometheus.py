@@ -30,7 +30,7 @@ def targets(states: Iterable[NodeState], port: int) -> bytes:
         {
             "targets": [f"{state.endpoint.host or state.endpoint.name}:{port}"],
             "labels": {
-                "node": state.said_name or state.endpoint.name,
+                "node": state.label,
                 "__meta_nodeagent_verdict": str(state.verdict),
                 "__meta_nodeagent_contact": str(state.contact),
             },

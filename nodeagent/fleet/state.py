@@ -75,6 +75,12 @@ class NodeState:
         return max((part.handling for part in self.deciding), key=_URGENCY.__getitem__, default=Handling.NONE)
 
     @property
+    def label(self) -> str:
+        """For people: what the node calls itself, where our name for it is but its address."""
+        is_address = bool(self.endpoint.certificate_name)
+        return self.said_name if is_address and self.said_name else self.endpoint.name
+
+    @property
     def deciding(self) -> list[Part]:
         return [part for part in self.parts.values() if part.decides]
 

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from nodeagent.cli.shared import json_forms
-from nodeagent.cli.shared.output import on_terminal, width, write, write_table, write_wrapped
+from nodeagent.cli.shared.output import width, write, write_table, write_wrapped
 from nodeagent.cli.shared.text_lines import write_event
 from nodeagent.client import Handling, Position, Snapshot, Verdict
 from nodeagent.core.state.names import natural
@@ -61,7 +61,7 @@ def write_news(news: News) -> None:
     if isinstance(news.message, types_pb2.Event):
         write_event(news.message, name)
         return
-    at = _moment(news.at)
+    at = f"{_text(news.at)[:-4]}Z"
     if isinstance(news.value, Snapshot):
         missed = news.value.missed_from_seq
         lost = _MISSED.format(first=missed, last=news.value.position.seq) if missed else ""
@@ -138,9 +138,8 @@ def _body(news: News) -> json_forms.Form:
 
 def _row(state: NodeState) -> list[str]:
     handling = "-" if state.handling is Handling.NONE else str(state.handling)
-    name = state.endpoint.name
-    if state.said_name and state.said_name != name:
-        name = f"{name} ({state.said_name})"
+    own = state.endpoint.name
+    name = own if state.label == own else f"{state.label} ({own})"
     return [name, str(state.verdict), handling, _chips(state), _why(state)]
 
 
@@ -176,15 +175,9 @@ def _store_id(position: Position | None) -> json_forms.Form | None:
 
 
 def _moment(at: datetime | None) -> str | None:
+    return None if at is None else _text(at)
+
+
+def _text(at: datetime) -> str:
     """As the other commands show it: with microseconds and Z."""
-    return (
-        None
-        if at is None
-        else f"{at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
-    )
-
-
-def clear_terminal() -> None:
-    """For a table that is drawn anew (ECMA-48: cursor home, erase below)."""
-    if on_terminal():
-        write("\x1b[H\x1b[J")
+    return f"{at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"

@@ -15,6 +15,8 @@ from typing import Final
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # or its library writes to our standard error
 
+import click
+
 from nodeagent.cli.fleet import forms
 from nodeagent.cli.fleet.asked import Asked
 from nodeagent.cli.shared import logs
@@ -174,7 +176,7 @@ async def _once(asked: Asked, board: Board, endpoints: tuple[Endpoint, ...]) -> 
 async def _draw(asked: Asked, board: Board) -> None:
     while True:
         board.changed.clear()
-        forms.clear_terminal()
+        click.clear()
         forms.write_nodes(
             list(board.states.values()),
             every=asked.every,
