@@ -7,6 +7,7 @@ was done within the last moment before a crash is done again. It belongs to one 
 import asyncio
 import logging
 import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Self
 
@@ -55,12 +56,20 @@ class Positions:
     async def run(self) -> None:
         while True:
             await asyncio.sleep(WRITE_EVERY_S)
-            if self._unwritten:
-                await asyncio.to_thread(self.write)
+            if fresh := dict(self._unwritten):
+                self._settle(fresh, await asyncio.to_thread(self._commit, fresh))
 
     def write(self) -> None:
         """What is not on the disk yet. Where that fails it is kept for the next time, and said once."""
         fresh = dict(self._unwritten)
+        self._settle(fresh, self._commit(fresh))
+
+    def close(self) -> None:
+        self.write()
+        self._connection.close()
+
+    def _commit(self, fresh: Mapping[str, Position]) -> str:
+        """Why it failed, "" where it did not."""
         try:
             self._connection.execute("BEGIN")
             self._connection.executemany(
@@ -69,24 +78,22 @@ class Positions:
             )
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
-            self._fail(str(error))
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            return str(error)
+        return ""
+
+    def _settle(self, fresh: Mapping[str, Position], trouble: str) -> None:
+        """In the loop, where positions are noted too: one that is newer by now is kept for the next time."""
+        if trouble and trouble != self._trouble:
+            _log.error("%s: positions cannot be written, events may come twice: %s", self._path, trouble)
+        self._trouble = trouble
+        if trouble:
             return
-        self._trouble = ""
-        self._kept |= fresh
+        self._kept.update(fresh)
         for node, position in fresh.items():
-            if self._unwritten.get(node) is position:
+            if self._unwritten[node] is position:
                 del self._unwritten[node]
-
-    def close(self) -> None:
-        self.write()
-        self._connection.close()
-
-    def _fail(self, reason: str) -> None:
-        if self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
-        if reason != self._trouble:
-            _log.error("%s: positions cannot be written, events may come twice: %s", self._path, reason)
-        self._trouble = reason
 
 
 def _prepared(connection: sqlite3.Connection) -> dict[str, Position]:
