@@ -132,6 +132,8 @@ class AsyncClient:
         answers = method(request)
         try:
             async for answer in answers:
+                if answer is None:  # what gRPC's asyncio makes of bytes that are no such message
+                    raise ClientError("INTERNAL", "what was sent is no message of this method")
                 yield answer
         except grpc.aio.AioRpcError as failure:
             raise calls.error_of(failure) from failure

@@ -5,8 +5,8 @@ disk anyway. It decides nothing; ``state`` says what a message means.
 """
 
 import asyncio
-from collections.abc import Callable
-from contextlib import aclosing
+from collections.abc import Callable, Iterator
+from contextlib import aclosing, contextmanager
 from datetime import UTC, datetime
 from typing import Final
 
@@ -23,9 +23,13 @@ from nodeagent.fleet.state import Contact
 from nodeagent.messages.pb import fault_service_pb2 as pb
 
 REFUSED_PAUSE_S: Final = 60.0
-"""A certificate or a role has to be changed: nothing that is tried sooner helps."""
+"""Somebody has to change something, such as a role: nothing that is tried sooner helps."""
 
 Connect = Callable[[Endpoint], AsyncClient]
+
+
+class Unreadable(Exception):
+    """A message of the node has a value that cannot be; it will be sent again and again."""
 
 
 class Follower:
@@ -39,25 +43,29 @@ class Follower:
         self._pace = pace
         self._board = board
         self._delivery = delivery
+        self._done = delivery.position_of(endpoint.name)
 
     async def run(self) -> None:
-        session = Session(after=self._delivery.position_of(self._endpoint.name))
+        session = Session(after=self._done)
         while True:
             await self._pace.turn()
+            refuses, reason = False, "UNAVAILABLE: the daemon ended the stream"
             try:
                 async with self._connect(self._endpoint) as client:
                     await self._follow(client, session)
-                ended = ClientError("UNAVAILABLE", "the daemon ended the stream")
             except ClientError as failure:
-                ended = failure
-            refuses = is_final(ended)
-            await self._told_contact(Contact.REFUSES if refuses else Contact.AWAY, str(ended))
+                refuses, reason = is_final(failure), str(failure)
+            except Unreadable as failure:
+                refuses, reason = True, str(failure)
+                session = Session(after=self._done)  # it has moved on over what was not done
+            await self._told_contact(Contact.REFUSES if refuses else Contact.AWAY, reason)
             await asyncio.sleep(REFUSED_PAUSE_S if refuses else session.next_pause_s())
 
     async def _follow(self, client: AsyncClient, session: Session) -> None:
         async with aclosing(client.stream(session.request())) as responses:
             async for response in responses:
-                values = values_of(session, response)
+                with _reading():
+                    values = values_of(session, response)
                 is_first = self._board.of(self._endpoint).contact is not Contact.ANSWERS
                 if is_first:
                     await self._told_contact(Contact.ANSWERS, "", response.node.node_name)
@@ -77,23 +85,24 @@ class Follower:
         for value, message in values:
             if isinstance(value, Bookmark):
                 self._delivery.pass_over(self._endpoint.name, value.position)
-                continue
-            is_event = isinstance(value, Event)
-            await self._delivery.deliver(
-                News(
-                    what=What.EVENT if is_event else What.STATE,
-                    node=now,
-                    at=value.at,
-                    message=message,
-                    value=value,
-                    position=value.position,
+            else:
+                await self._delivery.deliver(
+                    News(
+                        what=What.EVENT if isinstance(value, Event) else What.STATE,
+                        node=now,
+                        at=value.at,
+                        message=message,
+                        value=value,
+                        position=value.position,
+                    )
                 )
-            )
+            self._done = value.position
 
     async def _read_devices(self, client: AsyncClient) -> None:
         answer: pb.ListDevicesResponse = await client.call(pb.ListDevicesRequest())
         now = self._board.of(self._endpoint)
-        devices = [received.device(each) for each in answer.devices]
+        with _reading():
+            devices = [received.device(each) for each in answer.devices]
         self._board.put(state.with_devices(now, devices, received.position(answer.store_id, answer.seq)))
 
     async def _told_contact(self, contact: Contact, reason: str, said_name: str = "") -> None:
@@ -105,6 +114,15 @@ class Follower:
         what = told_of(before.contact, contact)
         if what is not None:
             await self._delivery.deliver(News(what=what, node=after, at=at, reason=reason))
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """One node's nonsense must not end the following of all others: a time beyond all years, for example."""
+    try:
+        yield
+    except (ValueError, OverflowError, OSError) as error:
+        raise Unreadable(f"what it sends cannot be read: {error}") from error
 
 
 def _asks_for_the_list(values: list[Received], *, is_first: bool) -> bool:

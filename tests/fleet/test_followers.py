@@ -14,12 +14,15 @@ from nodeagent.fleet.fleet import connecting
 from nodeagent.fleet.nodes import Endpoint
 from nodeagent.fleet.positions import Positions
 from nodeagent.fleet.state import Contact
+from nodeagent.messages.pb import fault_service_pb2 as pb
+from nodeagent.messages.pb import types_pb2
 from tests.api import samples
 from tests.api.access.tcp import ROLES, SERVER_NAMES, configured
 from tests.api.certificates import Authority
 from tests.api.samples import event
 from tests.api.stage import Stage
 from tests.fleet.crew import at, crew
+from tests.fleet.odd import sending
 from tests.waiting import until
 
 
@@ -223,3 +226,28 @@ async def test_a_certificate_for_another_name_is_no_node_of_this_name(
     async with crew(good, bad, connect=connecting(Credentials(files))) as followers:
         await until(lambda: followers.whats("good") == ["state"] and followers.whats("bad") == ["away"])
     await stage.close()
+
+
+async def test_nonsense_of_one_node_is_told_and_holds_up_no_other(
+    stage: Stage, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two events, of which the second has a time beyond all years; it is sent as often as it is asked for."""
+    monkeypatch.setattr(follower, "REFUSED_PAUSE_S", 0.05)
+    events = [types_pb2.Event(seq=1), types_pb2.Event(seq=2)]
+    events[1].at.seconds = 1 << 60
+    batch = pb.WatchResponse(store_id={"uuid": "a", "epoch": 1}, batch={"events": events})
+    async with sending(place / "odd.sock", batch.SerializeToString()) as asked:
+        async with crew(at("odd", place / "odd.sock"), at("a", stage.socket)) as followers:
+            await until(lambda: len(asked) > 1)
+            assert followers.of("odd").reason.startswith("what it sends cannot be read: ")
+            assert {request.after_seq for request in asked} == {0}
+            await until(lambda: followers.whats("a") == ["state"])
+            await stage.commit(event())
+            await followers.until_events("a", 1)
+        assert followers.whats("odd") == ["refuses"]
+
+
+async def test_bytes_that_are_no_message_are_no_answer(place: Path) -> None:
+    async with sending(place / "odd.sock", b"\xff\xff"), crew(at("odd", place / "odd.sock")) as followers:
+        await until(lambda: followers.whats("odd") == ["away"])
+        assert followers.of("odd").reason == "INTERNAL: what was sent is no message of this method"
