@@ -182,6 +182,20 @@ def test_what_does_not_go_together_is_refused(
     assert said in ran.err
 
 
+def test_targets_of_one_look_are_written_and_a_folder_that_is_missing_is_named(
+    nodes: Path, tmp_path: Path, nodeagent_process: Nodeagent
+) -> None:
+    path = tmp_path / "targets.json"
+    assert nodeagent_process("fleet", "--nodes", nodes, "--once", "--file-sd", path).status == 0
+    verdicts = [each["labels"]["__meta_nodeagent_verdict"] for each in json.loads(path.read_text())]
+    assert verdicts == ["ISOLATE", "UNKNOWN"]
+    ran: Ran = nodeagent_process("fleet", "--nodes", nodes, "--once", "--file-sd", tmp_path / "no" / "file")
+    assert (ran.status, ran.err) == (
+        1,
+        f"nodeagent: --file-sd {tmp_path}/no/file: No such file or directory\n",
+    )
+
+
 def test_a_list_with_errors_is_refused_with_each_of_them(
     tmp_path: Path, nodeagent_process: Nodeagent
 ) -> None:

@@ -99,6 +99,11 @@ def test_unit_is_sound_and_confined(node: Machine) -> None:
     assert judged.returncode == 0, judged.stdout
 
 
+def test_the_example_of_a_follower_is_a_sound_unit(node: Machine) -> None:
+    example = "/usr/share/doc/nodeagent/examples/fleet/nodeagent-fleet.service"
+    assert node.run("systemd-analyze", "verify", example).stderr == ""
+
+
 def test_sockets_are_for_their_groups_only(node: Machine) -> None:
     names = [f"/run/nodeagent/{name}.sock" for name in ("nodeagent", "control", "jobs")]
     listed = node.read("stat", "-c", "%n %a %G", *names)

@@ -9,7 +9,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
@@ -29,9 +29,10 @@ from nodeagent.fleet.delivery import Delivery, Show
 from nodeagent.fleet.execution import Execution
 from nodeagent.fleet.fleet import Fleet, connecting, files_missing
 from nodeagent.fleet.news import News
-from nodeagent.fleet.nodes import Endpoint, NodesError
+from nodeagent.fleet.nodes import NodesError
 from nodeagent.fleet.pace import ATTEMPTS_A_SECOND
 from nodeagent.fleet.positions import Positions, PositionsError
+from nodeagent.fleet.state import NodeState
 from nodeagent.journal import runs_under_journal
 
 EXEC_LIMIT_S: Final = 60.0
@@ -105,20 +106,29 @@ async def _follow(asked: Asked, positions: Positions | None) -> None:
         execution=_execution(asked),
         positions=positions,
     )
+    states: list[NodeState] = []
     async with asyncio.TaskGroup() as group:
         fleet = Fleet(group, board=board, delivery=delivery, connect=connecting(credentials))
         fleet.follow(endpoints)
         if asked.once:
-            await _once(asked, board, endpoints)
+            states = await _all_told(board, len(endpoints))
             fleet.follow(())
-            return
-        group.create_task(discovery.keep_up(listing, endpoints, fleet.follow))
-        if positions is not None:
-            group.create_task(positions.run())
-        if asked.file_sd is not None:
-            group.create_task(prometheus.keep_up(asked.file_sd, asked.file_sd_port, board))
-        if _draws(asked):
-            group.create_task(_draw(asked, board))
+        else:
+            group.create_task(discovery.keep_up(listing, endpoints, fleet.follow))
+            for work in _beside(asked, board, positions):
+                group.create_task(work)
+    if asked.once:
+        _show_states(asked, states)
+
+
+def _beside(asked: Asked, board: Board, positions: Positions | None) -> Iterator[Coroutine[None, None, None]]:
+    """What is kept up to date while nodes are followed."""
+    if positions is not None:
+        yield positions.run()
+    if asked.file_sd is not None:
+        yield prometheus.keep_up(asked.file_sd, asked.file_sd_port, board)
+    if _draws(asked):
+        yield _draw(asked, board)
 
 
 def _execution(asked: Asked) -> Execution | None:
@@ -153,14 +163,18 @@ def _show(asked: Asked) -> Show:
     return show
 
 
-async def _once(asked: Asked, board: Board, endpoints: tuple[Endpoint, ...]) -> None:
-    """Each node is tried once; one that has not said anything by the limit is shown so."""
+async def _all_told(board: Board, nodes: int) -> list[NodeState]:
+    """Each node is tried once; one that has not said anything by the limit is as it is."""
     with suppress(TimeoutError):
-        async with asyncio.timeout(ONCE_LIMIT_S + len(endpoints) / ATTEMPTS_A_SECOND):
+        async with asyncio.timeout(ONCE_LIMIT_S + nodes / ATTEMPTS_A_SECOND):
             while not board.all_told:
                 board.changed.clear()
                 await board.changed.wait()
-    states = list(board.states.values())
+    return list(board.states.values())
+
+
+def _show_states(asked: Asked, states: list[NodeState]) -> None:
+    """Raises ``Failure``."""
     if asked.in_json:
         for state in states:
             write_json(forms.node_form(state))
