@@ -66,8 +66,10 @@ def connecting(credentials: Credentials | None) -> Connect:
 
 
 def files_missing(nodes: int) -> int:
-    """Raises the limit of open files as far as it goes; by how much that is too little for so many nodes."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and soft < hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return 0 if hard == resource.RLIM_INFINITY else max(0, nodes + _FILES_BESIDE - hard)
+    """Raises the limit of open files as far as it goes; by how much that is too little for so many nodes.
+
+    It is never without limit: the kernel has one for all processes (nr_open in proc(5)).
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return max(0, nodes + _FILES_BESIDE - hard)

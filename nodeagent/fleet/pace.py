@@ -18,7 +18,10 @@ class Pace:
 
     async def turn(self) -> None:
         now_s = asyncio.get_running_loop().time()
+        await asyncio.sleep(self.given_at_s(now_s) - now_s)
+
+    def given_at_s(self, now_s: float) -> float:
+        """When the next turn is, for who asks now; it is his."""
         at_s = max(now_s, self._next_s)
         self._next_s = at_s + self._apart_s
-        if at_s > now_s:
-            await asyncio.sleep(at_s - now_s)
+        return at_s

@@ -170,6 +170,8 @@ def test_on_a_terminal_it_is_a_table_that_is_drawn_anew(node: Node, nodes: Path)
     [
         (("--ca", "ca.pem"), "--ca, --cert and --key go together: name all three, or none"),
         (("--once", "--exec", "true"), "--exec is about events: leave it out, or leave out --once"),
+        (("--nodes", "dns:x"), "--nodes: dns:x: nodes are reached over TCP with certificates; give --ca,"),
+        (("--nodes", "dns:"), "--nodes: no name behind dns:"),
         (("--exec", "no-such-program"), "--exec: no program no-such-program that can be run; name its path"),
         (("--exec", "'"), '--exec: "\'": No closing quotation'),
     ],
