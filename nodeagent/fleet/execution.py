@@ -77,24 +77,21 @@ class Execution:
 
 
 def environment(news: News) -> Mapping[str, str]:
-    """What a command knows without reading the line."""
-    given = {"NODEAGENT_NODE": news.node.endpoint.name, "NODEAGENT_WHAT": str(news.what)}
-    if isinstance(news.value, Event):
-        event = news.value
-        return {
-            **given,
-            "NODEAGENT_SEQ": str(event.seq),
-            "NODEAGENT_KIND": str(event.kind),
-            "NODEAGENT_DEVICE": event.device,
-            "NODEAGENT_CODE": event.code,
-            "NODEAGENT_VERDICT": str(event.verdict),
-            "NODEAGENT_HANDLING": str(event.handling),
+    """What a command knows without reading the line. No value of an environment can hold a zero byte."""
+    node, event = news.node, news.value
+    given = {"NODE": node.endpoint.name, "WHAT": str(news.what)}
+    if isinstance(event, Event):
+        given |= {
+            "SEQ": str(event.seq),
+            "KIND": str(event.kind),
+            "DEVICE": event.device,
+            "CODE": event.code,
+            "VERDICT": str(event.verdict),
+            "HANDLING": str(event.handling),
         }
-    return {
-        **given,
-        "NODEAGENT_VERDICT": str(news.node.verdict),
-        "NODEAGENT_HANDLING": str(news.node.handling),
-    }
+    else:
+        given |= {"VERDICT": str(node.verdict), "HANDLING": str(node.handling)}
+    return {f"NODEAGENT_{name}": value.replace("\0", "") for name, value in given.items()}
 
 
 def _named(news: News) -> str:

@@ -56,6 +56,12 @@ async def test_of_a_whole_state_it_gets_the_verdict_of_the_node(tmp_path: Path) 
     assert (tmp_path / "words").read_text() == "state UNKNOWN []\n"
 
 
+async def test_a_name_with_a_zero_byte_ends_nothing(tmp_path: Path) -> None:
+    odd = News(what=What.EVENT, node=answering(), at=AT, value=event(7, "gpu\0zero"), position=position(7))
+    await execution(script(tmp_path, 'echo "$NODEAGENT_DEVICE" > words')).run(odd, LINE)
+    assert (tmp_path / "words").read_text() == "gpuzero\n"
+
+
 async def test_a_program_that_does_not_read_its_input_is_no_failure(tmp_path: Path) -> None:
     await execution(script(tmp_path, "exec <&-; touch done")).run(news(7), LINE * 100_000)
     assert (tmp_path / "done").exists()
