@@ -8,11 +8,14 @@ from nodeagent.fleet.state import Contact, NodeState
 
 
 class Board:
-    """``changed`` is set with each change; who shows clears it."""
+    """``changed`` is set with each change; who waits for it clears it. ``version`` counts the changes, for who
+    looks now and then.
+    """
 
     def __init__(self) -> None:
         self._states: dict[str, NodeState] = {}
         self.changed = asyncio.Event()
+        self.version = 0
 
     @property
     def states(self) -> Mapping[str, NodeState]:
@@ -33,10 +36,16 @@ class Board:
         return self._states[endpoint.name]
 
     def put(self, state: NodeState) -> None:
-        self._states[state.endpoint.name] = state
-        self.changed.set()
+        """The same state again is no change."""
+        if self._states.get(state.endpoint.name) is not state:
+            self._states[state.endpoint.name] = state
+            self._change()
 
     def remove(self, endpoints: Iterable[Endpoint]) -> None:
         for endpoint in endpoints:
             del self._states[endpoint.name]
+        self._change()
+
+    def _change(self) -> None:
+        self.version += 1
         self.changed.set()

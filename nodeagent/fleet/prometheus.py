@@ -56,15 +56,16 @@ def write(path: Path, content: bytes) -> None:
 
 async def keep_up(path: Path, port: int, board: Board) -> None:
     """Writes the file where its content changes. A disk that refuses is reported once, and tried again."""
-    written, trouble = b"", ""
+    written, version, trouble = b"", -1, ""
     while True:
-        content = targets(board.states.values(), port)
-        if content != written:
-            try:
+        found = board.version
+        content = written if found == version else targets(board.states.values(), port)
+        try:
+            if content != written:
                 await asyncio.to_thread(write, path, content)
-                written, trouble = content, ""
-            except OSError as error:
-                if str(error) != trouble:
-                    trouble = str(error)
-                    _log.error("--file-sd %s: cannot be written: %s", path, trouble)
+            written, version, trouble = content, found, ""
+        except OSError as error:
+            if str(error) != trouble:
+                trouble = str(error)
+                _log.error("--file-sd %s: cannot be written: %s", path, trouble)
         await asyncio.sleep(WRITE_EVERY_S)
