@@ -8,9 +8,7 @@ from nodeagent.fleet.state import Contact, NodeState
 
 
 class Board:
-    """``changed`` is set with each change; who waits for it clears it. ``version`` counts the changes, for who
-    looks now and then.
-    """
+    """``changed`` is set with each change; who waits for it clears it. ``version`` counts the changes."""
 
     def __init__(self) -> None:
         self._states: dict[str, NodeState] = {}

@@ -81,18 +81,18 @@ class _Measured:
             assert process.poll() is None
 
     def _quiet(self, process: "subprocess.Popen[bytes]") -> Iterator[Figure]:
-        before_ns = processes.cpu_ns([process.pid])
+        before_ns = processes.spent_ns(process.pid)
         time.sleep(QUIET_S)
-        percent = (processes.cpu_ns([process.pid]) - before_ns) / 1e9 / QUIET_S * 100
+        percent = (processes.spent_ns(process.pid) - before_ns) / 1e9 / QUIET_S * 100
         yield Figure(
             name="processor, nothing happens", value=percent, unit="% of one", budget=BUDGET_QUIET_PERCENT
         )
 
     def _busy(self, process: "subprocess.Popen[bytes]") -> Iterator[Figure]:
-        before_ns = processes.cpu_ns([process.pid])
+        before_ns = processes.spent_ns(process.pid)
         self._faults(EVENTS_EACH)
         events = EVENTS_EACH * len(self._last)
-        spent_us = (processes.cpu_ns([process.pid]) - before_ns) / 1e3
+        spent_us = (processes.spent_ns(process.pid) - before_ns) / 1e3
         yield Figure(
             name="processor time of an event", value=spent_us / events, unit="us", note=f"({events} events)"
         )
@@ -104,7 +104,7 @@ class _Measured:
         self._faults(1, wait=False)
         killed.kill()
         self._faults(1, others)
-        before_ns, begun_s = processes.cpu_ns([process.pid]), time.monotonic()
+        before_ns, begun_s = processes.spent_ns(process.pid), time.monotonic()
         self._nodes.start([killed])
         served_s = time.monotonic()
         self._faults(1, [killed])
@@ -117,7 +117,7 @@ class _Measured:
         )
         yield Figure(
             name="processor time of a node's return",
-            value=(processes.cpu_ns([process.pid]) - before_ns) / 1e6 / NODES_EACH,
+            value=(processes.spent_ns(process.pid) - before_ns) / 1e6 / NODES_EACH,
             unit="ms",
         )
         self._faults(1)
