@@ -24,10 +24,13 @@ static int put_chip_info_v2(const struct chip *chip, struct dcmi_chip_info_v2 *o
     return answer;
 }
 
+/* What is joined to its host by UnifiedBus has none (dcmiv2_get_device_pcie_info). */
 static int put_pcie_info(const struct chip *chip, struct dcmi_pcie_info_all *out)
 {
     if (out == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
+    if (chip->pci_product == 0)
+        return DCMI_ERR_NOT_SUPPORT;
     *out = (struct dcmi_pcie_info_all){
         .venderid = chip->pci_vendor,
         .subvenderid = chip->pci_subvendor,
@@ -41,12 +44,15 @@ static int put_pcie_info(const struct chip *chip, struct dcmi_pcie_info_all *out
     return DCMI_OK;
 }
 
-/* None of the emulated chips has an NDIE. */
+/*
+ * None of the emulated chips has an NDIE; the others are one and the same, but that a 950 has no VDIE
+ * (dcmi_get_npu_device_die of the vendor's dcmi_inner_info_get.c).
+ */
 static int put_die(const struct chip *chip, enum dcmi_die_type type, struct dcmi_die_id *out)
 {
-    if (out == NULL)
+    if (out == NULL || type >= INVALID_DIE)
         return DCMI_ERR_INVALID_PARAMETER;
-    if (type != VDIE)
+    if (type != DDIE && (type != VDIE || state()->node.generation == 2))
         return DCMI_ERR_NOT_SUPPORT;
     if (!is_ready(chip))
         return unready(chip);
