@@ -1,6 +1,9 @@
 """Processes of nodes and the follower are killed while events come: none is missing, and each is in order."""
 
+import json
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 from tests.fleet.cluster import Cluster, Machine, cluster, following
@@ -72,3 +75,17 @@ def test_a_follower_that_is_told_to_end_repeats_nothing(place: Path) -> None:
         with following(nodes, place / "told", "--positions", positions):
             expected.wait()
     assert (told.missing(expected.last), told.repeated, told.out_of_order) == ({}, 0, [])
+
+
+def test_the_nodes_behind_a_name_are_followed_and_called_what_they_call_themselves(place: Path) -> None:
+    """``localhost`` may have an address of IPv6 too, at which nobody listens."""
+    with cluster(place, machines=1, nodes_each=1) as nodes:
+        (machine,) = nodes.machines
+        command = (sys.executable, "-m", "nodeagent.cli", "fleet", "--once", "-o", "json")
+        name = f"dns:localhost:{machine.ports[0]}"
+        done = subprocess.run(
+            [*command, *nodes.certificates, "--nodes", name], stdout=subprocess.PIPE, text=True, check=True
+        )
+    found = {each["node"]: each for each in map(json.loads, done.stdout.splitlines())}
+    node = found[f"127.0.0.1:{machine.ports[0]}"]
+    assert (node["contact"], node["name"], node["verdict"]) == ("answers", "node-0000", "ALLOW")
