@@ -131,7 +131,9 @@ class AsyncClient:
         )
         answers = method(request)
         try:
-            async for answer in answers:
+            # Not "async for": its generator and the call would hold each other, and the connection, until
+            # Python looks for such circles.
+            while (answer := await answers.read()) is not grpc.aio.EOF:
                 if answer is None:  # what gRPC's asyncio makes of bytes that are no such message
                     raise ClientError("INTERNAL", "what was sent is no message of this method")
                 yield answer
