@@ -30,6 +30,7 @@ SECTIONS: Final[Mapping[str, Section]] = {
             "devices": "List the devices with verdict and handling.",
             "why": "Say why a device has its verdict.",
             "explain": "Say what fault codes mean.",
+            "fleet": "Follow the daemons of many nodes.",
             "consumers": "List the named consumers, or delete one.",
             "audit": "Show who asked for what, and what came of it.",
         },

@@ -2,7 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Self
 
@@ -20,20 +21,25 @@ from nodeagent.messages.pb import types_pb2
 
 
 class AsyncClient:
-    """One daemon. Make it in the loop that uses it."""
+    """One daemon. Make it in the loop that uses it. ``options`` are gRPC's own for the channel; they win over
+    those of ``calls.OPTIONS``.
+    """
 
     def __init__(
         self,
         socket: str | os.PathLike[str] | None = None,
         credentials: grpc.ChannelCredentials | None = None,
         timeout_s: float = calls.CALL_TIMEOUT_S,
+        *,
+        options: Mapping[str, str | int] | None = None,
     ) -> None:
         target = calls.target(socket)
         self._timeout_s = timeout_s
+        merged = tuple({**dict(calls.OPTIONS), **(options or {})}.items())
         if credentials is None:
-            self._channel = grpc.aio.insecure_channel(target, options=calls.OPTIONS)
+            self._channel = grpc.aio.insecure_channel(target, options=merged)
         else:
-            self._channel = grpc.aio.secure_channel(target, credentials, options=calls.OPTIONS)
+            self._channel = grpc.aio.secure_channel(target, credentials, options=merged)
 
     async def __aenter__(self) -> Self:
         return self
@@ -68,21 +74,14 @@ class AsyncClient:
             codes=codes,
         )
         while True:
-            request = session.request()
-            stream = self._channel.unary_stream(
-                calls.path_of(request),
-                request_serializer=pb.WatchRequest.SerializeToString,
-                response_deserializer=pb.WatchResponse.FromString,
-            )(request)
             try:
-                async for response in stream:
-                    for update in session.updates(response):
-                        yield update
+                async with aclosing(self.stream(session.request())) as responses:
+                    async for response in responses:
+                        for update in session.updates(response):
+                            yield update
                 ended = ClientError("UNAVAILABLE", "the daemon ended the stream")
-            except grpc.aio.AioRpcError as failure:
-                ended = calls.error_of(failure)
-            finally:
-                stream.cancel()
+            except ClientError as failure:
+                ended = failure
             await asyncio.sleep(session.pause_s(ended))
 
     async def ack(self, consumer: str, position: Position) -> int:
@@ -135,3 +134,23 @@ class AsyncClient:
             return await method(request, timeout=self._timeout_s)
         except grpc.aio.AioRpcError as failure:
             raise calls.error_of(failure) from failure
+
+    async def stream(self, request: Message) -> AsyncGenerator[Any, None]:
+        """As ``Client.stream``."""
+        method = self._channel.unary_stream(
+            calls.path_of(request),
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=calls.response_class(request).FromString,
+        )
+        answers = method(request)
+        try:
+            # Not "async for": its generator and the call would hold each other, and the connection, until
+            # Python looks for such circles.
+            while (answer := await answers.read()) is not grpc.aio.EOF:
+                if answer is None:  # what gRPC's asyncio makes of bytes that are no such message
+                    raise ClientError("INTERNAL", "what was sent is no message of this method")
+                yield answer
+        except grpc.aio.AioRpcError as failure:
+            raise calls.error_of(failure) from failure
+        finally:
+            answers.cancel()

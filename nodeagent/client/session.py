@@ -40,6 +40,11 @@ _SNAPSHOTS = {
 }
 
 
+def is_final(error: ClientError) -> bool:
+    """Whether a stream that ended so would end so again, until somebody changes something."""
+    return error.status in _FINAL
+
+
 class Session:
     """One watch. Make each stream with ``request``, feed ``updates`` with what it answers."""
 
@@ -107,11 +112,15 @@ class Session:
                 )
 
     def pause_s(self, error: ClientError) -> float:
-        """How long to wait before the next stream. Raises the error where waiting cannot mend it."""
-        if error.status in _FINAL:
+        """As ``next_pause_s``. Raises the error where waiting cannot mend it."""
+        if is_final(error):
             raise error
         if not self._is_away:
             self._is_away = True
             log.warning("nodeagent does not answer, waiting for it: %s", error)
+        return self.next_pause_s()
+
+    def next_pause_s(self) -> float:
+        """How long to wait before the next stream: longer each time, until one has said something."""
         pause_s, self._pause_s = self._pause_s, min(LONGEST_PAUSE_S, 2 * self._pause_s)
         return pause_s * random.uniform(0.5, 1.0)  # so that a rack of clients does not come back at once

@@ -37,6 +37,11 @@ ROOT = Caller(identity="uid:0", role=Role.OPERATOR, who="uid 0", is_operator=Tru
 IMPATIENT = Pace(after_held_back_s=0.02, quiet_s=0.02)
 
 
+def named(name: str) -> NodeFacts:
+    """Of a node among others."""
+    return replace(FACTS, node_id=name, node_name=name)
+
+
 class Stage:
     """Open it with ``open``; ``commit`` does what the pump does with the outcome of a step."""
 
@@ -47,6 +52,7 @@ class Stage:
         pace: Pace | None = None,
         reload: Reload | None = None,
         nvrx: NvrxConfig | None = None,
+        facts: NodeFacts = FACTS,
     ) -> None:
         self.socket = directory / "nodeagent.sock"
         self.control_socket = directory / "control.sock"
@@ -57,6 +63,7 @@ class Stage:
         self._state = directory / "state"
         self._pace = pace
         self._reload = reload
+        self._facts = facts
         self._devices: dict[str, DeviceView] = {}
         self._conditions: dict[str, Condition] = {}
         self.ledger = Ledger(self._state, "machine-a", limits=PATIENT)
@@ -128,21 +135,23 @@ class Stage:
             feed=self.feed,
             ledger=self.ledger,
             catalog=lambda: samples.CATALOG,
-            facts=FACTS,
+            facts=self._facts,
             config=self.config,
             pace=self._pace,
             served=self._served(),
         )
 
     def _served(self) -> Mapping[str, Serve]:
-        return {} if self._reload is None else {"ReloadTables": Tables(FACTS, self._reload).reload_tables}
+        return (
+            {} if self._reload is None else {"ReloadTables": Tables(self._facts, self._reload).reload_tables}
+        )
 
     def _publish(
         self, store_id: StoreId, seq: int, durable: bool, events: tuple[StoredEvent, ...] = ()
     ) -> None:
         view = View(
             now_ns=NOW_NS,
-            boot_id=FACTS.boot_id,
+            boot_id=self._facts.boot_id,
             digest=samples.CATALOG.digest,
             devices=(samples.NODE_DEVICE, *self._devices.values()),
             conditions=tuple(self._conditions.values()),

@@ -25,6 +25,7 @@ BENCHMARKS: Final = (
     "job_stop",
     "job_recovery",
     "job_torch",
+    "fleet",
     "start",
     "kernel_line",
     "callback",

@@ -1,6 +1,7 @@
 """The client library: what a scheduler sees when the daemon restarts, is late, or says no."""
 
 import asyncio
+import gc
 import json
 import threading
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from tests.api.samples import event
 from tests.api.stage import Stage
 from tests.client.filled import filled
 from tests.client.wire import Wire
+from tests.waiting import until
 
 
 async def test_a_watch_goes_on_over_a_restart_of_the_daemon_each_event_once(stage: Stage) -> None:
@@ -79,6 +81,22 @@ async def test_a_watch_goes_on_though_its_connection_died_without_a_word(
             update = await anext(stream)
         await stream.aclose()
     assert update.seq == 1
+
+
+async def test_a_client_that_is_closed_amid_a_stream_leaves_no_connection(stage: Stage, place: Path) -> None:
+    """At once, and not only when Python looks for objects that hold each other."""
+    gc.collect()
+    gc.disable()
+    try:
+        async with Wire(place / "between.sock", stage.socket) as wire:
+            async with AsyncClient(wire.path) as client:
+                stream = client.watch()
+                assert isinstance(await anext(stream), Snapshot)
+                assert wire.is_connected
+                await stream.aclose()
+            await until(lambda: not wire.is_connected, "the end of the connection")
+    finally:
+        gc.enable()
 
 
 async def test_a_position_can_be_stored_as_text_and_continued(stage: Stage) -> None:

@@ -1,6 +1,7 @@
 """A wire between a client and a server that can die without a word: neither hears that the other is gone."""
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -14,6 +15,11 @@ class Wire:
         self._copying: set[asyncio.Task[None]] = set()
         self._ends: list[asyncio.StreamWriter] = []
         self._listening: asyncio.Server | None = None
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether both ends of any connection are still there."""
+        return bool(self._copying)
 
     async def __aenter__(self) -> Self:
         self._listening = await asyncio.start_unix_server(self._connected, self.path)
@@ -41,7 +47,9 @@ class Wire:
 
 
 async def _copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-    while chunk := await source.read(65536):
-        sink.write(chunk)
-        await sink.drain()
+    """Who closes a connection with something unread in it resets it: that is an end, too."""
+    with suppress(ConnectionError):
+        while chunk := await source.read(65536):
+            sink.write(chunk)
+            await sink.drain()
     sink.close()

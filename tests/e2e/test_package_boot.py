@@ -117,6 +117,11 @@ def test_the_bridge_to_slurm_is_off_confined_and_follows_the_daemon_within_its_s
     assert node.property_of(BRIDGE, "Result") == "success"
 
 
+def test_the_example_of_a_follower_is_a_sound_unit(node: Machine) -> None:
+    example = "/usr/share/doc/nodeagent/examples/fleet/nodeagent-fleet.service"
+    assert node.run("systemd-analyze", "verify", example).stderr == ""
+
+
 def test_sockets_are_for_their_groups_only(node: Machine) -> None:
     names = [f"/run/nodeagent/{name}.sock" for name in ("nodeagent", "control", "jobs")]
     listed = node.read("stat", "-c", "%n %a %G", *names)

@@ -22,10 +22,16 @@ _INDENT = " " * 25
 """The length of a time and a space: the rest follows below the first line's kind."""
 
 
-def write_event(event: types_pb2.Event) -> None:
-    """Time, kind, device, code; then what it is and what follows from it."""
+def write_event(event: types_pb2.Event, node: str = "") -> None:
+    """Time, kind, device, code; then what it is and what follows from it. ``node``: of which of many."""
     kind = enums.EVENT_KIND_OF.get(event.kind, "?")
-    head = [for_people(event.at), f"{kind:<15}", event.device, *filter(None, [event.code])]
+    head = [
+        for_people(event.at),
+        f"{kind:<15}",
+        *filter(None, [node]),
+        event.device,
+        *filter(None, [event.code]),
+    ]
     rest = _what(event)
     verdict = _verdict(event)
     plain = " ".join([*head, verdict, rest]).rstrip()

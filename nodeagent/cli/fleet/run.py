@@ -1,0 +1,200 @@
+"""Runs ``nodeagent fleet``: wires the parts of ``nodeagent.fleet``, shows what they tell, ends on a signal.
+
+It decides nothing about nodes.
+"""
+
+import asyncio
+import errno
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # or its library writes to our standard error
+
+import click
+
+from nodeagent.cli.fleet import forms
+from nodeagent.cli.fleet.asked import Asked
+from nodeagent.cli.shared import logs
+from nodeagent.cli.shared.errors import EXIT_INTERRUPTED, EXIT_USAGE, Failure
+from nodeagent.cli.shared.output import note, on_terminal, write_json
+from nodeagent.fleet import discovery, prometheus
+from nodeagent.fleet.board import Board
+from nodeagent.fleet.credentials import Credentials, CredentialsError
+from nodeagent.fleet.delivery import Delivery, Show
+from nodeagent.fleet.execution import Execution
+from nodeagent.fleet.fleet import Fleet, connecting, files_missing
+from nodeagent.fleet.news import News
+from nodeagent.fleet.nodes import NodesError
+from nodeagent.fleet.pace import ATTEMPTS_A_SECOND
+from nodeagent.fleet.positions import Positions, PositionsError
+from nodeagent.fleet.state import NodeState
+from nodeagent.journal import runs_under_journal
+
+EXEC_LIMIT_S: Final = 60.0
+DRAW_EVERY_S: Final = 1.0
+ONCE_LIMIT_S: Final = 15.0
+"""Longer than an attempt to connect takes; the pace of connecting comes on top."""
+
+
+def run(asked: Asked) -> None:
+    """Until a signal, or with --once until each node was asked. Raises ``Failure``."""
+    logs.begin(for_journal=runs_under_journal(os.environ))
+    try:
+        with _kept_positions(asked) as positions:
+            signal_number = asyncio.run(_until_signalled(asked, positions))
+    except (NodesError, CredentialsError, PositionsError) as error:
+        raise Failure(str(error)) from error
+    except BaseExceptionGroup as group:
+        if group.subgroup(BrokenPipeError) is None:
+            raise
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)) from None  # who reads went away
+    if signal_number == signal.SIGINT:
+        raise SystemExit(EXIT_INTERRUPTED)
+
+
+@contextmanager
+def _kept_positions(asked: Asked) -> Iterator[Positions | None]:
+    if asked.positions is None:
+        yield None
+        return
+    positions = Positions.open(asked.positions)
+    try:
+        yield positions
+    finally:
+        positions.close()
+
+
+async def _until_signalled(asked: Asked, positions: Positions | None) -> int:
+    """Which signal ended it, 0 for none. A second one ends it at once."""
+    loop, work = asyncio.get_running_loop(), asyncio.ensure_future(_follow(asked, positions))
+    came = 0
+
+    def end(number: int) -> None:
+        nonlocal came
+        came = number
+        for each in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(each)
+        work.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, end, number)
+    with suppress(asyncio.CancelledError):
+        await work
+    return came
+
+
+async def _follow(asked: Asked, positions: Positions | None) -> None:
+    credentials = Credentials(asked.certificates) if asked.certificates else None
+    try:
+        listing = discovery.listing(asked.nodes, tcp=credentials is not None)
+    except ValueError as error:
+        raise Failure(f"--nodes: {error}", EXIT_USAGE) from error
+    endpoints = await listing()
+    if missing := files_missing(len(endpoints)):
+        wanted = "raise LimitNOFILE= of the unit, or ulimit -n"
+        note(f"nodeagent: for {len(endpoints)} nodes {missing} more open files are needed; {wanted}")
+    board = Board()
+    delivery = Delivery(
+        show=_show(asked),
+        encode=forms.line,
+        kinds=asked.kinds,
+        execution=_execution(asked),
+        positions=positions,
+    )
+    states: list[NodeState] = []
+    async with asyncio.TaskGroup() as group:
+        fleet = Fleet(group, board=board, delivery=delivery, connect=connecting(credentials))
+        fleet.follow(endpoints)
+        if asked.once:
+            states = await _all_told(board, len(endpoints))
+            fleet.follow(())
+        else:
+            group.create_task(discovery.keep_up(listing, endpoints, fleet.follow))
+            for work in _beside(asked, board, positions):
+                group.create_task(work)
+    if asked.once:
+        _show_states(asked, states)
+
+
+def _beside(asked: Asked, board: Board, positions: Positions | None) -> Iterator[Coroutine[None, None, None]]:
+    """What is kept up to date while nodes are followed."""
+    if positions is not None:
+        yield positions.run()
+    if asked.file_sd is not None:
+        yield prometheus.keep_up(asked.file_sd, asked.file_sd_port, board)
+    if _draws(asked):
+        yield _draw(asked, board)
+
+
+def _execution(asked: Asked) -> Execution | None:
+    if not asked.command:
+        return None
+    if shutil.which(asked.command[0]) is None:
+        raise Failure(f"--exec: no program {asked.command[0]} that can be run; name its path", EXIT_USAGE)
+    return Execution(asked.command, at_once=asked.at_once, limit_s=EXEC_LIMIT_S)
+
+
+def _draws(asked: Asked) -> bool:
+    return not asked.in_json and on_terminal()
+
+
+def _show(asked: Asked) -> Show:
+    """Lines are written beside the loop: a reader that is slow holds up what is told, and no connection."""
+    turn = asyncio.Lock()
+
+    def write(news: News) -> None:
+        if asked.in_json:
+            sys.stdout.buffer.write(forms.line(news))
+            sys.stdout.buffer.flush()
+        else:
+            forms.write_news(news)
+
+    async def show(news: News) -> None:
+        if asked.once or _draws(asked):
+            return
+        async with turn:
+            await asyncio.to_thread(write, news)
+
+    return show
+
+
+async def _all_told(board: Board, nodes: int) -> list[NodeState]:
+    """Each node is tried once; one that has not said anything by the limit is as it is."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(ONCE_LIMIT_S + nodes / ATTEMPTS_A_SECOND):
+            while not board.all_told:
+                board.changed.clear()
+                await board.changed.wait()
+    return list(board.states.values())
+
+
+def _show_states(asked: Asked, states: list[NodeState]) -> None:
+    """Raises ``Failure``."""
+    if asked.in_json:
+        for state in states:
+            write_json(forms.node_form(state))
+    else:
+        forms.write_nodes(states, every=asked.every)
+    if asked.file_sd is not None:
+        try:
+            prometheus.write(asked.file_sd, prometheus.targets(states, asked.file_sd_port))
+        except OSError as error:
+            raise Failure(f"--file-sd {asked.file_sd}: {error.strerror}") from error
+
+
+async def _draw(asked: Asked, board: Board) -> None:
+    while True:
+        board.changed.clear()
+        click.clear()
+        forms.write_nodes(
+            list(board.states.values()),
+            every=asked.every,
+            most=forms.rows_that_fit(shutil.get_terminal_size().lines),
+        )
+        await asyncio.sleep(DRAW_EVERY_S)
+        await board.changed.wait()

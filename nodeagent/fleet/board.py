@@ -1,0 +1,49 @@
+"""The present state of every node that is followed, for those who show it. It keeps no history."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+
+from nodeagent.fleet.nodes import Endpoint
+from nodeagent.fleet.state import Contact, NodeState
+
+
+class Board:
+    """``changed`` is set with each change; who waits for it clears it. ``version`` counts the changes."""
+
+    def __init__(self) -> None:
+        self._states: dict[str, NodeState] = {}
+        self.changed = asyncio.Event()
+        self.version = 0
+
+    @property
+    def states(self) -> Mapping[str, NodeState]:
+        """By the name of the node."""
+        return self._states
+
+    @property
+    def all_told(self) -> bool:
+        """Whether each node has said how its devices stand, or is known not to answer."""
+        return all(
+            state.parts or state.contact in (Contact.AWAY, Contact.REFUSES) for state in self._states.values()
+        )
+
+    def list(self, endpoint: Endpoint) -> None:
+        self.put(NodeState(endpoint=endpoint))
+
+    def of(self, endpoint: Endpoint) -> NodeState:
+        return self._states[endpoint.name]
+
+    def put(self, state: NodeState) -> None:
+        """The same state again is no change."""
+        if self._states.get(state.endpoint.name) is not state:
+            self._states[state.endpoint.name] = state
+            self._change()
+
+    def remove(self, endpoints: Iterable[Endpoint]) -> None:
+        for endpoint in endpoints:
+            del self._states[endpoint.name]
+        self._change()
+
+    def _change(self) -> None:
+        self.version += 1
+        self.changed.set()

@@ -1,0 +1,82 @@
+"""Our certificate for the nodes, from files that are read anew once they have changed.
+
+A connection that stands goes on with what it began with; the next one takes the new certificate. Files that
+do not fit together at that moment are reported, and the last good ones used.
+"""
+
+import logging
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import grpc
+
+_log = logging.getLogger(__name__)
+
+Stamp = tuple[tuple[int, int, int], ...]
+
+_OPTIONS: Final = ("--ca", "--cert", "--key")
+
+
+class CredentialsError(Exception):
+    """The files cannot be used; the text names option and file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificateFiles:
+    """PEM files: the authorities that sign nodes' certificates, our own chain, its key."""
+
+    authorities: Path
+    certificate: Path
+    key: Path
+
+    @property
+    def _all(self) -> tuple[Path, Path, Path]:
+        return (self.authorities, self.certificate, self.key)
+
+    def stamp(self) -> Stamp:
+        """Whether any was changed or replaced. Raises ``OSError``."""
+        stats = [path.stat() for path in self._all]
+        return tuple((each.st_ino, each.st_mtime_ns, each.st_size) for each in stats)
+
+    def read(self) -> grpc.ChannelCredentials:
+        """Raises ``CredentialsError`` unless they can be read and fit together."""
+        texts = []
+        for option, path in zip(_OPTIONS, self._all, strict=True):
+            try:
+                texts.append(path.read_bytes())
+            except OSError as error:
+                raise CredentialsError(f"{option} {path}: {error.strerror}") from error
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        try:
+            context.load_verify_locations(self.authorities)
+        except ssl.SSLError as error:
+            raise CredentialsError(f"--ca {self.authorities}: holds no certificate: {error}") from error
+        try:
+            context.load_cert_chain(self.certificate, self.key)
+        except ssl.SSLError as error:
+            both = f"--cert {self.certificate}, --key {self.key}"
+            raise CredentialsError(f"{both}: they do not fit together: {error}") from error
+        authorities, certificate, key = texts
+        return grpc.ssl_channel_credentials(authorities, key, certificate)
+
+
+class Credentials:
+    """What is good now. Raises ``CredentialsError`` where the files are not good at the start."""
+
+    def __init__(self, files: CertificateFiles) -> None:
+        self._files = files
+        self._good = files.read()
+        self._seen = files.stamp()
+
+    def current(self) -> grpc.ChannelCredentials:
+        try:
+            found = self._files.stamp()
+            if found != self._seen:
+                self._seen = found
+                self._good = self._files.read()
+                _log.info("certificates changed: new connections use the new ones")
+        except (OSError, CredentialsError) as error:
+            _log.error("certificates changed but cannot be used; the last good ones stay in use: %s", error)
+        return self._good

@@ -1,0 +1,132 @@
+"""What is known of a node that is followed: whether it answers, and how its devices stand. Values only.
+
+No clock is read here, and nobody is asked: what the node said, and when, are arguments.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from nodeagent.client import Device, Event, EventKind, Handling, Kind, Position, Verdict
+from nodeagent.core.model import NODE
+from nodeagent.fleet.nodes import Endpoint
+
+_STRICTNESS: Final = {verdict: place for place, verdict in enumerate(Verdict)}
+_URGENCY: Final = {handling: place for place, handling in enumerate(Handling)}
+
+_OF_THE_LIST: Final = frozenset({EventKind.DEVICE_SEEN, EventKind.DEVICE_GONE, EventKind.DEVICE_REPLACED})
+
+
+class Contact(StrEnum):
+    """``refuses``: it answers, but not us; somebody has to change something."""
+
+    NEW = "new"
+    ANSWERS = "answers"
+    AWAY = "away"
+    REFUSES = "refuses"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A device of the node; the node itself is ``node``. ``codes`` are those that count for its verdict."""
+
+    name: str
+    kind: Kind | None
+    verdict: Verdict
+    handling: Handling
+    codes: tuple[str, ...]
+
+    @property
+    def decides(self) -> bool:
+        """Whether its verdict is the node's too: a chip's, and the node's own."""
+        return self.kind is Kind.CHIP or self.name == NODE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeState:
+    """``said_name`` is what the node calls itself. ``parts`` are by id, as of ``position``; they are what was
+    last known where it does not answer. ``reason`` says why it does not, ``since`` when that began.
+    """
+
+    endpoint: Endpoint
+    contact: Contact = Contact.NEW
+    reason: str = ""
+    since: datetime | None = None
+    said_name: str = ""
+    position: Position | None = None
+    parts: Mapping[str, Part] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The strictest of the node and its chips; UNKNOWN where it does not answer."""
+        if self.contact is not Contact.ANSWERS:
+            return Verdict.UNKNOWN
+        return max(
+            (part.verdict for part in self.deciding), key=_STRICTNESS.__getitem__, default=Verdict.UNKNOWN
+        )
+
+    @property
+    def handling(self) -> Handling:
+        """The strictest of the node and its chips; NONE where it does not answer."""
+        if self.contact is not Contact.ANSWERS:
+            return Handling.NONE
+        return max((part.handling for part in self.deciding), key=_URGENCY.__getitem__, default=Handling.NONE)
+
+    @property
+    def label(self) -> str:
+        """For people: what the node calls itself, where our name for it is but its address."""
+        is_address = bool(self.endpoint.certificate_name)
+        return self.said_name if is_address and self.said_name else self.endpoint.name
+
+    @property
+    def deciding(self) -> list[Part]:
+        return [part for part in self.parts.values() if part.decides]
+
+    @property
+    def chips(self) -> list[Part]:
+        return [part for part in self.parts.values() if part.kind is Kind.CHIP]
+
+
+def with_devices(state: NodeState, devices: Iterable[Device], position: Position) -> NodeState:
+    """The whole list, as of a position: what was known before is forgotten."""
+    return replace(state, parts={device.id: _part_of(device) for device in devices}, position=position)
+
+
+def with_event(state: NodeState, event: Event) -> NodeState:
+    """One device as it is after an event. An event that the list already contains changes nothing."""
+    known, new = state.position, event.position
+    if known is not None and (known.uuid, known.epoch) == (new.uuid, new.epoch) and known.seq >= new.seq:
+        return state
+    part = Part(
+        name=event.device,
+        kind=event.device_kind,
+        verdict=event.verdict,
+        handling=event.handling,
+        codes=tuple(reason.code for reason in event.reasons if reason.code),
+    )
+    return replace(state, parts={**state.parts, event.device_id: part}, position=new)
+
+
+def changes_the_list(event: Event) -> bool:
+    """Whether devices came or went with it: then the list is asked for again."""
+    return event.kind in _OF_THE_LIST
+
+
+def with_contact(
+    state: NodeState, contact: Contact, reason: str, at: datetime, said_name: str = ""
+) -> NodeState:
+    """``since`` stays where it was in the same contact before; the newest reason and name count."""
+    since = state.since if contact is state.contact else at
+    return replace(state, contact=contact, reason=reason, since=since, said_name=said_name or state.said_name)
+
+
+def _part_of(device: Device) -> Part:
+    return Part(
+        name=device.name,
+        kind=device.kind,
+        verdict=device.verdict,
+        handling=device.handling,
+        codes=tuple(reason.code for reason in device.reasons if reason.code),
+    )

@@ -1,0 +1,39 @@
+"""What keeps thousands of nodes within bounds: how fast they are connected to, how often they are shown."""
+
+import resource
+
+from nodeagent.fleet.board import Board
+from nodeagent.fleet.fleet import files_missing
+from nodeagent.fleet.pace import Pace
+from tests.fleet.given import answering
+
+
+def test_turns_that_are_asked_for_at_once_are_apart() -> None:
+    pace = Pace(a_second=4.0)
+    assert [pace.given_at_s(10.0) for _ in range(3)] == [10.0, 10.25, 10.5]
+
+
+def test_time_in_which_nobody_asked_is_not_saved_up() -> None:
+    pace = Pace(a_second=4.0)
+    assert [pace.given_at_s(now_s) for now_s in (10.0, 20.0, 20.0)] == [10.0, 20.0, 20.25]
+
+
+def test_the_limit_of_open_files_is_raised_and_what_is_missing_counted() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert files_missing(1) == 0
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
+    assert files_missing(hard) == 200
+
+
+def test_the_same_state_again_is_no_change_on_the_board() -> None:
+    """Whoever shows thousands of nodes looks at them only where something has changed."""
+    board = Board()
+    board.put(answering("a"))
+    board.put(answering("b"))
+    version = board.version
+    board.put(board.states["a"])
+    assert board.version == version
+    board.put(answering("a"))
+    assert board.version == version + 1
+    board.remove([answering("a").endpoint])
+    assert (board.version, set(board.states)) == (version + 2, {"b"})

@@ -1,0 +1,116 @@
+"""What is known of a node follows from what it said, whatever the order of list and events."""
+
+from functools import reduce
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodeagent.client import EventKind, Handling, Kind, Verdict
+from nodeagent.fleet import state
+from nodeagent.fleet.news import What, told_of
+from nodeagent.fleet.nodes import from_addresses
+from nodeagent.fleet.state import Contact, NodeState, with_contact
+from tests.fleet.given import AT, LATER, answering, device, event, position
+
+CHIPS = ("gpu0", "gpu1")
+CHANGES = st.lists(st.tuples(st.sampled_from(CHIPS), st.sampled_from(list(Verdict))), max_size=12)
+
+
+def test_the_strictest_of_the_node_and_its_chips_decides() -> None:
+    devices = [
+        device("node", Verdict.ALLOW, kind=Kind.HOST),
+        device("gpu0", Verdict.ISOLATE, Handling.RESCHEDULE, codes=("XID_79",)),
+        device("gpu1", Verdict.NO_NEW_JOBS),
+        device("gpu2", Verdict.UNKNOWN),
+    ]
+    node = state.with_devices(answering(), devices, position(7))
+    assert (node.verdict, node.handling) == (Verdict.ISOLATE, Handling.RESCHEDULE)
+    assert [part.codes for part in node.chips] == [("XID_79",), (), ()]
+
+
+def test_a_port_alone_decides_nothing() -> None:
+    devices = [device("node", kind=Kind.HOST), device("eth2", Verdict.ISOLATE, kind=Kind.LINK)]
+    assert state.with_devices(answering(), devices, position(7)).verdict is Verdict.ALLOW
+
+
+def test_a_node_of_which_no_device_is_known_is_unknown() -> None:
+    assert answering().verdict is Verdict.UNKNOWN
+
+
+def test_a_node_that_does_not_answer_is_unknown_and_what_was_known_stays() -> None:
+    node = state.with_devices(answering(), [device("gpu0", Verdict.ISOLATE)], position(7))
+    away = state.with_contact(node, Contact.AWAY, "UNAVAILABLE: refused", LATER)
+    assert (away.verdict, away.handling, away.since) == (Verdict.UNKNOWN, Handling.NONE, LATER)
+    back = state.with_contact(away, Contact.ANSWERS, "", LATER, "gpu-17")
+    assert (back.verdict, back.reason) == (Verdict.ISOLATE, "")
+
+
+def test_the_time_of_a_contact_is_that_of_its_beginning() -> None:
+    away = state.with_contact(answering(), Contact.AWAY, "first", AT)
+    still = state.with_contact(away, Contact.AWAY, "second", LATER)
+    assert (still.since, still.reason) == (AT, "second")
+
+
+def test_an_event_that_the_list_contains_already_changes_nothing() -> None:
+    node = state.with_devices(answering(), [device("gpu0")], position(7))
+    assert state.with_event(node, event(7)) is node
+    assert state.with_event(node, event(8)).verdict is Verdict.ISOLATE
+
+
+def test_numbers_of_another_store_or_epoch_are_not_compared() -> None:
+    node = state.with_devices(answering(), [device("gpu0")], position(7))
+    assert state.with_event(node, event(1, epoch=2)).verdict is Verdict.ISOLATE
+    assert state.with_event(node, event(1, uuid="store-b")).verdict is Verdict.ISOLATE
+
+
+def test_the_list_is_asked_for_again_where_devices_come_or_go() -> None:
+    asked = {kind for kind in EventKind if state.changes_the_list(event(1, kind=kind))}
+    assert asked == {EventKind.DEVICE_SEEN, EventKind.DEVICE_GONE, EventKind.DEVICE_REPLACED}
+
+
+@given(CHANGES, st.integers(min_value=0, max_value=12))
+def test_a_list_read_amid_the_events_leads_to_the_same_state(
+    changes: list[tuple[str, Verdict]], read_at: int
+) -> None:
+    """The list is read after the stream has begun: it may be ahead of any of the events."""
+    begun = state.with_devices(answering(), [device(name) for name in CHIPS], position(0))
+    events = [event(seq, name, verdict) for seq, (name, verdict) in enumerate(changes, 1)]
+    told = reduce(state.with_event, events, begun)
+    ahead = reduce(state.with_event, events[:read_at], begun)
+    newest = min(read_at, len(events))
+    listed = state.with_devices(
+        begun, [device(part.name, part.verdict) for part in ahead.parts.values()], position(newest)
+    )
+    read = reduce(state.with_event, events, listed)
+    assert {part.name: part.verdict for part in read.parts.values()} == {
+        part.name: part.verdict for part in told.parts.values()
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (Contact.NEW, Contact.ANSWERS, None),
+        (Contact.NEW, Contact.AWAY, What.AWAY),
+        (Contact.NEW, Contact.REFUSES, What.REFUSES),
+        (Contact.ANSWERS, Contact.ANSWERS, None),
+        (Contact.ANSWERS, Contact.AWAY, What.AWAY),
+        (Contact.AWAY, Contact.AWAY, None),
+        (Contact.AWAY, Contact.ANSWERS, What.BACK),
+        (Contact.AWAY, Contact.REFUSES, What.REFUSES),
+        (Contact.REFUSES, Contact.AWAY, What.AWAY),
+        (Contact.REFUSES, Contact.ANSWERS, What.BACK),
+    ],
+)
+def test_what_is_news_about_whether_a_node_answers(
+    before: Contact, after: Contact, told: What | None
+) -> None:
+    assert told_of(before, after) is told
+
+
+def test_a_node_that_is_known_by_its_address_has_its_own_name_as_label() -> None:
+    (found,) = from_addresses("nodes.cluster", 9443, ["10.0.0.7"])
+    assert NodeState(endpoint=found).label == "10.0.0.7:9443"
+    assert with_contact(NodeState(endpoint=found), Contact.ANSWERS, "", AT, "gpu-17").label == "gpu-17"
+    assert with_contact(answering("named"), Contact.ANSWERS, "", AT, "gpu-17").label == "named"
