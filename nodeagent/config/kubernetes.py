@@ -21,7 +21,7 @@ Place = Annotated[
 
 
 class KubernetesConfig(Struct, frozen=True, kw_only=True):
-    """``[kubernetes]``. ``node`` "" is ``$NODE_NAME``, else the node's name in ``[agent]``.
+    """``[kubernetes]``. ``node`` "" is the node's name in ``[agent]``. ``$NODE_NAME`` wins over it.
 
     ``kubeconfig`` "" is the service account of the pod.
     ``taint``: for which verdicts, "chip" those of the node and its chips, "node" the node's own, "off" none.

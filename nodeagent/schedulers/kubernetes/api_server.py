@@ -22,7 +22,15 @@ from nodeagent.schedulers.kubernetes.orders import (
     SetTaints,
     Target,
 )
-from nodeagent.schedulers.kubernetes.requests import Answer, Refused, answer_of, good, opened
+from nodeagent.schedulers.kubernetes.requests import (
+    NOT_UNDERSTOOD,
+    Answer,
+    Refused,
+    answer_of,
+    good,
+    not_understood,
+    opened,
+)
 from nodeagent.schedulers.kubernetes.state import NOT_FOUND, Done, Failed, Given, Settings
 
 TIMEOUT_S: Final = 10.0
@@ -45,7 +53,7 @@ class ApiServer:
     async def do(self, order: Order) -> Given:
         """``Done`` with the object as it is now, else ``Failed``."""
         try:
-            found = await self._found(order)
+            found = await self._understood(order)
         except Refused as refused:
             return Failed(
                 order=order,
@@ -55,6 +63,12 @@ class ApiServer:
                 jitter=random.random(),
             )
         return Done(order=order, found=found)
+
+    async def _understood(self, order: Order) -> NodeObject | InfoObject | bool | None:
+        try:
+            return await self._found(order)
+        except NOT_UNDERSTOOD as failure:
+            raise not_understood(failure) from failure
 
     async def _found(self, order: Order) -> NodeObject | InfoObject | bool | None:
         match order:

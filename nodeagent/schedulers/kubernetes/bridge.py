@@ -31,6 +31,7 @@ from nodeagent.schedulers.kubernetes.state import (
     Silent,
     State,
     Tick,
+    taken,
 )
 
 log = logging.getLogger(__name__)
@@ -98,17 +99,21 @@ class Bridge:
         raise ClientError("INTERNAL", "the daemon sent no state")
 
     async def _act(self) -> None:
-        """Decides on what is given, and does orders until there are none."""
-        wake_ns: int | None = None
+        """Does one order after another. What came meanwhile counts for the next: the last state matters."""
+        given = await self._next(None)
         while True:
-            given: Given | None = await self._next(wake_ns)
-            while given is not None:
-                before = self._state
-                decision = decide(self._settings, before, given, _now())
-                self._state, wake_ns = decision.state, decision.wake_ns
-                for words in say.learnt(before, self._state):
-                    log.warning("%s", words)
-                given = None if decision.order is None else await self._do(decision.order)
+            before, now = self._state, _now()
+            state = before
+            while not self._given.empty():
+                state, given = taken(self._settings, state, given, now), self._given.get_nowait()
+            decision = decide(self._settings, state, given, now)
+            self._state = decision.state
+            for words in say.learnt(before, self._state):
+                log.warning("%s", words)
+            if decision.order is None:
+                given = await self._next(decision.wake_ns)
+            else:
+                given = await self._do(decision.order)
 
     async def _next(self, wake_ns: int | None) -> Given:
         """What came, or that it is time."""

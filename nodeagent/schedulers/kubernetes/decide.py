@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nodeagent.schedulers.kubernetes import node_status
-from nodeagent.schedulers.kubernetes.cluster import config_map
+from nodeagent.schedulers.kubernetes.cluster import NodeObject, config_map
 from nodeagent.schedulers.kubernetes.facts import Facts
 from nodeagent.schedulers.kubernetes.mindcluster import device_info, node_info
 from nodeagent.schedulers.kubernetes.orders import (
@@ -32,7 +32,7 @@ LOOK_AGAIN_NS: Final = 300 * SECOND_NS
 """At what another writes, or wrote: whoever removes it hands it over."""
 
 BETWEEN_WRITES_NS: Final = SECOND_NS
-"""``MinCMReportInterval`` of MindCluster: its readers expect no more."""
+"""Of one thing. ``MinCMReportInterval`` of MindCluster: its readers expect no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +58,18 @@ def decide(settings: Settings, state: State, given: Given, now: Moment) -> Decis
     state = taken(settings, state, given, now)
     wishes = [_patiently(state, target, wish, now) for target, wish in _wishes(settings, state, now)]
     order = next((wish.order for wish in wishes if wish.order is not None), None)
-    if order is None and state.facts is not None and all(wish.settled for wish in wishes):
-        wish = _patiently(state, Target.DAEMON, _acknowledged(state, state.facts), now)
+    facts = state.facts
+    if order is None and facts is not None and _is_heard(state) and all(wish.settled for wish in wishes):
+        wish = _patiently(state, Target.DAEMON, _acknowledged(state, facts), now)
         order = wish.order
         wishes.append(wish)
     wakes = [wish.at_ns for wish in wishes if wish.at_ns is not None]
     return Decision(state=state, order=order, wake_ns=min(wakes, default=None))
+
+
+def _is_heard(state: State) -> bool:
+    """What a silent daemon said last is brought no further: some of it may never have got there."""
+    return state.silent_since_ns is None
 
 
 def _patiently(state: State, target: Target, wish: _Wish, now: Moment) -> _Wish:
@@ -75,6 +81,8 @@ def _patiently(state: State, target: Target, wish: _Wish, now: Moment) -> _Wish:
 
 def _wishes(settings: Settings, state: State, now: Moment) -> Iterable[tuple[Target, _Wish]]:
     yield Target.NODE, _node(settings, state, now)
+    if state.node_is_fresh and state.node is not None:
+        yield Target.CONDITION, _spaced(state, Target.CONDITION, _condition(state, state.node, now), now)
     if settings.device_info:
         yield Target.DEVICE_INFO, _info(settings, state, Target.DEVICE_INFO, now)
     if settings.node_info:
@@ -94,18 +102,21 @@ def _node(settings: Settings, state: State, now: Moment) -> _Wish:
         return _Wish(settled=False, order=Look(target=Target.NODE))
     if state.node is None:
         return _Wish(settled=False)
-    taint = _taint(settings, state, now)
-    if taint.order is not None:
-        return taint
-    condition = _condition(state, now)
-    wakes = [each for each in (taint.at_ns, condition.at_ns) if each is not None]
-    return _Wish(settled=condition.settled, order=condition.order, at_ns=min(wakes, default=None))
+    return _spaced(state, Target.NODE, _taint(settings, state, state.node, now), now)
 
 
-def _taint(settings: Settings, state: State, now: Moment) -> _Wish:
-    """Nothing while nothing is known. It goes once all has been well for a while."""
-    node, facts = state.node, state.facts
-    if node is None or facts is None or settings.scope == "off":
+def _spaced(state: State, target: Target, wish: _Wish, now: Moment) -> _Wish:
+    """Whoever undoes what we write, and does it at once, makes no storm of requests with us."""
+    written_ns = state.written_ns.get(target)
+    if wish.order is None or written_ns is None or now.ns >= written_ns + BETWEEN_WRITES_NS:
+        return wish
+    return _Wish(settled=False, at_ns=written_ns + BETWEEN_WRITES_NS)
+
+
+def _taint(settings: Settings, state: State, node: NodeObject, now: Moment) -> _Wish:
+    """Nothing while nothing is known. It goes once all has been well for a while, or where none is wanted."""
+    facts = state.facts
+    if facts is None:
         return _Wish(settled=True)
     verdict = node_status.relevant(facts, settings.scope)
     if node_status.keeps_work_away(verdict):
@@ -124,20 +135,20 @@ def _set_taints(resource_version: str, taints: Iterable[node_status.Object]) -> 
     return _Wish(settled=False, order=SetTaints(resource_version=resource_version, taints=tuple(taints)))
 
 
-def _condition(state: State, now: Moment) -> _Wish:
+def _condition(state: State, node: NodeObject, now: Moment) -> _Wish:
     """It says what was known last until the daemon has been silent for a while."""
     silent_at_ns = None if state.silent_since_ns is None else state.silent_since_ns + SILENT_AFTER_NS
     is_silent = silent_at_ns is not None and silent_at_ns <= now.ns
-    if state.node is None or (state.facts is None and not is_silent):
+    if state.facts is None and not is_silent:
         return _Wish(settled=False, at_ns=silent_at_ns)
     if is_silent or state.facts is None:
         want, seq = node_status.SILENT, 0 if state.facts is None else state.facts.position.seq
     else:
         want, seq = node_status.wording(state.facts), state.facts.position.seq
-    condition = node_status.condition(want, seq, state.node.condition, now.s)
+    condition = node_status.condition(want, seq, node.condition, now.s)
     if condition is not None:
         return _Wish(settled=False, order=SetCondition(condition=condition))
-    beat_ns = now.ns + node_status.heartbeat_in_s(state.node.condition, now.s) * SECOND_NS
+    beat_ns = now.ns + node_status.heartbeat_in_s(node.condition, now.s) * SECOND_NS
     is_near = silent_at_ns is not None and not is_silent
     return _Wish(settled=True, at_ns=min(beat_ns, silent_at_ns) if is_near and silent_at_ns else beat_ns)
 
@@ -151,8 +162,8 @@ def _noded(state: State, now: Moment) -> _Wish:
 
 def _info(settings: Settings, state: State, target: Target, now: Moment) -> _Wish:
     known, facts = state.infos[target], state.facts
-    if facts is None or state.silent_since_ns is not None:
-        return _Wish(settled=facts is not None)
+    if facts is None or not _is_heard(state):
+        return _Wish(settled=False)
     if not known.fresh:
         return _Wish(settled=False, order=Look(target=target))
     if known.found is not None and not known.found.is_ours:

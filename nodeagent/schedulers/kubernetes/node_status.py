@@ -64,7 +64,7 @@ def condition(want: Wording, seq: int, before: Object | None, at_s: int) -> Obje
 
     The number is that of the event after which it was first said.
     """
-    if before is not None and _says(before) == want:
+    if before is not None and says(before) == want:
         if heartbeat_in_s(before, at_s) > 0:
             return None
         message = before["message"]
@@ -106,10 +106,14 @@ def tainted(facts: Facts, scope: Scope, taints: Sequence[Object]) -> Sequence[Ob
     """The node's taints with ours, as the facts are now."""
     concerns = [each for each in facts.concerns if scope == "chip" or each.device == NODE]
     ours = {"key": TAINT, "value": _label(concerns[0].code if concerns else ""), "effect": EFFECT}
-    standing = next((each for each in taints if is_ours(each)), None)
-    if standing is not None and standing.get("value", "") == ours["value"]:
+    if ours_in(taints) == ours_in((ours,)):
         return taints
     return (*without_ours(taints), ours)
+
+
+def ours_in(taints: Sequence[Object]) -> list[object]:
+    """The values of our taint: one, or none."""
+    return [each.get("value", "") for each in taints if is_ours(each)]
 
 
 def without_ours(taints: Sequence[Object]) -> Sequence[Object]:
@@ -129,7 +133,7 @@ def _named(concern: Concern) -> str:
     return f"{concern.device} {concern.code or concern.verdict}"
 
 
-def _says(standing: Object) -> Wording:
+def says(standing: Object) -> Wording:
     message = _NUMBER.sub("", str(standing.get("message", "")))
     return Wording(str(standing.get("status")), str(standing.get("reason")), message)
 

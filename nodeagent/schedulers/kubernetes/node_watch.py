@@ -18,7 +18,15 @@ from nodeagent.schedulers.kubernetes.api_server import TIMEOUT_S
 from nodeagent.schedulers.kubernetes.cluster import NodeObject
 from nodeagent.schedulers.kubernetes.orders import Target
 from nodeagent.schedulers.kubernetes.patience import Trouble, trouble_after
-from nodeagent.schedulers.kubernetes.requests import NO_ANSWER, Refused, answer_of, good, opened
+from nodeagent.schedulers.kubernetes.requests import (
+    NO_ANSWER,
+    NOT_UNDERSTOOD,
+    Refused,
+    answer_of,
+    good,
+    not_understood,
+    opened,
+)
 from nodeagent.schedulers.kubernetes.state import Given, Seen
 
 log = logging.getLogger(__name__)
@@ -26,6 +34,9 @@ log = logging.getLogger(__name__)
 NODES: Final = "/api/v1/nodes"
 LENGTH_S: Final = 240
 """The server ends the watch then; a connection that died without a word is noticed a little later."""
+
+SHORTEST_S: Final = 1.0
+"""A server that ends each watch sooner is not asked again and again without a pause."""
 
 _OK: Final = 200
 
@@ -44,7 +55,7 @@ class NodeWatch:
         trouble: Trouble | None = None
         while True:
             try:
-                await self._watch(await self._list())
+                await self._once()
                 trouble = None
             except Refused as refused:
                 if trouble is None or trouble.words != str(refused):
@@ -52,6 +63,17 @@ class NodeWatch:
                 now_ns = time.monotonic_ns()
                 trouble = trouble_after(trouble, str(refused), refused.retry_after_s, random.random(), now_ns)
                 await asyncio.sleep((trouble.not_before_ns - now_ns) / 1e9)
+
+    async def _once(self) -> None:
+        """Raises ``Refused`` where it breaks."""
+        try:
+            version = await self._list()
+            begun_s = time.monotonic()
+            await self._watch(version)
+        except NOT_UNDERSTOOD as failure:
+            raise not_understood(failure) from failure
+        if time.monotonic() - begun_s < SHORTEST_S:
+            raise Refused(0, "the watch ended at once")
 
     async def _list(self) -> str:
         """Gives the node as it is, and the version to watch from."""
@@ -74,8 +96,6 @@ class NodeWatch:
         try:
             async for line in response.content:
                 self._take(json.loads(line))
-        except ValueError as failure:
-            raise Refused(0, f"not understood: {failure}") from failure
         except NO_ANSWER as failure:
             raise Refused(0, str(failure) or type(failure).__name__) from failure
         finally:

@@ -12,6 +12,7 @@ class Target(StrEnum):
     """What an order is about. Each has a patience of its own."""
 
     NODE = "Node"
+    CONDITION = "condition of the Node"
     DEVICE_INFO = "ConfigMap mindx-dl-deviceinfo"
     NODE_INFO = "ConfigMap mindx-dl-nodeinfo"
     NODED = "DaemonSet noded"
@@ -39,7 +40,7 @@ class SetCondition:
     """Ours, beside those of others."""
 
     condition: Object
-    target: Target = Target.NODE
+    target: Target = Target.CONDITION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

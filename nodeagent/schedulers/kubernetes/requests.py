@@ -10,11 +10,17 @@ from typing import Any, Final, NamedTuple
 
 import aiohttp
 from kubernetes.aio.client import ApiClient, ApiException
+from kubernetes.aio.config import ConfigException
 
 ACCOUNT: Final = ["BearerToken"]
 """As every request of the client's own classes has it."""
 
-NO_ANSWER: Final = (aiohttp.ClientError, TimeoutError, OSError)
+NO_ANSWER: Final = (aiohttp.ClientError, TimeoutError, OSError, ConfigException)
+"""``ConfigException``: the account's token, which is read again each minute, is empty or gone."""
+
+
+NOT_UNDERSTOOD: Final = (AttributeError, KeyError, TypeError, ValueError)
+"""What comes of reading an object that is of another form."""
 
 
 class Answer(NamedTuple):
@@ -70,6 +76,11 @@ async def answer_of(response: aiohttp.ClientResponse) -> Answer:
     except NO_ANSWER as failure:
         raise Refused(0, f"no answer: {str(failure) or type(failure).__name__}") from failure
     return Answer(response.status, _object(text), _retry_after_s(response.headers))
+
+
+def not_understood(failure: Exception) -> Refused:
+    """For an answer that says yes and is none of the API server's, such as a page of a proxy."""
+    return Refused(0, f"the answer is not understood: {type(failure).__name__}: {failure}")
 
 
 def good(answer: Answer) -> Mapping[str, Any]:

@@ -10,13 +10,25 @@ from typing import Final
 from nodeagent.client import Position, Verdict
 from nodeagent.schedulers.kubernetes.cluster import InfoObject, NodeObject
 from nodeagent.schedulers.kubernetes.facts import Facts
-from nodeagent.schedulers.kubernetes.node_status import Scope, relevant
-from nodeagent.schedulers.kubernetes.orders import Ack, Create, Delete, Look, Order, Replace, Target
+from nodeagent.schedulers.kubernetes.node_status import Scope, ours_in, relevant, says
+from nodeagent.schedulers.kubernetes.orders import (
+    Ack,
+    Create,
+    Delete,
+    Look,
+    Order,
+    Replace,
+    SetCondition,
+    SetTaints,
+    Target,
+)
 from nodeagent.schedulers.kubernetes.patience import Trouble, trouble_after
 
 SECOND_NS: Final = 1_000_000_000
 CONFLICT: Final = 409
 NOT_FOUND: Final = 404
+
+NOT_KEPT: Final = "the API server accepted it and keeps something else: look for what changes it on its way"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +126,8 @@ class Known:
 class State:
     """``node`` None: not seen yet, or there is none. ``well_since_ns``: since when nothing asks for a taint.
 
-    ``noded``: whether MindCluster's NodeD is installed, None where that was not looked for yet.
+    ``written_ns``: when taints and condition of the node were written last. ``noded``: whether MindCluster's
+    NodeD is installed, None where that was not looked for yet.
     """
 
     facts: Facts | None = None
@@ -122,6 +135,7 @@ class State:
     well_since_ns: int | None = None
     node: NodeObject | None = None
     node_is_fresh: bool = False
+    written_ns: Mapping[Target, int] = field(default_factory=dict)
     infos: Mapping[Target, Known] = field(
         default_factory=lambda: {Target.DEVICE_INFO: Known(), Target.NODE_INFO: Known()}
     )
@@ -157,9 +171,10 @@ def taken(settings: Settings, state: State, given: Given, now: Moment) -> State:
 
 def _seen(state: State, target: Target, found: NodeObject | InfoObject | bool | None, now: Moment) -> State:
     match target:
-        case Target.NODE:
-            node = found if isinstance(found, NodeObject) else None
-            return replace(state, node=node, node_is_fresh=True)
+        case Target.NODE | Target.CONDITION:
+            if not isinstance(found, NodeObject):  # One that comes after it is another, and waits for nothing.
+                return replace(state, node=None, node_is_fresh=True, written_ns={})
+            return replace(state, node=found, node_is_fresh=True)
         case Target.NODED:
             return replace(state, noded=bool(found), noded_at_ns=now.ns)
         case Target.DEVICE_INFO | Target.NODE_INFO:
@@ -172,15 +187,30 @@ def _seen(state: State, target: Target, found: NodeObject | InfoObject | bool | 
 
 def _done(state: State, order: Order, found: NodeObject | InfoObject | bool | None, now: Moment) -> State:
     """What it says now is what was written: nothing has to be read again."""
-    troubles = {target: each for target, each in state.troubles.items() if target != order.target}
-    state = replace(state, troubles=troubles)
     if isinstance(order, Ack):
-        return replace(state, acked=order.position)
+        return replace(_works(state, order.target), acked=order.position)
     state = _seen(state, order.target, found, now)
     if isinstance(order, Create | Replace | Delete):
         known = state.infos[order.target]
         state = _with_info(state, order.target, replace(known, written_ns=now.ns))
-    return state
+    if isinstance(order, SetTaints | SetCondition):
+        state = replace(state, written_ns={**state.written_ns, order.target: now.ns})
+        if not _is_kept(order, found):
+            return _failed(state, Failed(order=order, status=0, words=NOT_KEPT), now)
+    return _works(state, order.target)
+
+
+def _works(state: State, target: Target) -> State:
+    return replace(state, troubles={each: state.troubles[each] for each in state.troubles if each != target})
+
+
+def _is_kept(order: SetTaints | SetCondition, found: object) -> bool:
+    """An admission webhook may take away what was written, and would do so each time."""
+    if not isinstance(found, NodeObject):
+        return True
+    if isinstance(order, SetTaints):
+        return ours_in(order.taints) == ours_in(found.taints)
+    return found.condition is not None and says(found.condition) == says(order.condition)
 
 
 def _failed(state: State, failed: Failed, now: Moment) -> State:
@@ -191,7 +221,7 @@ def _failed(state: State, failed: Failed, now: Moment) -> State:
     )
     state = replace(state, troubles={**state.troubles, target: trouble})
     is_old = failed.status in (CONFLICT, NOT_FOUND) and not isinstance(order, Look)
-    if is_old and target is Target.NODE:
+    if is_old and target in (Target.NODE, Target.CONDITION):
         return replace(state, node_is_fresh=False)
     if is_old and target in state.infos:
         return _with_info(state, target, replace(state.infos[target], fresh=False))

@@ -39,7 +39,7 @@ def said(world: World) -> tuple[object, object, object]:
 def test_a_fault_taints_the_node_first_then_says_why_and_is_acknowledged_last() -> None:
     world = World()
     world.hear(broken())
-    assert world.kinds() == ["Look NODE", "SetTaints NODE", "SetCondition NODE", "Ack DAEMON"]
+    assert world.kinds() == ["Look NODE", "SetTaints NODE", "SetCondition CONDITION", "Ack DAEMON"]
     assert world.taints == ({"key": TAINT, "value": "80E18005", "effect": EFFECT},)
     assert said(world) == ("False", "AcceleratorsIsolated", "nodeagent: npu3 80E18005 #813")
     assert world.acked == 813
@@ -157,7 +157,7 @@ def test_what_says_the_same_is_written_again_only_as_a_sign_of_life() -> None:
     assert world.condition is not None
     before = world.condition
     world.pass_time(1)
-    assert world.kinds() == ["SetCondition NODE"]
+    assert world.kinds() == ["SetCondition CONDITION"]
     assert (world.condition["message"], world.condition["lastTransitionTime"]) == (
         "nodeagent: npu3 80E18005 #813",
         before["lastTransitionTime"],
@@ -185,7 +185,7 @@ def test_a_node_that_another_has_written_meanwhile_is_read_again_and_nothing_of_
         "SetTaints NODE",
         "Look NODE",
         "SetTaints NODE",
-        "SetCondition NODE",
+        "SetCondition CONDITION",
         "Ack DAEMON",
     ]
     assert [each["key"] for each in world.taints] == ["maintenance", TAINT]
@@ -196,7 +196,48 @@ def test_a_taint_that_another_takes_away_comes_back() -> None:
     world.hear(broken())
     world.another_writes_the_node(taints=())
     world.watch_tells()
+    world.pass_time(1)
     assert world.our_taints == ["80E18005"]
+
+
+def test_whoever_takes_the_taint_away_each_time_makes_no_storm_of_requests() -> None:
+    world = World()
+    world.hear(broken())
+    world.kinds()
+    for _ in range(50):
+        world.another_writes_the_node(taints=())
+        world.watch_tells()
+    assert world.kinds() == []
+    world.pass_time(1)
+    assert world.kinds() == ["SetTaints NODE"]
+
+
+def test_a_taint_that_never_stays_is_tried_ever_more_slowly_and_stops_nothing_else() -> None:
+    world = World(strips=True)
+    world.hear(broken())
+    assert world.kinds() == ["Look NODE", "SetTaints NODE", "SetCondition CONDITION"]
+    world.pass_time(600)
+    assert 10 <= len([kind for kind in world.kinds() if kind == "SetTaints NODE"]) <= 30
+    assert world.acked == 0
+    world.strips = False
+    world.pass_time(100)
+    assert (world.our_taints, said(world)[0], world.acked) == (["80E18005"], "False", 813)
+
+
+def test_where_the_taint_is_refused_the_condition_is_written_all_the_same() -> None:
+    world = World(fails=lambda order: 403 if isinstance(order, SetTaints) else 0)
+    world.hear(broken())
+    assert (said(world)[0], world.our_taints, world.acked) == ("False", [], 0)
+
+
+def test_a_taint_of_ours_goes_where_none_is_wanted_any_more() -> None:
+    world = World(taints=(THEIRS,))
+    world.hear(broken())
+    world.settings = replace(SETTINGS, scope="off")
+    world.restart()
+    world.hear(broken())
+    world.pass_time(60)
+    assert world.taints == (THEIRS,)
 
 
 def test_what_the_watch_tells_of_before_our_own_write_changes_nothing() -> None:
@@ -216,7 +257,7 @@ def test_a_node_that_is_made_anew_gets_all_again() -> None:
     world.kinds()
     world.another_writes_the_node(taints=(), condition=None)
     world.watch_tells()
-    assert world.kinds() == ["SetTaints NODE", "SetCondition NODE"]
+    assert world.kinds() == ["SetTaints NODE", "SetCondition CONDITION"]
 
 
 def test_nothing_is_acknowledged_before_it_is_in_the_cluster() -> None:
@@ -240,6 +281,7 @@ def test_a_daemon_that_is_silent_for_a_minute_makes_the_condition_unknown_and_le
     world.pass_time(3600)
     assert world.our_taints == ["80E18005"]
     world.hear(broken(seq=815))
+    world.pass_time(1)
     assert said(world)[:2] == ("False", "AcceleratorsIsolated")
 
 
@@ -248,7 +290,7 @@ def test_the_device_info_is_written_at_a_change_and_every_five_minutes() -> None
     world.hear(well())
     assert world.kinds() == [
         "Look NODE",
-        "SetCondition NODE",
+        "SetCondition CONDITION",
         "Look DEVICE_INFO",
         "Create DEVICE_INFO",
         "Ack DAEMON",
@@ -271,7 +313,7 @@ def test_the_device_info_is_written_once_a_second_at_most_and_then_as_it_is_now(
     assert [kind for kind in world.kinds() if "INFO" in kind] == ["Look DEVICE_INFO", "Create DEVICE_INFO"]
     assert world.acked == 820
     world.pass_time(1)
-    assert world.kinds() == ["Replace DEVICE_INFO", "Ack DAEMON"]
+    assert world.kinds() == ["SetCondition CONDITION", "Replace DEVICE_INFO", "Ack DAEMON"]
     assert "Ascend910-3" in world.infos[Target.DEVICE_INFO].data["DeviceInfoCfg"]
 
 
@@ -306,6 +348,14 @@ def test_a_device_info_whose_writer_was_removed_is_taken_over_once_a_person_dele
     del world.infos[Target.DEVICE_INFO]
     world.pass_time(300)
     assert world.infos[Target.DEVICE_INFO].is_ours
+
+
+def test_what_a_silent_daemon_said_last_is_not_acknowledged_unless_it_is_in_the_cluster() -> None:
+    world = World(settings=WITH_INFO, fails=lambda order: 503 if order.target is Target.DEVICE_INFO else 0)
+    world.hear(broken())
+    world.be_silent()
+    world.pass_time(30)
+    assert world.acked == 0
 
 
 def test_the_node_info_comes_with_a_fault_and_goes_with_it() -> None:

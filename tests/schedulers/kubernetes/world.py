@@ -55,7 +55,9 @@ Fails = Callable[[Order], int]
 
 @dataclass(kw_only=True)
 class World:
-    """``orders`` are those that were tried, ``infos`` the ConfigMaps. ``fails`` may be set to refuse some."""
+    """``orders`` are those that were tried, ``infos`` the ConfigMaps. ``fails`` may be set to refuse some.
+    ``strips``: an admission webhook takes away what is written to the Node.
+    """
 
     settings: Settings = SETTINGS
     taints: tuple[Object, ...] = ()
@@ -63,6 +65,7 @@ class World:
     infos: dict[Target, InfoObject] = field(default_factory=dict)
     noded: bool = False
     fails: Fails = lambda _: 0
+    strips: bool = False
     orders: list[Order] = field(default_factory=list)
     state: State = field(default_factory=State)
     now: Moment = field(default_factory=lambda: Moment(ns=BEGINS_NS, s=AT_S))
@@ -153,10 +156,10 @@ class World:
             case SetTaints(resource_version=version, taints=taints):
                 if version != str(self._nodes_version):
                     return Failed(order=order, status=CONFLICT, words="409", jitter=0.0)
-                self.another_writes_the_node(taints=tuple(taints))
+                self.another_writes_the_node(taints=self.taints if self.strips else tuple(taints))
                 return Done(order=order, found=self.node)
             case SetCondition(condition=condition):
-                self.another_writes_the_node(condition=condition)
+                self.another_writes_the_node(condition=self.condition if self.strips else condition)
                 return Done(order=order, found=self.node)
             case _:
                 return self._write(order)

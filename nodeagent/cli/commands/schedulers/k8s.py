@@ -43,7 +43,7 @@ def bridge(socket: Path | None, config_path: Path | None, node: str) -> None:
     """
     config = read_config(config_path)
     path = public_socket(socket, config_path)
-    name = config.kubernetes.node or node or config.agent.name().lower()
+    name = node or config.kubernetes.node or config.agent.name().lower()
     begin(for_journal="JOURNAL_STREAM" in os.environ)
     logging.getLogger("kubernetes").setLevel(logging.WARNING)
     with suppress(asyncio.CancelledError):
