@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from nodeagent.cli.commands.schedulers import k8s
+from nodeagent.config.kubernetes import KubernetesConfig
 from tests.cli.conftest import Nodeagent
 
 
@@ -39,6 +41,29 @@ def test_without_the_client_library_it_says_how_to_get_it(
     said = nodeagent("k8s", "bridge", "--config", config)
     assert said.status == 1
     assert said.err.rstrip().endswith("install it with pip install 'nodeagent[kubernetes]'")
+
+
+def test_the_pod_knows_better_than_a_configuration_that_all_pods_share_which_node_it_is_on(
+    config: Path, nodeagent: Nodeagent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config.write_text('[kubernetes]\nnode = "node-1"\n')
+    monkeypatch.setenv("NODE_NAME", "node-2")
+    assert node_of(config, nodeagent, monkeypatch) == "node-2"
+    assert node_of(config, nodeagent, monkeypatch, "--node", "node-3") == "node-3"
+    monkeypatch.delenv("NODE_NAME")
+    assert node_of(config, nodeagent, monkeypatch) == "node-1"
+
+
+def node_of(config: Path, nodeagent: Nodeagent, monkeypatch: pytest.MonkeyPatch, *options: str) -> str:
+    """The node that the bridge would write to."""
+    found: list[str] = []
+
+    async def ran(_socket: Path, _section: KubernetesConfig, node: str) -> None:
+        found.append(node)
+
+    monkeypatch.setattr(k8s, "_run", ran)
+    assert nodeagent("k8s", "bridge", "--config", config, *options).status == 0
+    return found[0]
 
 
 def test_a_name_that_no_node_can_have_is_refused(config: Path, nodeagent: Nodeagent) -> None:

@@ -172,7 +172,7 @@ def taken(settings: Settings, state: State, given: Given, now: Moment) -> State:
 def _seen(state: State, target: Target, found: NodeObject | InfoObject | bool | None, now: Moment) -> State:
     match target:
         case Target.NODE | Target.CONDITION:
-            if not isinstance(found, NodeObject):  # One that comes after it is another, and waits for nothing.
+            if not isinstance(found, NodeObject):  # One that comes later is another: nothing waits.
                 return replace(state, node=None, node_is_fresh=True, written_ns={})
             return replace(state, node=found, node_is_fresh=True)
         case Target.NODED:

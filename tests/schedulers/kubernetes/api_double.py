@@ -56,7 +56,10 @@ class Refusal:
 
 @dataclass(kw_only=True)
 class ApiDouble:
-    """``granted`` is asked whether the roles allow a request: (verb, resource, namespace, name)."""
+    """``granted`` is asked whether the roles allow a request: (verb, resource, namespace, name).
+
+    ``watches_end``: each ends as soon as it began. ``held``: patches of a status wait for it.
+    """
 
     granted: Callable[[str, str, str, str], bool] = lambda *_: True
     objects: dict[Key, Object] = field(default_factory=dict)
@@ -64,6 +67,8 @@ class ApiDouble:
     wrong: list[str] = field(default_factory=list)
     port: int = 0
     tls: ssl.SSLContext | None = None
+    watches_end: bool = False
+    held: asyncio.Event | None = None
     _version: int = 100
     _oldest: int = 0
     _history: list[tuple[int, str, Key, Object]] = field(default_factory=list)
@@ -133,6 +138,8 @@ class ApiDouble:
     async def _served(self, request: web.Request) -> web.StreamResponse:
         text = await request.text()
         asked = _asked(request)
+        if self.held is not None and asked[:2] == ("patch", "nodes/status"):
+            await self.held.wait()
         try:
             body = json.loads(text) if text else None
             answer = await self._answered(request, asked, body)
@@ -255,13 +262,14 @@ class ApiDouble:
             if seen < self._oldest:
                 await watch.say("ERROR", {"code": 410, "message": "too old resource version"})
                 return watch
-            while True:
+            while not self.watches_end:
                 for version, kind, key, value in tuple(self._history):
                     if version > seen and (key[0], key[2]) == (watch.resource, watch.name):
                         await watch.say(kind, value)
                         seen = version
                 async with self._news:
                     await self._news.wait()
+            return watch
         except ConnectionError:
             return watch
         finally:

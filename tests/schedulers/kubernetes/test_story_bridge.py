@@ -3,6 +3,7 @@
 Every request is also one that the manifest's roles grant: the double refuses the others, and remembers it.
 """
 
+import asyncio
 import json
 import ssl
 from collections.abc import Awaitable, Callable
@@ -101,7 +102,7 @@ async def test_whatever_is_wrong_with_the_api_server_each_fault_gets_there(tmp_p
     async with between(tmp_path) as bench:
         await bench.start()
         await bench.comes(bench.says("True"), "a healthy node")
-        troubles = (conflict, throttled, broken, token_refused, history_gone, away)
+        troubles = (conflict, throttled, broken, token_refused, nonsense, history_gone, away)
         for number, trouble in enumerate(troubles):
             over = await trouble(bench)
             bench.npus.node.raise_code(f"npu{number}", HBM)
@@ -146,6 +147,13 @@ async def token_refused(bench: Bench) -> Over:
     return nothing
 
 
+async def nonsense(bench: Bench) -> Over:
+    """As a proxy that answers in place of the API server: yes, and nothing that was asked for."""
+    bench.api.refuse(200, times=6)
+    await bench.api.cut_watches()
+    return nothing
+
+
 async def history_gone(bench: Bench) -> Over:
     bench.api.forget_history()
     await bench.api.cut_watches()
@@ -155,6 +163,35 @@ async def history_gone(bench: Bench) -> Over:
 async def away(bench: Bench) -> Over:
     await bench.api.stop()
     return bench.api.start
+
+
+async def test_a_server_that_ends_each_watch_at_once_is_not_asked_without_a_pause(tmp_path: Path) -> None:
+    async with between(tmp_path) as bench:
+        bench.api.watches_end = True
+        await bench.start()
+        await bench.comes(lambda: "the watch ended at once" in bench.log, "that it is noticed")
+        bench.npus.node.raise_code("npu3", HBM)
+        await bench.comes(bench.says("False"), "an unhealthy node")
+        assert bench.taints == [OF_ANOTHER, OURS]
+
+
+async def test_after_a_slow_answer_only_the_last_state_is_written(tmp_path: Path) -> None:
+    async with between(tmp_path) as bench:
+        await bench.start()
+        await bench.comes(bench.says("True"), "a healthy node")
+        before = len(bench.asked("patch"))
+        bench.api.held = asyncio.Event()
+        for number in range(5):
+            bench.npus.node.raise_code(f"npu{number}", HBM)
+            await bench.npus.raised(f"npu{number}", HBM_CODE)
+            await bench.npus.polled(f"npu{number}", 2)
+        bench.api.held.set()
+        await bench.comes(lambda: bench.mentions(f", npu4 {HBM_CODE} #"), "all five")
+        assert bench.asked("patch")[before:] == [
+            "patch nodes node-1: 200",
+            "patch nodes/status node-1: 200",
+            "patch nodes/status node-1: 200",
+        ]
 
 
 async def test_a_node_that_is_registered_anew_gets_all_again(tmp_path: Path) -> None:
