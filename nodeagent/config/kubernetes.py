@@ -21,9 +21,9 @@ Place = Annotated[
 
 
 class KubernetesConfig(Struct, frozen=True, kw_only=True):
-    """``[kubernetes]``. ``node`` "" is the node's name in ``[agent]``. ``$NODE_NAME`` wins over it.
+    """``[kubernetes]``. ``node`` "" is the node's name in ``[agent]``.
 
-    ``kubeconfig`` "" is the service account of the pod.
+    ``--node`` and ``$NODE_NAME`` win over it. ``kubeconfig`` "" is the service account of the pod.
     ``taint``: for which verdicts, "chip" those of the node and its chips, "node" the node's own, "off" none.
     """
 

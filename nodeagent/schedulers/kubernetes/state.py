@@ -172,7 +172,7 @@ def taken(settings: Settings, state: State, given: Given, now: Moment) -> State:
 def _seen(state: State, target: Target, found: NodeObject | InfoObject | bool | None, now: Moment) -> State:
     match target:
         case Target.NODE | Target.CONDITION:
-            if not isinstance(found, NodeObject):  # One that comes later is another: nothing waits.
+            if not isinstance(found, NodeObject):  # One that comes later waits for nothing.
                 return replace(state, node=None, node_is_fresh=True, written_ns={})
             return replace(state, node=found, node_is_fresh=True)
         case Target.NODED:

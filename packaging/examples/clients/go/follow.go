@@ -70,8 +70,8 @@ type snapshot struct {
 }
 
 // show is your part. Only when it is done is the position told to the daemon: what is shown here may come twice if this
-// program is killed in between, and never not at all. It returns the last number that it has shown.
-func show(response *pb.WatchResponse) (uint64, error) {
+// program is killed in between, and never not at all. It returns the last number that was shown.
+func (f *follower) show(response *pb.WatchResponse) (uint64, error) {
 	print := json.NewEncoder(os.Stdout)
 	switch payload := response.Payload.(type) {
 	case *pb.WatchResponse_Snapshot:
@@ -82,7 +82,7 @@ func show(response *pb.WatchResponse) (uint64, error) {
 		seq := payload.Snapshot.Seq
 		return seq, print.Encode(snapshot{Snapshot: strconv.FormatUint(seq, 10), Devices: devices})
 	case *pb.WatchResponse_Batch:
-		var seq uint64
+		seq := f.seq
 		for _, each := range payload.Batch.Events {
 			seq = each.Seq
 			shown := event{strconv.FormatUint(seq, 10), each.Kind.String(), each.Device, each.Code,
@@ -92,8 +92,10 @@ func show(response *pb.WatchResponse) (uint64, error) {
 			}
 		}
 		return seq, nil
-	default:
-		return response.GetBookmark().GetSeq(), nil
+	case *pb.WatchResponse_Bookmark:
+		return payload.Bookmark.Seq, nil
+	default: // Of a newer daemon: it moves no position.
+		return f.seq, nil
 	}
 }
 
@@ -111,7 +113,7 @@ func (f *follower) follow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		seq, err := show(response)
+		seq, err := f.show(response)
 		if err != nil {
 			return status.Error(codes.OutOfRange, err.Error())
 		}

@@ -59,8 +59,9 @@ function show(response) {
   }
 }
 
+// Undefined where a newer daemon says what this program does not know: it moves no position.
 function lastOf(response) {
-  return response.payload === 'batch' ? response.batch.events.at(-1).seq : response[response.payload].seq;
+  return response.payload === 'batch' ? response.batch.events.at(-1)?.seq : response[response.payload]?.seq;
 }
 
 async function acknowledge(client, request) {
@@ -80,6 +81,7 @@ async function follow(client, consumer, position, moved) {
       show(response);
       const { store_id } = response;
       const seq = lastOf(response);
+      if (seq === undefined) continue;
       moved({ store_id, after_seq: seq });
       await acknowledge(client, { consumer, store_id, seq });
     }
