@@ -72,8 +72,8 @@ class Bridge:
         self._given.put_nowait(given)
 
     async def _follow(self) -> None:
-        """Each event only says that the state is to be read again."""
-        async with aclosing(self._daemon.watch(consumer=CONSUMER)) as updates:
+        """Each event only says that the state is to be read again: no position is needed, nor the name."""
+        async with aclosing(self._daemon.watch()) as updates:
             async for _ in updates:
                 self._changed.set()
 

@@ -6,6 +6,7 @@ Every request is also one that the manifest's roles grant: the double refuses th
 import asyncio
 import json
 import ssl
+import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,7 @@ from tests.schedulers.kubernetes.bench import (
     between,
     new_node,
 )
+from tests.stories.daemon import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -38,6 +40,21 @@ LOST, LOST_CODE = 0x80818C05, "80818C05"
 OURS = f"nodeagent/no-new-work={HBM_CODE}:NoSchedule"
 OF_ANOTHER = "maintenance=disk:NoSchedule"
 UNHEALTHY = "huawei.com/Ascend910-Unhealthy"
+
+# Another user, yet with root's way into the folders of the test.
+ANOTHER_USER = (
+    "setpriv",
+    "--reuid=65534",
+    "--clear-groups",
+    "--inh-caps=+dac_override",
+    "--ambient-caps=+dac_override",
+)
+ACKNOWLEDGE = """
+import sys
+from nodeagent.client import Client
+with Client(sys.argv[1]) as client:
+    client.ack("kubernetes", next(client.watch(snapshot="always")).position)
+"""
 
 
 async def test_one_fault_from_raise_to_clear(tmp_path: Path) -> None:
@@ -270,6 +287,21 @@ async def test_each_right_that_the_manifest_grants_is_needed(tmp_path: Path) -> 
         await acknowledged_all(bench)
         used = {(each.verb, each.resource, each.namespace) for each in bench.api.requests}
         assert used == set(manifest.rights())
+
+
+@pytest.mark.root
+async def test_where_another_user_has_the_name_of_the_bridge_each_fault_gets_there_all_the_same(
+    tmp_path: Path,
+) -> None:
+    async with between(tmp_path) as bench:
+        acknowledged = await asyncio.create_subprocess_exec(
+            *ANOTHER_USER, sys.executable, "-c", ACKNOWLEDGE, bench.npus.daemon.socket, cwd=ROOT
+        )
+        assert await acknowledged.wait() == 0
+        await bench.start()
+        bench.npus.node.raise_code("npu3", HBM)
+        await bench.comes(lambda: OURS in bench.taints, "the taint")
+        await bench.comes(lambda: "consumer 'kubernetes' belongs to uid:65534" in bench.log, "who has it")
 
 
 @pytest.mark.root
