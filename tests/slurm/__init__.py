@@ -1,0 +1,1 @@
+"""Stories with a real Slurm."""
