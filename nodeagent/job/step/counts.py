@@ -40,7 +40,8 @@ def _with_cost(counts: Counts, base: Counts, outcome: Outcome) -> Counts:
     return replace(
         counts,
         placements=counts.placements + max(0, after.placements - began.placements),
-        placements_in_row=counts.placements_in_row + max(0, after.placements_in_row - began.placements_in_row),
+        placements_in_row=counts.placements_in_row
+        + max(0, after.placements_in_row - began.placements_in_row),
         retries=counts.retries + max(0, after.retries - began.retries),
         hangs=counts.hangs + max(0, after.hangs - began.hangs),
         signature=after.signature,

@@ -33,8 +33,8 @@ class Outcome:
 class Plan:
     """One run of the command. ``execution``: which one it is of this placement, from 1.
 
-    ``whys``: why there is this run, by node. ``waited_s``: how long a node that never began in the runs before
-    was held, by node; seconds as texts.
+    ``whys``: why there is this run, by node. ``waited_s``: how long a node that never began in the runs
+    before was held, by node; seconds as texts.
     """
 
     run: int
@@ -49,8 +49,8 @@ class Wish:
     """What the submitter wants. ``nodes`` None: all that the job has. ``at_least`` None: as many as
     ``nodes``.
 
-    ``reruns``: the command may be run again where a node was lost. ``placements`` is the policy's limit, as far
-    as it is known here.
+    ``reruns``: the command may be run again where a node was lost. ``placements`` is the policy's limit, as
+    far as it is known here.
     """
 
     nodes: int | None = None
@@ -124,9 +124,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """End the scheduler's step, by that signal to its starter."""
-
-    number: int
+    """End the scheduler's step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
