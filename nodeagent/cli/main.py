@@ -54,6 +54,12 @@ SECTIONS: Final[Mapping[str, Section]] = {
             "job": "Work with jobs whose command is supervised.",
         },
     ),
+    "schedulers": Section(
+        "Act for a scheduler",
+        {
+            "slurm": "Drain and resume this node in Slurm by its verdicts.",
+        },
+    ),
     "files": Section(
         "Work on tables, configuration and logs",
         {

@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from nodeagent.client import calls, received
 from nodeagent.client.errors import ClientError
 from nodeagent.client.session import Session
-from nodeagent.client.values import Condition, Consumer, Device, Position, Update
+from nodeagent.client.values import Condition, Consumer, Device, Job, Position, Update
 from nodeagent.core.model import EventKind, Level
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
@@ -110,6 +110,11 @@ class AsyncClient:
         level = enums.level_number(minimum_level)
         answer = await self.call(pb.ListConditionsRequest(devices=devices, minimum_level=level))
         return tuple(received.condition(each) for each in answer.conditions)
+
+    async def jobs(self) -> tuple[Job, ...]:
+        """As ``Client.jobs``."""
+        answer = await self.call(pb.ListJobsRequest())
+        return tuple(received.job(each) for each in answer.jobs)
 
     async def call(self, request: Message) -> Any:
         """As ``Client.call``."""

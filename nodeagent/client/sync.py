@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from nodeagent.client import calls, received
 from nodeagent.client.errors import ClientError
 from nodeagent.client.session import Session
-from nodeagent.client.values import Condition, Consumer, Device, Position, Update
+from nodeagent.client.values import Condition, Consumer, Device, Job, Position, Update
 from nodeagent.core.model import EventKind, Level
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
@@ -114,6 +114,11 @@ class Client:
         level = enums.level_number(minimum_level)
         answer = self.call(pb.ListConditionsRequest(devices=devices, minimum_level=level))
         return tuple(received.condition(each) for each in answer.conditions)
+
+    def jobs(self) -> tuple[Job, ...]:
+        """The jobs that use the node, also those that nobody supervises; those that ended for 30 days."""
+        answer = self.call(pb.ListJobsRequest())
+        return tuple(received.job(each) for each in answer.jobs)
 
     def call(self, request: Message) -> Any:
         """Any method that answers once: the request's type says which. Raises ``ClientError``."""

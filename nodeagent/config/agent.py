@@ -16,6 +16,7 @@ from nodeagent.config.drivers import ChipsConfig, DriverConfig, KmsgConfig
 from nodeagent.config.jobs import SOCKET_NAME, JobsConfig
 from nodeagent.config.public import PublicConfig, read_public
 from nodeagent.config.reset import ResetConfig
+from nodeagent.config.slurm import SlurmConfig
 from nodeagent.core.catalog.catalog import SECOND_NS, Mode, Settings
 from nodeagent.core.model import KERNEL_LOG, PREVIOUS_BOOT, Level
 from nodeagent.toml.fields import nearest, read_form, refuse_unknown_keys, shown
@@ -119,6 +120,7 @@ class Config(Struct, frozen=True, kw_only=True):
     store: StoreConfig = field(default_factory=StoreConfig)
     public: PublicConfig = field(default_factory=PublicConfig)
     jobs: JobsConfig = field(default_factory=JobsConfig)
+    slurm: SlurmConfig = field(default_factory=SlurmConfig)
     drivers: Mapping[str, DriverConfig]
 
     @property
@@ -180,6 +182,7 @@ _SECTIONS: Mapping[str, type[Struct]] = {
     "reset": ResetConfig,
     "store": StoreConfig,
     "jobs": JobsConfig,
+    "slurm": SlurmConfig,
 }
 
 

@@ -25,11 +25,22 @@ Policies = Annotated[
 ]
 
 
+ConsumerName = Annotated[
+    str,
+    Meta(
+        max_length=128,
+        pattern=r"\A[^\x00-\x1f\x7f-\x9f]*\Z",
+        description='the name of a consumer, such as "slurm", or ""',
+    ),
+]
+
+
 class JobsConfig(Struct, frozen=True, kw_only=True):
     """``[jobs]``. ``socket`` "" is ``jobs.sock`` beside ``agent.socket``.
 
     ``accept`` claimed: only jobs that a hook has claimed a chip for. ``in_place`` registered: chips that only
-    jobs use which may be stopped and run again are judged as in mode graceful.
+    jobs use which may be stopped and run again are judged as in mode graceful. ``leave_after``: a job leaves
+    a node that is out of service only once this consumer has acknowledged why.
     """
 
     enabled: bool = True
@@ -37,6 +48,7 @@ class JobsConfig(Struct, frozen=True, kw_only=True):
     accept: Literal["everybody", "claimed"] = "everybody"
     in_place: Literal["as-mode", "registered"] = "as-mode"
     stop_timeout_ns: StopTimeout = field(default=60 * SECOND_NS, name="stop_timeout")
+    leave_after: ConsumerName = ""
     heal_timeout_ns: HealTimeout = field(default=600 * SECOND_NS, name="heal_timeout")
     defaults: Policies = field(default_factory=dict)
     limits: Policies = field(default_factory=dict)

@@ -148,6 +148,7 @@ class Daemon:
                 audit=AuditLog(ledger),
                 config=config.jobs,
                 version=__version__,
+                consumer=ledger.consumer,
             )
 
             def on_config(fresh: Config) -> None:

@@ -28,8 +28,10 @@ from nodeagent.core.model import (
     Peer,
     View,
 )
-from nodeagent.job import lines
+from nodeagent.job import lines, model
 from nodeagent.store.records import Taken
+
+ISOLATED: Final = model.Status.RESCHEDULE_ISOLATED
 
 METHOD: Final = "SuperviseJob"
 """In the audit log."""
@@ -93,6 +95,8 @@ class Connection:
         if job is None or job.peer != self.peer or job.wanted is None:
             # It was ended, or is another's: a new connection begins it anew.
             self._stream.abort()
+            return
+        if self._desk.leaving.holds_job(job, self._desk.feed.current.seq, self._desk.config.leave_after):
             return
         want = words.want(view, job, job.wanted)
         if want != self._told:
@@ -206,7 +210,12 @@ class Connection:
     async def _bye(self, bye: lines.Bye) -> None:
         ended = words.bye(self.name, bye)
         self._begun = None
+        # It has decided by itself to leave: it is held as one that was told to.
+        seq, leaving = self._desk.feed.current.seq, self._desk.leaving
         await self._ask(ended)
+        if bye.status == ISOLATED:
+            await leaving.wait(self.name, seq, self._desk.config.leave_after)
+        leaving.forget(self.name)
         self._stream.write(lines.Taken(number=bye.number))
 
     async def _ask(self, *inputs: Input) -> Taken:

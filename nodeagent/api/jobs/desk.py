@@ -9,6 +9,7 @@ from nodeagent.api.control.audit_log import AuditLog
 from nodeagent.api.control.context import Ask
 from nodeagent.api.jobs import limits
 from nodeagent.api.jobs.chips import Ownership
+from nodeagent.api.jobs.leave_after import LeaveAfter
 from nodeagent.config.jobs import JobsConfig
 from nodeagent.core.model import JobView, Peer, View
 from nodeagent.store.event_feed import EventFeed
@@ -41,6 +42,7 @@ class Desk:
     audit: AuditLog
     config: JobsConfig
     version: str
+    leaving: LeaveAfter
     ownership: Ownership = field(default_factory=Ownership)
     lines: Rate = field(default_factory=lambda: Rate(limits.LINE_RATE))
     inputs: Rate = field(default_factory=lambda: Rate(limits.INPUT_RATE))

@@ -5,6 +5,7 @@ of them what is wanted, one publication after the other, so that nobody sees wha
 """
 
 import asyncio
+import contextlib
 import errno
 import logging
 import socket
@@ -24,11 +25,13 @@ from nodeagent.api.jobs import limits, names, peers
 from nodeagent.api.jobs.connection import Connection, identity
 from nodeagent.api.jobs.desk import Desk
 from nodeagent.api.jobs.forsaken import Forsaken
+from nodeagent.api.jobs.leave_after import LOOK_EACH_S, LeaveAfter
 from nodeagent.api.jobs.stream import Lines
 from nodeagent.api.refusal import Refusal, RefusalLimit, Status
 from nodeagent.config.jobs import JobsConfig
 from nodeagent.core.model import Holder, Peer, View
 from nodeagent.job.lines import MAX_LINE_BYTES, Refused, encode
+from nodeagent.store.consumers import Consumer
 from nodeagent.store.event_feed import EventFeed
 
 KEY: Final = "jobs.socket"
@@ -48,8 +51,8 @@ class _Taker:
 
 
 class JobDoor:
-    """``readings`` gives the last readings of each observed device, by its name. ``forsaken`` ends jobs whose
-    supervisor is dead.
+    """``readings`` gives the last readings of each observed device, by its name; ``consumer`` what is
+    kept of one, by its name. ``forsaken`` ends jobs whose supervisor is dead.
     """
 
     def __init__(
@@ -62,9 +65,18 @@ class JobDoor:
         audit: AuditLog,
         config: JobsConfig,
         version: str,
+        consumer: Callable[[str], Consumer | None],
     ) -> None:
         self._path = path
-        self._desk = Desk(feed=feed, ask=ask, readings=readings, audit=audit, config=config, version=version)
+        self._desk = Desk(
+            feed=feed,
+            ask=ask,
+            readings=readings,
+            audit=audit,
+            config=config,
+            version=version,
+            leaving=LeaveAfter(consumer),
+        )
         self.forsaken = Forsaken(feed, ask)
         self._places = Quota(limits.SUPERVISORS)
         self._rate = Rate(limits.CONNECTION_RATE)
@@ -183,7 +195,9 @@ class JobDoor:
                 held = self._desk.ownership.held(view)
                 for connection in connections:
                     connection.grow(held.get(connection.name, ()))
-            await feed.wait_change(publication)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_EACH_S if self._desk.leaving.is_holding else None):
+                    await feed.wait_change(publication)
 
     def _holders_changed(self, view: View) -> bool:
         """Or who is connected has: then all are looked at again."""

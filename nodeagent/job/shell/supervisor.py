@@ -6,6 +6,7 @@ Each given value is in the journal before its orders are done. It decides nothin
 from __future__ import annotations
 
 import selectors
+import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +24,7 @@ from nodeagent.job.model import (
     Report,
     Signalled,
     Start,
+    Status,
     Tell,
     Terminate,
     Tick,
@@ -47,6 +49,11 @@ if TYPE_CHECKING:
 
 LAST_WORDS_NS: Final = 2 * SECOND_NS
 """So long a supervisor that leaves waits for the daemon to take what it has said."""
+
+HELD_WORDS_NS: Final = 12 * SECOND_NS
+"""If it leaves because the node is out of service, the daemon may wait 10 s for the node to be drained."""
+
+ENDING: Final = frozenset({signal.SIGTERM, signal.SIGINT})
 
 BETWEEN_BEATS_NS: Final = SECOND_NS // 10
 """Beats are read so often at most: a program that tells one a microsecond costs no more."""
@@ -262,14 +269,19 @@ class Supervisor:
 
         bye = Bye(number=self._session.state.reports + 1, status=leave.status, why=leave.why)
         self._link.say(bye, now_ns())
-        end_ns = now_ns() + LAST_WORDS_NS
+        is_held = leave.status == Status.RESCHEDULE_ISOLATED
+        end_ns = now_ns() + (HELD_WORDS_NS if is_held else LAST_WORDS_NS)
         while self._link.has_untaken and (at_ns := now_ns()) < end_ns:
             connection = self._link.fileno()
             if connection is None or not self._link.is_welcome:
                 return
             with selectors.DefaultSelector() as selector:
                 selector.register(connection, self._link.events)
+                selector.register(self._signals, selectors.EVENT_READ)
                 selector.select(seconds(end_ns - at_ns))
+            is_ended = not ENDING.isdisjoint(self._signals.take())
+            if is_held and is_ended:
+                return
             self._link.ready(now_ns())
 
 

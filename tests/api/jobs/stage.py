@@ -77,6 +77,7 @@ class DoorStage:
             audit=AuditLog(self.ledger),
             config=self._config,
             version="0.1.0",
+            consumer=self.ledger.consumer,
         )
         self.door.open()
 

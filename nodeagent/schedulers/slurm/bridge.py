@@ -1,0 +1,196 @@
+"""The Slurm bridge: follows this node's daemon, and does in Slurm what ``decide`` orders, one after another.
+
+It keeps nothing on a disk: the daemon keeps how far it has come, as a named consumer, and Slurm keeps what
+was done. Whoever of the three starts anew, the others have it. It refuses to guess: without the daemon, or
+without Slurm, it waits and changes nothing.
+"""
+
+import asyncio
+import contextlib
+import logging
+import re
+import time
+from collections.abc import Iterable
+from typing import Final
+
+from nodeagent.client import AsyncClient, ClientError, Job, Position, Recommendation
+from nodeagent.config.slurm import SlurmConfig
+from nodeagent.schedulers.slurm.decide import (
+    Acknowledge,
+    Done,
+    Drain,
+    Failed,
+    Given,
+    Look,
+    Node,
+    Order,
+    Requeue,
+    Resume,
+    Seen,
+    Settings,
+    State,
+    Tick,
+    Told,
+    decide,
+    next_deadline,
+)
+from nodeagent.schedulers.slurm.programs import NoSuchNode, Slurm, SlurmError
+from nodeagent.schedulers.slurm.standing import judge
+
+CONSUMER: Final = "slurm"
+"""Under this name the daemon keeps how far the bridge has come."""
+
+ANOTHER_STORE: Final = ("FAILED_PRECONDITION", "INVALID_ARGUMENT")
+"""The daemon counts anew, and the stream is about to tell from where."""
+
+WORTH_WAITING: Final = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "CANCELLED", "UNKNOWN")
+
+ASK_AGAIN_S: Final = 1.0
+
+_JOB: Final = re.compile(r"slurm:(\d+)(?:\.\w+)?")
+_MOVES: Final = (Recommendation.RESCHEDULE, Recommendation.RESCHEDULE_ISOLATED)
+
+log = logging.getLogger(__name__)
+
+
+def settings_of(config: SlurmConfig) -> Settings:
+    return Settings(resume_after_ns=config.resume_after_ns, look_each_ns=config.look_each_ns)
+
+
+class Bridge:
+    def __init__(self, client: AsyncClient, slurm: Slurm, config: SlurmConfig) -> None:
+        self._client = client
+        self._slurm = slurm
+        self._config = config
+        self._settings = settings_of(config)
+        self._state = State()
+        self._name = ""
+        self._told: Told | None = None
+        self._newest: Position | None = None
+        self._something = asyncio.Event()
+        self._trouble = ""
+        self._seen: Node | None = None
+
+    async def run(self) -> None:
+        """Until it is cancelled. Raises ClientError where waiting for the daemon cannot help."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._follow())
+            tasks.create_task(self._act())
+
+    # ------------------------------------------------------------------ the daemon
+
+    async def _follow(self) -> None:
+        """Each change is only a reason to ask how all stands now: many at once are one question."""
+        asking = asyncio.Event()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._ask(asking))
+            async with contextlib.aclosing(
+                self._client.watch(consumer=CONSUMER, snapshot="always")
+            ) as updates:
+                async for update in updates:
+                    self._newest = update.position
+                    asking.set()
+
+    async def _ask(self, asking: asyncio.Event) -> None:
+        while True:
+            await asking.wait()
+            asking.clear()
+            position = self._newest
+            assert position is not None
+            try:
+                verdicts = judge(await self._client.devices())
+                jobs = self._to_be_moved(await self._client.jobs()) if self._requeues else ()
+            except ClientError as error:
+                if error.status not in WORTH_WAITING:
+                    raise
+                await asyncio.sleep(ASK_AGAIN_S)
+                asking.set()
+                continue
+            # At least as new as the position: what is told twice does nothing twice.
+            self._told = Told(position, verdicts, jobs)
+            self._something.set()
+
+    @property
+    def _requeues(self) -> bool:
+        return self._config.requeue == "unsupervised"
+
+    def _to_be_moved(self, jobs: Iterable[Job]) -> tuple[int, ...]:
+        """A supervised job looks after itself."""
+        names = (each.name for each in jobs if each.stage is None and each.recommended in _MOVES)
+        return tuple(sorted({int(found[1]) for name in names if (found := _JOB.fullmatch(name))}))
+
+    # ------------------------------------------------------------------ Slurm
+
+    async def _act(self) -> None:
+        given: Given = Tick()
+        while True:
+            self._state, order = decide(self._state, given, time.monotonic_ns(), self._settings)
+            given = await self._wait() if order is None else await self._do(order)
+            if order is not None and self._told is not None:
+                # What was told meanwhile goes in first, so that nothing is decided by what is over.
+                self._state, _ = decide(self._state, self._take_told(), time.monotonic_ns(), self._settings)
+
+    def _take_told(self) -> Given:
+        told, self._told = self._told, None
+        self._something.clear()
+        return Tick() if told is None else told
+
+    async def _wait(self) -> Given:
+        deadline_ns = next_deadline(self._state, self._settings)
+        limit_s = None if deadline_ns is None else max(0.0, (deadline_ns - time.monotonic_ns()) / 1e9)
+        try:
+            async with asyncio.timeout(limit_s):
+                await self._something.wait()
+        except TimeoutError:
+            return Tick()
+        return self._take_told()
+
+    async def _do(self, order: Order) -> Given:
+        try:
+            given = await self._done(order)
+        except (SlurmError, ClientError) as error:
+            if isinstance(error, ClientError) and error.status not in WORTH_WAITING:
+                raise
+            if isinstance(error, NoSuchNode):
+                self._name = ""
+            if str(error) != self._trouble:
+                log.warning("%s; trying again", error)
+            self._trouble = str(error)
+            return Failed()
+        if self._trouble and not isinstance(order, Acknowledge):
+            log.info("Slurm answers again")
+            self._trouble = ""
+        return given
+
+    async def _done(self, order: Order) -> Given:
+        if isinstance(order, Acknowledge):
+            await self._acknowledge(order.position)
+            return Done()
+        name = self._name = self._name or self._config.node_name or await self._slurm.name_of_this_node()
+        match order:
+            case Look():
+                return Seen(self._note(name, await self._slurm.node(name)))
+            case Drain():
+                await self._slurm.drain(name, order.reason)
+                log.warning("node %s is drained: %s", name, order.reason)
+            case Resume():
+                await self._slurm.resume(name)
+                log.info("node %s is resumed: all its chips are well", name)
+            case Requeue():
+                is_moved = await self._slurm.requeue(order.job, name)
+                if is_moved:
+                    log.warning("job %d is requeued: node %s is faulty", order.job, name)
+        return Done()
+
+    def _note(self, name: str, node: Node) -> Node:
+        if node.is_drained and not node.is_ours and node != self._seen:
+            log.info("node %s was drained by another, and is left to him: %s", name, node.reason)
+        self._seen = node
+        return node
+
+    async def _acknowledge(self, position: Position) -> None:
+        try:
+            await self._client.ack(CONSUMER, position)
+        except ClientError as error:
+            if error.status not in ANOTHER_STORE:
+                raise

@@ -1,0 +1,268 @@
+"""What is to be done in Slurm, one order at a time: a pure function of what the daemon and Slurm have said.
+
+    bad for a while      look ──> drain, unless it takes no work already ──> acknowledge
+    well for a while     look ──> resume, if the drain is ours
+    unknown              nothing
+
+It goes by what stands and not by what changed: whatever either side forgets, or does twice, the next look
+mends. It never touches a drain whose reason is not ours, nor a node that is down, which takes no work.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from nodeagent.client import Position
+from nodeagent.schedulers.slurm.reasons import is_own, reason
+from nodeagent.schedulers.slurm.standing import Standing, Verdicts
+
+SECOND_NS: Final = 1_000_000_000
+
+FRESH_NS: Final = SECOND_NS
+"""Nothing is changed by what Slurm said before: a person may have changed it since."""
+
+IDLE_LOOKS: Final = 20
+"""So many times as long between two looks where nothing is wrong: thousands of nodes ask one slurmctld."""
+
+LONGEST_PAUSE_NS: Final = 30 * SECOND_NS
+MOST_PAUSES: Final = 5
+"""2, 4, 8, 16, 30 s: after that no longer."""
+
+REQUEUE_TRIES: Final = 3
+
+_UNKNOWN: Final = Verdicts(standing=Standing.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Well for ``resume_after_ns`` before it is resumed; ``look_each_ns`` between looks at what is wrong."""
+
+    resume_after_ns: int
+    look_each_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """What Slurm says of it. ``takes_work`` is false also of one that is down or fails."""
+
+    takes_work: bool
+    is_drained: bool
+    reason: str = ""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether we have drained it."""
+        return self.is_drained and is_own(self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Ask Slurm how the node is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Requeue:
+    """The number of a job of Slurm that is to run elsewhere, if it still runs here."""
+
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledge:
+    """Everything up to here has had its effect."""
+
+    position: Position
+
+
+Order = Look | Drain | Resume | Requeue | Acknowledge
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """By the daemon. ``jobs`` are those that are to run elsewhere, () where the site leaves them alone."""
+
+    position: Position
+    verdicts: Verdicts
+    jobs: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The answer to ``Look``."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The order that was given last has had its effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """It has not, and is given again after a pause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has passed."""
+
+
+Given = Told | Seen | Done | Failed | Tick
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """``bad_seq`` is the number at which it became bad, ``well_since_ns`` since when it is well. ``busy`` is
+    the order that is being done, ``failures`` how many failed in a row, ``tries`` those of one requeue, and
+    ``requeued`` the jobs that were requeued or could not be.
+    """
+
+    position: Position | None = None
+    acknowledged: Position | None = None
+    verdicts: Verdicts = _UNKNOWN
+    bad_seq: int = 0
+    well_since_ns: int | None = None
+    jobs: tuple[int, ...] = ()
+    requeued: frozenset[int] = frozenset()
+    node: Node | None = None
+    seen_ns: int = 0
+    busy: Order | None = None
+    failures: int = 0
+    tries: int = 0
+    not_before_ns: int = 0
+
+
+def decide(state: State, given: Given, now_ns: int, settings: Settings) -> tuple[State, Order | None]:
+    state = _taken(state, given, now_ns)
+    order = _next(state, now_ns, settings)
+    if order is not None:
+        return replace(state, busy=order), order
+    is_settled = state.busy is None and now_ns >= state.not_before_ns
+    return (replace(state, failures=0) if is_settled else state), None
+
+
+def next_deadline(state: State, settings: Settings) -> int | None:
+    """When ``Tick`` is due; None where only an answer, or the daemon, can change anything."""
+    if state.busy is not None or state.position is None:
+        return None
+    due = [state.seen_ns + _between_looks_ns(state, settings)] if state.node else [state.not_before_ns]
+    resumed_ns = _resume_ns(state, settings)
+    if resumed_ns is not None:
+        due.append(resumed_ns)
+    return max(min(due), state.not_before_ns)
+
+
+# ---------------------------------------------------------------------- what is known
+
+
+def _taken(state: State, given: Given, now_ns: int) -> State:
+    match given:
+        case Told():
+            return _told(state, given, now_ns)
+        case Seen():
+            # What failed before may fail again, though Slurm answers: its pauses go on growing.
+            return replace(state, busy=None, not_before_ns=0, node=given.node, seen_ns=now_ns)
+        case Done():
+            return _done(state, now_ns)
+        case Failed():
+            return _failed(state, now_ns)
+        case Tick():
+            return state
+
+
+def _told(state: State, told: Told, now_ns: int) -> State:
+    before, standing = state.verdicts.standing, told.verdicts.standing
+    if standing is not before or state.position is None:
+        # Slurm is asked anew: what it said last may be from long ago.
+        state = replace(
+            state,
+            node=None if state.busy is None else state.node,
+            bad_seq=told.position.seq,
+            well_since_ns=now_ns if standing is Standing.WELL else None,
+        )
+    return replace(
+        state,
+        position=told.position,
+        verdicts=told.verdicts,
+        jobs=told.jobs,
+        requeued=state.requeued.intersection(told.jobs),
+    )
+
+
+def _free(state: State) -> State:
+    return replace(state, busy=None, failures=0, not_before_ns=0)
+
+
+def _done(state: State, now_ns: int) -> State:
+    order, state = state.busy, _free(state)
+    match order:
+        case Drain():
+            drained = Node(takes_work=False, is_drained=True, reason=order.reason)
+            return replace(state, node=drained, seen_ns=now_ns)
+        case Resume():
+            # Whether it is well or down, and so takes work, the next look shows.
+            return replace(state, node=None)
+        case Requeue():
+            return replace(state, tries=0, requeued=state.requeued | {order.job})
+        case Acknowledge():
+            return replace(state, acknowledged=order.position)
+        case _:
+            return state
+
+
+def _failed(state: State, now_ns: int) -> State:
+    failures = state.failures + 1
+    if isinstance(state.busy, Requeue):
+        if state.tries + 1 >= REQUEUE_TRIES:
+            return replace(_free(state), tries=0, requeued=state.requeued | {state.busy.job})
+        state = replace(state, tries=state.tries + 1)
+    pause_ns = min(SECOND_NS << min(failures, MOST_PAUSES), LONGEST_PAUSE_NS)
+    return replace(state, busy=None, node=None, failures=failures, not_before_ns=now_ns + pause_ns)
+
+
+# ---------------------------------------------------------------------- what follows
+
+
+def _next(state: State, now_ns: int, settings: Settings) -> Order | None:
+    if state.busy is not None or state.position is None or now_ns < state.not_before_ns:
+        return None
+    node = state.node
+    if node is None or now_ns >= state.seen_ns + _between_looks_ns(state, settings):
+        return Look()
+    is_fresh = now_ns - state.seen_ns <= FRESH_NS
+    if state.verdicts.standing is Standing.BAD and node.takes_work:
+        return Drain(_reason(state)) if is_fresh else Look()
+    for job in state.jobs:
+        if job not in state.requeued:
+            return Requeue(job)
+    resumed_ns = _resume_ns(state, settings)
+    if resumed_ns is not None and now_ns >= resumed_ns:
+        return Resume() if is_fresh else Look()
+    return Acknowledge(state.position) if state.position != state.acknowledged else None
+
+
+def _reason(state: State) -> str:
+    verdicts = state.verdicts
+    return reason(verdicts.code, verdicts.device, verdicts.others, state.bad_seq)
+
+
+def _between_looks_ns(state: State, settings: Settings) -> int:
+    is_wrong = state.verdicts.standing is Standing.BAD or (state.node is not None and state.node.is_ours)
+    return settings.look_each_ns * (1 if is_wrong else IDLE_LOOKS)
+
+
+def _resume_ns(state: State, settings: Settings) -> int | None:
+    """When a drain of ours is to end; None where there is none, or the node is not well."""
+    if state.well_since_ns is None or state.node is None or not state.node.is_ours:
+        return None
+    return state.well_since_ns + settings.resume_after_ns

@@ -1,0 +1,137 @@
+"""Slurm by its own commands: scontrol and squeue, each with a time limit, none found by ``PATH``.
+
+It decides nothing. A command that fails, or takes too long, is a ``SlurmError`` with Slurm's own words; what
+it was to do may have been done all the same.
+"""
+
+import asyncio
+import contextlib
+import os
+import re
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from nodeagent.schedulers.slurm.decide import Node
+
+COMMAND_LIMIT_S: Final = 30.0
+"""A slurmctld that is busy answers late; scontrol itself gives up after some tries."""
+
+_ENVIRONMENT: Final = ("SLURM_CONF", "SLURM_CONF_SERVER", "TZ")
+"""Of ours, what its commands are to know: where Slurm's configuration is."""
+
+_STATE: Final = re.compile(r"^\s*State=(\S+)", re.MULTILINE)
+_REASON: Final = re.compile(r"^\s*Reason=(.*?)(?: \[[^\[\]]*@[^\[\]]*\])?$", re.MULTILINE)
+"""scontrol appends who has set it, and when."""
+
+_FLAG: Final = re.compile(r"[A-Z_]+")
+_CLOSED: Final = frozenset({"DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "ERROR"})
+_DRAINED: Final = frozenset({"DRAIN", "DRAINED", "DRAINING"})
+"""Each in a form of scontrol(1), NODE STATES."""
+
+_NO_JOB: Final = "Invalid job id"
+
+
+class SlurmError(Exception):
+    """Slurm did not answer, or refused."""
+
+
+class NoSuchNode(SlurmError):
+    """Slurm knows no node of this name: it may have another one now."""
+
+
+class Slurm:
+    """``folder`` holds its commands."""
+
+    def __init__(
+        self, folder: Path, environ: Mapping[str, str] = os.environ, limit_s: float = COMMAND_LIMIT_S
+    ) -> None:
+        self._folder = folder
+        self._limit_s = limit_s
+        kept = {name: environ[name] for name in _ENVIRONMENT if name in environ}
+        self._environ = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", **kept}
+
+    async def name_of_this_node(self) -> str:
+        """By the configuration of Slurm: the node whose NodeHostname is this machine's.
+
+        Raises SlurmError, also where there are several.
+        """
+        host = socket.gethostname().partition(".")[0]
+        names = (await self._run("scontrol", "show", "aliases", host)).split()
+        if len(names) != 1:
+            has = f"has the nodes {', '.join(names)}" if names else "has no node"
+            raise SlurmError(f"Slurm {has} of the host name {host}: set node_name in [slurm]")
+        return names[0]
+
+    async def node(self, name: str) -> Node:
+        """Raises SlurmError, NoSuchNode among them."""
+        return node_of(await self._node(name))
+
+    async def drain(self, name: str, reason: str) -> None:
+        await self._run("scontrol", "update", f"NodeName={name}", "State=DRAIN", f"Reason={reason}")
+
+    async def resume(self, name: str) -> None:
+        """A node that is down besides stays so."""
+        await self._run("scontrol", "update", f"NodeName={name}", "State=UNDRAIN")
+
+    async def requeue(self, job: int, node: str) -> bool:
+        """False where it does not run there any more."""
+        among = (f"--jobs={job}", f"--nodelist={node}", "--states=RUNNING,SUSPENDED")
+        try:
+            listed = await self._run("squeue", "--noheader", *among, "--format=%A")
+        except SlurmError as error:
+            if _NO_JOB in str(error):
+                return False
+            raise
+        if listed.strip():
+            await self._run("scontrol", "requeue", str(job))
+        return bool(listed.strip())
+
+    async def _node(self, name: str) -> str:
+        try:
+            return await self._run("scontrol", "show", "node", name)
+        except SlurmError as error:
+            if "not found" in str(error):
+                raise NoSuchNode(str(error)) from error
+            raise
+
+    async def _run(self, program: str, *arguments: str) -> str:
+        path = self._folder / program
+        try:
+            process = await asyncio.create_subprocess_exec(
+                path,
+                *arguments,
+                env=self._environ,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+            )
+        except OSError as error:
+            raise SlurmError(f"{path}: {error.strerror}; programs in [slurm] names its folder") from error
+        try:
+            async with asyncio.timeout(self._limit_s):
+                out, err = await process.communicate()
+        except TimeoutError:
+            raise SlurmError(f"{program} {arguments[0]}: no answer for {self._limit_s:g} s") from None
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+        if process.returncode:
+            said = " ".join((err or out).decode(errors="replace").split())
+            raise SlurmError(f"{program} {arguments[0]}: {said or f'status {process.returncode}'}")
+        return out.decode(errors="replace")
+
+
+def node_of(text: str) -> Node:
+    """From what ``scontrol show node`` prints. Raises SlurmError."""
+    state = _STATE.search(text)
+    if state is None:
+        raise SlurmError("scontrol show: it does not say the state of the node")
+    flags = frozenset(_FLAG.findall(state[1]))
+    reason = _REASON.search(text)
+    return Node(
+        takes_work=not flags & _CLOSED,
+        is_drained=bool(flags & _DRAINED),
+        reason="" if reason is None else reason[1],
+    )

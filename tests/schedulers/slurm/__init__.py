@@ -1,0 +1,1 @@
+"""The Slurm bridge without a Slurm: what it decides."""

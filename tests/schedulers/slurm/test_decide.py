@@ -1,0 +1,239 @@
+"""What the bridge orders: values in, values out, each story with the times at which things happen."""
+
+from dataclasses import dataclass, field
+
+from nodeagent.client import Position
+from nodeagent.schedulers.slurm.decide import (
+    SECOND_NS,
+    Acknowledge,
+    Done,
+    Drain,
+    Failed,
+    Given,
+    Look,
+    Node,
+    Order,
+    Requeue,
+    Resume,
+    Seen,
+    Settings,
+    State,
+    Tick,
+    Told,
+    decide,
+    next_deadline,
+)
+from nodeagent.schedulers.slurm.standing import Standing, Verdicts
+
+SETTINGS = Settings(resume_after_ns=60 * SECOND_NS, look_each_ns=30 * SECOND_NS)
+FREE = Node(takes_work=True, is_drained=False)
+DOWN = Node(takes_work=False, is_drained=False, reason="Not responding")
+OURS = Node(takes_work=False, is_drained=True, reason="80E18005 npu3 (nodeagent #7)")
+ANOTHERS = Node(takes_work=False, is_drained=True, reason="cable is changed")
+BAD = Verdicts(standing=Standing.BAD, code="80E18005", device="npu3")
+WELL = Verdicts(standing=Standing.WELL)
+UNKNOWN = Verdicts(standing=Standing.UNKNOWN)
+
+
+def at(seq: int) -> Position:
+    return Position(uuid="u", epoch=1, seq=seq)
+
+
+@dataclass
+class Story:
+    """``slurm`` answers each look; every other order is done at once unless ``fails`` says otherwise."""
+
+    slurm: Node = FREE
+    state: State = field(default_factory=State)
+    now_ns: int = 0
+    orders: list[Order] = field(default_factory=list)
+    looks: int = 0
+    fails: bool = False
+    refused: Order | None = None
+
+    def give(self, given: Given) -> list[Order]:
+        """The orders that follow, without the looks; all are done."""
+        self.orders = []
+        while True:
+            self.state, order = decide(self.state, given, self.now_ns, SETTINGS)
+            if order is None:
+                return self.orders
+            given = self._do(order)
+
+    def _do(self, order: Order) -> Given:
+        if not isinstance(order, Look):
+            self.orders.append(order)
+        if self.fails or order == self.refused:
+            return Failed()
+        match order:
+            case Look():
+                self.looks += 1
+                return Seen(self.slurm)
+            case Drain():
+                self.slurm = Node(takes_work=False, is_drained=True, reason=order.reason)
+            case Resume():
+                self.slurm = FREE
+        return Done()
+
+    def told(self, seq: int, verdicts: Verdicts, *jobs: int) -> list[Order]:
+        return self.give(Told(at(seq), verdicts, jobs))
+
+    def after(self, seconds: float) -> list[Order]:
+        """What is ordered until then, by each deadline that comes."""
+        end_ns = self.now_ns + int(seconds * SECOND_NS)
+        orders: list[Order] = []
+        while (due_ns := next_deadline(self.state, SETTINGS)) is not None and due_ns <= end_ns:
+            self.now_ns = max(self.now_ns, due_ns)
+            orders += self.give(Tick())
+        self.now_ns = end_ns
+        return orders
+
+
+def test_a_bad_node_is_drained_and_then_acknowledged() -> None:
+    story = Story()
+    assert story.told(6, WELL) == [Acknowledge(at(6))]
+    assert story.told(7, BAD) == [Drain("80E18005 npu3 (nodeagent #7)"), Acknowledge(at(7))]
+
+
+def test_further_events_of_a_bad_node_drain_it_no_second_time() -> None:
+    story = Story()
+    story.told(7, BAD)
+    looks = story.looks
+    assert story.told(8, BAD) == [Acknowledge(at(8))]
+    assert story.looks == looks
+
+
+def test_a_start_finds_its_own_drain_and_drains_no_second_time() -> None:
+    assert Story(slurm=OURS).told(9, BAD) == [Acknowledge(at(9))]
+
+
+def test_a_start_ends_the_drain_that_an_earlier_life_has_left() -> None:
+    story = Story(slurm=OURS)
+    assert story.told(9, WELL) == [Acknowledge(at(9))]
+    assert story.after(59) == []
+    assert story.after(1) == [Resume()]
+    assert story.slurm == FREE
+
+
+def test_a_drain_of_another_is_left_alone_in_health_and_sickness() -> None:
+    story = Story(slurm=ANOTHERS)
+    assert story.told(7, BAD) == [Acknowledge(at(7))]
+    assert story.told(8, WELL) == [Acknowledge(at(8))]
+    assert story.after(10_000) == []
+    assert story.slurm == ANOTHERS
+
+
+def test_once_another_has_resumed_a_bad_node_it_is_drained() -> None:
+    story = Story(slurm=ANOTHERS)
+    story.told(7, BAD)
+    story.slurm = FREE
+    assert story.after(30) == [Drain("80E18005 npu3 (nodeagent #7)")]
+
+
+def test_a_person_who_writes_another_reason_has_taken_the_node_over() -> None:
+    story = Story()
+    story.told(7, BAD)
+    story.slurm = ANOTHERS
+    story.told(8, WELL)
+    assert story.after(10_000) == []
+    assert story.slurm == ANOTHERS
+
+
+def test_a_node_that_is_down_is_drained_when_it_comes_back() -> None:
+    story = Story(slurm=DOWN)
+    assert story.told(7, BAD) == [Acknowledge(at(7))]
+    story.slurm = FREE
+    assert story.after(30) == [Drain("80E18005 npu3 (nodeagent #7)")]
+
+
+def test_a_drain_that_slurm_forgot_is_done_again() -> None:
+    story = Story()
+    story.told(7, BAD)
+    story.slurm = FREE
+    assert story.after(30) == [Drain("80E18005 npu3 (nodeagent #7)")]
+
+
+def test_a_node_is_well_for_a_minute_in_a_row_before_it_is_resumed() -> None:
+    story = Story()
+    story.told(7, BAD)
+    story.told(8, WELL)
+    story.after(59)
+    story.told(9, BAD)
+    story.told(10, WELL)
+    assert story.after(59) == []
+    assert story.after(1) == [Resume()]
+
+
+def test_unknown_neither_drains_nor_resumes_and_the_minute_begins_anew() -> None:
+    story = Story()
+    assert story.told(6, UNKNOWN) == [Acknowledge(at(6))]
+    assert story.after(10_000) == []
+    story.told(7, BAD)
+    assert story.told(8, UNKNOWN) == [Acknowledge(at(8))]
+    assert story.after(10_000) == []
+    story.told(9, WELL)
+    assert story.after(59) == []
+    assert story.after(1) == [Resume()]
+
+
+def test_while_slurm_does_not_answer_nothing_is_acknowledged_and_all_is_done_later() -> None:
+    story = Story()
+    story.told(6, WELL)
+    story.fails = True
+    assert story.told(7, BAD) == []
+    assert story.after(1000) == []
+    assert story.state.acknowledged == at(6)
+    story.fails = False
+    assert story.after(30) == [Drain("80E18005 npu3 (nodeagent #7)"), Acknowledge(at(7))]
+
+
+def test_the_pauses_between_tries_grow_to_half_a_minute() -> None:
+    story = Story(fails=True)
+    story.told(7, BAD)
+    pauses = []
+    for _ in range(7):
+        before_ns = story.now_ns
+        due_ns = next_deadline(story.state, SETTINGS)
+        assert due_ns is not None
+        story.now_ns = due_ns
+        pauses.append((due_ns - before_ns) // SECOND_NS)
+        story.give(Tick())
+    assert pauses == [2, 4, 8, 16, 30, 30, 30]
+
+
+def test_a_job_is_requeued_once_and_only_after_the_drain() -> None:
+    story = Story()
+    drained, requeued, acknowledged = story.told(7, BAD, 41)
+    assert isinstance(drained, Drain)
+    assert [requeued, acknowledged] == [Requeue(41), Acknowledge(at(7))]
+    assert story.told(8, BAD, 41) == [Acknowledge(at(8))]
+    story.told(9, BAD)
+    assert story.told(10, BAD, 41) == [Requeue(41), Acknowledge(at(10))], "it came back to the node"
+
+
+def test_a_job_that_cannot_be_requeued_is_given_up_after_three_tries() -> None:
+    story = Story()
+    story.told(7, BAD)
+    story.refused = Requeue(41)
+    assert story.told(8, BAD, 41) == [Requeue(41)]
+    assert story.after(5) == [Requeue(41)]
+    assert story.after(5) == [Requeue(41), Acknowledge(at(8))]
+    assert story.after(3600) == []
+
+
+def test_thousands_of_well_nodes_ask_slurmctld_seldom() -> None:
+    story = Story()
+    story.told(6, WELL)
+    before = story.looks
+    story.after(3600)
+    assert story.looks - before == 6
+
+
+def test_a_drain_or_a_resume_follows_a_look_of_the_same_moment() -> None:
+    story = Story()
+    story.told(7, BAD)
+    story.told(8, WELL)
+    story.after(59.5)
+    story.slurm = ANOTHERS
+    assert story.after(10) == []
+    assert story.slurm == ANOTHERS
