@@ -56,13 +56,14 @@ class Member:
     def left(self, leave: Leave, state: State) -> None:
         """The supervisor leaves; ``state`` is its session's."""
         has_run = state.executions >= self.plan.execution
+        was_ended = state.cause is Cause.SIGNALLED or (state.is_watched_only and state.signal is not None)
         outcome = Outcome(
             node=self.node,
             run=self.plan.run,
             status=leave.status,
             why=leave.why,
             fault=leave.fault,
-            signalled=state.cause is Cause.SIGNALLED and not leave.fault,
+            signalled=was_ended and not leave.fault,
             progressed=state.progressed,
             next_why=leave.next_why,
             pause_s=leave.pause_s,
