@@ -12,8 +12,9 @@ from typing import Final
 from nodeagent.job.model import Status, Why
 from nodeagent.job.step.model import Ended, Outcome
 
-SILENT_IN_ROW: Final = 3
-"""So many runs in a row may end without any node saying why."""
+SILENT_IN_ROW: Final = 6
+"""So many runs in a row may end without any node saying why, a minute in all: a controller that was just
+started anew refuses steps for some seconds."""
 
 _AWAY: Final = frozenset({Status.RESCHEDULE.value, Status.RESCHEDULE_ISOLATED.value})
 

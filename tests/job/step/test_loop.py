@@ -184,12 +184,12 @@ def test_a_node_that_says_nothing_is_tried_again_where_there_is_none() -> None:
 def test_silence_is_not_tried_for_ever() -> None:
     play = Play()
     play.begin()
-    for _ in range(3):
+    for _ in range(6):
         play.end(status=1)
         play.give(Waited())
         play.allow()
     play.end(status=1)
-    assert (play.left, play.kept.placements, len(play.plans)) == (75, 1, 4)
+    assert (play.left, play.kept.placements, len(play.plans)) == (75, 1, 7)
 
 
 def test_silence_without_leave_to_run_again_ends_with_the_status_of_srun() -> None:
