@@ -32,4 +32,5 @@ if [ -d /run/systemd/system ]; then
         deb-systemd-invoke start nodeagent.service
     fi
     allow_resets configure
+    systemctl try-restart nodeagent-slurm.service # it is off unless somebody has enabled it
 fi

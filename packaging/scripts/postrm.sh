@@ -12,7 +12,7 @@ if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
 fi
 if [ "$1" = purge ]; then
     if command -v deb-systemd-helper >/dev/null; then
-        deb-systemd-helper purge nodeagent.service >/dev/null
+        deb-systemd-helper purge nodeagent.service nodeagent-slurm.service >/dev/null
     fi
     rm -rf /var/lib/nodeagent /var/lib/nodeagent-reset /var/cache/nodeagent
 fi

@@ -53,5 +53,5 @@ failed-upgrade) wait_for_resets 0 ;; # the version before has waited already
     ;;
 esac
 if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
-    deb-systemd-invoke stop nodeagent.service
+    deb-systemd-invoke stop nodeagent-slurm.service nodeagent.service
 fi

@@ -109,6 +109,8 @@ class Cluster:
             "ProctrackType": "proctrack/cgroup" if HAS_CGROUPS else "proctrack/linuxproc",
             "TaskPlugin": "task/none",
             "SelectType": "select/cons_tres",
+            # As shipped a job has all memory of its nodes, and no second one fits.
+            "SelectTypeParameters": "CR_Core",
             "MpiDefault": "none",
             "FirstJobId": str(self.first_job),
             "KillWait": "2",

@@ -72,13 +72,30 @@ class Bridged:
         wanted = seq or (await self.node.snapshot()).position.seq
 
         async def found() -> bool:
-            return any(each.name == "slurm" and each.seq >= wanted for each in await self._consumers())
+            return any(each.name == "slurm" and each.seq >= wanted for each in await self.consumers())
 
         await self.node.daemon.comes(found, f"an acknowledgement of {wanted}\n{self.said}")
         return wanted
 
-    async def _consumers(self) -> Sequence[Consumer]:
+    async def consumers(self) -> Sequence[Consumer]:
         return await self.node.daemon.asked(lambda client: client.consumers())
+
+    async def is_at(self, verdict: str, device: str = "npu3") -> None:
+        """Wait until the device has this verdict."""
+
+        async def found() -> bool:
+            return (await self.node.verdicts())[device] == verdict
+
+        await self.node.daemon.comes(found, f"{device} is {verdict}")
+
+    def scontrol(self, script: str) -> None:
+        """Another program in place of Slurm's; what it writes lies beside it. Before the start."""
+        folder = self.folder / "programs"
+        folder.mkdir()
+        program = folder / "scontrol"
+        program.write_text(f'#!/bin/sh\ncd "{folder}" || exit\n{script}\n')
+        program.chmod(0o755)
+        self.keys = (*self.keys, f'programs = "{folder}"')
 
     async def comes(self, found: Callable[[], object], what: str) -> None:
         """As ``until``; the failure shows what bridge and Slurm have said."""

@@ -1,12 +1,15 @@
 """The bridge on a real cluster of three nodes: what it drains, what it leaves alone, and what it survives."""
 
+import asyncio
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.slurm.cluster import Cluster
+from tests.slurm.cluster import Cluster, cluster
 from tests.slurm.node import CODE, FAULT, bridged
+from tests.stories.daemon import ROOT
 
 pytestmark = pytest.mark.root
 
@@ -34,3 +37,165 @@ async def test_a_fault_drains_its_node_alone_with_the_code_where_sinfo_shows_it(
         n2.node.node.clear_code("npu3", FAULT)
         await n2.comes(lambda: three_nodes.state("n2") == ["IDLE"], "n2 works again")
         assert three_nodes.reason("n2") == ""
+
+
+async def test_a_drain_of_a_person_is_neither_replaced_nor_ended(
+    three_nodes: Cluster, tmp_path: Path
+) -> None:
+    three_nodes.run("scontrol", "update", "nodename=n2", "state=drain", "reason=cable is changed")
+    async with bridged(tmp_path / "n2", three_nodes, "n2", keys=[AT_ONCE]) as n2:
+        await n2.start_daemon()
+        await n2.start_bridge()
+        n2.node.node.raise_code("npu3", FAULT)
+        await n2.is_at("ISOLATE")
+        await n2.acknowledged()
+        assert three_nodes.reason("n2") == "cable is changed"
+
+        n2.node.node.clear_code("npu3", FAULT)
+        await n2.is_at("ALLOW")
+        await n2.acknowledged()
+        assert three_nodes.reason("n2") == "cable is changed"
+        assert "DRAIN" in three_nodes.state("n2")
+
+
+async def test_a_node_that_cannot_be_told_is_neither_drained_nor_resumed(
+    three_nodes: Cluster, tmp_path: Path
+) -> None:
+    async with bridged(tmp_path / "n2", three_nodes, "n2", keys=[AT_ONCE]) as n2:
+        await n2.start_daemon()
+        await n2.start_bridge()
+        silent = n2.node.node.hang("npu5")
+        await n2.is_at("UNKNOWN", "npu5")
+        await n2.acknowledged()
+        assert three_nodes.state("n2") == ["IDLE"]
+
+        n2.node.node.raise_code("npu3", FAULT)
+        await n2.is_drained()
+        n2.node.node.clear_code("npu3", FAULT)
+        await n2.is_at("ALLOW")
+        await n2.acknowledged()
+        assert "DRAIN" in three_nodes.state("n2")
+
+        n2.node.node.release(silent)
+        await n2.comes(lambda: three_nodes.state("n2") == ["IDLE"], "n2 works again")
+
+
+async def test_killed_between_drain_and_acknowledgement_it_drains_no_second_time(
+    three_nodes: Cluster, tmp_path: Path
+) -> None:
+    async with bridged(tmp_path / "n2", three_nodes, "n2") as n2:
+        n2.scontrol('/usr/bin/scontrol "$@"; case "$*" in *DRAIN*) echo >>drains; kill -9 $PPID;; esac')
+        await n2.start_daemon()
+        await n2.start_bridge()
+        before = await n2.acknowledged()
+        n2.node.node.raise_code("npu3", FAULT)
+        await n2.is_drained()
+        assert n2.bridge is not None
+        assert await n2.bridge.wait() == -9
+        first = three_nodes.reason("n2")
+        assert [each.seq for each in await n2.consumers()] == [before]
+
+        await n2.start_bridge()
+        await n2.acknowledged()
+        assert (n2.folder / "programs" / "drains").read_text() == "\n"
+        assert three_nodes.reason("n2") == first
+
+
+@pytest.mark.parametrize("away", ["controller", "munge"])
+async def test_what_happens_while_slurm_does_not_answer_is_done_when_it_does(
+    three_nodes: Cluster, tmp_path: Path, away: str
+) -> None:
+    async with bridged(tmp_path / "n2", three_nodes, "n2") as n2:
+        await n2.start_daemon()
+        await n2.start_bridge()
+        before = await n2.acknowledged()
+        three_nodes.end(away)
+        n2.node.node.raise_code("npu3", FAULT)
+        await n2.comes(lambda: "trying again" in n2.said, "it says that Slurm does not answer")
+        assert [each.seq for each in await n2.consumers()] == [before]
+
+        start = three_nodes.start_controller if away == "controller" else three_nodes.start_munge
+        start()
+        assert await n2.is_drained() == f"{CODE} npu3 (nodeagent #SEQ)"
+        await n2.acknowledged()
+        assert "Slurm answers again" in n2.said
+
+
+async def test_a_drain_that_slurmctld_lost_in_a_crash_is_done_again(
+    three_nodes: Cluster, tmp_path: Path
+) -> None:
+    async with bridged(tmp_path / "n2", three_nodes, "n2") as n2:
+        await n2.start_daemon()
+        await n2.start_bridge()
+        n2.node.node.raise_code("npu3", FAULT)
+        await n2.acknowledged()
+        first = three_nodes.reason("n2")
+        three_nodes.run(
+            "scontrol", "update", "nodename=n2", "state=resume"
+        )  # as if it had never been written
+        await n2.is_drained()
+        assert three_nodes.reason("n2") == first
+
+
+async def test_a_node_that_got_another_name_is_drained_under_it(tmp_path: Path) -> None:
+    with cluster(tmp_path / "slurm", nodes=["old"]) as slurm:
+        async with bridged(tmp_path / "node", slurm, "") as node:
+            await node.start_daemon()
+            await node.start_bridge()
+            node.node.node.raise_code("npu3", FAULT)
+            await node.is_drained("old")
+
+            slurm.end("controller")
+            slurm.kill("old")
+            slurm.nodes = ["new"]
+            slurm.configure()
+            slurm.start_controller()
+            slurm.start_node("new")
+            assert await node.is_drained("new") == f"{CODE} npu3 (nodeagent #SEQ)"
+
+
+async def test_a_restart_of_the_daemon_changes_nothing_and_the_drain_ends_after_it(
+    three_nodes: Cluster, tmp_path: Path
+) -> None:
+    async with bridged(tmp_path / "n2", three_nodes, "n2", keys=[AT_ONCE]) as n2:
+        await n2.start_daemon()
+        await n2.start_bridge()
+        n2.node.node.raise_code("npu3", FAULT)
+        await n2.is_drained()
+        first = three_nodes.reason("n2")
+        await n2.node.kill()
+        n2.node.node.clear_code("npu3", FAULT)
+        await n2.node.start()
+        await n2.comes(lambda: three_nodes.state("n2") == ["IDLE"], "n2 works again")
+        assert n2.said.count("is drained") == 1, first
+
+
+ACK_AS_ANOTHER = """
+import sys
+from nodeagent.client import Client
+with Client(sys.argv[1]) as client:
+    client.ack("slurm", next(client.watch()).position)
+"""
+
+
+async def test_a_name_that_another_user_acknowledges_under_is_refused_in_words(
+    three_nodes: Cluster, tmp_path: Path
+) -> None:
+    async with bridged(tmp_path / "n2", three_nodes, "n2") as n2:
+        await n2.start_daemon()
+        # Its own user, yet with root's way into the folders of the test.
+        another = (
+            "setpriv",
+            "--reuid=65534",
+            "--clear-groups",
+            "--inh-caps=+dac_override",
+            "--ambient-caps=+dac_override",
+        )
+        acked = await asyncio.create_subprocess_exec(
+            *another, sys.executable, "-c", ACK_AS_ANOTHER, n2.node.daemon.socket, cwd=ROOT
+        )
+        assert await acked.wait() == 0
+        await n2.start_bridge()
+        assert n2.bridge is not None
+        assert await n2.bridge.wait() == 1, n2.said
+        assert "consumer 'slurm' belongs to uid:65534" in n2.said.splitlines()[-1]

@@ -1,7 +1,7 @@
 """``nodeagent scan``: one answer, in the exit status, for programs that ask whether a node is good.
 
 Fit for node-problem-detector's custom plug-ins, and for a site's own script. Slurm's HealthCheckProgram is no
-such program: it takes no arguments, and slurmd looks at nothing but its time-out.
+such program: slurmd looks at nothing but its time-out. ``nodeagent slurm health`` is made for it.
 """
 
 import logging
@@ -61,7 +61,7 @@ def command(socket: Path | None, config_path: Path | None, output: Output) -> No
     open is waited for, up to a minute. Without permission to ask the daemon the exit status is 2.
     """
     try:
-        answer = _look(socket, config_path)
+        answer = look(socket, config_path)
     except Failure as failure:
         answer = Answer("nobody", (), failure.message.splitlines())
     if output == Output.JSON:
@@ -79,7 +79,8 @@ def command(socket: Path | None, config_path: Path | None, output: Output) -> No
     raise SystemExit(answer.status)
 
 
-def _look(socket: Path | None, config_path: Path | None) -> Answer:
+def look(socket: Path | None, config_path: Path | None) -> Answer:
+    """Without a daemon it looks itself. Raises Failure."""
     try:
         with connection.opened(asking_socket(socket, config_path)) as daemon:
             current = snapshot.take(daemon).snapshot

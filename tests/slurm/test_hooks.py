@@ -1,0 +1,169 @@
+"""Prolog and epilog, run by a real slurmd, with a real daemon on emulated chips."""
+
+import os
+import stat
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.slurm.cluster import Cluster, cluster
+from tests.slurm.node import Bridged, bridged
+from tests.stories.daemon import ROOT
+
+pytestmark = pytest.mark.root
+
+HOOKS: Final = ROOT / "packaging" / "examples" / "slurm"
+WAITS: Final = "touch began; while [ ! -e go ]; do sleep 0.05; done"
+
+
+def hooked(folder: Path, **env: str) -> dict[str, str]:
+    """What of slurm.conf makes the hooks those of a daemon that lies beside, in the folder of its node."""
+    settings = {"PrologFlags": "Alloc", "GresTypes": "npu,gpu"}
+    for hook in ("prolog", "epilog"):
+        script = folder / f"{hook}.sh"
+        own = {
+            "NODEAGENT": f"{sys.prefix}/bin/nodeagent",
+            "NODEAGENT_CONTROL_SOCKET": f"{folder}/$SLURMD_NODENAME/c.sock",
+            "NODEAGENT_HOOKS": f"{folder}/hooks-$SLURMD_NODENAME",
+            "NODEAGENT_PAUSE_S": "0.1",
+            **env,
+        }
+        words = " ".join(f'{key}="{value}"' for key, value in own.items())
+        script.write_text(f"#!/bin/sh\nexport {words}\nexec {HOOKS / hook}\n")
+        script.chmod(0o755)
+        settings[hook.capitalize()] = str(script)
+    return settings
+
+
+def gres(folder: Path) -> dict[str, str]:
+    """gres.conf, with a file for each chip, by its name: as Slurm knows the places of chips."""
+    (folder / "dev").mkdir()
+    for name in (*(f"npu{number}" for number in range(8)), "gpu0", "gpu1"):
+        os.mknod(folder / "dev" / name, stat.S_IFCHR, os.makedev(1, 3))  # Slurm takes no other file for a GPU
+    lines = (f"Name=npu File={folder}/dev/npu[0-7]", f"Name=gpu File={folder}/dev/gpu[0-1]")
+    return {"gres.conf": "\n".join((*lines, ""))}
+
+
+@pytest.fixture
+def slurm(tmp_path: Path) -> Iterator[Cluster]:
+    made = {"settings": hooked(tmp_path), "of_nodes": "Gres=npu:8,gpu:2", "files": gres(tmp_path)}
+    with cluster(tmp_path / "slurm", nodes=("n1", "n2"), **made) as running:
+        yield running
+
+
+@pytest.fixture
+async def n1(tmp_path: Path, slurm: Cluster) -> AsyncIterator[Bridged]:
+    async with bridged(tmp_path / "n1", slurm, "n1") as node:
+        yield node
+
+
+async def claims(node: Bridged) -> dict[str, list[str]]:
+    devices = (await node.node.snapshot()).devices
+    return {each.name: [claim.job for claim in each.claims] for each in devices if each.claims}
+
+
+async def claimed(node: Bridged, wanted: dict[str, list[str]]) -> None:
+    """Wait until just these are claimed: on a slow machine Slurm, or the daemon, may answer too late."""
+
+    async def found() -> bool:
+        return await claims(node) == wanted
+
+    await node.node.daemon.comes(found, f"claims {wanted}")
+
+
+async def begins(node: Bridged, *options: str) -> int:
+    """The number of a job that runs until the file ``go`` is there."""
+    job = node.cluster.submit(WAITS, "--nodelist=n1", *options)
+    await node.comes((node.cluster.folder / "began").exists, f"job {job}")
+    return job
+
+
+async def ends(node: Bridged, job: int) -> None:
+    (node.cluster.folder / "go").touch()
+    await node.comes(lambda: node.cluster.job(job)["JobState"] == "COMPLETED", f"the end of {job}")
+
+
+async def test_a_job_claims_the_chips_that_slurm_gave_it_until_it_has_left(
+    slurm: Cluster, n1: Bridged
+) -> None:
+    await n1.start_daemon()
+    first = slurm.submit("sleep 1000", "--nodelist=n1", "--gres=npu:1")
+    await n1.comes(lambda: slurm.job(first)["JobState"] == "RUNNING", "the job that has npu0")
+    job = await begins(n1, "--gres=npu:3")
+    assert slurm.job(job)["GRES"] == "npu:3(IDX:1-3)"
+    mine = {f"npu{number}": [f"slurm:{job}"] for number in (1, 2, 3)}
+    assert await claims(n1) == {"npu0": [f"slurm:{first}"], **mine}
+
+    await ends(n1, job)
+    await claimed(n1, {"npu0": [f"slurm:{first}"]})
+
+
+async def test_the_numbers_of_one_gres_are_not_taken_for_those_of_the_other(
+    slurm: Cluster, n1: Bridged
+) -> None:
+    """The node has no gpu1: so all its chips are claimed, and none less."""
+    await n1.start_daemon()
+    job = await begins(n1, "--gres=gpu:1,npu:1")
+    assert slurm.job(job)["GRES"] in ("npu:1(IDX:0),gpu:1(IDX:0)", "gpu:1(IDX:0),npu:1(IDX:0)")
+    await claimed(n1, {f"npu{number}": [f"slurm:{job}"] for number in range(8)})
+
+
+async def test_a_job_of_processors_claims_nothing_and_asks_no_daemon(slurm: Cluster, n1: Bridged) -> None:
+    await n1.start_daemon()
+    job = await begins(n1)
+    assert await claims(n1) == {}
+    assert list((n1.folder.parent / "hooks-n1").iterdir()) == []
+    await ends(n1, job)
+    assert slurm.state("n1") == ["IDLE"]
+
+
+async def test_on_two_nodes_each_claims_its_own(slurm: Cluster, n1: Bridged, tmp_path: Path) -> None:
+    async with bridged(tmp_path / "n2", slurm, "n2") as n2:
+        await n1.start_daemon()
+        await n2.start_daemon()
+        first = slurm.submit("sleep 1000", "--nodelist=n1", "--gres=npu:2")
+        both = slurm.submit(WAITS, "--nodes=2", "--gres=npu:1")
+        await n1.comes((slurm.folder / "began").exists, "the job of two nodes")
+        firsts = {"npu0": [f"slurm:{first}"], "npu1": [f"slurm:{first}"]}
+        await claimed(n1, {**firsts, "npu2": [f"slurm:{both}"]})
+        await claimed(n2, {"npu0": [f"slurm:{both}"]})
+
+
+async def test_without_a_daemon_the_job_begins_and_is_claimed_for_when_there_is_one(
+    slurm: Cluster, n1: Bridged
+) -> None:
+    job = await begins(n1, "--gres=npu:1")
+    await n1.start_daemon()
+    await claimed(n1, {"npu0": [f"slurm:{job}"]})
+    await n1.node.kill()
+    await ends(n1, job)
+    await n1.comes(lambda: slurm.state("n1") == ["IDLE"], "the node is free, and not drained")
+    await n1.node.start()
+    await claimed(n1, {})
+
+
+async def test_a_job_that_left_before_the_daemon_came_is_not_claimed_for(slurm: Cluster, n1: Bridged) -> None:
+    job = await begins(n1, "--gres=npu:1")
+    assert [each.name for each in (n1.folder.parent / "hooks-n1").iterdir()] == [str(job)]
+    await ends(n1, job)
+    await n1.comes(lambda: not list((n1.folder.parent / "hooks-n1").iterdir()), "the epilog")
+    later = f"{HOOKS / 'prolog'}\0later".encode()
+    await n1.comes(lambda: not any(later in each for each in commands(slurm)), "nobody claims later")
+
+
+def commands(slurm: Cluster) -> list[bytes]:
+    """The command lines of all processes of the cluster."""
+    found = []
+    for pid in slurm.pids():
+        try:
+            found.append(Path(f"/proc/{pid}/cmdline").read_bytes())
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def test_the_hooks_can_be_run_where_they_are() -> None:
+    assert sorted(hook.name for hook in HOOKS.iterdir() if os.access(hook, os.X_OK)) == ["epilog", "prolog"]
