@@ -1,11 +1,11 @@
 """A job of ``job step`` on the three nodes of a real Slurm: submitted, followed, and told what to do."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.slurm.cluster import Cluster, cluster
 from tests.stories.daemon import ROOT
@@ -98,14 +98,14 @@ class Job:
 
 
 @contextmanager
-def stepping(folder: Path, **settings: str) -> Iterator[Cluster]:
+def stepping(folder: Path, settings: Mapping[str, str] | None = None, **fields: Any) -> Iterator[Cluster]:
     """A cluster whose nodes have a daemon each, or none: ``NODE.sock`` in its folder."""
     folder.mkdir(exist_ok=True)
     prolog = folder / "task-prolog"
     prolog.write_text(SOCKET_OF_NODE.format(folder=folder))
     prolog.chmod(0o755)
     ours = {"KillWait": str(KILL_WAIT_S), "RequeueExit": "75,86", "TaskProlog": str(prolog)}
-    with cluster(folder, nodes=NODES, settings={**ours, **settings}) as made:
+    with cluster(folder, nodes=NODES, settings={**ours, **(settings or {})}, **fields) as made:
         yield made
 
 

@@ -10,6 +10,7 @@ from nodeagent.client import EventKind
 from tests.reset_unit.acting import Acting, acting
 from tests.slurm.cluster import HAS_CGROUPS, Cluster
 from tests.slurm.stepping import NODES, Begun, Job, step, stepping
+from tests.slurm.test_hooks import gres, hooked
 from tests.waiting import until
 
 pytestmark = [
@@ -24,14 +25,19 @@ SEPARATED = 0x80818C00
 """SeparateNPU."""
 
 DONE = "done: verified by a poll of every member"
+CLAIMS = ("--no-kill", "--gres=npu:1")
+"""Of sbatch."""
+
 POLICY = ("--in-place", "--placements", "8", "--grace", "2s", "--verdict-wait", "1s")
 
 
 @asynccontextmanager
 async def daemon_of_n2(folder: Path) -> AsyncIterator[tuple[Cluster, Acting]]:
-    """Three nodes; the second has a daemon with one chip, the others have none."""
-    with stepping(folder / "slurm") as made:
-        async with acting(folder / "daemon", "1x910B") as node:
+    """Three nodes with prolog and epilog; the second has a daemon with one chip, the others have none."""
+    (folder / "n2").mkdir()
+    chips = {"of_nodes": "Gres=npu:8,gpu:2", "files": gres(folder)}
+    with stepping(folder / "slurm", hooked(folder), **chips) as made:
+        async with acting(folder / "n2", "1x910B") as node:
             await node.start()
             await node.read_again()
             (made.folder / "n2.sock").symlink_to(node.daemon.folder / "jobs.sock")
@@ -47,18 +53,17 @@ async def follow(node: Acting, job: Job, run: int, *nodes: str) -> list[Begun]:
     return job.begun(run)
 
 
-async def claim(node: Acting, job: Job) -> None:
-    """As the prolog of n2 does."""
-    control = node.daemon.folder / "c.sock"
-    said = await node.daemon.command("claim", CHIP, "--job", f"slurm:{job.number}", "--socket", control)
-    assert said[0] == 0, said
+async def claims(node: Acting) -> list[str]:
+    """Whose its chip is."""
+    devices = (await node.snapshot()).devices
+    return [claim.job for each in devices if each.name == CHIP for claim in each.claims]
 
 
 async def test_a_chip_of_one_node_is_reset_and_all_nodes_run_again_without_a_requeue(tmp_path: Path) -> None:
     async with daemon_of_n2(tmp_path) as (made, node):
-        job = step(made, tmp_path / "job", *POLICY)
-        await claim(node, job)
+        job = step(made, tmp_path / "job", *POLICY, allocation=CLAIMS)
         await follow(node, job, 1, *NODES)
+        assert await claims(node) == [f"slurm:{job.number}"]
         node.break_(CHIP)
         second = await follow(node, job, 2, *NODES)
         await node.event(EventKind.ACTION_FINISHED, DONE)
@@ -81,8 +86,7 @@ async def test_a_chip_of_one_node_is_reset_and_all_nodes_run_again_without_a_req
 
 async def test_a_node_whose_chip_is_taken_out_is_replaced_by_a_spare(tmp_path: Path) -> None:
     async with daemon_of_n2(tmp_path) as (made, node):
-        job = step(made, tmp_path / "job", *POLICY, "--nodes", "2")
-        await claim(node, job)
+        job = step(made, tmp_path / "job", *POLICY, "--nodes", "2", allocation=CLAIMS)
         await follow(node, job, 1, "n1", "n2")
         node.node.raise_code(CHIP, SEPARATED)
         second = await follow(node, job, 2, "n1", "n3")
@@ -95,3 +99,24 @@ async def test_a_node_whose_chip_is_taken_out_is_replaced_by_a_spare(tmp_path: P
         outcome = (job.state / "run-1" / "n2.json").read_text()
         assert '"status": 86' in outcome
         assert (await node.verdicts())[CHIP] == "ISOLATE"
+
+
+async def test_a_job_that_is_cancelled_while_its_chip_is_repaired_leaves_nothing(tmp_path: Path) -> None:
+    async with daemon_of_n2(tmp_path) as (made, node):
+        node.node.set(CHIP, "reset_ms", 60_000)
+        job = step(made, tmp_path / "job", *POLICY, allocation=CLAIMS)
+        await follow(node, job, 1, *NODES)
+        node.break_(CHIP)
+        await follow(node, job, 2, "n1", "n3")
+        await node.event(EventKind.ACTION_STARTED, "")
+        made.run("scancel", str(job.number))
+        await until(lambda: made.job(job.number)["JobState"] == "CANCELLED", "its end")
+        await until(lambda: job.living == [], "that nothing is left")
+
+        async def is_free() -> bool:
+            return await claims(node) == []
+
+        await node.daemon.comes(is_free, "that nobody claims the chip")
+        assert [each.node for each in job.begun(2)] == ["n1", "n3"]
+        assert job.begun(3) == []
+        assert [made.reason(each) for each in NODES] == ["", "", ""]

@@ -1,6 +1,6 @@
 """The loop of a step: values in, orders out. It does no I/O and knows no clock.
 
-    ask ──> run ──> ended ──> (pause) ──> ask ──> ...
+    ask ──> run ──> ended ──> run ──> ended ──> pause ──> ask ──> run ...
 
 A signal ends it: before a run at once, during a run after the scheduler's step has ended. It never runs the
 command again then.
@@ -171,16 +171,16 @@ def _ended(state: State, given: Ended) -> Decided:
     if verdict.status is not None:
         left, orders = _left(after, Leave(status=verdict.status, why=verdict.why))
         return left, (*kept, *orders)
-    again, orders = _again(after, verdict)
-    return again, (*kept, *orders)
-
-
-def _again(state: State, verdict: Verdict) -> Decided:
     told = Tell(text=f"run {state.run} has ended ({verdict.row}): {verdict.why}")
-    state = replace(state, run=state.run + 1)
+    again, orders = _again(replace(after, run=state.run + 1), verdict, given)
+    return again, (*kept, told, *orders)
+
+
+def _again(state: State, verdict: Verdict, ended: Ended) -> Decided:
+    """After a pause the nodes may be others; else they were just told."""
     if verdict.pause_s > 0:
-        return replace(state, phase=Phase.PAUSING), (told, Wait(seconds=verdict.pause_s))
-    return replace(state, phase=Phase.ASKING), (told, Ask())
+        return replace(state, phase=Phase.PAUSING), (Wait(seconds=verdict.pause_s),)
+    return _allocated(state, Allocated(nodes=ended.nodes, ends=ended.ends))
 
 
 def _waited(state: State, _: Waited) -> Decided:

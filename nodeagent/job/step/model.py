@@ -84,13 +84,14 @@ class Allocated:
 class Ended:
     """The scheduler's step is over. ``status`` is that of its starter, which shows nothing of the job.
 
-    ``nodes`` are those that the job still has, as ``Allocated``.
+    ``nodes`` are those that the job still has, and ``ends``: it is being ended; as ``Allocated``.
     """
 
     run: int
     status: int
     outcomes: Mapping[str, Outcome]
     nodes: tuple[str, ...]
+    ends: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

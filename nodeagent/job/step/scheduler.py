@@ -24,6 +24,7 @@ class Scheduler:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._job = environment[slurm.JOB_VARIABLE]
         self._environment = slurm.environment(environment)
+        self._names = ("", "")
 
     def allocated(self, pause: Callable[[float], bool]) -> Allocated | None:
         """``pause`` waits that long, and is true where somebody wants the loop to end: then None."""
@@ -47,8 +48,9 @@ class Scheduler:
 
     def _asked(self) -> Allocated:
         state, abbreviated = slurm.state_and_list(self._output(slurm.asks(self._job)))
-        nodes = self._output(slurm.names(abbreviated)) if abbreviated else ""
-        return slurm.allocated(state, nodes)
+        if abbreviated != self._names[0]:  # it seldom changes
+            self._names = abbreviated, self._output(slurm.names(abbreviated)) if abbreviated else ""
+        return slurm.allocated(state, self._names[1])
 
     def _output(self, words: Sequence[str]) -> str:
         try:

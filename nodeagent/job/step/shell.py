@@ -21,6 +21,7 @@ from nodeagent.job.shell.told import tell
 from nodeagent.job.step.folder import Folder
 from nodeagent.job.step.loop import Phase, State, decide
 from nodeagent.job.step.model import (
+    Allocated,
     Ask,
     Began,
     End,
@@ -131,12 +132,19 @@ class Shell:
         """Of a run that is done, and of one that is not to be made again, the scheduler is asked nothing."""
         found = {each: self._folder.outcome(plan.run, each) for each in plan.nodes}
         outcomes = {node: outcome for node, outcome in found.items() if outcome is not None}
-        nodes = plan.nodes
-        is_done = len(outcomes) == len(nodes) and all(each.status == 0 for each in outcomes.values())
+        allocated: Allocated | None = Allocated(nodes=plan.nodes)
+        is_done = len(outcomes) == len(plan.nodes) and all(each.status == 0 for each in outcomes.values())
         if not is_done and self._state.signal is None:
             allocated = self._scheduler.allocated(self._pause)
-            nodes = nodes if allocated is None else allocated.nodes
-        self._give(Ended(run=plan.run, status=_as_shell(status), outcomes=outcomes, nodes=nodes))
+        self._give(
+            Ended(
+                run=plan.run,
+                status=_as_shell(status),
+                outcomes=outcomes,
+                nodes=plan.nodes if allocated is None else allocated.nodes,
+                ends=allocated is not None and allocated.ends,
+            )
+        )
 
     def _pause(self, within_s: float) -> bool:
         """Until something has happened, or so long. True if somebody wants the job to end."""

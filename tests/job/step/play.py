@@ -46,10 +46,12 @@ class Play:
         """The scheduler says which nodes the job has."""
         return self.give(Allocated(nodes=self.has, ends=ends))
 
-    def end(self, *said: Outcome, status: int = 137) -> list[Order]:
-        """The run is over, and these have said how."""
+    def end(self, *said: Outcome, status: int = 137, ends: bool = False) -> list[Order]:
+        """The run is over, and these have said how. ``ends``: the scheduler is ending the job."""
         outcomes = {each.node: each for each in said}
-        return self.give(Ended(run=self.state.run, status=status, outcomes=outcomes, nodes=self.has))
+        return self.give(
+            Ended(run=self.state.run, status=status, outcomes=outcomes, nodes=self.has, ends=ends)
+        )
 
     def outcome(self, node: str, status: int = 0, **more: object) -> Outcome:
         return Outcome(node=node, run=self.state.run, status=status, **more)  # type: ignore[arg-type]

@@ -22,8 +22,6 @@ def test_the_status_of_srun_shows_no_success() -> None:
     play.begin()
     play.has = ("n1", "n3")
     play.end(play.outcome("n1"), play.outcome("n3"), status=0)
-    assert play.left is None
-    play.allow()
     assert play.left == 75
 
 
@@ -31,7 +29,6 @@ def test_one_that_waits_for_its_chips_has_all_run_again() -> None:
     play = Play()
     play.begin()
     play.end(play.peer("n1"), play.outcome("n2", 85, **FAULT), play.peer("n3"))
-    play.allow()
     first, second = play.plans
     assert (second.run, second.execution, second.nodes) == (2, 2, NODES)
     assert first.whys == dict.fromkeys(NODES, "first")
@@ -43,7 +40,6 @@ def test_numbers_of_runs_go_on_over_placements_and_executions_begin_anew() -> No
     play.begun = play.begun.__class__(wish=Wish(reruns=True), nodes=NODES, first_run=4, counts=Counts())
     play.begin()
     play.end(play.outcome("n2", 85, **FAULT))
-    play.allow()
     assert [(each.run, each.execution) for each in play.plans] == [(4, 1), (5, 2)]
 
 
@@ -52,7 +48,6 @@ def test_a_node_out_of_service_is_replaced_by_a_spare(status: int) -> None:
     play = Play(Wish(nodes=2, reruns=True))
     play.begin()
     play.end(play.outcome("n1", status, fault=True), play.peer("n2"))
-    play.allow()
     assert [each.nodes for each in play.plans] == [("n1", "n2"), ("n2", "n3")]
     assert play.plans[1].whys == {"n2": "peer", "n3": "peer"}
 
@@ -61,9 +56,7 @@ def test_a_node_that_was_left_out_never_comes_back() -> None:
     play = Play(Wish(nodes=2, at_least=1, reruns=True))
     play.begin()
     play.end(play.outcome("n1", 86, fault=True))
-    play.allow()
     play.end(play.outcome("n3", 86, fault=True))
-    play.allow()
     assert [each.nodes for each in play.plans] == [("n1", "n2"), ("n2", "n3"), ("n2",)]
 
 
@@ -71,7 +64,6 @@ def test_a_node_out_of_service_and_no_spare_ends_the_placement() -> None:
     play = Play(Wish(reruns=True, placements=8))
     play.begin()
     play.end(play.outcome("n2", 86, fault=True))
-    play.allow()
     assert (play.left, play.kept.placements) == (75, 1)
 
 
@@ -79,7 +71,6 @@ def test_the_last_placement_is_not_asked_for_twice() -> None:
     play = Play(Wish(reruns=True, placements=8), counts=Counts(placements=8))
     play.begin()
     play.end(play.outcome("n2", 86, fault=True))
-    play.allow()
     assert play.left == 87
 
 
@@ -91,7 +82,6 @@ def test_a_lost_node_is_gone_without_as_long_as_enough_are_left(
     play.begin()
     play.has = ("n1", "n3")
     play.end()
-    play.allow()
     assert (play.left, len(play.plans)) == (left, runs)
     assert [each.nodes for each in play.plans[1:]] == [("n1", "n3")] * (runs - 1)
 
@@ -116,7 +106,6 @@ def test_a_fault_explains_what_has_failed_elsewhere() -> None:
     play = Play()
     play.begin()
     play.end(play.outcome("n1", 1), play.outcome("n2", 85, **FAULT), play.outcome("n3", 87))
-    play.allow()
     assert (play.left, len(play.plans)) == (None, 2)
 
 
@@ -145,7 +134,6 @@ def test_hangs_in_a_row_are_the_jobs_whatever_node_finds_them() -> None:
     for number, node in enumerate(("n1", "n2", "n3"), 1):
         counts = Counts(hangs=number)
         play.end(play.outcome(node, 85, next_why=Why.SUSPENDED, counts=counts))
-        play.allow()
         assert play.kept.hangs == number
 
 
@@ -229,8 +217,7 @@ def test_a_job_that_the_scheduler_is_ending_is_not_run_again() -> None:
     """Its TERM reaches the nodes before the batch script."""
     play = Play()
     play.begin()
-    play.end(play.outcome("n2", 85, **FAULT), play.peer("n1"), play.peer("n3"))
-    play.allow(ends=True)
+    play.end(play.outcome("n2", 85, **FAULT), play.peer("n1"), play.peer("n3"), ends=True)
     assert (play.left, len(play.plans)) == (143, 1)
 
 
@@ -249,7 +236,6 @@ def test_a_node_that_is_held_again_and_again_has_its_time_once() -> None:
     play.begin()
     for _ in range(2):
         play.end(play.outcome("n2", 85, waited_s=200.0, **FAULT), play.outcome("n1", 1))
-        play.allow()
     assert [dict(each.waited_s) for each in play.plans] == [{}, {"n2": "200"}, {"n2": "400"}]
 
 
@@ -258,16 +244,19 @@ def test_a_node_that_began_has_all_its_time_again() -> None:
     play.begin()
     for waited_s in (200.0, 0.0):
         play.end(play.outcome("n2", 85, waited_s=waited_s, **FAULT))
-        play.allow()
     assert dict(play.plans[-1].waited_s) == {}
 
 
 def test_each_change_of_the_nodes_is_told() -> None:
     play = Play(Wish(nodes=2, reruns=True))
     told = [each.text for each in play.begin() if isinstance(each, Tell)]
-    play.end(play.outcome("n1", 86, fault=True))
-    told += [each.text for each in play.allow() if isinstance(each, Tell)]
-    assert told == ["run 1 on n1, n2, spare: n3", "run 2 on n2, n3"]
+    orders = play.end(play.outcome("n1", 86, fault=True, why="npu3"))
+    told += [each.text for each in orders if isinstance(each, Tell)]
+    assert told == [
+        "run 1 on n1, n2, spare: n3",
+        "run 1 has ended (a fault): n1: npu3",
+        "run 2 on n2, n3",
+    ]
 
 
 def test_an_outcome_of_no_node_of_the_run_counts_for_nothing() -> None:
