@@ -11,18 +11,23 @@ import ctypes
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from ctypes import byref, c_int, c_uint
 from typing import Any, Final
 
 from nodeagent.drivers.ascend.library import abi
-from nodeagent.drivers.ascend.library.functions import Generation, bind_chip_calls, bind_library_calls
+from nodeagent.drivers.ascend.library.functions import (
+    Function,
+    Generation,
+    bind_chip_calls,
+    bind_library_calls,
+)
 
 CARDS: Final = 64
 UNKNOWN_CARD: Final = 99
 CODES: Final = 128
 PROCESSES: Final = 64
-VDIE: Final = 1
+DIES: Final = {"ndie": 0, "vdie": 1, "ddie": 2}
 ALL: Final = -1
 EVENT_LIMIT_S: Final = 2.0
 
@@ -52,19 +57,34 @@ class Asked:
     def __init__(self, path: str) -> None:
         library = ctypes.CDLL(path)
         self._calls = bind_library_calls(library)
-        self._chip = bind_chip_calls(library, Generation.V1)
+        self._chips_of = {each: bind_chip_calls(library, each) for each in Generation}
+        self._generation = Generation.V1
+        self._is_initialised = False
         self._received: list[list[Any]] = []
         self._callback = abi.FaultCallback(lambda event: self._received.append(_fields_of(event.contents)))
 
-    def initialise(self) -> int:
-        return self._calls["dcmi_init"]()
+    def initialise(self) -> list[int]:
+        """What v1 answers, and v2 where that does not know the chips."""
+        answers = [self._calls["dcmi_init"]()]
+        if answers[0] != 0:
+            answers.append(self._calls["dcmiv2_init"]())
+            self._generation = Generation.V2
+        self._is_initialised = answers[-1] == 0
+        return answers
+
+    @property
+    def _chip(self) -> Mapping[str, Function]:
+        return self._chips_of[self._generation]
 
     def reset(self, card: int, device: int, channel: int) -> int:
-        return self._chip["reset"](card, device, channel)
+        return self._chip["reset"](*(card, device)[: self._generation.value], channel)
 
     def subscribe(self, times: int) -> list[int]:
-        subscribe = self._calls["dcmi_subscribe_fault_event"]
-        return [subscribe(ALL, ALL, abi.EventFilter(), self._callback) for _ in range(times)]
+        if self._generation is Generation.V1:
+            subscribe = self._calls["dcmi_subscribe_fault_event"]
+            return [subscribe(ALL, ALL, abi.EventFilter(), self._callback) for _ in range(times)]
+        subscribe = self._calls["dcmiv2_subscribe_fault_event"]
+        return [subscribe(ALL, abi.EventFilter(), self._callback) for _ in range(times)]
 
     def received(self, count: int) -> list[list[Any]]:
         until_s = time.monotonic() + EVENT_LIMIT_S
@@ -74,7 +94,11 @@ class Asked:
 
     def everything(self, cards: int, dies: int) -> Answers:
         """By the name of the call and its address: of every chip, the MCU behind them, and what is not
-        there."""
+        there. Of a library that could not be initialised nothing: nodeagent asks nothing of it either."""
+        if not self._is_initialised:
+            return {}
+        if self._generation is Generation.V2:
+            return self._everything_by_number(cards)
         answers: Answers = {"cards": self._cards()}
         for card in [*range(cards), UNKNOWN_CARD]:
             count = c_int(-1)
@@ -82,10 +106,16 @@ class Asked:
             answers[f"device_num {card}"] = [status, count.value] if status == 0 else [status]
             for device in range(dies + 2):
                 is_chip = card < cards and device < dies
-                for name, answer in (
-                    self._of_device(card, device) if is_chip else self._of_place(card, device)
-                ):
+                for name, answer in self._of_die(card, device) if is_chip else self._of_place(card, device):
                     answers[f"{name} {card}/{device}"] = answer
+        return answers
+
+    def _everything_by_number(self, devices: int) -> Answers:
+        """Of a 950, which has no cards."""
+        answers: Answers = {"cards": self._devices()}
+        for device in [*range(devices), devices, UNKNOWN_CARD]:
+            for name, answer in self._of_chip(device) if device < devices else self._of_number(device):
+                answers[f"{name} {device}"] = answer
         return answers
 
     def _cards(self) -> list[Any]:
@@ -93,30 +123,47 @@ class Asked:
         status = self._calls["dcmi_get_card_list"](byref(count), listed, CARDS)
         return [status, sorted(listed[: count.value])] if status == 0 else [status]
 
+    def _devices(self) -> list[Any]:
+        count, listed = c_int(-1), (c_int * CARDS)()
+        status = self._calls["dcmiv2_get_device_list"](listed, byref(count), CARDS)
+        return [status, listed[: count.value]] if status == 0 else [status]
+
     def _of_place(self, card: int, device: int) -> Iterator[tuple[str, list[Any]]]:
         yield "type", self._number("type", c_int(-1), card, device)
         if card == UNKNOWN_CARD:
             yield "health", self._number("health", c_uint(7), card, device)
             yield "logic_id", self._logic_id(card, device)
 
-    def _of_device(self, card: int, device: int) -> Iterator[tuple[str, list[Any]]]:
-        for name in ("type", "boot_status", "network_health", "temperature", "brother", "outband_channel"):
-            yield name, self._number(name, c_int(-1), card, device)
-        yield "health", self._number("health", c_uint(7), card, device)
+    def _of_die(self, card: int, device: int) -> Iterator[tuple[str, list[Any]]]:
+        yield "brother", self._number("brother", c_int(-1), card, device)
         yield "logic_id", self._logic_id(card, device)
+        yield from self._of_chip(card, device)
+
+    def _of_number(self, device: int) -> Iterator[tuple[str, list[Any]]]:
+        yield "type", self._number("type", c_int(-1), device)
+        yield "health", self._number("health", c_uint(7), device)
+        yield "physical_id", self._physical_id(device)
+
+    def _of_chip(self, *address: int) -> Iterator[tuple[str, list[Any]]]:
+        for name in ("type", "boot_status", "network_health", "temperature", "outband_channel"):
+            yield name, self._number(name, c_int(-1), *address)
+        yield "health", self._number("health", c_uint(7), *address)
         for name, form, fields in (
             ("chip_info", abi.ChipInfo, ("chip_name", "npu_name", "chip_type", "aicore_cnt")),
             ("board_info", abi.BoardInfo, ("board_id", "slot_id")),
             ("pcie_info", abi.PcieInfo, ("venderid", "deviceid", "domain", "bdf_busid", "bdf_deviceid")),
         ):
-            yield name, self._structure(name, form, fields, card, device)
-        yield "die", self._structure("die", abi.DieId, ("soc_die",), card, device, VDIE)
-        yield "error_codes", self._codes(card, device)
-        yield "processes", self._processes(card, device)
-        yield "current_events", self._current_events(card, device)
+            yield name, self._structure(name, form, fields, *address)
+        for name, die in DIES.items():
+            yield name, self._structure("die", abi.DieId, ("soc_die",), *address, die)
+        yield "error_codes", self._codes(*address)
+        yield "processes", self._processes(*address)
+        yield "current_events", self._current_events(*address)
+        if self._generation is Generation.V2:
+            yield "physical_id", self._physical_id(*address)
 
-    def _number(self, name: str, value: Any, card: int, device: int) -> list[Any]:
-        status = self._chip[name](card, device, byref(value))
+    def _number(self, name: str, value: Any, *address: int) -> list[Any]:
+        status = self._chip[name](*address, byref(value))
         return [status, value.value] if status == 0 else [status]
 
     def _logic_id(self, card: int, device: int) -> list[Any]:
@@ -127,32 +174,35 @@ class Asked:
         status = self._calls["dcmi_get_device_phyid_from_logicid"](logic.value, byref(physical))
         return [status, logic.value, physical.value] if status == 0 else [status, logic.value]
 
+    def _physical_id(self, device: int) -> list[Any]:
+        physical = c_uint(0xFFFFFFFF)
+        status = self._calls["dcmiv2_get_chip_phy_id_by_dev_id"](device, byref(physical))
+        return [status, physical.value] if status == 0 else [status]
+
     def _structure(
         self,
         name: str,
         form: type[ctypes.Structure],
         fields: tuple[str, ...],
-        card: int,
-        device: int,
-        *selectors: int,
+        *address: int,
     ) -> list[Any]:
         filled = abi.with_room(form)
-        status = self._chip[name](card, device, *selectors, byref(filled))
+        status = self._chip[name](*address, byref(filled))
         return [status, *(_shown(getattr(filled, field)) for field in fields)] if status == 0 else [status]
 
-    def _codes(self, card: int, device: int) -> list[Any]:
+    def _codes(self, *address: int) -> list[Any]:
         count, codes = c_int(-1), (c_uint * CODES)()
-        status = self._chip["error_codes"](card, device, byref(count), codes, CODES)
+        status = self._chip["error_codes"](*address, byref(count), codes, CODES)
         return [status, *(f"{code:08X}" for code in codes[: count.value])] if status == 0 else [status]
 
-    def _current_events(self, card: int, device: int) -> list[Any]:
+    def _current_events(self, *address: int) -> list[Any]:
         count, events = c_int(-1), (abi.Event * CODES)()
-        status = self._chip["current_events"](card, device, events, CODES, byref(count))
+        status = self._chip["current_events"](*address, events, CODES, byref(count))
         return [status, *map(_fields_of, events[: count.value])] if status == 0 else [status]
 
-    def _processes(self, card: int, device: int) -> list[Any]:
+    def _processes(self, *address: int) -> list[Any]:
         count, listed = c_int(PROCESSES), (abi.ProcessMemory * (2 * PROCESSES))()
-        status = self._chip["processes"](card, device, listed, byref(count))
+        status = self._chip["processes"](*address, listed, byref(count))
         if status != 0:
             return [status]
         return [status, *([each.proc_id, each.proc_mem_usage] for each in listed[: count.value])]

@@ -104,7 +104,7 @@ int below_system(const char *command) { return (void)command, 0; }
 unsigned int below_sleep(unsigned int seconds);
 unsigned int below_sleep(unsigned int seconds) { return (void)seconds, 0; }
 
-/* Of the commands that it runs, the one that lists PCI: each card behind a port of its own. */
+/* Of the commands that it runs, the one that lists PCI: each card behind a switch of its own, as a 950 wants it. */
 FILE *below_popen(const char *command, const char *how);
 FILE *below_popen(const char *command, const char *how)
 {
@@ -113,8 +113,8 @@ FILE *below_popen(const char *command, const char *how)
     (void)how;
     for (int id = 0; out != NULL && strstr(command, "/usr/bin/find") != NULL && id < chip_count(); id++) {
         const struct chip *chip = &state()->chips[id];
-        fprintf(out, "0000:00:%02x.0/%04x:%02x:%02x.%x\n", chip->card_id + 1, chip->pci_domain, chip->pci_bus,
-                chip->pci_device, chip->pci_function);
+        fprintf(out, "0000:00:%02x.0/0000:%02x:00.0/%04x:%02x:%02x.%x\n", chip->card_id + 1, 0x80 + chip->card_id,
+                chip->pci_domain, chip->pci_bus, chip->pci_device, chip->pci_function);
     }
     for (int id = 0; out != NULL && strstr(command, "dmidecode -t9") != NULL && id < chip_count(); id++) {
         const struct chip *chip = &state()->chips[id];
@@ -308,7 +308,13 @@ int dsmi_dft_get_elable(int device_id, int item_type, char *data, int *length)
     return OK;
 }
 
-/* The card's MCU, by way of the chip: up to four bytes are a number, which is the board; more is the serial number. */
+/* What the card's MCU is asked for (DCMI_MCU_*_OPCODE of dcmi_common.h). */
+enum { MCU_HEALTH = 0x1, MCU_CODES = 0x2 };
+
+/*
+ * The card's MCU, by way of the chip: it is well and has no codes, which is a zero; else up to four bytes are a number,
+ * which is the board, and more is the serial number. A 950 asks it for each chip's health and codes, too.
+ */
 int dsmi_passthru_mcu(int device_id, struct passthru_message_stru *message)
 {
     ASK(device_id);
@@ -320,6 +326,10 @@ int dsmi_passthru_mcu(int device_id, struct passthru_message_stru *message)
     memset(out, 0, sizeof *out);
     out->opcode = asked->opcode;
     out->length = out->total_length = asked->length;
+    if (asked->opcode == MCU_HEALTH || asked->opcode == MCU_CODES) {
+        out->total_length = out->length = asked->opcode == MCU_HEALTH ? 1 : 2;
+        return OK;
+    }
     if (asked->length <= sizeof chip->board_id) {
         memcpy(out->data, &chip->board_id, asked->length);
         return OK;
@@ -374,6 +384,15 @@ int dsmi_get_device_temperature(int device_id, int *out)
 {
     ASK(device_id);
     *out = chip->temperature_celsius;
+    return OK;
+}
+
+/* A 950's temperature. */
+int dsmi_get_soc_sensor_info(int device_id, int sensor_id, TAG_SENSOR_INFO *out)
+{
+    ASK(device_id);
+    (void)sensor_id;
+    *out = (TAG_SENSOR_INFO){.uchar = (unsigned char)chip->temperature_celsius};
     return OK;
 }
 

@@ -59,6 +59,12 @@ TRACED: Final = (
     "dcmi_get_device_resource_info",
     "dcmi_get_device_boot_status",
     "dcmi_get_device_errorcode_v2",
+    "dcmiv2_reset_device",
+    "dcmiv2_pre_reset_device",
+    "dcmiv2_rescan_device",
+    "dcmiv2_get_device_proc_mem_info",
+    "dcmiv2_get_device_boot_status",
+    "dcmiv2_get_device_error_code_list",
 )
 """``traced.c`` has functions of these names, and calls the vendor's as ``vendor_...``."""
 BELOW: Final = re.compile(r"_?(?:dsmi|dms|drv|hal|dev|dmanage)\w*")

@@ -11,7 +11,7 @@ from typing import Final
 
 from nodeagent.emulator.node import EmulatedNode
 
-PRODUCTS: Final = ("8x910B", "8x800IA2", "16xA3", "16x9000A3", "4x300IDuo", "4x310P")
+PRODUCTS: Final = ("8x910B", "8x800IA2", "16xA3", "16x9000A3", "4x300IDuo", "4x310P", "8x950")
 HBM: Final = 0x80E01801
 CARD_LOST: Final = 0x40F84E00
 ONCE: Final = 2
@@ -100,7 +100,8 @@ def telling_of_a_removed_one(node: EmulatedNode) -> None:
 def refusing_slots(node: EmulatedNode) -> None:
     """The driver has no slot left for this process: below libdcmi, and of the emulator's own."""
     node.answer(NO_SLOT, function="DmsGetFaultEvent", times=1)
-    node.answer(OCCUPIED, function="dcmi_subscribe_fault_event", times=1)
+    prefix = "dcmiv2" if node.state.node.generation == 2 else "dcmi"
+    node.answer(OCCUPIED, function=f"{prefix}_subscribe_fault_event", times=1)
 
 
 def all_dropped(node: EmulatedNode) -> None:

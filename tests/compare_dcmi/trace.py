@@ -18,6 +18,14 @@ PROCESSES: Final = "dcmi_get_device_resource_info"
 BOOT_STATUS: Final = "dcmi_get_device_boot_status"
 CODES: Final = "dcmi_get_device_errorcode_v2"
 
+OF_V1: Final[Mapping[str, str]] = {
+    "dcmiv2_reset_device": RESET,
+    "dcmiv2_get_device_proc_mem_info": PROCESSES,
+    "dcmiv2_get_device_boot_status": BOOT_STATUS,
+    "dcmiv2_get_device_error_code_list": CODES,
+}
+"""What a 950's calls are called of other chips."""
+
 SHOWN: Final[Mapping[str, str]] = {
     RESET: "by channel",
     PROCESSES: "processes:",
@@ -60,7 +68,7 @@ def calls(node: EmulatedNode) -> list[Call]:
             Call(
                 at=datetime.fromtimestamp(int(at_us) / 1e6, UTC),
                 process=int(process),
-                name=name,
+                name=OF_V1.get(name, name),
                 device=names.get((int(card), int(device)), f"card {card} device {device}"),
                 answer=int(answer),
                 shown=int(shown),

@@ -90,3 +90,41 @@ int dcmi_get_device_errorcode_v2(int card_id, int device_id, int *error_count, u
 
     return noted(__func__, card_id, device_id, answer, answer == 0 ? *error_count : -1);
 }
+
+/* The same of a 950, whose chips have one number each. */
+extern __typeof__(dcmiv2_reset_device) vendor_dcmiv2_reset_device;
+extern __typeof__(dcmiv2_pre_reset_device) vendor_dcmiv2_pre_reset_device;
+extern __typeof__(dcmiv2_rescan_device) vendor_dcmiv2_rescan_device;
+extern __typeof__(dcmiv2_get_device_proc_mem_info) vendor_dcmiv2_get_device_proc_mem_info;
+extern __typeof__(dcmiv2_get_device_boot_status) vendor_dcmiv2_get_device_boot_status;
+extern __typeof__(dcmiv2_get_device_error_code_list) vendor_dcmiv2_get_device_error_code_list;
+
+int dcmiv2_reset_device(int dev_id, enum dcmi_reset_channel channel_type)
+{
+    return noted(__func__, dev_id, 0, vendor_dcmiv2_reset_device(dev_id, channel_type), (int)channel_type);
+}
+
+int dcmiv2_pre_reset_device(int dev_id) { return noted(__func__, dev_id, 0, vendor_dcmiv2_pre_reset_device(dev_id), -1); }
+
+int dcmiv2_rescan_device(int dev_id) { return noted(__func__, dev_id, 0, vendor_dcmiv2_rescan_device(dev_id), -1); }
+
+int dcmiv2_get_device_proc_mem_info(int dev_id, struct dcmi_proc_mem_info *proc_info, int *proc_num)
+{
+    int answer = vendor_dcmiv2_get_device_proc_mem_info(dev_id, proc_info, proc_num);
+
+    return noted(__func__, dev_id, 0, answer, answer == 0 ? *proc_num : -1);
+}
+
+int dcmiv2_get_device_boot_status(int dev_id, enum dcmi_boot_status *boot_status)
+{
+    int answer = vendor_dcmiv2_get_device_boot_status(dev_id, boot_status);
+
+    return noted(__func__, dev_id, 0, answer, answer == 0 ? (int)*boot_status : -1);
+}
+
+int dcmiv2_get_device_error_code_list(int dev_id, int *error_count, unsigned int *error_code_list, unsigned int list_len)
+{
+    int answer = vendor_dcmiv2_get_device_error_code_list(dev_id, error_count, error_code_list, list_len);
+
+    return noted(__func__, dev_id, 0, answer, answer == 0 ? *error_count : -1);
+}

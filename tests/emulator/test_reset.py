@@ -57,6 +57,14 @@ def test_a_950_is_reset_alone(make_node: MakeNode) -> None:
     assert reset_devices(node) == ["npu3"]
 
 
+@pytest.mark.parametrize("number", [8, 0xFF])
+def test_a_950_that_is_not_there_is_not_reset(make_node: MakeNode, number: int) -> None:
+    node = make_node("8x950")
+
+    assert ctypes.CDLL(str(node.dcmi)).dcmiv2_reset_device(number, INBAND) == -8001
+    assert reset_devices(node) == []
+
+
 def test_all_cards_of_an_a3_are_reset_at_once(make_node: MakeNode) -> None:
     node = make_node("16xA3")
 

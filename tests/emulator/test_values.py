@@ -122,6 +122,27 @@ def test_another_die_in_the_slot_and_other_logic_ids(make_node: MakeNode) -> Non
     assert (list(before) != list(after), logic.value) == (True, 5)
 
 
+NDIE, VDIE, DDIE = 0, 1, 2
+
+
+def test_a_950_has_a_ddie_alone_and_others_have_their_vdie_by_both_names(make_node: MakeNode) -> None:
+    older, newer = ctypes.CDLL(str(make_node("8x910B").dcmi)), ctypes.CDLL(str(make_node("8x950").dcmi))
+    words = (ctypes.c_uint * 5)()
+
+    assert [older.dcmi_get_device_die_v2(2, 0, die, words) for die in (NDIE, VDIE, DDIE)] == [-8255, 0, 0]
+    assert [newer.dcmiv2_get_device_die_id(2, die, words) for die in (NDIE, VDIE, DDIE)] == [-8255, -8255, 0]
+
+
+def test_a_library_is_not_initialised_where_no_chip_answers(make_node: MakeNode) -> None:
+    older, newer = make_node("8x910B"), make_node("8x950")
+    for node in (older, newer):
+        for name in node.names():
+            node.drop(name)
+
+    assert ctypes.CDLL(str(older.dcmi)).dcmi_init() == -8012
+    assert ctypes.CDLL(str(newer.dcmi)).dcmiv2_init() == -8012
+
+
 def test_the_mcu_of_a_card_is_well_whatever_its_chip_is(make_node: MakeNode) -> None:
     node = make_node("8x910B")
     library = ctypes.CDLL(str(node.dcmi))

@@ -60,6 +60,10 @@ class Chip:
         self._without_core_use: set[int] = set()
         self._processes = (ProcessMemory * (MAX_PROCESSES * 2))()
 
+    @property
+    def generation(self) -> Generation:
+        return self._generation
+
     def call(self, name: str, *arguments: Any) -> None:
         """``name`` as in ``functions.CHIP_CALLS``."""
         function = self._functions.get(name)

@@ -12,6 +12,7 @@ from nodeagent.drivers.api import CallFailed
 SYMBOL_MISSING: Final = -99998
 """The vendor's tools give this number to a function that the library does not have."""
 
+INVALID_DEVICE: Final = -8007
 NOT_READY: Final = -8012
 NOT_SUPPORTED: Final = -8255
 

@@ -13,10 +13,13 @@ from nodeagent.drivers.ascend.library.abi import BoardInfo, ChipInfo, DieId, Pci
 from nodeagent.drivers.ascend.library.chip import Chip
 from nodeagent.drivers.ascend.library.dcmi import Place
 from nodeagent.drivers.ascend.library.errors import NotSupported
+from nodeagent.drivers.ascend.library.functions import Generation
 from nodeagent.drivers.ascend.npu.product import Series, series_of
 
-VDIE: Final = 1
-"""``dcmi_die_type``: the die that MindCluster knows a chip by; only some chips have an NDIE too."""
+DIE_TYPE: Final = {Generation.V1: 1, Generation.V2: 2}
+"""``dcmi_die_type``: the VDIE, but of a 950 the DDIE, for that refuses the VDIE (``dcmi_get_npu_device_die``
+of the vendor's dcmi_inner_info_get.c). MindCluster knows chips by the same (its dcmi/constants.go).
+"""
 
 Answer = TypeVar("Answer")
 
@@ -40,7 +43,7 @@ class Identity:
 
 def read_die(chip: Chip) -> str:
     """The five words of the die id, "" where they say nothing. Raises ``CallFailed``."""
-    words = tuple(chip.structure("die", DieId, VDIE).soc_die)
+    words = tuple(chip.structure("die", DieId, DIE_TYPE[chip.generation]).soc_die)
     return "" if words in _EMPTY_DIES else "-".join(f"{word:08x}" for word in words)
 
 

@@ -167,7 +167,7 @@ int open_chip(const char *function, int generation, int card_id, int device_id, 
         return readiness == READY_OR_MCU || readiness == LISTED_OR_MCU ? DCMI_OK : DCMI_ERR_NOT_SUPPORT;
     }
     if (index < 0)
-        return generation == 1 ? DCMI_ERR_INVALID_PARAMETER : DCMI_ERR_INVALID_DEVICE_ID;
+        return DCMI_ERR_INVALID_PARAMETER;
     *chip = &state()->chips[index];
     settle(*chip);
     bool is_refused = readiness >= READY_ONLY ? !is_ready(*chip) : readiness == ANY_STATE && !(*chip)->present;

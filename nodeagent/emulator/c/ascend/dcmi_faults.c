@@ -22,15 +22,18 @@ static unsigned int health_of(const struct chip *chip)
     return worst;
 }
 
-/* Of a chip that the driver has removed the answer is that it is not there, and 0 answered (dsmi_get_device_health). */
+/*
+ * Of a chip that the driver has removed the answer is that it is not there, and 0 answered (dsmi_get_device_health);
+ * but of a 950 the library asks the chip's MCU too, and refuses (dcmi_get_device_health_950).
+ */
 static int put_health(const struct chip *chip, unsigned int *health)
 {
     enum { NOT_THERE = 0xffffffff };
 
     if (health == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
-    if (chip->present && !is_ready(chip))
-        return DCMI_ERR_DEVICE_NOT_READY;
+    if (!is_ready(chip) && (chip->present || state()->node.generation == 2))
+        return unready(chip);
     *health = chip->present ? health_of(chip) : NOT_THERE;
     return DCMI_OK;
 }
@@ -115,7 +118,7 @@ static void put_one(struct dcmi_event *out, const struct chip *chip, const struc
 /* One for each part of the chip on which a code stands (dms_event_get_current_fault_event of dms_event.c). */
 static int put_standing(const struct chip *chip, struct dcmi_event *events, int room, int *count)
 {
-    if (events == NULL || count == NULL || room <= 0)
+    if (events == NULL || count == NULL || room <= 0 || !chip->present)
         return DCMI_ERR_INVALID_PARAMETER;
     lock_state();
     int written = fitting(chip, room);
@@ -133,6 +136,10 @@ EXPORTED_CALL(dcmi_get_device_errorcode_v2, dcmiv2_get_device_error_code_list, L
               (error_count, error_code_list, list_len))
 EXPORTED_CALL(dcmi_get_device_errorcode_string, dcmiv2_get_device_error_info, READY_OR_MCU, put_code_text,
               (unsigned int error_code, unsigned char *error_info, int buf_size), (error_code, error_info, buf_size))
-EXPORTED_CALL(dcmi_get_device_current_fault_event, dcmiv2_get_device_current_fault_event, READY_OR_MCU, put_standing,
-              (struct dcmi_event *event_buf, int input_event_buf_length, int *output_event_cnt),
-              (event_buf, input_event_buf_length, output_event_cnt))
+EXPORTED_V1(dcmi_get_device_current_fault_event, READY_OR_MCU, put_standing,
+            (struct dcmi_event *event_buf, int input_event_buf_length, int *output_event_cnt),
+            (event_buf, input_event_buf_length, output_event_cnt))
+/* The host's driver keeps them, also of a chip that has dropped: what v1 asks the chip for first, this does not. */
+EXPORTED_V2(dcmiv2_get_device_current_fault_event, LISTED_OR_MCU, put_standing,
+            (struct dcmi_event *event_buf, int input_event_buf_length, int *output_event_cnt),
+            (event_buf, input_event_buf_length, output_event_cnt))

@@ -41,12 +41,15 @@ static int put_pcie_info(const struct chip *chip, struct dcmi_pcie_info_all *out
     return DCMI_OK;
 }
 
-/* None of the emulated chips has an NDIE. */
+/*
+ * None of the emulated chips has an NDIE; the others are one and the same, but that a 950 has no VDIE
+ * (dcmi_get_npu_device_die of the vendor's dcmi_inner_info_get.c).
+ */
 static int put_die(const struct chip *chip, enum dcmi_die_type type, struct dcmi_die_id *out)
 {
-    if (out == NULL)
+    if (out == NULL || type >= INVALID_DIE)
         return DCMI_ERR_INVALID_PARAMETER;
-    if (type != VDIE)
+    if (type != DDIE && (type != VDIE || state()->node.generation == 2))
         return DCMI_ERR_NOT_SUPPORT;
     if (!is_ready(chip))
         return unready(chip);

@@ -67,6 +67,19 @@ static int open_logic(const char *function, int generation, int logic_id, const 
     return state() == NULL ? DCMI_ERR_INNER_ERR : open_found(function, generation, find_by_logic_id(logic_id), chip);
 }
 
+/* Of a 950 the driver answers, and it knows the chips that the library could not list, too. */
+static int open_known(const char *function, int logic_id, const struct chip **chip)
+{
+    int index = 0;
+
+    if (state() == NULL)
+        return DCMI_ERR_INNER_ERR;
+    while (index < state()->node.chip_count && state()->chips[index].logic_id != logic_id)
+        index++;
+    bool known = index < state()->node.chip_count && is_registered(&state()->chips[index]);
+    return open_found(function, 2, known ? index : -1, chip);
+}
+
 static int open_physical(const char *function, int generation, int physical_id, const struct chip **chip)
 {
     if (state() == NULL)
@@ -96,7 +109,7 @@ EXPORTED int dcmiv2_get_chip_phy_id_by_dev_id(int dev_id, unsigned int *phyid);
 EXPORTED int dcmiv2_get_chip_phy_id_by_dev_id(int dev_id, unsigned int *phyid)
 {
     const struct chip *chip = NULL;
-    int answer = open_logic(__func__, 2, dev_id, &chip);
+    int answer = open_known(__func__, dev_id, &chip);
 
     return answer != 0 ? answer : put_number(chip->physical_id, (int *)phyid);
 }

@@ -22,11 +22,28 @@ EXPORTED_VERSION(dcmi_get_driver_version, 1, driver_version)
 EXPORTED_VERSION(dcmiv2_get_dcmi_version, 2, dcmi_version)
 EXPORTED_VERSION(dcmiv2_get_driver_version, 2, driver_version)
 
+/* Of all chips that there are, so that there is one to ask for the board (dcmi_init_board_type, dcmi_check_is_init_in_950). */
+static bool is_any_ready(void)
+{
+    int there = 0, ready = 0;
+
+    for (int index = 0; index < state()->node.chip_count; index++) {
+        const struct chip *chip = &state()->chips[index];
+        there += chip->kind == KIND_NPU && chip->present;
+        ready += chip->kind == KIND_NPU && is_ready(chip);
+    }
+    return ready > 0 || there == 0;
+}
+
 static int initialise(const char *function, int generation)
 {
     bool taken[CHIPS] = {false};
-    int answer = open_node(function, generation);
+    int answer = enter(function, -1);
 
+    if (answer == 0 && !is_any_ready())
+        answer = DCMI_ERR_DEVICE_NOT_READY;
+    if (answer == 0 && state()->node.generation != generation)
+        answer = DCMI_ERR_NOT_SUPPORT;
     if (answer == 0)
         answer = take_chips(taken);
     if (answer == 0)

@@ -134,10 +134,9 @@ EXPORTED int dcmiv2_reset_device(int dev_id, enum dcmi_reset_channel channel_typ
 EXPORTED int dcmiv2_reset_device(int dev_id, enum dcmi_reset_channel channel_type)
 {
     struct chip *chip;
-    bool everything = dev_id == DCMI_ALL_CARDS;
-    int answer = open_chip(__func__, 2, 0, everything ? 0 : dev_id, ANY_STATE, &chip);
+    int answer = open_chip(__func__, 2, 0, dev_id, ANY_STATE, &chip);
 
-    return answer != 0 ? answer : reset(chip, everything, channel_type);
+    return answer != 0 ? answer : reset(chip, false, channel_type);
 }
 
 static int for_group(const struct chip *chip, void (*change)(struct chip *member))

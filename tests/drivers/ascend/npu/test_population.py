@@ -75,8 +75,17 @@ async def test_chips_that_are_reset_together_share_a_group(
         assert {group: found.count(group) for group in found} == groups
 
 
-async def test_another_part_in_the_slot_replaces_the_old_one(node: EmulatedNode, spec: WorkerSpec) -> None:
-    async with judged(spec) as stage:
+async def test_a_950_is_known_by_its_ddie(emulate: Emulate) -> None:
+    node = emulate("4x950")
+    async with judged(ascend_spec(node.dcmi, node.sysfs)) as stage:
+        ddie = "-".join(f"{word:08x}" for word in node.chip("npu3").vdie)
+        assert [ddie in view.id for view in stage.engine.view().devices if view.name == "npu3"] == [True]
+
+
+@pytest.mark.parametrize("description", ["8x910B", "8x950"])
+async def test_another_part_in_the_slot_replaces_the_old_one(emulate: Emulate, description: str) -> None:
+    node = emulate(description)
+    async with judged(ascend_spec(node.dcmi, node.sysfs)) as stage:
         node.raise_code("npu3", HBM)
         await stage.raised("npu3", HBM_CODE)
         old = stage.device("npu3").id
@@ -187,8 +196,10 @@ async def test_new_logic_ids_change_nothing(node: EmulatedNode, spec: WorkerSpec
         }
 
 
-async def test_a_chip_that_the_driver_removes_is_lost(node: EmulatedNode, spec: WorkerSpec) -> None:
-    async with judged(spec) as stage:
+@pytest.mark.parametrize("description", ["8x910B", "8x950"])
+async def test_a_chip_that_the_driver_removes_is_lost(emulate: Emulate, description: str) -> None:
+    node = emulate(description)
+    async with judged(ascend_spec(node.dcmi, node.sysfs)) as stage:
         node.take_out("npu3")
         lost = await stage.signal("device_lost", "0000:0d:00.0", "occur")
         assert lost.evidence["reason"] == REMOVED
@@ -259,3 +270,19 @@ async def test_the_die_of_a_300i_duo_that_is_left_keeps_its_name(emulate: Emulat
             "deviceid=1, fault 80A18008",
         )
         assert [view.name for view in stage.engine.view().devices if view.source] == ["npu1", "npu2", "npu3"]
+
+
+async def test_a_node_of_which_no_chip_answers_at_the_start_is_seen_when_one_does(
+    node: EmulatedNode, spec: WorkerSpec
+) -> None:
+    for name in node.names():
+        node.drop(name)
+    async with judged(spec, ready=False) as stage:
+        lost = await stage.until(
+            lambda: next((one for one in stage.inputs if isinstance(one, SourceLost)), None), "SourceLost"
+        )
+        assert lost.reason == "dcmi_init: device not ready (NOT_READY, -8012)"
+        node.return_("npu3")
+        await stage.back()
+        await stage.polled("npu3", 1)
+        await stage.until(lambda: len(stage.faults("device_lost")) == 7, "seven chips that are missing")

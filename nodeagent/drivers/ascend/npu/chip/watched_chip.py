@@ -18,7 +18,8 @@ from nodeagent.core.model import Kind
 from nodeagent.drivers.api import CallFailed, Reading
 from nodeagent.drivers.ascend.library.chip import Chip
 from nodeagent.drivers.ascend.library.dcmi import Place
-from nodeagent.drivers.ascend.library.errors import NotReady
+from nodeagent.drivers.ascend.library.errors import INVALID_DEVICE, NotReady, VendorCallFailed
+from nodeagent.drivers.ascend.library.functions import Generation
 from nodeagent.drivers.ascend.npu import identity
 from nodeagent.drivers.ascend.npu.chip.active_codes import ActiveCodes, Derive
 from nodeagent.drivers.ascend.npu.chip.beside import Beside
@@ -202,19 +203,30 @@ class WatchedChip:
 
     def _health(self) -> int | None:
         """Raises ``NotReady``. The codes say more, so that another failure here is no failure of the poll."""
+        health: int | None = None
         try:
             health = self._chip.unsigned("health")
         except NotReady:
             raise
-        except CallFailed:
-            return None
+        except CallFailed as error:
+            if self._says_not_there(error):
+                health = _NOT_THERE
         self.is_removed = health == _NOT_THERE
         if self.is_removed:
             raise CallFailed(REMOVED)
+        if health is None:
+            return None
         if health not in _HEALTH:
             self._refused += 1
             return None
         return health
+
+    def _says_not_there(self, error: CallFailed) -> bool:
+        """Of a 950 the library asks the chip's MCU for its health too, and refuses where there is none
+        (``dcmi_get_device_health_950`` of the vendor's dcmi_inner_info_get_ext.c).
+        """
+        is_950 = self._chip.generation is Generation.V2
+        return is_950 and isinstance(error, VendorCallFailed) and error.status == INVALID_DEVICE
 
     def _identify(self) -> None:
         known, die = self._identity, self._read_die()
