@@ -104,7 +104,13 @@ def stepping(folder: Path, settings: Mapping[str, str] | None = None, **fields: 
     prolog = folder / "task-prolog"
     prolog.write_text(SOCKET_OF_NODE.format(folder=folder))
     prolog.chmod(0o755)
-    ours = {"KillWait": str(KILL_WAIT_S), "RequeueExit": "75,86", "TaskProlog": str(prolog)}
+    ours = {
+        "KillWait": str(KILL_WAIT_S),
+        "RequeueExit": "75,86",
+        "TaskProlog": str(prolog),
+        # A job that is queued again is looked at each second, not each minute.
+        "SchedulerParameters": "batch_sched_delay=0,sched_min_interval=0,sched_interval=1",
+    }
     with cluster(folder, nodes=NODES, settings={**ours, **(settings or {})}, **fields) as made:
         yield made
 
@@ -116,22 +122,13 @@ def step(
     nodes: int = 3,
     allocation: Sequence[str] = ("--no-kill",),
     command: Sequence[str | Path] = (),
+    program: Sequence[str | Path] = (sys.executable, "-m", "nodeagent.job"),
     path: str = "",
 ) -> Job:
     """Submitted; ``path`` goes before the PATH of the batch script."""
     folder.mkdir(exist_ok=True)
     runs = command or (sys.executable, TRAINEE, folder)
-    words = [
-        sys.executable,
-        "-m",
-        "nodeagent.job",
-        "step",
-        "--state",
-        folder / "state",
-        *options,
-        "--",
-        *runs,
-    ]
+    words = [*program, "step", "--state", folder / "state", *options, "--", *runs]
     script = f'export PYTHONPATH={ROOT} PATH={path}"$PATH"\nexec {" ".join(map(str, words))}'
     number = made.submit(script, f"--nodes={nodes}", *allocation)
     return Job(cluster=made, folder=folder, number=number)

@@ -1,10 +1,12 @@
 """``job step`` on three real slurmd: all nodes run again in place, on those that are left."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.job.shell.test_one_file import build
 from tests.slurm.cluster import Cluster
 from tests.slurm.stepping import NODES, Job, step, stepping
 
@@ -54,7 +56,10 @@ def test_one_that_fails_has_all_nodes_run_again_in_place_and_nothing_is_requeued
 
 
 def test_a_budget_that_is_spent_ends_the_job_on_all_nodes(nodes: Cluster, tmp_path: Path) -> None:
-    job = step(nodes, tmp_path, "--in-place-retries", "1", "--verdict-wait", "0s")
+    """The supervisor is the one file here, as in an image."""
+    pyz = build(tmp_path / "nodeagent-job.pyz")
+    policy = ("--in-place-retries", "1", "--verdict-wait", "0s")
+    job = step(nodes, tmp_path, *policy, program=(sys.executable, pyz))
     job.runs_on(1, *NODES)
     job.order("n3 1 exit 3", "n1 2 exit 4")
     ended = job.ends("COMPLETED", "FAILED")
@@ -66,7 +71,7 @@ def test_a_budget_that_is_spent_ends_the_job_on_all_nodes(nodes: Cluster, tmp_pa
 def test_without_a_policy_a_failure_is_the_jobs_and_nothing_runs_again(
     nodes: Cluster, tmp_path: Path
 ) -> None:
-    job = step(nodes, tmp_path)
+    job = step(nodes, tmp_path, program=(f"{sys.prefix}/bin/nodeagent", "job"))
     job.runs_on(1, *NODES)
     job.order("n2 1 exit 3")
     ended = job.ends("COMPLETED", "FAILED")
