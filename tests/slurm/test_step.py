@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.job.shell.supervised import lives
 from tests.job.shell.test_one_file import build
 from tests.slurm.cluster import Cluster
 from tests.slurm.stepping import NODES, Job, step, stepping
@@ -53,6 +54,21 @@ def test_one_that_fails_has_all_nodes_run_again_in_place_and_nothing_is_requeued
         ("n3", "peer", 2, 1),
     ]
     assert sorted((tmp_path / "ends").read_text().split("\n")[:-1]) == ["n1 1", "n3 1"]
+
+
+def test_a_peer_that_slurm_has_to_kill_runs_again_with_the_others(nodes: Cluster, tmp_path: Path) -> None:
+    """Its grace is longer than KillWait, and it ignores the signal: Slurm kills its supervisor, too."""
+    job = step(nodes, tmp_path, "--in-place-retries", "2", "--verdict-wait", "0s")
+    job.order("n1 1 ignore-term")
+    (killed, *_) = job.runs_on(1, *NODES)
+    job.order("n1 1 ignore-term", "n2 1 exit 3")
+    second = job.runs_on(2, *NODES)
+    left = lives(killed.pid)
+    job.finish(2)
+
+    assert job.ends("COMPLETED", "FAILED")["JobState"] == "COMPLETED"
+    assert not (job.state / "run-1/n1.json").exists()
+    assert (left, [each.why for each in second]) == (False, ["peer", "failed", "peer"])
 
 
 def test_a_budget_that_is_spent_ends_the_job_on_all_nodes(nodes: Cluster, tmp_path: Path) -> None:

@@ -225,13 +225,19 @@ def _of_too_much_silence(case: Case) -> Verdict:
     return Verdict(row="silent too often", why=why, whys={}, is_elsewhere=True)
 
 
+def _ended_one(case: Case) -> Outcome | None:
+    """A command may end with 0 when it is asked to end."""
+    return next((each for each in case.said if each.signalled and each.status != 0), None)
+
+
 def _was_ended(case: Case) -> bool:
-    return any(each.signalled for each in case.said)
+    return _ended_one(case) is not None
 
 
 def _of_its_end(case: Case) -> Verdict:
     """Only the step was ended, by a person: they do not want it again."""
-    ended = next(each for each in case.said if each.signalled)
+    ended = _ended_one(case)
+    assert ended is not None
     return _leave("ended by somebody", ended.status, _words(ended))
 
 

@@ -228,6 +228,13 @@ def test_a_step_that_somebody_has_ended_alone_is_not_run_again() -> None:
     assert play.left == 143
 
 
+def test_a_command_that_ends_with_0_because_it_is_asked_to_end_is_no_success_of_all() -> None:
+    play = Play(Wish())
+    play.begin()
+    play.end(play.outcome("n1", 0, signalled=True), status=0)
+    assert play.left == 1
+
+
 # ---------------------------------------------------------------------- the gate
 
 
