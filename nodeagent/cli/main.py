@@ -139,5 +139,6 @@ class LazyGroup(click.Group):
 def main() -> None:
     """Find out which chip, link or host part of this node is faulty, and report it.
 
-    Every command but run has "-o json": one JSON object, or one a line for lists and streams.
+    Every command but run and slurm bridge has "-o json": one JSON object, or one a line for lists and
+    streams.
     """

@@ -44,7 +44,7 @@ CALLED: Final[Mapping[str, Sequence[str]]] = {
     "forget": (DEVICE, "--reason", "test", "--force"),
 }
 """In an order in which each has something to print. ``approve`` needs a proposal: see test_orders_actions,
-and ``job replay`` a file: see test_job_replay.
+``job replay`` a file: see test_job_replay, and ``slurm health`` a Slurm: see tests/slurm/test_health.
 """
 
 
@@ -83,4 +83,4 @@ def test_a_command_prints_the_fields_that_are_listed(node: Node, command: str) -
 
 
 def test_every_row_is_called_or_shares_one() -> None:
-    assert documented().keys() - CALLED.keys() == {"replay", "job replay", "approve"}
+    assert documented().keys() - CALLED.keys() == {"replay", "job replay", "approve", "slurm health"}

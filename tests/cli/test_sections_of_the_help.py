@@ -7,6 +7,7 @@ import pytest
 
 from nodeagent.cli import commands
 from nodeagent.cli.commands.job.job import PARTS
+from nodeagent.cli.commands.schedulers.slurm import PARTS as PARTS_OF_SLURM
 from nodeagent.cli.main import MODULES, SECTIONS
 from tests.cli.conftest import Nodeagent
 
@@ -18,10 +19,11 @@ def test_each_folder_of_commands_is_a_section_and_each_file_a_command() -> None:
     parts_of_tables = {"files.tables_diff", "files.tables_import", "files.tables_reload"}
 
     parts_of_job = {f"job.{name}" for name in PARTS}
+    parts_of_slurm = {f"schedulers.slurm_{name}" for name in PARTS_OF_SLURM}
 
     assert {
         module.removeprefix("nodeagent.cli.commands.") for module in MODULES.values()
-    } | parts_of_tables | parts_of_job == files
+    } | parts_of_tables | parts_of_job | parts_of_slurm == files
 
 
 @pytest.mark.parametrize("name", MODULES)

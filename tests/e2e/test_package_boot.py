@@ -17,6 +17,7 @@ from tests.journals import FILE, Entry, write_journal
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(900)]
 
 UNIT = "nodeagent.service"
+BRIDGE = "nodeagent-slurm.service"
 PYTHON = "/usr/lib/nodeagent/bin/python"
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 # The one thing that differs from a node: the kernel log has another name, and its lines come from user space.
@@ -97,6 +98,23 @@ def test_unit_is_sound_and_confined(node: Machine) -> None:
 
     assert verified.stderr == ""
     assert judged.returncode == 0, judged.stdout
+
+
+def test_the_bridge_to_slurm_is_off_confined_and_follows_the_daemon_within_its_sandbox(node: Machine) -> None:
+    assert node.property_of(BRIDGE, "UnitFileState") == "disabled"
+    assert node.run("systemd-analyze", "verify", BRIDGE).stderr == ""
+    judged = node.run("systemd-analyze", "security", "--offline=true", "--threshold=25", BRIDGE, check=False)
+    assert judged.returncode == 0, judged.stdout
+
+    node.run("systemctl", "start", BRIDGE)
+    # The machine has no Slurm: it asks for it only once the daemon has told it how the node is.
+    until(
+        lambda: node.run("journalctl", "--unit", BRIDGE, check=False).stdout,
+        lambda said: "scontrol: No such file or directory; programs in [slurm] names its folder" in said,
+    )
+    assert node.property_of(BRIDGE, "NRestarts") == "0"
+    node.run("systemctl", "stop", BRIDGE)
+    assert node.property_of(BRIDGE, "Result") == "success"
 
 
 def test_sockets_are_for_their_groups_only(node: Machine) -> None:

@@ -58,6 +58,22 @@ async def test_a_drain_of_a_person_is_neither_replaced_nor_ended(
         assert "DRAIN" in three_nodes.state("n2")
 
 
+async def test_a_person_takes_a_drained_node_over_with_a_reason_of_his_own(
+    three_nodes: Cluster, tmp_path: Path
+) -> None:
+    async with bridged(tmp_path / "n2", three_nodes, "n2", keys=[AT_ONCE]) as n2:
+        await n2.start_daemon()
+        await n2.start_bridge()
+        n2.node.node.raise_code("npu3", FAULT)
+        await n2.is_drained()
+        three_nodes.run("scontrol", "update", "nodename=n2", "state=drain", "reason=waits for a new board")
+
+        n2.node.node.clear_code("npu3", FAULT)
+        await n2.is_at("ALLOW")
+        await n2.acknowledged()
+        assert three_nodes.reason("n2") == "waits for a new board"
+
+
 async def test_a_node_that_cannot_be_told_is_neither_drained_nor_resumed(
     three_nodes: Cluster, tmp_path: Path
 ) -> None:

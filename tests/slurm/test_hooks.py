@@ -29,6 +29,7 @@ def hooked(folder: Path, **env: str) -> dict[str, str]:
             "NODEAGENT_CONTROL_SOCKET": f"{folder}/$SLURMD_NODENAME/c.sock",
             "NODEAGENT_HOOKS": f"{folder}/hooks-$SLURMD_NODENAME",
             "NODEAGENT_PAUSE_S": "0.1",
+            "NODEAGENT_TRIES": "2000",
             **env,
         }
         words = " ".join(f'{key}="{value}"' for key, value in own.items())

@@ -115,8 +115,10 @@ class Slurm:
         except TimeoutError:
             raise SlurmError(f"{program} {arguments[0]}: no answer for {self._limit_s:g} s") from None
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
         if process.returncode:
             said = " ".join((err or out).decode(errors="replace").split())
             raise SlurmError(f"{program} {arguments[0]}: {said or f'status {process.returncode}'}")

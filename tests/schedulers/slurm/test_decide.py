@@ -1,6 +1,10 @@
 """What the bridge orders: values in, values out, each story with the times at which things happen."""
 
 from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nodeagent.client import Position
 from nodeagent.schedulers.slurm.decide import (
@@ -51,14 +55,14 @@ class Story:
     fails: bool = False
     refused: Order | None = None
 
-    def give(self, given: Given) -> list[Order]:
+    def give(self, said: Given) -> list[Order]:
         """The orders that follow, without the looks; all are done."""
         self.orders = []
         while True:
-            self.state, order = decide(self.state, given, self.now_ns, SETTINGS)
+            self.state, order = decide(self.state, said, self.now_ns, SETTINGS)
             if order is None:
                 return self.orders
-            given = self._do(order)
+            said = self._do(order)
 
     def _do(self, order: Order) -> Given:
         if not isinstance(order, Look):
@@ -237,3 +241,57 @@ def test_a_drain_or_a_resume_follows_a_look_of_the_same_moment() -> None:
     story.slurm = ANOTHERS
     assert story.after(10) == []
     assert story.slurm == ANOTHERS
+
+
+VERDICTS = st.sampled_from([BAD, WELL, UNKNOWN])
+NODES = st.sampled_from([FREE, DOWN, OURS, ANOTHERS])
+PARTS = st.lists(
+    st.one_of(
+        st.tuples(st.just("told"), VERDICTS),
+        st.tuples(st.just("slurm"), NODES),
+        st.tuples(st.just("fails"), st.booleans()),
+        st.tuples(st.just("time"), st.integers(0, 3600)),
+    ),
+    max_size=40,
+)
+
+
+@given(PARTS)
+def test_whatever_happens_nothing_of_others_is_touched_and_at_the_end_all_is_as_it_should_be(
+    parts: list[tuple[str, Any]],
+) -> None:
+    story = Watched()
+    seq = 0
+    for what, value in [*parts, ("fails", False), ("time", 3600)]:
+        match what:
+            case "told":
+                seq += 1
+                story.told(seq, value)
+            case "slurm":
+                story.slurm = value
+            case "fails":
+                story.fails = value
+            case _:
+                story.after(value)
+    if seq:
+        assert story.state.acknowledged == at(seq)
+        standing = story.state.verdicts.standing
+        assert not (standing is Standing.BAD and story.slurm.takes_work)
+        assert not (standing is Standing.WELL and story.slurm.is_ours)
+
+
+class Watched(Story):
+    """Fails where an order is not for the node as it stands, or what is acknowledged has had no effect."""
+
+    def _do(self, order: Order) -> Given:
+        match order:
+            case Drain():
+                assert self.slurm.takes_work
+                assert self.state.verdicts.standing is Standing.BAD
+            case Resume():
+                assert self.slurm.is_ours
+                assert self.state.verdicts.standing is Standing.WELL
+            case Acknowledge():
+                assert self.state.node is not None
+                assert not (self.state.verdicts.standing is Standing.BAD and self.state.node.takes_work)
+        return super()._do(order)

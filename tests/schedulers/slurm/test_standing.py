@@ -1,0 +1,73 @@
+"""One word for a node, from the verdicts of its devices."""
+
+import pytest
+
+from nodeagent.client import Device, Handling, Kind, Reason, Verdict
+from nodeagent.schedulers.slurm.standing import Standing, Verdicts, judge
+
+
+def device(name: str, verdict: Verdict, *reasons: Reason, kind: Kind = Kind.CHIP) -> Device:
+    return Device(
+        id=name,
+        name=name,
+        kind=kind,
+        vendor="ascend",
+        level=None,
+        verdict=verdict,
+        handling=Handling.NONE,
+        subhealthy=False,
+        network_unhealthy=False,
+        observed=True,
+        observed_at=None,
+        reasons=reasons,
+        attributes={},
+        holders=(),
+        claims=(),
+    )
+
+
+def why(kind: str, code: str = "") -> Reason:
+    return Reason(kind=kind, id="1", code=code, level=None, text="")
+
+
+NODE = device("node", Verdict.ALLOW, kind=Kind.NODE)
+
+
+def test_a_node_is_well_when_it_and_every_chip_takes_work() -> None:
+    assert judge([NODE, device("npu0", Verdict.ALLOW)]) == Verdicts(standing=Standing.WELL)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.NO_NEW_JOBS, Verdict.ISOLATE])
+def test_one_chip_without_new_work_makes_it_bad(verdict: Verdict) -> None:
+    shut = device("npu1", verdict, why("condition", "80E18005"))
+    assert judge([NODE, device("npu0", Verdict.ALLOW), shut]) == Verdicts(
+        standing=Standing.BAD, code="80E18005", device="npu1"
+    )
+
+
+def test_the_strictest_is_named_and_the_others_are_counted() -> None:
+    devices = [
+        device("npu0", Verdict.NO_NEW_JOBS, why("condition", "A")),
+        device("npu1", Verdict.ISOLATE, why("hold"), why("condition", "B")),
+        device("npu2", Verdict.ISOLATE, why("condition", "C")),
+    ]
+    assert judge([NODE, *devices]) == Verdicts(standing=Standing.BAD, code="B", device="npu1", others=2)
+
+
+def test_a_hold_without_a_code_is_named_by_its_kind() -> None:
+    found = judge([NODE, device("npu0", Verdict.ISOLATE, why("hold"))])
+    assert (found.code, found.device) == ("hold", "npu0")
+
+
+def test_what_is_bad_is_bad_beside_what_is_unknown_and_unknown_is_never_well() -> None:
+    silent = device("npu0", Verdict.UNKNOWN)
+    assert judge([NODE, silent]).standing is Standing.UNKNOWN
+    assert judge([NODE, silent, device("npu1", Verdict.ISOLATE)]).standing is Standing.BAD
+
+
+def test_a_port_counts_for_nothing_beside_the_node() -> None:
+    assert judge([NODE, device("eth0", Verdict.ISOLATE, kind=Kind.LINK)]).standing is Standing.WELL
+
+
+def test_a_node_of_which_nothing_is_said_is_unknown() -> None:
+    assert judge([]).standing is Standing.UNKNOWN
