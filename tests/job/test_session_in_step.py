@@ -8,7 +8,10 @@ from nodeagent.job.model import (
     Emptied,
     Exited,
     Failure,
+    Gathered,
+    Hang,
     HangMode,
+    Hung,
     Leave,
     LinkLost,
     Policy,
@@ -52,6 +55,15 @@ def test_a_stop_for_a_fault_stays_one_when_the_step_is_ended_meanwhile() -> None
     assert (_leave(play).status, _leave(play).fault, _leave(play).next_why) == (85, True, Why.HEALED)
 
 
+def test_a_stop_for_a_hang_stays_one_when_the_step_is_ended_meanwhile() -> None:
+    play = _running()
+    play.give(Hung(run=1, what=Hang.CONFIRMED, why="quiet", since_s=1800))
+    play.give(Gathered(run=1, path="/e"))
+    play.give(TERM)
+    play.exited(signal=15)
+    assert (_leave(play).status, _leave(play).fault, _leave(play).next_why) == (85, False, Why.SUSPENDED)
+
+
 def test_a_fault_that_is_found_while_the_step_is_ended_is_told() -> None:
     play = _running()
     play.give(TERM)
@@ -89,7 +101,7 @@ def test_one_that_is_held_when_the_step_is_ended_says_that_it_was() -> None:
     play = Play(IN_STEP)
     play.begin()
     play.want(Wish.HOLD)
-    play.give(TERM)
+    play.give(TERM, 300)
     assert (_leave(play).status, _leave(play).fault, _leave(play).next_why) == (85, True, Why.HEALED)
 
 

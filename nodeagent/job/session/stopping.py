@@ -60,9 +60,9 @@ def emptied(turn: Turn, _: Emptied) -> None:
 
 def wanted_while_stopping(turn: Turn, given: Wanted) -> None:
     """A fault is found while the run ends for another reason: then the fault decides. The scheduler's word
-    is above it; in a step that may only say that another node has failed."""
+    is above it."""
     state = turn.state
-    if state.cause is Cause.SIGNALLED and not state.policy.in_step:
+    if state.cause is Cause.SIGNALLED:
         return
     if given.wish is Wish.LEAVE and state.may_be_sent_away:
         turn.change(cause=Cause.SENT_AWAY)

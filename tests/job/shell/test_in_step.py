@@ -102,6 +102,27 @@ def test_one_that_is_ended_has_nothing_to_say(place: Place, folder: Folder) -> N
     assert (outcome(folder).status, outcome(folder).signalled) == (143, True)
 
 
+def test_one_without_a_policy_that_is_ended_has_nothing_to_say_either(place: Place, folder: Folder) -> None:
+    """Its command gets the signal itself, and ends with a status of its own."""
+    began = place.folder / "began"
+    command = ("sh", "-c", f"trap 'exit 4' TERM; echo $$ > {began}; while :; do sleep 0.05; done")
+    with place.started(*command, options=options(place), env=NODE) as supervisor:
+        pids_in(began, 1)
+        supervisor.send_signal(signal.SIGTERM)
+        assert supervisor.wait(WAIT_LIMIT_S) == 4
+
+    assert (outcome(folder).status, outcome(folder).signalled) == (4, True)
+
+
+def test_one_that_was_held_for_its_time_in_runs_before_leaves(place: Place, folder: Folder) -> None:
+    whys = {"n2": "healed"}
+    folder.put_plan(Plan(run=3, execution=2, nodes=("n2",), whys=whys, waited_s={"n2": "600"}))
+    with opened(place.socket, grants=False):
+        done = place.run("true", options=(*options(place), "--in-place"), env=NODE)
+
+    assert (done.returncode, outcome(folder).fault) == (86, True)
+
+
 def test_one_that_waits_for_its_chips_says_so_and_for_how_long(place: Place, folder: Folder) -> None:
     with (
         opened(place.socket, grants=False) as door,
@@ -123,12 +144,12 @@ def test_what_a_killed_supervisor_left_on_the_node_is_ended_first(place: Place, 
     """The run before had another number, and its journal says nothing of this one."""
     began = place.folder / "began"
     folder.put_plan(Plan(run=2, execution=1, nodes=("n2",), whys={"n2": "first"}))
-    command = ("sh", "-c", f"echo $$ > {began}; exec sleep 1000")
+    command = ("sh", "-c", f"[ $NODEAGENT_RUN = 2 ] || exit 0; echo $$ > {began}; exec sleep 1000")
     with place.started(*command, options=(*options(place, 2), "--in-place"), env=NODE) as supervisor:
         (left,) = pids_in(began, 1)
         os.kill(supervisor.pid, signal.SIGKILL)
         supervisor.wait(WAIT_LIMIT_S)
-        done = place.run("true", options=(*options(place), "--in-place"), env=NODE)
+        done = place.run(*command, options=(*options(place), "--in-place"), env=NODE)
 
     assert (done.returncode, lives(left)) == (0, False)
     assert outcome(folder) == Outcome(node="n2", run=3, status=0, why="done")

@@ -47,3 +47,7 @@ def test_as_many_as_are_wanted_and_none_that_is_left_out(
 def test_without_a_wish_all_nodes_of_the_job_are_needed() -> None:
     assert chosen(Wish(), ("a", "b"), first=2) == ("a", "b")
     assert chosen(Wish(), ("a",), first=2) is None
+
+
+def test_who_was_there_before_stays() -> None:
+    assert chosen(Wish(nodes=2), ("a", "b", "c"), first=3, before=("b", "c")) == ("b", "c")
