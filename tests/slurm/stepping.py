@@ -83,7 +83,7 @@ class Job:
 
     @property
     def living(self) -> list[int]:
-        """What is left of the job, of its steps and of their supervisors."""
+        """What is left of the job, of its steps and of their supervisors; prolog and epilog are not its."""
         daemons = {each.pid for each in self.cluster.running.values()}
         mark = b"SLURM_JOB_ID=%d\0" % self.number
         found = []
@@ -92,7 +92,7 @@ class Job:
                 environment = Path(f"/proc/{pid}/environ").read_bytes()
             except OSError:
                 continue
-            if pid not in daemons and mark in environment + b"\0":
+            if pid not in daemons and mark in environment + b"\0" and b"\0SLURM_TASK_PID=" in environment:
                 found.append(pid)
         return found
 

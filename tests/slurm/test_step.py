@@ -169,6 +169,7 @@ def test_a_job_that_is_cancelled_is_not_run_again_and_leaves_nothing(
         job.comes((job.state / "run-1/n2.json").exists, "the outcome of n2")
     if stage == "pausing":
         job.comes(lambda: "run 1 has ended" in job.said, "the pause")
+    assert job.living != []
     nodes.run("scancel", str(job.number))
 
     assert job.ends("CANCELLED")["Restarts"] == "0"
