@@ -25,6 +25,8 @@ def write_pci_tree(state: State, root: Path) -> None:
     listed.mkdir(parents=True, exist_ok=True)
     for index in range(state.node.chip_count):
         chip = state.chips[index]
+        if not chip.pci_product:
+            continue
         address = address_of(chip)
         host = f"devices/pci{chip.pci_domain:04x}:00/{chip.pci_domain:04x}:00:{index % 32:02x}.0"
         folder = root / host / address

@@ -75,6 +75,7 @@ CASES: Final = (
     Case(product="4x300IDuo", device="npu1"),
     Case(product="4x310P", device="npu1"),
     Case(product="8x950", device="npu3"),
+    Case(product="8x950Pod", device="npu3"),
     Case(product="8x950", device="npu3", drops=True, ends="refused: the library does not list npu3"),
 )
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from nodeagent.emulator.node import EmulatedNode
 
-PRODUCTS: Final = ("8x910B", "8x800IA2", "16xA3", "16x9000A3", "4x300IDuo", "4x310P", "8x950")
+PRODUCTS: Final = ("8x910B", "8x800IA2", "16xA3", "16x9000A3", "4x300IDuo", "4x310P", "8x950", "8x950Pod")
 HBM: Final = 0x80E01801
 CARD_LOST: Final = 0x40F84E00
 ONCE: Final = 2

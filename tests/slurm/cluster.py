@@ -114,7 +114,7 @@ class Cluster:
             "MpiDefault": "none",
             "FirstJobId": str(self.first_job),
             "KillWait": "2",
-            "SchedulerParameters": "batch_sched_delay=0,sched_min_interval=0",
+            "SchedulerParameters": "batch_sched_delay=0,sched_interval=1,bf_interval=1",
             "BatchStartTimeout": "60",
             **self.settings,
         }

@@ -112,6 +112,13 @@ async def test_the_numbers_of_one_gres_are_not_taken_for_those_of_the_other(
     await claimed(n1, {f"npu{number}": [f"slurm:{job}"] for number in range(8)})
 
 
+async def test_npus_may_be_called_gpus(slurm: Cluster, n1: Bridged, tmp_path: Path) -> None:
+    hooked(tmp_path, NODEAGENT_CHIPS="gpu=npu npu=npu")
+    await n1.start_daemon()
+    job = await begins(n1, "--gres=gpu:2")
+    await claimed(n1, {"npu0": [f"slurm:{job}"], "npu1": [f"slurm:{job}"]})
+
+
 async def test_a_job_of_processors_claims_nothing_and_asks_no_daemon(slurm: Cluster, n1: Bridged) -> None:
     await n1.start_daemon()
     job = await begins(n1)

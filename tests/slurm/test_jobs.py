@@ -85,7 +85,11 @@ async def test_a_job_at_reschedule_leaves_after_the_drain_and_runs_elsewhere(
     slurm: Cluster, n2: Bridged, tmp_path: Path
 ) -> None:
     order = tmp_path / "order"
-    n2.scontrol(f'/usr/bin/scontrol "$@"; case "$*" in *DRAIN*) echo drained >>{order};; esac')
+    # A slurmctld that is slow to drain.
+    n2.scontrol(
+        'case "$*" in *DRAIN*) sleep 1;; esac; /usr/bin/scontrol "$@" || exit\n'
+        f'case "$*" in *DRAIN*) echo drained >>{order};; esac'
+    )
     await n2.start_daemon()
     await n2.start_bridge()
     await n2.acknowledged()
@@ -119,6 +123,21 @@ async def test_a_job_without_a_supervisor_is_requeued_after_the_drain_if_the_sit
     said = n2.said
     assert said.index("node n2 is drained") < said.index(f"job {job} is requeued")
     assert said.count("is requeued") == 1
+
+
+async def test_a_job_that_may_not_be_requeued_is_left_and_holds_up_nothing(
+    slurm: Cluster, n2: Bridged
+) -> None:
+    n2.keys = ('requeue = "unsupervised"',)
+    await n2.start_daemon()
+    await n2.start_bridge()
+    job = await submitted(n2, 'echo "run on $SLURMD_NODENAME:"; sleep 1000', "--no-requeue")
+    await claimed(n2, {f"npu{number}": [f"slurm:{job}"] for number in (0, 1)})
+
+    n2.node.node.raise_code("npu1", FAULT)
+    await n2.comes(lambda: f"job {job} cannot be requeued" in n2.said, "it is given up")
+    await n2.acknowledged()
+    assert slurm.job(job)["JobState"] == "RUNNING"
 
 
 async def test_a_job_without_a_supervisor_is_left_alone_as_shipped(slurm: Cluster, n2: Bridged) -> None:

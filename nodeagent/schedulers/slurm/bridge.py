@@ -124,7 +124,10 @@ class Bridge:
     async def _act(self) -> None:
         given: Given = Tick()
         while True:
+            before = self._state.requeued
             self._state, order = decide(self._state, given, time.monotonic_ns(), self._settings)
+            for job in self._state.requeued - before if isinstance(given, Failed) else ():
+                log.error("job %d cannot be requeued, and is left where it is", job)
             given = await self._wait() if order is None else await self._do(order)
             if order is not None and self._told is not None:
                 # What was told meanwhile goes in first, so that nothing is decided by what is over.

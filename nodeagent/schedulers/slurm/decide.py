@@ -18,7 +18,7 @@ from nodeagent.schedulers.slurm.standing import Standing, Verdicts
 SECOND_NS: Final = 1_000_000_000
 
 FRESH_NS: Final = SECOND_NS
-"""Nothing is changed by what Slurm said before: a person may have changed it since."""
+"""A drain is ended by no older answer of Slurm: a person may have taken the node over since."""
 
 IDLE_LOOKS: Final = 20
 """So many times as long between two looks where nothing is wrong: thousands of nodes ask one slurmctld."""
@@ -186,7 +186,7 @@ def _told(state: State, told: Told, now_ns: int) -> State:
         # Slurm is asked anew: what it said last may be from long ago.
         state = replace(
             state,
-            node=None if state.busy is None else state.node,
+            node=None,
             bad_seq=told.position.seq,
             well_since_ns=now_ns if standing is Standing.WELL else None,
         )
@@ -239,15 +239,14 @@ def _next(state: State, now_ns: int, settings: Settings) -> Order | None:
     node = state.node
     if node is None or now_ns >= state.seen_ns + _between_looks_ns(state, settings):
         return Look()
-    is_fresh = now_ns - state.seen_ns <= FRESH_NS
     if state.verdicts.standing is Standing.BAD and node.takes_work:
-        return Drain(_reason(state)) if is_fresh else Look()
+        return Drain(_reason(state))
     for job in state.jobs:
         if job not in state.requeued:
             return Requeue(job)
     resumed_ns = _resume_ns(state, settings)
     if resumed_ns is not None and now_ns >= resumed_ns:
-        return Resume() if is_fresh else Look()
+        return Resume() if now_ns - state.seen_ns <= FRESH_NS else Look()
     return Acknowledge(state.position) if state.position != state.acknowledged else None
 
 

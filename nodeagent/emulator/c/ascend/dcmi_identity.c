@@ -24,10 +24,13 @@ static int put_chip_info_v2(const struct chip *chip, struct dcmi_chip_info_v2 *o
     return answer;
 }
 
+/* What is joined to its host by UnifiedBus has none (dcmiv2_get_device_pcie_info). */
 static int put_pcie_info(const struct chip *chip, struct dcmi_pcie_info_all *out)
 {
     if (out == NULL)
         return DCMI_ERR_INVALID_PARAMETER;
+    if (chip->pci_product == 0)
+        return DCMI_ERR_NOT_SUPPORT;
     *out = (struct dcmi_pcie_info_all){
         .venderid = chip->pci_vendor,
         .subvenderid = chip->pci_subvendor,
