@@ -74,11 +74,13 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def _group(item: pytest.Function) -> str | None:
     """The tests of one group run one after another in one process: those of the kernel log, those that boot
-    machines, and those that share a fixture of their file or folder, which so is made once.
+    machines, those that say so, and those that share a fixture of their file or folder: it is made once.
     """
     for resource in ("systemd", "kmsg"):
         if item.get_closest_marker(resource):
             return resource
+    if (mark := item.get_closest_marker("xdist_group")) is not None:
+        return str(mark.args[0])
     shared = (
         definition.baseid
         for definitions in item._fixtureinfo.name2fixturedefs.values()

@@ -1,4 +1,6 @@
-"""``job run``: reads the command line, runs a supervisor, ends with its status. It puts no part together."""
+"""``job run`` and ``job step``: reads the command line, runs a supervisor or the loop of a step, and ends
+with its status. It puts no part together.
+"""
 
 import gc
 import os
@@ -24,8 +26,12 @@ def main(words: Sequence[str]) -> int:
     from nodeagent.job.shell.told import tell
 
     gc.enable()
+    if words[:1] == ["step"]:
+        from nodeagent.job.step import assembly as step
+
+        return step.main(words[1:], os.environ)
     if words[:1] != ["run"]:
-        sys.stderr.write("usage: nodeagent-job run [OPTIONS] -- COMMAND\n")
+        sys.stderr.write("usage: nodeagent-job run|step [OPTIONS] -- COMMAND\n")
         return Status.BAD_POLICY.value
     given = arguments.parse(words[1:])
     try:

@@ -151,12 +151,19 @@ class Process:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Began:
     """The supervisor has started. ``survivors`` are processes of a run that outlived an earlier
-    supervisor."""
+    supervisor.
+
+    In a step of several nodes each run has a supervisor of its own: ``run`` is its number, ``executions`` is
+    how often the command was begun before in this placement, and ``why`` why it is run now.
+    """
 
     boot_id: str
     policy: Policy
     counts: Counts
     survivors: tuple[Process, ...] = ()
+    run: int = 1
+    executions: int = 0
+    why: Why = Why.FIRST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -374,10 +381,17 @@ class Tell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leave:
-    """End with that status. The daemon was told by the report before."""
+    """End with that status. The daemon was told by the report before.
+
+    What the other nodes of a step are to know: ``fault``: the daemon's word on the chips or the node has
+    decided; ``next_why`` and ``pause_s``: of the run that is wanted in place of this one.
+    """
 
     status: int
     why: str
+    fault: bool = False
+    next_why: Why = Why.FAILED
+    pause_s: float = 0.0
 
 
 Order = Start | Terminate | Kill | Gather | Report | Keep | Tell | Leave

@@ -137,8 +137,8 @@ async def test_a_reader_learns_the_interface_by_reflection_alone(stage: Stage) -
 async def test_who_may_not_read_learns_nothing_by_reflection(stage: Stage) -> None:
     private = stage.socket.with_name(f".{stage.socket.name}.private") / "grpc.sock"
     async with grpc.aio.insecure_channel(f"unix:{private}") as channel:
-        call = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo()
-        await call.write(reflection_pb2.ServerReflectionRequest(list_services=""))
+        asked = iter([reflection_pb2.ServerReflectionRequest(list_services="")])
+        call = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(asked)
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await call.read()
     assert (refused.value.code(), refused.value.details()) == (

@@ -24,6 +24,7 @@ BENCHMARKS: Final = (
     "job_run",
     "job_stop",
     "job_recovery",
+    "job_step",
     "job_torch",
     "fleet",
     "start",

@@ -6,10 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.fleet.cluster import Cluster, Machine, cluster, following
 from tests.fleet.told import Told
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.xdist_group("ports of a cluster")
 NODES_EACH = 8
 
 

@@ -250,6 +250,7 @@ def test_each_row_has_decided_something_above() -> None:
     reached = {
         judge(replace(OF_USER, cause=Cause.UNKILLABLE), Policy(), counts).row,
         judge(replace(OF_USER, cause=Cause.SIGNALLED, signal=15), Policy(), counts).row,
+        judge(replace(BLAMED, cause=Cause.SIGNALLED), Policy(in_step=True), counts).row,
         judge(Ending(cause=Cause.EXITED, failure=Failure(status=0)), Policy(), counts).row,
         *(
             judge(Ending(cause=cause), Policy(), counts).row

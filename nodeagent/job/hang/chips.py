@@ -49,7 +49,9 @@ class _Reading(NamedTuple):
 
 
 class Chip:
-    """``since_s`` of IDLE and HIGH: the first sample of it. ``readable``: the newest sample told its use."""
+    """``since_s`` of IDLE and HIGH: the first sample of it; ``flat_since_s``: of flat use alone.
+    ``readable``: the newest sample told its use.
+    """
 
     def __init__(self, name: str, settings: Settings) -> None:
         self.name = name
@@ -60,6 +62,7 @@ class Chip:
         self._traffic = Baseline(self._delay)
         self.readable = False
         self.is_flat = False
+        self.flat_since_s: float | None = None
         self.varies = False
         self.level = 0.0
         self.pulse = Pulse.UNKNOWN
@@ -105,6 +108,10 @@ class Chip:
         self.is_flat = (
             is_steady and len(before) == self._samples and abs(self.level - median(before)) <= FLAT_SHIFT
         )
+        if not self.is_flat:
+            self.flat_since_s = None
+        elif self.flat_since_s is None:
+            self.flat_since_s = self._beginning(None, None)
 
     def _judge_pulse(self) -> None:
         if not self.is_flat:

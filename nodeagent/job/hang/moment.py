@@ -4,7 +4,7 @@ It remembers processes and chips, and judges no time: how long it has been so is
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from nodeagent.job.hang.chips import MILD, Chip, Pulse
@@ -22,8 +22,9 @@ class Moment:
     nothing can be said of this sample; ``chips_unknown``: of the chips alone.
 
     ``still_since_s``: all ranks are quiet and all chips show no work; ``dead_since_s``: and no rank of an
-    idle chip uses CPU. ``quiet``: all ranks are; ``flat``: all chips are that can be read; ``readable``: all
-    can. ``what`` says it in words.
+    idle chip uses CPU. ``flat_since_s``: all chips are flat, whatever the ranks do; ``high_since_s``: and in
+    use by what is told, without any sign of work. ``quiet``: all ranks are; ``flat``: all chips are that can
+    be read; ``readable``: all can. ``what`` says it in words.
     """
 
     began_s: float
@@ -37,6 +38,8 @@ class Moment:
     vary: bool
     still_since_s: float | None
     dead_since_s: float | None
+    flat_since_s: float | None
+    high_since_s: float | None
     what: str
     ranks_replaced: bool
 
@@ -142,6 +145,8 @@ class Run:
             vary=any(each.varies for each in chips) and all(each.is_used for each in chips),
             still_since_s=still_since_s,
             dead_since_s=None if still_since_s is None else self._dead_since(still_since_s, roles),
+            flat_since_s=_latest(each.flat_since_s for each in chips),
+            high_since_s=_latest(each.since_s if each.pulse is Pulse.HIGH else None for each in chips),
             what=self._words(),
             ranks_replaced=ranks_replaced,
         )
@@ -158,10 +163,12 @@ class Run:
 
     def _still_since(self) -> float | None:
         """Of ranks and chips that are all still: since when the last of them is."""
-        since = [each.quiet_since_s for each in self._ranks.values()]
-        since += [each.since_s for each in self._chips.values()]
-        known = [each for each in since if each is not None]
-        return max(known) if len(known) == len(since) else None
+        return _latest(
+            (
+                *(each.quiet_since_s for each in self._ranks.values()),
+                *(each.since_s for each in self._chips.values()),
+            )
+        )
 
     def _dead_since(self, since_s: float, roles: Roles) -> float | None:
         """None where a rank of an idle chip uses CPU: it may compute what the chip waits for."""
@@ -179,6 +186,13 @@ class Run:
         levels = Counter(round(each.level) for each in self._chips.values() if each.readable)
         shown = ", ".join(f"{count} at {level} %" for level, count in sorted(levels.items()))
         return f"{len(self._ranks)} ranks are quiet, chips are flat ({shown or 'none can be read'})"
+
+
+def _latest(since: Iterable[float | None]) -> float | None:
+    """Since when it holds of all; None where it does not, or where there is nobody."""
+    of = list(since)
+    known = [each for each in of if each is not None]
+    return max(known) if known and len(known) == len(of) else None
 
 
 def _ranks_of(chip: str, roles: Roles) -> list[ProcessSample]:

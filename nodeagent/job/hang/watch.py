@@ -28,6 +28,16 @@ class _Found(NamedTuple):
     since_s: float
 
 
+class Seen(NamedTuple):
+    """What this node's chips show, for who looks at all nodes of the job. ``flat_s``: how long all have been
+    flat, whatever the ranks do; ``idle_high_s``: and in use by what is told, without any sign of work.
+    """
+
+    flat_s: float
+    idle_high_s: float
+    acts: bool
+
+
 _NOTHING: Final = _Found(Level.NOTHING, "", 0.0)
 
 
@@ -74,6 +84,18 @@ class HangWatch:
             self._arming.advanced()
         return self._case.ended(Hang.CLEARED, self._beats.describe(), still_s)
 
+    def seen(self, now_s: float) -> Seen:
+        """As of the newest sample. Nothing, before the run is armed and while the next beat is not late."""
+        may_tell = self._arming.armed or now_s - (self._began_s or 0.0) >= self._settings.start_time_s
+        if not may_tell or (self._beats.told and not self._is_late(now_s)):
+            return Seen(0.0, 0.0, False)
+        return Seen(self._flat.still_s, self._high.still_s, self._most() is Level.ACTS)
+
+    @property
+    def has_confirmed(self) -> bool:
+        """It has told of a hang itself, and that goes on."""
+        return self._case.level >= Level.TOLD
+
     def _forget(self, now_s: float | None) -> None:
         settings = self._settings
         self._began_s = now_s
@@ -82,6 +104,7 @@ class HangWatch:
         self._beats = Beats(settings, float("-inf") if now_s is None else now_s)
         self._history = History(settings)
         self._still, self._dead = Stretch(settings, self._history), Stretch(settings, self._history)
+        self._flat, self._high = Stretch(settings, self._history), Stretch(settings, self._history)
         self._case = Case(self._run)
         self._samples_late = 0
         self._read_s = float("-inf")
@@ -107,10 +130,20 @@ class HangWatch:
                 stretch.broken()
             else:
                 stretch.quiet(since_s, moment.now_s, seconds)
+        self._count_chips(moment, seconds)
         if moment.unknown and self._beats.unknown(seconds):
             self._beats.begin_anew(moment.now_s)
             dropped = True
         return reason if dropped else ""
+
+    def _count_chips(self, moment: Moment, seconds: float) -> None:
+        for stretch, since_s in ((self._flat, moment.flat_since_s), (self._high, moment.high_since_s)):
+            if moment.unknown or not moment.readable:
+                stretch.unknown(moment.now_s, seconds)
+            elif since_s is None:
+                stretch.broken()
+            else:
+                stretch.quiet(since_s, moment.now_s, seconds)
 
     def _learn(self, moment: Moment) -> None:
         self._arming.measured(moment.began_s, moment.now_s, chips_vary=moment.vary)
@@ -139,8 +172,8 @@ class HangWatch:
         if not self._arming.armed and moment.now_s - (self._began_s or 0.0) < settings.start_time_s:
             return _NOTHING
         limit_s = settings.hang_time_s
-        may_confirm = not self._beats.told or self._is_late(moment)
-        if not may_confirm and self._limit_s(moment) > limit_s:
+        may_confirm = not self._beats.told or self._is_late(moment.now_s)
+        if not may_confirm and self._limit_s(moment.now_s) > limit_s:
             return _NOTHING
         if may_confirm and self._dead.has_lasted(limit_s):
             return _Found(self._most(), moment.what, self._dead.still_s)
@@ -153,7 +186,7 @@ class HangWatch:
         return _NOTHING
 
     def _by_beats(self, moment: Moment) -> _Found:
-        if not self._beats.told or not self._is_late(moment):
+        if not self._beats.told or not self._is_late(moment.now_s):
             self._samples_late = 0
             return _NOTHING
         still_s = self._beats.still_s(moment.now_s)
@@ -162,17 +195,17 @@ class HangWatch:
         self._samples_late = self._samples_late + 1 if moment.quiet and moment.flat and is_judged else 0
         if self._samples_late >= SAMPLES_TO_CONFIRM:
             return _Found(self._most(), f"{said}, {moment.what}", still_s)
-        if still_s >= 2 * self._limit_s(moment):
+        if still_s >= 2 * self._limit_s(moment.now_s):
             why = moment.works or moment.unknown or "chips vary"
             return _Found(Level.TOLD, f"{said}, but {why}", still_s)
         return _Found(Level.SUSPECTED, said, still_s)
 
-    def _limit_s(self, moment: Moment) -> float:
+    def _limit_s(self, now_s: float) -> float:
         """A sample or two without the chips changes nothing."""
-        return self._beats.limit_s(chips_readable=moment.now_s - self._read_s <= self._settings.gap_s)
+        return self._beats.limit_s(chips_readable=now_s - self._read_s <= self._settings.gap_s)
 
-    def _is_late(self, moment: Moment) -> bool:
-        return self._beats.still_s(moment.now_s) >= self._limit_s(moment)
+    def _is_late(self, now_s: float) -> bool:
+        return self._beats.still_s(now_s) >= self._limit_s(now_s)
 
     def _most(self) -> Level:
         """What a confirmed hang may lead to."""

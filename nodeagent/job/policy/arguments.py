@@ -6,7 +6,9 @@ from dataclasses import dataclass, field, fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arguments:
-    """``flags`` are policy keys given on the command line, as texts."""
+    """``flags`` are policy keys given on the command line, as texts. ``in_step``: the number of the run that
+    is made on several nodes at once; 0: it is made on this one alone.
+    """
 
     command: tuple[str, ...]
     job: str = ""
@@ -18,6 +20,7 @@ class Arguments:
     foreground: bool = False
     core: bool = False
     period_s: float = 10.0
+    in_step: int = 0
     flags: Mapping[str, str] = field(default_factory=dict)
 
 

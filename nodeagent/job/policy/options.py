@@ -27,14 +27,14 @@ class _Formatter(argparse.HelpFormatter):
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        self.exit(Status.BAD_POLICY.value, f"nodeagent-job: {message}; see {PROG} --help\n")
+        self.exit(Status.BAD_POLICY.value, f"nodeagent-job: {message}; see {self.prog} --help\n")
 
 
-def parser() -> argparse.ArgumentParser:
+def parser(prog: str = PROG, description: str = _DESCRIPTION) -> argparse.ArgumentParser:
     """What is not given is not in its namespace."""
     options = _Parser(
-        prog=PROG,
-        description=_DESCRIPTION,
+        prog=prog,
+        description=description,
         formatter_class=_Formatter,
         argument_default=argparse.SUPPRESS,
         allow_abbrev=False,
@@ -49,6 +49,7 @@ def parser() -> argparse.ArgumentParser:
     add("--foreground", action="store_true", help="leave the command in the session of the terminal")
     add("--core", action="store_true", help="let the command write core files")
     add("--period", dest="period_s", type=_period_s, metavar="SECONDS", help="between samples")
+    add("--in-step", type=int, metavar="RUN", help=argparse.SUPPRESS)  # given by ``job step`` alone
     policy = options.add_argument_group("policy", "what may be done to the job")
     for key in KEYS:
         if key.form is YES_NO:

@@ -27,6 +27,9 @@ def _new_placement(turn: Turn, given: Began) -> None:
         policy=given.policy,
         counts=given.counts,
         boot_id=given.boot_id,
+        run=given.run,
+        executions=given.executions,
+        why=given.why,
         reports=turn.state.reports,
         suspicion_ns=turn.now_ns,
     )

@@ -1,5 +1,7 @@
 """The end of a run, and of the session: what the ladder decides is told, counted and done."""
 
+from dataclasses import replace
+
 from nodeagent.job.failure.known import Known
 from nodeagent.job.model import SECOND_NS, Wanted, Wish, Word
 from nodeagent.job.session.ladder import Ending, Verdict, judge, own_status
@@ -19,7 +21,9 @@ def known_of(state: State) -> Known:
 
 
 def verdict_of(state: State, cause: Cause, known: Known) -> Verdict:
+    """What only outlived an earlier run is no end of this one: in a step, too, it goes on to its run."""
     wanted = state.wanted
+    policy = replace(state.policy, in_step=False) if state.is_told else state.policy
     ending = Ending(
         cause=cause,
         failure=state.failure,
@@ -31,7 +35,7 @@ def verdict_of(state: State, cause: Cause, known: Known) -> Verdict:
         by_operator=wanted is not None and wanted.by_operator,
         watched_only=state.is_watched_only,
     )
-    return judge(ending, state.policy, state.counts)
+    return judge(ending, policy, state.counts)
 
 
 def explains(wanted: Wanted, run: int) -> bool:
@@ -58,7 +62,13 @@ def conclude(turn: Turn, cause: Cause) -> None:
     if verdict.status is not None:
         if not turn.state.is_watched_only and cause is not Cause.SIGNALLED and verdict.status != 0:
             turn.tell(f"leaves with status {verdict.status}: {verdict.why}")
-        turn.leave(verdict.status, verdict.why)
+        turn.leave(
+            verdict.status,
+            verdict.why,
+            fault=verdict.fault,
+            next_why=verdict.next_why,
+            pause_s=verdict.pause_s,
+        )
         return
     state = turn.state
     if not state.is_told:

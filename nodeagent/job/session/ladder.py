@@ -52,6 +52,8 @@ class Verdict:
     status: int | None = None
     next_why: Why = Why.FAILED
     pause_s: float = 0.0
+    fault: bool = False
+    """The daemon's word on the chips or the node has decided."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,18 +76,21 @@ Decides = Callable[[Case], Verdict]
 
 @dataclass(frozen=True, slots=True)
 class Row:
+    """``is_fault``: it is for what the daemon has said, or for what the hardware does."""
+
     name: str
     fits: Fits
     decides: Decides
+    is_fault: bool = False
 
 
 def judge(ending: Ending, policy: Policy, counts: Counts) -> Verdict:
     """The first row that fits. In a step of several nodes a rerun is one of all of them together."""
     case = Case(ending=ending, policy=policy, counts=counts)
     row = next(each for each in ROWS if each.fits(case))
-    verdict = replace(row.decides(case), row=row.name)
+    verdict = replace(row.decides(case), row=row.name, fault=row.is_fault)
     if verdict.status is None and policy.in_step:
-        return replace(verdict, status=Status.RESTART_TOGETHER.value, pause_s=0.0)
+        return replace(verdict, status=Status.RESTART_TOGETHER.value)
     return verdict
 
 
@@ -105,8 +110,12 @@ def _again(next_why: Why, why: str, counts: Counts, pause_s: float = 0.0) -> Ver
 
 
 def _placed_anew(status: Status, why: str, case: Case) -> Verdict:
-    """Costs a placement; the scheduler is not asked for one that the job does not have."""
+    """Costs a placement; the scheduler is not asked for one that the job does not have. In a step another
+    node may take this one's place: what it costs is for who knows of the others.
+    """
     policy, counts = case.policy, case.counts
+    if policy.in_step:
+        return _leave(status, why, counts)
     if policy.placements is not None and counts.placements >= policy.placements:
         return _leave(
             Status.GIVEN_UP, f"{why}; all {policy.placements} placements of the job are used", counts
@@ -154,6 +163,13 @@ def _may_be_placed(case: Case) -> bool:
 
 def _may_hang(case: Case) -> bool:
     return case.ending.cause is Cause.SUSPENDED and case.counts.hangs < case.policy.hang_row
+
+
+def _fault_ends_step(case: Case) -> bool:
+    """A step is ended everywhere once it has failed on one node: what is known here may be the reason."""
+    ending = case.ending
+    is_told = ending.blame is not None and not ending.watched_only
+    return case.policy.in_step and ending.cause is Cause.SIGNALLED and is_told
 
 
 def _by(cause: Cause) -> Fits:
@@ -247,7 +263,8 @@ def _suspended_again(case: Case) -> Verdict:
 
 def _unkillable(case: Case) -> Verdict:
     """The node must be told apart from a well one even where no placement is left."""
-    after = replace(case.counts, placements=case.counts.placements + 1)
+    used = 0 if case.policy.in_step else 1
+    after = replace(case.counts, placements=case.counts.placements + used)
     return _leave(Status.RESCHEDULE_ISOLATED, "processes of the job cannot be killed", after)
 
 
@@ -261,14 +278,15 @@ def _signed(case: Case) -> Counts:
 
 
 ROWS: Final = (
-    Row("unkillable", _by(Cause.UNKILLABLE), _unkillable),
+    Row("unkillable", _by(Cause.UNKILLABLE), _unkillable, is_fault=True),
+    Row("a fault ends the step", _fault_ends_step, _blamed, is_fault=True),
     Row("the scheduler ends it", _by(Cause.SIGNALLED), _signalled),
     Row("done", _done, _own),
-    Row("asked to stop", _by(Cause.ASKED), _healing),
-    Row("sent away", _by(Cause.SENT_AWAY), _sent_away),
-    Row("not healed", _by(Cause.NOT_HEALED), _not_healed),
+    Row("asked to stop", _by(Cause.ASKED), _healing, is_fault=True),
+    Row("sent away", _by(Cause.SENT_AWAY), _sent_away, is_fault=True),
+    Row("not healed", _by(Cause.NOT_HEALED), _not_healed, is_fault=True),
     Row("only watched", lambda case: case.failed and case.ending.watched_only, _own),
-    Row("a fault", lambda case: case.failed and case.ending.blame is not None, _blamed),
+    Row("a fault", lambda case: case.failed and case.ending.blame is not None, _blamed, is_fault=True),
     Row("an error of the user", _of_user, _user_failure),
     Row("the same twice", _twice, _second_failure),
     Row("retry here", _has_retries, _retry),

@@ -172,10 +172,12 @@ class Turn:
     def after(self, seconds: float) -> int:
         return self.now_ns + round(seconds * SECOND_NS)
 
-    def leave(self, status: int, why: str) -> None:
+    def leave(
+        self, status: int, why: str, *, fault: bool = False, next_why: Why = Why.FAILED, pause_s: float = 0.0
+    ) -> None:
         self.change(status=status, evidence_due_ns=None)
         self.enter(Phase.LEFT)
-        self.order(Leave(status=status, why=why))
+        self.order(Leave(status=status, why=why, fault=fault, next_why=next_why, pause_s=pause_s))
 
     def order(self, order: Order) -> None:
         self.orders.append(order)

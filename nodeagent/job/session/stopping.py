@@ -12,7 +12,7 @@ from nodeagent.job.model import (
     Wish,
     Word,
 )
-from nodeagent.job.session.ending import conclude
+from nodeagent.job.session.ending import conclude, is_blamed
 from nodeagent.job.session.session_state import Cause, Phase, Turn
 
 KILLED_WITHIN_S = 5.0
@@ -71,14 +71,19 @@ def wanted_while_stopping(turn: Turn, given: Wanted) -> None:
 
 
 def signalled_while_waiting(turn: Turn, given: Signalled) -> None:
-    """No process of the job is there."""
-    turn.change(signal=given.number)
-    conclude(turn, Cause.SIGNALLED)
+    """No process of the job is there. Where the daemon has kept it from running, the others may have failed
+    for want of it.
+    """
+    _note(turn, given)
+    state = turn.state
+    held = state.wanted is not None and state.wanted.wish in (Wish.HOLD, Wish.STOP)
+    waits_for_chips = state.policy.in_step and not state.is_watched_only and held
+    conclude(turn, Cause.ASKED if waits_for_chips else Cause.SIGNALLED)
 
 
 def signalled_while_running(turn: Turn, given: Signalled) -> None:
     """A job that is only watched gets each signal itself, all the time that it takes, and its own status."""
-    turn.change(signal=given.number)
+    _note(turn, given)
     if turn.state.is_watched_only:
         turn.order(Terminate(run=turn.state.run, number=given.number, alone=True))
     else:
@@ -86,15 +91,26 @@ def signalled_while_running(turn: Turn, given: Signalled) -> None:
 
 
 def signalled_while_judging(turn: Turn, given: Signalled) -> None:
-    turn.change(signal=given.number)
+    """In a step the command's own failure stands: another node may have failed for it."""
+    _note(turn, given)
+    cause = Cause.EXITED if turn.state.policy.in_step else Cause.SIGNALLED
     if turn.state.emptied:
-        conclude(turn, Cause.SIGNALLED)
+        conclude(turn, cause)
     else:
-        stop(turn, Cause.SIGNALLED)
+        stop(turn, cause)
 
 
 def signalled_while_stopping(turn: Turn, given: Signalled) -> None:
+    """In a step it is stopped for its own reason: the signal says only that another node has failed."""
     second = turn.state.signal is not None
-    turn.change(cause=Cause.SIGNALLED, signal=given.number)
+    _note(turn, given)
+    if not turn.state.policy.in_step or turn.state.cause is None:
+        turn.change(cause=Cause.SIGNALLED)
     if second and turn.state.phase is Phase.STOPPING:
         kill(turn)
+
+
+def _note(turn: Turn, given: Signalled) -> None:
+    """What the daemon told long ago explains no end of now."""
+    blame = turn.state.blame if is_blamed(turn.state, turn.now_ns) else None
+    turn.change(signal=given.number, blame=blame)

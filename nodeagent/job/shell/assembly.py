@@ -10,30 +10,26 @@ import os
 import selectors
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodeagent import __version__
 from nodeagent.job.hang.settings import Settings
-from nodeagent.job.model import Began, Policy
+from nodeagent.job.model import Began, Counts, Policy
 from nodeagent.job.policy import environment as variables
 from nodeagent.job.policy.arguments import Arguments
-from nodeagent.job.session import journal_records
+from nodeagent.job.shell import opening
 from nodeagent.job.shell.clock import now_ns, seconds
-from nodeagent.job.shell.disk import state
-from nodeagent.job.shell.disk.journal import Journal, JournalError, Owner
 from nodeagent.job.shell.disk.record import Record
-from nodeagent.job.shell.disk.recovery import Recovered, counts_of, recover
+from nodeagent.job.shell.disk.recovery import counts_of, kept_counts
 from nodeagent.job.shell.disk.state import State, StateError
 from nodeagent.job.shell.evidence.gathering import Gathering
 from nodeagent.job.shell.link import Link, Lost, socket_path
 from nodeagent.job.shell.processes import command, prctl, procfs
 from nodeagent.job.shell.processes.runner import Runner
 from nodeagent.job.shell.processes.signals import Signals
-from nodeagent.job.shell.processes.tree import Tree, survivors_of
+from nodeagent.job.shell.processes.tree import Tree
 from nodeagent.job.shell.supervisor import Supervisor
 from nodeagent.job.shell.told import tell
-from nodeagent.job.shell.watching.beats import VARIABLE, BeatSocket
 from nodeagent.job.shell.watching.ring import Ring
 from nodeagent.job.shell.watching.watching import Watching
 
@@ -41,6 +37,8 @@ if TYPE_CHECKING:
     from nodeagent.job.lines import Hello, Welcome
     from nodeagent.job.shell.link import Heard
     from nodeagent.job.shell.watching.progress_reader import ProgressReader
+    from nodeagent.job.step.member import Member
+    from nodeagent.job.step.shared_hangs import SharedHangs
 
 
 class NotBegun(Exception):
@@ -50,20 +48,47 @@ class NotBegun(Exception):
 def run(given: Arguments, environment: Mapping[str, str]) -> int:
     """Until the supervisor leaves; its status. Raises ``NotBegun``."""
     signals = Signals()
+    member = _member(given, environment)
+    try:
+        return _run(given, environment, signals, member)
+    except NotBegun as error:
+        if member is not None:
+            member.not_begun(str(error))
+        raise
+
+
+def _run(given: Arguments, environment: Mapping[str, str], signals: Signals, member: Member | None) -> int:
     _become_subreaper()
     tree = Tree()
     link = Link(socket_path(given.socket, environment), lambda: _hello(given))
     heard = _welcomed(link)
     policy = _policy(given, environment, heard)
+    if member is not None:
+        policy = member.limited(policy)
     if not given.core and not policy.only_watches:
         command.forbid_cores()
-    place = _place(given, environment)
     try:
-        return _supervise(given, environment, _Parts(signals, tree, link, heard, policy, place))
+        place = opening.place_of(given, environment, member)
+    except StateError as error:
+        raise NotBegun(f"--state: {error}") from error
+    try:
+        return _supervise(given, environment, _Parts(signals, tree, link, heard, policy, place, member))
     finally:
         link.close()
         if place is not None:
-            _close(place)
+            opening.close(place)
+
+
+def _member(given: Arguments, environment: Mapping[str, str]) -> Member | None:
+    """None of a command that runs on this node alone."""
+    if not given.in_step:
+        return None
+    from nodeagent.job.step.member import NoMember, member_of
+
+    try:
+        return member_of(given.in_step, given.state, environment)
+    except NoMember as error:
+        raise NotBegun(str(error)) from error
 
 
 def _become_subreaper() -> None:
@@ -81,18 +106,23 @@ class _Parts:
     heard: list[Heard]
     policy: Policy
     place: State | None
+    member: Member | None
 
 
 def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) -> int:
-    place, tree = parts.place, parts.tree
-    journal = _journal(place, given)
-    beats = _beats(place, environment)
-    recovered = _recovered(journal, beats)
+    place, tree, member = parts.place, parts.tree, parts.member
+    journal = opening.journal_of(place, given)
+    beats = opening.beats_of(place, environment)
+    recovered = opening.recovered_of(journal, beats, looks=member is not None)
     key = given.job or environment.get("SLURM_JOB_ID", "")
-    record = Record(place, journal, job=key, keeps_counts=place is not None and place.is_given)
+    keeps_counts = place is not None and place.is_given and member is None
+    record = Record(place, journal, job=key, keeps_counts=keeps_counts)
     ring = Ring(None if place is None else place.folder)
     progress = _progress(given)
-    counts = counts_of(place, key, environment, recovered.session)
+    if member is None:
+        counts = counts_of(place, key, environment, recovered.session)
+    else:
+        counts = (kept_counts(place, key) if place is not None else None) or Counts()
     if progress is not None:
         counts = progress.baseline(counts)
     runner = Runner(given.command, tree, foreground=given.foreground)
@@ -102,11 +132,17 @@ def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) 
         link=parts.link,
         signals=parts.signals,
         runner=runner,
-        watching=Watching(_settings(given, parts.policy), tree, ring, parts.link.ask, progress),
+        watching=Watching(
+            _settings(given, parts.policy), tree, ring, parts.link.ask, progress, _shared_hangs(member)
+        ),
         gathering=Gathering(place, tree, ring.files),
         beats=beats,
     )
-    began = Began(boot_id=procfs.boot_id(), policy=parts.policy, counts=counts, survivors=recovered.survivors)
+    boot_id, survivors = procfs.boot_id(), recovered.survivors
+    if member is None:
+        began = Began(boot_id=boot_id, policy=parts.policy, counts=counts, survivors=survivors)
+    else:
+        began = member.began(boot_id, parts.policy, counts, survivors)
     if recovered.has_left(counts):
         status = supervisor.leave_again(recovered.reports)
     else:
@@ -119,11 +155,24 @@ def _supervise(given: Arguments, environment: Mapping[str, str], parts: _Parts) 
             import traceback
 
             tell(f"a defect of the supervisor; it only waits for the command now: {traceback.format_exc()}")
-            return runner.wait_alone(parts.signals)
+            status = runner.wait_alone(parts.signals)
+            if member is not None:
+                member.waits_alone(status, counts)
+            return status
+    if member is not None and supervisor.left is not None:
+        member.left(supervisor.left, recovered.session.state)
     record.finish()
     if beats is not None:
         beats.close()
     return status
+
+
+def _shared_hangs(member: Member | None) -> SharedHangs | None:
+    if member is None:
+        return None
+    from nodeagent.job.step.shared_hangs import SharedHangs
+
+    return SharedHangs(member.folder, member.run, member.node)
 
 
 def _settings(given: Arguments, policy: Policy) -> Settings:
@@ -146,7 +195,7 @@ def _progress(given: Arguments) -> ProgressReader | None:
 def _policy(given: Arguments, environment: Mapping[str, str], heard: list[Heard]) -> Policy:
     welcome = _welcome_of(heard)
     if welcome is None and _nobody_says(given, environment):
-        return Policy()
+        return Policy(in_step=given.in_step > 0)
     from nodeagent.job.policy.policy import PolicyError
     from nodeagent.job.shell.disk.settled import Unreadable, settle
 
@@ -171,71 +220,6 @@ def _nobody_says(given: Arguments, environment: Mapping[str, str]) -> bool:
     """What may be done to the job: then the policy and all that reads it need not be loaded."""
     named = (name.startswith(variables.OF_THE_POLICY) for name in environment)
     return not (given.flags or given.policy_file or given.annotations_file or any(named))
-
-
-def _journal(place: State | None, given: Arguments) -> Journal | None:
-    if place is None:
-        return None
-    boot_id = procfs.boot_id()
-    if not boot_id:
-        tell(
-            "/proc does not tell the boot of the machine; a supervisor started anew will not know of this run"
-        )
-        return None
-    try:
-        return Journal(place.journal, Owner(boot_id, given.job, given.command))
-    except JournalError as error:
-        tell(f"{error}; a supervisor that is started anew will not know of this run")
-        return None
-
-
-def _recovered(journal: Journal | None, beats: BeatSocket | None) -> Recovered:
-    """A journal that cannot be understood is told, and kept beside: the job begins as if there were none."""
-    if journal is None or not journal.earlier:
-        return Recovered()
-    marker = None if beats is None else (VARIABLE, beats.path)
-    try:
-        return recover(journal.earlier, marker)
-    except journal_records.JournalError as error:
-        tell(f"{journal.path}: {error}, counted behind its head; it is moved aside, and the job begins anew")
-        try:
-            journal.begin_anew()
-        except JournalError as failed:
-            tell(f"{failed}; a supervisor that is started anew will not know of this run")
-        return Recovered(survivors=survivors_of(None, marker))
-
-
-def _place(given: Arguments, environment: Mapping[str, str]) -> State | None:
-    """A folder that was asked for is needed; the usual one only serves."""
-    if given.state:
-        try:
-            return state.open_given(Path(given.state), environment)
-        except StateError as error:
-            raise NotBegun(f"--state: {error}") from error
-    try:
-        return state.open_default(given.job, given.command, environment)
-    except StateError as error:
-        tell(f"{error}; nothing is kept of this run")
-        return None
-
-
-def _close(place: State) -> None:
-    try:
-        place.close()
-    except OSError as error:
-        tell(f"{error.filename}: {error.strerror}; it stays behind")
-
-
-def _beats(place: State | None, environment: Mapping[str, str]) -> BeatSocket | None:
-    if place is None:
-        return None
-    path = ""
-    try:
-        path = place.beat_path(environment)
-        return BeatSocket(path)
-    except OSError as error:
-        tell(f"{path or error.filename}: {error.strerror}; beats of the program are not received")
-        return None
 
 
 def _hello(given: Arguments) -> Hello:

@@ -81,7 +81,9 @@ class Supervisor:
         self._beats = beats
         self._beats_due_ns = 0
         self._waiting: deque[Given] = deque()
-        self._left: Leave | None = None
+        self.left: Leave | None = None
+        """What the session has left with, once it has."""
+
         self._do: Final[Mapping[type, Callable[[Any], None]]] = {
             Start: self._start,
             Terminate: self._terminate,
@@ -102,19 +104,19 @@ class Supervisor:
         self._runner.adopt(began.survivors, now_ns())
         self._give(began)
         self._hear(heard)
-        while self._left is None:
+        while self.left is None:
             self._turn()
-        self._say_goodbye(self._left)
-        return self._left.status
+        self._say_goodbye(self.left)
+        return self.left.status
 
     def leave_again(self, reports: Iterable[Report]) -> int:
         """An earlier supervisor had left, and was ended before it could exit. Its status."""
         for order in (*reports, *self._session.leave_again()):
             self._do[type(order)](order)
-        assert self._left is not None
-        tell(f"the job had come to its end with status {self._left.status} before its supervisor was ended")
-        self._say_goodbye(self._left)
-        return self._left.status
+        assert self.left is not None
+        tell(f"the job had come to its end with status {self.left.status} before its supervisor was ended")
+        self._say_goodbye(self.left)
+        return self.left.status
 
     # ------------------------------------------------------------------ one turn
 
@@ -217,7 +219,7 @@ class Supervisor:
         self._gathering.begin(order, self._watching.ranks(), now_ns())
 
     def _leave(self, order: Leave) -> None:
-        self._left = order
+        self.left = order
 
     # ------------------------------------------------------------------ the daemon
 

@@ -8,6 +8,7 @@ import click
 
 PARTS: Final[Mapping[str, str]] = {
     "run": "Run a command, watch it, and run it again in place where that is wanted.",
+    "step": "Run a command on the nodes of a Slurm job, and run it again on all of them together.",
     "list": "List the jobs that use this node.",
     "show": "Show one job, and what happened to it.",
     "stop": "Have a supervised job stop its command.",

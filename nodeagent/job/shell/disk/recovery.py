@@ -46,7 +46,7 @@ def counts_of(place: State | None, job: str, environment: Mapping[str, str], ses
     """What the placements before have left, with the number of this one: as the platform says, else as Slurm
     counts restarts, else one more than before.
     """
-    kept = None if place is None or not place.is_given else _kept(place, job)
+    kept = None if place is None or not place.is_given else kept_counts(place, job)
     restarts = _number(environment.get("SLURM_RESTART_COUNT"))
     schedule = _number(environment.get("MA_SCHEDULE_CNT"))
     if not schedule and restarts is not None:
@@ -59,7 +59,7 @@ def counts_of(place: State | None, job: str, environment: Mapping[str, str], ses
     return replace(kept, schedule=schedule)
 
 
-def _kept(place: State, job: str) -> Counts | None:
+def kept_counts(place: State, job: str) -> Counts | None:
     """None where there are none; what is no such file is moved aside, and told."""
     try:
         return run_state.decode(place.counts.read_text(encoding="utf-8"), job=job)

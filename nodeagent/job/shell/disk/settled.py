@@ -36,6 +36,7 @@ def settle(given: Arguments, environment: Mapping[str, str], welcome: Welcome | 
         environ=environment,
         flags=given.flags,
         limits=welcome.limits if welcome is not None else {},
+        in_step=given.in_step > 0,
         kill_wait_s=kill_wait_s(environment),
     )
 

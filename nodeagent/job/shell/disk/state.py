@@ -35,8 +35,10 @@ class StateError(Exception):
 class State:
     """A folder that is this process's alone until it ends."""
 
-    def __init__(self, folder: Path, lock: int, *, is_given: bool) -> None:
+    def __init__(self, folder: Path, lock: int, *, is_given: bool, counts: Path | None = None) -> None:
+        """``counts`` None: they lie in the folder."""
         self.folder = folder
+        self.counts = counts or folder / "run_state.json"
         self.is_given = is_given
         """By ``--state``: others look into it."""
 
@@ -45,10 +47,6 @@ class State:
     @property
     def journal(self) -> Path:
         return self.folder / "journal.jsonl"
-
-    @property
-    def counts(self) -> Path:
-        return self.folder / "run_state.json"
 
     def run(self, number: int) -> Path:
         """The folder of that run; made where it is not there. Raises ``OSError``."""
@@ -102,6 +100,11 @@ def open_given(folder: Path, environment: Mapping[str, str]) -> State:
     """That of ``--state``; of a job with several tasks each has a folder in it. Raises ``StateError``."""
     if _tasks(environment) > 1:
         folder = folder / f"task-{environment.get('SLURM_PROCID', '0')}"
+    return open_alone(folder)
+
+
+def open_alone(folder: Path, counts: Path | None = None) -> State:
+    """That folder, whatever runs beside. Raises ``StateError``."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = _locked(folder)
@@ -111,7 +114,7 @@ def open_given(folder: Path, environment: Mapping[str, str]) -> State:
         raise StateError(
             f"{folder}: supervisor {_owner(folder)} uses it; end that one, or name another folder"
         )
-    return State(folder, lock, is_given=True)
+    return State(folder, lock, is_given=True, counts=counts)
 
 
 def open_default(key: str, command: Sequence[str], environment: Mapping[str, str]) -> State:

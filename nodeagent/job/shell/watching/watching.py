@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nodeagent.job.shell.watching.progress_reader import ProgressReader
     from nodeagent.job.shell.watching.ring import Ring
     from nodeagent.job.shell.watching.sampler import Sampler
+    from nodeagent.job.step.shared_hangs import SharedHangs
 
 ANSWER_WITHIN_NS: Final = 2 * SECOND_NS
 """A daemon that does not say in time how the chips are leaves them unknown for this sample."""
@@ -36,15 +37,24 @@ Ask = Callable[[int, int], bool]
 
 class Watching:
     def __init__(
-        self, settings: Settings, tree: Tree, ring: Ring, ask: Ask, progress: ProgressReader | None
+        self,
+        settings: Settings,
+        tree: Tree,
+        ring: Ring,
+        ask: Ask,
+        progress: ProgressReader | None,
+        shared: SharedHangs | None = None,
     ) -> None:
-        """``progress`` None: only beats tell of it."""
+        """``progress`` None: only beats tell of it. ``shared``: in a step of several nodes, what they tell
+        each other of a hang.
+        """
         self._settings = settings
         self._period_ns = round(settings.period_s * SECOND_NS)
         self._tree = tree
         self._ring = ring
         self._ask = ask
         self._progress = progress
+        self._shared = shared
         self._beaten: ByBeats | None = None
         self._command: Process | None = None
         self._run = 0
@@ -154,6 +164,8 @@ class Watching:
         self._ring.keep(self._settings, sample, tuple(self._beats))
         self._beats.clear()
         self._found += judge.sampled(sample)
+        if self._shared is not None:
+            self._found += self._shared.exchanged(judge, self._settings, self._run, sample.t_s)
 
     def _judging(self) -> HangWatch:
         if self._judge is None:

@@ -1,0 +1,89 @@
+"""The command line of ``job step``: how many nodes, then what ``job run`` takes, then the command.
+
+It checks no value of the policy, and no number against the nodes that there are.
+"""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Final
+
+from nodeagent.job.policy.arguments import Arguments
+from nodeagent.job.policy.options import parser
+from nodeagent.job.policy.policy_keys import BY_NAME, YES_NO
+
+PROG: Final = "nodeagent-job step"
+_MOST_NODES: Final = 65_533
+"""slurm.conf(5), MaxNodes and its like."""
+
+_DESCRIPTION: Final = """\
+In the batch script of a Slurm job with several nodes: runs COMMAND on them, each below a supervisor of its
+own (job run), and runs it again in place on all nodes together where one of them asks for it. It is done only
+if every node has said so in the folder of --state. Its exit status is the command's own, or: 75 run the job
+elsewhere; 87 do not run it again; 78 a bad option or policy, nothing was run."""
+
+_OPTIONS: Final = {
+    "job": "--job",
+    "state": "--state",
+    "policy_file": "--policy",
+    "annotations_file": "--annotations",
+    "progress": "--progress",
+    "socket": "--socket",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepArguments:
+    """``of_run`` is for the supervisor of each node; its command is the whole job's."""
+
+    of_run: Arguments
+    nodes: int | None = None
+    min_nodes: int | None = None
+
+
+def parse(words: Sequence[str]) -> StepArguments:
+    """Raises ``SystemExit``, after it has told why."""
+    options = parser(PROG, _DESCRIPTION)
+    step = options.add_argument_group("nodes", "of the allocation")
+    step.add_argument("--nodes", type=_count, metavar="K", help="run on K of them, the rest are spares")
+    step.add_argument("--min-nodes", type=_count, metavar="N", help="go on with as few as N of them")
+    given = vars(options.parse_args(words))
+    command = given.pop("command", [])
+    if command[:1] == ["--"]:
+        del command[0]
+    if not command:
+        options.error("no COMMAND to run")
+    if "in_step" in given:
+        options.error("--in-step is of job run")
+    if not given.get("state"):
+        options.error("--state: name a folder that all nodes of the job see")
+    nodes, min_nodes = given.pop("nodes", None), given.pop("min_nodes", None)
+    if nodes is not None and min_nodes is not None and min_nodes > nodes:
+        options.error(f"--min-nodes: at most the {nodes} of --nodes, not {min_nodes}")
+    own = {each.name: given.pop(each.name) for each in fields(Arguments) if each.name in given}
+    return StepArguments(
+        of_run=Arguments(command=tuple(command), flags=given, **own), nodes=nodes, min_nodes=min_nodes
+    )
+
+
+def words_of_run(of_run: Arguments, run: int) -> tuple[str, ...]:
+    """The command line of the supervisor of one node, without its program."""
+    words = ["run", "--in-step", str(run)]
+    for name, option in _OPTIONS.items():
+        if value := getattr(of_run, name):
+            words += [option, value]
+    words += [f"--{name}" for name in ("foreground", "core") if getattr(of_run, name)]
+    words += ["--period", f"{of_run.period_s:g}"]
+    for name, text in of_run.flags.items():
+        key = BY_NAME[name]
+        if key.form is YES_NO:
+            words.append(key.flag if text == "true" else f"--no-{key.name}")
+        else:
+            words += [key.flag, text]
+    return (*words, "--", *of_run.command)
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= _MOST_NODES:
+        raise argparse.ArgumentTypeError(f"a whole number from 1 to {_MOST_NODES}, not {text}")
+    return int(text)

@@ -1,0 +1,103 @@
+"""STATE of a step: the folder that all its nodes see, and the files in it.
+
+    lock               held while the loop lives
+    run_state.json     the counts of the job, over runs and placements
+    run-N/plan.json    which nodes make run N, and why
+    run-N/NODE.json    how run N has ended on that node
+    run-N/hangs/       what each node sees of a hang, and what the loop finds
+    node-NODE/         the STATE of that node's own supervisor
+
+Files are written whole, under another name first. Another node's file is looked for by its name, and only
+where it may be there: a network file system remembers for a while that there was no such name (nfs(5),
+lookupcache).
+"""
+
+import os
+import re
+from pathlib import Path
+from typing import Final, TypeVar
+
+from nodeagent.job.shell.told import tell
+from nodeagent.job.step.model import Outcome, Plan
+from nodeagent.job.step.records import Record, RecordError, decode, encode
+from nodeagent.job.step.together import Finding, NodeWord
+
+T = TypeVar("T", Outcome, Plan, NodeWord, Finding)
+
+_RUN: Final = re.compile(r"run-(\d+)")
+
+
+class Folder:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def counts(self) -> Path:
+        return self.path / "run_state.json"
+
+    def of_node(self, node: str) -> Path:
+        return self.path / f"node-{node}"
+
+    def next_run(self) -> int:
+        """A number that no run has yet, also of placements before. Raises ``OSError``."""
+        found = (_RUN.fullmatch(each.name) for each in self.path.iterdir())
+        return 1 + max((int(each[1]) for each in found if each is not None), default=0)
+
+    # ------------------------------------------------------------------ written; each raises ``OSError``
+
+    def put_plan(self, plan: Plan) -> None:
+        (self._run(plan.run) / "hangs").mkdir(parents=True, exist_ok=True)
+        _put(self._run(plan.run) / "plan.json", plan)
+
+    def put_outcome(self, outcome: Outcome) -> None:
+        _put(self._run(outcome.run) / f"{outcome.node}.json", outcome)
+
+    def put_word(self, run: int, node: str, word: NodeWord) -> None:
+        _put(self._run(run) / "hangs" / f"{node}.json", word, is_lasting=False)
+
+    def put_finding(self, run: int, finding: Finding) -> None:
+        _put(self._run(run) / "hangs" / "found-by-step.json", finding, is_lasting=False)
+
+    # ------------------------------------------------------------------ read; None where there is none
+
+    def plan(self, run: int) -> Plan | None:
+        return _read(Plan, self._run(run) / "plan.json")
+
+    def outcome(self, run: int, node: str) -> Outcome | None:
+        found = _read(Outcome, self._run(run) / f"{node}.json")
+        if found is not None and (found.run, found.node) != (run, node):
+            tell(f"{self._run(run) / node}.json is of run {found.run} on {found.node}; it counts for nothing")
+            return None
+        return found
+
+    def word(self, run: int, node: str) -> NodeWord | None:
+        return _read(NodeWord, self._run(run) / "hangs" / f"{node}.json")
+
+    def finding(self, run: int) -> Finding | None:
+        return _read(Finding, self._run(run) / "hangs" / "found-by-step.json")
+
+    def _run(self, number: int) -> Path:
+        return self.path / f"run-{number}"
+
+
+def _put(file: Path, record: Record, *, is_lasting: bool = True) -> None:
+    """Whole or not at all; ``is_lasting``: also where the power fails."""
+    new = file.with_suffix(".new")
+    with new.open("w", encoding="utf-8") as opened:
+        opened.write(encode(record))
+        opened.flush()
+        if is_lasting:
+            os.fsync(opened.fileno())
+    new.replace(file)
+
+
+def _read(of: type[T], file: Path) -> T | None:
+    try:
+        return decode(of, file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        tell(f"{file}: {error.strerror}; it counts as if it were not there")
+    except (RecordError, UnicodeDecodeError) as error:
+        tell(f"{file}: {error}; it counts as if it were not there")
+    return None

@@ -1,0 +1,154 @@
+"""What goes into the loop of a step, and what it orders. Frozen values; nothing here decides or does I/O."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nodeagent.job.model import Counts, Why
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a run has ended on one node: what its supervisor left there with.
+
+    ``fault``: because of the daemon's word on the chips or the node. ``signalled``: the supervisor was ended,
+    and nothing else is known. ``next_why`` and ``pause_s`` are of the run that 85 asks for. ``waited_s``: how
+    long the command was not allowed to begin; 0 once it has begun. ``placements`` is the policy's limit.
+    """
+
+    node: str
+    run: int
+    status: int
+    why: str = ""
+    fault: bool = False
+    signalled: bool = False
+    progressed: bool = False
+    next_why: Why = Why.FAILED
+    pause_s: float = 0.0
+    waited_s: float = 0.0
+    placements: int | None = None
+    counts: Counts = field(default_factory=Counts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One run of the command. ``execution``: which one it is of this placement, from 1.
+
+    ``whys``: why there is this run, by node. ``waited_s``: how long a node that never began in the runs
+    before was held, by node; seconds as texts.
+    """
+
+    run: int
+    execution: int
+    nodes: tuple[str, ...]
+    whys: Mapping[str, str] = field(default_factory=dict)
+    waited_s: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What the submitter wants. ``nodes`` None: all that the job has. ``at_least`` None: as many as
+    ``nodes``.
+
+    ``reruns``: the command may be run again where a node was lost. ``placements`` is the policy's limit, as
+    far as it is known here.
+    """
+
+    nodes: int | None = None
+    at_least: int | None = None
+    reruns: bool = False
+    placements: int | None = None
+
+
+# ---------------------------------------------------------------------- given
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Began:
+    """``nodes`` are those of the allocation; ``first_run`` is a number that no run of the job has yet."""
+
+    wish: Wish
+    nodes: tuple[str, ...]
+    first_run: int
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocated:
+    """What the scheduler says of the job: the nodes that it has now. ``ends``: it is being ended."""
+
+    nodes: tuple[str, ...]
+    ends: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """The scheduler's step is over. ``status`` is that of its starter, which shows nothing of the job.
+
+    ``nodes`` are those that the job still has, and ``ends``: it is being ended; as ``Allocated``.
+    """
+
+    run: int
+    status: int
+    outcomes: Mapping[str, Outcome]
+    nodes: tuple[str, ...]
+    ends: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signalled:
+    """Somebody sent the loop this signal: TERM or INT."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waited:
+    """The pause is over."""
+
+
+Given = Began | Allocated | Ended | Signalled | Waited
+
+# ---------------------------------------------------------------------- ordered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """Ask the scheduler which nodes the job has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Put the plan where all nodes see it, and run it."""
+
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """End the scheduler's step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keep:
+    """Put the counts where the next run, and the next placement, find them."""
+
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tell:
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leave:
+    status: int
+    why: str
+
+
+Order = Ask | Run | End | Wait | Keep | Tell | Leave

@@ -1,0 +1,74 @@
+"""Slurm's words: how a step is started, what the environment of a batch script must lose, what squeue says.
+
+Pure: it starts nothing. Options and variables are those of srun(1), squeue(1) and scontrol(1) of Slurm 22.05.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from nodeagent.job.step.model import Allocated
+
+PROGRAMS: Final = ("srun", "squeue", "scontrol")
+JOB_VARIABLE: Final = "SLURM_JOB_ID"
+
+_SIZES: Final = re.compile(
+    r"SLURM_(\w*NODES|\w*NODELIST|N?TASKS(_\w+)?|NPROCS|\w*CPUS_PER_NODE|GPUS|DISTRIBUTION"
+    r"|NO_KILL|WAIT|KILL_BAD_EXIT)"
+)
+"""What the batch script was given of its allocation: srun reads it as options, and a step on fewer nodes
+cannot be made then."""
+
+_RUNS: Final = frozenset({"RUNNING", "SUSPENDED"})
+_NO_NODES: Final = frozenset({"", "(null)", "None"})
+
+
+class NoAnswer(Exception):
+    """The scheduler's answer is none. The text says what it was."""
+
+
+def srun(nodes: Sequence[str], command: Sequence[str]) -> tuple[str, ...]:
+    """One supervisor on each of these nodes; all are ended once one has left with another status than 0."""
+    count = str(len(nodes))
+    return (
+        "srun",
+        "--kill-on-bad-exit=1",
+        "--wait=0",  # one that is done waits for the others as long as it takes
+        "--overlap",  # the step before may not be quite over yet
+        f"--nodes={count}",
+        f"--ntasks={count}",
+        "--ntasks-per-node=1",
+        f"--nodelist={','.join(nodes)}",
+        "--",
+        *command,
+    )
+
+
+def environment(of_batch: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in of_batch.items() if not _SIZES.fullmatch(name)}
+
+
+def asks(job: str) -> tuple[str, ...]:
+    return ("squeue", "--noheader", f"--jobs={job}", "--format=%T|%N")
+
+
+def state_and_list(answer: str) -> tuple[str, str]:
+    """Of what ``asks`` prints: the state of the job, and its nodes as Slurm abbreviates them. A job that
+    Slurm does not know any more has none.
+    """
+    lines = answer.split()
+    if not lines:
+        return "", ""
+    state, bar, nodes = lines[0].partition("|")
+    if not bar or len(lines) > 1:
+        raise NoAnswer(f"squeue: one line STATE|NODES, not {answer.strip()[:200]!r}")
+    return state, "" if nodes in _NO_NODES else nodes
+
+
+def names(abbreviated: str) -> tuple[str, ...]:
+    return ("scontrol", "show", "hostnames", abbreviated)
+
+
+def allocated(state: str, hostnames: str) -> Allocated:
+    """``hostnames`` is what ``names`` prints."""
+    return Allocated(nodes=tuple(hostnames.split()), ends=state not in _RUNS)

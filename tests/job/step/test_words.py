@@ -1,0 +1,138 @@
+"""What is said to Slurm and to the nodes: command lines, environments, files."""
+
+from pathlib import Path
+
+import pytest
+
+from nodeagent.job.model import Counts, Hang, Why
+from nodeagent.job.policy.arguments import Arguments, parse
+from nodeagent.job.step import arguments, slurm
+from nodeagent.job.step.folder import Folder
+from nodeagent.job.step.model import Allocated, Outcome, Plan
+from nodeagent.job.step.records import Record, RecordError, decode, encode
+from nodeagent.job.step.together import Finding, NodeWord
+
+OF_A_BATCH_SCRIPT = {
+    "SLURM_JOB_NODELIST": "n[1-3]",
+    "SLURM_NODELIST": "n[1-3]",
+    "SLURM_NNODES": "3",
+    "SLURM_JOB_NUM_NODES": "3",
+    "SLURM_NTASKS": "3",
+    "SLURM_NTASKS_PER_NODE": "1",
+    "SLURM_TASKS_PER_NODE": "1(x3)",
+    "SLURM_NPROCS": "3",
+    "SLURM_JOB_CPUS_PER_NODE": "4(x3)",
+    "SLURM_GPUS": "24",
+    "SLURM_NO_KILL": "1",
+}
+KEPT = {"SLURM_JOB_ID": "7", "SLURM_CONF": "/c", "SLURM_RESTART_COUNT": "1", "PATH": "/bin", "SLURM_MEM": "1"}
+
+RECORDS: list[Record] = [
+    Outcome(node="n1", run=3, status=85, next_why=Why.HEALED, placements=8, counts=Counts(best=7)),
+    Plan(run=3, execution=1, nodes=("n1", "n2"), whys={"n1": "first", "n2": "peer"}, waited_s={"n1": "2.5"}),
+    NodeWord(number=9, period_s=10.0, hang_time_s=1800.0, flat_s=5.5, acts=True),
+    Finding(number=1, what=Hang.CONFIRMED, why="flat", since_s=1800.0),
+]
+
+
+def test_sizes_of_the_allocation_are_taken_from_the_environment() -> None:
+    """Slurm makes no step on fewer nodes, with them."""
+    assert slurm.environment({**OF_A_BATCH_SCRIPT, **KEPT}) == KEPT
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        ("RUNNING|n[1,3]\n", ("RUNNING", "n[1,3]")),
+        ("COMPLETING|n1\n", ("COMPLETING", "n1")),
+        ("PENDING|\n", ("PENDING", "")),
+        ("", ("", "")),
+    ],
+)
+def test_what_squeue_says_is_understood(answer: str, found: tuple[str, str]) -> None:
+    assert slurm.state_and_list(answer) == found
+
+
+def test_what_squeue_never_says_is_no_answer() -> None:
+    with pytest.raises(slurm.NoAnswer, match="one line"):
+        slurm.state_and_list("slurm_load_jobs error")
+
+
+def test_only_a_job_that_runs_goes_on() -> None:
+    assert slurm.allocated("RUNNING", "n1\nn3\n") == Allocated(nodes=("n1", "n3"))
+    assert [slurm.allocated(each, "").ends for each in ("COMPLETING", "CANCELLED", "")] == [True] * 3
+
+
+def test_each_node_is_called_with_what_the_step_was_called_with() -> None:
+    words = "--nodes 2 --state /s --job k --in-place --no-yields --hang restart --placements=8 --core"
+    given = arguments.parse([*words.split(), "--", "sh", "-c", "x"])
+    assert (given.nodes, given.min_nodes) == (2, None)
+    again = parse(arguments.words_of_run(given.of_run, 4)[1:])
+    assert again == Arguments(
+        command=("sh", "-c", "x"),
+        job="k",
+        state="/s",
+        core=True,
+        in_step=4,
+        flags={"in-place": "true", "yields": "false", "hang": "restart", "placements": "8"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("-- true", "--state: name a folder"),
+        ("--state /s", "no COMMAND"),
+        ("--state /s --nodes 0 -- true", "a whole number from 1"),
+        ("--state /s --nodes 2 --min-nodes 3 -- true", "--min-nodes: at most the 2"),
+        ("--state /s --in-step 3 -- true", "--in-step is of job run"),
+    ],
+)
+def test_a_wrong_option_is_told_and_nothing_is_run(
+    words: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        arguments.parse(words.split())
+    assert ended.value.code == 78
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda each: type(each).__name__)
+def test_what_is_written_is_read_again(record: Record) -> None:
+    assert decode(type(record), encode(record)) == record  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "torn"),
+        ("[]", "something else"),
+        (encode(RECORDS[1]), "something else"),
+        (encode(RECORDS[0]).replace('"version": 1', '"version": 2'), "same nodeagent on all nodes"),
+        (encode(RECORDS[0]).replace('"status": 85', '"status": "x"'), "status"),
+        (encode(RECORDS[0]).replace('"status": 85,', ""), "status: missing"),
+    ],
+)
+def test_what_is_no_outcome_is_an_error(text: str, says: str) -> None:
+    with pytest.raises(RecordError, match=says):
+        decode(Outcome, text)
+
+
+def test_an_outcome_that_cannot_be_read_is_told_and_is_none(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = Folder(tmp_path)
+    folder.put_plan(Plan(run=1, execution=1, nodes=("n1", "n2")))
+    folder.put_outcome(Outcome(node="n1", run=1, status=0))
+    (tmp_path / "run-1/n2.json").write_text("{")
+    found = [folder.outcome(1, node) for node in ("n1", "n2", "n3")]
+    assert found == [Outcome(node="n1", run=1, status=0), None, None]
+    assert "n2.json: not JSON" in capfd.readouterr().err
+
+
+def test_numbers_of_runs_of_earlier_placements_are_not_used_again(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    assert folder.next_run() == 1
+    folder.put_plan(Plan(run=11, execution=1, nodes=("n1",)))
+    (tmp_path / "run-x").mkdir()
+    assert folder.next_run() == 12
