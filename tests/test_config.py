@@ -206,6 +206,11 @@ STORIES = [
         ),
     ),
     (
+        "the word for all nodes of Slurm where one is needed",
+        '[slurm]\nnode_name = "ALL"\n',
+        'c.toml:2: slurm.node_name: "ALL": must be the name of one node of Slurm, such as "n12", or ""',
+    ),
+    (
         "an unknown driver",
         "[drivers.nvidea]\nenabled = true\n",
         'c.toml:1: drivers.nvidea: no such driver; the nearest known is "nvidia"',

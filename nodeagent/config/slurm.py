@@ -14,7 +14,7 @@ SlurmNode = Annotated[
     str,
     Meta(
         max_length=64,
-        pattern=r"\A[A-Za-z0-9._-]*\Z",
+        pattern=r"\A(?!(?i:all)\Z)[A-Za-z0-9._-]*\Z",  # "ALL" is every node of the cluster
         description='the name of one node of Slurm, such as "n12", or ""',
     ),
 ]

@@ -113,6 +113,8 @@ def test_the_bridge_to_slurm_is_off_confined_and_follows_the_daemon_within_its_s
         lambda said: "scontrol: No such file or directory; programs in [slurm] names its folder" in said,
     )
     assert node.property_of(BRIDGE, "NRestarts") == "0"
+    seen = f"/proc/{node.property_of(BRIDGE, 'MainPID')}/root/run/systemd/private"
+    assert node.read("stat", "-c", "%a", seen) == "0", "the socket by which root orders systemd"
     node.run("systemctl", "stop", BRIDGE)
     assert node.property_of(BRIDGE, "Result") == "success"
 

@@ -186,6 +186,22 @@ async def test_a_restart_of_the_daemon_changes_nothing_and_the_drain_ends_after_
         assert n2.said.count("is drained") == 1, first
 
 
+async def test_while_the_daemon_is_away_no_drain_ends(three_nodes: Cluster, tmp_path: Path) -> None:
+    async with bridged(tmp_path / "n2", three_nodes, "n2", keys=['resume_after = "2s"']) as n2:
+        await n2.start_daemon()
+        await n2.start_bridge()
+        n2.node.node.raise_code("npu3", FAULT)
+        await n2.is_drained()
+        n2.node.node.clear_code("npu3", FAULT)
+        await n2.is_at("ALLOW")
+        await n2.acknowledged()
+        await n2.node.kill()
+        await n2.comes(lambda: "the drain goes on" in n2.said, "it asks before it resumes")
+        assert "DRAIN" in three_nodes.state("n2")
+        await n2.node.start()
+        await n2.comes(lambda: three_nodes.state("n2") == ["IDLE"], "n2 works again")
+
+
 ACK_AS_ANOTHER = """
 import sys
 from nodeagent.client import Client

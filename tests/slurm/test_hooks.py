@@ -162,6 +162,46 @@ async def test_a_job_that_left_before_the_daemon_came_is_not_claimed_for(slurm: 
     await n1.comes(lambda: not any(later in each for each in commands(slurm)), "nobody claims later")
 
 
+async def test_the_tasks_of_an_array_claim_each_its_own(slurm: Cluster, n1: Bridged) -> None:
+    """The number of the last task is that of the array."""
+    await n1.start_daemon()
+    array = slurm.submit("sleep 1000", "--nodelist=n1", "--gres=npu:1", "--array=0-2")
+
+    def numbers() -> list[str]:
+        return slurm.run("squeue", "--noheader", "--states=RUNNING", "--format=%A").split()
+
+    await n1.comes(lambda: len(numbers()) == 3, "all tasks run")
+    assert str(array) in numbers()
+
+    async def found() -> bool:
+        return len(await claims(n1)) == 3
+
+    await n1.node.daemon.comes(found, "three chips are claimed")
+    jobs = [job for each in (await claims(n1)).values() for job in each]
+    assert sorted(jobs) == sorted(f"slurm:{number}" for number in numbers())
+
+
+async def test_where_slurm_tells_no_numbers_all_chips_are_claimed(tmp_path: Path) -> None:
+    counted = {"gres.conf": "Name=npu Count=8\n"}
+    with cluster(
+        tmp_path / "slurm", nodes=("n1",), settings=hooked(tmp_path), of_nodes="Gres=npu:8", files=counted
+    ) as slurm:
+        async with bridged(tmp_path / "n1", slurm, "n1") as n1:
+            await n1.start_daemon()
+            job = await begins(n1, "--gres=npu:1")
+            assert slurm.job(job)["GRES"] == "npu(CNT:1)"
+            await claimed(n1, {f"npu{number}": [f"slurm:{job}"] for number in range(8)})
+
+
+async def test_a_job_begins_though_nothing_can_be_written(
+    slurm: Cluster, n1: Bridged, tmp_path: Path
+) -> None:
+    hooked(tmp_path, NODEAGENT_HOOKS="/proc/no/such/folder")
+    job = await begins(n1, "--gres=npu:1")
+    await ends(n1, job)
+    await n1.comes(lambda: slurm.state("n1") == ["IDLE"], "the node is free, and not drained")
+
+
 def commands(slurm: Cluster) -> list[bytes]:
     """The command lines of all processes of the cluster."""
     found = []

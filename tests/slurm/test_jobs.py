@@ -10,7 +10,7 @@ import pytest
 
 from tests.slurm.cluster import HAS_CGROUPS, Cluster, cluster
 from tests.slurm.node import FAULT, Bridged, bridged
-from tests.slurm.test_hooks import claimed, gres, hooked
+from tests.slurm.test_hooks import claimed, claims, gres, hooked
 from tests.stories.daemon import ROOT
 
 pytestmark = [
@@ -123,6 +123,62 @@ async def test_a_job_without_a_supervisor_is_requeued_after_the_drain_if_the_sit
     said = n2.said
     assert said.index("node n2 is drained") < said.index(f"job {job} is requeued")
     assert said.count("is requeued") == 1
+
+
+async def test_of_an_array_only_the_task_on_the_faulty_chip_is_requeued(slurm: Cluster, n2: Bridged) -> None:
+    """The number of the last task is that of the array."""
+    n2.keys = ('requeue = "unsupervised"',)
+    await n2.start_daemon()
+    await n2.start_bridge()
+    await n2.acknowledged()
+    options = ("--nodelist=n2", "--gres=npu:1", "--requeue")
+    array = slurm.submit('echo "run $SLURM_ARRAY_TASK_ID:"; sleep 1000', "--array=0-1", *options)
+
+    async def found() -> bool:
+        return len(await claims(n2)) == 2
+
+    await n2.node.daemon.comes(found, "both tasks have claimed their chips")
+    (chip,) = [name for name, jobs in (await claims(n2)).items() if jobs == [f"slurm:{array}"]]
+    n2.node.node.raise_code(chip, FAULT)
+    await n2.comes(lambda: f"job {array} is requeued" in n2.said, "it is requeued")
+
+    def states() -> dict[str, str]:
+        listed = slurm.run("squeue", "--noheader", "--format=%i %T")
+        return dict(line.split() for line in listed.splitlines())
+
+    await n2.comes(lambda: states().get(f"{array}_1") == "PENDING", "it waits for another node")
+    assert states()[f"{array}_0"] == "RUNNING"
+
+
+async def test_of_a_heterogeneous_job_all_is_requeued(slurm: Cluster, n2: Bridged) -> None:
+    n2.keys = ('requeue = "unsupervised"',)
+    await n2.start_daemon()
+    await n2.start_bridge()
+    await n2.acknowledged()
+    parts = ("--nodelist=n1", ":", "--nodelist=n2", "--gres=npu:1")
+    leader = int(slurm.run("sbatch", "--parsable", "--requeue", "--wrap=sleep 1000", *parts))
+    await claimed(n2, {"npu0": [f"slurm:{leader + 1}"]})
+    n2.node.node.raise_code("npu0", FAULT)
+    await n2.comes(lambda: f"job {leader + 1} is requeued" in n2.said, "it is requeued")
+    await n2.comes(lambda: slurm.job(leader)["Restarts"] == "1", "the whole job is")
+
+
+async def test_a_job_whose_supervisor_has_ended_puts_its_results_away_undisturbed(
+    slurm: Cluster, n2: Bridged, tmp_path: Path
+) -> None:
+    n2.keys = ('requeue = "unsupervised"',)
+    await n2.start_daemon()
+    await n2.start_bridge()
+    job = await submitted(
+        n2, script(tmp_path, 'echo "run on $SLURMD_NODENAME:"').replace("exec ", "") + "\nsleep 1000"
+    )
+    await n2.comes(lambda: "job_ended" in [each.kind.value for each in n2.node.subscriber.events], "it ended")
+    await claimed(n2, {f"npu{number}": [f"slurm:{job}"] for number in (0, 1)})
+    n2.node.node.raise_code("npu1", FAULT)
+    await n2.is_drained()
+    await n2.acknowledged()
+    assert slurm.job(job)["JobState"] == "RUNNING"
+    assert slurm.job(job)["Restarts"] == "0"
 
 
 async def test_a_job_that_may_not_be_requeued_is_left_and_holds_up_nothing(

@@ -268,6 +268,7 @@ class Connection:
         if self._desk.connected.get(self.name) is self:
             del self._desk.connected[self.name]
             self._desk.ownership.leave(self.name)
+            self._desk.leaving.forget(self.name)
 
 
 def _caller(peer: Peer) -> Caller:

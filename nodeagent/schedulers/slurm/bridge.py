@@ -31,11 +31,12 @@ from nodeagent.schedulers.slurm.decide import (
     State,
     Tick,
     Told,
+    Unsure,
     decide,
     next_deadline,
 )
 from nodeagent.schedulers.slurm.programs import NoSuchNode, Slurm, SlurmError
-from nodeagent.schedulers.slurm.standing import judge
+from nodeagent.schedulers.slurm.standing import Standing, judge
 
 CONSUMER: Final = "slurm"
 """Under this name the daemon keeps how far the bridge has come."""
@@ -47,7 +48,9 @@ WORTH_WAITING: Final = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED"
 
 ASK_AGAIN_S: Final = 1.0
 
-_JOB: Final = re.compile(r"slurm:(\d+)(?:\.\w+)?")
+_JOB: Final = re.compile(r"slurm:(\d+)(?:[./].*)?")
+"""With its step, and with the process of a second supervisor."""
+
 _MOVES: Final = (Recommendation.RESCHEDULE, Recommendation.RESCHEDULE_ISOLATED)
 
 log = logging.getLogger(__name__)
@@ -55,6 +58,20 @@ log = logging.getLogger(__name__)
 
 def settings_of(config: SlurmConfig) -> Settings:
     return Settings(resume_after_ns=config.resume_after_ns, look_each_ns=config.look_each_ns)
+
+
+def to_be_moved(jobs: Iterable[Job]) -> tuple[int, ...]:
+    """The numbers in Slurm. One with a supervisor looks after itself, also when that has ended: its batch
+    script may still put its results away.
+    """
+    supervised, moved = set[int](), set[int]()
+    for each in jobs:
+        if found := _JOB.fullmatch(each.name):
+            if each.stage is not None:
+                supervised.add(int(found[1]))
+            elif each.recommended in _MOVES:
+                moved.add(int(found[1]))
+    return tuple(sorted(moved - supervised))
 
 
 class Bridge:
@@ -99,7 +116,7 @@ class Bridge:
             assert position is not None
             try:
                 verdicts = judge(await self._client.devices())
-                jobs = self._to_be_moved(await self._client.jobs()) if self._requeues else ()
+                jobs = to_be_moved(await self._client.jobs()) if self._requeues else ()
             except ClientError as error:
                 if error.status not in WORTH_WAITING:
                     raise
@@ -113,11 +130,6 @@ class Bridge:
     @property
     def _requeues(self) -> bool:
         return self._config.requeue == "unsupervised"
-
-    def _to_be_moved(self, jobs: Iterable[Job]) -> tuple[int, ...]:
-        """A supervised job looks after itself."""
-        names = (each.name for each in jobs if each.stage is None and each.recommended in _MOVES)
-        return tuple(sorted({int(found[1]) for name in names if (found := _JOB.fullmatch(name))}))
 
     # ------------------------------------------------------------------ Slurm
 
@@ -177,6 +189,9 @@ class Bridge:
                 await self._slurm.drain(name, order.reason)
                 log.warning("node %s is drained: %s", name, order.reason)
             case Resume():
+                # A daemon that is away has said that all is well, but nobody knows how it is now.
+                if not await self._is_still_well():
+                    return Unsure()
                 await self._slurm.resume(name)
                 log.info("node %s is resumed: all its chips are well", name)
             case Requeue():
@@ -184,6 +199,15 @@ class Bridge:
                 if is_moved:
                     log.warning("job %d is requeued: node %s is faulty", order.job, name)
         return Done()
+
+    async def _is_still_well(self) -> bool:
+        try:
+            return judge(await self._client.devices()).standing is Standing.WELL
+        except ClientError as error:
+            if error.status not in WORTH_WAITING:
+                raise
+            log.warning("the drain goes on, for the daemon does not say how the node is: %s", error)
+            return False
 
     def _note(self, name: str, node: Node) -> Node:
         if node.is_drained and not node.is_ours and node != self._seen:

@@ -113,11 +113,16 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
+class Unsure:
+    """The node was not resumed: the daemon does not say any more that it is well."""
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time has passed."""
 
 
-Given = Told | Seen | Done | Failed | Tick
+Given = Told | Seen | Done | Failed | Unsure | Tick
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +181,9 @@ def _taken(state: State, given: Given, now_ns: int) -> State:
             return _done(state, now_ns)
         case Failed():
             return _failed(state, now_ns)
+        case Unsure():
+            state = _failed(state, now_ns)
+            return replace(state, well_since_ns=None if state.well_since_ns is None else now_ns)
         case Tick():
             return state
 

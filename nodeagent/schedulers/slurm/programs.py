@@ -76,17 +76,20 @@ class Slurm:
         await self._run("scontrol", "update", f"NodeName={name}", "State=UNDRAIN")
 
     async def requeue(self, job: int, node: str) -> bool:
-        """False where it does not run there any more."""
+        """False where it does not run there any more. Of an array this task alone; of a heterogeneous job
+        all, for Slurm does it no other way.
+        """
         among = (f"--jobs={job}", f"--nodelist={node}", "--states=RUNNING,SUSPENDED")
         try:
-            listed = await self._run("squeue", "--noheader", *among, "--format=%A")
+            listed = await self._run("squeue", "--noheader", *among, "--format=%A %i")
         except SlurmError as error:
             if _NO_JOB in str(error):
                 return False
             raise
-        if listed.strip():
-            await self._run("scontrol", "requeue", str(job))
-        return bool(listed.strip())
+        name = _name_of(job, listed)
+        if name:
+            await self._run("scontrol", "requeue", name)
+        return bool(name)
 
     async def _node(self, name: str) -> str:
         try:
@@ -123,6 +126,16 @@ class Slurm:
             said = " ".join((err or out).decode(errors="replace").split())
             raise SlurmError(f"{program} {arguments[0]}: {said or f'status {process.returncode}'}")
         return out.decode(errors="replace")
+
+
+def _name_of(job: int, listed: str) -> str:
+    """By which it is requeued; "" where it is not listed. ``listed`` is of squeue(1), %A and %i.
+
+    The number of one task of an array is that of the whole array as well: the task has to be named "41_3".
+    A part of a heterogeneous job, "41+1", goes by the number of its leader.
+    """
+    names = dict(line.split(maxsplit=1) for line in listed.splitlines() if line.strip())
+    return names.get(str(job), "").strip().partition("+")[0]
 
 
 def node_of(text: str) -> Node:

@@ -1,13 +1,14 @@
 """Why we drain a node, in words that Slurm keeps and that we know again. Pure.
 
 ``sinfo -R`` shows 20 characters of a reason (sinfo.c, the default format ``%20E %9u %19H %N``): the code and
-the device stand first, our mark last. A reason without the mark is another's.
+the device stand first, our mark last. A reason of any other form is another's,
+also where a person quotes ours in his own.
 """
 
 import re
 from typing import Final
 
-_MARK: Final = re.compile(r"\(nodeagent #\d+\)\Z")
+_OWN: Final = re.compile(r"[A-Za-z0-9_./:-]+ [A-Za-z0-9_./:-]+(?: \+\d+)? \(nodeagent #\d+\)")
 _NO_WORD: Final = re.compile(r"[^A-Za-z0-9_./:-]+")
 _MOST_CHARACTERS: Final = 64
 
@@ -19,7 +20,7 @@ def reason(code: str, device: str, others: int, seq: int) -> str:
 
 
 def is_own(text: str) -> bool:
-    return _MARK.search(text) is not None
+    return _OWN.fullmatch(text) is not None
 
 
 def _word(text: str) -> str:

@@ -11,6 +11,7 @@ from nodeagent.store.consumers import Consumer
 from tests.api.jobs.stage import DoorStage, staged
 from tests.api.jobs.supervisor import Supervisor, connected
 from tests.api.jobs.test_door import holder
+from tests.waiting import until
 
 CONFIG = JobsConfig(leave_after="slurm")
 
@@ -53,6 +54,16 @@ async def test_one_that_leaves_by_itself_is_let_go_after_the_acknowledgement(tmp
         kept = stage.ledger.consumer("slurm")
         assert kept is not None
         assert kept.seq >= before
+
+
+async def test_nobody_waits_for_one_whose_supervisor_is_gone(tmp_path: Path) -> None:
+    async with staged(tmp_path, CONFIG) as stage, connected(stage.socket) as supervisor:
+        await runs_on_npu0(stage, supervisor)
+        await breaks(stage)
+        leaving = stage.door._desk.leaving
+        await until(lambda: leaving.is_holding, "it is held")
+        await supervisor.kill()
+        await until(lambda: not leaving.is_holding, "it is forgotten")
 
 
 async def test_one_that_leaves_a_good_node_waits_for_nobody(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from nodeagent.schedulers.slurm.decide import (
     State,
     Tick,
     Told,
+    Unsure,
     decide,
     next_deadline,
 )
@@ -54,6 +55,7 @@ class Story:
     looks: int = 0
     fails: bool = False
     refused: Order | None = None
+    unsure: bool = False
 
     def give(self, said: Given) -> list[Order]:
         """The orders that follow, without the looks; all are done."""
@@ -75,6 +77,8 @@ class Story:
                 return Seen(self.slurm)
             case Drain():
                 self.slurm = Node(takes_work=False, is_drained=True, reason=order.reason)
+            case Resume() if self.unsure:
+                return Unsure()
             case Resume():
                 self.slurm = FREE
         return Done()
@@ -251,6 +255,27 @@ def test_a_resume_follows_a_look_of_the_same_moment() -> None:
     story.slurm = ANOTHERS
     assert story.after(10) == []
     assert story.slurm == ANOTHERS
+
+
+def test_while_nobody_can_say_that_it_is_still_well_the_drain_goes_on_and_the_minute_begins_anew() -> None:
+    story = Story(slurm=OURS, unsure=True)
+    story.told(7, WELL)
+    assert story.after(3600) == [Resume()] * 60
+    assert story.slurm == OURS
+    story.unsure = False
+    assert story.after(59) == []
+    assert story.after(1) == [Resume()]
+    assert story.slurm == FREE
+
+
+def test_where_it_is_resumed_at_once_nobody_is_asked_without_a_pause() -> None:
+    at_once = Settings(resume_after_ns=0, look_each_ns=25 * SECOND_NS)
+    state = State(position=at(7), acknowledged=at(7), verdicts=WELL, well_since_ns=0, node=OURS)
+    state, order = decide(state, Tick(), 0, at_once)
+    assert order == Resume()
+    state, order = decide(state, Unsure(), 0, at_once)
+    assert order is None
+    assert next_deadline(state, at_once) == 2 * SECOND_NS
 
 
 VERDICTS = st.sampled_from([BAD, WELL, UNKNOWN])

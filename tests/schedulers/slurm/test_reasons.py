@@ -28,7 +28,15 @@ def test_whatever_the_code_is_the_reason_is_one_plain_line_and_our_own(code: str
 
 @pytest.mark.parametrize(
     "text",
-    ["", "cable is changed", "Not responding", "see (nodeagent #7) above", "80E18005 npu3", "(nodeagent #x)"],
+    [
+        "",
+        "cable is changed",
+        "Not responding",
+        "see (nodeagent #7) above",
+        "new board, see 80E18005 npu3 (nodeagent #7)",
+        "80E18005 npu3",
+        "(nodeagent #x)",
+    ],
 )
 def test_any_other_reason_is_anothers(text: str) -> None:
     assert not is_own(text)
