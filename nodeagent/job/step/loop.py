@@ -193,7 +193,9 @@ def _signalled(state: State, given: Signalled) -> Decided:
 
 
 def _signalled_while_running(state: State, given: Signalled) -> Decided:
-    return replace(state, signal=given.number), (End(),)
+    """The step is ended once: asked again, srun kills it."""
+    ends = () if state.signal is not None else (End(),)
+    return replace(state, signal=given.number), ends
 
 
 def _left(state: State, leave: Leave) -> Decided:

@@ -272,3 +272,11 @@ def test_an_outcome_of_no_node_of_the_run_counts_for_nothing() -> None:
     stray = Outcome(node="n3", run=1, status=87)
     play.end(play.outcome("n1"), play.outcome("n2"), stray, status=0)
     assert play.left == 0
+
+
+def test_a_step_is_ended_once_however_often_the_loop_is_told() -> None:
+    """A second time srun would kill it."""
+    play = Play()
+    play.begin()
+    orders = [*play.give(Signalled(number=15)), *play.give(Signalled(number=15))]
+    assert orders == [End()]
