@@ -46,8 +46,8 @@ class NotBegun(Exception):
 
 
 class NoFolder(NotBegun):
-    """The folder of its state cannot be used. In a step that may be of this node and of this moment alone: the
-    loop is told nothing, and tries again.
+    """The folder of its state cannot be used. In a step that may be of this node and of this moment alone:
+    the loop is told nothing, and tries again.
     """
 
 

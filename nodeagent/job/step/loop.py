@@ -160,7 +160,7 @@ def _ended(state: State, given: Ended) -> Decided:
         left_out=state.left_out | verdict.left_out,
         doubtful=verdict.doubtful,
         whys=verdict.whys,
-        waited=waited(state.nodes, given, state.waited),
+        waited=waited(state.nodes, given, state.waited, verdict.pause_s),
         placements=min(known) if known else state.placements,
         silent=state.silent + 1 if verdict.doubtful and not any(each.progressed for each in case.said) else 0,
     )

@@ -14,8 +14,8 @@ PROGRAMS: Final = ("srun", "squeue", "scontrol")
 JOB_VARIABLE: Final = "SLURM_JOB_ID"
 
 ENDING: Final = signal.SIGINT
-"""With --disable-status srun sends it on to the supervisors; two within a second, or one TERM, HUP or QUIT, make
-it kill them: src/srun/libsrun/srun_job.c of Slurm.
+"""With --disable-status srun sends it on to the supervisors; two within a second, or one TERM, HUP or QUIT,
+make it kill them: src/srun/libsrun/srun_job.c of Slurm.
 """
 
 PASSED_ON: Final = frozenset({signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM})

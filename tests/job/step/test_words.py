@@ -58,7 +58,7 @@ def test_what_squeue_says_is_understood(answer: str, found: tuple[str, str]) -> 
 
 
 def test_what_squeue_never_says_is_no_answer() -> None:
-    with pytest.raises(slurm.NoAnswer, match="lines JOB|STATE|NODES"):
+    with pytest.raises(slurm.NoAnswer, match=r"lines JOB\|STATE\|NODES"):
         slurm.state_and_list("slurm_load_jobs error", "7")
 
 
