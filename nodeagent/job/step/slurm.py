@@ -22,11 +22,13 @@ PASSED_ON: Final = frozenset({signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM})
 """What srun sends on and does not die of."""
 
 _NOT_OURS: Final = re.compile(
-    r"SLURM_(\w*NODES|\w*NODELIST|N?TASKS(_\w+)?|NPROCS|\w*CPUS_PER_NODE|GPUS|DISTRIBUTION"
+    r"SLURM_(\w*NODES|\w*NODELIST|N?TASKS(_\w+)?|NPROCS|\w*CPUS_PER_NODE|GPUS|(GPUS|TRES)_PER_TASK|DISTRIBUTION"
     r"|NO_KILL|WAIT|KILL_BAD_EXIT)|SQUEUE_\w+|SLURM_CLUSTERS"
 )
 """What the batch script was given of its allocation: srun reads it as options, and a step on fewer nodes
-cannot be made then. And what a user likes to see of squeue, which is not what is asked for here."""
+cannot be made then, or its one task gets one of the chips. And what a user likes to see of squeue, which is
+not what is asked for here.
+"""
 
 _FIELDS: Final = ("JOB", "STATE", "NODES")
 _RUNS: Final = frozenset({"RUNNING", "SUSPENDED"})

@@ -23,6 +23,7 @@ OF_A_BATCH_SCRIPT = {
     "SLURM_NPROCS": "3",
     "SLURM_JOB_CPUS_PER_NODE": "4(x3)",
     "SLURM_GPUS": "24",
+    "SLURM_GPUS_PER_TASK": "1",
     "SLURM_NO_KILL": "1",
     "SQUEUE_STATES": "PENDING",
     "SLURM_CLUSTERS": "all",
