@@ -105,11 +105,17 @@ def _failure(status: int | None) -> str:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Its whole session: a script's children too."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
+    """Its whole session: also a script's children that ignore TERM, and also where the follower ends now."""
+    try:
+        _signal(process, signal.SIGTERM)
         with suppress(TimeoutError):
             async with asyncio.timeout(TERM_PAUSE_S):
                 await process.wait()
-                return
+    finally:
+        _signal(process, signal.SIGKILL)
+
+
+def _signal(process: asyncio.subprocess.Process, number: int) -> None:
+    """To its group, while anybody is left in it."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, number)

@@ -35,8 +35,9 @@ class Fleet:
     def follow(self, endpoints: tuple[Endpoint, ...]) -> None:
         """Those and no others. Who is followed already goes on undisturbed."""
         gone = self._following.keys() - set(endpoints)
-        for endpoint in gone:
-            self._following.pop(endpoint).cancel()
+        ending = {endpoint.name: self._following.pop(endpoint) for endpoint in gone}
+        for task in ending.values():
+            task.cancel()
         self._board.remove(gone)
         for endpoint in endpoints:
             if endpoint not in self._following:
@@ -48,7 +49,16 @@ class Fleet:
                     board=self._board,
                     delivery=self._delivery,
                 )
-                self._following[endpoint] = self._group.create_task(follower.run())
+                self._following[endpoint] = self._group.create_task(
+                    _after(ending.get(endpoint.name), follower)
+                )
+
+
+async def _after(ending: asyncio.Task[None] | None, follower: Follower) -> None:
+    """Of a node whose address has changed: the command that still runs for it ends first."""
+    if ending is not None:
+        await asyncio.wait([ending])
+    await follower.run()
 
 
 def connecting(credentials: Credentials | None) -> Connect:

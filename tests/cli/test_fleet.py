@@ -15,9 +15,11 @@ import pytest
 
 from nodeagent.cli.fleet import forms
 from nodeagent.cli.shared import json_forms
-from nodeagent.client import Verdict
-from nodeagent.fleet.news import News, What
+from nodeagent.client import Snapshot, Verdict
+from nodeagent.client.session import Session
+from nodeagent.fleet.news import News, What, received
 from nodeagent.fleet.state import Contact, NodeState, with_contact, with_devices
+from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
 from tests.cli.conftest import Nodeagent, Ran
 from tests.cli.live import Node, running
@@ -89,6 +91,14 @@ def test_the_stream_has_the_state_and_then_each_event(node: Node, nodes: Path, t
     assert list(event) == ["node", "what", "store_id", *json_forms.form(types_pb2.Event())]
     assert (event["node"], event["what"], event["kind"]) == ("gpu-1", "event", "raised")
     assert ran.read_text().splitlines()[0] == "gpu-1 state"
+
+
+def test_a_newer_daemons_reason_for_a_whole_state_is_no_text_and_ends_nothing() -> None:
+    sent = pb.WatchResponse(snapshot=pb.Snapshot(reason=99))  # type: ignore[arg-type]
+    ((value, message),) = received(Session(), sent)
+    assert isinstance(value, Snapshot)
+    news = News(what=What.STATE, node=answering(), at=AT, message=message, value=value, position=position(1))
+    assert json.loads(forms.line(news))["reason"] == ""
 
 
 def test_for_people_each_event_is_a_line_with_its_node(node: Node, nodes: Path) -> None:

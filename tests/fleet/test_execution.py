@@ -115,6 +115,26 @@ async def test_the_follower_ends_and_its_commands_with_it(tmp_path: Path) -> Non
     await until(lambda: not _lives(int((tmp_path / "child").read_text())), "the child's end")
 
 
+async def test_a_child_that_ignores_the_request_to_end_is_not_left_behind(tmp_path: Path) -> None:
+    command = script(
+        tmp_path,
+        "test -e child && exit 0\nsh -c 'trap \"\" TERM; echo $$ > child; sleep 600' &\n"
+        "until test -s child; do sleep 0.01; done\nwait",
+    )
+    await execution(command, limit_s=0.5).run(news(7), LINE)
+    await until(lambda: not _lives(int((tmp_path / "child").read_text())), "the child's end")
+
+
+async def test_the_follower_ends_while_a_command_is_being_ended(tmp_path: Path) -> None:
+    command = script(tmp_path, 'trap "echo > asked" TERM; echo $$ > leader; while :; do sleep 0.01; done')
+    running = asyncio.create_task(execution(command, limit_s=0.5).run(news(7), LINE))
+    await until((tmp_path / "asked").exists, "that it is asked to end")
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await until(lambda: not _lives(int((tmp_path / "leader").read_text())), "its end")
+
+
 async def test_no_more_run_at_once_than_allowed(tmp_path: Path) -> None:
     """Each waits until it sees two at work, and none ever sees a third."""
     command = script(

@@ -162,6 +162,20 @@ async def test_devices_that_come_or_go_are_listed_anew(stage: Stage) -> None:
         )
 
 
+async def test_a_node_that_moves_has_one_command_at_a_time(stage: Stage, tmp_path: Path) -> None:
+    log, moved = tmp_path / "log", tmp_path / "moved.sock"
+    moved.symlink_to(stage.socket)
+    command = (
+        f"trap 'sleep 0.5; echo end >> {log}; exit' TERM; echo begin >> {log}; while :; do sleep 0.01; done"
+    )
+    execution = Execution(["sh", "-c", command], at_once=2, limit_s=600)
+    async with crew(at("a", stage.socket), execution=execution) as followers:
+        await until(lambda: log.exists() and log.read_text() == "begin\n")
+        followers.follow(at("a", moved))
+        await until(lambda: len(log.read_text().split()) == 3)
+        assert log.read_text().split() == ["begin", "end", "begin"]
+
+
 async def test_nodes_may_come_and_go_and_the_others_are_not_disturbed(place: Path) -> None:
     stages = {}
     for name in ("a", "b"):

@@ -12,12 +12,14 @@ from nodeagent.job.model import (
     Hang,
     HangMode,
     Hung,
+    Kill,
     Leave,
     LinkLost,
     Policy,
     Process,
     Signalled,
     Start,
+    Terminate,
     Wanted,
     Why,
     Wish,
@@ -26,6 +28,7 @@ from tests.job.play import BOOT_ID, Play, only
 
 IN_STEP = Policy(in_step=True, in_place=True, in_place_retries=2, hang=HangMode.RESTART)
 TERM = Signalled(number=15)
+INT = Signalled(number=2)
 
 
 def _running(policy: Policy = IN_STEP) -> Play:
@@ -148,3 +151,19 @@ def test_what_is_left_of_a_run_before_is_ended_and_the_run_is_made() -> None:
         name: start.environment[name] for name in ("NODEAGENT_RUN", "MA_PROC_START_CNT", "NODEAGENT_WHY")
     }
     assert found == {"NODEAGENT_RUN": "4", "MA_PROC_START_CNT": "4", "NODEAGENT_WHY": "peer"}
+
+
+def test_slurm_and_the_loop_both_tell_of_the_end_and_the_command_keeps_its_grace() -> None:
+    play = _running()
+    play.give(TERM)
+    play.give(INT)
+    assert [each for each in play.orders if isinstance(each, Kill)] == []
+
+
+def test_a_command_that_is_only_watched_is_told_once_and_by_term() -> None:
+    """Whoever tells first: Slurm or, by INT, the loop."""
+    play = _running(Policy(in_step=True))
+    play.give(INT)
+    play.give(TERM)
+    told = [each for each in play.orders if isinstance(each, Terminate)]
+    assert told == [Terminate(run=1, alone=True)]

@@ -158,6 +158,23 @@ def test_a_controller_that_is_ended_and_comes_back_changes_nothing(nodes: Cluste
 # ---------------------------------------------------------------------- the job is cancelled
 
 
+@pytest.mark.parametrize("policy", [(), ("--in-place", "--in-place-retries", "2")], ids=["watched", "ours"])
+@pytest.mark.parametrize("who", [(), ("--batch", "--signal=TERM")], ids=["the job", "its script"])
+def test_a_job_that_is_ended_has_its_grace_on_every_node(
+    nodes: Cluster, tmp_path: Path, who: tuple[str, ...], policy: tuple[str, ...]
+) -> None:
+    """Slurm tells the steps and the script, or the script alone: each command is told once either way."""
+    job = step(nodes, tmp_path, *policy)
+    job.runs_on(1, *NODES)
+    job.order(*(f"{node} 1 end-slowly" for node in NODES))
+    nodes.run("scancel", *who, str(job.number))
+    job.ends("CANCELLED", "FAILED")
+    job.comes(lambda: job.living == [], "that nothing is left")
+
+    assert sorted((tmp_path / "ends").read_text().splitlines()) == [f"{node} 1" for node in NODES]
+    assert {each.run for each in job.begun()} == {1}
+
+
 @pytest.mark.parametrize("stage", ["running", "stopping", "pausing"])
 def test_a_job_that_is_cancelled_is_not_run_again_and_leaves_nothing(
     nodes: Cluster, tmp_path: Path, stage: str

@@ -3,8 +3,8 @@
     trainee.py FOLDER
 
 It appends a line to FOLDER/runs when it begins (node, run, why, execution, placement, pid), and one to
-FOLDER/ends when a signal ends it. FOLDER/orders has lines "NODE RUN WORD...": exit STATUS, ignore-term. A run
-whose number is in FOLDER/done ends with 0.
+FOLDER/ends when a signal ends it. FOLDER/orders has lines "NODE RUN WORD...": exit STATUS, ignore-term,
+end-slowly. A run whose number is in FOLDER/done ends with 0.
 """
 
 import os
@@ -25,6 +25,8 @@ def say(file: str, *words: str) -> None:
 
 def end(*_: object) -> None:
     if ["ignore-term"] not in orders():
+        if ["end-slowly"] in orders():  # as one that writes a checkpoint
+            time.sleep(1)
         say("ends", NODE, RUN)
         sys.exit(143)
 

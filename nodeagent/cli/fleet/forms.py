@@ -122,7 +122,7 @@ def _body(news: News) -> json_forms.Form:
             "store_id": _store_id(news.position),
             "seq": message.seq,
             "at": _moment(news.at),
-            "reason": pb.SnapshotReason.Name(message.reason).removeprefix("SNAPSHOT_REASON_").lower(),
+            "reason": news.value.reason,
             "missed_from_seq": message.missed_from_seq,
             "verdict": str(news.node.verdict),
             "handling": str(news.node.handling),

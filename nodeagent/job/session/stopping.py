@@ -82,9 +82,15 @@ def signalled_while_waiting(turn: Turn, given: Signalled) -> None:
 
 
 def signalled_while_running(turn: Turn, given: Signalled) -> None:
-    """A job that is only watched gets each signal itself, all the time that it takes, and its own status."""
+    """A job that is only watched gets each signal itself, all the time that it takes, and its own status. In
+    a step it gets TERM once: Slurm tells each node, and the loop on the batch host may tell it, too.
+    """
+    state = turn.state
     _note(turn, given)
-    if turn.state.is_watched_only:
+    if state.is_watched_only and state.policy.in_step:
+        if state.signal is None:
+            turn.order(Terminate(run=state.run, alone=True))
+    elif state.is_watched_only:
         turn.order(Terminate(run=turn.state.run, number=given.number, alone=True))
     else:
         stop(turn, Cause.SIGNALLED)
@@ -101,12 +107,14 @@ def signalled_while_judging(turn: Turn, given: Signalled) -> None:
 
 
 def signalled_while_stopping(turn: Turn, given: Signalled) -> None:
-    """In a step it is stopped for its own reason: the signal says only that another node has failed."""
+    """In a step it is stopped for its own reason: the signal says only that another node has failed, or
+    that the job ends, which Slurm and the loop both tell.
+    """
     second = turn.state.signal is not None
     _note(turn, given)
     if not turn.state.policy.in_step or turn.state.cause is None:
         turn.change(cause=Cause.SIGNALLED)
-    if second and turn.state.phase is Phase.STOPPING:
+    if second and not turn.state.policy.in_step and turn.state.phase is Phase.STOPPING:
         kill(turn)
 
 

@@ -45,6 +45,12 @@ class NotBegun(Exception):
     """What the user has given keeps the command from being run. The text says what, a line each."""
 
 
+class NoFolder(NotBegun):
+    """The folder of its state cannot be used. In a step that may be of this node and of this moment alone:
+    the loop is told nothing, and tries again.
+    """
+
+
 def run(given: Arguments, environment: Mapping[str, str]) -> int:
     """Until the supervisor leaves; its status. Raises ``NotBegun``."""
     signals = Signals()
@@ -52,7 +58,7 @@ def run(given: Arguments, environment: Mapping[str, str]) -> int:
     try:
         return _run(given, environment, signals, member)
     except NotBegun as error:
-        if member is not None:
+        if member is not None and not isinstance(error, NoFolder):
             member.not_begun(str(error))
         raise
 
@@ -70,7 +76,7 @@ def _run(given: Arguments, environment: Mapping[str, str], signals: Signals, mem
     try:
         place = opening.place_of(given, environment, member)
     except StateError as error:
-        raise NotBegun(f"--state: {error}") from error
+        raise NoFolder(f"--state: {error}") from error
     try:
         return _supervise(given, environment, _Parts(signals, tree, link, heard, policy, place, member))
     finally:

@@ -17,6 +17,7 @@ from nodeagent.job.model import Policy, Status
 from nodeagent.job.policy.arguments import Arguments
 from nodeagent.job.policy.policy import PolicyError
 from nodeagent.job.session.session import Session
+from nodeagent.job.shell.clock import now_ns, seconds
 from nodeagent.job.shell.disk import state
 from nodeagent.job.shell.disk.recovery import counts_of
 from nodeagent.job.shell.disk.settled import Unreadable, settle
@@ -123,6 +124,10 @@ def _program() -> tuple[str, ...]:
 
 
 def _is_ended(signals: Signals, within_s: float) -> bool:
-    """Waits so long at most. Whether somebody wants the job to end."""
-    select.select([signals], [], [], within_s)
-    return any(number in ENDING for number in signals.take())
+    """Waits so long, also where a child ends meanwhile, or until somebody wants the job to end: then True."""
+    end_s = seconds(now_ns()) + within_s
+    while (left_s := end_s - seconds(now_ns())) > 0:
+        select.select([signals], [], [], left_s)
+        if any(number in ENDING for number in signals.take()):
+            return True
+    return False

@@ -160,7 +160,7 @@ def _ended(state: State, given: Ended) -> Decided:
         left_out=state.left_out | verdict.left_out,
         doubtful=verdict.doubtful,
         whys=verdict.whys,
-        waited=waited(state.nodes, given, state.waited),
+        waited=waited(state.nodes, given, state.waited, verdict.pause_s),
         placements=min(known) if known else state.placements,
         silent=state.silent + 1 if verdict.doubtful and not any(each.progressed for each in case.said) else 0,
     )
@@ -193,7 +193,9 @@ def _signalled(state: State, given: Signalled) -> Decided:
 
 
 def _signalled_while_running(state: State, given: Signalled) -> Decided:
-    return replace(state, signal=given.number), (End(),)
+    """The step is ended once: asked again, srun kills it."""
+    ends = () if state.signal is not None else (End(),)
+    return replace(state, signal=given.number), ends
 
 
 def _left(state: State, leave: Leave) -> Decided:

@@ -47,7 +47,7 @@ class Scheduler:
         return subprocess.Popen(words, env=self._environment, start_new_session=True)
 
     def _asked(self) -> Allocated:
-        state, abbreviated = slurm.state_and_list(self._output(slurm.asks(self._job)))
+        state, abbreviated = slurm.state_and_list(self._output(slurm.asks(self._job)), self._job)
         if abbreviated != self._names[0]:  # it seldom changes
             self._names = abbreviated, self._output(slurm.names(abbreviated)) if abbreviated else ""
         return slurm.allocated(state, self._names[1])

@@ -6,7 +6,6 @@ Outcomes are looked for once the scheduler's step has ended, each by its name. I
 from __future__ import annotations
 
 import selectors
-import signal
 import subprocess
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -18,6 +17,7 @@ from nodeagent.job.shell.disk.state import State as Place
 from nodeagent.job.shell.processes import signals
 from nodeagent.job.shell.processes.signals import Signals
 from nodeagent.job.shell.told import tell
+from nodeagent.job.step import slurm
 from nodeagent.job.step.folder import Folder
 from nodeagent.job.step.loop import Phase, State, decide
 from nodeagent.job.step.model import (
@@ -135,7 +135,7 @@ class Shell:
         allocated: Allocated | None = Allocated(nodes=plan.nodes)
         is_done = len(outcomes) == len(plan.nodes) and all(each.status == 0 for each in outcomes.values())
         if not is_done and self._state.signal is None:
-            allocated = self._scheduler.allocated(self._pause)
+            allocated = self._scheduler.allocated(self._paused)
         self._give(
             Ended(
                 run=plan.run,
@@ -154,15 +154,23 @@ class Shell:
         for number in self._signals.take():
             if number in signals.ENDING:
                 self._give(Signalled(number=number))
-            elif number in signals.PASSED_ON and self._starter is not None:
+            elif number in slurm.PASSED_ON and self._starter is not None:
                 self._starter.send_signal(number)
         waiting = any(isinstance(each, Signalled) for each in self._waiting)
         return waiting or self._state.signal is not None or self._state.phase is Phase.LEFT
 
+    def _paused(self, within_s: float) -> bool:
+        """So long, also where a child ends meanwhile, or until somebody wants the job to end: then True."""
+        end_s = seconds(now_ns()) + within_s
+        while (left_s := end_s - seconds(now_ns())) > 0:
+            if self._pause(left_s):
+                return True
+        return False
+
     # ------------------------------------------------------------------ what is ordered
 
     def _ask(self) -> None:
-        allocated = self._scheduler.allocated(self._pause)
+        allocated = self._scheduler.allocated(self._paused)
         if allocated is not None:
             self._give(allocated)
 
@@ -178,14 +186,11 @@ class Shell:
 
     def _end(self) -> None:
         if self._starter is not None:
-            self._starter.send_signal(signal.SIGTERM)
+            self._starter.send_signal(slurm.ENDING)
 
     def _wait(self, within_s: float) -> None:
-        end_s = seconds(now_ns()) + within_s
-        while (left_s := end_s - seconds(now_ns())) > 0:
-            if self._pause(left_s):
-                return
-        self._give(Waited())
+        if not self._paused(within_s):
+            self._give(Waited())
 
     def _keep(self, order: Keep) -> None:
         try:

@@ -4,6 +4,7 @@ Pure: it starts nothing. Options and variables are those of srun(1), squeue(1) a
 """
 
 import re
+import signal
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -12,13 +13,24 @@ from nodeagent.job.step.model import Allocated
 PROGRAMS: Final = ("srun", "squeue", "scontrol")
 JOB_VARIABLE: Final = "SLURM_JOB_ID"
 
-_SIZES: Final = re.compile(
-    r"SLURM_(\w*NODES|\w*NODELIST|N?TASKS(_\w+)?|NPROCS|\w*CPUS_PER_NODE|GPUS|DISTRIBUTION"
-    r"|NO_KILL|WAIT|KILL_BAD_EXIT)"
+ENDING: Final = signal.SIGINT
+"""With --disable-status srun sends it on to the supervisors; two within a second, or one TERM, HUP or QUIT,
+make it kill them: src/srun/libsrun/srun_job.c of Slurm.
+"""
+
+PASSED_ON: Final = frozenset({signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM})
+"""What srun sends on and does not die of."""
+
+_NOT_OURS: Final = re.compile(
+    r"SLURM_(\w*NODES|\w*NODELIST|N?TASKS(_\w+)?|NPROCS|\w*CPUS_PER_NODE|GPUS|(GPUS|TRES)_PER_TASK|DISTRIBUTION"
+    r"|NO_KILL|WAIT|KILL_BAD_EXIT)|SQUEUE_\w+|SLURM_CLUSTERS"
 )
 """What the batch script was given of its allocation: srun reads it as options, and a step on fewer nodes
-cannot be made then."""
+cannot be made then, or its one task gets one of the chips. And what a user likes to see of squeue, which is
+not what is asked for here.
+"""
 
+_FIELDS: Final = ("JOB", "STATE", "NODES")
 _RUNS: Final = frozenset({"RUNNING", "SUSPENDED"})
 _NO_NODES: Final = frozenset({"", "(null)", "None"})
 
@@ -34,6 +46,8 @@ def srun(nodes: Sequence[str], command: Sequence[str]) -> tuple[str, ...]:
         "srun",
         "--kill-on-bad-exit=1",
         "--wait=0",  # one that is done waits for the others as long as it takes
+        "--disable-status",  # or the first INT is not sent on
+        "--cpu-bind=none",  # a site may bind one task to one core, and the supervisor is one
         "--overlap",  # the step before may not be quite over yet
         f"--nodes={count}",
         f"--ntasks={count}",
@@ -45,24 +59,25 @@ def srun(nodes: Sequence[str], command: Sequence[str]) -> tuple[str, ...]:
 
 
 def environment(of_batch: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in of_batch.items() if not _SIZES.fullmatch(name)}
+    return {name: value for name, value in of_batch.items() if not _NOT_OURS.fullmatch(name)}
 
 
 def asks(job: str) -> tuple[str, ...]:
-    return ("squeue", "--noheader", f"--jobs={job}", "--format=%T|%N")
+    return ("squeue", "--noheader", f"--jobs={job}", "--format=%A|%T|%N")
 
 
-def state_and_list(answer: str) -> tuple[str, str]:
+def state_and_list(answer: str, job: str) -> tuple[str, str]:
     """Of what ``asks`` prints: the state of the job, and its nodes as Slurm abbreviates them. A job that
-    Slurm does not know any more has none.
+    Slurm does not know any more has none. The last task of an array has the number of the whole array, and
+    squeue tells of all its tasks.
     """
-    lines = answer.split()
-    if not lines:
-        return "", ""
-    state, bar, nodes = lines[0].partition("|")
-    if not bar or len(lines) > 1:
-        raise NoAnswer(f"squeue: one line STATE|NODES, not {answer.strip()[:200]!r}")
-    return state, "" if nodes in _NO_NODES else nodes
+    lines = [each.split("|") for each in answer.split()]
+    if any(len(each) != len(_FIELDS) for each in lines):
+        raise NoAnswer(f"squeue: lines {'|'.join(_FIELDS)}, not {answer.strip()[:200]!r}")
+    for number, state, nodes in lines:
+        if number == job:
+            return state, "" if nodes in _NO_NODES else nodes
+    return "", ""
 
 
 def names(abbreviated: str) -> tuple[str, ...]:

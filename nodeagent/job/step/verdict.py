@@ -16,6 +16,10 @@ SILENT_IN_ROW: Final = 6
 """So many runs in a row may end without any node saying why, a minute in all: a controller that was just
 started anew refuses steps for some seconds."""
 
+HELD_PAUSE_S: Final = 5.0
+"""Before the next run where the others could not wait for a node whose command was never begun: else they
+would be run again and again, as fast as they fail, for as long as its repair takes."""
+
 _AWAY: Final = frozenset({Status.RESCHEDULE.value, Status.RESCHEDULE_ISOLATED.value})
 
 
@@ -132,6 +136,7 @@ def _of_fault(case: Case) -> Verdict:
         row="a fault",
         why="; ".join(_words(each) for each in (*faulty, *healing)),
         whys={each.node: each.next_why for each in healing},
+        pause_s=HELD_PAUSE_S if any(each.waited_s > 0 for each in healing) else 0.0,
         left_out=frozenset(each.node for each in faulty),
     )
 
@@ -262,11 +267,13 @@ ROWS: Final = (
 )
 
 
-def waited(nodes: Iterable[str], ended: Ended, before: Mapping[str, float]) -> Mapping[str, float]:
-    """How long each node was held in a row of runs in which its command never began."""
+def waited(
+    nodes: Iterable[str], ended: Ended, before: Mapping[str, float], pause_s: float
+) -> Mapping[str, float]:
+    """How long each node was held in a row of runs in which its command never began, up to the next run."""
     found = {}
     for node in nodes:
         outcome = ended.outcomes.get(node)
         if outcome is not None and outcome.waited_s > 0:
-            found[node] = before.get(node, 0.0) + outcome.waited_s
+            found[node] = before.get(node, 0.0) + outcome.waited_s + pause_s
     return found

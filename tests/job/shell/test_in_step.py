@@ -10,6 +10,7 @@ import pytest
 from nodeagent.job.counts import run_state
 from nodeagent.job.lines import Begin
 from nodeagent.job.model import Counts, Hang, Why, Wish
+from nodeagent.job.shell.disk import state
 from nodeagent.job.step.folder import Folder
 from nodeagent.job.step.model import Outcome, Plan
 from nodeagent.job.step.together import Finding
@@ -49,6 +50,18 @@ def test_it_runs_as_the_plan_says_and_leaves_that_it_is_done(place: Place, folde
 
     assert (done.stdout, done.returncode) == (b"3 peer 2\n", 0), done.stderr
     assert outcome(folder) == Outcome(node="n2", run=3, status=0, why="done")
+
+
+def test_a_folder_that_is_still_in_use_is_nothing_that_the_user_has_given(
+    place: Place, folder: Folder
+) -> None:
+    """The run before is not quite over here: the step tries again, where a bad option would end the job."""
+    held = state.open_alone(folder.of_node("n2"))
+    try:
+        done = place.run("true", options=options(place), env=NODE)
+    finally:
+        held.close()
+    assert (done.returncode, b"uses it" in done.stderr, folder.outcome(3, "n2")) == (78, True, None)
 
 
 def test_a_retry_is_left_to_the_step(place: Place, folder: Folder) -> None:

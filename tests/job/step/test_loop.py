@@ -239,11 +239,22 @@ def test_a_command_that_ends_with_0_because_it_is_asked_to_end_is_no_success_of_
 
 
 def test_a_node_that_is_held_again_and_again_has_its_time_once() -> None:
+    """The pauses between the runs are of it."""
     play = Play()
     play.begin()
     for _ in range(2):
-        play.end(play.outcome("n2", 85, waited_s=200.0, **FAULT), play.outcome("n1", 1))
+        play.end(play.outcome("n2", 85, waited_s=195.0, **FAULT), play.outcome("n1", 1))
+        play.give(Waited())
+        play.allow()
     assert [dict(each.waited_s) for each in play.plans] == [{}, {"n2": "200"}, {"n2": "400"}]
+
+
+def test_peers_that_cannot_wait_for_a_repair_are_not_run_again_as_fast_as_they_fail() -> None:
+    play = Play()
+    play.begin()
+    first = play.end(play.outcome("n2", 85, **FAULT), play.peer("n1"))
+    again = play.end(play.outcome("n2", 85, waited_s=0.5, **FAULT), play.outcome("n1", 1))
+    assert [isinstance(each[-1], Wait) for each in (first, again)] == [False, True]
 
 
 def test_a_node_that_began_has_all_its_time_again() -> None:
@@ -251,6 +262,9 @@ def test_a_node_that_began_has_all_its_time_again() -> None:
     play.begin()
     for waited_s in (200.0, 0.0):
         play.end(play.outcome("n2", 85, waited_s=waited_s, **FAULT))
+        if waited_s:
+            play.give(Waited())
+            play.allow()
     assert dict(play.plans[-1].waited_s) == {}
 
 
@@ -272,3 +286,11 @@ def test_an_outcome_of_no_node_of_the_run_counts_for_nothing() -> None:
     stray = Outcome(node="n3", run=1, status=87)
     play.end(play.outcome("n1"), play.outcome("n2"), stray, status=0)
     assert play.left == 0
+
+
+def test_a_step_is_ended_once_however_often_the_loop_is_told() -> None:
+    """A second time srun would kill it."""
+    play = Play()
+    play.begin()
+    orders = [*play.give(Signalled(number=15)), *play.give(Signalled(number=15))]
+    assert orders == [End()]

@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 
 from nodeagent.job.counts import run_state
-from nodeagent.job.model import Counts
+from nodeagent.job.model import SECOND_NS, Counts
+from nodeagent.job.shell.clock import now_ns
+from nodeagent.job.shell.processes.signals import Signals
+from nodeagent.job.step import assembly
 from tests.job.shell.supervised import ROOT
 from tests.waiting import WAIT_LIMIT_S, wait_until
 
@@ -61,7 +64,7 @@ class Stage:
             file.parent.mkdir(exist_ok=True)
             file.write_text(text)
             file.chmod(0o755)
-        self.answer("RUNNING|n[1-2]")
+        self.answer("7|RUNNING|n[1-2]")
         self.srun(ALL_DONE)
 
     def answer(self, line: str) -> None:
@@ -132,7 +135,7 @@ def test_a_controller_that_does_not_answer_is_asked_until_it_does(stage: Stage) 
     with subprocess.Popen(stage.words(), env=stage.environment, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         told = process.stderr.readline()
-        stage.answer("RUNNING|n[1-2]")
+        stage.answer("7|RUNNING|n[1-2]")
         assert process.wait(WAIT_LIMIT_S) == 0
     assert "Unable to contact slurm controller; it is asked again until it answers" in told
 
@@ -165,6 +168,28 @@ def test_two_loops_never_share_a_folder(stage: Stage) -> None:
         first.wait(WAIT_LIMIT_S)
     assert status == 78
     assert f"supervisor {first.pid} on" in said
+
+
+def test_a_signal_that_warns_goes_on_to_the_step_and_the_others_would_end_it(stage: Stage) -> None:
+    stage.srun("""
+import signal
+signal.signal(signal.SIGUSR1, lambda *_: (say("n1", 0), say("n2", 0), os._exit(0)))
+(folder.path / "began").touch(); time.sleep(1000)
+""")
+    with subprocess.Popen(stage.words(), env=stage.environment) as process:
+        wait_until((stage.folder / "state/began").exists, "the step")
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGUSR1)
+        assert process.wait(WAIT_LIMIT_S) == 0
+
+
+def test_a_controller_that_is_down_is_not_asked_again_at_once(stage: Stage) -> None:
+    """The end of a child is no reason: squeue is one."""
+    signals = Signals()
+    subprocess.run(["true"], check=True)
+    before_ns = now_ns()
+    assert not assembly._is_ended(signals, 0.1)
+    assert now_ns() - before_ns >= SECOND_NS // 10
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,10 @@ OF_A_BATCH_SCRIPT = {
     "SLURM_NPROCS": "3",
     "SLURM_JOB_CPUS_PER_NODE": "4(x3)",
     "SLURM_GPUS": "24",
+    "SLURM_GPUS_PER_TASK": "1",
     "SLURM_NO_KILL": "1",
+    "SQUEUE_STATES": "PENDING",
+    "SLURM_CLUSTERS": "all",
 }
 KEPT = {"SLURM_JOB_ID": "7", "SLURM_CONF": "/c", "SLURM_RESTART_COUNT": "1", "PATH": "/bin", "SLURM_MEM": "1"}
 
@@ -43,19 +46,21 @@ def test_sizes_of_the_allocation_are_taken_from_the_environment() -> None:
 @pytest.mark.parametrize(
     ("answer", "found"),
     [
-        ("RUNNING|n[1,3]\n", ("RUNNING", "n[1,3]")),
-        ("COMPLETING|n1\n", ("COMPLETING", "n1")),
-        ("PENDING|\n", ("PENDING", "")),
+        ("7|RUNNING|n[1,3]\n", ("RUNNING", "n[1,3]")),
+        ("7|COMPLETING|n1\n", ("COMPLETING", "n1")),
+        ("7|PENDING|\n", ("PENDING", "")),
         ("", ("", "")),
+        ("8|PENDING|\n6|RUNNING|n2\n7|RUNNING|n1\n", ("RUNNING", "n1")),  # all tasks of an array
+        ("6|RUNNING|n2\n", ("", "")),
     ],
 )
 def test_what_squeue_says_is_understood(answer: str, found: tuple[str, str]) -> None:
-    assert slurm.state_and_list(answer) == found
+    assert slurm.state_and_list(answer, "7") == found
 
 
 def test_what_squeue_never_says_is_no_answer() -> None:
-    with pytest.raises(slurm.NoAnswer, match="one line"):
-        slurm.state_and_list("slurm_load_jobs error")
+    with pytest.raises(slurm.NoAnswer, match=r"lines JOB\|STATE\|NODES"):
+        slurm.state_and_list("slurm_load_jobs error", "7")
 
 
 def test_only_a_job_that_runs_goes_on() -> None:
