@@ -144,11 +144,17 @@ def test_ctrl_c_ends_it_and_keeps_the_positions(nodes: Path, tmp_path: Path) -> 
         kept,
     )
 
+    def is_kept() -> bool:
+        """The file is locked while it is followed: its bytes show what is written."""
+        return any(b"gpu-1" in each.read_bytes() for each in tmp_path.glob("positions*"))
+
     def told_until_interrupted(lines: int) -> set[str]:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout
         with process.stdout as stream:
             said = {json.loads(stream.readline())["what"] for _ in range(lines)}
+            # What was told but not yet noted is told again: that is the promise.
+            wait_until(is_kept, "the position on the disk")
             process.send_signal(signal.SIGINT)
             assert process.wait(30) == 130
         return said
