@@ -7,8 +7,7 @@ nothing but itself. It writes events, not the daemon's log.
 import io
 import json
 import logging
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from datetime import datetime
 from typing import TextIO
@@ -21,8 +20,6 @@ from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import StoredEvent
 
 Write = Callable[[StoredEvent], None]
-
-STDERR = 2
 
 _ERROR, _WARNING, _NOTICE, _INFO = 3, 4, 5, 6
 _PRIORITIES = {Verdict.ISOLATE: _ERROR, Verdict.NO_NEW_JOBS: _WARNING, Verdict.UNKNOWN: _WARNING}
@@ -61,15 +58,6 @@ def _writing(write: Write, events: Sequence[StoredEvent]) -> Callable[[], None]:
             write(stored)
 
     return write_all
-
-
-def runs_under_journal(environ: Mapping[str, str], descriptor: int = STDERR) -> bool:
-    """Whether systemd has connected this descriptor to the journal (systemd.exec(5), JOURNAL_STREAM)."""
-    try:
-        status = os.fstat(descriptor)
-    except OSError:
-        return False
-    return environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
 
 
 def journal_writer() -> Write:

@@ -39,6 +39,7 @@ from nodeagent.daemon.resets.past_resets import resets_recorded
 from nodeagent.daemon.resets.quiesce import Quiescence
 from nodeagent.daemon.sources import configured
 from nodeagent.daemon.sources.translate import store_damaged
+from nodeagent.journal_stream import runs_under_journal
 from nodeagent.memory import give_back
 from nodeagent.metrics.collector import NodeMetrics
 from nodeagent.metrics.http import MetricsServer
@@ -236,7 +237,7 @@ class Daemon:
     async def _write_journal(self, feed: EventFeed, ledger: Ledger, after_seq: int) -> None:
         if self._stream:
             await journal.write_events(feed, ledger, after_seq, journal.line_writer(sys.stdout))
-        elif journal.runs_under_journal(os.environ):
+        elif runs_under_journal(os.environ):
             await journal.write_events(feed, ledger, after_seq, journal.journal_writer())
 
     async def _serve_metrics(self, metrics: NodeMetrics, resources: contextlib.AsyncExitStack) -> None:

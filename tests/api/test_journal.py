@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from nodeagent.core.model import EventKind, Level
-from nodeagent.journal import fields, line, line_writer, priority, runs_under_journal, write_events
+from nodeagent.journal import fields, line, line_writer, priority, write_events
+from nodeagent.journal_stream import runs_under_journal
 from nodeagent.store.records import StoredEvent
 from tests.api.samples import event
 from tests.api.stage import Stage

@@ -33,7 +33,6 @@ from nodeagent.fleet.nodes import NodesError
 from nodeagent.fleet.pace import ATTEMPTS_A_SECOND
 from nodeagent.fleet.positions import Positions, PositionsError
 from nodeagent.fleet.state import NodeState
-from nodeagent.journal import runs_under_journal
 
 EXEC_LIMIT_S: Final = 60.0
 DRAW_EVERY_S: Final = 1.0
@@ -43,7 +42,7 @@ ONCE_LIMIT_S: Final = 15.0
 
 def run(asked: Asked) -> None:
     """Until a signal, or with --once until each node was asked. Raises ``Failure``."""
-    logs.begin(for_journal=runs_under_journal(os.environ))
+    logs.begin()
     try:
         with _kept_positions(asked) as positions:
             signal_number = asyncio.run(_until_signalled(asked, positions))

@@ -4,8 +4,11 @@ It is not the stream of events: what is reported of devices is never a log line.
 """
 
 import logging
+import os
 import sys
 from typing import Final
+
+from nodeagent.journal_stream import runs_under_journal
 
 _PRIORITIES: Final = {logging.CRITICAL: 2, logging.ERROR: 3, logging.WARNING: 4, logging.INFO: 6}
 _DEBUG: Final = 7
@@ -19,10 +22,10 @@ class JournalFormatter(logging.Formatter):
         return "\n".join(prefix + line for line in super().format(record).splitlines())
 
 
-def begin(*, for_journal: bool) -> None:
+def begin() -> None:
     """From here on everything from INFO up is written."""
     handler = logging.StreamHandler(sys.stderr)
-    if for_journal:
+    if runs_under_journal(os.environ):
         handler.setFormatter(JournalFormatter("%(name)s: %(message)s"))
     else:
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S"))

@@ -9,6 +9,7 @@ from nodeagent.cli.shared.errors import EXIT_CONFIG, Failure
 from nodeagent.cli.shared.options import config_option
 from nodeagent.config.agent import ConfigError
 from nodeagent.config.last import choose
+from nodeagent.journal_stream import runs_under_journal
 
 
 @click.command("run")
@@ -30,10 +31,8 @@ def command(config_path: Path | None, stream: bool | None) -> None:
         raise Failure(str(error), EXIT_CONFIG) from error
     from nodeagent.cli.shared import logs
     from nodeagent.daemon import app
-    from nodeagent.journal import runs_under_journal
 
-    in_journal = runs_under_journal(os.environ)
-    logs.begin(for_journal=in_journal)
+    logs.begin()
     if stream is None:
-        stream = not in_journal
+        stream = not runs_under_journal(os.environ)
     raise SystemExit(app.run(chosen, config_path, stream))

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import signal
 from contextlib import suppress
 from pathlib import Path
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from nodeagent.cli.shared import logs
 from nodeagent.cli.shared.errors import EXIT_CONFIG, EXIT_FAILED, EXIT_UNAVAILABLE, Failure
-from nodeagent.cli.shared.logs import begin
 from nodeagent.cli.shared.options import public_socket, read_config, socket_option
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def bridge(socket: Path | None, config_path: Path | None, node: str) -> None:
     config = read_config(config_path)
     path = public_socket(socket, config_path)
     name = node or config.kubernetes.node or config.agent.name().lower()
-    begin(for_journal="JOURNAL_STREAM" in os.environ)
+    logs.begin()
     logging.getLogger("kubernetes").setLevel(logging.WARNING)
     with suppress(asyncio.CancelledError):
         asyncio.run(_run(path, config.kubernetes, name))

@@ -1,7 +1,6 @@
 """``nodeagent slurm bridge``, the program of nodeagent-slurm.service. ``nodeagent.schedulers`` does all."""
 
 import asyncio
-import os
 import signal
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from nodeagent.cli.shared.errors import Failure
 from nodeagent.cli.shared.options import public_socket, read_config, socket_option
 from nodeagent.client import AsyncClient, ClientError
 from nodeagent.config.slurm import SlurmConfig
-from nodeagent.journal import runs_under_journal
 from nodeagent.schedulers.slurm.bridge import Bridge
 from nodeagent.schedulers.slurm.programs import Slurm
 
@@ -26,7 +24,7 @@ def command(socket: Path | None, config_path: Path | None) -> None:
     has drained is left alone. Needs to be an administrator of Slurm. [slurm] of the configuration says more.
     """
     config = read_config(config_path).slurm
-    logs.begin(for_journal=runs_under_journal(os.environ))
+    logs.begin()
     try:
         asyncio.run(_bridge(public_socket(socket, config_path), config))
     except* ClientError as errors:
