@@ -22,6 +22,7 @@ from nodeagent.cli.fleet.asked import Asked
 from nodeagent.cli.shared import logs
 from nodeagent.cli.shared.errors import EXIT_INTERRUPTED, EXIT_USAGE, Failure
 from nodeagent.cli.shared.output import note, on_terminal, write_json
+from nodeagent.cli.shared.until_signalled import until_signalled
 from nodeagent.fleet import discovery, prometheus
 from nodeagent.fleet.board import Board
 from nodeagent.fleet.credentials import Credentials, CredentialsError
@@ -45,7 +46,7 @@ def run(asked: Asked) -> None:
     logs.begin()
     try:
         with _kept_positions(asked) as positions:
-            signal_number = asyncio.run(_until_signalled(asked, positions))
+            signal_number = asyncio.run(until_signalled(_follow(asked, positions)))
     except (NodesError, CredentialsError, PositionsError) as error:
         raise Failure(str(error)) from error
     except BaseExceptionGroup as group:
@@ -66,25 +67,6 @@ def _kept_positions(asked: Asked) -> Iterator[Positions | None]:
         yield positions
     finally:
         positions.close()
-
-
-async def _until_signalled(asked: Asked, positions: Positions | None) -> int:
-    """Which signal ended it, 0 for none. A second one ends it at once."""
-    loop, work = asyncio.get_running_loop(), asyncio.ensure_future(_follow(asked, positions))
-    came = 0
-
-    def end(number: int) -> None:
-        nonlocal came
-        came = number
-        for each in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(each)
-        work.cancel()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, end, number)
-    with suppress(asyncio.CancelledError):
-        await work
-    return came
 
 
 async def _follow(asked: Asked, positions: Positions | None) -> None:

@@ -6,11 +6,11 @@ without Slurm, it waits and changes nothing.
 """
 
 import asyncio
-import contextlib
 import logging
 import re
 import time
 from collections.abc import Iterable
+from contextlib import aclosing
 from typing import Final
 
 from nodeagent.client import AsyncClient, ClientError, Job, Position, Recommendation
@@ -84,34 +84,34 @@ class Bridge:
         self._name = ""
         self._told: Told | None = None
         self._newest: Position | None = None
+        self._asking = asyncio.Event()
         self._something = asyncio.Event()
         self._trouble = ""
         self._seen: Node | None = None
 
     async def run(self) -> None:
         """Until it is cancelled. Raises ClientError where waiting for the daemon cannot help."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._follow())
-            tasks.create_task(self._act())
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._follow())
+                tasks.create_task(self._ask())
+                tasks.create_task(self._act())
+        except* ClientError as failed:
+            raise failed.exceptions[0] from None
 
     # ------------------------------------------------------------------ the daemon
 
     async def _follow(self) -> None:
         """Each change is only a reason to ask how all stands now: many at once are one question."""
-        asking = asyncio.Event()
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._ask(asking))
-            async with contextlib.aclosing(
-                self._client.watch(consumer=CONSUMER, snapshot="always")
-            ) as updates:
-                async for update in updates:
-                    self._newest = update.position
-                    asking.set()
+        async with aclosing(self._client.watch(consumer=CONSUMER, snapshot="always")) as updates:
+            async for update in updates:
+                self._newest = update.position
+                self._asking.set()
 
-    async def _ask(self, asking: asyncio.Event) -> None:
+    async def _ask(self) -> None:
         while True:
-            await asking.wait()
-            asking.clear()
+            await self._asking.wait()
+            self._asking.clear()
             position = self._newest
             assert position is not None
             try:
@@ -121,7 +121,7 @@ class Bridge:
                 if error.status not in WORTH_WAITING:
                     raise
                 await asyncio.sleep(ASK_AGAIN_S)
-                asking.set()
+                self._asking.set()
                 continue
             # At least as new as the position: what is told twice does nothing twice.
             self._told = Told(position, verdicts, jobs)

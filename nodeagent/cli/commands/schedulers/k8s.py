@@ -2,8 +2,6 @@
 
 import asyncio
 import logging
-import signal
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +10,7 @@ import click
 from nodeagent.cli.shared import logs
 from nodeagent.cli.shared.errors import EXIT_CONFIG, EXIT_FAILED, EXIT_UNAVAILABLE, Failure
 from nodeagent.cli.shared.options import public_socket, read_config, socket_option
+from nodeagent.cli.shared.until_signalled import until_signalled
 
 if TYPE_CHECKING:
     from nodeagent.config.kubernetes import KubernetesConfig
@@ -45,15 +44,10 @@ def bridge(socket: Path | None, config_path: Path | None, node: str) -> None:
     name = node or config.kubernetes.node or config.agent.name().lower()
     logs.begin()
     logging.getLogger("kubernetes").setLevel(logging.WARNING)
-    with suppress(asyncio.CancelledError):
-        asyncio.run(_run(path, config.kubernetes, name))
+    asyncio.run(until_signalled(_run(path, config.kubernetes, name)))
 
 
 async def _run(socket: Path, section: "KubernetesConfig", node: str) -> None:
-    task = asyncio.current_task()
-    assert task is not None
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     try:
         from kubernetes.aio import client, config
         from kubernetes.aio.config import ConfigException

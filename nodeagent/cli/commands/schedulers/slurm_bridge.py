@@ -1,7 +1,6 @@
 """``nodeagent slurm bridge``, the program of nodeagent-slurm.service. ``nodeagent.schedulers`` does all."""
 
 import asyncio
-import signal
 from pathlib import Path
 
 import click
@@ -9,6 +8,7 @@ import click
 from nodeagent.cli.shared import logs
 from nodeagent.cli.shared.errors import Failure
 from nodeagent.cli.shared.options import public_socket, read_config, socket_option
+from nodeagent.cli.shared.until_signalled import until_signalled
 from nodeagent.client import AsyncClient, ClientError
 from nodeagent.config.slurm import SlurmConfig
 from nodeagent.schedulers.slurm.bridge import Bridge
@@ -26,25 +26,11 @@ def command(socket: Path | None, config_path: Path | None) -> None:
     config = read_config(config_path).slurm
     logs.begin()
     try:
-        asyncio.run(_bridge(public_socket(socket, config_path), config))
-    except* ClientError as errors:
-        error = errors.exceptions[0]
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
+        asyncio.run(until_signalled(_bridge(public_socket(socket, config_path), config)))
+    except ClientError as error:
         raise Failure(f"the daemon refuses: {error}") from error
 
 
 async def _bridge(socket: Path, config: SlurmConfig) -> None:
-    loop = asyncio.get_running_loop()
-    ended = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, ended.set)
     async with AsyncClient(socket) as client:
-        running = asyncio.create_task(Bridge(client, Slurm(Path(config.programs)), config).run())
-        ending = asyncio.create_task(ended.wait())
-        await asyncio.wait((running, ending), return_when=asyncio.FIRST_COMPLETED)
-        if running.done():
-            running.result()
-        ending.cancel()
-        running.cancel()
-        await asyncio.gather(running, ending, return_exceptions=True)
+        await Bridge(client, Slurm(Path(config.programs)), config).run()
