@@ -66,7 +66,13 @@ class Slurm:
 
     async def node(self, name: str) -> Node:
         """Raises SlurmError, NoSuchNode among them."""
-        return node_of(await self._node(name))
+        try:
+            text = await self._run("scontrol", "show", "node", name)
+        except SlurmError as error:
+            if "not found" in str(error):
+                raise NoSuchNode(str(error)) from error
+            raise
+        return node_of(text)
 
     async def drain(self, name: str, reason: str) -> None:
         await self._run("scontrol", "update", f"NodeName={name}", "State=DRAIN", f"Reason={reason}")
@@ -90,14 +96,6 @@ class Slurm:
         if name:
             await self._run("scontrol", "requeue", name)
         return bool(name)
-
-    async def _node(self, name: str) -> str:
-        try:
-            return await self._run("scontrol", "show", "node", name)
-        except SlurmError as error:
-            if "not found" in str(error):
-                raise NoSuchNode(str(error)) from error
-            raise
 
     async def _run(self, program: str, *arguments: str) -> str:
         path = self._folder / program
