@@ -14,6 +14,7 @@ from contextlib import aclosing
 from typing import Final
 
 from nodeagent.client import AsyncClient, ClientError, Job, Position, Recommendation
+from nodeagent.client.session import is_final
 from nodeagent.config.slurm import SlurmConfig
 from nodeagent.schedulers.slurm.decide import (
     Acknowledge,
@@ -44,8 +45,6 @@ CONSUMER: Final = "slurm"
 ANOTHER_STORE: Final = ("FAILED_PRECONDITION", "INVALID_ARGUMENT")
 """The daemon counts anew, and the stream is about to tell from where."""
 
-WORTH_WAITING: Final = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "CANCELLED", "UNKNOWN")
-
 ASK_AGAIN_S: Final = 1.0
 
 _JOB: Final = re.compile(r"slurm:(\d+)(?:[./].*)?")
@@ -54,10 +53,6 @@ _JOB: Final = re.compile(r"slurm:(\d+)(?:[./].*)?")
 _MOVES: Final = (Recommendation.RESCHEDULE, Recommendation.RESCHEDULE_ISOLATED)
 
 log = logging.getLogger(__name__)
-
-
-def settings_of(config: SlurmConfig) -> Settings:
-    return Settings(resume_after_ns=config.resume_after_ns, look_each_ns=config.look_each_ns)
 
 
 def to_be_moved(jobs: Iterable[Job]) -> tuple[int, ...]:
@@ -79,7 +74,7 @@ class Bridge:
         self._client = client
         self._slurm = slurm
         self._config = config
-        self._settings = settings_of(config)
+        self._settings = Settings(resume_after_ns=config.resume_after_ns, look_each_ns=config.look_each_ns)
         self._state = State()
         self._name = ""
         self._told: Told | None = None
@@ -118,7 +113,7 @@ class Bridge:
                 verdicts = judge(await self._client.devices())
                 jobs = to_be_moved(await self._client.jobs()) if self._requeues else ()
             except ClientError as error:
-                if error.status not in WORTH_WAITING:
+                if is_final(error):
                     raise
                 await asyncio.sleep(ASK_AGAIN_S)
                 self._asking.set()
@@ -164,7 +159,7 @@ class Bridge:
         try:
             given = await self._done(order)
         except (SlurmError, ClientError) as error:
-            if isinstance(error, ClientError) and error.status not in WORTH_WAITING:
+            if isinstance(error, ClientError) and is_final(error):
                 raise
             if isinstance(error, NoSuchNode):
                 self._name = ""
@@ -204,7 +199,7 @@ class Bridge:
         try:
             return judge(await self._client.devices()).standing is Standing.WELL
         except ClientError as error:
-            if error.status not in WORTH_WAITING:
+            if is_final(error):
                 raise
             log.warning("the drain goes on, for the daemon does not say how the node is: %s", error)
             return False
