@@ -3,7 +3,6 @@
 It holds no command of its own, and turns nothing but a reader that went away into an exit status.
 """
 
-import importlib
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -11,6 +10,7 @@ import click
 
 from nodeagent import __version__
 from nodeagent.cli.shared.errors import Failure
+from nodeagent.cli.shared.parts import command_of
 
 
 class Section(NamedTuple):
@@ -110,16 +110,12 @@ class LazyGroup(click.Group):
         if cmd_name not in MODULES:
             return None
         try:
-            module = importlib.import_module(MODULES[cmd_name])
+            return command_of(MODULES[cmd_name])
         except ModuleNotFoundError as error:
             package = PACKAGES.get(cmd_name)
             if package is None or (error.name or "").split(".")[:2] != ["nodeagent", cmd_name]:
                 raise
             raise Failure(f"{cmd_name}: not installed here; install the package {package}") from None
-        command = module.command
-        if not isinstance(command, click.Command):
-            raise TypeError(f"{MODULES[cmd_name]}.command is no command")
-        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -1,10 +1,11 @@
 """``nodeagent job``: a group; each command of it is a file beside this one, imported when it is called."""
 
-import importlib
 from collections.abc import Mapping
 from typing import Final
 
 import click
+
+from nodeagent.cli.shared.parts import Parts
 
 PARTS: Final[Mapping[str, str]] = {
     "run": "Run a command, watch it, and run it again in place where that is wanted.",
@@ -18,23 +19,6 @@ PARTS: Final[Mapping[str, str]] = {
 """Name -> one line of help; ``nodeagent.cli.commands.job.NAME`` has the command."""
 
 
-class Parts(click.Group):
-    def list_commands(self, _ctx: click.Context) -> list[str]:
-        return list(PARTS)
-
-    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in PARTS:
-            return None
-        command = importlib.import_module(f"nodeagent.cli.commands.job.{cmd_name}").command
-        if not isinstance(command, click.Command):
-            raise TypeError(f"nodeagent.cli.commands.job.{cmd_name}.command is no command")
-        return command
-
-    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(PARTS.items()))
-
-
-@click.group("job", cls=Parts)
+@click.group("job", cls=Parts, parts=PARTS, prefix="nodeagent.cli.commands.job.")
 def command() -> None:
     """Work with jobs whose command is supervised."""
