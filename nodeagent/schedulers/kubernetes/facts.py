@@ -11,8 +11,9 @@ from typing import Final
 
 from nodeagent.client import Condition, Device, HoldKind, Kind, Level, Position, ResetStage, Snapshot, Verdict
 from nodeagent.core.model import NODE
+from nodeagent.core.state.names import natural
 
-STRICTNESS: Final = (Verdict.ALLOW, Verdict.UNKNOWN, Verdict.NO_NEW_JOBS, Verdict.ISOLATE)
+_WORST_FIRST: Final = tuple(reversed(Verdict))
 
 _NPU: Final = re.compile(r"npu(\d+)")
 _SWITCH: Final = re.compile(r"ub(\d+)(?:/(\d+))?")
@@ -117,16 +118,12 @@ def _concerns(devices: Sequence[Device]) -> tuple[Concern, ...]:
         for each in devices
         if (each.kind is Kind.CHIP or each.name == NODE) and each.verdict is not Verdict.ALLOW
     ]
-    found.sort(key=lambda each: (-STRICTNESS.index(each.verdict), _natural(each.device)))
+    found.sort(key=lambda each: (_WORST_FIRST.index(each.verdict), natural(each.device)))
     return tuple(found)
 
 
 def _code_of(device: Device) -> str:
     return next((reason.code for reason in device.reasons if reason.code), "")
-
-
-def _natural(name: str) -> tuple[tuple[int, str], ...]:
-    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name))
 
 
 def _npus(snapshot: Snapshot, conditions: Mapping[str, Sequence[Condition]]) -> Iterable[Npu]:
@@ -137,7 +134,7 @@ def _npus(snapshot: Snapshot, conditions: Mapping[str, Sequence[Condition]]) -> 
         if reset.stage is ResetStage.RUNNING
         for device_id in reset.device_ids
     }
-    for device in sorted(snapshot.devices, key=lambda each: _natural(each.name)):
+    for device in sorted(snapshot.devices, key=lambda each: natural(each.name)):
         named = _NPU.fullmatch(device.name)
         if named is None or device.kind is not Kind.CHIP:
             continue
