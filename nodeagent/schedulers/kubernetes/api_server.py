@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kubernetes.aio.client import ApiClient
 
-from nodeagent.schedulers.kubernetes.cluster import InfoObject, NodeObject
+from nodeagent.schedulers.kubernetes.cluster import Found, InfoObject, NodeObject
 from nodeagent.schedulers.kubernetes.decide import name_of
 from nodeagent.schedulers.kubernetes.mindcluster.node_info import NAMESPACE as NODED_NAMESPACE
 from nodeagent.schedulers.kubernetes.orders import (
@@ -64,13 +64,13 @@ class ApiServer:
             )
         return Done(order=order, found=found)
 
-    async def _understood(self, order: Order) -> NodeObject | InfoObject | bool | None:
+    async def _understood(self, order: Order) -> Found:
         try:
             return await self._found(order)
         except NOT_UNDERSTOOD as failure:
             raise not_understood(failure) from failure
 
-    async def _found(self, order: Order) -> NodeObject | InfoObject | bool | None:
+    async def _found(self, order: Order) -> Found:
         match order:
             case Look(target=target):
                 return await self._looked(target)
@@ -92,7 +92,7 @@ class ApiServer:
             case _:
                 raise TypeError(f"{order} is no order for the API server")
 
-    async def _looked(self, target: Target) -> NodeObject | InfoObject | bool | None:
+    async def _looked(self, target: Target) -> Found:
         """None, and False of NODED, where there is none."""
         match target:
             case Target.NODE:

@@ -60,6 +60,10 @@ class InfoObject:
         )
 
 
+Found = NodeObject | InfoObject | bool | None
+"""An object, None where there is none. Of a thing that is not read, only whether it is there."""
+
+
 def config_map(name: str, namespace: str, data: Mapping[str, str], resource_version: str | None) -> Object:
     """The object to write. With a version it replaces that one and no other."""
     metadata: dict[str, object] = {

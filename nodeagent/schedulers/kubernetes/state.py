@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from nodeagent.client import Position, Verdict
-from nodeagent.schedulers.kubernetes.cluster import InfoObject, NodeObject
+from nodeagent.schedulers.kubernetes.cluster import Found, InfoObject, NodeObject
 from nodeagent.schedulers.kubernetes.facts import Facts
 from nodeagent.schedulers.kubernetes.node_status import Scope, ours_in, relevant, says
 from nodeagent.schedulers.kubernetes.orders import (
@@ -75,7 +75,7 @@ class Seen:
     """
 
     target: Target
-    found: NodeObject | InfoObject | bool | None
+    found: Found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class Done:
     """``found`` is the object as the order left it."""
 
     order: Order
-    found: NodeObject | InfoObject | bool | None = None
+    found: Found = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +169,7 @@ def taken(settings: Settings, state: State, given: Given, now: Moment) -> State:
             return state
 
 
-def _seen(state: State, target: Target, found: NodeObject | InfoObject | bool | None, now: Moment) -> State:
+def _seen(state: State, target: Target, found: Found, now: Moment) -> State:
     match target:
         case Target.NODE | Target.CONDITION:
             if not isinstance(found, NodeObject):  # One that comes later waits for nothing.
@@ -185,7 +185,7 @@ def _seen(state: State, target: Target, found: NodeObject | InfoObject | bool | 
             return state
 
 
-def _done(state: State, order: Order, found: NodeObject | InfoObject | bool | None, now: Moment) -> State:
+def _done(state: State, order: Order, found: Found, now: Moment) -> State:
     """What it says now is what was written: nothing has to be read again."""
     if isinstance(order, Ack):
         return replace(_works(state, order.target), acked=order.position)
