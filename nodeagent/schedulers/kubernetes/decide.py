@@ -170,11 +170,7 @@ def _info(settings: Settings, state: State, target: Target, now: Moment) -> _Wis
         if now.ns >= known.at_ns + LOOK_AGAIN_NS:
             return _Wish(settled=True, order=Look(target=target))
         return _Wish(settled=True, at_ns=known.at_ns + LOOK_AGAIN_NS)
-    wish = _written(settings, target, known, facts, now)
-    free_ns = None if known.written_ns is None else known.written_ns + BETWEEN_WRITES_NS
-    if wish.order is not None and free_ns is not None and now.ns < free_ns:
-        return _Wish(settled=False, at_ns=free_ns)
-    return wish
+    return _spaced(state, target, _written(settings, target, known, facts, now), now)
 
 
 def _written(settings: Settings, target: Target, known: Known, facts: Facts, now: Moment) -> _Wish:

@@ -13,11 +13,8 @@ from nodeagent.schedulers.kubernetes.facts import Facts
 from nodeagent.schedulers.kubernetes.node_status import Scope, ours_in, relevant, says
 from nodeagent.schedulers.kubernetes.orders import (
     Ack,
-    Create,
-    Delete,
     Look,
     Order,
-    Replace,
     SetCondition,
     SetTaints,
     Target,
@@ -111,23 +108,21 @@ Given = Heard | Silent | Seen | Done | Failed | Tick
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """A ConfigMap as it was seen last. Not ``fresh``: it has to be read before anything is written.
-
-    ``at_ns`` is when it was seen, ``written_ns`` when the bridge wrote it last.
+    """A ConfigMap as it was seen last, at ``at_ns``. Not ``fresh``: it has to be read before anything is
+    written.
     """
 
     fresh: bool = False
     found: InfoObject | None = None
     at_ns: int = 0
-    written_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     """``node`` None: not seen yet, or there is none. ``well_since_ns``: since when nothing asks for a taint.
 
-    ``written_ns``: when taints and condition of the node were written last. ``noded``: whether MindCluster's
-    NodeD is installed, None where that was not looked for yet.
+    ``written_ns``: when the bridge wrote each last. ``noded``: whether MindCluster's NodeD is installed, None
+    where that was not looked for yet.
     """
 
     facts: Facts | None = None
@@ -173,7 +168,8 @@ def _seen(state: State, target: Target, found: Found, now: Moment) -> State:
     match target:
         case Target.NODE | Target.CONDITION:
             if not isinstance(found, NodeObject):  # One that comes later waits for nothing.
-                return replace(state, node=None, node_is_fresh=True, written_ns={})
+                written_ns = {each: state.written_ns[each] for each in state.written_ns.keys() & state.infos}
+                return replace(state, node=None, node_is_fresh=True, written_ns=written_ns)
             return replace(state, node=found, node_is_fresh=True)
         case Target.NODED:
             return replace(state, noded=bool(found), noded_at_ns=now.ns)
@@ -190,13 +186,10 @@ def _done(state: State, order: Order, found: Found, now: Moment) -> State:
     if isinstance(order, Ack):
         return replace(_works(state, order.target), acked=order.position)
     state = _seen(state, order.target, found, now)
-    if isinstance(order, Create | Replace | Delete):
-        known = state.infos[order.target]
-        state = _with_info(state, order.target, replace(known, written_ns=now.ns))
-    if isinstance(order, SetTaints | SetCondition):
+    if not isinstance(order, Look):
         state = replace(state, written_ns={**state.written_ns, order.target: now.ns})
-        if not _is_kept(order, found):
-            return _failed(state, Failed(order=order, status=0, words=NOT_KEPT), now)
+    if isinstance(order, SetTaints | SetCondition) and not _is_kept(order, found):
+        return _failed(state, Failed(order=order, status=0, words=NOT_KEPT), now)
     return _works(state, order.target)
 
 
