@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from nodeagent.schedulers.kubernetes import node_status
-from nodeagent.schedulers.kubernetes.cluster import NodeObject, config_map
+from nodeagent.schedulers.kubernetes import cluster, node_status
+from nodeagent.schedulers.kubernetes.cluster import NodeObject
 from nodeagent.schedulers.kubernetes.facts import Facts
 from nodeagent.schedulers.kubernetes.mindcluster import device_info, node_info
 from nodeagent.schedulers.kubernetes.orders import (
@@ -149,8 +149,8 @@ def _condition(state: State, node: NodeObject, now: Moment) -> _Wish:
     if condition is not None:
         return _Wish(settled=False, order=SetCondition(condition=condition))
     beat_ns = now.ns + node_status.heartbeat_in_s(node.condition, now.s) * SECOND_NS
-    is_near = silent_at_ns is not None and not is_silent
-    return _Wish(settled=True, at_ns=min(beat_ns, silent_at_ns) if is_near and silent_at_ns else beat_ns)
+    at_ns = beat_ns if silent_at_ns is None or is_silent else min(beat_ns, silent_at_ns)
+    return _Wish(settled=True, at_ns=at_ns)
 
 
 def _noded(state: State, now: Moment) -> _Wish:
@@ -178,30 +178,29 @@ def _written(settings: Settings, target: Target, known: Known, facts: Facts, now
     form = device_info if target is Target.DEVICE_INFO else node_info
     made = _made(settings, target, facts, now.s)
     if known.found is None:
-        return _Wish(settled=True) if made is None else _create(settings, target, made)
+        if made is None:
+            return _Wish(settled=True)
+        config_map = _config_map(settings, target, made, None)
+        return _Wish(settled=False, order=Create(target=target, config_map=config_map))
+    version = known.found.resource_version
     if made is None:
         if target is Target.DEVICE_INFO:
             return _Wish(settled=True)
-        return _Wish(
-            settled=False, order=Delete(target=target, resource_version=known.found.resource_version)
-        )
+        return _Wish(settled=False, order=Delete(target=target, resource_version=version))
     written_s = form.written_at_s(known.found.data)
     is_said = written_s is not None and _made(settings, target, facts, written_s) == known.found.data
     left_s = 0 if written_s is None else written_s + form.RENEWED_AFTER_S - now.s
     if is_said and 0 < left_s <= form.RENEWED_AFTER_S:
         return _Wish(settled=True, at_ns=now.ns + left_s * SECOND_NS)
-    version = known.found.resource_version
-    name, namespace = name_of(settings, target)
-    return _Wish(
-        settled=False, order=Replace(target=target, config_map=config_map(name, namespace, made, version))
-    )
+    config_map = _config_map(settings, target, made, version)
+    return _Wish(settled=False, order=Replace(target=target, config_map=config_map))
 
 
-def _create(settings: Settings, target: Target, data: Mapping[str, str]) -> _Wish:
+def _config_map(
+    settings: Settings, target: Target, data: Mapping[str, str], resource_version: str | None
+) -> node_status.Object:
     name, namespace = name_of(settings, target)
-    return _Wish(
-        settled=False, order=Create(target=target, config_map=config_map(name, namespace, data, None))
-    )
+    return cluster.config_map(name, namespace, data, resource_version)
 
 
 def _made(settings: Settings, target: Target, facts: Facts, at_s: int) -> dict[str, str] | None:

@@ -7,13 +7,14 @@ the types of pkg/common/type.go, Ascend/mind-cluster at 22bb3d98.
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from nodeagent.client import Level, Verdict
 from nodeagent.schedulers.kubernetes.facts import Facts
 from nodeagent.schedulers.kubernetes.mindcluster.go_json import check_code, text_of
 from nodeagent.schedulers.kubernetes.mindcluster.node_parts import PART_TYPES, UNKNOWN
+from nodeagent.schedulers.kubernetes.node_status import time_text
 
 NAME_PREFIX: Final = "mindx-dl-nodeinfo-"
 NAMESPACE: Final = "mindx-dl"
@@ -54,7 +55,7 @@ def data(facts: Facts, *, at_s: int) -> dict[str, str] | None:
     info = {"FaultDevList": listed, "NodeStatus": _STATUS[status]}
     return {
         CONFIGURED: text_of({"NodeInfo": info, "CheckCode": check_code(info)}),
-        UPDATED: datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        UPDATED: time_text(at_s),
     }
 
 
