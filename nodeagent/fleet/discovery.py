@@ -29,7 +29,7 @@ def listing(given: str, *, tcp: bool) -> Listing:
         return _of_file(Path(given), tcp=tcp)
     name, port = nodes.name_and_port(given.removeprefix(DNS))
     if not tcp:
-        raise ValueError(f"{given}: nodes are reached over TCP with certificates; give --ca, --cert, --key")
+        raise ValueError(f"{given}: {nodes.NEEDS_CERTIFICATES}")
     return _of_name(name, port)
 
 

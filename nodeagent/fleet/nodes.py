@@ -10,6 +10,8 @@ from typing import Final
 DEFAULT_PORT: Final = 9443
 """As ``[grpc] listen`` is shown in the configuration's own comments."""
 
+NEEDS_CERTIFICATES: Final = "nodes are reached over TCP with certificates; give --ca, --cert, --key"
+
 _PORTS: Final = range(1, 65536)
 _FORM: Final = "a line is ADDRESS or NAME ADDRESS; an address is HOST, HOST:PORT or a socket's absolute path"
 
@@ -101,7 +103,7 @@ def _endpoint(words: list[str], *, tcp: bool) -> Endpoint:
             raise ValueError(f"{address}: a socket's path must be absolute")
         return Endpoint(name=words[0], address=address)
     if not tcp:
-        raise ValueError(f"{address}: nodes are reached over TCP with certificates; give --ca, --cert, --key")
+        raise ValueError(f"{address}: {NEEDS_CERTIFICATES}")
     host, port = _host_and_port(address)
     return Endpoint(name=words[0] if len(words) == 2 else host.strip("[]"), address=f"{host}:{port}")
 
