@@ -2,14 +2,16 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 import msgspec
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from nodeagent.cli.shared import json_forms
 from nodeagent.cli.shared.output import width, write, write_table, write_wrapped
 from nodeagent.cli.shared.text_lines import write_event
+from nodeagent.cli.shared.times import for_people, rfc3339
 from nodeagent.client import Handling, Position, Snapshot, Verdict
 from nodeagent.core.state.names import natural
 from nodeagent.fleet.news import News
@@ -61,7 +63,7 @@ def write_news(news: News) -> None:
     if isinstance(news.message, types_pb2.Event):
         write_event(news.message, name)
         return
-    at = f"{_text(news.at)[:-4]}Z"
+    at = for_people(_stamp(news.at))
     if isinstance(news.value, Snapshot):
         missed = news.value.missed_from_seq
         lost = _MISSED.format(first=missed, last=news.value.position.seq) if missed else ""
@@ -126,12 +128,7 @@ def _body(news: News) -> json_forms.Form:
             "missed_from_seq": message.missed_from_seq,
             "verdict": str(news.node.verdict),
             "handling": str(news.node.handling),
-            "devices": [json_forms.form(each) for each in message.devices],
-            "conditions": [json_forms.form(each) for each in message.conditions],
-            "promotions": [json_forms.form(each) for each in message.promotions],
-            "holds": [json_forms.form(each) for each in message.holds],
-            "actions": [json_forms.form(each) for each in message.resets],
-            "jobs": [json_forms.form(each) for each in message.jobs],
+            **json_forms.standing(message),
         }
     return {"at": _moment(news.at), "reason": news.reason}
 
@@ -175,9 +172,10 @@ def _store_id(position: Position | None) -> json_forms.Form | None:
 
 
 def _moment(at: datetime | None) -> str | None:
-    return None if at is None else _text(at)
+    return None if at is None else rfc3339(_stamp(at))
 
 
-def _text(at: datetime) -> str:
-    """As the other commands show it: with microseconds and Z."""
-    return f"{at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+def _stamp(at: datetime) -> Timestamp:
+    stamp = Timestamp()
+    stamp.FromDatetime(at)
+    return stamp

@@ -5,7 +5,7 @@ made by a replay; what differs stands in the tables here. A field that has nothi
 is ever left out.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from operator import attrgetter
 from typing import Any, Final
@@ -41,6 +41,19 @@ _FIRST: Final[Mapping[str, str]] = {
 
 def form(message: Message) -> Form:
     return {key: show(message) for key, show in _keys(message.DESCRIPTOR)}
+
+
+def standing(state: fault_service_pb2.Snapshot) -> Form:
+    """How the devices of a node stand, and what is open on them."""
+    lists: Mapping[str, Iterable[Message]] = {
+        "devices": state.devices,
+        "conditions": state.conditions,
+        "promotions": state.promotions,
+        "holds": state.holds,
+        "actions": state.resets,
+        "jobs": state.jobs,
+    }
+    return {key: [form(each) for each in messages] for key, messages in lists.items()}
 
 
 def advice(contribution: fault_service_pb2.Contribution) -> str:

@@ -77,12 +77,7 @@ def _form(state: pb.WatchResponse, node: pb.GetNodeResponse) -> json_forms.Form:
                 if key not in ("name", "id", "attributes")
             },
         },
-        "devices": [json_forms.form(each) for each in current.devices],
-        "conditions": [json_forms.form(each) for each in current.conditions],
-        "promotions": [json_forms.form(each) for each in current.promotions],
-        "holds": [json_forms.form(each) for each in current.holds],
-        "actions": [json_forms.form(each) for each in current.resets],
-        "jobs": [json_forms.form(each) for each in current.jobs],
+        **json_forms.standing(current),
         "sources": [json_forms.form(each) for each in current.sources],
         "at": rfc3339(current.at),
         "seq": current.seq,
