@@ -69,5 +69,10 @@ def test_a_port_counts_for_nothing_beside_the_node() -> None:
     assert judge([NODE, device("eth0", Verdict.ISOLATE, kind=Kind.LINK)]).standing is Standing.WELL
 
 
+def test_a_part_that_no_driver_lists_counts_for_nothing_beside_the_node() -> None:
+    """A record of the firmware has named it: it is of the kind of the node, and nobody reads it."""
+    assert judge([NODE, device("0000:5e:00.0", Verdict.UNKNOWN, kind=Kind.NODE)]).standing is Standing.WELL
+
+
 def test_a_node_of_which_nothing_is_said_is_unknown() -> None:
     assert judge([]).standing is Standing.UNKNOWN
