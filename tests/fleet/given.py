@@ -1,12 +1,13 @@
 """Nodes and news to decide about: few, and easy to distinguish."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
-from nodeagent.client import Device, Event, EventKind, Handling, Kind, Position, Reason, Verdict
+from nodeagent.client import Device, Event, EventKind, Handling, Kind, Position, Verdict
 from nodeagent.fleet.nodes import Endpoint
 from nodeagent.fleet.state import Contact, NodeState, with_contact
+from tests.client import given
 
-AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+AT = given.AT
 LATER = AT + timedelta(minutes=1)
 ENDPOINT = Endpoint(name="gpu-17", address="gpu-17.cluster:9443")
 
@@ -29,23 +30,7 @@ def device(
     kind: Kind = Kind.CHIP,
     codes: tuple[str, ...] = (),
 ) -> Device:
-    return Device(
-        id=f"{name}-id",
-        name=name,
-        kind=kind,
-        vendor="nvidia",
-        level=None,
-        verdict=verdict,
-        handling=handling,
-        subhealthy=False,
-        network_unhealthy=False,
-        observed=True,
-        observed_at=AT,
-        reasons=_reasons(codes),
-        attributes={},
-        holders=None,
-        claims=(),
-    )
+    return given.device(name, verdict, handling=handling, kind=kind, reasons=given.reasons(*codes))
 
 
 def event(
@@ -85,10 +70,6 @@ def event(
         injected=False,
         userspace=False,
         why="",
-        reasons=_reasons(codes),
+        reasons=given.reasons(*codes),
         evidence={},
     )
-
-
-def _reasons(codes: tuple[str, ...]) -> tuple[Reason, ...]:
-    return tuple(Reason(kind="condition", id=code, code=code, level=None, text="") for code in codes)

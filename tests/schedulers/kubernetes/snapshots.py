@@ -1,13 +1,11 @@
 """Snapshots of a node as the client library hands them out, for what is decided by them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from nodeagent.client import (
     Condition,
     Device,
-    Handling,
     Hold,
     HoldKind,
     JobClaim,
@@ -15,13 +13,13 @@ from nodeagent.client import (
     Level,
     Position,
     Promotion,
-    Reason,
     Reset,
     ResetStage,
     Snapshot,
     Source,
     Verdict,
 )
+from tests.client import given
 
 AT_S = 1_795_000_000
 AT = datetime.fromtimestamp(AT_S, UTC)
@@ -47,21 +45,14 @@ def device(
     job: str = "",
 ) -> Device:
     """``code`` is why. ``job`` has claimed it."""
-    return Device(
-        id=f"id-of-{name}",
-        name=name,
+    return given.device(
+        name,
+        verdict,
         kind=kind,
-        vendor="ascend",
         level=level,
-        verdict=verdict,
-        handling=Handling.NONE,
-        subhealthy=False,
         network_unhealthy=network_unhealthy,
-        observed=True,
-        observed_at=AT,
-        reasons=(Reason(kind="condition", id="1", code=code, level=level, text=""),) if code else (),
+        reasons=given.reasons(code) if code else (),
         attributes={"series": series} if series else {},
-        holders=(),
         claims=(JobClaim(job=job, kind="training"),) if job else (),
     )
 
@@ -89,7 +80,7 @@ def condition(
 ) -> Condition:
     return Condition(
         id=f"{on}/{code}/1",
-        device_id=f"id-of-{on}",
+        device_id=f"{on}-id",
         device=on,
         code=code,
         name="",
@@ -110,7 +101,7 @@ def condition(
 def promotion(on: str, code: str, fired_ms: int) -> Promotion:
     return Promotion(
         id=f"{on}/often/1",
-        device_id=f"id-of-{on}",
+        device_id=f"{on}-id",
         device=on,
         rule="often",
         code=code,
@@ -126,7 +117,7 @@ def isolation(on: str) -> Hold:
     return Hold(
         id=f"hold-of-{on}",
         kind=HoldKind.ISOLATION,
-        device_id=f"id-of-{on}",
+        device_id=f"{on}-id",
         device=on,
         owner="alice",
         reason="a cable",
@@ -140,7 +131,7 @@ def reset(on: str, stage: ResetStage = ResetStage.RUNNING) -> Reset:
     return Reset(
         id="reset-1",
         devices=(on,),
-        device_ids=(f"id-of-{on}",),
+        device_ids=(f"{on}-id",),
         mode=None,
         stage=stage,
         codes=(),
@@ -189,7 +180,3 @@ def snapshot(
         sources=tuple(sources),
         resets=tuple(resets),
     )
-
-
-def changed(device_: Device, **fields: object) -> Device:
-    return replace(device_, **fields)  # type: ignore[arg-type]

@@ -1,6 +1,7 @@
 """ConfigMaps byte for byte as MindCluster's own types write them: ``golden/README.md`` says where from."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ from nodeagent.schedulers.kubernetes.facts import facts_of
 from nodeagent.schedulers.kubernetes.mindcluster import device_info, go_json, node_info
 from tests.schedulers.kubernetes.snapshots import (
     AT_S,
-    changed,
     condition,
     device,
     isolation,
@@ -170,9 +170,9 @@ def test_a_chip_that_takes_no_new_work_is_unhealthy_only_once_its_job_has_left()
     held = device("npu1", Verdict.NO_NEW_JOBS, code="80DE1801", job="slurm:7")
     opened = (condition("npu1", "80DE1801", Level.PRE_SEPARATE_NPU, 1),)
     assert listed(snapshot(npus(2, held), conditions=opened), "-Unhealthy") == ""
-    free = changed(held, claims=())
+    free = replace(held, claims=())
     assert listed(snapshot(npus(2, free), conditions=opened), "-Unhealthy") == "Ascend910-1"
-    nobody_knows = changed(free, holders=None)
+    nobody_knows = replace(free, holders=None)
     assert listed(snapshot(npus(2, nobody_knows), conditions=opened), "-Unhealthy") == ""
 
 

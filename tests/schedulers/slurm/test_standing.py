@@ -2,28 +2,13 @@
 
 import pytest
 
-from nodeagent.client import Device, Handling, Kind, Reason, Verdict
+from nodeagent.client import Device, Kind, Reason, Verdict
 from nodeagent.schedulers.slurm.standing import Standing, Verdicts, judge
+from tests.client import given
 
 
 def device(name: str, verdict: Verdict, *reasons: Reason, kind: Kind = Kind.CHIP) -> Device:
-    return Device(
-        id=name,
-        name=name,
-        kind=kind,
-        vendor="ascend",
-        level=None,
-        verdict=verdict,
-        handling=Handling.NONE,
-        subhealthy=False,
-        network_unhealthy=False,
-        observed=True,
-        observed_at=None,
-        reasons=reasons,
-        attributes={},
-        holders=(),
-        claims=(),
-    )
+    return given.device(name, verdict, reasons=reasons, kind=kind)
 
 
 def why(kind: str, code: str = "") -> Reason:
