@@ -41,6 +41,11 @@ class Bridged:
         file = self.folder / "bridge.log"
         return file.read_text() if file.exists() else ""
 
+    async def start(self) -> None:
+        """The daemon, and the bridge beside it."""
+        await self.start_daemon()
+        await self.start_bridge()
+
     async def start_daemon(self) -> None:
         named = (f'node_name = "{self.name}"',) if self.name else ()
         self.node.reset = ("[slurm]", *named, 'look_each = "1s"', *self.keys, *self.sections)
@@ -79,6 +84,16 @@ class Bridged:
 
     async def consumers(self) -> Sequence[Consumer]:
         return await self.node.daemon.asked(lambda client: client.consumers())
+
+    def fail(self, chip: str = "npu3") -> None:
+        self.node.node.raise_code(chip, FAULT)
+
+    def mend(self, chip: str = "npu3") -> None:
+        self.node.node.clear_code(chip, FAULT)
+
+    async def works(self) -> None:
+        """Wait until it is drained no more."""
+        await self.comes(lambda: self.cluster.state(self.name) == ["IDLE"], f"{self.name} works again")
 
     async def is_at(self, verdict: str, device: str = "npu3") -> None:
         """Wait until the device has this verdict."""

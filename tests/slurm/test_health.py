@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.slurm.cluster import Cluster, cluster
-from tests.slurm.node import CODE, FAULT, Bridged, bridged
+from tests.slurm.node import CODE, Bridged, bridged
 from tests.stories.daemon import COMMAND, ROOT
 from tests.waiting import until
 
@@ -56,22 +56,22 @@ async def said_again(node: Bridged, words: str) -> None:
 
 
 async def test_it_drains_a_faulty_node_and_resumes_it_when_it_is_well(slurm: Cluster, n1: Bridged) -> None:
-    n1.node.node.raise_code("npu3", FAULT)
+    n1.fail()
     assert await n1.is_drained("n1") == f"{CODE} npu3 (nodeagent #SEQ)"
 
-    n1.node.node.clear_code("npu3", FAULT)
+    n1.mend()
     await n1.comes(lambda: slurm.state("n1") == ["IDLE"], "n1 works again")
 
 
 async def test_it_leaves_the_drain_of_a_person(slurm: Cluster, n1: Bridged) -> None:
     slurm.run("scontrol", "update", "nodename=n1", "state=drain", "reason=cable is changed")
-    n1.node.node.raise_code("npu3", FAULT)
+    n1.fail()
     await said_again(n1, "node n1 is bad, and takes no work: cable is changed")
     assert slurm.reason("n1") == "cable is changed"
 
 
 async def test_a_node_is_judged_without_the_daemon_too(slurm: Cluster, n1: Bridged) -> None:
-    n1.node.node.raise_code("npu3", FAULT)
+    n1.fail()
     await n1.node.kill()
     assert await n1.is_drained("n1") == f"{CODE} npu3 (nodeagent #SEQ)"
 

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from tests.slurm.cluster import HAS_CGROUPS, Cluster, cluster
-from tests.slurm.node import FAULT, Bridged, bridged
+from tests.slurm.node import Bridged, bridged
 from tests.slurm.test_hooks import claimed, claims, gres, hooked
 from tests.stories.daemon import ROOT
 
@@ -90,14 +90,13 @@ async def test_a_job_at_reschedule_leaves_after_the_drain_and_runs_elsewhere(
         'case "$*" in *DRAIN*) sleep 1;; esac; /usr/bin/scontrol "$@" || exit\n'
         f'case "$*" in *DRAIN*) echo drained >>{order};; esac'
     )
-    await n2.start_daemon()
-    await n2.start_bridge()
+    await n2.start()
     await n2.acknowledged()
     told = f'trap "echo told to end >>{order}; exit 1" TERM; ' + RUNS
     job = await submitted(n2, script(tmp_path, told.replace("'", '"')))
     await claimed(n2, {f"npu{number}": [f"slurm:{job}"] for number in (0, 1)})
 
-    n2.node.node.raise_code("npu1", FAULT)
+    n2.fail("npu1")
     again = r"run on n[13]: MA_SCHEDULE_CNT=2 MA_PROC_START_CNT=1"
     await n2.comes(lambda: re.search(again, slurm.output(job)), "the job runs elsewhere")
     assert order.read_text().split("\n")[:2] == ["drained", "told to end"]
@@ -112,13 +111,12 @@ async def test_a_job_without_a_supervisor_is_requeued_after_the_drain_if_the_sit
     slurm: Cluster, n2: Bridged
 ) -> None:
     n2.keys = ('requeue = "unsupervised"',)
-    await n2.start_daemon()
-    await n2.start_bridge()
+    await n2.start()
     await n2.acknowledged()
     job = await submitted(n2, 'echo "run on $SLURMD_NODENAME: $SLURM_RESTART_COUNT"; sleep 1000')
     await claimed(n2, {f"npu{number}": [f"slurm:{job}"] for number in (0, 1)})
 
-    n2.node.node.raise_code("npu1", FAULT)
+    n2.fail("npu1")
     await n2.comes(lambda: re.search(r"run on n[13]: 1", slurm.output(job)), "the job runs elsewhere")
     said = n2.said
     assert said.index("node n2 is drained") < said.index(f"job {job} is requeued")
@@ -128,8 +126,7 @@ async def test_a_job_without_a_supervisor_is_requeued_after_the_drain_if_the_sit
 async def test_of_an_array_only_the_task_on_the_faulty_chip_is_requeued(slurm: Cluster, n2: Bridged) -> None:
     """The number of the last task is that of the array."""
     n2.keys = ('requeue = "unsupervised"',)
-    await n2.start_daemon()
-    await n2.start_bridge()
+    await n2.start()
     await n2.acknowledged()
     options = ("--nodelist=n2", "--gres=npu:1", "--requeue")
     array = slurm.submit('echo "run $SLURM_ARRAY_TASK_ID:"; sleep 1000', "--array=0-1", *options)
@@ -139,7 +136,7 @@ async def test_of_an_array_only_the_task_on_the_faulty_chip_is_requeued(slurm: C
 
     await n2.node.daemon.comes(found, "both tasks have claimed their chips")
     (chip,) = [name for name, jobs in (await claims(n2)).items() if jobs == [f"slurm:{array}"]]
-    n2.node.node.raise_code(chip, FAULT)
+    n2.fail(chip)
     await n2.comes(lambda: f"job {array} is requeued" in n2.said, "it is requeued")
 
     def states() -> dict[str, str]:
@@ -152,13 +149,12 @@ async def test_of_an_array_only_the_task_on_the_faulty_chip_is_requeued(slurm: C
 
 async def test_of_a_heterogeneous_job_all_is_requeued(slurm: Cluster, n2: Bridged) -> None:
     n2.keys = ('requeue = "unsupervised"',)
-    await n2.start_daemon()
-    await n2.start_bridge()
+    await n2.start()
     await n2.acknowledged()
     parts = ("--nodelist=n1", ":", "--nodelist=n2", "--gres=npu:1")
     leader = int(slurm.run("sbatch", "--parsable", "--requeue", "--wrap=sleep 1000", *parts))
     await claimed(n2, {"npu0": [f"slurm:{leader + 1}"]})
-    n2.node.node.raise_code("npu0", FAULT)
+    n2.fail("npu0")
     await n2.comes(lambda: f"job {leader + 1} is requeued" in n2.said, "it is requeued")
     await n2.comes(lambda: slurm.job(leader)["Restarts"] == "1", "the whole job is")
 
@@ -167,14 +163,13 @@ async def test_a_job_whose_supervisor_has_ended_puts_its_results_away_undisturbe
     slurm: Cluster, n2: Bridged, tmp_path: Path
 ) -> None:
     n2.keys = ('requeue = "unsupervised"',)
-    await n2.start_daemon()
-    await n2.start_bridge()
+    await n2.start()
     job = await submitted(
         n2, script(tmp_path, 'echo "run on $SLURMD_NODENAME:"').replace("exec ", "") + "\nsleep 1000"
     )
     await n2.comes(lambda: "job_ended" in [each.kind.value for each in n2.node.subscriber.events], "it ended")
     await claimed(n2, {f"npu{number}": [f"slurm:{job}"] for number in (0, 1)})
-    n2.node.node.raise_code("npu1", FAULT)
+    n2.fail("npu1")
     await n2.is_drained()
     await n2.acknowledged()
     assert slurm.job(job)["JobState"] == "RUNNING"
@@ -185,23 +180,21 @@ async def test_a_job_that_may_not_be_requeued_is_left_and_holds_up_nothing(
     slurm: Cluster, n2: Bridged
 ) -> None:
     n2.keys = ('requeue = "unsupervised"',)
-    await n2.start_daemon()
-    await n2.start_bridge()
+    await n2.start()
     job = await submitted(n2, 'echo "run on $SLURMD_NODENAME:"; sleep 1000', "--no-requeue")
     await claimed(n2, {f"npu{number}": [f"slurm:{job}"] for number in (0, 1)})
 
-    n2.node.node.raise_code("npu1", FAULT)
+    n2.fail("npu1")
     await n2.comes(lambda: f"job {job} cannot be requeued" in n2.said, "it is given up")
     await n2.acknowledged()
     assert slurm.job(job)["JobState"] == "RUNNING"
 
 
 async def test_a_job_without_a_supervisor_is_left_alone_as_shipped(slurm: Cluster, n2: Bridged) -> None:
-    await n2.start_daemon()
-    await n2.start_bridge()
+    await n2.start()
     job = await submitted(n2, 'echo "run on $SLURMD_NODENAME:"; sleep 1000')
     await claimed(n2, {f"npu{number}": [f"slurm:{job}"] for number in (0, 1)})
-    n2.node.node.raise_code("npu1", FAULT)
+    n2.fail("npu1")
     await n2.is_drained()
     await n2.acknowledged()
     assert slurm.job(job)["JobState"] == "RUNNING"
@@ -230,8 +223,7 @@ async def test_a_job_that_a_person_cancels_is_gone_at_any_stage(
     text = script(tmp_path, command.replace("'", '"'), grace)
     if stage == "between two tries":
         text = text.replace("--in-place ", "--in-place --in-place-retries 20 --verdict-wait 0s ")
-    await n2.start_daemon()
-    await n2.start_bridge()
+    await n2.start()
     job = await submitted(n2, text)
     await claimed(n2, {f"npu{number}": [f"slurm:{job}"] for number in (0, 1)})
     if stage in ("stopping", "held"):
