@@ -1,4 +1,4 @@
-"""Snapshots of a node as the client library hands them out, for what is decided by them."""
+"""Snapshots of a node as the client library hands them out, and facts, for what is decided by them."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -19,6 +19,7 @@ from nodeagent.client import (
     Source,
     Verdict,
 )
+from nodeagent.schedulers.kubernetes.facts import Facts, facts_of
 from tests.client import given
 
 AT_S = 1_795_000_000
@@ -179,4 +180,20 @@ def snapshot(
         holds=tuple(holds),
         sources=tuple(sources),
         resets=tuple(resets),
+    )
+
+
+def well(seq: int = 812) -> Facts:
+    """A node whose eight NPUs take work."""
+    return facts_of(snapshot(npus(8), seq=seq))
+
+
+def broken(verdict: Verdict = Verdict.ISOLATE, code: str = "80E18005", seq: int = 813) -> Facts:
+    """One of them does not."""
+    return facts_of(
+        snapshot(
+            npus(8, device("npu3", verdict, code=code)),
+            conditions=(condition("npu3", code, Level.RESTART_NPU, 1),),
+            seq=seq,
+        )
     )

@@ -4,31 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from nodeagent.client import Level, Verdict
+from nodeagent.client import Verdict
 from nodeagent.schedulers.kubernetes.facts import Facts, facts_of
 from nodeagent.schedulers.kubernetes.node_status import CONDITION, EFFECT, TAINT, Scope
 from nodeagent.schedulers.kubernetes.orders import SetTaints, Target
 from nodeagent.schedulers.kubernetes.state import Seen
-from tests.schedulers.kubernetes.snapshots import condition, device, node, npus, snapshot
+from tests.schedulers.kubernetes.snapshots import broken, device, node, snapshot, well
 from tests.schedulers.kubernetes.world import SETTINGS, World
 
 THEIRS = {"key": "maintenance", "value": "disk", "effect": "NoSchedule"}
-WITH_INFO = replace(SETTINGS, device_info=True)
-WITH_NODE_INFO = replace(SETTINGS, node_info=True)
-
-
-def well(seq: int = 812) -> Facts:
-    return facts_of(snapshot(npus(8), seq=seq))
-
-
-def broken(verdict: Verdict = Verdict.ISOLATE, code: str = "80E18005", seq: int = 813) -> Facts:
-    return facts_of(
-        snapshot(
-            npus(8, device("npu3", verdict, code=code)),
-            conditions=(condition("npu3", code, Level.RESTART_NPU, 1),),
-            seq=seq,
-        )
-    )
 
 
 def said(world: World) -> tuple[object, object, object]:
@@ -283,99 +267,6 @@ def test_a_daemon_that_is_silent_for_a_minute_makes_the_condition_unknown_and_le
     world.hear(broken(seq=815))
     world.pass_time(1)
     assert said(world)[:2] == ("False", "AcceleratorsIsolated")
-
-
-def test_the_device_info_is_written_at_a_change_and_every_five_minutes() -> None:
-    world = World(settings=WITH_INFO)
-    world.hear(well())
-    assert world.kinds() == [
-        "Look NODE",
-        "SetCondition CONDITION",
-        "Look DEVICE_INFO",
-        "Create DEVICE_INFO",
-        "Ack DAEMON",
-    ]
-    world.pass_time(10)
-    world.hear(broken())
-    assert "Replace DEVICE_INFO" in world.kinds()
-    world.pass_time(299)
-    assert "Replace DEVICE_INFO" not in world.kinds()
-    world.pass_time(1)
-    assert "Replace DEVICE_INFO" in world.kinds()
-
-
-def test_the_device_info_is_written_once_a_second_at_most_and_then_as_it_is_now() -> None:
-    world = World(settings=WITH_INFO)
-    world.hear(well())
-    world.hear(broken())
-    world.hear(well(820))
-    world.hear(broken(seq=821))
-    assert [kind for kind in world.kinds() if "INFO" in kind] == ["Look DEVICE_INFO", "Create DEVICE_INFO"]
-    assert world.acked == 820
-    world.pass_time(1)
-    assert world.kinds() == ["SetCondition CONDITION", "Replace DEVICE_INFO", "Ack DAEMON"]
-    assert "Ascend910-3" in world.infos[Target.DEVICE_INFO].data["DeviceInfoCfg"]
-
-
-def test_a_device_info_that_mindclusters_plug_in_writes_is_never_touched() -> None:
-    world = World(settings=WITH_INFO)
-    world.another_writes(Target.DEVICE_INFO, {"DeviceInfoCfg": "{}"})
-    world.hear(broken())
-    world.pass_time(900)
-    written = [kind for kind in world.kinds() if kind in ("Create DEVICE_INFO", "Replace DEVICE_INFO")]
-    assert (written, world.acked) == ([], 813)
-
-
-def test_a_plug_in_that_begins_to_write_later_is_noticed_at_the_next_write() -> None:
-    world = World(settings=WITH_INFO)
-    world.hear(well())
-    world.pass_time(10)
-    world.another_writes(Target.DEVICE_INFO, {"DeviceInfoCfg": "{}"})
-    world.kinds()
-    world.hear(broken())
-    world.pass_time(1)
-    assert [kind for kind in world.kinds() if "DEVICE_INFO" in kind] == [
-        "Replace DEVICE_INFO",
-        "Look DEVICE_INFO",
-    ]
-    assert world.infos[Target.DEVICE_INFO].data == {"DeviceInfoCfg": "{}"}
-
-
-def test_a_device_info_whose_writer_was_removed_is_taken_over_once_a_person_deletes_it() -> None:
-    world = World(settings=WITH_INFO)
-    world.another_writes(Target.DEVICE_INFO, {"DeviceInfoCfg": "{}"})
-    world.hear(well())
-    del world.infos[Target.DEVICE_INFO]
-    world.pass_time(300)
-    assert world.infos[Target.DEVICE_INFO].is_ours
-
-
-def test_what_a_silent_daemon_said_last_is_not_acknowledged_unless_it_is_in_the_cluster() -> None:
-    world = World(settings=WITH_INFO, fails=lambda order: 503 if order.target is Target.DEVICE_INFO else 0)
-    world.hear(broken())
-    world.be_silent()
-    world.pass_time(30)
-    assert world.acked == 0
-
-
-def test_the_node_info_comes_with_a_fault_and_goes_with_it() -> None:
-    world = World(settings=WITH_NODE_INFO)
-    world.hear(well())
-    assert world.infos == {}
-    world.hear(facts_of(snapshot((node(Verdict.ISOLATE, "0300000D"),), seq=813)))
-    assert world.infos[Target.NODE_INFO].is_ours
-    world.pass_time(5)
-    world.hear(well(820))
-    assert (world.infos, world.acked) == ({}, 820)
-
-
-def test_where_noded_is_installed_no_node_info_is_written() -> None:
-    world = World(settings=WITH_NODE_INFO, noded=True)
-    world.hear(facts_of(snapshot((node(Verdict.ISOLATE, "0300000D"),), seq=813)))
-    assert (world.infos, world.acked) == ({}, 813)
-    world.noded = False
-    world.pass_time(300)
-    assert world.infos[Target.NODE_INFO].is_ours
 
 
 def test_the_condition_is_the_one_of_its_type() -> None:
