@@ -15,32 +15,21 @@ from typing import Any, Final
 from aiohttp import web
 
 from tests.schedulers.kubernetes import schemas
+from tests.schedulers.kubernetes.api_requests import (
+    Key,
+    No,
+    Object,
+    Request,
+    Watch,
+    asked_for,
+    in_json,
+    status_of,
+)
 from tests.schedulers.kubernetes.patches import merged, strategically_merged
 
 TOKEN: Final = "token-of-the-service-account"
 MERGE: Final = "application/merge-patch+json"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
-
-Object = dict[str, Any]
-Key = tuple[str, str, str]
-"""Resource, namespace, name."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """One that came. ``status`` is what was answered; ``resource`` as rules name it, ``verb`` too."""
-
-    verb: str
-    resource: str
-    namespace: str
-    name: str
-    body: Any
-    status: int
-
-    def __str__(self) -> str:
-        """Such as ``patch nodes/status node-1: 200``."""
-        where = "/".join(part for part in (self.namespace, self.name) if part)
-        return f"{self.verb} {self.resource} {where}: {self.status}"
 
 
 @dataclass(kw_only=True)
@@ -137,22 +126,22 @@ class ApiDouble:
 
     async def _served(self, request: web.Request) -> web.StreamResponse:
         text = await request.text()
-        asked = _asked(request)
+        asked = asked_for(request)
         if self.held is not None and asked[:2] == ("patch", "nodes/status"):
             await self.held.wait()
         try:
             body = json.loads(text) if text else None
             answer = await self._answered(request, asked, body)
-        except _No as no:
+        except No as no:
             body = text
-            answer = _status(no.code, no.words, {})
+            answer = status_of(no.code, no.words, {})
         verb, resource, namespace, name = asked
         self.requests.append(
             Request(
                 verb=verb, resource=resource, namespace=namespace, name=name, body=body, status=answer.status
             )
         )
-        if isinstance(answer, _Watch):
+        if isinstance(answer, Watch):
             return await self._watched(request, answer)
         return answer
 
@@ -161,43 +150,43 @@ class ApiDouble:
     ) -> web.StreamResponse:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         if (scheme.lower(), token) != ("bearer", TOKEN):  # RFC 9110, 11.1: a scheme has no case
-            raise _No(401, "Unauthorized")
+            raise No(401, "Unauthorized")
         self._checked(request, body)
         if not self.granted(*asked):
             self.wrong.append(f"the roles do not grant: {' '.join(asked)}")
-            raise _No(403, f"forbidden: {' '.join(asked)}")
+            raise No(403, f"forbidden: {' '.join(asked)}")
         if (refused := self._refused(asked[0], asked[1])) is not None:
             return refused
         verb, resource, namespace, name = asked
         key = (resource.partition("/")[0], namespace, name)
         match verb:
             case "get":
-                return _json(self._found(key))
+                return in_json(self._found(key))
             case "list" | "watch":
                 return self._listed(request, key[0], verb)
             case "create":
                 key = (key[0], namespace, body["metadata"]["name"])
                 if key in self.objects:
-                    raise _No(409, f"{key[0]} {key[2]} already exists")
-                return _json(await self._store(key, body), 201)
+                    raise No(409, f"{key[0]} {key[2]} already exists")
+                return in_json(await self._store(key, body), 201)
             case "update":
                 self._unchanged(self._found(key), body)
-                return _json(await self._store(key, body))
+                return in_json(await self._store(key, body))
             case "patch":
-                return _json(await self._patched(key, resource, request.content_type, body))
+                return in_json(await self._patched(key, resource, request.content_type, body))
             case "delete":
                 self._unchanged(self._found(key), {"metadata": (body or {}).get("preconditions", {})})
                 await self.remove(key)
-                return _status(200, "", {})
+                return status_of(200, "", {})
             case _:
-                raise _No(405, f"{verb} is not served here")
+                raise No(405, f"{verb} is not served here")
 
     def _checked(self, request: web.Request, body: Any) -> None:
         """Against the published schemas."""
         found = schemas.operation(request.method, request.path)
         if found is None:
             self.wrong.append(f"the API has no {request.method} {request.path}")
-            raise _No(404, "no such path")
+            raise No(404, "no such path")
         _, operation = found
         wrong = schemas.wrong_with_query(operation["query"], request.query)
         media = operation["consumes"]
@@ -207,25 +196,25 @@ class ApiDouble:
             wrong += schemas.wrong_with(operation["body"], body)
         if wrong:
             self.wrong += [f"{request.method} {request.path}: {each}" for each in wrong]
-            raise _No(422, "; ".join(wrong))
+            raise No(422, "; ".join(wrong))
 
     def _refused(self, verb: str, resource: str) -> web.Response | None:
         for refusal in self._refusals:
             is_meant = (not refusal.verbs or verb in refusal.verbs) and refusal.resource in ("", resource)
             if refusal.times and is_meant:
                 refusal.times -= 1
-                return _status(refusal.status, f"told to answer {refusal.status}", refusal.headers)
+                return status_of(refusal.status, f"told to answer {refusal.status}", refusal.headers)
         return None
 
     def _found(self, key: Key) -> Object:
         if key not in self.objects:
-            raise _No(404, f'{key[0]} "{key[2]}" not found')
+            raise No(404, f'{key[0]} "{key[2]}" not found')
         return self.objects[key]
 
     def _unchanged(self, standing: Object, given: Object) -> None:
         version = given.get("metadata", {}).get("resourceVersion")
         if version is not None and version != standing["metadata"]["resourceVersion"]:
-            raise _No(409, "the object has been modified; please apply your changes to the latest version")
+            raise No(409, "the object has been modified; please apply your changes to the latest version")
 
     async def _patched(self, key: Key, resource: str, media: str, patch: Object) -> Object:
         standing = self._found(key)
@@ -239,22 +228,22 @@ class ApiDouble:
         elif media == STRATEGIC:
             fresh = strategically_merged(schemas.NODE, standing, patch)
         else:
-            raise _No(415, f"{media} is not served here")
+            raise No(415, f"{media} is not served here")
         if wrong := schemas.wrong_with(schemas.NODE, fresh):
             self.wrong += wrong
-            raise _No(422, "; ".join(wrong))
+            raise No(422, "; ".join(wrong))
         return await self._store(key, fresh)
 
     def _listed(self, request: web.Request, resource: str, verb: str) -> web.StreamResponse:
         name = request.query["fieldSelector"].removeprefix("metadata.name=")
         if verb == "watch":
-            return _Watch(resource, name, int(request.query["resourceVersion"]))
+            return Watch(resource, name, int(request.query["resourceVersion"]))
         items = [each for key, each in self.objects.items() if key[0] == resource and key[2] == name]
-        return _json(
+        return in_json(
             {"kind": "NodeList", "metadata": {"resourceVersion": str(self._version)}, "items": items}
         )
 
-    async def _watched(self, request: web.Request, watch: "_Watch") -> web.StreamResponse:
+    async def _watched(self, request: web.Request, watch: "Watch") -> web.StreamResponse:
         await watch.prepare(request)
         self._watches.add(watch)
         seen = watch.after
@@ -289,45 +278,3 @@ class ApiDouble:
         self._history.append((self._version, kind, key, copy.deepcopy(value)))
         async with self._news:
             self._news.notify_all()
-
-
-class _No(Exception):
-    def __init__(self, code: int, words: str) -> None:
-        super().__init__(words)
-        self.code = code
-        self.words = words
-
-
-class _Watch(web.StreamResponse):
-    def __init__(self, resource: str, name: str, after: int) -> None:
-        super().__init__(headers={"Content-Type": "application/json"})
-        self.resource = resource
-        self.name = name
-        self.after = after
-
-    async def say(self, kind: str, value: Object) -> None:
-        await self.write(json.dumps({"type": kind, "object": value}).encode() + b"\n")
-
-
-def _asked(request: web.Request) -> tuple[str, str, str, str]:
-    """Verb, resource, namespace and name, as rules of roles have them."""
-    parts = request.path.strip("/").split("/")
-    parts = parts[2:] if parts[0] == "api" else parts[3:]
-    namespace = ""
-    if parts and parts[0] == "namespaces" and len(parts) > 2:
-        namespace, parts = parts[1], parts[2:]
-    resource, name, *sub = [*parts, "", ""][: max(2, len(parts))]
-    collection = "watch" if request.query.get("watch") == "true" else "list"
-    verb = {"GET": "get" if name else collection, "POST": "create", "PUT": "update"}.get(
-        request.method, request.method.lower()
-    )
-    return verb, "/".join((resource, *sub)), namespace, name
-
-
-def _json(value: Object, status: int = 200) -> web.Response:
-    return web.json_response(value, status=status)
-
-
-def _status(code: int, words: str, headers: Mapping[str, str]) -> web.Response:
-    body = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "code": code, "message": words}
-    return web.json_response(body, status=code, headers=headers)

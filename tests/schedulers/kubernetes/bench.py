@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.schedulers.kubernetes import manifest
-from tests.schedulers.kubernetes.api_double import TOKEN, ApiDouble, Object
+from tests.schedulers.kubernetes.api_double import TOKEN, ApiDouble
+from tests.schedulers.kubernetes.api_requests import Object
 from tests.stories.daemon import COMMAND, ROOT
 from tests.stories.npus import Npus, eight_npus
 from tests.waiting import WAIT_LIMIT_S
@@ -22,7 +23,13 @@ NODE: Final = "node-1"
 NODE_KEY: Final = ("nodes", "", NODE)
 DEVICE_INFO_KEY: Final = ("configmaps", "kube-system", f"mindx-dl-deviceinfo-{NODE}")
 NODE_INFO_KEY: Final = ("configmaps", "mindx-dl", f"mindx-dl-nodeinfo-{NODE}")
+HBM: Final = 0x80E18005
+HBM_CODE: Final = "80E18005"
 TAINT_OF_ANOTHER: Final = {"key": "maintenance", "value": "disk", "effect": "NoSchedule"}
+OURS: Final = f"nodeagent/no-new-work={HBM_CODE}:NoSchedule"
+OF_ANOTHER: Final = "maintenance=disk:NoSchedule"
+"""Taints as ``Bench.taints`` has them."""
+
 READY: Final = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
 
 
@@ -42,6 +49,11 @@ class Bench:
         kubeconfig = self.folder / "kubeconfig"
         kubeconfig.write_text(json.dumps(_kubeconfig(self.api.port)))
         await self._spawn(f'kubeconfig = "{kubeconfig}"')
+
+    async def start_with_a_healthy_node(self) -> None:
+        """And wait until the node is said to be well."""
+        await self.start()
+        await self.comes(self.says("True"), "a healthy node")
 
     async def start_as_in_a_pod(self, authority: Path) -> None:
         """With what a kubelet puts into a pod: the account's token, and the authority of the server."""
@@ -135,6 +147,15 @@ class Bench:
     def asked(self, *verbs: str) -> list[str]:
         """The requests with these verbs, as the double logged them."""
         return [str(each) for each in self.api.requests if each.verb in verbs]
+
+    async def acknowledged_all(self) -> None:
+        """Wait until the daemon knows that the cluster has all of it."""
+
+        async def has_all() -> bool:
+            snapshot = await self.npus.snapshot()
+            return await self.acknowledged() == snapshot.position.seq
+
+        await self.npus.daemon.comes(has_all, f"the last event acknowledged\n{self.log[-2000:]}")
 
     async def acknowledged(self) -> int:
         """How far the daemon knows the cluster to be, 0 where it knows nothing."""

@@ -7,8 +7,6 @@ import asyncio
 import json
 import ssl
 import sys
-from collections.abc import Awaitable, Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +17,15 @@ from nodeagent.schedulers.kubernetes.cluster import MARK, WRITER
 from tests.api.certificates import Authority
 from tests.api.jobs.supervisor import connected
 from tests.schedulers.kubernetes import manifest
-from tests.schedulers.kubernetes.api_double import Object
+from tests.schedulers.kubernetes.api_requests import Object
 from tests.schedulers.kubernetes.bench import (
     DEVICE_INFO_KEY,
+    HBM,
+    HBM_CODE,
     NODE_INFO_KEY,
     NODE_KEY,
-    TAINT_OF_ANOTHER,
+    OF_ANOTHER,
+    OURS,
     Bench,
     between,
     new_node,
@@ -33,12 +34,9 @@ from tests.stories.daemon import ROOT
 
 pytestmark = pytest.mark.slow
 
-HBM, HBM_CODE = 0x80E18005, "80E18005"
 LOST, LOST_CODE = 0x80818C05, "80818C05"
 """SeparateNPU: no reset helps."""
 
-OURS = f"nodeagent/no-new-work={HBM_CODE}:NoSchedule"
-OF_ANOTHER = "maintenance=disk:NoSchedule"
 UNHEALTHY = "huawei.com/Ascend910-Unhealthy"
 
 # Another user, yet with root's way into the folders of the test.
@@ -60,8 +58,7 @@ with Client(sys.argv[1]) as client:
 async def test_one_fault_from_raise_to_clear(tmp_path: Path) -> None:
     async with between(tmp_path) as bench:
         bench.keys = (*bench.keys, "device_info = true")
-        await bench.start()
-        await bench.comes(bench.says("True"), "a healthy node")
+        await bench.start_with_a_healthy_node()
         await bench.comes(lambda: bench.device_list, "the device info")
 
         bench.npus.node.raise_code("npu3", HBM)
@@ -69,13 +66,13 @@ async def test_one_fault_from_raise_to_clear(tmp_path: Path) -> None:
         await bench.comes(bench.says("False"), "an unhealthy node")
         assert bench.condition["message"].startswith(f"nodeagent: npu3 {HBM_CODE} #")
         await bench.comes(lambda: bench.device_list[UNHEALTHY] == "Ascend910-3", "the chip in the list")
-        await acknowledged_all(bench)
+        await bench.acknowledged_all()
 
         bench.npus.node.clear_code("npu3", HBM)
         await bench.comes(lambda: bench.taints == [OF_ANOTHER], "no taint of ours")
         await bench.comes(bench.says("True"), "a healthy node again")
         await bench.comes(lambda: bench.device_list[UNHEALTHY] == "", "no chip in the list")
-        await acknowledged_all(bench)
+        await bench.acknowledged_all()
         assert await bench.stop() == 0
 
         assert [each["type"] for each in bench.node["status"]["conditions"]] == [
@@ -98,9 +95,8 @@ async def test_a_bridge_that_dies_between_the_taint_and_the_acknowledgement_tain
     tmp_path: Path,
 ) -> None:
     async with between(tmp_path) as bench:
-        await bench.start()
-        await bench.comes(bench.says("True"), "a healthy node")
-        await acknowledged_all(bench)
+        await bench.start_with_a_healthy_node()
+        await bench.acknowledged_all()
         before = await bench.acknowledged()
         bench.api.refuse(500, times=1000, verbs="patch", resource="nodes/status")
         bench.npus.node.raise_code("npu3", HBM)
@@ -111,104 +107,8 @@ async def test_a_bridge_that_dies_between_the_taint_and_the_acknowledgement_tain
         bench.api.refuse_no_more()
         await bench.start()
         await bench.comes(bench.says("False"), "an unhealthy node")
-        await acknowledged_all(bench)
+        await bench.acknowledged_all()
         assert [each for each in bench.asked("patch") if " nodes " in each] == ["patch nodes node-1: 200"]
-
-
-async def test_whatever_is_wrong_with_the_api_server_each_fault_gets_there(tmp_path: Path) -> None:
-    async with between(tmp_path) as bench:
-        await bench.start()
-        await bench.comes(bench.says("True"), "a healthy node")
-        troubles = (conflict, throttled, broken, token_refused, nonsense, history_gone, away)
-        for number, trouble in enumerate(troubles):
-            over = await trouble(bench)
-            bench.npus.node.raise_code(f"npu{number}", HBM)
-            await bench.npus.raised(f"npu{number}", HBM_CODE)
-            await over()
-            words = f"nodeagent: npu0 {HBM_CODE} #" if number == 0 else f", npu{number} {HBM_CODE} #"
-            await bench.comes(partial(bench.mentions, words), words)
-            assert bench.taints == [OF_ANOTHER, OURS]
-
-            # The watch is there again: it tells that another has taken the taint away.
-            await bench.api.put(NODE_KEY, dict(bench.node, spec={"taints": [dict(TAINT_OF_ANOTHER)]}))
-            await bench.comes(lambda: OURS in bench.taints, f"the taint again, after {trouble.__name__}")
-        await acknowledged_all(bench)
-
-
-Over = Callable[[], Awaitable[None]]
-"""What ends the trouble."""
-
-
-async def nothing() -> None:
-    """It ends by itself."""
-
-
-async def conflict(bench: Bench) -> Over:
-    bench.api.refuse(409, times=3, verbs="patch")
-    return nothing
-
-
-async def throttled(bench: Bench) -> Over:
-    bench.api.refuse(429, times=2, Retry_After="1")
-    return nothing
-
-
-async def broken(bench: Bench) -> Over:
-    bench.api.refuse(503, times=4)
-    await bench.api.cut_watches()
-    return nothing
-
-
-async def token_refused(bench: Bench) -> Over:
-    bench.api.refuse(401, times=3)
-    return nothing
-
-
-async def nonsense(bench: Bench) -> Over:
-    """As a proxy that answers in place of the API server: yes, and nothing that was asked for."""
-    bench.api.refuse(200, times=6)
-    await bench.api.cut_watches()
-    return nothing
-
-
-async def history_gone(bench: Bench) -> Over:
-    bench.api.forget_history()
-    await bench.api.cut_watches()
-    return nothing
-
-
-async def away(bench: Bench) -> Over:
-    await bench.api.stop()
-    return bench.api.start
-
-
-async def test_a_server_that_ends_each_watch_at_once_is_not_asked_without_a_pause(tmp_path: Path) -> None:
-    async with between(tmp_path) as bench:
-        bench.api.watches_end = True
-        await bench.start()
-        await bench.comes(lambda: "the watch ended at once" in bench.log, "that it is noticed")
-        bench.npus.node.raise_code("npu3", HBM)
-        await bench.comes(bench.says("False"), "an unhealthy node")
-        assert bench.taints == [OF_ANOTHER, OURS]
-
-
-async def test_after_a_slow_answer_only_the_last_state_is_written(tmp_path: Path) -> None:
-    async with between(tmp_path) as bench:
-        await bench.start()
-        await bench.comes(bench.says("True"), "a healthy node")
-        before = len(bench.asked("patch"))
-        bench.api.held = asyncio.Event()
-        for number in range(5):
-            bench.npus.node.raise_code(f"npu{number}", HBM)
-            await bench.npus.raised(f"npu{number}", HBM_CODE)
-            await bench.npus.polled(f"npu{number}", 2)
-        bench.api.held.set()
-        await bench.comes(lambda: bench.mentions(f", npu4 {HBM_CODE} #"), "all five")
-        assert bench.asked("patch")[before:] == [
-            "patch nodes node-1: 200",
-            "patch nodes/status node-1: 200",
-            "patch nodes/status node-1: 200",
-        ]
 
 
 async def test_a_node_that_is_registered_anew_gets_all_again(tmp_path: Path) -> None:
@@ -225,19 +125,17 @@ async def test_a_node_that_is_registered_anew_gets_all_again(tmp_path: Path) -> 
 
 async def test_the_bridge_goes_on_when_the_daemon_was_killed(tmp_path: Path) -> None:
     async with between(tmp_path) as bench:
-        await bench.start()
-        await bench.comes(bench.says("True"), "a healthy node")
+        await bench.start_with_a_healthy_node()
         await bench.npus.kill()
         bench.npus.node.raise_code("npu3", HBM)
         await bench.npus.start()
         await bench.comes(lambda: OURS in bench.taints, "the taint")
-        await acknowledged_all(bench)
+        await bench.acknowledged_all()
 
 
 async def test_a_job_is_told_to_leave_only_once_the_node_is_tainted(tmp_path: Path) -> None:
     async with between(tmp_path, more=("[jobs]", 'leave_after = "kubernetes"')) as bench:
-        await bench.start()
-        await bench.comes(bench.says("True"), "a healthy node")
+        await bench.start_with_a_healthy_node()
         async with connected(bench.folder / "jobs.sock") as supervisor:
             bench.npus.node.hold("npu3", supervisor.pid)
             await bench.npus.polled("npu3", 3)
@@ -259,7 +157,7 @@ async def test_what_mindclusters_own_plug_in_writes_is_left_alone(tmp_path: Path
         bench.npus.node.raise_code("npu3", HBM)
         await bench.start()
         await bench.comes(bench.says("False"), "an unhealthy node")
-        await acknowledged_all(bench)
+        await bench.acknowledged_all()
         assert bench.asked("create", "update", "delete") == []
         assert "mindx-dl-deviceinfo is another's" in bench.log
 
@@ -284,7 +182,7 @@ async def test_each_right_that_the_manifest_grants_is_needed(tmp_path: Path) -> 
         await bench.comes(lambda: node_status(bench) == "UnHealthy", "the node info again")
         bench.npus.node.raise_code("npu3", HBM)
         await bench.comes(lambda: bench.device_list.get(UNHEALTHY) == "Ascend910-3", "the device info")
-        await acknowledged_all(bench)
+        await bench.acknowledged_all()
         used = {(each.verb, each.resource, each.namespace) for each in bench.api.requests}
         assert used == set(manifest.rights())
 
@@ -315,16 +213,6 @@ async def test_in_a_pod_the_account_of_the_pod_is_used(tmp_path: Path) -> None:
         await bench.start_as_in_a_pod(authority.certificate)
         await bench.comes(bench.says("False"), "an unhealthy node")
         assert bench.taints == [OF_ANOTHER, OURS]
-
-
-async def acknowledged_all(bench: Bench) -> None:
-    """Wait until the daemon knows that the cluster has all of it."""
-
-    async def has_all() -> bool:
-        snapshot = await bench.npus.snapshot()
-        return await bench.acknowledged() == snapshot.position.seq
-
-    await bench.npus.daemon.comes(has_all, f"the last event acknowledged\n{bench.log[-2000:]}")
 
 
 async def isolate(bench: Bench, device: str) -> None:
