@@ -12,6 +12,7 @@ class Board:
 
     def __init__(self) -> None:
         self._states: dict[str, NodeState] = {}
+        self._untold: set[str] = set()
         self.changed = asyncio.Event()
         self.version = 0
 
@@ -23,9 +24,7 @@ class Board:
     @property
     def all_told(self) -> bool:
         """Whether each node has said how its devices stand, or is known not to answer."""
-        return all(
-            state.parts or state.contact in (Contact.AWAY, Contact.REFUSES) for state in self._states.values()
-        )
+        return not self._untold
 
     def list(self, endpoint: Endpoint) -> None:
         self.put(NodeState(endpoint=endpoint))
@@ -35,13 +34,20 @@ class Board:
 
     def put(self, state: NodeState) -> None:
         """The same state again is no change."""
-        if self._states.get(state.endpoint.name) is not state:
-            self._states[state.endpoint.name] = state
-            self._change()
+        name = state.endpoint.name
+        if self._states.get(name) is state:
+            return
+        self._states[name] = state
+        if state.parts or state.contact in (Contact.AWAY, Contact.REFUSES):
+            self._untold.discard(name)
+        else:
+            self._untold.add(name)
+        self._change()
 
     def remove(self, endpoints: Iterable[Endpoint]) -> None:
         for endpoint in endpoints:
             del self._states[endpoint.name]
+            self._untold.discard(endpoint.name)
         self._change()
 
     def _change(self) -> None:
