@@ -16,6 +16,7 @@ from tests.bench.shared import processes
 from tests.bench.shared.daemon import scratch
 from tests.bench.shared.figures import Figure
 from tests.fleet.cluster import Cluster, Machine, cluster, following
+from tests.fleet.expected import Expected
 from tests.fleet.told import Told
 from tests.waiting import wait_until
 
@@ -40,14 +41,13 @@ def run() -> Iterator[Figure]:
 
 
 class _Measured:
-    """``last`` is the number of each node's newest event."""
-
     def __init__(self, nodes: Cluster, folder: Path) -> None:
         self._nodes = nodes
         self._out = folder / "told"
         self._positions = folder / "positions"
         self._told = Told(self._out)
-        self._last = dict.fromkeys(nodes.names, CHIPS)
+        self._expected = Expected(nodes, self._told, CHIPS)
+        self._last = self._expected.last
 
     def followed(self) -> Iterator[Figure]:
         begun_s = time.monotonic()
@@ -64,7 +64,7 @@ class _Measured:
             yield from self._busy(process)
             yield from self._some_killed(process)
             yield _memory("memory, after all that", process, len(self._last))
-            self._faults(1, wait=False)
+            self._expected.faults(1)
             process.kill()
 
     def restarted(self) -> Iterator[Figure]:
@@ -101,7 +101,7 @@ class _Measured:
     def _some_killed(self, process: "subprocess.Popen[bytes]") -> Iterator[Figure]:
         """One process of nodes is killed; the others go on. Then it comes back."""
         killed, *others = self._nodes.machines
-        self._faults(1, wait=False)
+        self._expected.faults(1)
         killed.kill()
         self._faults(1, others)
         before_ns, begun_s = processes.spent_ns(process.pid), time.monotonic()
@@ -123,19 +123,10 @@ class _Measured:
         self._faults(1)
         yield self._complete("events missing after that")
 
-    def _faults(self, each: int, machines: list[Machine] | None = None, *, wait: bool = True) -> None:
-        asked = self._nodes.machines if machines is None else machines
-        self._nodes.order(f"faults {each}", asked)
-        for machine in asked:
-            for name in machine.names:
-                self._last[name] += each
-        if wait:
-            named = {name for machine in asked for name in machine.names}
-            wait_until(
-                lambda: all(self._told.read().events[name][-1:] == [self._last[name]] for name in named),
-                "events",
-                LIMIT_S,
-            )
+    def _faults(self, each: int, machines: list[Machine] | None = None) -> None:
+        """Until they were told."""
+        self._expected.faults(each, machines)
+        self._expected.wait(machines, LIMIT_S)
 
     def _follower(self) -> AbstractContextManager["subprocess.Popen[bytes]"]:
         return following(self._nodes, self._out, "--positions", self._positions)

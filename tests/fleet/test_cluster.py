@@ -8,34 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.fleet.cluster import Cluster, Machine, cluster, following
+from tests.fleet.cluster import cluster, following
+from tests.fleet.expected import Expected
 from tests.fleet.told import Told
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.xdist_group("ports of a cluster")
 NODES_EACH = 8
-
-
-class Expected:
-    """``last`` is the number of the newest event of each node."""
-
-    def __init__(self, nodes: Cluster, told: Told) -> None:
-        self._nodes = nodes
-        self._told = told
-        self.last = dict.fromkeys(nodes.names, 0)
-
-    def faults(self, each: int, machines: list[Machine] | None = None) -> None:
-        asked = self._nodes.machines if machines is None else machines
-        self._nodes.order(f"faults {each}", asked)
-        for machine in asked:
-            for name in machine.names:
-                self.last[name] += each
-
-    def wait(self) -> None:
-        """Until the newest of each was told."""
-        wait_until(
-            lambda: all(self._told.read().events[name][-1:] == [seq] for name, seq in self.last.items())
-        )
 
 
 def test_no_event_is_missing_though_nodes_and_the_follower_are_killed(place: Path) -> None:
