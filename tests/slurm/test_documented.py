@@ -6,7 +6,7 @@ import pytest
 
 from tests.documents import ROOT, blocks
 from tests.slurm.cluster import cluster
-from tests.slurm.test_hooks import HOOKS
+from tests.slurm.hooks import HOOKS
 
 pytestmark = pytest.mark.root
 

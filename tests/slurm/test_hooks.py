@@ -1,8 +1,6 @@
 """Prolog and epilog, run by a real slurmd, with a real daemon on emulated chips."""
 
 import os
-import stat
-import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Final
@@ -10,42 +8,12 @@ from typing import Final
 import pytest
 
 from tests.slurm.cluster import Cluster, cluster
+from tests.slurm.hooks import HOOKS, claimed, claims, gres, hooked
 from tests.slurm.node import Bridged, bridged
-from tests.stories.daemon import ROOT
 
 pytestmark = pytest.mark.root
 
-HOOKS: Final = ROOT / "packaging" / "examples" / "slurm"
 WAITS: Final = "touch began; while [ ! -e go ]; do sleep 0.05; done"
-
-
-def hooked(folder: Path, **env: str) -> dict[str, str]:
-    """What of slurm.conf makes the hooks those of a daemon that lies beside, in the folder of its node."""
-    settings = {"PrologFlags": "Alloc", "GresTypes": "npu,gpu"}
-    for hook in ("prolog", "epilog"):
-        script = folder / f"{hook}.sh"
-        own = {
-            "NODEAGENT": f"{sys.prefix}/bin/nodeagent",
-            "NODEAGENT_CONTROL_SOCKET": f"{folder}/$SLURMD_NODENAME/c.sock",
-            "NODEAGENT_HOOKS": f"{folder}/hooks-$SLURMD_NODENAME",
-            "NODEAGENT_PAUSE_S": "0.1",
-            "NODEAGENT_TRIES": "2000",
-            **env,
-        }
-        words = " ".join(f'{key}="{value}"' for key, value in own.items())
-        script.write_text(f"#!/bin/sh\nexport {words}\nexec {HOOKS / hook}\n")
-        script.chmod(0o755)
-        settings[hook.capitalize()] = str(script)
-    return settings
-
-
-def gres(folder: Path) -> dict[str, str]:
-    """gres.conf, with a file for each chip, by its name: as Slurm knows the places of chips."""
-    (folder / "dev").mkdir()
-    for name in (*(f"npu{number}" for number in range(8)), "gpu0", "gpu1"):
-        os.mknod(folder / "dev" / name, stat.S_IFCHR, os.makedev(1, 3))  # Slurm takes no other file for a GPU
-    lines = (f"Name=npu File={folder}/dev/npu[0-7]", f"Name=gpu File={folder}/dev/gpu[0-1]")
-    return {"gres.conf": "\n".join((*lines, ""))}
 
 
 @pytest.fixture
@@ -59,20 +27,6 @@ def slurm(tmp_path: Path) -> Iterator[Cluster]:
 async def n1(tmp_path: Path, slurm: Cluster) -> AsyncIterator[Bridged]:
     async with bridged(tmp_path / "n1", slurm, "n1") as node:
         yield node
-
-
-async def claims(node: Bridged) -> dict[str, list[str]]:
-    devices = (await node.node.snapshot()).devices
-    return {each.name: [claim.job for claim in each.claims] for each in devices if each.claims}
-
-
-async def claimed(node: Bridged, wanted: dict[str, list[str]]) -> None:
-    """Wait until just these are claimed: on a slow machine Slurm, or the daemon, may answer too late."""
-
-    async def found() -> bool:
-        return await claims(node) == wanted
-
-    await node.node.daemon.comes(found, f"claims {wanted}")
 
 
 async def begins(node: Bridged, *options: str) -> int:

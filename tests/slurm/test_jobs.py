@@ -9,8 +9,8 @@ from typing import Final
 import pytest
 
 from tests.slurm.cluster import HAS_CGROUPS, Cluster, cluster
+from tests.slurm.hooks import claimed, claims, gres, hooked
 from tests.slurm.node import Bridged, bridged
-from tests.slurm.test_hooks import claimed, claims, gres, hooked
 from tests.stories.daemon import ROOT
 
 pytestmark = [

@@ -9,8 +9,8 @@ import pytest
 from nodeagent.client import EventKind
 from tests.reset_unit.acting import Acting, acting
 from tests.slurm.cluster import HAS_CGROUPS, Cluster
+from tests.slurm.hooks import gres, hooked
 from tests.slurm.stepping import NODES, Begun, Job, step, stepping
-from tests.slurm.test_hooks import gres, hooked
 from tests.waiting import until
 
 pytestmark = [
