@@ -10,6 +10,7 @@ import pytest
 from nodeagent.client import Verdict
 from nodeagent.fleet.execution import ATTEMPTS, Execution
 from nodeagent.fleet.news import News, What
+from tests.daemon.staged import is_alive
 from tests.fleet.given import AT, answering, event, position
 from tests.waiting import until
 
@@ -102,7 +103,7 @@ async def test_one_that_takes_too_long_is_ended_with_its_children(
     assert caplog.records[0].message.startswith(
         "gpu-17: --exec for event 7 took longer than 0.5 s and was ended"
     )
-    await until(lambda: not _lives(int((tmp_path / "child").read_text())), "the child's end")
+    await until(lambda: not is_alive(int((tmp_path / "child").read_text())), "the child's end")
 
 
 async def test_the_follower_ends_and_its_commands_with_it(tmp_path: Path) -> None:
@@ -112,7 +113,7 @@ async def test_the_follower_ends_and_its_commands_with_it(tmp_path: Path) -> Non
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    await until(lambda: not _lives(int((tmp_path / "child").read_text())), "the child's end")
+    await until(lambda: not is_alive(int((tmp_path / "child").read_text())), "the child's end")
 
 
 async def test_a_child_that_ignores_the_request_to_end_is_not_left_behind(tmp_path: Path) -> None:
@@ -122,7 +123,7 @@ async def test_a_child_that_ignores_the_request_to_end_is_not_left_behind(tmp_pa
         "until test -s child; do sleep 0.01; done\nwait",
     )
     await execution(command, limit_s=0.5).run(news(7), LINE)
-    await until(lambda: not _lives(int((tmp_path / "child").read_text())), "the child's end")
+    await until(lambda: not is_alive(int((tmp_path / "child").read_text())), "the child's end")
 
 
 async def test_the_follower_ends_while_a_command_is_being_ended(tmp_path: Path) -> None:
@@ -132,7 +133,7 @@ async def test_the_follower_ends_while_a_command_is_being_ended(tmp_path: Path) 
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    await until(lambda: not _lives(int((tmp_path / "leader").read_text())), "its end")
+    await until(lambda: not is_alive(int((tmp_path / "leader").read_text())), "its end")
 
 
 async def test_no_more_run_at_once_than_allowed(tmp_path: Path) -> None:
@@ -150,11 +151,3 @@ async def test_no_more_run_at_once_than_allowed(tmp_path: Path) -> None:
     await asyncio.gather(*running)
     seen = [int(line) for line in (tmp_path / "seen").read_text().split()]
     assert (len(seen), max(seen)) == (12, 2)
-
-
-def _lives(pid: int) -> bool:
-    """One that has ended and that nobody has waited for does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
