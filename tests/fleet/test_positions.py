@@ -1,10 +1,12 @@
 """The file of positions: what was noted is there after any end, and nobody else's file is touched."""
 
 import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from nodeagent.client import Position
 from nodeagent.fleet.positions import Positions, PositionsError
 from tests.fleet.given import position
 
@@ -19,11 +21,20 @@ def test_a_position_outlives_the_process(tmp_path: Path) -> None:
     again.close()
 
 
-def test_what_is_noted_while_it_is_written_is_written_next(tmp_path: Path) -> None:
+def test_what_is_noted_while_it_is_written_is_written_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kept = Positions.open(tmp_path / "positions")
-    kept.note("gpu-17", position(6))
-    kept.write()
-    kept.note("gpu-17", position(7))
+    commit = kept._commit
+
+    def noted_meanwhile(fresh: Mapping[str, Position]) -> str:
+        kept.note("gpu-17", position(7))
+        return commit(fresh)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(kept, "_commit", noted_meanwhile)
+        kept.note("gpu-17", position(6))
+        kept.write()
     assert kept.of("gpu-17") == position(7)
     kept.close()
     again = Positions.open(tmp_path / "positions")
