@@ -1,5 +1,6 @@
 """Nodes are followed over everything that becomes of them and of the follower; each event once, in order."""
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import msgspec
@@ -28,6 +29,19 @@ from tests.waiting import until
 
 def cleared() -> Event:
     return event(kind=EventKind.CLEARED, level=Level.NOT_HANDLE)
+
+
+@pytest.fixture
+async def stages(place: Path) -> AsyncIterator[dict[str, Stage]]:
+    """Two nodes, by their names."""
+    made = {}
+    for name in ("a", "b"):
+        (place / name).mkdir()
+        made[name] = Stage(place / name)
+        await made[name].open()
+    yield made
+    for each in made.values():
+        await each.close()
 
 
 async def test_it_begins_with_the_state_and_goes_on_with_events(stage: Stage) -> None:
@@ -103,12 +117,9 @@ async def test_an_event_whose_command_did_not_end_is_done_again(stage: Stage, tm
     positions.close()
 
 
-async def test_a_command_that_hangs_holds_up_its_own_node_only(place: Path, tmp_path: Path) -> None:
-    stages = {}
-    for name in ("a", "b"):
-        (place / name).mkdir()
-        stages[name] = Stage(place / name)
-        await stages[name].open()
+async def test_a_command_that_hangs_holds_up_its_own_node_only(
+    stages: dict[str, Stage], tmp_path: Path
+) -> None:
     command = f'test "$NODEAGENT_NODE" = b || until test -e {tmp_path}/go; do sleep 0.01; done'
     execution = Execution(["sh", "-c", command], at_once=2, limit_s=600)
     async with crew(
@@ -121,8 +132,6 @@ async def test_a_command_that_hangs_holds_up_its_own_node_only(place: Path, tmp_
         assert followers.seqs("a") == []
         (tmp_path / "go").touch()
         await followers.until_events("a", 1, 2)
-    for each in stages.values():
-        await each.close()
 
 
 async def test_a_stream_that_cannot_go_on_tells_the_whole_state(stage: Stage) -> None:
@@ -176,12 +185,7 @@ async def test_a_node_that_moves_has_one_command_at_a_time(stage: Stage, tmp_pat
         assert log.read_text().split() == ["begin", "end", "begin"]
 
 
-async def test_nodes_may_come_and_go_and_the_others_are_not_disturbed(place: Path) -> None:
-    stages = {}
-    for name in ("a", "b"):
-        (place / name).mkdir()
-        stages[name] = Stage(place / name)
-        await stages[name].open()
+async def test_nodes_may_come_and_go_and_the_others_are_not_disturbed(stages: dict[str, Stage]) -> None:
     a, b = (at(name, each.socket) for name, each in stages.items())
     async with crew(a) as followers:
         await until(lambda: followers.whats("a") == ["state"])
@@ -196,8 +200,6 @@ async def test_nodes_may_come_and_go_and_the_others_are_not_disturbed(place: Pat
         await followers.until_events("b", 1, 2)
         assert followers.seqs("a") == []
         assert followers.whats("b") == ["state", "event", "event"]
-    for each in stages.values():
-        await each.close()
 
 
 async def test_a_node_that_refuses_is_told_so_and_followed_once_it_does_not(
