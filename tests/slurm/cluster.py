@@ -172,12 +172,12 @@ class Cluster:
     def pids(self) -> list[int]:
         """What runs with this cluster's environment: the daemons, the steps, their jobs."""
         mark = b"SLURM_CONF=" + bytes(self.conf) + b"\0"
-        found = []
-        for environ in Path("/proc").glob("[0-9]*/environ"):
-            with contextlib.suppress(OSError):
-                if mark in environ.read_bytes() + b"\0":
-                    found.append(int(environ.parent.name))
-        return found
+        return [pid for pid, environ in _of_processes("environ").items() if mark in environ + b"\0"]
+
+    def of_processes(self, file: str) -> dict[int, bytes]:
+        """What /proc/PID/FILE holds, of all that runs with this cluster's environment."""
+        own = self.pids()
+        return {pid: held for pid, held in _of_processes(file).items() if pid in own}
 
     def run(self, *command: str | Path, **env: str) -> str:
         """What a command of Slurm prints. It has to succeed."""
@@ -265,6 +265,14 @@ class Cluster:
         process = self.running.pop(name)
         process.send_signal(number)
         process.wait(COMMAND_LIMIT_S)
+
+
+def _of_processes(file: str) -> dict[int, bytes]:
+    found = dict[int, bytes]()
+    for path in Path("/proc").glob(f"[0-9]*/{file}"):
+        with contextlib.suppress(OSError):
+            found[int(path.parent.name)] = path.read_bytes()
+    return found
 
 
 def _fields(text: str) -> dict[str, str]:

@@ -113,7 +113,10 @@ async def test_a_job_that_left_before_the_daemon_came_is_not_claimed_for(slurm: 
     await ends(n1, job)
     await n1.comes(lambda: not list((n1.folder.parent / "hooks-n1").iterdir()), "the epilog")
     later = f"{HOOKS / 'prolog'}\0later".encode()
-    await n1.comes(lambda: not any(later in each for each in commands(slurm)), "nobody claims later")
+    await n1.comes(
+        lambda: not any(later in each for each in slurm.of_processes("cmdline").values()),
+        "nobody claims later",
+    )
 
 
 async def test_the_tasks_of_an_array_claim_each_its_own(slurm: Cluster, n1: Bridged) -> None:
@@ -154,17 +157,6 @@ async def test_a_job_begins_though_nothing_can_be_written(
     job = await begins(n1, "--gres=npu:1")
     await ends(n1, job)
     await n1.comes(lambda: slurm.state("n1") == ["IDLE"], "the node is free, and not drained")
-
-
-def commands(slurm: Cluster) -> list[bytes]:
-    """The command lines of all processes of the cluster."""
-    found = []
-    for pid in slurm.pids():
-        try:
-            found.append(Path(f"/proc/{pid}/cmdline").read_bytes())
-        except FileNotFoundError:
-            continue
-    return found
 
 
 def test_the_hooks_can_be_run_where_they_are() -> None:

@@ -71,14 +71,7 @@ async def submitted(node: Bridged, text: str, *options: str) -> int:
 def left_of(slurm: Cluster, job: int) -> list[int]:
     """The processes of the job."""
     mark = f"SLURM_JOB_ID={job}\0".encode()
-    found = []
-    for pid in slurm.pids():
-        try:
-            if mark in Path(f"/proc/{pid}/environ").read_bytes():
-                found.append(pid)
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return found
+    return [pid for pid, environ in slurm.of_processes("environ").items() if mark in environ]
 
 
 async def test_a_job_at_reschedule_leaves_after_the_drain_and_runs_elsewhere(
