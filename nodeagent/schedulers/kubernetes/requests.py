@@ -18,7 +18,6 @@ ACCOUNT: Final = ["BearerToken"]
 NO_ANSWER: Final = (aiohttp.ClientError, TimeoutError, OSError, ConfigException)
 """``ConfigException``: the account's token, which is read again each minute, is empty or gone."""
 
-
 NOT_UNDERSTOOD: Final = (AttributeError, KeyError, TypeError, ValueError)
 """What comes of reading an object that is of another form."""
 
@@ -64,7 +63,7 @@ async def opened(
     except ApiException as failure:
         raise Refused(failure.status or 0, str(failure.reason)) from failure
     except NO_ANSWER as failure:
-        raise Refused(0, f"no answer: {str(failure) or type(failure).__name__}") from failure
+        raise _no_answer(failure) from failure
     response: aiohttp.ClientResponse = answer.response
     return response
 
@@ -74,8 +73,12 @@ async def answer_of(response: aiohttp.ClientResponse) -> Answer:
     try:
         text = await response.read()
     except NO_ANSWER as failure:
-        raise Refused(0, f"no answer: {str(failure) or type(failure).__name__}") from failure
+        raise _no_answer(failure) from failure
     return Answer(response.status, _object(text), _retry_after_s(response.headers))
+
+
+def _no_answer(failure: Exception) -> Refused:
+    return Refused(0, f"no answer: {str(failure) or type(failure).__name__}")
 
 
 def not_understood(failure: Exception) -> Refused:
