@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from nodeagent.client import Device, Event, EventKind, Handling, Kind, Position, Verdict
-from nodeagent.core.model import NODE
+from nodeagent.core.verdicts.whole_node import decides
 from nodeagent.fleet.nodes import Endpoint
 
 _STRICTNESS: Final = {verdict: place for place, verdict in enumerate(Verdict)}
@@ -40,8 +40,8 @@ class Part:
 
     @property
     def decides(self) -> bool:
-        """Whether its verdict is the node's too: a chip's, and the node's own."""
-        return self.kind is Kind.CHIP or self.name == NODE
+        """Whether its verdict is the node's too."""
+        return decides(self.kind, self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

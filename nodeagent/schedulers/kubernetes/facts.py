@@ -12,6 +12,7 @@ from typing import Final
 from nodeagent.client import Condition, Device, HoldKind, Kind, Level, Position, ResetStage, Snapshot, Verdict
 from nodeagent.core.model import NODE
 from nodeagent.core.state.names import natural
+from nodeagent.core.verdicts.whole_node import decides
 
 _WORST_FIRST: Final = tuple(reversed(Verdict))
 
@@ -116,7 +117,7 @@ def _concerns(devices: Sequence[Device]) -> tuple[Concern, ...]:
     found = [
         Concern(device=each.name, verdict=each.verdict, code=_code_of(each))
         for each in devices
-        if (each.kind is Kind.CHIP or each.name == NODE) and each.verdict is not Verdict.ALLOW
+        if decides(each.kind, each.name) and each.verdict is not Verdict.ALLOW
     ]
     found.sort(key=lambda each: (_WORST_FIRST.index(each.verdict), natural(each.device)))
     return tuple(found)

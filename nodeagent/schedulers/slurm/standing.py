@@ -9,7 +9,8 @@ from enum import StrEnum
 from typing import Final
 
 from nodeagent.client import Device
-from nodeagent.core.model import NODE, Kind, Verdict
+from nodeagent.core.model import Verdict
+from nodeagent.core.verdicts.whole_node import decides
 
 _SHUT: Final = (Verdict.NO_NEW_JOBS, Verdict.ISOLATE)
 """From the milder."""
@@ -37,7 +38,7 @@ class Verdicts:
 
 def judge(devices: Iterable[Device]) -> Verdicts:
     """Of all devices of the node. A node of which nothing is said is unknown."""
-    counted = [each for each in devices if each.kind is Kind.CHIP or each.name == NODE]
+    counted = [each for each in devices if decides(each.kind, each.name)]
     shut = [each for each in counted if each.verdict in _SHUT]
     if shut:
         worst = max(shut, key=lambda each: _SHUT.index(each.verdict))  # the first of equals
