@@ -55,13 +55,7 @@ class Execution:
     async def _attempt(self, news: News, line: bytes) -> str:
         """Why it failed, "" where it did not."""
         try:
-            process = await asyncio.create_subprocess_exec(
-                *self._command,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=sys.stderr,
-                env={**os.environ, **environment(news)},
-                start_new_session=True,
-            )
+            process = await self._start(news)
         except OSError as error:
             return f"could not be started: {error}"
         try:
@@ -74,6 +68,24 @@ class Execution:
             await _end(process)
             raise
         return _failure(process.returncode)
+
+    async def _start(self, news: News) -> asyncio.subprocess.Process:
+        """Cancelled amid it, it ends the command: asyncio kills the process alone, and not its children."""
+        starting = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
+                *self._command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=sys.stderr,
+                env={**os.environ, **environment(news)},
+                start_new_session=True,
+            )
+        )
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            with suppress(OSError):
+                await _end(await starting)
+            raise
 
 
 def environment(news: News) -> Mapping[str, str]:

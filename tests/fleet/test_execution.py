@@ -12,7 +12,7 @@ from nodeagent.fleet.execution import ATTEMPTS, Execution
 from nodeagent.fleet.news import News, What
 from tests.daemon.staged import is_alive
 from tests.fleet.given import AT, answering, event, position
-from tests.waiting import until
+from tests.waiting import until, wait_until
 
 LINE = b'{"node":"gpu-17"}\n'
 
@@ -116,6 +116,20 @@ async def test_the_follower_ends_and_its_commands_with_it(tmp_path: Path) -> Non
     await until(lambda: not is_alive(int((tmp_path / "child").read_text())), "the child's end")
 
 
+async def test_the_follower_ends_while_a_command_is_being_started(tmp_path: Path) -> None:
+    """The command is at work already, and the loop has not come round to noticing it."""
+    command = script(tmp_path, "sleep 600 &\necho $! > child.new; mv child.new child\nwait")
+    running = asyncio.create_task(execution(command).run(news(7), LINE))
+    before = _children()
+    while _children() == before:  # noqa: ASYNC110 # it ends at the round in which the process is there
+        await asyncio.sleep(0)
+    wait_until((tmp_path / "child").exists, "the child")
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await until(lambda: not is_alive(int((tmp_path / "child").read_text())), "the child's end")
+
+
 async def test_a_child_that_ignores_the_request_to_end_is_not_left_behind(tmp_path: Path) -> None:
     command = script(
         tmp_path,
@@ -151,3 +165,7 @@ async def test_no_more_run_at_once_than_allowed(tmp_path: Path) -> None:
     await asyncio.gather(*running)
     seen = [int(line) for line in (tmp_path / "seen").read_text().split()]
     assert (len(seen), max(seen)) == (12, 2)
+
+
+def _children() -> str:
+    return Path("/proc/thread-self/children").read_text()

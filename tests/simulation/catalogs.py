@@ -36,6 +36,7 @@ RELATED_CODES = (COMPANION, ROOT, "XID_45", "XID_79", "XID_154", "XID_48", UNKNO
 KERNEL_CODES = ("XID_13", "XID_31", "XID_62", "XID_94")
 HOT, STORM = "HOT", "STORM"
 NODE_CODE, PORT_CODE, BRIDGE_CODE = "HUNG", "PORT", "AER"
+PROGRAMS_ON_NODE = "OOM"
 
 HOUR_S = 3600
 
@@ -68,6 +69,7 @@ def _rows(hard: Level, hbm: Level) -> tuple[Row, ...]:
             kind=Kind.HOST,
             clear_on=ClearOn(quiet_ns=ns(900), operator=True),
         ),
+        row(PROGRAMS_ON_NODE, kind=Kind.HOST, user_induced=True, clear_on=ClearOn(quiet_ns=ns(600))),
         row(PORT_CODE, Level.SEPARATE_FAULT, kind=Kind.UNIFIEDBUS, affects=Affects.NODE),
         row(
             BRIDGE_CODE,

@@ -6,14 +6,14 @@ from dataclasses import replace
 from nodeagent.core.catalog.catalog import SECOND_NS
 from nodeagent.core.model import NODE, Assertion, CounterMark, Edge, Holder, Holders, Kind, Operator, Signal
 from tests.core.build import HBM
-from tests.simulation.catalogs import BRIDGE_CODE, HARD, NODE_CODE, PORT_CODE, STORM
+from tests.simulation.catalogs import BRIDGE_CODE, HARD, NODE_CODE, PORT_CODE, PROGRAMS_ON_NODE, STORM
 from tests.simulation.plots import HOUR_NS, MINUTE_NS, a_chip, about
 from tests.simulation.world import Plot, World
 
 
 def beyond_chips(world: World) -> Plot:
     """Faults of the node, of a switch port and of a bridge above chips."""
-    what = world.rng.choice((NODE_CODE, PORT_CODE, BRIDGE_CODE))
+    what = world.rng.choice((NODE_CODE, PROGRAMS_ON_NODE, PORT_CODE, BRIDGE_CODE))
     if what == PORT_CODE:
         ports = [part for part in world.parts if part.kind is Kind.UNIFIEDBUS]
         port = world.rng.choice(ports)
@@ -22,7 +22,7 @@ def beyond_chips(world: World) -> Plot:
         world.recover(port, what)
         yield from world.poll(port)
         return
-    device = NODE if what == NODE_CODE else "0000:20:00.0"
+    device = "0000:20:00.0" if what == BRIDGE_CODE else NODE
     for _ in range(2):
         world.say(Signal(source="kmsg", device=device, code=what, assertion=Assertion.ONCE))
         yield about(world, world.rng.choice((900, 600)) * SECOND_NS)

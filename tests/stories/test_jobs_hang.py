@@ -41,7 +41,7 @@ async def test_a_hang_is_restarted_in_place_three_times_in_a_row_and_given_up_at
         assert await job.status() == Status.GIVEN_UP
         assert [len(job.ranks(run)) for run in (1, 2, 3, 4, 5)] == [8, 8, 8, 8, 0]
         assert [each.kind.value for each in job.events()].count("job_suspended") == 4
-        assert job.course()[-1] == "job_ended"
+        await job.comes(lambda: job.course()[-1] == "job_ended", "its last event")
         assert sum(job.node.node.chip(chip).resets for chip in CHIPS) == 0
 
 

@@ -148,7 +148,7 @@ async def test_a_reset_that_fails_twice_sends_the_job_away_as_isolated(tmp_path:
         assert living(first) == []
         assert job.ranks(2) == []
         assert job.course()[:3] == RECOVERED[:3]
-        assert job.course()[-1] == "job_ended"
+        await job.comes(lambda: job.course()[-1] == "job_ended", "its last event")
         assert (await job.node.verdicts())["npu3"] == "ISOLATE"
 
 

@@ -13,8 +13,8 @@ from nodeagent.core.verdicts.judge import (
     WHEN_IDLE,
     Phases,
     Stance,
+    of_job_stance,
     phases,
-    user_induced_stance,
 )
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
@@ -69,7 +69,7 @@ def _modes(row: Row, settings: Settings) -> list[pb.ModePhases]:
     for mode in Mode:
         steps = phases(row.level, replace(settings, mode=mode))
         if row.user_induced or (row.recovery is Recovery.NONE and row.level in JOB_LEVELS):
-            steps = ((None, user_induced_stance(rescheduling=False)),)
+            steps = ((None, of_job_stance(row.kind, rescheduling=False)),)
         elif row.recovery is Recovery.VENDOR and row.level is Level.FREE_RESTART_NPU:
             steps = ((None, WHEN_IDLE),)
         found.append(

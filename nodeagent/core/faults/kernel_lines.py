@@ -22,6 +22,7 @@ from nodeagent.core.catalog.codes import root
 from nodeagent.core.catalog.lookup import Facts
 from nodeagent.core.faults import condition_level
 from nodeagent.core.model import (
+    CHIP_KINDS,
     KERNEL_LOG,
     NODE,
     Backing,
@@ -43,8 +44,6 @@ NO_EVENTS = "none"
 NEAR_NS = 180 * SECOND_NS
 """Driver and kernel report one fault at most this far apart."""
 
-_CHIPS = (Kind.CHIP, Kind.INSTANCE)
-
 SILENCE_HOLDS = 10
 """Longer than so many times its hold, a disregarded line must be silent to be believed again."""
 
@@ -53,7 +52,7 @@ def backing(state: State, device: Device, facts: Facts, source: str, at_ns: int)
     """Of a fault that the source reports first."""
     chip = state.chip_of(device)
     speaks_for_itself = chip.source and chip.attributes.get(EVENTS) != NO_EVENTS
-    is_line = source == KERNEL_LOG and device.kind in _CHIPS and device.source != source
+    is_line = source == KERNEL_LOG and device.kind in CHIP_KINDS and device.source != source
     if not is_line or not speaks_for_itself or _reported_by_driver(state, device, facts.code, at_ns):
         return Backing.OWN
     return Backing.ALONE

@@ -24,6 +24,7 @@ from nodeagent.core.model.cells import (
 )
 from nodeagent.core.model.enums import (
     ALL_DEVICES,
+    CHIP_KINDS,
     KERNEL_LOG,
     NODE,
     PREVIOUS_BOOT,
@@ -90,6 +91,7 @@ from nodeagent.core.model.rule_cells import Occurrence, Promotion, RuleCell, Sig
 
 __all__ = [
     "ALL_DEVICES",
+    "CHIP_KINDS",
     "KERNEL_LOG",
     "NODE",
     "PREVIOUS_BOOT",

@@ -1,6 +1,7 @@
 """The words of design and code: one meaning each, no synonyms."""
 
 from enum import StrEnum
+from typing import Final
 
 ALL_DEVICES = "*"
 """In an ``ActiveSet``: the set speaks for every device of its source."""
@@ -39,6 +40,10 @@ class Kind(StrEnum):
     LINK = "link"
     HOST = "host"
     INSTANCE = "instance"
+
+
+CHIP_KINDS: Final = frozenset({Kind.CHIP, Kind.INSTANCE})
+"""Parts on which programs run: a chip, and a part of one."""
 
 
 class Level(StrEnum):

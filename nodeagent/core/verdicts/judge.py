@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from nodeagent.core.catalog.catalog import Mode, Settings
-from nodeagent.core.model import Handling, Level, Reason, Verdict
+from nodeagent.core.model import CHIP_KINDS, Handling, Kind, Level, Reason, Verdict
 
 PRECEDENCE: dict[Level, int] = {
     level: rank
@@ -52,7 +52,8 @@ _HANDLINGS = {handling: rank for rank, handling in enumerate(Handling)}
 Stance = tuple[Verdict, Handling]
 Phases = tuple[tuple[int | None, Stance], ...]
 
-_FREE: Stance = (Verdict.ALLOW, Handling.NONE)
+FREE: Stance = (Verdict.ALLOW, Handling.NONE)
+"""It asks nothing of anybody."""
 _STRATEGY: Stance = (Verdict.ALLOW, Handling.JOB_STRATEGY)
 _DRAIN: Stance = (Verdict.NO_NEW_JOBS, Handling.NONE)
 _RERUN: Stance = (Verdict.NO_NEW_JOBS, Handling.RERUN_REQUEST)
@@ -62,7 +63,7 @@ WHEN_IDLE: Stance = (Verdict.NO_NEW_JOBS, Handling.RESET_WHEN_IDLE)
 _RESET_NOW: Stance = (Verdict.ISOLATE, Handling.STOP_RESET_RESTART)
 
 _SAME_IN_BOTH: dict[Level, Stance] = {
-    Level.NOT_HANDLE: _FREE,
+    Level.NOT_HANDLE: FREE,
     Level.SUB_HEALTH: _STRATEGY,
     Level.PRE_SEPARATE_NPU: _DRAIN,
     Level.PRE_SEPARATE_FAULT: _DRAIN,
@@ -116,8 +117,13 @@ def stance(level: Level, phase: int, settings: Settings) -> Stance:
     return steps[min(phase, len(steps) - 1)][1]
 
 
-def user_induced_stance(rescheduling: bool) -> Stance:
-    """A fault of the application: the job restarts, from the third time it moves; the chip stays in use."""
+def of_job_stance(kind: Kind, *, rescheduling: bool) -> Stance:
+    """A fault of the application on a part of that kind: the job of a chip restarts, from the third time it
+    moves; the chip stays in use. Of the node nobody knows whose program it was, and all others are well: the
+    job that it was of ends by itself.
+    """
+    if kind not in CHIP_KINDS:
+        return FREE
     return Verdict.ALLOW, Handling.RESCHEDULE if rescheduling else Handling.RESTART_JOB
 
 

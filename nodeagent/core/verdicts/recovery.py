@@ -14,8 +14,8 @@ from nodeagent.core.verdicts.judge import (
     JOB_LEVELS,
     WHEN_IDLE,
     Stance,
+    of_job_stance,
     stance,
-    user_induced_stance,
 )
 
 ACTION = "recovery_action"
@@ -51,7 +51,8 @@ def waits_for_idle(state: State, condition: Condition) -> bool:
 
 def stance_of(state: State, condition: Condition) -> Stance:
     if is_of_the_job(state, condition):
-        return user_induced_stance(condition.rescheduling)
+        kind = state.device(condition.device_id).kind
+        return of_job_stance(kind, rescheduling=condition.rescheduling)
     if waits_for_idle(state, condition):
         return WHEN_IDLE
     return stance(condition.level, condition.phase, state.lookup_on(condition.device_id).settings)

@@ -1,7 +1,7 @@
 """Faults of the application: the job restarts or moves, the chip is not blamed."""
 
 from nodeagent.core.catalog.catalog import ClearOn
-from nodeagent.core.model import EventKind, Handling, Level, Verdict
+from nodeagent.core.model import EventKind, Handling, Kind, Level, Verdict
 from tests.core.build import (
     DAY_S,
     begin,
@@ -129,3 +129,19 @@ def test_more_lines_of_the_third_time_do_not_take_back_that_the_job_moves() -> N
     engine = begin(TABLES)
     run(engine, [(at_s, xid("XID_13", "npu0")) for at_s in (1, 300, 600, 601)])
     assert stands(engine)[2] is Handling.RESCHEDULE
+
+
+def test_of_the_node_it_asks_nothing_of_anybody_however_often_it_comes() -> None:
+    """A container that wants too much memory is one of many on the node, and maybe no job at all."""
+    engine = begin(catalog(row("OOM_CGROUP", kind=Kind.HOST, vendor="linux", user_induced=True)))
+    for at_s in (10, 20, 30):
+        (raised, cleared) = run(
+            engine,
+            [
+                (at_s, signal("OOM_CGROUP", "occur", "node", source="kmsg")),
+                (at_s + 5, signal("OOM_CGROUP", "recover", "node", source="kmsg")),
+            ],
+        )
+        assert (raised.kind, raised.user_induced) == (EventKind.RAISED, True)
+        assert (raised.verdict, raised.handling) == (Verdict.ALLOW, Handling.NONE)
+        assert cleared.kind is EventKind.CLEARED

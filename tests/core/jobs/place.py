@@ -16,6 +16,7 @@ from nodeagent.core.model import (
     JobStage,
     JobView,
     JobWord,
+    Kind,
     Operator,
     Peer,
     ResetMode,
@@ -32,6 +33,8 @@ MOVES = JobPolicy(reschedules=True)
 WATCHED = JobPolicy()
 MINE = "80C98002"
 """A fault of the application."""
+CONTAINERS = "OOM_CGROUP"
+"""A fault of some program on the node."""
 
 OF_JOBS = tuple(kind for kind in EventKind if kind.value.startswith("job_"))
 
@@ -48,6 +51,7 @@ def job_catalog(
     rows = {
         **base.rows,
         MINE: row(MINE, user_induced=True),
+        CONTAINERS: row(CONTAINERS, kind=Kind.HOST, vendor="linux", user_induced=True),
         "PROCESS_UNKILLABLE": row("process_unkillable", vendor="nodeagent"),
     }
     jobs = JobSettings(in_place_registered=registered)

@@ -19,7 +19,7 @@ from nodeagent.core.model import (
     Wanted,
 )
 from tests.core.build import held, lost, order, row, signal, stands
-from tests.core.jobs.place import BOTH, IN_PLACE, JOB, MINE, MOVES, WATCHED, Place, job_catalog
+from tests.core.jobs.place import BOTH, CONTAINERS, IN_PLACE, JOB, MINE, MOVES, WATCHED, Place, job_catalog
 from tests.core.resets.ring import BROKEN
 
 
@@ -200,6 +200,17 @@ def test_the_applications_fault_restarts_it_and_no_fault_of_its_last_run_counts_
     place.stop()
     assert (place.stage(), place.job().run) == (JobStage.RUNNING, 2)
     assert stands(place.engine)[1:] == (Verdict.ALLOW, "RESTART_JOB")
+
+
+def test_a_programs_fault_that_the_node_shows_stops_no_job() -> None:
+    """The container that ran out of memory may be anybody's. Where it was the job's, the job fails."""
+    place = Place()
+    place.run(BOTH)
+    for _ in range(3):
+        place.do(signal(CONTAINERS, "once", "node"))
+        place.wait(1)
+    assert (place.job().wanted, place.job().run) == (Wanted.RUN, 1)
+    assert place.job().recommended is Recommendation.NONE
 
 
 def hit(place: Place) -> None:

@@ -108,8 +108,7 @@ def _stances(view: View, device: DeviceView, catalog: Catalog) -> Iterator[Stanc
     for condition in view.conditions:
         if condition.affect_verdict and _reaches(view, condition.device_id, condition.affects, device):
             if condition.user_induced or _restarts_its_job_only(view, condition, catalog):
-                handling = Handling.RESCHEDULE if condition.rescheduling else Handling.RESTART_JOB
-                yield Verdict.ALLOW, handling
+                yield Verdict.ALLOW, _of_its_job(view, condition)
             elif (
                 condition.level is Level.FREE_RESTART_NPU and _recovery(condition, catalog) is Recovery.VENDOR
             ):
@@ -125,6 +124,14 @@ def _stances(view: View, device: DeviceView, catalog: Catalog) -> Iterator[Stanc
     for hold in view.holds:
         if hold.device_id == device.id:
             yield _HELD[hold.kind]
+
+
+def _of_its_job(view: View, condition: Condition) -> Handling:
+    """Of the node nobody knows whose it was."""
+    (device,) = (each for each in view.devices if each.id == condition.device_id)
+    if device.kind not in (Kind.CHIP, Kind.INSTANCE):
+        return Handling.NONE
+    return Handling.RESCHEDULE if condition.rescheduling else Handling.RESTART_JOB
 
 
 def _restarts_its_job_only(view: View, condition: Condition, catalog: Catalog) -> bool:

@@ -23,6 +23,7 @@ from nodeagent.core.model import (
     Holders,
     HoldKind,
     Input,
+    Kind,
     Level,
     Operator,
     Promotion,
@@ -37,7 +38,7 @@ from nodeagent.core.rules import duration, frequency, promotions, windows
 from nodeagent.core.state import deadlines
 from nodeagent.core.state.state import State
 from nodeagent.core.verdicts import emit
-from nodeagent.core.verdicts.judge import Contribution, Judgement, judge
+from nodeagent.core.verdicts.judge import Contribution, Judgement, judge, of_job_stance
 from tests.simulation.mutations.mutation import Replacement
 
 # ---------------------------------------------------------------------- frequency
@@ -230,8 +231,12 @@ def reaching_of_conditions(state: State) -> Iterator[tuple[str, Affects, Contrib
     return (each for each in _REACHING(state) if each[2].reason.kind == "condition")
 
 
-def isolates(_: bool) -> tuple[Verdict, Handling]:
+def isolates(_kind: Kind, *, rescheduling: bool) -> tuple[Verdict, Handling]:
     return Verdict.ISOLATE, Handling.RESCHEDULE
+
+
+def as_of_a_chip(_kind: Kind, *, rescheduling: bool) -> tuple[Verdict, Handling]:
+    return of_job_stance(Kind.CHIP, rescheduling=rescheduling)
 
 
 FOURTH = replace(signals._USER_INDUCED, times=4)

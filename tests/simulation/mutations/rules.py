@@ -31,6 +31,7 @@ from tests.simulation.mutations.defects import (
     any_end,
     any_owner,
     any_reason,
+    as_of_a_chip,
     begun_now,
     carrying_no,
     count_first_only,
@@ -126,7 +127,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "what repeats on a link reaches nobody behind it", ((emit, "_reaching", reaching_of_conditions),)
     ),
-    Mutation("a fault of the application isolates", ((recovery, "user_induced_stance", isolates),)),
+    Mutation("a fault of the application isolates", ((recovery, "of_job_stance", isolates),)),
+    Mutation("a program's fault of the node restarts all jobs", ((recovery, "of_job_stance", as_of_a_chip),)),
     Mutation("the third fault of the application counts as the first", ((signals, "_USER_INDUCED", FOURTH),)),
     Mutation("a change of verdict is not emitted", ((engine, "settle", settles_silently),)),
     Mutation("a release lifts another's hold", ((holds, "lift", any_owner),)),
