@@ -101,7 +101,7 @@ def test_it_ends_with_the_reason_where_trying_again_cannot_help(command: Command
     with node.daemon():
         ended = subprocess.run(
             [*command[:-1], too_long],
-            env=_environment(node),
+            env=_environment(node.socket),
             capture_output=True,
             text=True,
             timeout=60,
@@ -112,10 +112,28 @@ def test_it_ends_with_the_reason_where_trying_again_cannot_help(command: Command
     assert "consumer" in ended.stderr
 
 
+def test_no_two_wait_for_the_same_times(command: Command, tmp_path: Path) -> None:
+    """Or all clients of a rack would come back at once."""
+    assert pauses_ms(command, tmp_path) != pauses_ms(command, tmp_path)
+
+
+def pauses_ms(command: Command, folder: Path) -> list[int]:
+    """How long it waits before each of three tries, where no daemon answers."""
+    environment = _environment(folder / "nobody.sock")
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        lines = Lines(process.stderr)
+        try:
+            said = [lines.until("asking again in") for _ in range(3)]
+        finally:
+            process.kill()
+    return [int(line.partition("asking again in ")[2].split()[0]) for line in said]
+
+
 @contextmanager
 def following(command: Command, node: Node) -> Iterator[Lines]:
     """What the client prints. It is killed at the end."""
-    process = subprocess.Popen(command, env=_environment(node), stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, env=_environment(node.socket), stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
         yield Lines(process.stdout)
@@ -133,10 +151,6 @@ def acknowledged(client: Client) -> int:
     return next((each.seq for each in client.consumers() if each.name == NAME), 0)
 
 
-def _environment(node: Node | None = None) -> dict[str, str]:
-    here = {"NODEAGENT_PROTO": str(ROOT / "proto")}
-    return (
-        {**os.environ, **here}
-        if node is None
-        else {**os.environ, **here, "NODEAGENT_SOCKET": str(node.socket)}
-    )
+def _environment(socket: Path | None = None) -> dict[str, str]:
+    at = {} if socket is None else {"NODEAGENT_SOCKET": str(socket)}
+    return {**os.environ, "NODEAGENT_PROTO": str(ROOT / "proto"), **at}

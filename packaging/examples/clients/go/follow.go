@@ -131,6 +131,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: follow NAME")
 		os.Exit(2)
 	}
+	rand.Seed(time.Now().UnixNano()) // Go before 1.20 gives the same numbers to every process.
 	connection, err := connect()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -143,8 +144,10 @@ func main() {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
-		fmt.Fprintln(os.Stderr, "nodeagent does not answer, waiting for it:", err)
-		time.Sleep(f.pause/2 + time.Duration(rand.Int63n(int64(f.pause/2)))) // so that a rack of clients does not come back at once
+		// So that a rack of clients does not come back at once.
+		pause := f.pause/2 + time.Duration(rand.Int63n(int64(f.pause/2)))
+		fmt.Fprintf(os.Stderr, "nodeagent does not answer, asking again in %d ms: %v\n", pause.Milliseconds(), err)
+		time.Sleep(pause)
 		if f.pause *= 2; f.pause > longestPause {
 			f.pause = longestPause
 		}

@@ -95,6 +95,7 @@ async function main(consumer) {
   let position = {}; // The daemon knows the position of this name, or sends a snapshot.
   let pauseMs = 100;
   for (;;) {
+    let failure = 'the daemon ended the stream';
     try {
       await follow(client, consumer, position, (reached) => {
         position = reached;
@@ -102,9 +103,12 @@ async function main(consumer) {
       });
     } catch (error) {
       if (FINAL.has(error.code)) throw error;
-      console.error(`nodeagent does not answer, waiting for it: ${error.details || error}`);
+      failure = error.details || error;
     }
-    await pause(pauseMs * (0.5 + Math.random() / 2)); // so that a rack of clients does not come back at once
+    // So that a rack of clients does not come back at once.
+    const waitMs = Math.round(pauseMs * (0.5 + Math.random() / 2));
+    console.error(`nodeagent does not answer, asking again in ${waitMs} ms: ${failure}`);
+    await pause(waitMs);
     pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
   }
 }
