@@ -49,7 +49,7 @@ TABLES: Final = [each for each in blocks("toml") if "kind" in tomllib.loads(each
 CONFIGURATIONS: Final = [each for each in blocks("toml") if each not in TABLES]
 
 SYSTEM_COMMANDS: Final = {
-    *("apt", "cp", "curl", "git", "modprobe", "node", "npm", "pip", "printf", "systemctl"),
+    *("apt", "cp", "curl", "git", "modprobe", "node", "npm", "printf", "python3", "systemctl"),
 }
 
 each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)

@@ -1,5 +1,6 @@
 // Follow follows a node: it prints its state, then each event once and in order, one JSON object a line. It goes on
-// where it was after a restart of the daemon, and, as the daemon keeps its position under a name, after one of its own.
+// where it was after a restart of the daemon. After one of its own it does so, too, as the daemon keeps its position
+// under a name; it prints no state then.
 //
 //	follow NAME
 //
