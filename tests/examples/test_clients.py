@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from nodeagent.client import Client
-from tests.cli.live import Node
+from tests.cli.live import Node, xid_line
 from tests.documents import ROOT
 from tests.waiting import Lines, wait_until
 
@@ -22,7 +22,6 @@ EXAMPLES: Final = ROOT / "packaging/examples/clients"
 GO_PACKAGES: Final = Path("/usr/share/gocode/src/google.golang.org/grpc")
 """Where Debian has them; other systems have none that work without a network."""
 
-XID: Final = "NVRM: Xid (PCI:0000:3b:00): {xid}, pid=1234, name=python, and so on."
 NAME: Final = "scheduler"
 
 Command = Sequence[str | Path]
@@ -61,10 +60,10 @@ def test_it_shows_the_state_then_each_event_once_over_a_restart_of_the_daemon(
     with following(command, node) as lines:
         with node.daemon():
             state = shown(lines)
-            node.write(XID.format(xid=79))
+            node.write(xid_line(79))
             seen = [shown(lines)]
         with node.daemon():
-            node.write(XID.format(xid=48))
+            node.write(xid_line(48))
             while seen[-1]["code"] != "XID_48":
                 seen.append(shown(lines))
 
@@ -85,10 +84,10 @@ def test_it_goes_on_after_what_it_has_acknowledged(command: Command, tmp_path: P
     with node.daemon(), Client(node.socket) as client:
         with following(command, node) as lines:
             shown(lines)
-            node.write(XID.format(xid=79))
+            node.write(xid_line(79))
             last = int(shown(lines)["seq"])
             wait_until(lambda: acknowledged(client) >= last, f"an ack of {last}")
-        node.write(XID.format(xid=48))
+        node.write(xid_line(48))
         with following(command, node) as lines:
             after = shown(lines)
 
