@@ -18,7 +18,7 @@ from nodeagent.core.catalog.catalog import Settings
 from nodeagent.metrics import collector
 from nodeagent.metrics.telemetry_help import HELP
 from nodeagent.tables.load import load_catalog
-from tests.cli.live import Node
+from tests.cli.live import Node, xid_line
 from tests.documents import (
     BLOCK,
     DOCUMENTS,
@@ -36,7 +36,6 @@ from tests.documents import (
 )
 from tests.waiting import Lines
 
-XID = "NVRM: Xid (PCI:0000:3b:00): {xid}, pid=1234, name=python, and so on."
 SUBSCRIBING: Final = ROOT / "docs" / "subscribing.md"
 JOBS: Final = ROOT / "docs" / "jobs.md"
 """Its program is run by tests/job/test_document.py."""
@@ -49,7 +48,7 @@ TABLES: Final = [each for each in blocks("toml") if "kind" in tomllib.loads(each
 CONFIGURATIONS: Final = [each for each in blocks("toml") if each not in TABLES]
 
 SYSTEM_COMMANDS: Final = {
-    *("apt", "cp", "curl", "git", "modprobe", "node", "npm", "pip", "printf", "systemctl"),
+    *("apt", "cp", "curl", "git", "modprobe", "node", "npm", "printf", "python3", "systemctl"),
 }
 
 each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
@@ -87,9 +86,9 @@ def test_the_client_program_sees_the_state_then_events_and_goes_on_where_it_was(
     with node.daemon():
         with Subscriber(tmp_path, node) as lines:
             assert lines.until("all").endswith(": 'ALLOW'}\n")
-            node.write(XID.format(xid=79))
+            node.write(xid_line(79))
             first = lines.until("XID_79").split()
-        node.write(XID.format(xid=48))
+        node.write(xid_line(48))
         with Subscriber(tmp_path, node) as lines:
             second = lines.until(" ").split()
 

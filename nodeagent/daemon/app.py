@@ -18,7 +18,7 @@ from nodeagent.api.access.sockets import OutletError
 from nodeagent.api.control.audit import Audit
 from nodeagent.api.control.audit_log import AuditLog
 from nodeagent.api.control.context import Context
-from nodeagent.api.control.senders import Senders
+from nodeagent.api.control.public.senders import Senders
 from nodeagent.api.control.service import served
 from nodeagent.api.control.tables import Tables
 from nodeagent.api.jobs.door import JobDoor

@@ -6,7 +6,7 @@ from dataclasses import replace
 import msgspec
 
 from nodeagent.core.catalog.catalog import Catalog
-from nodeagent.tables.sources import UNTOLD
+from nodeagent.tables.sections.sources import UNTOLD
 
 _ENCODER = msgspec.json.Encoder(order="sorted")
 _DECODER = msgspec.json.Decoder(Catalog)

@@ -11,7 +11,7 @@ import msgspec
 from nodeagent.core.catalog.catalog import Row
 from nodeagent.core.model import Recovery
 from nodeagent.tables import words
-from nodeagent.tables.schema import RowForm
+from nodeagent.tables.sections.schema import RowForm
 from nodeagent.tables.sorts import Rule, sort_of
 from nodeagent.toml.fields import reads_duration
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nodeagent.core.catalog.catalog import Decoding, Row, canonical
-from nodeagent.tables import decoding, sources
 from nodeagent.tables.entry import Entry
 from nodeagent.tables.levels import is_stricter
 from nodeagent.tables.mindcluster.files import VendorLayer, lay_over, read_vendor_files, warn_of_rules_left
-from nodeagent.tables.rows import read_rows
-from nodeagent.tables.rules import read_rules
-from nodeagent.tables.schema import FileForm
+from nodeagent.tables.sections import decoding, sources
+from nodeagent.tables.sections.rows import read_rows
+from nodeagent.tables.sections.rules import read_rules
+from nodeagent.tables.sections.schema import FileForm
+from nodeagent.tables.sections.sources import Traits
 from nodeagent.tables.sorts import SORTS, Rule
-from nodeagent.tables.sources import Traits
 from nodeagent.toml.fields import read_form, refuse_unknown_keys
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.problem import Problem

@@ -13,8 +13,8 @@ from nodeagent.tables import size
 from nodeagent.tables.canonical import with_digest
 from nodeagent.tables.check import check
 from nodeagent.tables.layers import Merged, merge, read_layer, table_files
+from nodeagent.tables.sections.sources import UNTOLD
 from nodeagent.tables.sorts import SORTS, Rule
-from nodeagent.tables.sources import UNTOLD
 from nodeagent.toml.problem import Problem, Problems
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import shutil
-import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,14 +14,14 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from nodeagent.api import interface
 from nodeagent.config.jobs import JobsConfig
+from nodeagent.messages.generate import PROTO_ROOT
 from nodeagent.messages.pb import control_service_pb2, fault_service_pb2, types_pb2
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from tests.api.access.tcp import SERVER_NAMES, client, configured, opened
 from tests.api.certificates import Authority
 from tests.api.stage import FACTS, Stage
+from tests.buf import BUF
 
-PROTO: Final = Path(__file__).parents[2] / "proto"
-BUF: Final = Path(sys.prefix, "buf", "bin", "buf")
 SERVICE: Final = "nodeagent.v1.FaultService"
 LIMIT_S: Final = 60.0
 
@@ -33,7 +32,7 @@ def version_of(kept: Path) -> tuple[int, int]:
 
 
 def newest_kept() -> Path:
-    return max(PROTO.glob("kept/*.binpb"), key=version_of)
+    return max(PROTO_ROOT.glob("kept/*.binpb"), key=version_of)
 
 
 def own_files(kept: Path) -> dict[str, FileDescriptorProto]:
@@ -86,7 +85,7 @@ def test_the_version_grows_by_one_as_soon_as_anything_is_added_to_what_is_kept()
 
 
 async def test_what_would_break_those_who_were_built_for_what_is_kept_is_found(tmp_path: Path) -> None:
-    changed = shutil.copytree(PROTO, tmp_path / "proto")
+    changed = shutil.copytree(PROTO_ROOT, tmp_path / "proto")
     types = changed / "nodeagent" / "v1" / "types.proto"
     types.write_text(types.read_text().replace("uint64 seq = 1;", "uint64 seq = 90;"))
     status, said = await buf("breaking", changed, "--against", newest_kept())

@@ -21,6 +21,11 @@ LEFT_OUT = {"kernel.toml", "link.toml"}
 half of the time of a start."""
 
 
+def xid_line(xid: int) -> str:
+    """As NVIDIA's driver writes one to the kernel log."""
+    return f"NVRM: Xid (PCI:0000:3b:00): {xid}, pid=1234, name=python, and so on."
+
+
 @contextmanager
 def running(*arguments: str | Path) -> Iterator[Lines]:
     """The lines that a command prints while it runs; it is ended as a user would end it."""

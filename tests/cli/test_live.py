@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Nodeagent
-from tests.cli.live import Node, running
+from tests.cli.live import Node, running, xid_line
 
 ONCE_IS_TOO_OFTEN = """
 [[frequency]]
@@ -17,7 +17,6 @@ times = 1
 time_window = "24h"
 level = "ManuallySeparateNPU"
 """
-XID = "NVRM: Xid (PCI:0000:3b:00): {xid}, pid=1234, name=python, and so on."
 
 
 @pytest.fixture
@@ -30,7 +29,7 @@ def test_a_line_of_the_kernel_is_at_once_in_the_stream_the_events_and_the_status
 ) -> None:
     with node.daemon() as stream, running("events", "--follow", "-o", "json") as following:
         assert nodeagent("scan", "-o", "json").json[0]["by"] == "daemon"
-        node.write(XID.format(xid=79))
+        node.write(xid_line(79))
 
         assert "0000:3b:00.0" in stream.until("XID_79")
         event = json.loads(following.until("XID_79"))
@@ -51,10 +50,10 @@ def test_a_follower_goes_on_where_it_was_when_the_daemon_comes_back(node: Node) 
     with ExitStack() as stack:
         with node.daemon():
             following = stack.enter_context(running("events", "--follow", "--after", "0", "-o", "json"))
-            node.write(XID.format(xid=79))
+            node.write(xid_line(79))
             numbers = [json.loads(following.until("XID_79"))["seq"]]
         with node.daemon():
-            node.write(XID.format(xid=48))
+            node.write(xid_line(48))
             for line in following:
                 numbers.append(json.loads(line)["seq"])
                 if "XID_48" in line:
@@ -67,7 +66,7 @@ def test_a_follower_goes_on_where_it_was_when_the_daemon_comes_back(node: Node) 
 def test_events_are_found_by_number_device_code_and_kind(node: Node, nodeagent: Nodeagent) -> None:
     with node.daemon() as stream:
         for xid in (79, 48):
-            node.write(XID.format(xid=xid))
+            node.write(xid_line(xid))
             stream.until(f"XID_{xid}")
 
         every = nodeagent("events", "--after", "0", "-o", "json").json
@@ -94,7 +93,7 @@ def test_events_are_found_by_number_device_code_and_kind(node: Node, nodeagent: 
 
 def test_events_are_found_by_their_time(node: Node, nodeagent: Nodeagent) -> None:
     with node.daemon() as stream:
-        node.write(XID.format(xid=79))
+        node.write(xid_line(79))
         stream.until("XID_79")
         every = nodeagent("events", "--after", "0", "-o", "json").json
         lost = next(place for place, event in enumerate(every) if event["code"] == "XID_79")
@@ -112,7 +111,7 @@ def test_events_are_found_by_their_time(node: Node, nodeagent: Nodeagent) -> Non
         }
         with running("events", "--follow", "--since", at, "-o", "json") as following:
             followed = [json.loads(following.until("XID_79"))["seq"]]
-            node.write(XID.format(xid=48))
+            node.write(xid_line(48))
             followed.append(json.loads(following.until("XID_48"))["seq"])
 
     numbers = [event["seq"] for event in every]
@@ -129,7 +128,7 @@ def test_events_are_found_by_their_time(node: Node, nodeagent: Nodeagent) -> Non
 
 def test_what_nobody_knows_is_not_found_and_named(node: Node, nodeagent: Nodeagent) -> None:
     with node.daemon() as stream:
-        node.write(XID.format(xid=79))
+        node.write(xid_line(79))
         stream.until("XID_79")
         said = {
             words: (ran := nodeagent(*words.split()), ran.status, ran.out, ran.err)[1:]
@@ -160,7 +159,7 @@ def test_why_leads_from_the_verdict_to_the_line_of_the_log_and_of_the_table(
     node: Node, nodeagent: Nodeagent
 ) -> None:
     with node.daemon() as stream:
-        node.write(XID.format(xid=79))
+        node.write(xid_line(79))
         stream.until("XID_79")
 
         why = nodeagent("why", "0000:3b:00.0", "-o", "json").json[0]
@@ -169,7 +168,7 @@ def test_why_leads_from_the_verdict_to_the_line_of_the_log_and_of_the_table(
 
     first = why["contributions"][0]
     assert (why["device"]["verdict"], first["reason"]["code"]) == ("ISOLATE", "XID_79")
-    assert first["condition"]["evidence"]["line"] == XID.format(xid=79)
+    assert first["condition"]["evidence"]["line"] == xid_line(79)
     assert first["explanation"]["file"].startswith(f"{node.tables}/xid.toml:")
     assert [event["kind"] for event in first["events"]] == ["raised"]
     assert "because of the condition slot:0000:3b:00.0/XID_79#1 at SeparateNPU" in text
@@ -187,7 +186,7 @@ def test_why_says_how_a_person_ends_what_a_rule_raised(node: Node, nodeagent: No
     text = node.configuration.read_text().replace(shipped, f'{shipped}, "{site}"')
     node.configuration.write_text(text)
     with node.daemon() as stream:
-        node.write(XID.format(xid=79))
+        node.write(xid_line(79))
         stream.until("promoted")
         why = nodeagent("why", "0000:3b:00.0").out
         form = nodeagent("why", "0000:3b:00.0", "-o", "json").json[0]
@@ -209,7 +208,7 @@ def test_explain_asks_the_daemon(node: Node, nodeagent: Nodeagent) -> None:
 def test_without_a_daemon_scan_reads_the_sources_itself(node: Node, nodeagent_process: Nodeagent) -> None:
     good = nodeagent_process("scan", "-o", "json")
     with node.log.open("r+b", buffering=0) as log:
-        log.write(f"3,1,1,-;{XID.format(xid=79)}\n".encode())
+        log.write(f"3,1,1,-;{xid_line(79)}\n".encode())
         faulty = nodeagent_process("scan")
 
     assert (good.status, good.json[0]["by"], good.json[0]["result"]) == (0, "probe", "good")
@@ -232,10 +231,10 @@ def test_probe_runs_the_worker_by_hand_and_shows_what_it_reports(
     node: Node, nodeagent_process: Nodeagent
 ) -> None:
     with node.log.open("r+b", buffering=0) as log:
-        log.write(f"3,1,1,-;{XID.format(xid=79)}\n".encode())
+        log.write(f"3,1,1,-;{xid_line(79)}\n".encode())
         text = nodeagent_process("probe", "kmsg")
     form = nodeagent_process("probe", "kmsg", "-o", "json")
 
     assert (text.status, form.status) == (0, 0)
-    assert f"signal: 0000:3b:00.0 XID_79 once {XID.format(xid=79)}\n" in text.out
+    assert f"signal: 0000:3b:00.0 XID_79 once {xid_line(79)}\n" in text.out
     assert {"hello", "caught_up"} <= {report["type"] for report in form.json}

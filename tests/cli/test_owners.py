@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.cli.shared import owners
+from nodeagent.cli.shared.orders import owners
 
 NOBODY = pwd.getpwnam("nobody")
 

@@ -28,10 +28,9 @@ from nodeagent.store.records import ClockAnchor, Stamped, StoredEvent, Transacti
 from nodeagent.tables.canonical import encode_catalog
 from nodeagent.tables.load import load_catalog
 from tests.cli.conftest import ROOT, Nodeagent, Ran, events_of
-from tests.cli.live import Node
+from tests.cli.live import Node, xid_line
 from tests.store.samples import PATIENT, make_the_catalogs_texts
 
-XID = "NVRM: Xid (PCI:0000:3b:00): {xid}, pid=1234, name=python, and so on."
 RULE_NS = 1_767_323_045_000_000_000
 """2026-01-02T03:04:05Z."""
 
@@ -344,7 +343,7 @@ def test_a_real_daemons_store_tells_again_what_the_daemon_told(tmp_path: Path, n
     node = Node.within(tmp_path)
     with node.daemon() as stream:
         for xid in (79, 48):
-            node.write(XID.format(xid=xid))
+            node.write(xid_line(xid))
             stream.until(f"XID_{xid}")
         events = nodeagent("events", "-o", "json").out
         again = nodeagent("replay", tmp_path / "state", "-o", "json")

@@ -12,11 +12,9 @@ from pathlib import Path
 import pytest
 
 from nodeagent import __version__
-from tests.cli.live import Node
+from tests.cli.live import Node, xid_line
 from tests.documents import ROOT, block
 from tests.waiting import Lines
-
-XID = "NVRM: Xid (PCI:0000:3b:00): {xid}, pid=1234, name=python, and so on."
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +52,10 @@ def test_it_follows_a_daemon_over_its_restart_each_event_once(python: Path, tmp_
     with Following(python, tmp_path, node) as lines:
         with node.daemon():
             lines.until("all")
-            node.write(XID.format(xid=79))
+            node.write(xid_line(79))
             seen = [lines.until("XID_79").split()]
         with node.daemon():
-            node.write(XID.format(xid=48))
+            node.write(xid_line(48))
             while "XID_48" not in seen[-1]:
                 seen.append(lines.readline().split())
 

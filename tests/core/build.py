@@ -44,7 +44,7 @@ from nodeagent.core.model import (
     Tick,
     Verdict,
 )
-from nodeagent.tables.sources import UNTOLD
+from nodeagent.tables.sections.sources import UNTOLD
 
 HOUR_S = 3600
 DAY_S = 24 * HOUR_S

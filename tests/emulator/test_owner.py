@@ -69,7 +69,9 @@ def is_privileged() -> bool:
     [
         (),
         ("setpriv", "--bounding-set=-all"),
-        pytest.param(OF_ITS_OWN, marks=pytest.mark.skipif(not is_privileged(), reason="root may not all")),
+        pytest.param(
+            OF_ITS_OWN, marks=pytest.mark.skipif(not is_privileged(), reason="root lacks capabilities")
+        ),
     ],
 )
 def test_who_is_taken_for_the_hosts_takes_nothing_from_containers(

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from nodeagent.client import Client
-from tests.cli.live import Node
+from tests.cli.live import Node, xid_line
 from tests.documents import ROOT
 from tests.waiting import Lines, wait_until
 
@@ -22,7 +22,6 @@ EXAMPLES: Final = ROOT / "packaging/examples/clients"
 GO_PACKAGES: Final = Path("/usr/share/gocode/src/google.golang.org/grpc")
 """Where Debian has them; other systems have none that work without a network."""
 
-XID: Final = "NVRM: Xid (PCI:0000:3b:00): {xid}, pid=1234, name=python, and so on."
 NAME: Final = "scheduler"
 
 Command = Sequence[str | Path]
@@ -61,10 +60,10 @@ def test_it_shows_the_state_then_each_event_once_over_a_restart_of_the_daemon(
     with following(command, node) as lines:
         with node.daemon():
             state = shown(lines)
-            node.write(XID.format(xid=79))
+            node.write(xid_line(79))
             seen = [shown(lines)]
         with node.daemon():
-            node.write(XID.format(xid=48))
+            node.write(xid_line(48))
             while seen[-1]["code"] != "XID_48":
                 seen.append(shown(lines))
 
@@ -85,10 +84,10 @@ def test_it_goes_on_after_what_it_has_acknowledged(command: Command, tmp_path: P
     with node.daemon(), Client(node.socket) as client:
         with following(command, node) as lines:
             shown(lines)
-            node.write(XID.format(xid=79))
+            node.write(xid_line(79))
             last = int(shown(lines)["seq"])
             wait_until(lambda: acknowledged(client) >= last, f"an ack of {last}")
-        node.write(XID.format(xid=48))
+        node.write(xid_line(48))
         with following(command, node) as lines:
             after = shown(lines)
 
@@ -101,7 +100,7 @@ def test_it_ends_with_the_reason_where_trying_again_cannot_help(command: Command
     with node.daemon():
         ended = subprocess.run(
             [*command[:-1], too_long],
-            env=_environment(node),
+            env=_environment(node.socket),
             capture_output=True,
             text=True,
             timeout=60,
@@ -112,10 +111,28 @@ def test_it_ends_with_the_reason_where_trying_again_cannot_help(command: Command
     assert "consumer" in ended.stderr
 
 
+def test_no_two_wait_for_the_same_times(command: Command, tmp_path: Path) -> None:
+    """Or all clients of a rack would come back at once."""
+    assert pauses_ms(command, tmp_path) != pauses_ms(command, tmp_path)
+
+
+def pauses_ms(command: Command, folder: Path) -> list[int]:
+    """How long it waits before each of three tries, where no daemon answers."""
+    environment = _environment(folder / "nobody.sock")
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        lines = Lines(process.stderr)
+        try:
+            said = [lines.until("asking again in") for _ in range(3)]
+        finally:
+            process.kill()
+    return [int(line.partition("asking again in ")[2].split()[0]) for line in said]
+
+
 @contextmanager
 def following(command: Command, node: Node) -> Iterator[Lines]:
     """What the client prints. It is killed at the end."""
-    process = subprocess.Popen(command, env=_environment(node), stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, env=_environment(node.socket), stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
         yield Lines(process.stdout)
@@ -133,10 +150,6 @@ def acknowledged(client: Client) -> int:
     return next((each.seq for each in client.consumers() if each.name == NAME), 0)
 
 
-def _environment(node: Node | None = None) -> dict[str, str]:
-    here = {"NODEAGENT_PROTO": str(ROOT / "proto")}
-    return (
-        {**os.environ, **here}
-        if node is None
-        else {**os.environ, **here, "NODEAGENT_SOCKET": str(node.socket)}
-    )
+def _environment(socket: Path | None = None) -> dict[str, str]:
+    at = {} if socket is None else {"NODEAGENT_SOCKET": str(socket)}
+    return {**os.environ, "NODEAGENT_PROTO": str(ROOT / "proto"), **at}

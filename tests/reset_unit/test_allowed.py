@@ -10,7 +10,6 @@ from nodeagent.reset_unit.exchange.trusted import Untrusted
 from tests.reset_unit.conftest import Desk
 
 NOBODY = 65534
-WHO_IS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only what root obeys is checked")
 
 
 @pytest.mark.parametrize("mode", ["off", "dry-run"])
@@ -65,7 +64,7 @@ def test_a_configuration_with_an_error_allows_nothing(desk: Desk) -> None:
     assert "reset.limit: 0: must be a whole number" in result.reason
 
 
-@WHO_IS_ROOT
+@pytest.mark.root
 def test_a_configuration_that_others_may_write_allows_nothing(desk: Desk) -> None:
     desk.config.chmod(0o666)
     result = desk.do()
@@ -74,7 +73,7 @@ def test_a_configuration_that_others_may_write_allows_nothing(desk: Desk) -> Non
     assert desk.resets == 0
 
 
-@WHO_IS_ROOT
+@pytest.mark.root
 def test_a_configuration_of_another_user_allows_nothing(desk: Desk) -> None:
     os.chown(desk.config, NOBODY, NOBODY)
     result = desk.do()
@@ -82,7 +81,7 @@ def test_a_configuration_of_another_user_allows_nothing(desk: Desk) -> None:
     assert (result.state, result.reason) == ("refused", f"the configuration is not root's alone: {why}")
 
 
-@WHO_IS_ROOT
+@pytest.mark.root
 def test_a_record_that_others_may_write_counts_nothing_and_nothing_is_reset(desk: Desk) -> None:
     desk.record.mkdir()
     desk.record.chmod(0o777)
@@ -102,12 +101,12 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "etc/site/c.toml"
 
 
-@WHO_IS_ROOT
+@pytest.mark.root
 def test_a_file_in_folders_that_are_roots_alone_is_trusted(file: Path) -> None:
     trusted.check(file)
 
 
-@WHO_IS_ROOT
+@pytest.mark.root
 def test_a_folder_above_that_others_may_write_is_named(file: Path) -> None:
     above = file.parents[1]
     above.chmod(0o775)
@@ -117,7 +116,7 @@ def test_a_folder_above_that_others_may_write_is_named(file: Path) -> None:
     trusted.check(file)
 
 
-@WHO_IS_ROOT
+@pytest.mark.root
 def test_a_folder_above_of_another_user_is_named(file: Path) -> None:
     os.chown(file.parent, NOBODY, -1)
     with pytest.raises(
@@ -126,7 +125,7 @@ def test_a_folder_above_of_another_user_is_named(file: Path) -> None:
         trusted.check(file)
 
 
-@WHO_IS_ROOT
+@pytest.mark.root
 def test_all_that_a_link_leads_through_counts(file: Path, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     os.chown(tmp_path / "home", NOBODY, -1)
@@ -141,7 +140,7 @@ def test_all_that_a_link_leads_through_counts(file: Path, tmp_path: Path) -> Non
         trusted.check(tmp_path / "link")
 
 
-@WHO_IS_ROOT
+@pytest.mark.root
 def test_links_that_lead_in_a_circle_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")

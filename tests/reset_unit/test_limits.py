@@ -232,7 +232,7 @@ def test_what_no_window_spans_any_more_is_forgotten(record: Record) -> None:
     assert [each.ago_ns for each in resets_of_late(record.folder, days_8, late)] == [HOUR_NS]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs another user's folder")
+@pytest.mark.root
 def test_a_record_of_somebody_else_is_not_believed(record: Record) -> None:
     os.chown(record.folder / "resets", 65534, -1)
     with pytest.raises(ValueError, match="belongs to uid 65534: it must be root's"):

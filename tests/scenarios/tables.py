@@ -36,7 +36,7 @@ from nodeagent.core.catalog.catalog import (
     canonical,
 )
 from nodeagent.core.model import Affects, CountedBy, Kind, Level, Recovery, ResetMode
-from nodeagent.tables.sources import UNTOLD
+from nodeagent.tables.sections.sources import UNTOLD
 from tests.scenarios.wording import options_of, parse_ns
 
 

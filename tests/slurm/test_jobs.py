@@ -15,7 +15,7 @@ from tests.stories.daemon import ROOT
 
 pytestmark = [
     pytest.mark.root,
-    pytest.mark.skipif(not HAS_CGROUPS, reason="the daemon knows a job by its cgroup"),
+    pytest.mark.skipif(not HAS_CGROUPS, reason="cgroups' first version is not mounted: steps have no groups"),
 ]
 
 HEALS: Final = 0x80A18008

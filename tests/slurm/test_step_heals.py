@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.root,
     pytest.mark.slow,
     pytest.mark.xdist_group("slurm-step"),
-    pytest.mark.skipif(not HAS_CGROUPS, reason="without cgroups nothing says whose a process is"),
+    pytest.mark.skipif(not HAS_CGROUPS, reason="cgroups' first version is not mounted: steps have no groups"),
 ]
 
 CHIP = "npu0"

@@ -2,24 +2,23 @@
 starting.
 """
 
-import asyncio
 import random
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from nodeagent.core.model import Carried, Hold, Tick
-from nodeagent.store.damage.repair import finish
 from nodeagent.store.disk.writer import as_ours
-from nodeagent.store.layout import CARRIED, DAMAGE, EVENT, INPUT, STATE, Table
+from nodeagent.store.layout import CARRIED, DAMAGE, EVENT, INPUT, STATE
 from nodeagent.store.ledger import Ledger
 from nodeagent.store.records import Recovery
 from tests.store.conftest import StartChild
+from tests.store.damaged import CELLS, Look, change_a_letter, cut, fill, hold, look, overwrite, spoil
 from tests.store.samples import (
     MACHINE,
     PATIENT,
@@ -33,99 +32,6 @@ from tests.store.samples import (
 
 FLIPS = 400
 """Of the bytes of a store of some 60 kB: enough to meet each kind of page, row and pointer."""
-
-
-def hold(number: int) -> Carried:
-    return Carried(
-        cell=Hold(
-            id=f"die-{number}/hold", device_id=f"die-{number}", owner="uid:0", reason="RMA", since_ns=number
-        )
-    )
-
-
-CELLS = [condition(1), hold(2), hold(3)]
-
-
-async def fill(directory: Path) -> Recovery:
-    """Three cells in the base, three inputs since, six events, an entry of the audit log, a consumer, a
-    catalog.
-    """
-    ledger = Ledger(directory, MACHINE, limits=PATIENT, wall_ns=lambda: WALL_NS)
-    await ledger.open()
-    for number in range(1, 4):
-        await ledger.commit(transaction(number))
-    await ledger.put_catalog("d1", b"tables" * 2000, "loaded")
-    await ledger.compact(CELLS, 3)
-    for number in range(4, 7):
-        await ledger.commit(transaction(number))
-    await ledger.ack("volcano", "uid:0", ledger.store_id, 5)
-    await ledger.audit(WALL_NS, "uid 0", "IsolateDevice", "npu2", "isolated: RMA")
-    await ledger.close()
-    return (await look(directory)).recovery
-
-
-@dataclass(frozen=True)
-class Look:
-    """What a start finds, and what can be read then."""
-
-    recovery: Recovery
-    durable: bool
-    events: list[int]
-    damaged_events: int
-    consumers: list[str]
-    audited: list[str]
-
-
-async def look(directory: Path, reports_damage: bool = False) -> Look:
-    ledger = Ledger(directory, MACHINE, limits=PATIENT, wall_ns=lambda: WALL_NS)
-    recovery = await ledger.open()
-    try:
-        if reports_damage:
-            reporting = replace(transaction(recovery.last_seq + 1), reports_damage=True)
-            assert (await ledger.commit(reporting)).durable
-        return Look(
-            recovery=recovery,
-            durable=ledger.durable,
-            events=[event.seq for event in await ledger.read_events(0)],
-            damaged_events=ledger.damaged_events,
-            consumers=[consumer.name for consumer in ledger.consumers()],
-            audited=[row[4] for row in await ledger.read_audit()],
-        )
-    finally:
-        await ledger.close()
-
-
-def overwrite(file: Path, at: int, size: int) -> None:
-    with file.open("r+b") as opened:
-        opened.seek(at)
-        opened.write(b"\xa5" * size)
-
-
-def spoil(table: Table, key: int, change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
-    """Another body in one row, under the checksum of before."""
-
-    def do(directory: Path) -> None:
-        with closing(sqlite3.connect(directory / "store.db")) as connection:
-            where = f"FROM {table.name} WHERE {table.columns[0]} = {key}"
-            (body,) = connection.execute(f"SELECT body {where}").fetchone()
-            connection.execute(
-                f"UPDATE {where.removeprefix('FROM ').replace(' WHERE', ' SET body = ? WHERE')}",
-                (change(body),),
-            )
-            connection.commit()
-
-    return do
-
-
-def change_a_letter(body: bytes) -> bytes:
-    return body.replace(b"RMA", b"RNA").replace(b"npu0", b"npu1")
-
-
-def cut(body: bytes) -> bytes:
-    return body[:-3]
-
-
-# --------------------------------------------------------------------------- what damage costs
 
 
 @pytest.mark.parametrize("at", [0, 16, 18, 20, 21, 28, 44, 52, 56, 60, 96])
@@ -317,7 +223,9 @@ async def test_a_log_without_its_file_gives_back_what_it_holds(
     assert damage.why == "the file is gone, and its log is there"
 
 
-# --------------------------------------------------------------------------- each byte
+async def test_the_checksum_of_a_state_is_none_of_another_schema() -> None:
+    row = (1, *("u", 1, "m"), *(0,) * 6, *(None,) * 4, *(0,) * 4)
+    assert replace(STATE, word="state 3").sealed(row) != STATE.sealed(row)
 
 
 def places(size: int) -> Iterator[int]:
@@ -361,87 +269,3 @@ def check(found: Look, before: Recovery, at: int) -> None:
         ), place
     if not found.consumers or not found.audited or recovery.cursors != before.cursors:
         assert recovery.damages or not found.audited, place
-
-
-# --------------------------------------------------------------------------- until it is reported
-
-
-async def test_damage_is_found_again_until_it_was_told(tmp_path: Path) -> None:
-    await fill(tmp_path)
-    spoil(INPUT, 5, cut)(tmp_path)
-    first = (await look(tmp_path)).recovery.damages
-    assert (await look(tmp_path, reports_damage=True)).recovery.damages == first != ()
-    assert (await look(tmp_path)).recovery.damages == ()
-
-
-async def test_a_second_damage_is_told_beside_the_first(tmp_path: Path) -> None:
-    await fill(tmp_path)
-    spoil(INPUT, 5, cut)(tmp_path)
-    await look(tmp_path)
-    spoil(INPUT, 6, cut)(tmp_path)
-    assert [damage.why for damage in (await look(tmp_path)).recovery.damages] == [
-        "input 5 is not as it was written",
-        "input 6 is not as it was written",
-    ]
-
-
-async def test_damage_found_while_running_keeps_the_numbers_and_goes_on_from_the_live_cells(
-    tmp_path: Path,
-) -> None:
-    before = await fill(tmp_path)
-    changes: asyncio.Queue[bool] = asyncio.Queue()
-    ledger = Ledger(
-        tmp_path,
-        MACHINE,
-        limits=replace(PATIENT, retry_s=0.02),
-        carry=lambda: CELLS,
-        wall_ns=lambda: WALL_NS,
-        on_durability_change=lambda: changes.put_nowait(ledger.durable),
-    )
-    await ledger.open()
-    spoil_all_but_the_first_page(tmp_path / "store.db")
-    with pytest.raises(Exception, match="malformed"):
-        await ledger.read_events(0)
-    assert [await changes.get(), await changes.get()] == [False, True]
-    (damage,) = ledger.damages
-    assert damage.is_whole
-    committed = await ledger.commit(replace(transaction(7), reports_damage=True))
-    assert (committed.last_seq, committed.durable) == (7, True)
-    assert committed.store_id.uuid == before.store_id.uuid
-    assert committed.store_id.epoch > before.store_id.epoch
-    await ledger.close()
-    found = await look(tmp_path)
-    assert found.recovery.carried == tuple(CELLS)
-    assert [stamped.input for stamped in found.recovery.inputs] == [signal(7)]
-    assert (found.events, found.recovery.damages) == ([7], ())
-
-
-def spoil_all_but_the_first_page(file: Path) -> None:
-    overwrite(file, 4096, file.stat().st_size - 4096)
-
-
-# --------------------------------------------------------------------------- a repair that was interrupted
-
-
-async def test_a_repair_that_dies_before_the_new_file_has_the_name_is_finished_by_the_next(
-    tmp_path: Path,
-) -> None:
-    before = await fill(tmp_path)
-    (tmp_path / "store.db").rename(tmp_path / "store.db.new")
-    (tmp_path / "store.db-wal").write_bytes(b"of the damaged file")
-    found = await look(tmp_path)
-    assert (found.recovery.inputs, found.recovery.damages) == (before.inputs, ())
-    assert not (tmp_path / "store.db.new").exists()
-
-
-async def test_a_new_file_that_was_not_finished_is_thrown_away(tmp_path: Path) -> None:
-    before = await fill(tmp_path)
-    (tmp_path / "store.db.new").write_bytes(b"half")
-    finish(tmp_path / "store.db")
-    assert [name for name in names_in(tmp_path) if ".new" in name] == []
-    assert (await look(tmp_path)).recovery.inputs == before.inputs
-
-
-async def test_the_checksum_of_a_state_is_none_of_another_schema() -> None:
-    row = (1, *("u", 1, "m"), *(0,) * 6, *(None,) * 4, *(0,) * 4)
-    assert replace(STATE, word="state 3").sealed(row) != STATE.sealed(row)

@@ -163,7 +163,7 @@ async def test_no_name_in_the_kernels_own_lines_is_taken_for_a_fault(
     assert after["actions"] == []
 
 
-@pytest.mark.skipif(not Forger.can_use_up_memory(), reason="no memory and cpuset groups of their own")
+@pytest.mark.skipif(not Forger.can_use_up_memory(), reason="no memory and cpuset of cgroups' first version")
 async def test_the_names_in_a_report_of_memory_used_up_are_no_other_fault(
     launch_gpus: LaunchGpus, follow: Follow, written: KernelLog, all_logged: RealKernelLog, tmp_path: Path
 ) -> None:

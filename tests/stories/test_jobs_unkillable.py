@@ -7,7 +7,7 @@ import pytest
 
 from nodeagent.client import EventKind
 from nodeagent.job.model import Status
-from tests.job.shell.test_ends import freeze, freezer
+from tests.cgroups import freeze, freezer, needs
 from tests.reset_unit.acting import INBAND
 from tests.stories.jobs import Job, claim, supervised
 from tests.stories.test_jobs_recovery import living
@@ -23,7 +23,7 @@ async def verdict_of_node(job: Job) -> str:
     return next(each.verdict.value for each in devices if each.name == "node")
 
 
-@pytest.mark.skipif(not Path("/sys/fs/cgroup/freezer").is_dir(), reason="no cgroup-v1 freezer here")
+@needs("freezer")
 async def test_a_frozen_rank_sends_the_job_away_and_the_node_takes_no_new_jobs_until_it_is_released(
     tmp_path: Path,
 ) -> None:

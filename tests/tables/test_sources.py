@@ -11,7 +11,7 @@ import pytest
 from nodeagent.core.catalog.catalog import Catalog, OnceHold, Settings, SourceTraits
 from nodeagent.tables.canonical import decode_catalog, encode_catalog, with_digest
 from nodeagent.tables.load import Loaded, TablesError, load_catalog
-from nodeagent.tables.sources import UNTOLD
+from nodeagent.tables.sections.sources import UNTOLD
 
 Load = Callable[..., Loaded]
 

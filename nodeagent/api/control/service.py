@@ -17,11 +17,12 @@ from google.protobuf.message import Message
 
 from nodeagent.api import request_fields, rpc_binding
 from nodeagent.api.access.credentials import Caller, Identify, Role
-from nodeagent.api.control import claims, forgetting, inject, isolation, jobs, public_faults, quiesce, resets
+from nodeagent.api.control import claims, forgetting, inject, isolation, jobs, quiesce, resets
 from nodeagent.api.control.audit import Audit
 from nodeagent.api.control.audit_log import AuditLog
 from nodeagent.api.control.context import Context, Done
-from nodeagent.api.control.senders import Senders
+from nodeagent.api.control.public import report
+from nodeagent.api.control.public.senders import Senders
 from nodeagent.api.control.tables import Tables
 from nodeagent.api.refusal import Refusal, Status
 
@@ -54,7 +55,7 @@ def served(context: Context, tables: Tables, audit: Audit, senders: Senders) -> 
         "ListAudit": audit.list_audit,
         "ReloadTables": tables.reload_tables,
         "Inject": partial(inject.inject, context),
-        "ReportPublicFault": partial(public_faults.report_public_fault, context, senders),
+        "ReportPublicFault": partial(report.report_public_fault, context, senders),
     }
 
 

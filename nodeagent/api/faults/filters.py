@@ -4,21 +4,17 @@ So a subscriber to a minimum level is notified when a device leaves that level. 
 stream, since it remembers the level each device had.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable
 
 from nodeagent.api import messages
 from nodeagent.api.access.limits import MAX_FILTER_CODES, MAX_FILTER_DEVICES, MAX_NAME_LENGTH
 from nodeagent.api.refusal import Refusal, Status
-from nodeagent.core.catalog.codes import canonical
+from nodeagent.core.catalog.codes import canonical, covers
 from nodeagent.core.model import EventKind, Level
 from nodeagent.messages import enums
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from nodeagent.messages.pb import types_pb2
 from nodeagent.store.records import Publication, StoredEvent
-
-ANY: Final = "*"
-"""Ends the name of a family of codes: every code that begins as it does."""
 
 _NEVER_LOWERS = frozenset(
     {
@@ -55,16 +51,7 @@ def level_of(number: types_pb2.Level, field: str) -> Level | None:
 
 def device_names(names: Iterable[str], field: str) -> tuple[str, ...]:
     """Names or ids of devices as a request gives them. Refuses too many and too long ones."""
-    checked = tuple(names)
-    if len(checked) > MAX_FILTER_DEVICES:
-        raise Refusal(Status.INVALID_ARGUMENT, f"{field}: {len(checked)} names; at most {MAX_FILTER_DEVICES}")
-    for name in checked:
-        if not 0 < len(name) <= MAX_NAME_LENGTH:
-            raise Refusal(
-                Status.INVALID_ARGUMENT,
-                f"{field}: a name has 1 to {MAX_NAME_LENGTH} characters, not {len(name)}",
-            )
-    return checked
+    return _words(names, MAX_FILTER_DEVICES, "name", field)
 
 
 class Filter:
@@ -74,7 +61,7 @@ class Filter:
         self.devices = device_names(message.devices, f"{field}.devices")
         self._devices = frozenset(self.devices)
         self._kinds = frozenset(_kind(number, f"{field}.kinds") for number in message.kinds)
-        self._codes = tuple(map(canonical, _codes(message.codes, f"{field}.codes")))
+        self._codes = tuple(map(canonical, _words(message.codes, MAX_FILTER_CODES, "code", f"{field}.codes")))
         self._minimum = level_of(message.minimum_level, f"{field}.minimum_level")
         self._levels: dict[str, Level] = {}
         self._knows_all = False
@@ -101,7 +88,7 @@ class Filter:
         )
 
     def _has_code(self, code: str) -> bool:
-        return any(_is_of(code, each) for each in self._codes)
+        return any(covers(each, code) for each in self._codes)
 
     def _reaches(self, stored: StoredEvent, minimum: Level) -> bool:
         event = stored.event
@@ -113,20 +100,17 @@ class Filter:
         return any(messages.at_least(level, minimum) for level in levels if level is not None)
 
 
-def _is_of(code: str, named: str) -> bool:
-    return code.startswith(named.removesuffix(ANY)) if named.endswith(ANY) else code == named
-
-
-def _codes(codes: Sequence[str], field: str) -> Sequence[str]:
-    if len(codes) > MAX_FILTER_CODES:
-        raise Refusal(Status.INVALID_ARGUMENT, f"{field}: {len(codes)} codes; at most {MAX_FILTER_CODES}")
-    for code in codes:
-        if not 0 < len(code) <= MAX_NAME_LENGTH:
+def _words(texts: Iterable[str], most: int, what: str, field: str) -> tuple[str, ...]:
+    found = tuple(texts)
+    if len(found) > most:
+        raise Refusal(Status.INVALID_ARGUMENT, f"{field}: {len(found)} {what}s; at most {most}")
+    for text in found:
+        if not 0 < len(text) <= MAX_NAME_LENGTH:
             raise Refusal(
                 Status.INVALID_ARGUMENT,
-                f"{field}: a code has 1 to {MAX_NAME_LENGTH} characters, not {len(code)}",
+                f"{field}: a {what} has 1 to {MAX_NAME_LENGTH} characters, not {len(text)}",
             )
-    return codes
+    return found
 
 
 def _kind(number: types_pb2.EventKind, field: str) -> EventKind:

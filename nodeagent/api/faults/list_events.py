@@ -6,7 +6,7 @@ that nothing passes costs turns, and no memory.
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from nodeagent.api.access.limits import MAX_LISTED_BYTES
@@ -14,7 +14,7 @@ from nodeagent.api.access.turns import Turns
 from nodeagent.api.faults.filters import Filter
 from nodeagent.api.faults.frames import Frames
 from nodeagent.api.faults.history import History
-from nodeagent.api.faults.times import ALWAYS, EVER_NS, Span, Times, narrowed
+from nodeagent.api.faults.times import ALWAYS, EVER_NS, Span, Times, begun, ended
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.store.records import StoredEvent
 
@@ -57,10 +57,12 @@ class Search:
     times: Times = ALWAYS
 
     async def oldest(self) -> Listing:
-        """The first ones."""
+        """The first ones. Where they end is only looked for once all of a page is of other times: while pages
+        are full, who asks for one after the other would have it looked for each time.
+        """
         found = _Found(self.limit)
-        span = await self._span()
-        position, scanned = span.after_seq, 0
+        span = await self._begun()
+        position, scanned, is_ended = span.after_seq, 0, not self._narrows
         while scanned < MAX_SCANNED and not found.is_full and (self._is_open or position < span.until_seq):
             async with self.turns.turn(self.identity):
                 events = await self.history.read(position)
@@ -68,6 +70,8 @@ class Search:
             if not events:
                 return Listing(events=found.events, next_after_seq=position, more=False)
             scanned += len(events)
+            if not is_ended and not any(self.times.contain(each.wall_ns) for each in events):
+                span, is_ended = await self._ended(replace(span, after_seq=position)), True
         last_seq = self.history.last_seq if self._is_open else span.until_seq
         return Listing(events=found.events, next_after_seq=position, more=position < last_seq)
 
@@ -76,13 +80,24 @@ class Search:
         """Whether what comes while it looks is asked for too."""
         return self.times.until_ns == EVER_NS
 
-    async def _span(self) -> Span:
-        """Where what is asked for can be. What memory has while the disk fails is little: all of it."""
+    @property
+    def _narrows(self) -> bool:
+        """What memory has while the disk fails is little: all of it is looked at."""
+        return self.times != ALWAYS and self.history.durable
+
+    async def _begun(self) -> Span:
+        """Of all numbers, without those before what is asked for."""
         last_seq = self.history.last_seq
-        if self.times == ALWAYS or not self.history.durable:
+        if not self._narrows:
             return Span(after_seq=self.after_seq, until_seq=last_seq)
         kept = Span(after_seq=max(self.after_seq, self.history.oldest_seq - 1), until_seq=last_seq)
-        return await narrowed(kept, self.times, self.history, self.turns, self.identity)
+        return await begun(kept, self.times, self.history, self.turns, self.identity)
+
+    async def _ended(self, span: Span) -> Span:
+        """Without those after it."""
+        if not self._narrows:
+            return span
+        return await ended(span, self.times, self.history, self.turns, self.identity)
 
     def _passes(self, stored: StoredEvent) -> bool:
         """The filter sees every event, also those of other times."""
@@ -98,7 +113,7 @@ class Search:
 
     async def newest(self) -> Listing:
         """The last ones."""
-        span = await self._span()
+        span = await self._ended(await self._begun())
         last_seq = begin = span.until_seq
         floor = max(span.after_seq, self.history.oldest_seq - 1, last_seq - MAX_SCANNED)
         found = _Found(self.limit)

@@ -57,19 +57,23 @@ class Span:
     until_seq: int
 
 
-async def narrowed(span: Span, times: Times, history: History, turns: Turns, identity: str) -> Span:
-    """Without the numbers before the first and after the last event of these times."""
-    after_seq, until_seq = span.after_seq, span.until_seq
-    found: int | None = None
-    while times.since_ns > 0 and found is None and after_seq < until_seq:
-        end = min(after_seq + _LOOKED_AT, until_seq)
+async def begun(span: Span, times: Times, history: History, turns: Turns, identity: str) -> Span:
+    """Without the numbers before the first event that is not too early."""
+    after_seq, found = span.after_seq, None
+    while times.since_ns > 0 and found is None and after_seq < span.until_seq:
+        end = min(after_seq + _LOOKED_AT, span.until_seq)
         async with turns.turn(identity):
             found = await history.first_since(after_seq, end, times.since_ns)
         after_seq = end if found is None else found - 1
-    found = None
-    while times.until_ns < EVER_NS and found is None and after_seq < until_seq:
-        begin = max(after_seq, until_seq - _LOOKED_AT)
+    return Span(after_seq=after_seq, until_seq=span.until_seq)
+
+
+async def ended(span: Span, times: Times, history: History, turns: Turns, identity: str) -> Span:
+    """Without the numbers after the last event that is not too late."""
+    until_seq, found = span.until_seq, None
+    while times.until_ns < EVER_NS and found is None and span.after_seq < until_seq:
+        begin = max(span.after_seq, until_seq - _LOOKED_AT)
         async with turns.turn(identity):
             found = await history.last_before(begin, until_seq, times.until_ns)
         until_seq = begin if found is None else found
-    return Span(after_seq=after_seq, until_seq=until_seq)
+    return Span(after_seq=span.after_seq, until_seq=until_seq)

@@ -30,6 +30,11 @@ def is_hexadecimal(code: str) -> bool:
     return len(code) in (8, 9) and _HEX_DIGITS.issuperset(code.upper())
 
 
+def covers(named: str, key: str) -> bool:
+    """Whether it is that code, or the family (``XID_*``) that holds it; both as they are compared."""
+    return key.startswith(named[:-1]) if named.endswith("*") else named == key
+
+
 def part_of(key: str) -> str:
     """The part of a chip, three digits, that an event code of the device names as it is compared; else ""."""
     on_device = len(key) == 8 and key[0] == "8" and is_hexadecimal(key)

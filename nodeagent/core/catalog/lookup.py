@@ -19,6 +19,7 @@ from nodeagent.core.catalog.catalog import (
     canonical,
     is_hexadecimal,
 )
+from nodeagent.core.catalog.codes import covers
 from nodeagent.core.model import Kind, Level
 from nodeagent.core.verdicts.judge import phases
 
@@ -152,8 +153,8 @@ class Lookup:
         )
 
     def _relations(self, key: str) -> Relations | None:
-        as_code = tuple(rule for rule, code, _ in self._related if _names(code, key))
-        as_with = tuple(rule for rule, _, codes in self._related if any(_names(code, key) for code in codes))
+        as_code = tuple(rule for rule, code, _ in self._related if covers(code, key))
+        as_with = tuple(rule for rule, _, codes in self._related if any(covers(code, key) for code in codes))
         if not as_code and not as_with:
             return None
         return Relations(
@@ -170,8 +171,3 @@ class Lookup:
 
 def _that(rules: Iterable[RelationRule], then: str) -> tuple[RelationRule, ...]:
     return tuple(rule for rule in rules if rule.then == then)
-
-
-def _names(named: str, key: str) -> bool:
-    """Whether a code of a rule, which may be a family, is or holds the other; both as they are compared."""
-    return key.startswith(named[:-1]) if named.endswith("*") else named == key

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from nodeagent.api.control.senders import Senders
+from nodeagent.api.control.public.senders import Senders
 from nodeagent.config.agent import Config
 from nodeagent.config.drivers import ChipsConfig, DriverConfig, NvidiaConfig, VendorConfig
 from nodeagent.core.catalog.catalog import Catalog

@@ -11,7 +11,7 @@ from nodeagent.core.catalog.codes import canonical, is_hexadecimal
 from nodeagent.core.model import Kind, Level
 from nodeagent.tables.levels import is_stricter
 from nodeagent.tables.mindcluster.keys import Refused, entries, fields
-from nodeagent.tables.sources import NETWORK_CODES
+from nodeagent.tables.sections.sources import NETWORK_CODES
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.source import Source
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from nodeagent.core.catalog.catalog import CounterRule
-from nodeagent.tables.schema import Code, Identifier, RuleForm, TimeWindow
+from nodeagent.tables.sections.schema import Code, Identifier, RuleForm, TimeWindow
 from nodeagent.tables.sorts.sort import Sort, raised_code
 from nodeagent.tables.words import duration
 

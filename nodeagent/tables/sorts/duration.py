@@ -4,7 +4,7 @@ from msgspec import field
 
 from nodeagent.core.catalog.catalog import DurationRule
 from nodeagent.core.model import Level
-from nodeagent.tables.schema import Codes, RuleForm, UpToOneDay, UpToTenMinutes
+from nodeagent.tables.sections.schema import Codes, RuleForm, UpToOneDay, UpToTenMinutes
 from nodeagent.tables.sorts.sort import Objections, Sort, codes_of_list, manual_separation
 from nodeagent.tables.words import duration
 

@@ -7,7 +7,7 @@ from msgspec import Meta, field
 from nodeagent.core.catalog.catalog import SECOND_NS, FrequencyRule
 from nodeagent.core.model import CountedBy, Kind, Level
 from nodeagent.tables.levels import objection
-from nodeagent.tables.schema import (
+from nodeagent.tables.sections.schema import (
     Codes,
     KindOfCode,
     ReleaseWindow,

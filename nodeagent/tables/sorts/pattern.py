@@ -7,7 +7,7 @@ from msgspec import Meta
 from nodeagent.core.catalog.catalog import Pattern
 from nodeagent.core.model import Assertion
 from nodeagent.tables.patterns.templates import pattern_objections
-from nodeagent.tables.schema import RuleForm
+from nodeagent.tables.sections.schema import RuleForm
 from nodeagent.tables.sorts.sort import Named, Objections, Sort
 
 

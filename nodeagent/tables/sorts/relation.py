@@ -6,7 +6,7 @@ from msgspec import field
 
 from nodeagent.core.catalog.catalog import RelationRule
 from nodeagent.core.model import Level
-from nodeagent.tables.schema import Code, Codes, RuleForm, UpToOneDay
+from nodeagent.tables.sections.schema import Code, Codes, RuleForm, UpToOneDay
 from nodeagent.tables.sorts.sort import Named, Objections, Sort, manual_separation
 from nodeagent.tables.words import duration
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from nodeagent.core.catalog.catalog import DurationRule, FrequencyRule, Pattern, RaisingRule, RelationRule
 from nodeagent.core.model import Level
-from nodeagent.tables.schema import RuleForm
+from nodeagent.tables.sections.schema import RuleForm
 
 Rule = FrequencyRule | DurationRule | RaisingRule | RelationRule | Pattern
 """Whatever has an id."""

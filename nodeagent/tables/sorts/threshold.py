@@ -3,7 +3,7 @@
 from msgspec import field
 
 from nodeagent.core.catalog.catalog import ThresholdRule
-from nodeagent.tables.schema import Code, Finite, Identifier, RuleForm, UpToOneDay
+from nodeagent.tables.sections.schema import Code, Finite, Identifier, RuleForm, UpToOneDay
 from nodeagent.tables.sorts.sort import Objections, Sort, raised_code
 from nodeagent.tables.words import duration
 

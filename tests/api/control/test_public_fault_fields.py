@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from nodeagent.api.control import public_fault_fields as fields
-from nodeagent.api.control.public_fault_fields import ThisNode
+from nodeagent.api.control.public import fields
+from nodeagent.api.control.public.fields import ThisNode
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.core.model import (
     Assertion,

@@ -3,7 +3,7 @@
 import pytest
 
 from nodeagent.api.access.credentials import Caller, Role
-from nodeagent.api.control.senders import Senders
+from nodeagent.api.control.public.senders import Senders
 from nodeagent.api.refusal import Refusal, Status
 from nodeagent.config.public import PublicConfig, SenderConfig
 from nodeagent.core.catalog.catalog import SECOND_NS

@@ -65,6 +65,22 @@ async def test_a_time_is_asked_for_page_by_page_and_after_a_number(six: Stage) -
     assert await listed(six, since=at(20), until=at(60), after_seq=3) == [4, 5]
 
 
+async def test_where_a_time_ends_is_not_looked_for_again_with_each_page(
+    six: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a full store that is a read of all that came later."""
+    looked: list[int] = []
+    last_before = six.ledger.last_before
+
+    async def counted(after_seq: int, until_seq: int, until_ns: int) -> int | None:
+        looked.append(until_seq)
+        return await last_before(after_seq, until_seq, until_ns)
+
+    monkeypatch.setattr(six.ledger, "last_before", counted)
+    assert await listed(six, until=at(40), limit=1) == [1, 2, 3]
+    assert looked == []
+
+
 async def test_the_newest_of_a_time_are_those_before_its_end(six: Stage) -> None:
     assert await listed(six, until=at(50), newest=True, limit=2) == [3, 4]
     assert await listed(six, since=at(40), newest=True, limit=5) == [4, 5, 6]

@@ -7,11 +7,10 @@ import grpc
 import pytest
 
 from nodeagent.api import messages
-from nodeagent.client import AsyncClient
+from nodeagent.messages.generate import PROTO_ROOT
 from nodeagent.messages.pb import fault_service_pb2 as pb
 from tests.api.samples import event
 from tests.api.stage import Stage
-from tests.api.test_interface import PROTO
 from tests.api.watching import watching
 from tests.waiting import until
 
@@ -90,7 +89,7 @@ SENTENCES: Final = (
 
 def comments() -> str:
     """All of the file's, as running text."""
-    lines = (PROTO / "nodeagent/v1/fault_service.proto").read_text().splitlines()
+    lines = (PROTO_ROOT / "nodeagent/v1/fault_service.proto").read_text().splitlines()
     return " ".join(line.strip().removeprefix("// ") for line in lines if line.strip().startswith("//"))
 
 
@@ -121,15 +120,11 @@ async def five(stage: Stage) -> Stage:
     """Five events, two of which a consumer has acknowledged, and a consumer of another user."""
     for _ in range(LAST):
         await stage.commit(event())
+    acked = pb.AckRequest(consumer="scheduler", store_id=messages.store_id(stage.ledger.store_id), seq=ACKED)
     async with stage.client() as client:
-        await acknowledged(client, stage)
+        await client.call(acked)
     await stage.ledger.ack(NOBODYS, "uid:65534", stage.ledger.store_id, 1)
     return stage
-
-
-async def acknowledged(client: AsyncClient, stage: Stage) -> None:
-    store_id = messages.store_id(stage.ledger.store_id)
-    await client.call(pb.AckRequest(consumer="scheduler", store_id=store_id, seq=ACKED))
 
 
 @pytest.mark.parametrize("sentence", SENTENCES, ids=lambda sentence: sentence.said[:40])

@@ -23,13 +23,12 @@ from nodeagent.messages.pb import fault_service_pb2
 from tests.api.peer import NOBODY, as_user
 from tests.api.samples import event
 from tests.api.stage import Stage
-from tests.cli.live import Node
+from tests.cli.live import Node, xid_line
 from tests.documents import ROOT
 
 ASKING: Final = Path(__file__).with_name("asking.py")
 LIMIT_S: Final = 60.0
 METHOD: Final = SERVICE.methods_by_name["RunHealthCheck"]
-XID_79: Final = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus."
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +107,7 @@ async def test_a_fault_that_the_daemon_finds_fails_the_node(nvrx: Path, place: P
     node = Node.within(place, f'[nvrx]\nsocket = "{place}/nvhcd.sock"')
     with node.daemon() as events:
         before, _ = await asked(nvrx, place)
-        node.write(XID_79)
+        node.write(xid_line(79))
         events.until("XID_79")
         after, said = await asked(nvrx, place)
     gone, _ = await asked(nvrx, place)

@@ -4,7 +4,7 @@ import pytest
 
 from nodeagent.core.engine import Engine
 from nodeagent.core.model import ActiveCode, ActiveSet, CatalogChanged, EventKind, Level, Severity, Verdict
-from nodeagent.tables.sources import UNTOLD
+from nodeagent.tables.sections.sources import UNTOLD
 from tests.core.build import (
     active,
     begin,

@@ -176,7 +176,7 @@ def test_directory_that_was_removed_keeps_no_command_from_running(place: Place, 
     assert (done.returncode, done.stdout) == (0, b"runs\n")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounts over /proc")
+@pytest.mark.root
 @pytest.mark.parametrize("options", [[], ["--in-place"]], ids=["watched", "with a policy"])
 def test_command_runs_where_there_is_no_proc(place: Place, options: list[str]) -> None:
     words = " ".join(f"'{each}'" for each in place.words(["sh", "-c", "echo runs; exit 7"], options))
@@ -193,7 +193,7 @@ def test_command_runs_where_there_is_no_proc(place: Place, options: list[str]) -
     assert (done.returncode, done.stdout) == (7, b"runs\n")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounts over /proc")
+@pytest.mark.root
 def test_job_can_be_ended_where_there_is_no_proc(place: Place, tmp_path: Path) -> None:
     command = ["sh", "-c", f"trap '' TERM; echo $$ > {tmp_path}/pid; while :; do sleep 0.1; done"]
     words = " ".join(f'"{each}"' for each in place.words(command, ["--in-place", "--grace", "0s"]))

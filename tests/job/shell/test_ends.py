@@ -4,14 +4,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from nodeagent.job.shell.processes import procfs
 from nodeagent.job.shell.processes.tree import send
+from tests.cgroups import freeze, freezer, needs
 from tests.job.shell.supervised import Place, below, lives, pids_in, stat_of
 from tests.waiting import WAIT_LIMIT_S, wait_until
 
@@ -148,7 +148,6 @@ def test_processes_that_keep_forking_away_are_caught(place: Place, tmp_path: Pat
 
 
 @pytest.mark.root
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_as_first_process_of_a_pid_namespace_it_reaps_all(place: Place, tmp_path: Path) -> None:
     """The orphan would stay a zombie if nobody reaped it."""
     script = (
@@ -172,7 +171,6 @@ def test_as_first_process_of_a_pid_namespace_it_reaps_all(place: Place, tmp_path
 
 
 @pytest.mark.root
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_as_first_process_of_a_pid_namespace_it_takes_the_schedulers_signal(
     place: Place, tmp_path: Path
 ) -> None:
@@ -186,30 +184,8 @@ def test_as_first_process_of_a_pid_namespace_it_takes_the_schedulers_signal(
     assert outer.wait(WAIT_LIMIT_S) == 128 + signal.SIGTERM
 
 
-@contextmanager
-def freezer(name: str) -> Iterator[Path]:
-    """A group of the cgroup-v1 freezer: its processes are in state D, and KILL does not end them."""
-    group = Path("/sys/fs/cgroup/freezer") / name
-    group.mkdir()
-    try:
-        yield group
-    finally:
-        (group / "freezer.state").write_text("THAWED")
-        for pid in (group / "cgroup.procs").read_text().split():
-            os.kill(int(pid), signal.SIGKILL)
-        wait_until(lambda: not (group / "cgroup.procs").read_text(), "the frozen ones have ended")
-        group.rmdir()
-
-
-def freeze(group: Path, pid: int) -> None:
-    (group / "cgroup.procs").write_text(str(pid))
-    (group / "freezer.state").write_text("FROZEN")
-    wait_until(lambda: (group / "freezer.state").read_text() == "FROZEN\n", "frozen")
-
-
 @pytest.mark.root
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-@pytest.mark.skipif(not Path("/sys/fs/cgroup/freezer").is_dir(), reason="no cgroup-v1 freezer here")
+@needs("freezer")
 def test_scheduler_that_ends_a_job_with_an_unkillable_process_is_not_kept_waiting(
     place: Place, tmp_path: Path
 ) -> None:

@@ -73,7 +73,6 @@ def test_each_task_of_a_job_has_a_folder_in_a_shared_one(tmp_path: Path) -> None
 
 
 @pytest.mark.root
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_folder_that_somebody_else_has_made_is_not_used(tmp_path: Path) -> None:
     """In /tmp anybody may make it first."""
     theirs = tmp_path / f"nodeagent-job-{os.getuid()}"

@@ -8,9 +8,9 @@ import pytest
 
 from nodeagent.job.lines import Ask, Begin, Bye, Hello, Said, Word
 from nodeagent.job.model import Wish
+from tests.cgroups import freeze, freezer, needs
 from tests.job.shell import door as doors
 from tests.job.shell.supervised import Place, lives, pids_in
-from tests.job.shell.test_ends import freeze, freezer
 from tests.waiting import WAIT_LIMIT_S, wait_until
 
 IN_PLACE = ("--in-place", "--grace", "5s")
@@ -146,8 +146,7 @@ def test_samples_ask_for_the_chips(place: Place, tmp_path: Path) -> None:
 
 
 @pytest.mark.root
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-@pytest.mark.skipif(not Path("/sys/fs/cgroup/freezer").is_dir(), reason="no cgroup-v1 freezer here")
+@needs("freezer")
 def test_unkillable_process_is_told_and_the_job_leaves_the_node(place: Place, tmp_path: Path) -> None:
     """The real thing: a process of the freezer is in state D, and KILL does not end it."""
     command = ("sh", "-c", f"sleep 600 & echo $! >> {tmp_path}/pids; wait")

@@ -6,8 +6,9 @@ import click
 from click.core import ParameterSource
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from nodeagent.cli.shared import connection, durability, json_forms
+from nodeagent.cli.shared import connection, json_forms
 from nodeagent.cli.shared.options import Output, asking_socket, output_option, socket_option
+from nodeagent.cli.shared.orders import durability
 from nodeagent.cli.shared.output import write, write_json, write_table
 from nodeagent.cli.shared.time_options import time_option
 from nodeagent.cli.shared.times import for_people

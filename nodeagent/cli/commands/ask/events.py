@@ -3,7 +3,6 @@
 import time
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -90,8 +89,9 @@ def command(
         kinds=[enums.EVENT_KINDS[EventKind(kind)] for kind in kinds],
         minimum_level=enums.level_number(Level(min_level) if min_level else None),
     )
+    asked = pb.ListEventsRequest(filter=wanted, since=since, until=until)
     path = (public_socket if follow else asking_socket)(socket, config_path)
-    follower = Follower(path, wanted, Times(since=since, until=until), output, follow)
+    follower = Follower(path, asked, output, follow)
     try:
         follower.show_kept(after, newest if newest is not None else _newest(follow))
         if follow:
@@ -104,23 +104,16 @@ def _newest(follow: bool) -> int:
     return NEWEST_BEFORE_FOLLOWING if follow else NEWEST_SHOWN
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Times:
-    """Of the events that are kept; those that are followed come now."""
-
-    since: Timestamp | None
-    until: Timestamp | None
-
-
 class Follower:
-    """Shows events once each, in order; ``_position`` is how far it has come."""
+    """Shows events once each, in order; ``_position`` is how far it has come.
 
-    def __init__(
-        self, socket: Path, wanted: pb.EventFilter, times: Times, output: Output, follows: bool
-    ) -> None:
+    ``asked`` is what each page of kept events has; of those that come later its times say nothing.
+    """
+
+    def __init__(self, socket: Path, asked: pb.ListEventsRequest, output: Output, follows: bool) -> None:
         self._socket = socket
-        self._wanted = wanted
-        self._times = times
+        self._asked = asked
+        self._wanted = asked.filter
         self._follows = follows
         self._has_shown = False
         self._output = output
@@ -209,11 +202,7 @@ class Follower:
             self._position = after
 
     def _page(self, daemon: Client, request: pb.ListEventsRequest) -> pb.ListEventsResponse:
-        request.filter.CopyFrom(self._wanted)
-        if self._times.since is not None:
-            request.since.CopyFrom(self._times.since)
-        if self._times.until is not None:
-            request.until.CopyFrom(self._times.until)
+        request.MergeFrom(self._asked)
         page: pb.ListEventsResponse = daemon.call(request)
         self._store_id = page.store_id
         return page

@@ -15,8 +15,9 @@ from nodeagent.cli.shared.output import write, write_json
 @output_option
 def command(job: str, reason: str, socket: Path | None, config_path: Path | None, output: Output) -> None:
     """Have JOB run its command again: one that was stopped, or one that runs, which stops first."""
-    from nodeagent.cli.shared import connection, durability, json_forms
+    from nodeagent.cli.shared import connection, json_forms
     from nodeagent.cli.shared.job_lines import in_a_line
+    from nodeagent.cli.shared.orders import durability
     from nodeagent.messages.pb import control_service_pb2 as pb
 
     with connection.opened(control_socket(socket, config_path)) as daemon:

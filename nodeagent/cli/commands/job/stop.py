@@ -18,8 +18,9 @@ def command(job: str, reason: str, socket: Path | None, config_path: Path | None
 
     A job that may not be run again in place is not stopped: end it by its scheduler.
     """
-    from nodeagent.cli.shared import connection, durability, json_forms
+    from nodeagent.cli.shared import connection, json_forms
     from nodeagent.cli.shared.job_lines import in_a_line
+    from nodeagent.cli.shared.orders import durability
     from nodeagent.messages.pb import control_service_pb2 as pb
 
     with connection.opened(control_socket(socket, config_path)) as daemon:

@@ -21,7 +21,8 @@ def command(
 
     It is named by its id, as "nodeagent status" shows it, or by a device of it.
     """
-    from nodeagent.cli.shared import connection, durability, json_forms
+    from nodeagent.cli.shared import connection, json_forms
+    from nodeagent.cli.shared.orders import durability
     from nodeagent.messages.pb import control_service_pb2 as pb
 
     request = pb.ApproveActionRequest(action_id=action, approved=not refuse, reason=reason)

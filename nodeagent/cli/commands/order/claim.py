@@ -37,7 +37,8 @@ def command(
 
     Call it in job hooks. A device that no job claims and no process holds is free for a reset.
     """
-    from nodeagent.cli.shared import connection, durability
+    from nodeagent.cli.shared import connection
+    from nodeagent.cli.shared.orders import durability
     from nodeagent.messages.pb import control_service_pb2 as pb
 
     if bool(devices) == every and not (left and not devices):

@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from nodeagent.cli.shared.options import Output, control_socket, control_socket_option, output_option
+from nodeagent.cli.shared.orders.owners import owner_option
 from nodeagent.cli.shared.output import write, write_json
-from nodeagent.cli.shared.owners import owner_option
 
 
 @click.command("forget")
@@ -30,7 +30,8 @@ def command(
     Until then it stays in the list, UNKNOWN, also after a reboot. All that is open on it ends. A part that
     its driver or PCI still shows is not forgotten. If it comes back, it is a new device.
     """
-    from nodeagent.cli.shared import connection, durability
+    from nodeagent.cli.shared import connection
+    from nodeagent.cli.shared.orders import durability
     from nodeagent.messages.pb import control_service_pb2 as pb
 
     request = pb.ForgetDeviceRequest(device=device, reason=reason, force=force, owner=owner)

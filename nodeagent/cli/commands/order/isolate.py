@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from nodeagent.cli.shared.durations import length_option
 from nodeagent.cli.shared.options import Output, control_socket, control_socket_option, output_option
+from nodeagent.cli.shared.orders.durations import length_option
+from nodeagent.cli.shared.orders.owners import owner_option
 from nodeagent.cli.shared.output import note, write, write_json
-from nodeagent.cli.shared.owners import owner_option
 
 if TYPE_CHECKING:
     from nodeagent.messages.pb import control_service_pb2 as pb
@@ -39,7 +39,8 @@ def command(
     The hold is yours. Another person can end it only by its id or with --force. Another reason makes another
     hold. Isolating again for the same reason can only make it longer; to shorten it, release it first.
     """
-    from nodeagent.cli.shared import connection, durability, json_forms
+    from nodeagent.cli.shared import connection, json_forms
+    from nodeagent.cli.shared.orders import durability
     from nodeagent.cli.shared.times import for_people
     from nodeagent.messages.pb import control_service_pb2 as pb
 

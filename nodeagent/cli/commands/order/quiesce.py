@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nodeagent.cli.shared.durations import length_option
 from nodeagent.cli.shared.options import Output, control_socket, control_socket_option, output_option
+from nodeagent.cli.shared.orders.durations import length_option
+from nodeagent.cli.shared.orders.owners import owner_option
 from nodeagent.cli.shared.output import write, write_json
-from nodeagent.cli.shared.owners import owner_option
 
 if TYPE_CHECKING:
     from nodeagent.messages.pb.fault_service_pb2 import Snapshot
@@ -36,7 +36,8 @@ def command(
     that has begun is called off if the vendor's library has not been asked yet. It is named: wait for its end
     before you touch the driver.
     """
-    from nodeagent.cli.shared import connection, durability, json_forms, snapshot
+    from nodeagent.cli.shared import connection, json_forms, snapshot
+    from nodeagent.cli.shared.orders import durability
     from nodeagent.cli.shared.times import for_people
     from nodeagent.messages.pb import control_service_pb2 as pb
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from nodeagent.cli.shared.options import Output, control_socket, control_socket_option, output_option
+from nodeagent.cli.shared.orders.owners import owner_option
 from nodeagent.cli.shared.output import write, write_json
-from nodeagent.cli.shared.owners import owner_option
 
 
 @click.command("release")
@@ -36,7 +36,8 @@ def command(
     The hold of another owner stays, and is named. To end it, use --id or --force. To release a device that is
     still faulty or is not observed, use --force.
     """
-    from nodeagent.cli.shared import connection, durability, json_forms
+    from nodeagent.cli.shared import connection, json_forms
+    from nodeagent.cli.shared.orders import durability
     from nodeagent.messages.pb import control_service_pb2 as pb
 
     request = pb.ReleaseDeviceRequest(device=device, reason=reason, id=only, force=force, owner=owner)

@@ -56,7 +56,8 @@ def command(
     Report it again while it lasts: it expires if it is not repeated in time (expire_after in [public] of the
     configuration). End it with --recover and the same devices, or the same --fault-id.
     """
-    from nodeagent.cli.shared import connection, durability
+    from nodeagent.cli.shared import connection
+    from nodeagent.cli.shared.orders import durability
     from nodeagent.messages import enums
 
     if recover and once:
@@ -113,7 +114,7 @@ def _fault(
 
 def _of_file(name: str) -> "pb.ReportPublicFaultRequest":
     from nodeagent.cli.shared.errors import Failure
-    from nodeagent.cli.shared.public_fault_file import request_of
+    from nodeagent.cli.shared.orders.public_fault_file import request_of
 
     try:
         with click.open_file(name, "rb") as file:

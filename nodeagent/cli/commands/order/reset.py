@@ -26,7 +26,8 @@ def command(
     The reset is announced first. It begins when no process holds and no job claims any of them. Follow it
     with "nodeagent status" and "nodeagent events --follow".
     """
-    from nodeagent.cli.shared import connection, durability, json_forms
+    from nodeagent.cli.shared import connection, json_forms
+    from nodeagent.cli.shared.orders import durability
     from nodeagent.messages.pb import control_service_pb2 as pb
 
     if not reason and not dry_run:

@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from nodeagent.cli.shared.options import Output, control_socket, control_socket_option, output_option
+from nodeagent.cli.shared.orders.owners import owner_option
 from nodeagent.cli.shared.output import write, write_json
-from nodeagent.cli.shared.owners import owner_option
 
 
 @click.command("resume")
@@ -26,7 +26,8 @@ def command(
     output: Output,
 ) -> None:
     """Allow actions again, as far as your quiesces held them off. Others' quiesces stay and are listed."""
-    from nodeagent.cli.shared import connection, durability, json_forms
+    from nodeagent.cli.shared import connection, json_forms
+    from nodeagent.cli.shared.orders import durability
     from nodeagent.messages.pb import control_service_pb2 as pb
 
     with connection.opened(control_socket(socket, config_path)) as daemon:

@@ -1,5 +1,6 @@
 // Follow follows a node: it prints its state, then each event once and in order, one JSON object a line. It goes on
-// where it was after a restart of the daemon, and, as the daemon keeps its position under a name, after one of its own.
+// where it was after a restart of the daemon. After one of its own it does so, too, as the daemon keeps its position
+// under a name; it prints no state then.
 //
 //	follow NAME
 //
@@ -71,8 +72,7 @@ type snapshot struct {
 
 // show is your part. Only when it is done is the position told to the daemon: what is shown here may come twice if this
 // program is killed in between, and never not at all. It returns the last number that was shown.
-func (f *follower) show(response *pb.WatchResponse) (uint64, error) {
-	print := json.NewEncoder(os.Stdout)
+func show(response *pb.WatchResponse) uint64 {
 	switch payload := response.Payload.(type) {
 	case *pb.WatchResponse_Snapshot:
 		devices := map[string]string{}
@@ -80,23 +80,30 @@ func (f *follower) show(response *pb.WatchResponse) (uint64, error) {
 			devices[each.Name] = each.Verdict.String()
 		}
 		seq := payload.Snapshot.Seq
-		return seq, print.Encode(snapshot{Snapshot: strconv.FormatUint(seq, 10), Devices: devices})
+		print(snapshot{Snapshot: strconv.FormatUint(seq, 10), Devices: devices})
+		return seq
 	case *pb.WatchResponse_Batch:
-		seq := f.seq
+		var seq uint64
 		for _, each := range payload.Batch.Events {
 			seq = each.Seq
-			shown := event{strconv.FormatUint(seq, 10), each.Kind.String(), each.Device, each.Code,
-				each.Verdict.String(), each.Handling.String()}
-			if err := print.Encode(shown); err != nil {
-				return 0, err
-			}
+			print(event{strconv.FormatUint(seq, 10), each.Kind.String(), each.Device, each.Code,
+				each.Verdict.String(), each.Handling.String()})
 		}
-		return seq, nil
-	case *pb.WatchResponse_Bookmark:
-		return payload.Bookmark.Seq, nil
-	default: // Of a newer daemon: it moves no position.
-		return f.seq, nil
+		return seq
+	default:
+		return response.GetBookmark().GetSeq()
 	}
+}
+
+func print(line any) {
+	if err := json.NewEncoder(os.Stdout).Encode(line); err != nil {
+		end(err)
+	}
+}
+
+func end(err error) {
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
 }
 
 // follow reads one stream, from the position on, until it ends.
@@ -113,11 +120,10 @@ func (f *follower) follow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		seq, err := f.show(response)
-		if err != nil {
-			return status.Error(codes.OutOfRange, err.Error())
+		if response.Payload == nil {
+			continue // A newer daemon says what this program does not know: it moves no position.
 		}
-		f.storeID, f.seq, f.pause = response.StoreId, seq, 100*time.Millisecond
+		f.storeID, f.seq, f.pause = response.StoreId, show(response), 100*time.Millisecond
 		_, err = f.client.Ack(ctx, &pb.AckRequest{Consumer: f.consumer, StoreId: f.storeID, Seq: f.seq})
 		// The store may have begun anew: the stream brings a snapshot of it.
 		if err != nil && status.Code(err) != codes.FailedPrecondition {
@@ -131,20 +137,21 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: follow NAME")
 		os.Exit(2)
 	}
+	rand.Seed(time.Now().UnixNano()) // Go before 1.20 gives the same numbers to every process.
 	connection, err := connect()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		end(err)
 	}
 	f := follower{client: pb.NewFaultServiceClient(connection), consumer: os.Args[1], pause: 100 * time.Millisecond}
 	for {
 		err := f.follow(context.Background())
 		if final[status.Code(err)] {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+			end(err)
 		}
-		fmt.Fprintln(os.Stderr, "nodeagent does not answer, waiting for it:", err)
-		time.Sleep(f.pause/2 + time.Duration(rand.Int63n(int64(f.pause/2)))) // so that a rack of clients does not come back at once
+		// So that a rack of clients does not come back at once.
+		pause := f.pause/2 + time.Duration(rand.Int63n(int64(f.pause/2)))
+		fmt.Fprintf(os.Stderr, "nodeagent does not answer, asking again in %d ms: %v\n", pause.Milliseconds(), err)
+		time.Sleep(pause)
 		if f.pause *= 2; f.pause > longestPause {
 			f.pause = longestPause
 		}

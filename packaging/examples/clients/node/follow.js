@@ -1,5 +1,6 @@
 // Follows a node: prints its state, then each event once and in order, one JSON object a line. It goes on where it was
-// after a restart of the daemon, and, as the daemon keeps its position under a name, after one of its own.
+// after a restart of the daemon. After one of its own it does so, too, as the daemon keeps its position under a name; it
+// prints no state then.
 //
 //     npm ci
 //     node follow.js NAME
@@ -95,6 +96,7 @@ async function main(consumer) {
   let position = {}; // The daemon knows the position of this name, or sends a snapshot.
   let pauseMs = 100;
   for (;;) {
+    let failure = 'the daemon ended the stream';
     try {
       await follow(client, consumer, position, (reached) => {
         position = reached;
@@ -102,9 +104,12 @@ async function main(consumer) {
       });
     } catch (error) {
       if (FINAL.has(error.code)) throw error;
-      console.error(`nodeagent does not answer, waiting for it: ${error.details || error}`);
+      failure = error.details || error;
     }
-    await pause(pauseMs * (0.5 + Math.random() / 2)); // so that a rack of clients does not come back at once
+    // So that a rack of clients does not come back at once.
+    const waitMs = Math.round(pauseMs * (0.5 + Math.random() / 2));
+    console.error(`nodeagent does not answer, asking again in ${waitMs} ms: ${failure}`);
+    await pause(waitMs);
     pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
   }
 }

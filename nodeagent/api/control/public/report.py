@@ -4,9 +4,9 @@ import asyncio
 from collections import Counter
 
 from nodeagent.api.access.credentials import Caller
-from nodeagent.api.control import public_fault_fields as fields
 from nodeagent.api.control.context import Context, Done
-from nodeagent.api.control.senders import Senders
+from nodeagent.api.control.public import fields
+from nodeagent.api.control.public.senders import Senders
 from nodeagent.api.refusal import Refusal
 from nodeagent.core.model import PublicFaults, Reported
 from nodeagent.messages import enums

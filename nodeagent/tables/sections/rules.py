@@ -4,7 +4,7 @@ import msgspec
 
 from nodeagent.core.model import Kind
 from nodeagent.tables.entry import Entry, is_removal, removal_is_sound
-from nodeagent.tables.schema import FileForm
+from nodeagent.tables.sections.schema import FileForm
 from nodeagent.tables.sorts import SORTS, Rule, Sort
 from nodeagent.tables.sorts.frequency import FrequencyForm
 from nodeagent.toml.fields import Report, read_form, shown

@@ -7,7 +7,7 @@ from nodeagent.core.catalog.catalog import EACH_DETAIL, ClearOn, Row, canonical
 from nodeagent.core.model import Kind, Level
 from nodeagent.tables.entry import Entry, is_removal, removal_is_sound
 from nodeagent.tables.levels import KINDS_OF_CODES, objection
-from nodeagent.tables.schema import CODE_PATTERN, FileForm, RowForm
+from nodeagent.tables.sections.schema import CODE_PATTERN, FileForm, RowForm
 from nodeagent.toml.fields import Report, nearest, read_form, shown
 from nodeagent.toml.lines import KeyPath
 from nodeagent.toml.quantities import parse_duration_ns

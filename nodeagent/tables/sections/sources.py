@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from nodeagent.core.catalog.catalog import OnceHold, SourceTraits, canonical
-from nodeagent.tables.schema import Code, UpToOneHour
+from nodeagent.tables.sections.schema import Code, UpToOneHour
 from nodeagent.toml.fields import Report, read_form, shown
 from nodeagent.toml.source import Source
 
