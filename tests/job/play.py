@@ -3,26 +3,21 @@
 from collections.abc import Mapping
 from typing import TypeVar
 
-from nodeagent.job.model import (
-    SECOND_NS,
+from nodeagent.job.given import (
     Began,
-    Counts,
     Emptied,
     Exited,
     Failure,
     Given,
-    Leave,
     LinkBack,
     LinkLost,
-    Order,
-    Policy,
     Process,
     Ran,
-    Start,
     Tick,
     Wanted,
-    Wish,
 )
+from nodeagent.job.model import SECOND_NS, Counts, Policy, Wish
+from nodeagent.job.orders import Leave, Order, Start
 from nodeagent.job.session.session import Session
 from nodeagent.job.session.session_state import Phase
 

@@ -2,29 +2,26 @@
 
 import pytest
 
-from nodeagent.job.model import (
+from nodeagent.job.given import (
     Began,
-    Counts,
     Emptied,
     Exited,
     Failure,
     Gathered,
     Given,
     Hang,
-    HangMode,
     Hung,
     LinkBack,
     LinkLost,
     NotRun,
-    Policy,
     Process,
     Progressed,
     Ran,
     Signalled,
     Tick,
     Wanted,
-    Wish,
 )
+from nodeagent.job.model import Counts, HangMode, Policy, Wish
 from nodeagent.job.session.journal_records import JournalError, Record, decode, encode
 
 EVERY_KIND: tuple[Given, ...] = (

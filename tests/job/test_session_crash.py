@@ -11,36 +11,26 @@ from typing import Final
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nodeagent.job.model import (
-    SECOND_NS,
+from nodeagent.job.given import (
     Began,
-    Counts,
     Emptied,
     Exited,
     Failure,
     Gathered,
     Given,
     Hang,
-    HangMode,
     Hung,
-    Keep,
-    Kill,
-    Leave,
     LinkBack,
     LinkLost,
-    Order,
-    Policy,
     Process,
     Progressed,
     Ran,
-    Report,
     Signalled,
-    Start,
-    Terminate,
     Tick,
     Wanted,
-    Wish,
 )
+from nodeagent.job.model import SECOND_NS, Counts, HangMode, Policy, Wish
+from nodeagent.job.orders import Keep, Kill, Leave, Order, Report, Start, Terminate
 from nodeagent.job.session.journal_records import decode, encode, replay
 from nodeagent.job.session.session import Session
 from nodeagent.job.session.session_state import Phase

@@ -2,23 +2,9 @@
 
 import pytest
 
-from nodeagent.job.model import (
-    Counts,
-    Emptied,
-    Exited,
-    Failure,
-    Kill,
-    LinkBack,
-    LinkLost,
-    Policy,
-    Progressed,
-    Report,
-    Signalled,
-    Start,
-    Terminate,
-    Wanted,
-    Wish,
-)
+from nodeagent.job.given import Emptied, Exited, Failure, LinkBack, LinkLost, Progressed, Signalled, Wanted
+from nodeagent.job.model import Counts, Policy, Wish
+from nodeagent.job.orders import Kill, Report, Start, Terminate
 from nodeagent.job.session.session_state import Phase
 from tests.job.play import Play, kinds, only
 

@@ -1,22 +1,8 @@
 """A run hangs: evidence, then as the policy says; three in a row, and the fourth ends the job."""
 
-from nodeagent.job.model import (
-    Counts,
-    Exited,
-    Failure,
-    Gather,
-    Gathered,
-    Hang,
-    HangMode,
-    Hung,
-    Policy,
-    Progressed,
-    Report,
-    Signalled,
-    Start,
-    Terminate,
-    Wish,
-)
+from nodeagent.job.given import Exited, Failure, Gathered, Hang, Hung, Progressed, Signalled
+from nodeagent.job.model import Counts, HangMode, Policy, Wish
+from nodeagent.job.orders import Gather, Report, Start, Terminate
 from nodeagent.job.session.session_state import Phase
 from tests.job.play import Play, kinds, only
 

@@ -2,28 +2,21 @@
 
 import pytest
 
-from nodeagent.job.model import (
+from nodeagent.job.given import (
     Began,
-    Counts,
     Emptied,
     Exited,
     Failure,
     Gathered,
     Hang,
-    HangMode,
     Hung,
-    Kill,
-    Leave,
     LinkLost,
-    Policy,
     Process,
     Signalled,
-    Start,
-    Terminate,
     Wanted,
-    Why,
-    Wish,
 )
+from nodeagent.job.model import Counts, HangMode, Policy, Why, Wish
+from nodeagent.job.orders import Kill, Leave, Start, Terminate
 from tests.job.play import BOOT_ID, Play, only
 
 IN_STEP = Policy(in_step=True, in_place=True, in_place_retries=2, hang=HangMode.RESTART)

@@ -2,29 +2,22 @@
 
 import pytest
 
-from nodeagent.job.model import (
-    SECOND_NS,
+from nodeagent.job.given import (
     Began,
-    Counts,
     Emptied,
     Exited,
     Failure,
     Gathered,
     Hang,
-    HangMode,
     Hung,
-    Keep,
     LinkBack,
     LinkLost,
-    Policy,
     Process,
     Progressed,
-    Report,
     Signalled,
-    Start,
-    Terminate,
-    Wish,
 )
+from nodeagent.job.model import SECOND_NS, Counts, HangMode, Policy, Wish
+from nodeagent.job.orders import Keep, Report, Start, Terminate
 from nodeagent.job.session.session_state import Phase
 from tests.job.play import BOOT_ID, Play, kinds, only
 

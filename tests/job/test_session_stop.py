@@ -4,21 +4,9 @@ import signal
 
 import pytest
 
-from nodeagent.job.model import (
-    SECOND_NS,
-    Emptied,
-    Exited,
-    Failure,
-    Kill,
-    LinkBack,
-    Policy,
-    Report,
-    Signalled,
-    Start,
-    Status,
-    Terminate,
-    Wish,
-)
+from nodeagent.job.given import Emptied, Exited, Failure, LinkBack, Signalled
+from nodeagent.job.model import SECOND_NS, Policy, Status, Wish
+from nodeagent.job.orders import Kill, Report, Start, Terminate
 from nodeagent.job.session.session_state import Phase
 from tests.job.play import Play, kinds, only
 

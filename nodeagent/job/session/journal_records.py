@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from nodeagent.job.model import (
+from nodeagent.job.given import (
     Began,
     Emptied,
     Exited,
@@ -20,13 +20,13 @@ from nodeagent.job.model import (
     LinkBack,
     LinkLost,
     NotRun,
-    Order,
     Progressed,
     Ran,
     Signalled,
     Tick,
     Wanted,
 )
+from nodeagent.job.orders import Order
 from nodeagent.job.plain import PlainError, from_plain, to_plain
 from nodeagent.job.session.session import Session
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nodeagent import __version__
+from nodeagent.job.given import Began
 from nodeagent.job.hang.settings import Settings
-from nodeagent.job.model import Began, Counts, Policy
+from nodeagent.job.model import Counts, Policy
 from nodeagent.job.policy import environment as variables
 from nodeagent.job.policy.arguments import Arguments
 from nodeagent.job.shell import opening

@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from nodeagent.job.model import SECOND_NS, Report, Word
+from nodeagent.job.model import SECOND_NS, Word
+from nodeagent.job.orders import Report
 
 if TYPE_CHECKING:
     from nodeagent.job.lines import Begin, Bye, Chips, FromSupervisor, Hello, Said, Taken, Want, Welcome

@@ -10,25 +10,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from nodeagent.job.model import (
-    SECOND_NS,
-    Began,
-    Gather,
-    Given,
-    Keep,
-    Kill,
-    Leave,
-    LinkBack,
-    LinkLost,
-    Report,
-    Signalled,
-    Start,
-    Status,
-    Tell,
-    Terminate,
-    Tick,
-    Wanted,
-)
+from nodeagent.job.given import Began, Given, LinkBack, LinkLost, Signalled, Tick, Wanted
+from nodeagent.job.model import SECOND_NS, Status
+from nodeagent.job.orders import Gather, Keep, Kill, Leave, Report, Start, Tell, Terminate
 from nodeagent.job.session import session_state
 from nodeagent.job.session.session import Session
 from nodeagent.job.shell.clock import now_ns, seconds

@@ -11,7 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from nodeagent.job.model import Began, Counts, Leave, Policy, Process, Status, Why
+from nodeagent.job.given import Began, Process
+from nodeagent.job.model import Counts, Policy, Status, Why
+from nodeagent.job.orders import Leave
 from nodeagent.job.session.session_state import Cause, State
 from nodeagent.job.shell.clock import now_ns, seconds
 from nodeagent.job.shell.told import tell

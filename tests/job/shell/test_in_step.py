@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from nodeagent.job.counts import run_state
+from nodeagent.job.given import Hang
 from nodeagent.job.lines import Begin
-from nodeagent.job.model import Counts, Hang, Why, Wish
+from nodeagent.job.model import Counts, Why, Wish
 from nodeagent.job.shell.disk import state
 from nodeagent.job.step.folder import Folder
 from nodeagent.job.step.model import Outcome, Plan

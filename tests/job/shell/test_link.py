@@ -23,7 +23,8 @@ from nodeagent.job.lines import (
     decode,
     encode,
 )
-from nodeagent.job.model import SECOND_NS, Report, Wish
+from nodeagent.job.model import SECOND_NS, Wish
+from nodeagent.job.orders import Report
 from nodeagent.job.shell.link import DEFAULT_SOCKET, Link, Lost, socket_path
 
 HELLO = Hello(pid=7, version="test")

@@ -31,7 +31,7 @@ SAYS = """
 import os, sys, time
 from pathlib import Path
 sys.path.insert(0, {root!r})
-from nodeagent.job.model import Counts, Why
+from nodeagent.job.model import (Counts, Why)
 from nodeagent.job.step.folder import Folder
 from nodeagent.job.step.model import Outcome
 from nodeagent.job.step.together import NodeWord

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.job.model import Counts, Hang, Why
+from nodeagent.job.given import Hang
+from nodeagent.job.model import Counts, Why
 from nodeagent.job.policy.arguments import Arguments, parse
 from nodeagent.job.step import arguments, slurm
 from nodeagent.job.step.folder import Folder

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nodeagent.job.counts import run_state
-from nodeagent.job.model import Counts, Process, Report
+from nodeagent.job.given import Process
+from nodeagent.job.model import Counts
+from nodeagent.job.orders import Report
 from nodeagent.job.session.journal_records import decode, replay
 from nodeagent.job.session.session import Session
 from nodeagent.job.session.session_state import Phase
