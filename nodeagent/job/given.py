@@ -157,7 +157,7 @@ class Progressed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signalled:
-    """Somebody sent the supervisor this signal: TERM or INT."""
+    """Somebody sent the supervisor, or the loop of a step, this signal: TERM or INT."""
 
     number: int
 

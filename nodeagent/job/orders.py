@@ -57,7 +57,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keep:
-    """Put the counts where the next placement finds them."""
+    """Put the counts where the next placement, or the next run of a step, finds them."""
 
     counts: Counts
 

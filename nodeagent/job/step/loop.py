@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final
 
+from nodeagent.job.given import Signalled
 from nodeagent.job.model import Counts, Status, Why
+from nodeagent.job.orders import Keep, Tell
 from nodeagent.job.step.counts import merged
 from nodeagent.job.step.model import (
     Allocated,
@@ -20,13 +22,10 @@ from nodeagent.job.step.model import (
     End,
     Ended,
     Given,
-    Keep,
     Leave,
     Order,
     Plan,
     Run,
-    Signalled,
-    Tell,
     Wait,
     Waited,
     Wish,

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from nodeagent.job.counts import run_state
+from nodeagent.job.given import Signalled
+from nodeagent.job.orders import Keep, Tell
 from nodeagent.job.shell.clock import now_ns, seconds
 from nodeagent.job.shell.disk.state import State as Place
 from nodeagent.job.shell.processes import signals
@@ -20,22 +22,7 @@ from nodeagent.job.shell.told import tell
 from nodeagent.job.step import slurm
 from nodeagent.job.step.folder import Folder
 from nodeagent.job.step.loop import Phase, State, decide
-from nodeagent.job.step.model import (
-    Allocated,
-    Ask,
-    Began,
-    End,
-    Ended,
-    Given,
-    Keep,
-    Leave,
-    Plan,
-    Run,
-    Signalled,
-    Tell,
-    Wait,
-    Waited,
-)
+from nodeagent.job.step.model import Allocated, Ask, Began, End, Ended, Given, Leave, Plan, Run, Wait, Waited
 from nodeagent.job.step.scheduler import Scheduler
 from nodeagent.job.step.together import Together
 

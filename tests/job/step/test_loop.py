@@ -2,8 +2,10 @@
 
 import pytest
 
+from nodeagent.job.given import Signalled
 from nodeagent.job.model import Counts, Why
-from nodeagent.job.step.model import Ask, End, Outcome, Signalled, Tell, Wait, Waited, Wish
+from nodeagent.job.orders import Tell
+from nodeagent.job.step.model import Ask, End, Outcome, Wait, Waited, Wish
 from tests.job.step.play import NODES, Play
 
 FAULT = {"fault": True, "next_why": Why.HEALED, "why": "npu3: 80E18005"}
