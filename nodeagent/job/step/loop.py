@@ -30,7 +30,7 @@ from nodeagent.job.step.model import (
     Waited,
     Wish,
 )
-from nodeagent.job.step.nodes import chosen
+from nodeagent.job.step.nodes import chosen, needed
 from nodeagent.job.step.verdict import Case, Verdict, judge, waited
 
 
@@ -124,9 +124,8 @@ def _of_nodes(state: State, nodes: tuple[str, ...], given: Allocated) -> str:
 
 def _too_few(state: State, given: Allocated) -> Decided:
     usable = len([each for each in given.nodes if each not in state.left_out])
-    most = state.first if state.wish.nodes is None else state.wish.nodes
-    needed = most if state.wish.at_least is None else state.wish.at_least
-    return _elsewhere(state, f"{usable} usable nodes are left, and the job needs {needed}")
+    least, _ = needed(state.wish, state.first)
+    return _elsewhere(state, f"{usable} usable nodes are left, and the job needs {least}")
 
 
 def _elsewhere(state: State, why: str) -> Decided:
