@@ -25,6 +25,7 @@ from nodeagent.job.step.loop import Phase, State, decide
 from nodeagent.job.step.model import Allocated, Ask, Began, End, Ended, Given, Leave, Plan, Run, Wait, Waited
 from nodeagent.job.step.scheduler import Scheduler
 from nodeagent.job.step.together import Together
+from nodeagent.job.step.verdict import all_done
 
 Command = Callable[[int], tuple[str, ...]]
 """The command line of each node's supervisor, by the number of the run."""
@@ -120,8 +121,7 @@ class Shell:
         found = {each: self._folder.outcome(plan.run, each) for each in plan.nodes}
         outcomes = {node: outcome for node, outcome in found.items() if outcome is not None}
         allocated: Allocated | None = Allocated(nodes=plan.nodes)
-        is_done = len(outcomes) == len(plan.nodes) and all(each.status == 0 for each in outcomes.values())
-        if not is_done and self._state.signal is None:
+        if not all_done(plan.nodes, outcomes) and self._state.signal is None:
             allocated = self._scheduler.allocated(self._paused)
         self._give(
             Ended(
