@@ -99,7 +99,7 @@ class Shell:
         while starter.poll() is None:
             self._pause(max(0.0, due_s - seconds(now_ns())))
             if seconds(now_ns()) >= due_s:
-                due_s += self._period_s
+                due_s = seconds(now_ns()) + self._period_s
                 self._judge(together, plan)
         self._starter = None
         self._ended(plan, starter.returncode)
