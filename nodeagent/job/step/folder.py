@@ -16,10 +16,11 @@ import re
 from pathlib import Path
 from typing import Final, TypeVar
 
+from nodeagent.job.kept import KeptError
 from nodeagent.job.shell.disk import whole
 from nodeagent.job.shell.told import tell
 from nodeagent.job.step.model import Outcome, Plan
-from nodeagent.job.step.records import RecordError, decode, encode
+from nodeagent.job.step.records import decode, encode
 from nodeagent.job.step.together import Finding, NodeWord
 
 T = TypeVar("T", Outcome, Plan, NodeWord, Finding)
@@ -87,6 +88,6 @@ def _read(of: type[T], file: Path) -> T | None:
         return None
     except OSError as error:
         tell(f"{file}: {error.strerror}; it counts as if it were not there")
-    except (RecordError, UnicodeDecodeError) as error:
+    except (KeptError, UnicodeDecodeError) as error:
         tell(f"{file}: {error}; it counts as if it were not there")
     return None

@@ -5,12 +5,13 @@ from pathlib import Path
 import pytest
 
 from nodeagent.job.given import Hang
+from nodeagent.job.kept import KeptError
 from nodeagent.job.model import Counts, Why
 from nodeagent.job.policy.arguments import Arguments, parse
 from nodeagent.job.step import arguments, slurm
 from nodeagent.job.step.folder import Folder
 from nodeagent.job.step.model import Allocated, Outcome, Plan
-from nodeagent.job.step.records import Record, RecordError, decode, encode
+from nodeagent.job.step.records import Record, decode, encode
 from nodeagent.job.step.together import Finding, NodeWord
 
 OF_A_BATCH_SCRIPT = {
@@ -120,7 +121,7 @@ def test_what_is_written_is_read_again(record: Record) -> None:
     ],
 )
 def test_what_is_no_outcome_is_an_error(text: str, says: str) -> None:
-    with pytest.raises(RecordError, match=says):
+    with pytest.raises(KeptError, match=says):
         decode(Outcome, text)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from nodeagent.job.counts import run_state
 from nodeagent.job.given import Process
+from nodeagent.job.kept import KeptError
 from nodeagent.job.model import Counts
 from nodeagent.job.orders import Report
 from nodeagent.job.session.journal_records import decode, replay
@@ -70,7 +71,7 @@ def kept_counts(place: State, job: str) -> Counts | None:
     except OSError as error:
         tell(f"{place.counts}: {error.strerror}; counting begins anew")
         return None
-    except (run_state.RunStateError, UnicodeDecodeError) as error:
+    except (KeptError, UnicodeDecodeError) as error:
         tell(f"{place.counts}: {error}; {_moved(place)}, counting begins anew")
         return None
 
