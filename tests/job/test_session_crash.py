@@ -1,7 +1,7 @@
 """A supervisor may be killed between any two things that it does: nothing is lost, nothing done twice.
 
 A small world stands for the shell: a process that lives or not, a daemon that takes reports, a file of
-counts, and the journal, as bytes. It is crashed at points of random sequences; the rules are checked on the
+counts, and the journal's lines. It is crashed at points of random sequences; the rules are checked on the
 way.
 """
 
@@ -50,7 +50,7 @@ NO_CRASH: Final = 9
 class World:
     policy: Policy
     session: Session = field(default_factory=Session)
-    journal: bytes = b""
+    journal: list[bytes] = field(default_factory=list)
     now_ns: int = 0
     alive: int | None = None
     is_dying: bool = False
@@ -70,7 +70,7 @@ class World:
         if self.left:
             return
         if self.session.is_written(self.now_ns, value):
-            self.journal += encode(self.now_ns, value)
+            self.journal.append(encode(self.now_ns, value))
         orders = self.session.step(self.now_ns, value)
         for place, order in enumerate(orders):
             if place == crash_at:
@@ -115,7 +115,7 @@ class World:
 
     def crash(self) -> None:
         before = self.session.state
-        self.session, orders = replay(decode(self.journal + b'{"at_ns":1,"gi').records)
+        self.session, orders = replay(decode(self.journal))
         assert self.session.state == before
         for order in orders:
             if isinstance(order, Report):

@@ -37,7 +37,7 @@ def recover(lines: Sequence[bytes], marker: tuple[str, str] | None) -> Recovered
 
     Raises ``journal_records.JournalError``.
     """
-    session, orders = replay(decode(b"".join(lines)).records)
+    session, orders = replay(decode(lines))
     return Recovered(
         session=session,
         reports=tuple(order for order in orders if isinstance(order, Report)),
