@@ -113,6 +113,14 @@ class Play:
         return statuses[0] if statuses else None
 
 
+def running(policy: Policy, counts: Counts | None = None) -> Play:
+    """Its first run goes on, and the daemon is there."""
+    play = Play(policy, counts)
+    play.begin_with_daemon()
+    play.ran()
+    return play
+
+
 def only(orders: list[Order], of: type[T]) -> T:
     """The one order of that sort."""
     found = [each for each in orders if isinstance(each, of)]
